@@ -1,0 +1,102 @@
+//! `nandscape drives`: the profiles that come with it.
+
+use clap::{Args, Subcommand};
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use nandscape_device_ssd::{BUILTIN, Profile, key_docs};
+use nandscape_sim::units::Bytes;
+
+use crate::failure::Failure;
+use crate::{output, sim};
+
+/// List the drives that come with it, or show one.
+#[derive(Args)]
+pub struct DrivesArgs {
+    #[command(subcommand)]
+    command: Option<DrivesCommand>,
+}
+
+#[derive(Subcommand)]
+enum DrivesCommand {
+    /// Show a profile as written, or with everything decided
+    Show {
+        /// The drive, by name or file
+        drive: String,
+        /// With all keys, derived ones included
+        #[arg(long)]
+        resolved: bool,
+        /// Change a key first
+        #[arg(long, value_name = "KEY=VALUE")]
+        set: Vec<String>,
+    },
+    /// List every key of a profile with its meaning
+    Keys,
+}
+
+/// Lists, or shows one.
+pub fn run(args: &DrivesArgs) -> Result<(), Failure> {
+    match &args.command {
+        None => list(),
+        Some(DrivesCommand::Show { drive, resolved, set }) => show(drive, *resolved, set),
+        Some(DrivesCommand::Keys) => {
+            output::result(&keys());
+            Ok(())
+        }
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["drive", "capacity", "what it is"]);
+    for builtin in BUILTIN {
+        let resolved = sim::resolve(builtin.name, &[])?;
+        let description = resolved.keys.description.clone().unwrap_or_default();
+        table.add_row([builtin.name.to_owned(), Bytes(resolved.capacity()).to_string(), description]);
+    }
+    output::result(&table.trim_fmt());
+    Ok(())
+}
+
+fn show(drive: &str, resolved: bool, changes: &[String]) -> Result<(), Failure> {
+    if resolved {
+        let resolved = sim::resolve(drive, changes)?;
+        resolved.notes.iter().for_each(|note| output::note(note));
+        let sizing = &resolved.sizing;
+        output::result(&format!(
+            "{}\n# over-provisioning achieved: {:.2}%; {} blocks a plane, {} of them for garbage collection to turn, {} bad\n",
+            resolved.to_toml(),
+            sizing.over_provisioning * 100.0,
+            sizing.blocks_per_plane,
+            sizing.reserve_per_plane,
+            sizing.bad_per_plane,
+        ));
+        return Ok(());
+    }
+    match BUILTIN.iter().find(|builtin| builtin.name == drive && changes.is_empty()) {
+        Some(builtin) => output::result(builtin.text),
+        None => {
+            let mut profile = Profile::load(drive).map_err(Failure::input)?;
+            for change in changes {
+                profile.set(change).map_err(Failure::input)?;
+            }
+            output::result(&profile.to_toml());
+        }
+    }
+    Ok(())
+}
+
+/// All keys, section by section.
+fn keys() -> String {
+    let mut text = String::new();
+    let mut section = None;
+    for doc in key_docs() {
+        if section != Some(doc.section) {
+            let heading = if doc.section.is_empty() { "top".to_owned() } else { format!("[{}]", doc.section) };
+            text.push_str(&format!("{}{heading}\n", if section.is_some() { "\n" } else { "" }));
+            section = Some(doc.section);
+        }
+        let meaning: Vec<&str> = doc.doc.lines().map(str::trim).collect();
+        text.push_str(&format!("  {:20} {}\n", doc.key, meaning.join(" ").trim()));
+    }
+    text
+}

@@ -1,0 +1,37 @@
+//! How a command fails, and with which exit status.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub enum Failure {
+    /// Bad usage or input: the user can mend it. Status 2.
+    Input(anyhow::Error),
+    /// The run failed. Status 1.
+    Run(anyhow::Error),
+}
+
+impl Failure {
+    pub fn input(error: impl Into<anyhow::Error>) -> Failure {
+        Failure::Input(error.into())
+    }
+
+    pub fn run(error: impl Into<anyhow::Error>) -> Failure {
+        Failure::Run(error.into())
+    }
+
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Failure::Input(_) => ExitCode::from(2),
+            Failure::Run(_) => ExitCode::from(1),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Failure::Input(error) | Failure::Run(error)) = self;
+        write!(f, "{error:#}")
+    }
+}

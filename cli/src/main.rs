@@ -1,0 +1,55 @@
+//! The `nandscape` command. Results go to standard output, everything else to standard error. Exit status: 0 done,
+//! 1 the run failed, 2 bad usage or input.
+
+mod drives;
+mod failure;
+mod output;
+mod progress;
+mod sim;
+mod table;
+mod workload_words;
+mod workloads;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// An SSD you can see inside, reprogram and break.
+#[derive(Parser)]
+#[command(name = "nandscape", version, arg_required_else_help = true, max_term_width = 110)]
+#[command(after_help = "\
+Start here:
+  nandscape sim --drive default --rw randread              a first simulation
+  nandscape sim --drive default --rw randrw --precondition steady
+                                                           the same drive worn in, reads beside writes
+  nandscape drives show default                            what that drive is made of")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Simulate a drive under a workload, in virtual time
+    Sim(Box<sim::SimArgs>),
+    /// List the drives that come with it, or show one
+    Drives(drives::DrivesArgs),
+    /// List the workloads that come with it, or show one
+    Workloads(workloads::WorkloadsArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Sim(args) => sim::run(&args),
+        Command::Drives(args) => drives::run(&args),
+        Command::Workloads(args) => workloads::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::error(&failure);
+            failure.exit_code()
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Progress on a terminal; nothing in a pipe.
+
+use std::cell::Cell;
+use std::io::IsTerminal as _;
+use std::rc::Rc;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use nandscape_lab_run::{Progress, Stage};
+
+/// A bar on standard error.
+struct Bar {
+    bar: ProgressBar,
+    stage: Cell<Option<Stage>>,
+}
+
+/// Progress for a user at a terminal, none for others.
+pub fn bar() -> Rc<dyn Progress> {
+    if !std::io::stderr().is_terminal() {
+        return Rc::new(());
+    }
+    let bar = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr_with_hz(10));
+    let style = ProgressStyle::with_template("{msg:16} {bar:40} {percent:>3}% {elapsed}").expect("a valid template");
+    bar.set_style(style);
+    Rc::new(Bar { bar, stage: Cell::new(None) })
+}
+
+impl Progress for Bar {
+    fn at(&self, stage: Stage, share: f64) {
+        if self.stage.replace(Some(stage)) != Some(stage) {
+            self.bar.set_message(match stage {
+                Stage::Preconditioning => "preconditioning",
+                Stage::Running => "running",
+            });
+        }
+        self.bar.set_position((share * 1_000.0) as u64);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,130 @@
+//! `nandscape sim`: a drive under a workload, in virtual time.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, Resolved};
+use nandscape_lab_run::{Finished, Precondition, Simulation};
+
+use crate::failure::Failure;
+use crate::workload_words::WorkloadWords;
+use crate::{output, progress, table};
+
+/// Simulate a drive under a workload, in virtual time.
+///
+/// The same inputs and seed give the same figures on any machine; only the part `host` differs.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape sim --drive default --rw randread --iodepth 1
+  nandscape sim --drive ttflash-256g --rw randrw --rwmixread 70 --precondition steady --json
+  nandscape sim --drive default --set capacity=1TiB --set ftl.gc.scheme=channel --workload noisy-neighbour
+  nandscape sim --drive mine.toml --rw randwrite --rate-iops 50000 --runtime 2s --out results/")]
+pub struct SimArgs {
+    /// A drive by name or profile file, see `nandscape drives`
+    #[arg(long, value_name = "P")]
+    drive: String,
+    /// Change a key of the profile: ftl.gc.victim=cost_benefit; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    #[command(flatten)]
+    words: WorkloadWords,
+    /// The state the drive is brought into first, in no time: as new, every block written once, or worn in by random
+    /// overwrites until write amplification stands still
+    #[arg(long, value_enum, default_value = "full")]
+    precondition: PreconditionArg,
+    /// Decides everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Flash, link and firmware take no time
+    #[arg(long)]
+    no_delay: bool,
+    /// Whether the drive keeps data: `none` has the timing only
+    #[arg(long, value_enum, default_value = "none")]
+    store: StoreArg,
+    /// Check the drive's tables against each other afterwards
+    #[arg(long)]
+    check: bool,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Write report.json and the resolved profile into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write what every die and channel did to this file, for chrome://tracing or ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    chrome_trace: Option<PathBuf>,
+}
+
+#[derive(Copy, Clone, ValueEnum)]
+enum PreconditionArg {
+    None,
+    Full,
+    Steady,
+}
+
+#[derive(Copy, Clone, ValueEnum)]
+enum StoreArg {
+    None,
+    Ram,
+}
+
+/// Runs it and prints the report.
+pub fn run(args: &SimArgs) -> Result<(), Failure> {
+    let profile = resolve(&args.drive, &args.set)?;
+    let profile = if args.no_delay { profile.without_delay() } else { profile };
+    let simulation = Simulation {
+        store: match args.store {
+            StoreArg::None => StoreKind::None,
+            StoreArg::Ram => StoreKind::Ram,
+        },
+        precondition: match args.precondition {
+            PreconditionArg::None => Precondition::None,
+            PreconditionArg::Full => Precondition::Full,
+            PreconditionArg::Steady => Precondition::Steady,
+        },
+        workload: args.words.workload()?,
+        seed: args.seed,
+        trace: args.chrome_trace.is_some(),
+        check: args.check,
+        profile,
+    };
+    let finished = simulation.run(progress::bar()).map_err(Failure::run)?;
+    finished.report.notes.iter().for_each(|note| output::note(note));
+    write_files(args, &simulation, &finished).map_err(Failure::Input)?;
+    match args.json {
+        true => output::result(&finished.report.to_json()),
+        false => output::result(&table::render(&finished.report)),
+    }
+    match finished.report.errors.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status"))),
+    }
+}
+
+/// A profile by name or file, with changes, everything decided.
+pub fn resolve(drive: &str, changes: &[String]) -> Result<Resolved, Failure> {
+    let mut profile = Profile::load(drive).map_err(Failure::input)?;
+    for change in changes {
+        profile.set(change).map_err(Failure::input)?;
+    }
+    profile.resolve().map_err(|error| Failure::Input(anyhow::Error::new(error).context(format!("drive {drive}"))))
+}
+
+fn write_files(args: &SimArgs, simulation: &Simulation, finished: &Finished) -> anyhow::Result<()> {
+    if let Some(folder) = &args.out {
+        std::fs::create_dir_all(folder).with_context(|| format!("--out {}", folder.display()))?;
+        write(&folder.join("report.json"), &finished.report.to_json())?;
+        write(&folder.join("profile.toml"), &simulation.profile.to_toml())?;
+    }
+    if let (Some(file), Some(trace)) = (&args.chrome_trace, &finished.trace) {
+        write(file, trace)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}

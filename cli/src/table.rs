@@ -1,0 +1,149 @@
+//! A report for people.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use nandscape_drive::Stage;
+use nandscape_drive::breakdown::cause;
+use nandscape_lab_run::{Latency, Report};
+use serde_json::Value;
+
+/// The report as text.
+pub fn render(report: &Report) -> String {
+    let mut text = String::new();
+    text.push_str(&format!(
+        "{} under {}, {}, seed {}\n\n",
+        report.profile,
+        report.workload,
+        match report.precondition {
+            "none" => "new",
+            "full" => "written once",
+            _ => "worn in",
+        },
+        report.seed
+    ));
+    text.push_str(&format!(
+        "{} requests, {} in {} of drive time: {} IOPS, {}/s\n\n",
+        count(report.requests),
+        bytes(report.bytes as f64),
+        seconds(report.virtual_s),
+        count(report.iops as u64),
+        bytes(report.bytes_per_s),
+    ));
+    text.push_str(&latencies(report));
+    text.push('\n');
+    text.push_str(&breakdowns(report));
+    text.push('\n');
+    text.push_str(&drive(report));
+    text.push_str(&format!(
+        "\nset up in {:.1} s, simulated in {:.2} s ({} requests a CPU second), {} of memory\n",
+        report.host.setup_s,
+        report.host.wall_s,
+        count((report.requests as f64 / report.host.cpu_s.max(1e-9)) as u64),
+        bytes(report.host.peak_rss_bytes as f64),
+    ));
+    text
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(header);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn latencies(report: &Report) -> String {
+    let mut rows = table(&["latency, us", "count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"]);
+    for (way, latency) in report.latency_us.iter().filter(|(_, latency)| latency.count > 0) {
+        let Latency { count: n, mean, p50, p90, p99, p99_9, p99_99, p99_9999, max } = latency;
+        let figures = [mean, p50, p90, p99, p99_9, p99_99, p99_9999, max].map(|figure| us(figure.unwrap_or(0.0)));
+        rows.add_row([(*way).to_owned(), count(*n)].into_iter().chain(figures));
+    }
+    rows.trim_fmt() + "\n"
+}
+
+/// Where the mean went: stages down, directions across, and behind whom it was waited.
+fn breakdowns(report: &Report) -> String {
+    let ways: Vec<_> = report.breakdown_us.iter().filter(|(way, _)| report.latency_us[*way].count > 0).collect();
+    let header: Vec<&str> = ["where the mean goes, us"].into_iter().chain(ways.iter().map(|(way, _)| **way)).collect();
+    let mut rows = table(&header);
+    let figure = |value: &Value| us(value.as_f64().unwrap_or(0.0));
+    for stage in Stage::ALL {
+        let cells: Vec<String> = ways.iter().map(|(_, stages)| figure(&stages[stage.name()])).collect();
+        rows.add_row([stage.name().to_owned()].into_iter().chain(cells));
+        if !Stage::WAITS.contains(&stage) {
+            continue;
+        }
+        for (_, cause) in cause::ALL {
+            let by = format!("{}_by", stage.name());
+            let waits: Vec<f64> = ways.iter().map(|(_, stages)| stages[&by][cause].as_f64().unwrap_or(0.0)).collect();
+            if waits.iter().any(|wait| *wait > 0.0) {
+                rows.add_row([format!("  behind {cause}")].into_iter().chain(waits.into_iter().map(us)));
+            }
+        }
+    }
+    rows.trim_fmt() + "\n"
+}
+
+fn drive(report: &Report) -> String {
+    let mut text = String::new();
+    if let Some(waf) = report.waf {
+        text.push_str(&format!(
+            "write amplification {waf:.3}; GC reclaimed {} blocks, moved {} mapping units, held up {} reads\n",
+            count(report.gc.blocks),
+            count(report.gc.pages_moved),
+            count(report.gc.blocked_reads)
+        ));
+    }
+    let busy: Vec<String> = report
+        .busy
+        .iter()
+        .map(|(kind, busy)| {
+            format!("{} {:.1}% (busiest {:.1}%)", kind.replace('_', " "), busy.mean * 100.0, busy.max * 100.0)
+        })
+        .collect();
+    text.push_str(&format!("busy: {}\n", busy.join(", ")));
+    text.push_str(&format!(
+        "over-provisioning {:.1}%, and {} blocks for GC to turn\n",
+        report.over_provisioning * 100.0,
+        count(report.reserve_blocks)
+    ));
+    for (status, failed) in &report.errors {
+        text.push_str(&format!("failed: {failed} requests with {status}\n"));
+    }
+    text
+}
+
+/// With thousands set apart.
+fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).expect("digits")).collect();
+    groups.join(",")
+}
+
+fn us(figure: f64) -> String {
+    match figure {
+        0.0 => "0".to_owned(),
+        small if small < 100.0 => format!("{small:.2}"),
+        medium if medium < 10_000.0 => format!("{medium:.1}"),
+        large => count(large.round() as u64),
+    }
+}
+
+fn bytes(number: f64) -> String {
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    match units.iter().find(|(size, _)| number >= *size) {
+        Some((size, unit)) => format!("{:.2} {unit}", number / size),
+        None => format!("{number:.0} B"),
+    }
+}
+
+fn seconds(number: f64) -> String {
+    match number {
+        long if long >= 1.0 => format!("{long:.3} s"),
+        short if short >= 1e-3 => format!("{:.3} ms", short * 1e3),
+        tiny => format!("{:.3} us", tiny * 1e6),
+    }
+}

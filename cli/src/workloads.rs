@@ -1,0 +1,54 @@
+//! `nandscape workloads`: those that come with it.
+
+use clap::{Args, Subcommand};
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use nandscape_lab_workload::{BUILTIN, load};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// List the workloads that come with it, or show one.
+#[derive(Args)]
+pub struct WorkloadsArgs {
+    #[command(subcommand)]
+    command: Option<WorkloadsCommand>,
+}
+
+#[derive(Subcommand)]
+enum WorkloadsCommand {
+    /// Show a workload as written
+    Show {
+        /// Its name
+        workload: String,
+    },
+}
+
+/// Lists, or shows one.
+pub fn run(args: &WorkloadsArgs) -> Result<(), Failure> {
+    match &args.command {
+        Some(WorkloadsCommand::Show { workload }) => show(workload),
+        None => list(),
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["workload", "jobs", "what it is"]);
+    for builtin in BUILTIN {
+        let workload = load(builtin.name).map_err(Failure::input)?;
+        let jobs: Vec<String> = workload.jobs.iter().map(|job| job.name.clone()).collect();
+        table.add_row([builtin.name.to_owned(), jobs.join(", "), workload.description]);
+    }
+    output::result(&table.trim_fmt());
+    Ok(())
+}
+
+fn show(name: &str) -> Result<(), Failure> {
+    load(name).map_err(Failure::input)?;
+    match BUILTIN.iter().find(|builtin| builtin.name == name) {
+        Some(builtin) => output::result(builtin.text),
+        None => output::result(&std::fs::read_to_string(name).map_err(Failure::input)?),
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Get Log Page (Base 5.1.12).
+
+use nandscape_device_ftl::Ftl;
+use nandscape_wire_nvme::identify::ascii;
+use nandscape_wire_nvme::log::{self, CommandsAndEffects, FirmwareSlot, Smart};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
+use zerocopy::IntoBytes;
+
+use super::Answer;
+use crate::controller::NvmeController;
+
+/// The most that one command returns of a log.
+const MAX_BYTES: u64 = 1 << 20;
+
+impl<F: Ftl> NvmeController<F> {
+    pub(super) fn get_log_page(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+        // Number of dwords, counted from zero over two fields; the offset is in bytes.
+        let dwords_z = u64::from(entry.cdw10.get() >> 16) | u64::from(entry.cdw11.get() & 0xffff) << 16;
+        let offset = u64::from(entry.cdw12.get()) | u64::from(entry.cdw13.get()) << 32;
+        let bytes = (dwords_z + 1) * 4;
+        if bytes > MAX_BYTES || !offset.is_multiple_of(4) {
+            return Err(Status::INVALID_FIELD);
+        }
+        let log = match entry.cdw10.get() as u8 {
+            // One entry, of error count 0: there never was an error.
+            log::ERROR_INFORMATION => vec![0; 64],
+            log::SMART => self.smart().as_bytes().to_vec(),
+            log::FIRMWARE_SLOT => firmware_slot().as_bytes().to_vec(),
+            log::COMMANDS_AND_EFFECTS => self.commands_and_effects().as_bytes().to_vec(),
+            _ => return Err(Status::INVALID_LOG_PAGE),
+        };
+        if offset > log.len() as u64 {
+            return Err(Status::INVALID_FIELD);
+        }
+        // What is asked for beyond the end reads as zeros.
+        let mut part = log[offset as usize..].to_vec();
+        part.resize(bytes as usize, 0);
+        Ok(Answer::data(&part))
+    }
+
+    fn smart(&self) -> Smart {
+        let mut smart = Smart::zeroed();
+        let (host, stats) = (self.host_counts(), self.ftl.stats());
+        smart.temperature = 308.into();
+        smart.available_spare = 100;
+        smart.available_spare_threshold = 10;
+        // In thousands of 512 bytes, rounded up.
+        smart.data_units_read = host.read_bytes.div_ceil(512_000).into();
+        smart.data_units_written = stats.host_bytes.div_ceil(512_000).into();
+        smart.host_reads = host.reads.into();
+        smart.host_writes = host.writes.into();
+        smart.power_cycles = 1.into();
+        smart.power_on_hours = (self.sim.now().ns() / 3_600_000_000_000).into();
+        smart
+    }
+
+    fn commands_and_effects(&self) -> CommandsAndEffects {
+        let mut effects = CommandsAndEffects::zeroed();
+        let admin = [
+            AdminOpcode::GET_LOG_PAGE,
+            AdminOpcode::IDENTIFY,
+            AdminOpcode::ABORT,
+            AdminOpcode::SET_FEATURES,
+            AdminOpcode::GET_FEATURES,
+            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST,
+            AdminOpcode::KEEP_ALIVE,
+        ];
+        for opcode in admin {
+            effects.admin[usize::from(opcode.0)] = log::EFFECT_SUPPORTED.into();
+        }
+        for opcode in [IoOpcode::READ, IoOpcode::FLUSH, IoOpcode::VERIFY] {
+            effects.io[usize::from(opcode.0)] = log::EFFECT_SUPPORTED.into();
+        }
+        for opcode in [IoOpcode::WRITE, IoOpcode::WRITE_ZEROES, IoOpcode::DATASET_MANAGEMENT] {
+            effects.io[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::EFFECT_CONTENT_CHANGE).into();
+        }
+        if self.namespace.keeps_data {
+            effects.io[usize::from(IoOpcode::COMPARE.0)] = log::EFFECT_SUPPORTED.into();
+        }
+        effects
+    }
+}
+
+fn firmware_slot() -> FirmwareSlot {
+    let mut slot = FirmwareSlot::zeroed();
+    slot.active = 1;
+    slot.revisions[0] = ascii(env!("CARGO_PKG_VERSION"));
+    slot
+}

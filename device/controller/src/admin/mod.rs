@@ -1,0 +1,95 @@
+//! The admin queue: what the controller says of itself, and what can be set.
+
+mod features;
+mod identify;
+mod logs;
+
+use std::cell::{Cell, RefCell};
+
+use nandscape_device_ftl::Ftl;
+use nandscape_drive::{Breakdown, HostMem};
+use nandscape_sim::Sim;
+use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
+use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
+
+use crate::controller::{NvmeController, Outcome};
+use features::Features;
+
+/// Asynchronous Event Request Limit: how many may be outstanding.
+pub(crate) const EVENT_REQUESTS: u8 = 4;
+
+/// What admin commands have set, and what they count.
+pub(crate) struct Admin {
+    sim: Sim,
+    features: RefCell<Features>,
+    event_requests: Cell<u8>,
+}
+
+impl Admin {
+    pub(crate) fn new(sim: &Sim) -> Admin {
+        Admin { sim: sim.clone(), features: RefCell::new(Features::default()), event_requests: Cell::new(0) }
+    }
+}
+
+impl<F: Ftl> NvmeController<F> {
+    /// Serves a command of the admin queue. `None` is one that stays outstanding.
+    pub(crate) async fn admin_command(
+        &self,
+        entry: &SubmissionEntry,
+        mem: &HostMem,
+        log: &mut Breakdown,
+    ) -> Option<Outcome> {
+        if entry.flags & (FLAGS_FUSED | FLAGS_PSDT) != 0 {
+            return Some(Err(Status::INVALID_FIELD.final_()).into());
+        }
+        let answer = match AdminOpcode(entry.opcode) {
+            AdminOpcode::IDENTIFY => self.identify(entry),
+            AdminOpcode::GET_LOG_PAGE => self.get_log_page(entry),
+            AdminOpcode::GET_FEATURES => self.get_features(entry),
+            AdminOpcode::SET_FEATURES => self.set_features(entry, mem),
+            // Commands are short, and a started media operation is never dropped: nothing is ever aborted (Base 5.1.1,
+            // bit 0 of DW0 says so).
+            AdminOpcode::ABORT => Ok(Answer::value(1)),
+            AdminOpcode::KEEP_ALIVE => Ok(Answer::value(0)),
+            // No event ever happens: the request stays outstanding.
+            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if self.admin.event_requests.get() < EVENT_REQUESTS => {
+                self.admin.event_requests.set(self.admin.event_requests.get() + 1);
+                return None;
+            }
+            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST => Err(Status::EVENT_REQUEST_LIMIT_EXCEEDED),
+            _ => Err(Status::INVALID_OPCODE),
+        };
+        Some(match answer {
+            Ok(answer) => self.deliver(answer, mem, log).await,
+            Err(status) => Err(status.final_()).into(),
+        })
+    }
+
+    async fn deliver(&self, answer: Answer, mem: &HostMem, log: &mut Breakdown) -> Outcome {
+        if mem.len() < answer.data.len() {
+            return Err(Status::DATA_SGL_LENGTH_INVALID.final_()).into();
+        }
+        if !answer.data.is_empty() {
+            self.link.send(answer.data.len() as u64, log).await;
+            mem.write(0, &answer.data);
+        }
+        Outcome { status: Status::SUCCESS, dw0: answer.value, dw1: 0 }
+    }
+}
+
+/// What an admin command returns.
+#[derive(Default)]
+pub(super) struct Answer {
+    value: u32,
+    data: Vec<u8>,
+}
+
+impl Answer {
+    fn value(value: u32) -> Answer {
+        Answer { value, data: Vec::new() }
+    }
+
+    fn data(bytes: &[u8]) -> Answer {
+        Answer { value: 0, data: bytes.to_vec() }
+    }
+}

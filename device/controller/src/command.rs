@@ -1,0 +1,243 @@
+//! From 64 bytes to a typed command, or to the status that says what is wrong with them (NVM 3.3; Base 4.1).
+//!
+//! Nothing behind this file looks at a command dword.
+
+use nandscape_device_ftl::Extent;
+use nandscape_device_ftl::address::SECTOR;
+use nandscape_drive::HostMem;
+use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
+use nandscape_wire_nvme::io::{Cdw12, DSM_ATTRIBUTES, DSM_DEALLOCATE, DsmRange};
+use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry};
+use zerocopy::IntoBytes;
+
+/// A command of the NVM command set, checked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Command {
+    Read {
+        extent: Extent,
+    },
+    Write {
+        extent: Extent,
+        fua: bool,
+    },
+    Compare {
+        extent: Extent,
+    },
+    Verify {
+        extent: Extent,
+    },
+    WriteZeroes {
+        extent: Extent,
+        fua: bool,
+    },
+    /// Dataset Management with the deallocate attribute.
+    Deallocate {
+        extents: Vec<Extent>,
+    },
+    /// Dataset Management without it: hints, which this controller has no use for.
+    Hints,
+    Flush,
+}
+
+/// What a command is checked against.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Namespace {
+    pub(crate) nsid: u32,
+    pub(crate) blocks: u64,
+    pub(crate) lba_bytes: u32,
+    pub(crate) max_blocks: u32,
+    pub(crate) keeps_data: bool,
+}
+
+impl Command {
+    /// Checks an entry of an I/O queue, and the memory that goes with it.
+    pub(crate) fn parse(entry: &SubmissionEntry, mem: &HostMem, namespace: &Namespace) -> Result<Command, Status> {
+        if entry.flags & (FLAGS_FUSED | FLAGS_PSDT) != 0 {
+            return Err(Status::INVALID_FIELD.final_());
+        }
+        let opcode = IoOpcode(entry.opcode);
+        namespace.check_nsid(entry, opcode)?;
+        let fua = Cdw12::of(entry).fua();
+        match opcode {
+            IoOpcode::FLUSH => Ok(Command::Flush),
+            IoOpcode::READ => Ok(Command::Read { extent: namespace.data_extent(entry, mem)? }),
+            IoOpcode::WRITE => {
+                namespace.check_directive(entry)?;
+                Ok(Command::Write { extent: namespace.source_extent(entry, mem)?, fua })
+            }
+            // Without data there is nothing to compare with: Identify does not offer it.
+            IoOpcode::COMPARE if namespace.keeps_data => {
+                Ok(Command::Compare { extent: namespace.source_extent(entry, mem)? })
+            }
+            IoOpcode::VERIFY => Ok(Command::Verify { extent: namespace.extent(entry)? }),
+            IoOpcode::WRITE_ZEROES => Ok(Command::WriteZeroes { extent: namespace.extent(entry)?, fua }),
+            IoOpcode::DATASET_MANAGEMENT => namespace.dataset_management(entry, mem),
+            _ => Err(Status::INVALID_OPCODE.final_()),
+        }
+    }
+}
+
+impl Namespace {
+    fn check_nsid(&self, entry: &SubmissionEntry, opcode: IoOpcode) -> Result<(), Status> {
+        match entry.nsid.get() {
+            nsid if nsid == self.nsid => Ok(()),
+            NSID_ALL if opcode == IoOpcode::FLUSH => Ok(()),
+            _ => Err(Status::INVALID_NAMESPACE.final_()),
+        }
+    }
+
+    /// Directive Type (CDW12 bits 23:20): none is supported (Base 8.1.8).
+    fn check_directive(&self, entry: &SubmissionEntry) -> Result<(), Status> {
+        match entry.cdw12.get() >> 20 & 0xf {
+            0 => Ok(()),
+            _ => Err(Status::INVALID_FIELD.final_()),
+        }
+    }
+
+    /// The extent of a command that moves no data.
+    fn extent(&self, entry: &SubmissionEntry) -> Result<Extent, Status> {
+        self.checked_extent(entry.slba(), u64::from(Cdw12::of(entry).nlb_z()) + 1)
+    }
+
+    /// The extent of a command that moves data, where there is any, within the transfer limit (MDTS).
+    fn data_extent(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Extent, Status> {
+        if u32::from(Cdw12::of(entry).nlb_z()) + 1 > self.max_blocks {
+            return Err(Status::INVALID_FIELD.final_());
+        }
+        let extent = self.extent(entry)?;
+        match mem.is_none() || mem.len() as u64 == extent.bytes() {
+            true => Ok(extent),
+            false => Err(Status::DATA_SGL_LENGTH_INVALID.final_()),
+        }
+    }
+
+    /// The extent of a command that takes data from the host, which a drive that keeps data must be given.
+    fn source_extent(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Extent, Status> {
+        let extent = self.data_extent(entry, mem)?;
+        match self.keeps_data && mem.is_none() {
+            true => Err(Status::DATA_TRANSFER_ERROR.final_()),
+            false => Ok(extent),
+        }
+    }
+
+    fn checked_extent(&self, slba: u64, blocks: u64) -> Result<Extent, Status> {
+        if slba.checked_add(blocks).is_none_or(|end| end > self.blocks) {
+            return Err(Status::LBA_OUT_OF_RANGE.final_());
+        }
+        let sectors = u64::from(self.lba_bytes / SECTOR);
+        Ok(Extent { start: slba * sectors, sectors: (blocks * sectors) as u32 })
+    }
+
+    fn dataset_management(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Command, Status> {
+        let (ranges, attributes) = ((entry.cdw10.get() & 0xff) as usize + 1, entry.cdw11.get());
+        if attributes & !DSM_ATTRIBUTES != 0 {
+            return Err(Status::INVALID_FIELD.final_());
+        }
+        if mem.len() < ranges * size_of::<DsmRange>() {
+            return Err(Status::DATA_SGL_LENGTH_INVALID.final_());
+        }
+        if attributes & DSM_DEALLOCATE == 0 {
+            return Ok(Command::Hints);
+        }
+        let mut extents = Vec::with_capacity(ranges);
+        for index in 0..ranges {
+            let mut range = DsmRange::default();
+            mem.read(index * size_of::<DsmRange>(), range.as_mut_bytes());
+            self.push_range(&range, &mut extents)?;
+        }
+        Ok(Command::Deallocate { extents })
+    }
+
+    /// A range may be longer than an extent can be.
+    fn push_range(&self, range: &DsmRange, extents: &mut Vec<Extent>) -> Result<(), Status> {
+        const STEP: u64 = 1 << 28;
+        let (slba, blocks) = (range.slba.get(), u64::from(range.blocks.get()));
+        self.checked_extent(slba, 0)?;
+        for first in (0..blocks).step_by(STEP as usize) {
+            extents.push(self.checked_extent(slba + first, STEP.min(blocks - first))?);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMESPACE: Namespace =
+        Namespace { nsid: 1, blocks: 1_000, lba_bytes: 512, max_blocks: 256, keeps_data: true };
+
+    fn parse(entry: SubmissionEntry, bytes: usize) -> Result<Command, Status> {
+        let mem = if bytes == 0 { HostMem::none() } else { HostMem::zeroed(bytes) };
+        Command::parse(&entry, &mem, &NAMESPACE).map_err(Status::meaning)
+    }
+
+    fn blocks(opcode: IoOpcode, slba: u64, count: u32) -> SubmissionEntry {
+        SubmissionEntry::blocks(opcode, 1, slba, count)
+    }
+
+    #[test]
+    fn good_commands_become_extents_in_sectors() {
+        let extent = Extent { start: 8, sectors: 8 };
+        assert_eq!(parse(blocks(IoOpcode::READ, 8, 8), 4_096), Ok(Command::Read { extent }));
+        assert_eq!(parse(blocks(IoOpcode::WRITE, 8, 8), 4_096), Ok(Command::Write { extent, fua: false }));
+        let four_k = Namespace { lba_bytes: 4_096, ..NAMESPACE };
+        let read = Command::parse(&blocks(IoOpcode::READ, 1, 1), &HostMem::none(), &four_k);
+        assert_eq!(read, Ok(Command::Read { extent }));
+    }
+
+    #[test]
+    fn each_bad_field_has_its_status() {
+        let read = |slba, count| blocks(IoOpcode::READ, slba, count);
+        let mut fused = read(0, 1);
+        fused.flags = 1;
+        let mut sgl = read(0, 1);
+        sgl.flags = 0x40;
+        let mut streams = blocks(IoOpcode::WRITE, 0, 1);
+        streams.cdw12 = (1 << 20).into();
+        let mut dsm = SubmissionEntry::deallocate(1, 2);
+        dsm.cdw11 = 8.into();
+        let cases = [
+            (SubmissionEntry::io(IoOpcode(0x7f), 1), 0, Status::INVALID_OPCODE),
+            (SubmissionEntry::io(IoOpcode::FLUSH, 0), 0, Status::INVALID_NAMESPACE),
+            (SubmissionEntry::blocks(IoOpcode::READ, 2, 0, 1), 512, Status::INVALID_NAMESPACE),
+            (SubmissionEntry::blocks(IoOpcode::READ, NSID_ALL, 0, 1), 512, Status::INVALID_NAMESPACE),
+            (fused, 512, Status::INVALID_FIELD),
+            (sgl, 512, Status::INVALID_FIELD),
+            (streams, 512, Status::INVALID_FIELD),
+            (read(1_000, 1), 512, Status::LBA_OUT_OF_RANGE),
+            (read(999, 2), 1_024, Status::LBA_OUT_OF_RANGE),
+            (read(u64::MAX, 2), 1_024, Status::LBA_OUT_OF_RANGE),
+            (read(0, 257), 257 * 512, Status::INVALID_FIELD),
+            (read(0, 2), 512, Status::DATA_SGL_LENGTH_INVALID),
+            (blocks(IoOpcode::WRITE, 0, 2), 0, Status::DATA_TRANSFER_ERROR),
+            (dsm, 32, Status::INVALID_FIELD),
+            (SubmissionEntry::deallocate(1, 2), 16, Status::DATA_SGL_LENGTH_INVALID),
+        ];
+        for (entry, bytes, status) in cases {
+            assert_eq!(parse(entry, bytes), Err(status), "{entry:?}");
+        }
+    }
+
+    #[test]
+    fn deallocation_ranges_are_checked_each() {
+        let range =
+            |slba: u64, blocks: u32| DsmRange { slba: slba.into(), blocks: blocks.into(), ..Default::default() };
+        let command = |ranges: &[DsmRange]| {
+            let mem = HostMem::from_bytes(ranges.as_bytes());
+            Command::parse(&SubmissionEntry::deallocate(1, ranges.len() as u32), &mem, &NAMESPACE)
+        };
+        let extents = vec![Extent { start: 0, sectors: 10 }, Extent { start: 990, sectors: 10 }];
+        assert_eq!(command(&[range(0, 10), range(500, 0), range(990, 10)]), Ok(Command::Deallocate { extents }));
+        assert_eq!(command(&[range(0, 10), range(991, 10)]), Err(Status::LBA_OUT_OF_RANGE.final_()));
+        assert_eq!(command(&[range(u64::MAX, 2)]), Err(Status::LBA_OUT_OF_RANGE.final_()));
+    }
+
+    #[test]
+    fn a_drive_without_data_has_no_compare_and_needs_no_memory() {
+        let none = Namespace { keeps_data: false, ..NAMESPACE };
+        let parse = |opcode| Command::parse(&blocks(opcode, 0, 1), &HostMem::none(), &none);
+        assert_eq!(parse(IoOpcode::COMPARE), Err(Status::INVALID_OPCODE.final_()));
+        assert!(parse(IoOpcode::WRITE).is_ok());
+    }
+}

@@ -1,0 +1,29 @@
+//! Flush (Base 7.2).
+
+use nandscape_device_ftl::Ftl;
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Stage};
+use nandscape_wire_nvme::Status;
+
+use crate::config::BufferMode;
+use crate::controller::NvmeController;
+
+impl<F: Ftl> NvmeController<F> {
+    /// Waits until everything in a volatile write buffer is on flash. Where the buffer survives a power cut, or writes
+    /// complete on flash anyway, there is nothing to do.
+    pub(crate) async fn flush(&self, log: &mut Breakdown) -> Result<(), Status> {
+        if self.config.buffer == BufferMode::Volatile
+            && let Some(settling) = self.ftl.flush()
+        {
+            let begun = self.sim.now();
+            settling.settled().await;
+            log.wait_behind(Stage::Queue, cause::HOST_WRITE, self.sim.now() - begun);
+        }
+        Ok(())
+    }
+
+    /// Whether the controller has a write cache that a power cut empties.
+    pub(crate) fn has_volatile_cache(&self) -> bool {
+        self.config.buffer == BufferMode::Volatile
+    }
+}

@@ -1,0 +1,104 @@
+//! Fetching the pages of one command from flash, all at a time. A command's time is that of its last page.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_device_ftl::ftl::Fetches;
+use nandscape_device_ftl::{Extent, Fetch, Ftl};
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, HostMem};
+use nandscape_sim::executor::TaskId;
+
+use crate::controller::NvmeController;
+
+/// A part of a command that is fetched beside the others.
+pub(crate) struct PageJob {
+    part: Part,
+    command: Rc<Gather>,
+}
+
+enum Part {
+    Page(Fetch),
+    /// Bytes that needed no flash and have the link still to cross.
+    Ready(u64),
+}
+
+/// A command whose parts are under way.
+struct Gather {
+    task: TaskId,
+    left: Cell<usize>,
+    mem: HostMem,
+    to_host: bool,
+    /// Where the time of the part that ended last went.
+    last: RefCell<Breakdown>,
+}
+
+impl<F: Ftl> NvmeController<F> {
+    /// Fetches pages; with `to_host`, everything of the extent crosses the link.
+    pub(crate) async fn fetch_pages(
+        &self,
+        mut fetches: Fetches,
+        extent: Extent,
+        mem: &HostMem,
+        to_host: bool,
+        log: &mut Breakdown,
+    ) {
+        let from_flash: u64 = fetches.iter().map(|fetch| u64::from(fetch.host_bytes)).sum();
+        let ready = if to_host { extent.bytes() - from_flash } else { 0 };
+        match (fetches.len(), ready) {
+            (0, 0) => {}
+            (0, ready) => self.link.send(ready, log).await,
+            (1, 0) => {
+                let fetch = fetches.pop().expect("there is one");
+                self.fetch_page(fetch, mem, to_host, log).await;
+            }
+            _ => self.gather(fetches, ready, mem, to_host, log).await,
+        }
+    }
+
+    async fn gather(&self, fetches: Fetches, ready: u64, mem: &HostMem, to_host: bool, log: &mut Breakdown) {
+        let parts = fetches.into_iter().map(Part::Page).chain((ready > 0).then_some(Part::Ready(ready)));
+        let parts: Vec<Part> = parts.collect();
+        let command = Rc::new(Gather {
+            task: self.sim.current_task(),
+            left: Cell::new(parts.len()),
+            mem: mem.clone(),
+            to_host,
+            last: RefCell::default(),
+        });
+        for part in parts {
+            self.page_reads.start(PageJob { part, command: command.clone() });
+        }
+        std::future::poll_fn(|_| match command.left.get() {
+            0 => std::task::Poll::Ready(()),
+            _ => std::task::Poll::Pending,
+        })
+        .await;
+        *log += &*command.last.borrow();
+    }
+
+    pub(crate) async fn read_part(&self, job: PageJob) {
+        let PageJob { part, command } = job;
+        let mut log = Breakdown::new();
+        match part {
+            Part::Page(fetch) => self.fetch_page(fetch, &command.mem, command.to_host, &mut log).await,
+            Part::Ready(bytes) => self.link.send(bytes, &mut log).await,
+        }
+        command.left.set(command.left.get() - 1);
+        if command.left.get() == 0 {
+            *command.last.borrow_mut() = log;
+            self.sim.wake(command.task);
+        }
+    }
+
+    /// One page: die, array, channel, transfer; then the link.
+    async fn fetch_page(&self, fetch: Fetch, mem: &HostMem, to_host: bool, log: &mut Breakdown) {
+        let who = self.config.priority.who(cause::HOST_READ);
+        self.media.read(fetch.page, fetch.flash_bytes, who, log).await;
+        let bytes = u64::from(fetch.host_bytes);
+        self.ftl.fetched(fetch, mem);
+        if to_host {
+            self.link.send(bytes, log).await;
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Read, Compare, Verify (NVM 3.3.4, 3.3.1, 3.3.5).
+
+use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_drive::{Breakdown, HostMem};
+use nandscape_wire_nvme::Status;
+
+use crate::controller::NvmeController;
+
+impl<F: Ftl> NvmeController<F> {
+    /// Maps the extent; what is cached or was never written is there at once, the rest comes page by page from flash,
+    /// and each page crosses the link as it comes.
+    pub(crate) async fn read(&self, extent: Extent, mem: &HostMem, log: &mut Breakdown) -> Result<(), Status> {
+        self.check_holes(extent)?;
+        let fetches = self.ftl.lookup(extent, mem);
+        self.fetch_pages(fetches, extent, mem, true, log).await;
+        Ok(())
+    }
+
+    /// Reads into the controller and compares with the host's data.
+    pub(crate) async fn compare(&self, extent: Extent, mem: &HostMem, log: &mut Breakdown) -> Result<(), Status> {
+        self.check_holes(extent)?;
+        self.link.receive(extent.bytes(), log).await;
+        let own = HostMem::zeroed(mem.len());
+        let fetches = self.ftl.lookup(extent, &own);
+        self.fetch_pages(fetches, extent, &own, false, log).await;
+        match own.to_vec() == mem.to_vec() {
+            true => Ok(()),
+            false => Err(Status::COMPARE_FAILURE),
+        }
+    }
+
+    /// Reads into the controller and leaves it at that.
+    pub(crate) async fn verify(&self, extent: Extent, log: &mut Breakdown) -> Result<(), Status> {
+        self.check_holes(extent)?;
+        let fetches = self.ftl.lookup(extent, &HostMem::none());
+        self.fetch_pages(fetches, extent, &HostMem::none(), false, log).await;
+        Ok(())
+    }
+
+    /// A host that set DULBE is told of blocks that were never written or were deallocated (NVM 4.1.3.2).
+    fn check_holes(&self, extent: Extent) -> Result<(), Status> {
+        match self.admin.reports_deallocated() && self.ftl.has_holes(extent) {
+            true => Err(Status::DEALLOCATED_OR_UNWRITTEN),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Write, Write Zeroes (NVM 3.3.6, 3.3.8).
+
+use std::rc::Rc;
+
+use nandscape_device_ftl::ftl::{Settled, Settling};
+use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, HostMem, Stage};
+use nandscape_sim::Span;
+use nandscape_wire_nvme::Status;
+
+use crate::config::BufferMode;
+use crate::controller::NvmeController;
+
+impl<F: Ftl> NvmeController<F> {
+    /// Room in the write buffer, the data over the link, and into the buffer: a part at a time if the command is larger
+    /// than that. Where the buffer does not make a write durable, waits for the flash.
+    pub(crate) async fn write(
+        &self,
+        extent: Extent,
+        data: Option<&HostMem>,
+        fua: bool,
+        log: &mut Breakdown,
+    ) -> Result<(), Status> {
+        let durable = self.write_waits_for_flash(fua);
+        let mut settling = Vec::new();
+        for (part, at) in parts(extent, self.ftl.max_reserve()) {
+            let (room, wait) = self.ftl.reserve(part).await;
+            log.wait(Stage::Queue, &wait);
+            let mem = data.map(|mem| mem.part(at, part.bytes() as usize));
+            if data.is_some() {
+                self.link.receive(part.bytes(), log).await;
+            }
+            settling.extend(self.ftl.accept(part, mem.as_ref(), room, durable));
+        }
+        self.settle(settling, log).await;
+        Ok(())
+    }
+
+    /// Whole mapping units are deallocated, for deallocated blocks read as zeros; the edges are written.
+    pub(crate) async fn write_zeroes(&self, extent: Extent, fua: bool, log: &mut Breakdown) -> Result<(), Status> {
+        let unit = u64::from(self.ftl.unit_sectors());
+        let end = extent.start + u64::from(extent.sectors);
+        let inner = extent.start.next_multiple_of(unit)..end / unit * unit;
+        if inner.is_empty() {
+            return self.write(extent, None, fua, log).await;
+        }
+        let part =
+            |range: std::ops::Range<u64>| Extent { start: range.start, sectors: (range.end - range.start) as u32 };
+        self.ftl.deallocate(part(inner.clone()));
+        for edge in [extent.start..inner.start, inner.end..end] {
+            if !edge.is_empty() {
+                self.write(part(edge), None, fua, log).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a completed write must be on flash, not only in the buffer.
+    fn write_waits_for_flash(&self, fua: bool) -> bool {
+        match self.config.buffer {
+            BufferMode::Capacitor => false,
+            BufferMode::Volatile => fua || !self.admin.write_cache_enabled(),
+            BufferMode::Through => true,
+        }
+    }
+
+    /// Waits until all parts of a write are on flash.
+    async fn settle(&self, settling: Vec<Rc<Settling>>, log: &mut Breakdown) {
+        let begun = self.sim.now();
+        let mut last = None;
+        for part in settling {
+            last = Some(part.settled().await);
+        }
+        let waited = self.sim.now() - begun;
+        let Some(Settled { issued_after, breakdown }) = last else { return };
+        // The last part's own program tells where the time went, if it covers all of it.
+        if issued_after + breakdown.total() == waited && waited > Span::ZERO {
+            log.wait_behind(Stage::Queue, cause::HOST_WRITE, issued_after);
+            *log += &breakdown;
+        } else {
+            log.wait_behind(Stage::Queue, cause::HOST_WRITE, waited);
+        }
+    }
+}
+
+/// An extent in parts of at most `most` sectors, with the byte offset of each.
+fn parts(extent: Extent, most: u32) -> impl Iterator<Item = (Extent, usize)> {
+    (0..extent.sectors).step_by(most as usize).map(move |first| {
+        let part = Extent { start: extent.start + u64::from(first), sectors: most.min(extent.sectors - first) };
+        (part, first as usize * 512)
+    })
+}

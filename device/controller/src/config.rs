@@ -1,0 +1,65 @@
+//! What can be set about a controller.
+
+use nandscape_device_media::Priority;
+use nandscape_sim::Span;
+use nandscape_sim::units::Rate;
+
+/// When a write is complete, and what a flush does (the key `buffer.mode`).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum BufferMode {
+    /// The write buffer survives a power cut: a write completes when it is in, a flush has nothing to do.
+    Capacitor,
+    /// The write buffer is lost in a power cut: a write completes when it is in, a flush waits until all of it is on flash.
+    Volatile,
+    /// A write completes when it is on flash.
+    Through,
+}
+
+impl BufferMode {
+    /// All modes, by their names in profiles.
+    pub const ALL: [(&str, BufferMode); 3] =
+        [("capacitor", BufferMode::Capacitor), ("volatile", BufferMode::Volatile), ("through", BufferMode::Through)];
+}
+
+/// The link between host and controller.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct LinkConfig {
+    /// Data rate, in each direction.
+    pub bandwidth: Rate,
+    /// Time that every transfer takes besides, however short it is.
+    pub latency: Span,
+}
+
+/// What the controller calls itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// Serial number, at most 20 ASCII characters.
+    pub serial: String,
+    /// Model, at most 40 ASCII characters.
+    pub model: String,
+}
+
+/// What can be set about a controller.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ControllerConfig {
+    /// Time that firmware spends on each command.
+    pub firmware_time: Span,
+    /// Commands in work at a time; others wait in their queues.
+    pub command_slots: u32,
+    /// I/O queue pairs.
+    pub max_queue_pairs: u16,
+    /// Entries of a queue.
+    pub max_queue_entries: u32,
+    /// Bytes that one command may move, a power of two from 4 KiB on.
+    pub max_transfer: u32,
+    /// Bytes of a logical block: 512 or 4,096.
+    pub lba_bytes: u32,
+    /// When a write is complete.
+    pub buffer: BufferMode,
+    /// The host link.
+    pub link: LinkConfig,
+    /// Who is served first by planes and channels.
+    pub priority: Priority,
+    /// What the controller calls itself.
+    pub identity: Identity,
+}

@@ -1,0 +1,166 @@
+//! Logical addresses, and where their data is.
+
+use nandscape_device_media::UnitId;
+
+/// Bytes of a sector, the finest piece that a command can name.
+pub const SECTOR: u32 = 512;
+
+/// A logical unit: the piece of the host's address space that is mapped on its own.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Lpn(pub u32);
+
+/// A slot of the write cache.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SlotId(pub u32);
+
+/// Where the current data of a logical unit is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Location {
+    /// Nowhere: never written, or deallocated. Reads as zeros.
+    Unmapped,
+    /// In the flash.
+    Flash(UnitId),
+    /// In the write cache, on its way to the flash.
+    Cached(SlotId),
+}
+
+/// First raw value that stands for a cache slot; see [`nandscape_device_media::geometry::MAX_UNITS`].
+const FIRST_SLOT: u32 = u32::MAX - (1 << 24) + 2;
+/// How many cache slots a location can tell apart.
+pub const MAX_SLOTS: u32 = u32::MAX - FIRST_SLOT + 1;
+
+impl Location {
+    /// The location in 32 bits; zero is [`Location::Unmapped`], so that a table of zeros is an empty drive.
+    #[inline]
+    pub const fn to_raw(self) -> u32 {
+        match self {
+            Location::Unmapped => 0,
+            Location::Flash(unit) => unit.0 + 1,
+            Location::Cached(slot) => FIRST_SLOT + slot.0,
+        }
+    }
+
+    /// The location that [`Location::to_raw`] gave.
+    #[inline]
+    pub const fn from_raw(raw: u32) -> Location {
+        match raw {
+            0 => Location::Unmapped,
+            FIRST_SLOT.. => Location::Cached(SlotId(raw - FIRST_SLOT)),
+            _ => Location::Flash(UnitId(raw - 1)),
+        }
+    }
+}
+
+/// A run of sectors of the host's address space.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// First sector.
+    pub start: u64,
+    /// Number of sectors.
+    pub sectors: u32,
+}
+
+/// The part of an extent that lies in one unit.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// The unit.
+    pub lpn: Lpn,
+    /// First sector within the unit.
+    pub skip: u32,
+    /// Number of sectors.
+    pub sectors: u32,
+    /// Byte offset within the extent.
+    pub at: usize,
+}
+
+impl Extent {
+    /// Length in bytes.
+    pub const fn bytes(self) -> u64 {
+        self.sectors as u64 * SECTOR as u64
+    }
+
+    /// Its parts, unit by unit of `unit_sectors` sectors.
+    pub fn pieces(self, unit_sectors: u32) -> impl Iterator<Item = Piece> {
+        let end = self.start + u64::from(self.sectors);
+        let mut sector = self.start;
+        std::iter::from_fn(move || {
+            if sector == end {
+                return None;
+            }
+            let skip = (sector % u64::from(unit_sectors)) as u32;
+            let sectors = u64::from(unit_sectors - skip).min(end - sector) as u32;
+            let lpn = Lpn((sector / u64::from(unit_sectors)) as u32);
+            let at = (sector - self.start) as usize * SECTOR as usize;
+            sector += u64::from(sectors);
+            Some(Piece { lpn, skip, sectors, at })
+        })
+    }
+
+    /// Number of units it touches.
+    pub fn units(self, unit_sectors: u32) -> u32 {
+        let unit_sectors = u64::from(unit_sectors);
+        ((self.start + u64::from(self.sectors)).div_ceil(unit_sectors) - self.start / unit_sectors) as u32
+    }
+}
+
+impl Piece {
+    /// One bit for each sector of the unit that the piece covers.
+    pub const fn mask(self) -> u64 {
+        mask(self.skip, self.sectors)
+    }
+
+    /// Length in bytes.
+    pub const fn bytes(self) -> usize {
+        self.sectors as usize * SECTOR as usize
+    }
+
+    /// Byte offset within the unit.
+    pub const fn offset(self) -> usize {
+        self.skip as usize * SECTOR as usize
+    }
+}
+
+/// `count` ones from bit `first` on.
+pub const fn mask(first: u32, count: u32) -> u64 {
+    let ones = if count >= u64::BITS { u64::MAX } else { (1 << count) - 1 };
+    ones << first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_device_media::geometry::MAX_UNITS;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_location_fits_its_raw_form() {
+        let all = [
+            Location::Unmapped,
+            Location::Flash(UnitId(0)),
+            Location::Flash(UnitId((MAX_UNITS - 1) as u32)),
+            Location::Cached(SlotId(0)),
+            Location::Cached(SlotId(MAX_SLOTS - 1)),
+        ];
+        for location in all {
+            assert_eq!(Location::from_raw(location.to_raw()), location);
+        }
+        assert_eq!(Location::from_raw(0), Location::Unmapped);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_cover_an_extent_exactly(start in 0u64..1_000, sectors in 1u32..200, shift in 0u32..7) {
+            let extent = Extent { start, sectors };
+            let unit = 1 << shift;
+            let mut covered = Vec::new();
+            for piece in extent.pieces(unit) {
+                prop_assert_eq!(piece.at, covered.len() * SECTOR as usize);
+                prop_assert_eq!(piece.mask().count_ones(), piece.sectors);
+                let first = u64::from(piece.lpn.0) * u64::from(unit) + u64::from(piece.skip);
+                covered.extend(first..first + u64::from(piece.sectors));
+            }
+            prop_assert_eq!(covered, (start..start + u64::from(sectors)).collect::<Vec<_>>());
+            prop_assert_eq!(extent.pieces(unit).count() as u32, extent.units(unit));
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! P1-BAD (OX table 5.2): which blocks must not be used.
+
+use nandscape_device_media::BlockId;
+
+/// Tracks bad blocks.
+pub trait BadBlocks {
+    /// GET: whether a block is bad.
+    fn is_bad(&self, block: BlockId) -> bool;
+
+    /// How many blocks are bad.
+    fn count(&self) -> u32;
+}

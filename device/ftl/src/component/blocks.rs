@@ -1,0 +1,60 @@
+//! P2-BLK (OX table 5.3): what an FTL knows of each block, and which of its units hold current data.
+
+use nandscape_device_media::{BlockId, UnitId};
+
+use super::Stream;
+
+/// A block's place in its life.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum BlockState {
+    /// Not to be used.
+    Bad,
+    /// Erased.
+    Free,
+    /// Being written by a stream.
+    Open(Stream),
+    /// Written to the end.
+    Full,
+    /// Chosen by a collector.
+    Collecting,
+}
+
+/// What is known of a block.
+#[derive(Copy, Clone, Debug)]
+pub struct BlockInfo {
+    /// Its place in its life.
+    pub state: BlockState,
+    /// Units that hold current data.
+    pub valid: u32,
+    /// Pages handed out for writing since the erase: the write pointer.
+    pub allocated: u32,
+    /// Pages whose programming has ended.
+    pub programmed: u32,
+    /// How often it was erased.
+    pub erases: u32,
+    /// Reads between lookup and transfer: it must not be erased while there are any.
+    pub pins: u32,
+    /// The write sequence number at which it became full: its age.
+    pub sealed_at: u64,
+}
+
+/// Keeps block metadata.
+pub trait BlockMetadata {
+    /// GET.
+    fn get(&self, block: BlockId) -> &BlockInfo;
+
+    /// GET, for updating. Validity has calls of its own.
+    fn get_mut(&mut self, block: BlockId) -> &mut BlockInfo;
+
+    /// A unit holds current data from now on.
+    fn validate(&mut self, unit: UnitId);
+
+    /// INVALIDATE: a unit's data is out of date. Returns the block it is in.
+    fn invalidate(&mut self, unit: UnitId) -> BlockId;
+
+    /// Whether a unit holds current data.
+    fn is_valid(&self, unit: UnitId) -> bool;
+
+    /// The units of a block that hold current data, in order.
+    fn valid_units(&self, block: BlockId) -> impl Iterator<Item = UnitId>;
+}

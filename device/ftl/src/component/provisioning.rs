@@ -1,0 +1,40 @@
+//! P3-PRO (OX table 5.4): which block is written next, and which are free.
+
+use nandscape_device_media::{BlockId, PageId, PlaneId};
+
+use super::BlockMetadata;
+
+/// Data that is kept apart: each stream writes blocks of its own.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Stream {
+    /// Data as the host wrote it.
+    Host,
+    /// Data moved by a collector, which is colder.
+    Collected,
+}
+
+impl Stream {
+    /// All streams.
+    pub const ALL: [Stream; 2] = [Stream::Host, Stream::Collected];
+}
+
+/// Hands out pages and keeps the free blocks, plane by plane.
+pub trait Provisioning {
+    /// GET: the next page of a stream on a plane; `None` when the plane has no block left for that stream.
+    fn get(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, stream: Stream) -> Option<PageId>;
+
+    /// Whether [`Provisioning::get`] would succeed.
+    fn has_room(&self, plane: PlaneId, stream: Stream) -> bool;
+
+    /// FREE: a page that was handed out has been programmed. The block it filled up, if it did, is now CLOSEd.
+    fn programmed(&mut self, blocks: &mut impl BlockMetadata, page: PageId) -> Option<BlockId>;
+
+    /// PUT: a block was erased and can be written again.
+    fn put(&mut self, blocks: &mut impl BlockMetadata, block: BlockId);
+
+    /// CHECK: how many blocks of a plane are free.
+    fn free_blocks(&self, plane: PlaneId) -> u32;
+
+    /// Counts closes and puts: the clock by which blocks age.
+    fn sequence(&self) -> u64;
+}

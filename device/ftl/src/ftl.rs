@@ -1,0 +1,203 @@
+//! What a controller asks of an FTL.
+//!
+//! Reads: [`Ftl::lookup`] maps at once, copies what needs no flash, and returns the pages to fetch; the controller
+//! fetches each from the media and hands it to [`Ftl::fetched`]. Writes: [`Ftl::reserve`] waits for room in the write
+//! cache, [`Ftl::accept`] takes the data; from then on reads see it. How it gets to the flash is the FTL's business.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+
+use nandscape_device_media::{PageId, UnitId};
+use nandscape_drive::{Breakdown, HostMem};
+use nandscape_sim::{Sim, Time, Wait};
+use smallvec::SmallVec;
+
+use crate::address::Extent;
+
+/// A flash translation layer.
+pub trait Ftl: 'static {
+    /// What was set aside by [`Ftl::reserve`], given back when dropped.
+    type Room<'a>
+    where
+        Self: 'a;
+
+    /// Sectors of the host's address space.
+    fn sectors(&self) -> u64;
+
+    /// Sectors of a mapping unit.
+    fn unit_sectors(&self) -> u32;
+
+    /// The most sectors that may be reserved for at once.
+    fn max_reserve(&self) -> u32;
+
+    /// Maps an extent for reading. Deallocated and cached parts are copied to `mem` now. The blocks of the rest are
+    /// pinned until [`Ftl::fetched`].
+    fn lookup(&self, extent: Extent, mem: &HostMem) -> Fetches;
+
+    /// A page was read: copies what was asked of it to `mem`, and lets go of its block.
+    fn fetched(&self, fetch: Fetch, mem: &HostMem);
+
+    /// Waits for room for an extent.
+    fn reserve(&self, extent: Extent) -> impl Future<Output = (Self::Room<'_>, Wait)>;
+
+    /// Takes a write; `None` writes zeros. With `watch`, the result tells when it is on flash.
+    fn accept(&self, extent: Extent, data: Option<&HostMem>, room: Self::Room<'_>, watch: bool)
+    -> Option<Rc<Settling>>;
+
+    /// Gives up the data of the whole units in an extent: they read as zeros from now on.
+    fn deallocate(&self, extent: Extent);
+
+    /// Whether any sector of an extent was never written or was deallocated.
+    fn has_holes(&self, extent: Extent) -> bool;
+
+    /// Sends everything accepted so far to flash; `None` when it is there.
+    fn flush(&self) -> Option<Rc<Settling>>;
+
+    /// Checks the FTL's own tables against each other and the flash.
+    ///
+    /// # Errors
+    /// What is wrong, in one sentence.
+    fn check(&self) -> Result<(), String>;
+
+    /// Counters since the drive was made.
+    fn stats(&self) -> Stats;
+}
+
+/// Pages to read from flash.
+pub type Fetches = SmallVec<[Fetch; 1]>;
+
+/// One page to read from flash, and where its units go.
+#[derive(Clone, Debug)]
+pub struct Fetch {
+    /// The page.
+    pub page: PageId,
+    /// Bytes to read of it: the units that are touched.
+    pub flash_bytes: u32,
+    /// Bytes that the host gets of it.
+    pub host_bytes: u32,
+    /// What to copy.
+    pub copies: SmallVec<[Copy; 1]>,
+}
+
+/// A part of a unit to copy to the host.
+#[derive(Clone, Debug)]
+pub struct Copy {
+    /// The unit.
+    pub unit: UnitId,
+    /// First byte within the unit.
+    pub offset: usize,
+    /// Number of bytes.
+    pub len: usize,
+    /// Where to, within the host's memory.
+    pub at: usize,
+    /// Newer bytes of the unit that were in the write cache at lookup: those of the sectors in the mask.
+    pub overlay: Option<(u64, Rc<[u8]>)>,
+}
+
+/// Tells when a number of cache slots have reached the flash.
+pub struct Settling {
+    sim: Sim,
+    begun: Time,
+    left: Cell<u32>,
+    last: RefCell<Settled>,
+    waiting: Cell<Option<nandscape_sim::executor::TaskId>>,
+}
+
+/// How the last of several slots reached the flash.
+#[derive(Clone, Default, Debug)]
+pub struct Settled {
+    /// How long after the beginning its program operation was issued.
+    pub issued_after: nandscape_sim::Span,
+    /// Where the program operation's time went.
+    pub breakdown: Breakdown,
+}
+
+impl Settling {
+    /// Waits for `count` slots.
+    pub fn new(sim: &Sim, count: u32) -> Rc<Settling> {
+        Rc::new(Settling {
+            sim: sim.clone(),
+            begun: sim.now(),
+            left: Cell::new(count),
+            last: RefCell::default(),
+            waiting: Cell::new(None),
+        })
+    }
+
+    /// One slot is on flash, by a program operation issued at the given time; or it was deallocated.
+    pub fn one_settled(&self, program: Option<(Time, &Breakdown)>) {
+        if let Some((issued, breakdown)) = program {
+            *self.last.borrow_mut() = Settled { issued_after: issued.since(self.begun), breakdown: breakdown.clone() };
+        }
+        self.left.set(self.left.get() - 1);
+        if self.left.get() == 0
+            && let Some(task) = self.waiting.take()
+        {
+            self.sim.wake(task);
+        }
+    }
+
+    /// Waits until all slots are on flash.
+    pub async fn settled(&self) -> Settled {
+        std::future::poll_fn(|_| {
+            if self.left.get() == 0 {
+                return std::task::Poll::Ready(());
+            }
+            self.waiting.set(Some(self.sim.current_task()));
+            std::task::Poll::Pending
+        })
+        .await;
+        self.last.borrow().clone()
+    }
+}
+
+/// Counters of an FTL. Units are mapping units.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Stats {
+    /// Bytes that the host wrote.
+    pub host_bytes: u64,
+    /// Units programmed with data of the host.
+    pub host_units: u64,
+    /// Units programmed to move data during garbage collection.
+    pub gc_units: u64,
+    /// Units programmed to move data for wear levelling.
+    pub wear_units: u64,
+    /// Units programmed without data, to fill a page.
+    pub padding_units: u64,
+    /// Blocks reclaimed by garbage collection.
+    pub gc_blocks: u64,
+    /// Blocks moved for wear levelling.
+    pub wear_blocks: u64,
+    /// Units read from flash because a write covered only a part of them.
+    pub read_modify_writes: u64,
+    /// Writes that found their unit in the write cache.
+    pub cache_merges: u64,
+    /// Erased blocks now.
+    pub free_blocks: u64,
+    /// Lowest, highest and summed erase count of the blocks in use.
+    pub erases: (u32, u32, u64),
+}
+
+impl Stats {
+    /// What was counted since `earlier`; what is a state rather than a count stays as it is.
+    pub fn since(&self, earlier: &Stats) -> Stats {
+        Stats {
+            host_bytes: self.host_bytes - earlier.host_bytes,
+            host_units: self.host_units - earlier.host_units,
+            gc_units: self.gc_units - earlier.gc_units,
+            wear_units: self.wear_units - earlier.wear_units,
+            padding_units: self.padding_units - earlier.padding_units,
+            gc_blocks: self.gc_blocks - earlier.gc_blocks,
+            wear_blocks: self.wear_blocks - earlier.wear_blocks,
+            read_modify_writes: self.read_modify_writes - earlier.read_modify_writes,
+            cache_merges: self.cache_merges - earlier.cache_merges,
+            ..*self
+        }
+    }
+
+    /// Units programmed.
+    pub fn programmed_units(&self) -> u64 {
+        self.host_units + self.gc_units + self.wear_units + self.padding_units
+    }
+}

@@ -1,0 +1,24 @@
+//! Flash translation layers: what makes a block device of pages that cannot be overwritten.
+//!
+//! | folder | what |
+//! |---|---|
+//! | `ftl` | what a controller asks of an FTL |
+//! | `address` | logical units, and where their data is |
+//! | `component` | the components of an FTL as traits, after OX-App |
+//! | `parts` | implementations of the components |
+//! | `policy` | victims, allocation: one trait a question, one file an answer |
+//! | `page` | the page-mapping FTL |
+//!
+//! Tables are consulted without waiting; only the media awaits. Left out: mapping that does not fit in memory, logs,
+//! checkpoints, recovery.
+
+pub mod address;
+pub mod component;
+pub mod ftl;
+pub mod page;
+pub mod parts;
+pub mod policy;
+
+pub use address::Extent;
+pub use ftl::{Fetch, Ftl, Stats};
+pub use page::{GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, WearConfig};

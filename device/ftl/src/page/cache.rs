@@ -1,0 +1,268 @@
+//! P9-WCA (OX table 5.10): the write cache, as slots of one unit each in the order in which they go to flash.
+//!
+//! A slot may hold a part of its unit only. What is missing is read from flash when the slot's turn comes and not
+//! before, so that small writes to neighbouring sectors meet in the cache. While a slot is on its way, and until it is
+//! on flash, the copy it replaces stays current there.
+
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+
+use crate::address::{Location, Lpn, Piece, SECTOR, SlotId, mask};
+use crate::ftl::Settling;
+
+const NIL: u32 = u32::MAX;
+
+/// Where a slot is on its way.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum SlotState {
+    Free,
+    /// In line to be programmed.
+    Queued,
+    /// The rest of its unit is being read from flash.
+    Filling,
+    /// Being programmed: its data is fixed, and a newer write gets a slot of its own.
+    Programming,
+}
+
+pub(super) struct Slot {
+    pub(super) lpn: Lpn,
+    pub(super) state: SlotState,
+    /// The copy that stays current until this one is on flash: there, or in a slot that is being programmed.
+    pub(super) durable: Location,
+    /// The sectors that the slot holds, a bit each.
+    pub(super) mask: u64,
+    /// Their data; `None` where the drive keeps none.
+    data: Option<Box<[u8]>>,
+    /// Told when the slot is on flash.
+    watchers: Vec<Rc<Settling>>,
+    /// Tells this use of the slot from earlier ones.
+    pub(super) generation: u32,
+    next: u32,
+    prev: u32,
+}
+
+pub(super) struct WriteCache {
+    slots: Vec<Slot>,
+    free: Vec<SlotId>,
+    head: u32,
+    tail: u32,
+    queued: u32,
+    /// Slots not yet programming for which somebody waits.
+    urgent: u32,
+    unit_sectors: u32,
+    keeps_data: bool,
+}
+
+/// The slots at the front of the line.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// Whole units, to be programmed together.
+    pub(super) whole: SmallVec<[SlotId; 8]>,
+    /// Parts of units, to be filled first.
+    pub(super) partial: SmallVec<[SlotId; 8]>,
+}
+
+impl WriteCache {
+    pub(super) fn new(slots: u32, unit_sectors: u32, keeps_data: bool) -> WriteCache {
+        let slot = || Slot {
+            lpn: Lpn(0),
+            state: SlotState::Free,
+            durable: Location::Unmapped,
+            mask: 0,
+            data: None,
+            watchers: Vec::new(),
+            generation: 0,
+            next: NIL,
+            prev: NIL,
+        };
+        WriteCache {
+            slots: (0..slots).map(|_| slot()).collect(),
+            free: (0..slots).rev().map(SlotId).collect(),
+            head: NIL,
+            tail: NIL,
+            queued: 0,
+            urgent: 0,
+            unit_sectors,
+            keeps_data,
+        }
+    }
+
+    pub(super) fn slot(&self, id: SlotId) -> &Slot {
+        &self.slots[id.0 as usize]
+    }
+
+    pub(super) fn slot_mut(&mut self, id: SlotId) -> &mut Slot {
+        &mut self.slots[id.0 as usize]
+    }
+
+    /// Slots in line.
+    pub(super) fn queued(&self) -> u32 {
+        self.queued
+    }
+
+    /// Whether somebody waits for a slot that is not yet being programmed.
+    pub(super) fn is_urgent(&self) -> bool {
+        self.urgent > 0
+    }
+
+    /// Whether no slot is in use.
+    pub(super) fn is_empty(&self) -> bool {
+        self.free.len() == self.slots.len()
+    }
+
+    /// The slots in use.
+    pub(super) fn occupied(&self) -> impl Iterator<Item = SlotId> {
+        let used = |(index, slot): (usize, &Slot)| (slot.state != SlotState::Free).then_some(SlotId(index as u32));
+        self.slots.iter().enumerate().filter_map(used)
+    }
+
+    /// Puts a new, empty slot at the end of the line. `like` is a slot of the same unit whose data it begins with.
+    pub(super) fn insert(&mut self, lpn: Lpn, durable: Location, like: Option<SlotId>) -> SlotId {
+        let id = self.free.pop().expect("room was reserved");
+        let bytes = (self.unit_sectors * SECTOR) as usize;
+        let data = match like {
+            _ if !self.keeps_data => None,
+            Some(like) => self.slot(like).data.clone(),
+            None => Some(vec![0; bytes].into()),
+        };
+        // What begins with another's data, or with nothing on flash, has nothing to be filled with.
+        let whole = like.is_some() || durable == Location::Unmapped;
+        let full = mask(0, self.unit_sectors);
+        let slot = self.slot_mut(id);
+        (slot.lpn, slot.durable, slot.data) = (lpn, durable, data);
+        slot.mask = if whole { full } else { 0 };
+        self.enqueue_back(id);
+        id
+    }
+
+    /// Writes a piece into its slot; `None` writes zeros.
+    pub(super) fn write(&mut self, id: SlotId, piece: &Piece, bytes: Option<&dyn Fn(&mut [u8])>) {
+        let slot = self.slot_mut(id);
+        slot.mask |= piece.mask();
+        if let Some(data) = &mut slot.data {
+            let target = &mut data[piece.offset()..piece.offset() + piece.bytes()];
+            match bytes {
+                Some(copy) => copy(target),
+                None => target.fill(0),
+            }
+        }
+    }
+
+    /// Fills the sectors that a slot does not hold; `None` where the drive keeps no data.
+    pub(super) fn fill(&mut self, id: SlotId, bytes: Option<&[u8]>) {
+        let unit_sectors = self.unit_sectors;
+        let slot = self.slot_mut(id);
+        if let (Some(data), Some(bytes)) = (&mut slot.data, bytes) {
+            for sector in (0..unit_sectors).filter(|sector| slot.mask & 1 << sector == 0) {
+                let range = (sector * SECTOR) as usize..((sector + 1) * SECTOR) as usize;
+                data[range.clone()].copy_from_slice(&bytes[range]);
+            }
+        }
+        slot.mask = mask(0, unit_sectors);
+    }
+
+    /// Whether a slot holds its whole unit.
+    pub(super) fn is_whole(&self, id: SlotId) -> bool {
+        self.slot(id).mask == mask(0, self.unit_sectors)
+    }
+
+    /// A slot's data as it is now.
+    pub(super) fn data(&self, id: SlotId) -> Option<&[u8]> {
+        self.slot(id).data.as_deref()
+    }
+
+    /// Gives up a slot's data, for the page that is made of it.
+    pub(super) fn share_data(&self, id: SlotId) -> Option<Rc<[u8]>> {
+        self.slot(id).data.as_deref().map(Rc::from)
+    }
+
+    /// Has `settling` told when a slot is on flash.
+    pub(super) fn watch(&mut self, id: SlotId, settling: &Rc<Settling>) {
+        let slot = self.slot_mut(id);
+        let newly_urgent = slot.watchers.is_empty() && slot.state != SlotState::Programming;
+        slot.watchers.push(settling.clone());
+        self.urgent += u32::from(newly_urgent);
+    }
+
+    /// Up to `count` whole slots from the front of the line, and the partial ones before them. Slots that follow
+    /// another of the same unit, which is still being programmed, are passed over.
+    pub(super) fn front(&self, count: u32) -> Batch {
+        let mut batch = Batch::default();
+        let mut at = self.head;
+        while at != NIL && (batch.whole.len() as u32) < count {
+            let (id, slot) = (SlotId(at), &self.slots[at as usize]);
+            match slot.durable {
+                Location::Cached(_) => {}
+                _ if self.is_whole(id) => batch.whole.push(id),
+                _ => batch.partial.push(id),
+            }
+            at = slot.next;
+        }
+        batch
+    }
+
+    /// Takes a slot out of the line.
+    pub(super) fn start(&mut self, id: SlotId, state: SlotState) {
+        self.unlink(id);
+        let slot = self.slot_mut(id);
+        slot.state = state;
+        if state == SlotState::Programming && !slot.watchers.is_empty() {
+            self.urgent -= 1;
+        }
+    }
+
+    /// Puts a filled slot back, at the front.
+    pub(super) fn requeue(&mut self, id: SlotId) {
+        let head = self.head;
+        let slot = self.slot_mut(id);
+        (slot.state, slot.prev, slot.next) = (SlotState::Queued, NIL, head);
+        match head {
+            NIL => self.tail = id.0,
+            head => self.slots[head as usize].prev = id.0,
+        }
+        self.head = id.0;
+        self.queued += 1;
+    }
+
+    /// Frees a slot; those who watched it are returned.
+    pub(super) fn remove(&mut self, id: SlotId) -> Vec<Rc<Settling>> {
+        if self.slot(id).state == SlotState::Queued {
+            self.unlink(id);
+        }
+        let slot = self.slot_mut(id);
+        let was_urgent = !slot.watchers.is_empty() && slot.state != SlotState::Programming;
+        slot.state = SlotState::Free;
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.data = None;
+        let watchers = std::mem::take(&mut slot.watchers);
+        self.urgent -= u32::from(was_urgent);
+        self.free.push(id);
+        watchers
+    }
+
+    fn enqueue_back(&mut self, id: SlotId) {
+        let tail = self.tail;
+        let slot = self.slot_mut(id);
+        (slot.state, slot.prev, slot.next) = (SlotState::Queued, tail, NIL);
+        match tail {
+            NIL => self.head = id.0,
+            tail => self.slots[tail as usize].next = id.0,
+        }
+        self.tail = id.0;
+        self.queued += 1;
+    }
+
+    fn unlink(&mut self, id: SlotId) {
+        let Slot { prev, next, .. } = *self.slot(id);
+        match prev {
+            NIL => self.head = next,
+            prev => self.slots[prev as usize].next = next,
+        }
+        match next {
+            NIL => self.tail = prev,
+            next => self.slots[next as usize].prev = prev,
+        }
+        self.queued -= 1;
+    }
+}

@@ -1,0 +1,257 @@
+//! P8-GC (OX table 5.9) and wear levelling: moving what is current out of a block, and erasing it.
+//!
+//! Each plane has a collector of its own, which moves data within its plane. It begins when few blocks are free, in
+//! the background; the host's writes wait for it only when a plane has none left but the collector's own.
+
+use std::convert::Infallible;
+
+use nandscape_device_media::{BlockId, Geometry, PageId, PageImage, PlaneId, Seized, UnitId};
+use nandscape_drive::breakdown::cause;
+use nandscape_sim::Cause;
+
+use super::PageFtl;
+use super::state::State;
+use super::write::NO_LPN;
+use crate::address::Lpn;
+use crate::component::{BlockMetadata, BlockState, Components, Mapping, Provisioning, Stream};
+
+/// How far a block is emptied.
+pub(super) struct Cursor {
+    victim: BlockId,
+    /// Whether whole pages are still being copied back, before the rest is packed.
+    copybacks: bool,
+    /// The first unit not yet planned.
+    next: UnitId,
+    /// The page read last, whose units are in the controller.
+    read: Option<PageId>,
+}
+
+impl Cursor {
+    fn new(geometry: &Geometry, victim: BlockId, copybacks: bool) -> Cursor {
+        Cursor { victim, copybacks, next: geometry.unit_at(geometry.page_at(victim, 0), 0), read: None }
+    }
+}
+
+/// What is to be moved out of a block, and where to.
+#[derive(Default)]
+pub(super) struct Moves {
+    /// Pages current as a whole, copied within the plane.
+    pub(super) copybacks: Vec<(PageId, PageId)>,
+    /// Pages to read, with the bytes of their current units.
+    pub(super) reads: Vec<(PageId, u32)>,
+    /// The units read, in order, and the pages they are packed into.
+    pub(super) units: Vec<UnitId>,
+    pub(super) targets: Vec<PageId>,
+}
+
+impl Moves {
+    pub(super) fn is_empty(&self) -> bool {
+        self.copybacks.is_empty() && self.units.is_empty()
+    }
+}
+
+impl<C: Components> State<C>
+where
+    C::Mapping: Mapping<Miss = Infallible>,
+{
+    /// Begins to empty a block.
+    pub(super) fn begin(&mut self, victim: BlockId, copyback: bool) -> Cursor {
+        self.blocks.get_mut(victim).state = BlockState::Collecting;
+        Cursor::new(&self.geometry, victim, copyback)
+    }
+
+    /// Plans the next moves out of a block and takes the pages they go to, at most `batch` of them. Nothing is planned
+    /// when nothing is left to move.
+    pub(super) fn plan(&mut self, cursor: &mut Cursor, batch: Option<u32>) -> Moves {
+        let mut moves = Moves::default();
+        let most = batch.unwrap_or(u32::MAX) as usize;
+        if cursor.copybacks {
+            self.plan_copybacks(cursor, most, &mut moves);
+        }
+        if !cursor.copybacks {
+            self.plan_packing(cursor, most - moves.copybacks.len(), &mut moves);
+        }
+        moves
+    }
+
+    /// Pages that are current as a whole.
+    fn plan_copybacks(&mut self, cursor: &mut Cursor, most: usize, moves: &mut Moves) {
+        let (geometry, plane) = (self.geometry, self.geometry.plane_of(cursor.victim));
+        let units: Vec<UnitId> = self.left(cursor).collect();
+        for group in units.chunk_by(|a, b| geometry.page_of(*a) == geometry.page_of(*b)) {
+            if moves.copybacks.len() == most {
+                return;
+            }
+            if group.len() as u32 == geometry.units_per_page() {
+                cursor.next = UnitId(group[0].0 + geometry.units_per_page());
+                moves.copybacks.push((geometry.page_of(group[0]), self.collector_page(plane)));
+            }
+        }
+        *cursor = Cursor::new(&geometry, cursor.victim, false);
+    }
+
+    /// The other units, packed into as few pages as they fit.
+    fn plan_packing(&mut self, cursor: &mut Cursor, most: usize, moves: &mut Moves) {
+        let (geometry, plane) = (self.geometry, self.geometry.plane_of(cursor.victim));
+        let per_page = geometry.units_per_page() as usize;
+        moves.units = self.left(cursor).take(most.saturating_mul(per_page)).collect();
+        for unit in &moves.units {
+            let page = geometry.page_of(*unit);
+            match moves.reads.last_mut() {
+                Some((last, bytes)) if *last == page => *bytes += geometry.unit_size(),
+                // Its first units went with the batch before, and the others are still in the controller.
+                _ if cursor.read == Some(page) => {}
+                _ => moves.reads.push((page, geometry.unit_size())),
+            }
+        }
+        if let Some(last) = moves.units.last() {
+            cursor.next = UnitId(last.0 + 1);
+            cursor.read = Some(geometry.page_of(*last));
+        }
+        let targets = moves.units.len().div_ceil(per_page);
+        moves.targets = (0..targets).map(|_| self.collector_page(plane)).collect();
+    }
+
+    /// The current units of a block that are yet to be planned.
+    fn left(&self, cursor: &Cursor) -> impl Iterator<Item = UnitId> {
+        let next = cursor.next;
+        self.blocks.valid_units(cursor.victim).filter(move |unit| *unit >= next)
+    }
+
+    fn collector_page(&mut self, plane: PlaneId) -> PageId {
+        let page = self.provisioning.get(&mut self.blocks, plane, Stream::Collected);
+        page.expect("the collector's reserve holds any block's data")
+    }
+
+    /// Carries moves that were done into the tables. Data that the host has replaced meanwhile is left behind.
+    /// `lpn` tells whose data is at a unit.
+    pub(super) fn commit(&mut self, moves: &Moves, lpn: impl Fn(UnitId) -> Lpn) {
+        let per_page = self.geometry.units_per_page();
+        for &(from, to) in &moves.copybacks {
+            for number in 0..per_page {
+                let (from, to) = (self.geometry.unit_at(from, number), self.geometry.unit_at(to, number));
+                self.relocated(lpn(from), from, to);
+            }
+            self.page_programmed(to);
+        }
+        for (page, group) in moves.targets.iter().zip(moves.units.chunks(per_page as usize)) {
+            for (from, number) in group.iter().zip(0..) {
+                self.relocated(lpn(*from), *from, self.geometry.unit_at(*page, number));
+            }
+            self.page_programmed(*page);
+        }
+    }
+
+    /// Counts what a collection for `cause` has programmed.
+    pub(super) fn count_moves(&mut self, moves: &Moves, cause: Cause) {
+        let per_page = u64::from(self.geometry.units_per_page());
+        let moved = moves.copybacks.len() as u64 * per_page + moves.units.len() as u64;
+        self.counters.padding_units += moves.targets.len() as u64 * per_page - moves.units.len() as u64;
+        match cause {
+            cause::WEAR => self.counters.wear_units += moved,
+            _ => self.counters.gc_units += moved,
+        }
+    }
+
+    /// Counts a block that a collection for `cause` has reclaimed.
+    pub(super) fn count_block(&mut self, cause: Cause) {
+        match cause {
+            cause::WEAR => self.counters.wear_blocks += 1,
+            _ => self.counters.gc_blocks += 1,
+        }
+    }
+}
+
+impl PageFtl {
+    /// Starts the collectors that are due.
+    pub(super) fn start_collectors(&self) {
+        loop {
+            let Some(plane) = self.state.borrow_mut().due.pop() else { return };
+            self.collectors.start(plane);
+        }
+    }
+
+    /// Cleans blocks of a plane until enough are free or nothing would be gained.
+    pub(super) async fn collect_plane(&self, plane: PlaneId) {
+        let mut fruitless = false;
+        while !fruitless && self.state.borrow().is_low(plane) {
+            let victim = self.state.borrow().victim(plane, &*self.config.gc.victim);
+            match victim {
+                Some(victim) => {
+                    self.collect_block(plane, victim, cause::GC).await;
+                    self.level_wear(plane).await;
+                }
+                None => fruitless = true,
+            }
+        }
+        self.state.borrow_mut().collector_ended(plane, fruitless);
+    }
+
+    /// Static wear levelling: moves cold data off a block that has been spared for too long, so that it is written.
+    async fn level_wear(&self, plane: PlaneId) {
+        let threshold = self.config.wear.static_threshold;
+        if threshold == 0 {
+            return;
+        }
+        let spared = self.state.borrow().least_worn(plane, threshold);
+        if let Some(block) = spared {
+            self.collect_block(plane, block, cause::WEAR).await;
+        }
+    }
+
+    async fn collect_block(&self, plane: PlaneId, victim: BlockId, cause: Cause) {
+        let who = self.config.priority.who(cause);
+        let gc = &self.config.gc;
+        let mut seized = self.media.seize(plane, gc.reach, who).await;
+        let mut cursor = self.state.borrow_mut().begin(victim, gc.copyback);
+        loop {
+            let moves = self.state.borrow_mut().plan(&mut cursor, gc.batch);
+            if moves.is_empty() {
+                break;
+            }
+            self.relocate(&mut seized, &moves).await;
+            let mut state = self.state.borrow_mut();
+            state.commit(&moves, |unit| Lpn(self.media.tag(unit)));
+            state.count_moves(&moves, cause);
+            drop(state);
+            if gc.batch.is_some() {
+                drop(seized);
+                seized = self.media.seize(plane, gc.reach, who).await;
+            }
+        }
+
+        // Reads that looked the old place up before the move are let through before it is erased.
+        if self.pins(victim) > 0 {
+            drop(seized);
+            while self.pins(victim) > 0 {
+                self.unpinned.changed().await;
+            }
+            seized = self.media.seize(plane, gc.reach, who).await;
+        }
+        seized.erase(victim).await;
+        drop(seized);
+        let mut state = self.state.borrow_mut();
+        state.count_block(cause);
+        state.reclaim(victim);
+        drop(state);
+        self.pump();
+    }
+
+    async fn relocate(&self, seized: &mut Seized<'_>, moves: &Moves) {
+        if !moves.copybacks.is_empty() {
+            seized.copyback(&moves.copybacks).await;
+        }
+        seized.read(&moves.reads).await;
+        let per_page = self.media.geometry().units_per_page() as usize;
+        for (page, group) in moves.targets.iter().zip(moves.units.chunks(per_page)) {
+            let mut image = PageImage::default();
+            group.iter().for_each(|unit| image.push(self.media.tag(*unit), self.media.data(*unit)));
+            (group.len()..per_page).for_each(|_| image.push(NO_LPN, None));
+            seized.program(*page, image).await;
+        }
+    }
+
+    fn pins(&self, block: BlockId) -> u32 {
+        self.state.borrow().blocks.get(block).pins
+    }
+}

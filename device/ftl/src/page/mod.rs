@@ -1,0 +1,205 @@
+//! The page-mapping FTL: any unit anywhere, log-structured blocks, a write cache in front, collectors behind.
+//!
+//! | file | what |
+//! |---|---|
+//! | `state` | the components together: every change of mapping and validity, synchronous |
+//! | `cache` | the write cache's slots |
+//! | `write` | from the host into the cache, and from the cache to flash |
+//! | `read` | from an extent to the pages to fetch |
+//! | `collect` | garbage collection and wear levelling |
+//! | `plant` | reaching a full or a worn-in drive without running to it |
+//! | `check` | the invariants |
+
+mod cache;
+mod check;
+mod collect;
+mod plant;
+mod read;
+mod state;
+mod write;
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::{Rc, Weak};
+
+use nandscape_device_media::{Media, PlaneId, Priority, Reach};
+use nandscape_drive::HostMem;
+use nandscape_drive::breakdown::cause;
+use nandscape_sim::credits::Credits;
+use nandscape_sim::signal::Signal;
+use nandscape_sim::workers::Workers;
+use nandscape_sim::{Sim, Wait};
+
+use crate::address::Extent;
+use crate::component::Components;
+use crate::ftl::{Fetch, Fetches, Ftl, Settling, Stats};
+use crate::parts::{BadBlockTable, BlockTable, FlatMap, PlaneLists};
+use crate::policy::{StripeOrder, VictimPolicy};
+use state::State;
+use write::{FillJob, ProgramJob};
+
+pub use plant::{Plant, PlantReport};
+pub use write::Room;
+
+/// How a page-mapping FTL works.
+pub struct PageFtlConfig {
+    /// Size of the host's address space in mapping units.
+    pub logical_units: u32,
+    /// Size of the write cache in mapping units.
+    pub cache_units: u32,
+    /// The order in which the host's pages are spread over the drive.
+    pub allocation: StripeOrder,
+    /// Who is served first by planes and channels.
+    pub priority: Priority,
+    /// Garbage collection.
+    pub gc: GcConfig,
+    /// Wear levelling.
+    pub wear: WearConfig,
+}
+
+/// How garbage is collected.
+pub struct GcConfig {
+    /// What a collection keeps others out of.
+    pub reach: Reach,
+    /// Whether pages that are current as a whole are copied within the plane, without the channel.
+    pub copyback: bool,
+    /// Pages programmed before others get a turn at what was kept from them; `None` is a whole block.
+    pub batch: Option<u32>,
+    /// Free blocks of a plane at or below which its collector begins.
+    pub start: u32,
+    /// Which block is cleaned next.
+    pub victim: Box<dyn VictimPolicy>,
+}
+
+/// How wear is evened out.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct WearConfig {
+    /// Dynamic: the free block erased least often is written next; otherwise the one freed longest ago.
+    pub dynamic: bool,
+    /// Static: how many erases the least worn full block of a plane may lag behind the most worn one before its data
+    /// is moved away; 0 is never.
+    pub static_threshold: u32,
+}
+
+/// The plain choice of components: every table in memory, lists by plane.
+pub struct Plain;
+
+impl Components for Plain {
+    type BadBlocks = BadBlockTable;
+    type Blocks = BlockTable;
+    type Provisioning = PlaneLists;
+    type Mapping = FlatMap;
+}
+
+/// See the module.
+pub struct PageFtl {
+    sim: Sim,
+    media: Rc<Media>,
+    config: PageFtlConfig,
+    state: RefCell<State<Plain>>,
+    /// Slots of the write cache that nobody holds.
+    room: Credits,
+    /// A read has let go of its block.
+    unpinned: Signal,
+    programs: Workers<ProgramJob>,
+    fills: Workers<FillJob>,
+    collectors: Workers<PlaneId>,
+}
+
+impl PageFtl {
+    /// An FTL over erased flash.
+    ///
+    /// # Errors
+    /// When the system does not give the memory for the mapping table.
+    pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig) -> io::Result<Rc<PageFtl>> {
+        let state = State::new(&media, &config)?;
+        let room = Credits::new(sim, config.cache_units as usize, cause::HOST_WRITE);
+        Ok(Rc::new_cyclic(|weak: &Weak<PageFtl>| PageFtl {
+            sim: sim.clone(),
+            media,
+            state: RefCell::new(state),
+            room,
+            unpinned: Signal::new(sim),
+            programs: pool(sim, weak, |ftl, job| async move { ftl.program(job).await }),
+            fills: pool(sim, weak, |ftl, job| async move { ftl.fill(job).await }),
+            collectors: pool(sim, weak, |ftl, plane| async move { ftl.collect_plane(plane).await }),
+            config,
+        }))
+    }
+
+    /// The flash below.
+    pub fn media(&self) -> &Rc<Media> {
+        &self.media
+    }
+}
+
+/// A pool of workers that do not keep the FTL alive.
+fn pool<J, W, F>(sim: &Sim, weak: &Weak<PageFtl>, work: W) -> Workers<J>
+where
+    J: 'static,
+    W: Fn(Rc<PageFtl>, J) -> F + Clone + 'static,
+    F: Future<Output = ()> + 'static,
+{
+    let weak = weak.clone();
+    Workers::new(sim, move |job| {
+        let (ftl, work) = (weak.upgrade(), work.clone());
+        async move {
+            if let Some(ftl) = ftl {
+                work(ftl, job).await;
+            }
+        }
+    })
+}
+
+impl Ftl for PageFtl {
+    type Room<'a> = Room<'a>;
+
+    fn sectors(&self) -> u64 {
+        u64::from(self.config.logical_units) * u64::from(self.unit_sectors())
+    }
+
+    fn unit_sectors(&self) -> u32 {
+        self.state.borrow().unit_sectors
+    }
+
+    fn max_reserve(&self) -> u32 {
+        // An extent that is not aligned touches one unit more than it has.
+        (self.config.cache_units - 1) * self.unit_sectors()
+    }
+
+    fn lookup(&self, extent: Extent, mem: &HostMem) -> Fetches {
+        self.state.borrow_mut().lookup(extent, mem)
+    }
+
+    fn fetched(&self, fetch: Fetch, mem: &HostMem) {
+        self.finish_fetch(fetch, mem);
+    }
+
+    async fn reserve(&self, extent: Extent) -> (Room<'_>, Wait) {
+        Room::reserve(self, extent).await
+    }
+
+    fn accept(&self, extent: Extent, data: Option<&HostMem>, room: Room<'_>, watch: bool) -> Option<Rc<Settling>> {
+        self.accept_write(extent, data, room, watch)
+    }
+
+    fn deallocate(&self, extent: Extent) {
+        self.deallocate_units(extent);
+    }
+
+    fn has_holes(&self, extent: Extent) -> bool {
+        self.state.borrow().has_holes(extent)
+    }
+
+    fn flush(&self) -> Option<Rc<Settling>> {
+        self.flush_cache()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.state.borrow().check(&self.media)
+    }
+
+    fn stats(&self) -> Stats {
+        self.state.borrow().stats()
+    }
+}

@@ -1,0 +1,99 @@
+//! From an extent to the pages to fetch.
+
+use std::convert::Infallible;
+use std::rc::Rc;
+
+use nandscape_device_media::UnitId;
+use nandscape_drive::HostMem;
+
+use super::PageFtl;
+use super::state::State;
+use crate::address::{Extent, Location, Piece, SlotId};
+use crate::component::{BlockMetadata, Components, Mapping};
+use crate::ftl::{Copy, Fetch, Fetches};
+
+impl<C: Components> State<C>
+where
+    C::Mapping: Mapping<Miss = Infallible>,
+{
+    pub(super) fn lookup(&mut self, extent: Extent, mem: &HostMem) -> Fetches {
+        let mut fetches = Fetches::new();
+        for piece in extent.pieces(self.unit_sectors) {
+            match self.location(piece.lpn) {
+                Location::Unmapped => mem.clear(piece.at, piece.bytes()),
+                Location::Flash(unit) => self.fetch(&mut fetches, unit, &piece, None),
+                Location::Cached(slot) => self.lookup_cached(&mut fetches, slot, &piece, mem),
+            }
+        }
+        fetches
+    }
+
+    /// Served from the cache, unless the slot lacks some of the sectors: those come from the copy it will replace.
+    fn lookup_cached(&mut self, fetches: &mut Fetches, id: SlotId, piece: &Piece, mem: &HostMem) {
+        let held = self.cache.slot(id).mask;
+        if held & piece.mask() == piece.mask() {
+            if let Some(data) = self.cache.data(id) {
+                mem.write(piece.at, &data[piece.offset()..piece.offset() + piece.bytes()]);
+            }
+            return;
+        }
+        let Location::Flash(unit) = self.cache.slot(id).durable else {
+            unreachable!("{:?}: a slot over no copy on flash is whole", piece.lpn)
+        };
+        let overlay = self.cache.data(id).map(|data| (held, Rc::from(data)));
+        self.fetch(fetches, unit, piece, overlay);
+    }
+
+    fn fetch(&mut self, fetches: &mut Fetches, unit: UnitId, piece: &Piece, overlay: Option<(u64, Rc<[u8]>)>) {
+        let page = self.geometry.page_of(unit);
+        let copy = Copy { unit, offset: piece.offset(), len: piece.bytes(), at: piece.at, overlay };
+        let unit_bytes = self.geometry.unit_size();
+        // Neighbours on the host are neighbours on flash when they were written together: one page serves both.
+        match fetches.last_mut() {
+            Some(last) if last.page == page => {
+                last.flash_bytes += unit_bytes;
+                last.host_bytes += copy.len as u32;
+                last.copies.push(copy);
+            }
+            _ => {
+                self.blocks.get_mut(self.geometry.block_of(page)).pins += 1;
+                let host_bytes = copy.len as u32;
+                let copies = smallvec::smallvec![copy];
+                fetches.push(Fetch { page, flash_bytes: unit_bytes, host_bytes, copies });
+            }
+        }
+    }
+
+    pub(super) fn has_holes(&self, extent: Extent) -> bool {
+        extent.pieces(self.unit_sectors).any(|piece| self.location(piece.lpn) == Location::Unmapped)
+    }
+}
+
+impl PageFtl {
+    pub(super) fn finish_fetch(&self, fetch: Fetch, mem: &HostMem) {
+        if !mem.is_none() {
+            fetch.copies.iter().for_each(|copy| self.copy_out(copy, mem));
+        }
+        let mut state = self.state.borrow_mut();
+        let block = state.geometry.block_of(fetch.page);
+        let info = state.blocks.get_mut(block);
+        info.pins -= 1;
+        if info.pins == 0 && info.state == crate::component::BlockState::Collecting {
+            self.unpinned.notify();
+        }
+    }
+
+    fn copy_out(&self, copy: &Copy, mem: &HostMem) {
+        if let Some(data) = self.media.data(copy.unit) {
+            mem.write(copy.at, &data[copy.offset..copy.offset + copy.len]);
+        }
+        if let Some((held, newer)) = &copy.overlay {
+            let sector = crate::address::SECTOR as usize;
+            for offset in (copy.offset..copy.offset + copy.len).step_by(sector) {
+                if held & 1 << (offset / sector) != 0 {
+                    mem.write(copy.at + offset - copy.offset, &newer[offset..offset + sector]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The components together: every change of mapping and validity happens here, at once, without waiting.
+
+use std::convert::Infallible;
+use std::io;
+
+use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId, Registers, UnitId};
+
+use super::cache::WriteCache;
+use super::{PageFtlConfig, Plain};
+use crate::address::{Location, Lpn, SECTOR, SlotId};
+use crate::component::{BlockMetadata, BlockState, Components, Mapping, Provisioning, Stream};
+use crate::ftl::Stats;
+use crate::parts::{BadBlockTable, BlockTable, FlatMap, FreeOrder, PlaneLists};
+use crate::policy::{AllocationPolicy, Candidate, Striped, VictimPolicy};
+
+pub(super) struct State<C: Components> {
+    pub(super) geometry: Geometry,
+    pub(super) unit_sectors: u32,
+    pub(super) bad: C::BadBlocks,
+    pub(super) blocks: C::Blocks,
+    pub(super) provisioning: C::Provisioning,
+    pub(super) map: C::Mapping,
+    pub(super) cache: WriteCache,
+    pub(super) allocation: Box<dyn AllocationPolicy>,
+    pub(super) planes: Vec<PlaneState>,
+    /// How many host programs a plane is given at a time: one for its array, one to fill its cache register.
+    programs_per_plane: u32,
+    gc_start: u32,
+    /// Planes without room for the host until their collectors have made some.
+    short_of_space: u32,
+    /// Planes whose collector found nothing to gain; until something changes there is no use in starting it again.
+    fruitless: u32,
+    /// Planes whose collector is to be started.
+    pub(super) due: Vec<PlaneId>,
+    pub(super) counters: Stats,
+}
+
+/// What is going on in a plane.
+#[derive(Copy, Clone, Default)]
+pub(super) struct PlaneState {
+    /// Host pages handed out and not yet programmed.
+    programs: u32,
+    short_of_space: bool,
+    /// A collector is at work, or about to be.
+    collecting: bool,
+    fruitless: bool,
+}
+
+impl State<Plain> {
+    pub(super) fn new(media: &Media, config: &PageFtlConfig) -> io::Result<State<Plain>> {
+        let geometry = *media.geometry();
+        let unit_sectors = geometry.unit_size() / SECTOR;
+        let bad = BadBlockTable::from_factory(media);
+        let blocks = BlockTable::new(&geometry, &bad);
+        let order = if config.wear.dynamic { FreeOrder::LeastErased } else { FreeOrder::Fifo };
+        let mut state = State {
+            geometry,
+            unit_sectors,
+            provisioning: PlaneLists::new(&geometry, order, &blocks),
+            bad,
+            blocks,
+            map: FlatMap::new(config.logical_units)?,
+            cache: WriteCache::new(config.cache_units, unit_sectors, media.keeps_data()),
+            allocation: Box::new(Striped::new(&geometry, config.allocation)),
+            planes: vec![PlaneState::default(); geometry.planes() as usize],
+            programs_per_plane: if media.timing().registers == Registers::Double { 2 } else { 1 },
+            gc_start: config.gc.start,
+            short_of_space: 0,
+            fruitless: 0,
+            due: Vec::new(),
+            counters: Stats::default(),
+        };
+        (0..geometry.planes()).for_each(|plane| state.update_ready(PlaneId(plane)));
+        Ok(state)
+    }
+}
+
+/// The value of a lookup that cannot miss.
+fn sure<T>(result: Result<T, Infallible>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(never) => match never {},
+    }
+}
+
+impl<C: Components> State<C>
+where
+    C::Mapping: Mapping<Miss = Infallible>,
+{
+    #[inline]
+    pub(super) fn location(&self, lpn: Lpn) -> Location {
+        sure(self.map.lookup(lpn))
+    }
+
+    #[inline]
+    pub(super) fn remap(&mut self, lpn: Lpn, to: Location) -> Location {
+        sure(self.map.upsert(lpn, to))
+    }
+
+    /// A copy on flash is out of date; copies elsewhere are none of its business.
+    #[inline]
+    pub(super) fn drop_copy(&mut self, copy: Location) {
+        if let Location::Flash(unit) = copy {
+            let block = self.blocks.invalidate(unit);
+            if self.fruitless > 0 {
+                self.set_fruitless(self.geometry.plane_of(block), false);
+            }
+        }
+    }
+
+    /// Whether a plane is to be given more host pages, and whether that is for want of space.
+    pub(super) fn update_ready(&mut self, plane: PlaneId) {
+        let has_room = self.provisioning.has_room(plane, Stream::Host);
+        let state = &mut self.planes[plane.0 as usize];
+        let was_short = std::mem::replace(&mut state.short_of_space, !has_room);
+        self.short_of_space = self.short_of_space + u32::from(!has_room) - u32::from(was_short);
+        self.allocation.set_ready(plane, has_room && state.programs < self.programs_per_plane);
+    }
+
+    /// The next page for the host's data, on the plane that is next in turn; `None` when no plane is ready.
+    pub(super) fn next_host_page(&mut self) -> Option<PageId> {
+        let plane = self.allocation.next()?;
+        let page = self.provisioning.get(&mut self.blocks, plane, Stream::Host).expect("a ready plane has room");
+        self.planes[plane.0 as usize].programs += 1;
+        self.update_ready(plane);
+        self.check_collector(plane);
+        Some(page)
+    }
+
+    /// Whether some plane has no room for the host until its collector has made some.
+    pub(super) fn is_short_of_space(&self) -> bool {
+        self.short_of_space > 0
+    }
+
+    /// A host page has been programmed.
+    pub(super) fn host_page_programmed(&mut self, page: PageId) {
+        let plane = self.geometry.plane_of(self.geometry.block_of(page));
+        self.planes[plane.0 as usize].programs -= 1;
+        self.page_programmed(page);
+        self.update_ready(plane);
+    }
+
+    /// A page has been programmed. A block that is full now may be worth cleaning.
+    pub(super) fn page_programmed(&mut self, page: PageId) {
+        let closed = self.provisioning.programmed(&mut self.blocks, page);
+        if let Some(block) = closed
+            && self.fruitless > 0
+        {
+            self.set_fruitless(self.geometry.plane_of(block), false);
+        }
+    }
+
+    /// A cache slot's data is on flash, at `unit`. Whether that is the current copy, or the one a newer slot falls back
+    /// on, or nothing any more, the mapping tells.
+    pub(super) fn slot_programmed(&mut self, id: SlotId, unit: UnitId) {
+        let (lpn, durable) = (self.cache.slot(id).lpn, self.cache.slot(id).durable);
+        match self.location(lpn) {
+            Location::Cached(current) if current == id => {
+                self.remap(lpn, Location::Flash(unit));
+                self.blocks.validate(unit);
+                self.drop_copy(durable);
+            }
+            Location::Cached(newer) if self.cache.slot(newer).durable == Location::Cached(id) => {
+                self.cache.slot_mut(newer).durable = Location::Flash(unit);
+                self.blocks.validate(unit);
+                self.drop_copy(durable);
+            }
+            // Deallocated since, and its older copy with it.
+            _ => {}
+        }
+    }
+
+    /// A collector has copied the data at `from` to `to`. If it is still current, whoever refers to it is told.
+    pub(super) fn relocated(&mut self, lpn: Lpn, from: UnitId, to: UnitId) -> bool {
+        if !self.blocks.is_valid(from) {
+            return false;
+        }
+        let (old, new) = (Location::Flash(from), Location::Flash(to));
+        match self.location(lpn) {
+            location if location == old => {
+                self.remap(lpn, new);
+            }
+            Location::Cached(slot) => {
+                let holder = match self.cache.slot(slot).durable {
+                    Location::Cached(before) => before,
+                    _ => slot,
+                };
+                let durable = &mut self.cache.slot_mut(holder).durable;
+                assert_eq!(*durable, old, "{lpn:?}: {from:?} is valid, and nobody refers to it");
+                *durable = new;
+            }
+            other => unreachable!("{lpn:?}: {from:?} is valid, and the mapping says {other:?}"),
+        }
+        self.blocks.invalidate(from);
+        self.blocks.validate(to);
+        true
+    }
+
+    /// Has a plane's collector started if it has to begin.
+    fn check_collector(&mut self, plane: PlaneId) {
+        let low = self.is_low(plane);
+        let state = &mut self.planes[plane.0 as usize];
+        if low && !state.collecting && !state.fruitless {
+            state.collecting = true;
+            self.due.push(plane);
+        }
+    }
+
+    /// A plane's collector ends; `fruitless` when it found nothing to gain.
+    pub(super) fn collector_ended(&mut self, plane: PlaneId, fruitless: bool) {
+        self.planes[plane.0 as usize].collecting = false;
+        self.set_fruitless(plane, fruitless);
+    }
+
+    fn set_fruitless(&mut self, plane: PlaneId, fruitless: bool) {
+        let was = std::mem::replace(&mut self.planes[plane.0 as usize].fruitless, fruitless);
+        self.fruitless = self.fruitless + u32::from(fruitless) - u32::from(was);
+        if was && !fruitless {
+            self.check_collector(plane);
+        }
+    }
+
+    /// Whether a plane has few free blocks.
+    pub(super) fn is_low(&self, plane: PlaneId) -> bool {
+        self.provisioning.free_blocks(plane) <= self.gc_start
+    }
+
+    /// The block of a plane that `policy` would clean, among those that gain at least a page.
+    pub(super) fn victim(&self, plane: PlaneId, policy: &dyn VictimPolicy) -> Option<BlockId> {
+        let units = self.geometry.units_per_block();
+        let most = units - self.geometry.units_per_page();
+        let sequence = self.provisioning.sequence();
+        let mut best: Option<(u64, u64, BlockId)> = None;
+        for block in self.geometry.blocks_of(plane) {
+            let info = self.blocks.get(block);
+            if info.state != BlockState::Full || info.valid > most {
+                continue;
+            }
+            let age = sequence - info.sealed_at;
+            let merit = policy.merit(&Candidate { valid: info.valid, units, age, erases: info.erases });
+            if best.is_none_or(|(best_merit, best_age, _)| (merit, age) > (best_merit, best_age)) {
+                best = Some((merit, age, block));
+            }
+        }
+        best.map(|(_, _, block)| block)
+    }
+
+    /// The full block of a plane that was erased least often, if it lags `threshold` behind the most worn one.
+    pub(super) fn least_worn(&self, plane: PlaneId, threshold: u32) -> Option<BlockId> {
+        let used = self.geometry.blocks_of(plane).filter(|block| self.blocks.get(*block).state != BlockState::Bad);
+        let most = used.map(|block| self.blocks.get(block).erases).max()?;
+        let full = self.geometry.blocks_of(plane).filter(|block| self.blocks.get(*block).state == BlockState::Full);
+        let least = full.min_by_key(|block| self.blocks.get(*block).erases)?;
+        (most - self.blocks.get(least).erases > threshold).then_some(least)
+    }
+
+    /// A block that was cleaned is erased.
+    pub(super) fn reclaim(&mut self, block: BlockId) {
+        self.provisioning.put(&mut self.blocks, block);
+        self.update_ready(self.geometry.plane_of(block));
+    }
+
+    /// The counters, with the figures that are counted when asked.
+    pub(super) fn stats(&self) -> Stats {
+        let mut stats = self.counters;
+        stats.free_blocks =
+            (0..self.geometry.planes()).map(|plane| u64::from(self.provisioning.free_blocks(PlaneId(plane)))).sum();
+        let blocks = (0..self.geometry.blocks()).map(|block| self.blocks.get(BlockId(block)));
+        let (mut least, mut most, mut sum) = (u32::MAX, 0, 0u64);
+        for info in blocks.filter(|info| info.state != BlockState::Bad) {
+            least = least.min(info.erases);
+            most = most.max(info.erases);
+            sum += u64::from(info.erases);
+        }
+        stats.erases = (least.min(most), most, sum);
+        stats
+    }
+}

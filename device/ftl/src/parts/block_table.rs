@@ -1,0 +1,136 @@
+//! Block metadata in memory: a record a block, a bit a unit.
+
+use nandscape_device_media::{BlockId, Geometry, UnitId};
+
+use crate::component::{BadBlocks, BlockInfo, BlockMetadata, BlockState};
+
+/// Block metadata as arrays.
+pub struct BlockTable {
+    geometry: Geometry,
+    blocks: Vec<BlockInfo>,
+    valid: Vec<u64>,
+}
+
+impl BlockTable {
+    /// All blocks free, apart from the bad ones.
+    pub fn new(geometry: &Geometry, bad: &impl BadBlocks) -> BlockTable {
+        let info = |block| BlockInfo {
+            state: if bad.is_bad(BlockId(block)) { BlockState::Bad } else { BlockState::Free },
+            valid: 0,
+            allocated: 0,
+            programmed: 0,
+            erases: 0,
+            pins: 0,
+            sealed_at: 0,
+        };
+        BlockTable {
+            geometry: *geometry,
+            blocks: (0..geometry.blocks()).map(info).collect(),
+            valid: vec![0; (geometry.units() as usize).div_ceil(64)],
+        }
+    }
+
+    fn block_of(&self, unit: UnitId) -> BlockId {
+        self.geometry.block_of(self.geometry.page_of(unit))
+    }
+}
+
+impl BlockMetadata for BlockTable {
+    #[inline]
+    fn get(&self, block: BlockId) -> &BlockInfo {
+        &self.blocks[block.0 as usize]
+    }
+
+    #[inline]
+    fn get_mut(&mut self, block: BlockId) -> &mut BlockInfo {
+        &mut self.blocks[block.0 as usize]
+    }
+
+    #[inline]
+    fn validate(&mut self, unit: UnitId) {
+        debug_assert!(!self.is_valid(unit), "{unit:?} is valid already");
+        self.valid[unit.0 as usize / 64] |= 1 << (unit.0 % 64);
+        let block = self.block_of(unit);
+        self.blocks[block.0 as usize].valid += 1;
+    }
+
+    #[inline]
+    fn invalidate(&mut self, unit: UnitId) -> BlockId {
+        debug_assert!(self.is_valid(unit), "{unit:?} is not valid");
+        self.valid[unit.0 as usize / 64] &= !(1 << (unit.0 % 64));
+        let block = self.block_of(unit);
+        self.blocks[block.0 as usize].valid -= 1;
+        block
+    }
+
+    #[inline]
+    fn is_valid(&self, unit: UnitId) -> bool {
+        self.valid[unit.0 as usize / 64] & 1 << (unit.0 % 64) != 0
+    }
+
+    fn valid_units(&self, block: BlockId) -> impl Iterator<Item = UnitId> {
+        let first = block.0 * self.geometry.units_per_block();
+        let end = first + self.geometry.units_per_block();
+        let words = first / 64..end.div_ceil(64);
+        words.flat_map(move |index| {
+            let mut word = self.valid[index as usize];
+            // Bits of the neighbouring blocks that share the word.
+            word &= u64::MAX << first.saturating_sub(index * 64).min(63);
+            let over = ((index + 1) * 64).saturating_sub(end);
+            word &= u64::MAX >> over.min(63);
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros())?;
+                word &= word - 1;
+                Some(UnitId(index * 64 + bit))
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_device_media::geometry::Counts;
+    use proptest::prelude::*;
+
+    struct NoneBad;
+
+    impl BadBlocks for NoneBad {
+        fn is_bad(&self, _: BlockId) -> bool {
+            false
+        }
+
+        fn count(&self) -> u32 {
+            0
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn valid_units_are_those_validated(
+            pages in 1u32..40, upp_log2 in 0u32..3, ops in prop::collection::vec((any::<u32>(), any::<bool>()), 0..300),
+        ) {
+            let counts = Counts {
+                channels: 1, dies_per_channel: 1, planes_per_die: 1, blocks_per_plane: 5, pages_per_block: pages,
+                page_size: 4_096 << upp_log2, unit_size: 4_096,
+            };
+            let geometry = Geometry::new(counts).unwrap();
+            let mut table = BlockTable::new(&geometry, &NoneBad);
+            let mut model = std::collections::BTreeSet::new();
+            for (unit, valid) in ops {
+                let unit = UnitId(unit % geometry.units());
+                match (valid, model.contains(&unit)) {
+                    (true, false) => { table.validate(unit); model.insert(unit); }
+                    (false, true) => { table.invalidate(unit); model.remove(&unit); }
+                    _ => prop_assert_eq!(table.is_valid(unit), !valid == false),
+                }
+            }
+            for block in 0..geometry.blocks() {
+                let range = block * geometry.units_per_block()..(block + 1) * geometry.units_per_block();
+                let expected: Vec<UnitId> = model.iter().copied().filter(|unit| range.contains(&unit.0)).collect();
+                prop_assert_eq!(table.get(BlockId(block)).valid as usize, expected.len());
+                prop_assert_eq!(table.valid_units(BlockId(block)).collect::<Vec<_>>(), expected);
+            }
+        }
+    }
+}

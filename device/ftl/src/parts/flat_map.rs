@@ -1,0 +1,44 @@
+//! The whole mapping table in memory: four bytes a unit.
+
+use std::convert::Infallible;
+use std::io;
+
+use nandscape_sim::table::Table;
+
+use crate::address::{Location, Lpn};
+use crate::component::Mapping;
+
+/// Mapping as one flat table.
+pub struct FlatMap {
+    table: Table,
+}
+
+impl FlatMap {
+    /// `units` unmapped units.
+    ///
+    /// # Errors
+    /// When the system does not give the memory.
+    pub fn new(units: u32) -> io::Result<FlatMap> {
+        Ok(FlatMap { table: Table::new(units as usize)? })
+    }
+}
+
+impl Mapping for FlatMap {
+    type Miss = Infallible;
+
+    #[inline]
+    fn lookup(&self, lpn: Lpn) -> Result<Location, Infallible> {
+        Ok(Location::from_raw(self.table.get(lpn.0)))
+    }
+
+    #[inline]
+    fn upsert(&mut self, lpn: Lpn, to: Location) -> Result<Location, Infallible> {
+        let old = self.table.get(lpn.0);
+        self.table.set(lpn.0, to.to_raw());
+        Ok(Location::from_raw(old))
+    }
+
+    fn units(&self) -> u32 {
+        self.table.len() as u32
+    }
+}

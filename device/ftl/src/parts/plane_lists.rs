@@ -1,0 +1,121 @@
+//! Provisioning with a list of free blocks and one open block a stream on every plane.
+//!
+//! The last free block of a plane is kept for the collector: without it, a full plane could never be cleaned.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId};
+
+use crate::component::{BlockMetadata, BlockState, Provisioning, Stream};
+
+/// Free blocks that only the collector may take.
+const COLLECTOR_RESERVE: u32 = 1;
+
+/// Which free block is opened next.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum FreeOrder {
+    /// The one freed longest ago.
+    Fifo,
+    /// The one erased least often: dynamic wear levelling.
+    LeastErased,
+}
+
+/// Free lists and open blocks by plane.
+pub struct PlaneLists {
+    geometry: Geometry,
+    order: FreeOrder,
+    planes: Vec<Lists>,
+    sequence: u64,
+}
+
+#[derive(Default)]
+struct Lists {
+    /// By rank, the lowest first; the rank is what [`FreeOrder`] makes it.
+    free: BinaryHeap<Reverse<(u64, u32)>>,
+    open: [Option<BlockId>; Stream::ALL.len()],
+}
+
+impl PlaneLists {
+    /// All blocks free that `blocks` says are.
+    pub fn new(geometry: &Geometry, order: FreeOrder, blocks: &impl BlockMetadata) -> PlaneLists {
+        let is_free = |block: &BlockId| blocks.get(*block).state == BlockState::Free;
+        let lists = |plane| Lists {
+            free: geometry.blocks_of(PlaneId(plane)).filter(is_free).map(|block| Reverse((0, block.0))).collect(),
+            open: [None; Stream::ALL.len()],
+        };
+        PlaneLists { geometry: *geometry, order, planes: (0..geometry.planes()).map(lists).collect(), sequence: 0 }
+    }
+
+    fn open_block(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, stream: Stream) -> Option<BlockId> {
+        if !self.has_room(plane, stream) {
+            return None;
+        }
+        let lists = &mut self.planes[plane.0 as usize];
+        let block = match lists.open[stream as usize] {
+            Some(block) => block,
+            None => {
+                let Reverse((_, block)) = lists.free.pop()?;
+                blocks.get_mut(BlockId(block)).state = BlockState::Open(stream);
+                BlockId(block)
+            }
+        };
+        lists.open[stream as usize] = Some(block);
+        Some(block)
+    }
+}
+
+impl Provisioning for PlaneLists {
+    fn get(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, stream: Stream) -> Option<PageId> {
+        let block = self.open_block(blocks, plane, stream)?;
+        let info = blocks.get_mut(block);
+        let page = self.geometry.page_at(block, info.allocated);
+        info.allocated += 1;
+        if info.allocated == self.geometry.pages_per_block() {
+            self.planes[plane.0 as usize].open[stream as usize] = None;
+        }
+        Some(page)
+    }
+
+    #[inline]
+    fn has_room(&self, plane: PlaneId, stream: Stream) -> bool {
+        let lists = &self.planes[plane.0 as usize];
+        let reserve = if stream == Stream::Host { COLLECTOR_RESERVE as usize } else { 0 };
+        lists.open[stream as usize].is_some() || lists.free.len() > reserve
+    }
+
+    fn programmed(&mut self, blocks: &mut impl BlockMetadata, page: PageId) -> Option<BlockId> {
+        let block = self.geometry.block_of(page);
+        let info = blocks.get_mut(block);
+        info.programmed += 1;
+        if info.programmed < self.geometry.pages_per_block() {
+            return None;
+        }
+        self.sequence += 1;
+        info.state = BlockState::Full;
+        info.sealed_at = self.sequence;
+        Some(block)
+    }
+
+    fn put(&mut self, blocks: &mut impl BlockMetadata, block: BlockId) {
+        self.sequence += 1;
+        let info = blocks.get_mut(block);
+        debug_assert_eq!((info.valid, info.pins), (0, 0), "{block:?} is in use");
+        (info.state, info.allocated, info.programmed) = (BlockState::Free, 0, 0);
+        info.erases += 1;
+        let rank = match self.order {
+            FreeOrder::Fifo => self.sequence,
+            FreeOrder::LeastErased => u64::from(info.erases),
+        };
+        self.planes[self.geometry.plane_of(block).0 as usize].free.push(Reverse((rank, block.0)));
+    }
+
+    #[inline]
+    fn free_blocks(&self, plane: PlaneId) -> u32 {
+        self.planes[plane.0 as usize].free.len() as u32
+    }
+
+    fn sequence(&self) -> u64 {
+        self.sequence
+    }
+}

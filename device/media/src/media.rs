@@ -1,0 +1,362 @@
+//! Read, program and erase, step by step.
+//!
+//! Ordering rules of NAND are asserted here, in production too: pages of a block are programmed in order, once, after
+//! an erase. An FTL that breaks them is wrong, whatever its figures.
+
+use std::cell::RefCell;
+use std::io;
+
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Stage};
+use nandscape_sim::account::Totals;
+use nandscape_sim::gate::Gate;
+use nandscape_sim::table::Table;
+use nandscape_sim::trace::{Event, Track};
+use nandscape_sim::{Resource, Seed, Sim, Span, Time, Who};
+use smallvec::SmallVec;
+
+use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
+use crate::plane::Plane;
+use crate::store::{self, Store, StoreKind, UnitData};
+use crate::timing::{PageTimes, Timing};
+
+/// What a drive's flash is made of.
+#[derive(Clone, Debug)]
+pub struct MediaConfig {
+    /// How much there is.
+    pub geometry: Geometry,
+    /// How long things take.
+    pub timing: Timing,
+    /// Where data is kept.
+    pub store: StoreKind,
+    /// Blocks of each plane that are bad from the factory.
+    pub factory_bad: u32,
+    /// Decides which ones.
+    pub seed: Seed,
+}
+
+/// What is programmed into a page: for each unit its out-of-band tag, and its data where there is a store.
+#[derive(Clone, Default, Debug)]
+pub struct PageImage {
+    units: SmallVec<[(u32, Option<UnitData>); 4]>,
+}
+
+impl PageImage {
+    /// Adds the next unit of the page.
+    pub fn push(&mut self, tag: u32, data: Option<UnitData>) {
+        self.units.push((tag, data));
+    }
+
+    /// Number of units so far.
+    pub fn len(&self) -> usize {
+        self.units.len()
+    }
+
+    /// Whether there is no unit yet.
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+}
+
+/// How many operations the flash has done.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct OpCounts {
+    /// Pages sensed and moved to the controller.
+    pub reads: u64,
+    /// Pages programmed, copies included.
+    pub programs: u64,
+    /// Pages copied within a plane.
+    pub copybacks: u64,
+    /// Blocks erased.
+    pub erases: u64,
+}
+
+impl OpCounts {
+    /// What was counted since `earlier`.
+    pub fn since(&self, earlier: &OpCounts) -> OpCounts {
+        OpCounts {
+            reads: self.reads - earlier.reads,
+            programs: self.programs - earlier.programs,
+            copybacks: self.copybacks - earlier.copybacks,
+            erases: self.erases - earlier.erases,
+        }
+    }
+}
+
+/// The flash of one drive.
+pub struct Media {
+    pub(crate) sim: Sim,
+    pub(crate) geometry: Geometry,
+    pub(crate) timing: Timing,
+    pub(crate) page_times: PageTimes,
+    pub(crate) planes: Vec<Plane>,
+    pub(crate) channels: Vec<Resource>,
+    /// Through here the controller sends every operation of the host.
+    pub(crate) dispatch: Gate,
+    /// For what occupies the whole controller, one at a time.
+    pub(crate) controller: Resource,
+    pub(crate) contents: RefCell<Contents>,
+    tracks: Tracks,
+    factory_bad: Vec<bool>,
+}
+
+/// What the cells hold.
+pub(crate) struct Contents {
+    /// Out-of-band tag of each unit.
+    tags: Table,
+    /// Pages programmed in each block since its erase.
+    programmed: Vec<u32>,
+    store: Box<dyn Store>,
+    pub(crate) counts: OpCounts,
+}
+
+struct Tracks {
+    planes: Vec<Track>,
+    channels: Vec<Track>,
+}
+
+impl Media {
+    /// Erased flash.
+    ///
+    /// # Errors
+    /// When the system does not give the memory for out-of-band tags.
+    pub fn new(sim: &Sim, config: MediaConfig) -> io::Result<Media> {
+        let MediaConfig { geometry, timing, store, factory_bad, seed } = config;
+        let contents = Contents {
+            tags: Table::new(geometry.units() as usize)?,
+            programmed: vec![0; geometry.blocks() as usize],
+            store: store::open(store, &geometry),
+            counts: OpCounts::default(),
+        };
+        Ok(Media {
+            sim: sim.clone(),
+            geometry,
+            page_times: PageTimes::new(&timing, geometry.pages_per_block()),
+            planes: (0..geometry.planes()).map(|_| Plane::new(sim, timing.registers)).collect(),
+            channels: (0..geometry.channels()).map(|_| Resource::new(sim)).collect(),
+            dispatch: Gate::new(sim),
+            controller: Resource::new(sim),
+            contents: RefCell::new(contents),
+            tracks: Tracks::new(sim, &geometry),
+            factory_bad: choose_bad(&geometry, factory_bad, seed.child("factory-bad-blocks")),
+            timing,
+        })
+    }
+
+    /// How much there is of what.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// How long things take.
+    pub fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
+    /// Reads `bytes` of a page into the controller.
+    pub async fn read(&self, page: PageId, bytes: u32, who: Who, log: &mut Breakdown) {
+        self.pass_dispatch(who, log).await;
+        let (plane, channel, page_in_block) = self.locate(page);
+        let start = self.sim.now();
+
+        // 00h-30h: the array senses the page into the register.
+        let register = self.planes[plane.0 as usize].sense(self.page_times.read(page_in_block), who, log).await;
+        self.trace(self.tracks.planes[plane.0 as usize], "read", start, page.0);
+
+        // Data out: the channel moves the register to the controller.
+        self.transfer(channel, self.read_transfer(bytes), who, log).await;
+        drop(register);
+        self.contents.borrow_mut().counts.reads += 1;
+    }
+
+    /// Programs a page from the controller.
+    ///
+    /// # Panics
+    /// When it is not the next page of its block.
+    pub async fn program(&self, page: PageId, image: PageImage, who: Who, log: &mut Breakdown) {
+        self.contents.borrow_mut().advance(&self.geometry, page);
+        self.pass_dispatch(who, log).await;
+        let (plane, channel, page_in_block) = self.locate(page);
+        let plane_track = self.tracks.planes[plane.0 as usize];
+
+        // 80h, data in: the channel fills the register.
+        let register = self.planes[plane.0 as usize].load(who, log).await;
+        self.transfer(channel, self.timing.bus.time_for(u64::from(self.geometry.page_size())), who, log).await;
+
+        // 10h: the array programs the register's page.
+        let start = self.sim.now();
+        register.program(self.page_times.program(page_in_block), log).await;
+        self.trace(plane_track, "program", start, page.0);
+        self.contents.borrow_mut().fill(&self.geometry, page, image);
+    }
+
+    /// Erases a block.
+    pub async fn erase(&self, block: BlockId, who: Who, log: &mut Breakdown) {
+        let plane = self.geometry.plane_of(block).0 as usize;
+        let start = self.sim.now();
+        // 60h-D0h.
+        self.planes[plane].erase(self.timing.erase, who, log).await;
+        self.trace(self.tracks.planes[plane], "erase", start, block.0);
+        self.contents.borrow_mut().erase(block);
+    }
+
+    /// Whether the maker marked a block as bad.
+    pub fn is_factory_bad(&self, block: BlockId) -> bool {
+        self.factory_bad[block.0 as usize]
+    }
+
+    /// Whether data that was programmed can be had again.
+    pub fn keeps_data(&self) -> bool {
+        self.contents.borrow().store.keeps_data()
+    }
+
+    /// The data of a programmed unit, for whoever has read its page and keeps its block from being erased.
+    pub fn data(&self, unit: UnitId) -> Option<UnitData> {
+        self.contents.borrow().store.get(unit)
+    }
+
+    /// The out-of-band tag of a programmed unit.
+    #[inline]
+    pub fn tag(&self, unit: UnitId) -> u32 {
+        self.contents.borrow().tags.get(unit.0)
+    }
+
+    /// What the flash has done so far.
+    pub fn counts(&self) -> OpCounts {
+        self.contents.borrow().counts
+    }
+
+    /// Busy time of each plane's array by cause.
+    pub fn plane_usage(&self) -> Vec<Totals> {
+        self.planes.iter().map(Plane::usage).collect()
+    }
+
+    /// Busy time of each channel by cause.
+    pub fn channel_usage(&self) -> Vec<Totals> {
+        self.channels.iter().map(Resource::usage).collect()
+    }
+
+    /// Programs a page in no time and without using anything: for reaching a state without running to it.
+    ///
+    /// # Panics
+    /// When it is not the next page of its block.
+    pub fn plant_program(&self, page: PageId, tags: impl IntoIterator<Item = u32>) {
+        let contents = &mut *self.contents.borrow_mut();
+        contents.advance(&self.geometry, page);
+        for (unit, tag) in (self.geometry.unit_at(page, 0).0..).zip(tags) {
+            contents.tags.set(unit, tag);
+        }
+    }
+
+    /// Erases a block in no time and without using anything.
+    pub fn plant_erase(&self, block: BlockId) {
+        self.contents.borrow_mut().erase(block);
+    }
+
+    async fn pass_dispatch(&self, who: Who, log: &mut Breakdown) {
+        if who.cause == cause::HOST_READ || who.cause == cause::HOST_WRITE {
+            let wait = self.dispatch.pass().await;
+            log.wait(Stage::Queue, &wait);
+        }
+    }
+
+    async fn transfer(&self, channel: usize, time: Span, who: Who, log: &mut Breakdown) {
+        let wait = self.channels[channel].occupy(time, who).await;
+        log.wait(Stage::ChannelWait, &wait);
+        log.spend(Stage::Transfer, time);
+        self.sim.trace_event(|now| Event {
+            track: self.tracks.channels[channel],
+            name: "transfer",
+            start: Time::from_ns(now.ns() - time.ns()),
+            end: now,
+            detail: who.cause.index() as u64,
+        });
+    }
+
+    /// The plane, channel and number within its block of a page.
+    #[inline]
+    fn locate(&self, page: PageId) -> (PlaneId, usize, u32) {
+        let block = self.geometry.block_of(page);
+        let plane = self.geometry.plane_of(block);
+        (plane, self.geometry.channel_of(plane) as usize, self.geometry.page_in_block(page))
+    }
+
+    /// Channel time of a read of `bytes`.
+    pub(crate) fn read_transfer(&self, bytes: u32) -> Span {
+        let bytes = if self.timing.partial_transfer { bytes } else { self.geometry.page_size() };
+        self.timing.bus.time_for(u64::from(bytes))
+    }
+
+    pub(crate) fn trace_plane(&self, plane: PlaneId, name: &'static str, start: Time, detail: u32) {
+        self.trace(self.tracks.planes[plane.0 as usize], name, start, detail);
+    }
+
+    fn trace(&self, track: Track, name: &'static str, start: Time, detail: u32) {
+        self.sim.trace_event(|end| Event { track, name, start, end, detail: u64::from(detail) });
+    }
+}
+
+impl Contents {
+    /// Takes the next page of a block for programming.
+    pub(crate) fn advance(&mut self, geometry: &Geometry, page: PageId) {
+        let (block, number) = (geometry.block_of(page), geometry.page_in_block(page));
+        let programmed = &mut self.programmed[block.0 as usize];
+        assert_eq!(*programmed, number, "{block:?}: pages are programmed in order, once, after an erase");
+        *programmed += 1;
+        self.counts.programs += 1;
+    }
+
+    /// Stores what was programmed.
+    pub(crate) fn fill(&mut self, geometry: &Geometry, page: PageId, image: PageImage) {
+        assert_eq!(image.len() as u32, geometry.units_per_page(), "a page is programmed whole");
+        for (unit, (tag, data)) in (geometry.unit_at(page, 0).0..).zip(image.units) {
+            self.tags.set(unit, tag);
+            if let Some(data) = data {
+                self.store.put(UnitId(unit), data);
+            }
+        }
+    }
+
+    /// Copies a programmed page over another that was taken by [`Contents::advance`].
+    pub(crate) fn copy(&mut self, geometry: &Geometry, from: PageId, to: PageId) {
+        for unit in 0..geometry.units_per_page() {
+            let (from, to) = (geometry.unit_at(from, unit), geometry.unit_at(to, unit));
+            self.tags.set(to.0, self.tags.get(from.0));
+            if let Some(data) = self.store.get(from) {
+                self.store.put(to, data);
+            }
+        }
+        self.counts.copybacks += 1;
+    }
+
+    pub(crate) fn erase(&mut self, block: BlockId) {
+        self.programmed[block.0 as usize] = 0;
+        self.store.erase(block);
+        self.counts.erases += 1;
+    }
+}
+
+/// Marks `count` blocks of each plane, at random.
+fn choose_bad(geometry: &Geometry, count: u32, seed: Seed) -> Vec<bool> {
+    let mut rng = seed.rng();
+    let plane = |_| {
+        let mut marks: Vec<bool> = (0..geometry.blocks_per_plane()).map(|block| block < count).collect();
+        rng.shuffle(&mut marks);
+        marks
+    };
+    (0..geometry.planes()).flat_map(plane).collect()
+}
+
+impl Tracks {
+    fn new(sim: &Sim, geometry: &Geometry) -> Tracks {
+        let plane = |index| {
+            let (channel, die, plane) = geometry.place(PlaneId(index));
+            sim.trace().track(format!("channel {channel} die {die} plane {plane}"))
+        };
+        let channel = |index| sim.trace().track(format!("channel {index}"));
+        Tracks {
+            planes: (0..geometry.planes()).map(plane).collect(),
+            channels: (0..geometry.channels()).map(channel).collect(),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Where the data of a drive is kept, or that it is not. Data is addressed by where it lies in the flash, so that
+//! whatever happens to a page happens to its data.
+
+mod none;
+mod ram;
+
+use std::rc::Rc;
+
+use crate::geometry::{BlockId, Geometry, UnitId};
+
+/// The data of one unit.
+pub type UnitData = Rc<[u8]>;
+
+/// The kinds of store.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum StoreKind {
+    /// Timing only: data is thrown away, reads leave host memory as it is.
+    None,
+    /// In memory, as much as was written.
+    Ram,
+}
+
+/// Keeps the data of programmed units until their block is erased.
+pub(crate) trait Store {
+    /// Whether data that was put can be had again.
+    fn keeps_data(&self) -> bool;
+
+    /// A unit was programmed.
+    fn put(&mut self, unit: UnitId, data: UnitData);
+
+    /// The data of a unit; `None` when it was programmed without any, or the store keeps none.
+    fn get(&self, unit: UnitId) -> Option<UnitData>;
+
+    /// A block was erased.
+    fn erase(&mut self, block: BlockId);
+}
+
+pub(crate) fn open(kind: StoreKind, geometry: &Geometry) -> Box<dyn Store> {
+    match kind {
+        StoreKind::None => Box::new(none::NoStore),
+        StoreKind::Ram => Box::new(ram::RamStore::new(geometry)),
+    }
+}

@@ -1,0 +1,66 @@
+//! How long everything takes.
+
+use nandscape_sim::Span;
+use nandscape_sim::units::Rate;
+
+use crate::cell::Cell;
+
+/// Page registers of a plane (FEMU Fig. 3).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Registers {
+    /// A data register only: an operation keeps the plane until its transfer has ended.
+    Single,
+    /// A data and a cache register: a transfer overlaps the array's next operation.
+    Double,
+}
+
+/// The times of a kind of flash, as a profile gives them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Timing {
+    /// Bits of a cell.
+    pub cell: Cell,
+    /// tR: sensing a page, for each page type.
+    pub read: Vec<Span>,
+    /// tPROG: programming a page, for each page type.
+    pub program: Vec<Span>,
+    /// tBERS: erasing a block.
+    pub erase: Span,
+    /// The channel's data rate.
+    pub bus: Rate,
+    /// Page registers of a plane.
+    pub registers: Registers,
+    /// Whether a read moves only the units asked for over the channel, or always the whole page.
+    pub partial_transfer: bool,
+}
+
+impl Timing {
+    /// The same flash with every time zero.
+    pub fn without_delay(self) -> Timing {
+        let zeros = vec![Span::ZERO; self.cell.page_types()];
+        Timing { read: zeros.clone(), program: zeros, erase: Span::ZERO, bus: Rate::UNLIMITED, ..self }
+    }
+}
+
+/// The times, looked up by page number within a block.
+pub(crate) struct PageTimes {
+    read: Vec<Span>,
+    program: Vec<Span>,
+}
+
+impl PageTimes {
+    pub(crate) fn new(timing: &Timing, pages_per_block: u32) -> PageTimes {
+        let pattern = timing.cell.pattern(pages_per_block);
+        let by_page = |times: &[Span]| pattern.iter().map(|&kind| times[usize::from(kind)]).collect();
+        PageTimes { read: by_page(&timing.read), program: by_page(&timing.program) }
+    }
+
+    #[inline]
+    pub(crate) fn read(&self, page_in_block: u32) -> Span {
+        self.read[page_in_block as usize]
+    }
+
+    #[inline]
+    pub(crate) fn program(&self, page_in_block: u32) -> Span {
+        self.program[page_in_block as usize]
+    }
+}

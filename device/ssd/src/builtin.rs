@@ -1,0 +1,21 @@
+//! The profiles that come with it.
+
+/// A profile that comes with it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Builtin {
+    /// Its name.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+macro_rules! builtin {
+    ($($name:literal),* $(,)?) => {
+        /// All of them.
+        pub const BUILTIN: &[Builtin] = &[
+            $(Builtin { name: $name, text: include_str!(concat!("../profiles/", $name, ".toml")) },)*
+        ];
+    };
+}
+
+builtin!["default", "femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc"];

@@ -1,0 +1,232 @@
+//! Every key of a profile, with its meaning. The documentation page is made from this file.
+
+use nandscape_device_controller::BufferMode;
+use nandscape_device_ftl::policy::StripeOrder;
+use nandscape_device_media::{Cell, Priority, Reach, Registers};
+use nandscape_sim::Span;
+use nandscape_sim::units::{Bytes, Rate, Ratio};
+
+use crate::values::{Choice, FtlKind, PerPageType, Text, Victim};
+
+/// What a key means.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct KeyDoc {
+    /// The section, as `ftl.gc`; empty at the top.
+    pub section: &'static str,
+    /// The key within it.
+    pub key: &'static str,
+    /// Its meaning, its values and an example.
+    pub doc: &'static str,
+}
+
+/// Defines a section of optional keys that can be laid on top of another of its kind.
+macro_rules! section {
+    ($(#[$meta:meta])* $name:ident at $path:literal { $($(#[doc = $doc:literal])* $key:ident: $type:ty,)* }
+     $(with { $($(#[doc = $subdoc:literal])* $sub:ident: $subtype:ty,)* })?) => {
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Debug, Default, serde::Deserialize, serde::Serialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            $($(#[doc = $doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<$type>,)*
+            $($($(#[doc = $subdoc])* #[serde(skip_serializing_if = "is_default")] pub $sub: $subtype,)*)?
+        }
+
+        impl $name {
+            /// Lays `over` on top: what it gives counts.
+            pub fn overlay(&mut self, over: $name) {
+                $(if over.$key.is_some() { self.$key = over.$key; })*
+                $($(self.$sub.overlay(over.$sub);)*)?
+            }
+
+            fn docs(docs: &mut Vec<KeyDoc>) {
+                $(docs.push(KeyDoc { section: $path, key: stringify!($key), doc: concat!($($doc, "\n",)*) });)*
+                $($(<$subtype>::docs(docs);)*)?
+            }
+        }
+    };
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// All keys with their meaning, in the order of a profile.
+pub fn key_docs() -> Vec<KeyDoc> {
+    let mut docs = Vec::new();
+    ProfileKeys::docs(&mut docs);
+    docs
+}
+
+section! {
+    /// A profile as written: every key may be left out.
+    ProfileKeys at "" {
+        /// The version of the format: 1.
+        version: u32,
+        /// One line on what the drive is.
+        description: String,
+        /// The profile this one starts from: a built-in name, or a path relative to this file.
+        base: String,
+        /// What a host sees: `"256GiB"`. A multiple of the mapping unit. Without it, derived from
+        /// `geometry.blocks_per_plane`.
+        capacity: Text<Bytes>,
+        /// Bytes of a logical block: `512` or `4096`.
+        lba_size: Text<Bytes>,
+    } with {
+        /// How much flash there is.
+        geometry: GeometryKeys,
+        /// How long the flash takes.
+        timing: TimingKeys,
+        /// The host link.
+        link: LinkKeys,
+        /// The controller.
+        controller: ControllerKeys,
+        /// The write buffer.
+        buffer: BufferKeys,
+        /// The flash translation layer.
+        ftl: FtlKeys,
+    }
+}
+
+section! {
+    /// How much flash there is.
+    GeometryKeys at "geometry" {
+        /// Channels, 1 to 256: `8`.
+        channels: u32,
+        /// Dies (LUNs) on each channel, 1 to 256: `8`.
+        dies_per_channel: u32,
+        /// Planes of each die, 1 to 64: `2`. Planes work independently of each other.
+        planes_per_die: u32,
+        /// Blocks of each plane. Derived from `capacity` when left out; given both, they must agree.
+        blocks_per_plane: u32,
+        /// Pages of each block, 4 to 65536: `256`. Halved on small drives until there are 16 blocks a plane, or 16 pages.
+        pages_per_block: u32,
+        /// Bytes of a page, a power of two from 4KiB to 256KiB: `"16KiB"`.
+        page_size: Text<Bytes>,
+        /// Share of blocks that are bad from the factory, below 50%: `"0.5%"`. They come on top of what is needed.
+        factory_bad_blocks: Text<Ratio>,
+    }
+}
+
+section! {
+    /// How long the flash takes.
+    TimingKeys at "timing" {
+        /// Bits of a cell: `"slc"`, `"mlc"`, `"tlc"` or `"qlc"`, with 1, 2, 3 or 4 page types.
+        cell: Text<Choice<Cell>>,
+        /// tR, sensing a page: one time, or one for each page type from the lowest: `["50us", "60us", "70us"]`.
+        read: PerPageType<Text<Span>>,
+        /// tPROG, programming a page: one time, or one for each page type.
+        program: PerPageType<Text<Span>>,
+        /// tBERS, erasing a block: `"5ms"`.
+        erase: Text<Span>,
+        /// Data rate of a channel: `"1200MB/s"`, `"16KiB/60us"` or `"unlimited"`.
+        bus: Text<Rate>,
+        /// Page registers of a plane: `"single"` keeps the plane until a transfer has ended, `"double"` overlaps the
+        /// transfer with the array's next operation.
+        registers: Text<Choice<Registers>>,
+        /// Whether a read moves only the mapping units asked for over the channel (`true`), or the whole page.
+        partial_transfer: bool,
+    }
+}
+
+section! {
+    /// The host link.
+    LinkKeys at "link" {
+        /// Data rate in each direction: `"7GB/s"` or `"unlimited"`.
+        bandwidth: Text<Rate>,
+        /// What every transfer takes besides: `"1us"`.
+        latency: Text<Span>,
+    }
+}
+
+section! {
+    /// The controller.
+    ControllerKeys at "controller" {
+        /// Firmware work on each command: `"4us"`. It delays the command, and does not keep others waiting.
+        firmware_time: Text<Span>,
+        /// Commands in work at a time, 1 to 65536: `1024`. Others wait in their queues, which take turns.
+        command_slots: u32,
+        /// I/O queue pairs, 1 to 65534: `64`.
+        queue_pairs: u32,
+        /// The most entries of a queue, 2 to 65536: `4096`.
+        queue_entries: u32,
+        /// The most that one command moves (MDTS), a power of two from 4KiB to 32MiB: `"2MiB"`.
+        max_transfer: Text<Bytes>,
+        /// Who is served first by planes and channels: `"fifo"` or `"reads_first"`.
+        priority: Text<Choice<Priority>>,
+    }
+}
+
+section! {
+    /// The write buffer.
+    BufferKeys at "buffer" {
+        /// `"capacitor"`: survives a power cut, a write completes when it is in. `"volatile"`: the same, but lost
+        /// in a power cut; Flush waits until it is on flash. `"through"`: a write completes when it is on flash.
+        mode: Text<Choice<BufferMode>>,
+        /// Room for data on its way to flash: `"16MiB"`. At least two pages.
+        size: Text<Bytes>,
+    }
+}
+
+section! {
+    /// The flash translation layer.
+    FtlKeys at "ftl" {
+        /// The kind of FTL: `"page"`.
+        kind: Text<Choice<FtlKind>>,
+        /// Flash beyond the capacity, as a share of the capacity: `"12%"`. What garbage collection needs to turn comes
+        /// on top.
+        over_provisioning: Text<Ratio>,
+        /// Bytes that are mapped together, a power of two from 4KiB to 32KiB, not above the page: `"4KiB"`.
+        mapping_unit: Text<Bytes>,
+        /// The order in which pages are spread over the drive, the fastest first: `"channel_die_plane"` or another order
+        /// of the three.
+        allocation: Text<Choice<StripeOrder>>,
+    } with {
+        /// Garbage collection.
+        gc: GcKeys,
+        /// Wear levelling.
+        wear: WearKeys,
+    }
+}
+
+section! {
+    /// Garbage collection.
+    GcKeys at "ftl.gc" {
+        /// What a collection keeps the host out of: `"controller"`, `"channel"`, `"plane"`; or `"none"`, where it also
+        /// takes no time.
+        scheme: Text<Choice<Reach>>,
+        /// Which block is cleaned next: `"greedy"` or `"cost_benefit"`.
+        victim: Text<Choice<Victim>>,
+        /// Whether pages that are current as a whole are copied within the plane, without the channel.
+        copyback: bool,
+        /// Pages moved before the host gets a turn at what was kept from it; 0 is a whole block.
+        batch: u32,
+        /// Free blocks of a plane at or below which its collection begins, 2 or more: `2`. They are not part of the
+        /// over-provisioning.
+        free_blocks: u32,
+    }
+}
+
+section! {
+    /// Wear levelling.
+    WearKeys at "ftl.wear" {
+        /// Dynamic: the free block erased least often is written next (`true`), or the one freed longest ago.
+        dynamic: bool,
+        /// Static: data is moved off a block once it lags this many erases behind the most worn one of its plane;
+        /// 0 is never.
+        static_threshold: u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_documented() {
+        let docs = key_docs();
+        assert!(docs.len() > 30);
+        for doc in docs {
+            assert!(doc.doc.trim().len() > 10, "{}.{} has no documentation", doc.section, doc.key);
+        }
+    }
+}

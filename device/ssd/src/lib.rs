@@ -1,0 +1,26 @@
+//! An emulated SSD: a profile read, checked and turned into a drive.
+//!
+//! | file | what |
+//! |---|---|
+//! | `ssd` | the assembly: media, FTL, controller |
+//! | `profile` | a profile as written: TOML, one on top of another, with changes |
+//! | `keys` | every key, with its meaning |
+//! | `values` | how values are written |
+//! | `resolve` | from keys to a drive's configuration, checked |
+//! | `sizing` | how much flash a capacity needs |
+//! | `builtin` | the profiles that come with it (`profiles/*.toml`) |
+
+mod builtin;
+mod keys;
+mod profile;
+mod resolve;
+mod sizing;
+mod ssd;
+mod values;
+
+pub use builtin::{BUILTIN, Builtin};
+pub use keys::{KeyDoc, ProfileKeys, key_docs};
+pub use profile::{Profile, ProfileError};
+pub use resolve::Resolved;
+pub use sizing::Sizing;
+pub use ssd::Ssd;

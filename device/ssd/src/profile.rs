@@ -1,0 +1,234 @@
+//! A profile as written: a TOML file, laid on top of the one it starts from, with changes on top of that.
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use crate::builtin::{BUILTIN, Builtin};
+use crate::keys::ProfileKeys;
+
+/// What is wrong with a profile: where, what, and what would be valid.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{origin}: {problem}")]
+pub struct ProfileError {
+    /// The file with line and column, the change on the command line, or the key.
+    pub origin: String,
+    /// What is wrong, and what would be valid.
+    pub problem: String,
+}
+
+impl ProfileError {
+    pub(crate) fn new(origin: impl Into<String>, problem: impl Into<String>) -> ProfileError {
+        ProfileError { origin: origin.into(), problem: problem.into() }
+    }
+}
+
+/// A profile and the name it goes by.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Profile {
+    /// The built-in name, or the file's name without its ending.
+    pub name: String,
+    /// All keys that are given, the base's included.
+    pub keys: ProfileKeys,
+}
+
+/// How many profiles may stand on top of each other: more is a circle.
+const MAX_BASES: usize = 16;
+
+impl Profile {
+    /// Reads a profile by name or path, and those it stands on.
+    ///
+    /// # Errors
+    /// When there is none, or it is not a profile.
+    pub fn load(name_or_path: &str) -> Result<Profile, ProfileError> {
+        let source = Source::find(name_or_path, Path::new(""))?;
+        Ok(Profile { name: source.name(), keys: source.keys(MAX_BASES)? })
+    }
+
+    /// Reads a profile from text; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// When it is not a profile.
+    pub fn parse(origin: &str, text: &str) -> Result<Profile, ProfileError> {
+        let source = Source { origin: origin.to_owned(), text: text.to_owned(), folder: PathBuf::new() };
+        Ok(Profile { name: source.name(), keys: source.keys(MAX_BASES)? })
+    }
+
+    /// Makes a change of the form `KEY=VALUE`, as `ftl.gc.victim=greedy`. The value is read as TOML, else as text.
+    ///
+    /// # Errors
+    /// When there is no such key, or the value is not one of its.
+    pub fn set(&mut self, change: &str) -> Result<(), ProfileError> {
+        let origin = || format!("--set {change}");
+        let (key, value) = change
+            .split_once('=')
+            .ok_or_else(|| ProfileError::new(origin(), "a change is KEY=VALUE, for example ftl.gc.victim=greedy"))?;
+        let text = value.trim();
+        let parsed =
+            toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut table| table.remove("value"));
+        let mut nested = parsed.unwrap_or_else(|| Value::String(text.to_owned()));
+        for part in key.trim().rsplit('.') {
+            nested = Value::Table(Table::from_iter([(part.to_owned(), nested)]));
+        }
+        let keys: ProfileKeys =
+            nested.try_into().map_err(|error: toml::de::Error| ProfileError::new(origin(), message(&error)))?;
+        self.keys = layer(std::mem::take(&mut self.keys), keys);
+        Ok(())
+    }
+
+    /// The profile as TOML.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&self.keys).expect("keys are plain values")
+    }
+}
+
+/// Lays one profile on another. Of capacity and blocks a plane, which follow from each other, the upper one counts.
+fn layer(mut under: ProfileKeys, over: ProfileKeys) -> ProfileKeys {
+    match (over.capacity.is_some(), over.geometry.blocks_per_plane.is_some()) {
+        (true, false) => under.geometry.blocks_per_plane = None,
+        (false, true) => under.capacity = None,
+        _ => {}
+    }
+    under.overlay(over);
+    under
+}
+
+/// Where the text of a profile comes from.
+struct Source {
+    origin: String,
+    text: String,
+    /// Where relative bases are looked for.
+    folder: PathBuf,
+}
+
+impl Source {
+    fn find(name: &str, folder: &Path) -> Result<Source, ProfileError> {
+        if let Some(Builtin { name, text }) = BUILTIN.iter().find(|builtin| builtin.name == name) {
+            return Ok(Source { origin: (*name).to_owned(), text: (*text).to_owned(), folder: PathBuf::new() });
+        }
+        if !name.contains('/') && !name.ends_with(".toml") {
+            let names: Vec<&str> = BUILTIN.iter().map(|builtin| builtin.name).collect();
+            let valid = names.join(", ");
+            return Err(ProfileError::new(
+                name,
+                format!("no such profile; there are {valid}, or give a path to a .toml file"),
+            ));
+        }
+        let path = folder.join(name);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| ProfileError::new(name, format!("cannot be read: {error}")))?;
+        let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        Ok(Source { origin: path.display().to_string(), text, folder })
+    }
+
+    fn name(&self) -> String {
+        Path::new(&self.origin)
+            .file_stem()
+            .map_or_else(|| self.origin.clone(), |name| name.to_string_lossy().into_owned())
+    }
+
+    fn keys(&self, bases_left: usize) -> Result<ProfileKeys, ProfileError> {
+        let keys: ProfileKeys = toml::from_str(&self.text).map_err(|error| {
+            let place = error.span().map(|span| line_and_column(&self.text, span.start));
+            let origin = place.map_or(self.origin.clone(), |(line, column)| format!("{}:{line}:{column}", self.origin));
+            ProfileError::new(origin, message(&error))
+        })?;
+        match keys.version {
+            Some(1) => {}
+            Some(other) => {
+                return Err(ProfileError::new(
+                    &self.origin,
+                    format!("version = {other} is not known; this is version 1"),
+                ));
+            }
+            None => return Err(ProfileError::new(&self.origin, "the first line must be: version = 1")),
+        }
+        let Some(base) = &keys.base else { return Ok(keys) };
+        if bases_left == 0 {
+            return Err(ProfileError::new(&self.origin, "profiles start from each other in a circle"));
+        }
+        let under = Source::find(base, &self.folder)?.keys(bases_left - 1)?;
+        Ok(layer(under, keys))
+    }
+}
+
+/// The error in one line, without TOML's own picture of the place.
+fn message(error: &toml::de::Error) -> String {
+    error.message().trim().replace('\n', "; ")
+}
+
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text[..offset.min(text.len())];
+    let line = before.matches('\n').count() + 1;
+    let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        Profile::parse("mine.toml", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_place_and_the_valid_ones() {
+        let text = error("version = 1\n[geometry]\nchanels = 8\n");
+        assert!(text.starts_with("mine.toml:3:1: unknown field `chanels`"), "{text}");
+        assert!(text.contains("`channels`"), "{text}");
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_place_and_an_example() {
+        let text = error("version = 1\n[timing]\nerase = \"soon\"\n");
+        assert!(text.starts_with("mine.toml:3:") && text.contains("such as \"40us\""), "{text}");
+        let text = error("version = 1\n[ftl.gc]\nvictim = \"lucky\"\n");
+        assert!(text.contains("none of greedy, cost_benefit"), "{text}");
+        let text = error("version = 1\n[timing]\nread = [1, true]\n");
+        assert!(text.starts_with("mine.toml:3:"), "{text}");
+    }
+
+    #[test]
+    fn the_version_and_the_base_are_checked() {
+        assert!(error("[geometry]\n").contains("version = 1"));
+        assert!(error("version = 2\n").contains("version = 2 is not known"));
+        assert!(error("version = 1\nbase = \"nothing\"\n").contains("no such profile; there are default,"));
+        assert!(error("version = 1\nbase = \"./nowhere.toml\"\n").contains("cannot be read"));
+    }
+
+    #[test]
+    fn changes_are_read_as_toml_or_as_text() {
+        let mut profile = Profile::load("default").unwrap();
+        for change in [
+            "ftl.gc.victim=cost_benefit",
+            "geometry.channels=4",
+            "timing.read=[\"1us\",\"2us\",\"3us\"]",
+            "ftl.over_provisioning=0.2",
+            "ftl.over_provisioning = 20%",
+        ] {
+            profile.set(change).unwrap();
+        }
+        assert_eq!(profile.keys.geometry.channels, Some(4));
+        assert_eq!(profile.keys.ftl.over_provisioning.unwrap().0.0, 0.2);
+        let error = profile.set("ftl.gc.victm=greedy").unwrap_err().to_string();
+        assert!(error.starts_with("--set ftl.gc.victm=greedy: unknown field `victm`"), "{error}");
+        assert!(profile.set("capacity").unwrap_err().to_string().contains("KEY=VALUE"));
+    }
+
+    #[test]
+    fn the_upper_of_capacity_and_blocks_counts() {
+        let mut profile = Profile::load("default").unwrap();
+        profile.set("geometry.blocks_per_plane=100").unwrap();
+        assert!(profile.keys.capacity.is_none());
+        profile.set("capacity=1GiB").unwrap();
+        assert!(profile.keys.geometry.blocks_per_plane.is_none());
+    }
+
+    #[test]
+    fn a_profile_is_written_and_read_back() {
+        let profile = Profile::load("femu-ocssd").unwrap();
+        let again = Profile::parse("femu-ocssd", &profile.to_toml()).unwrap();
+        assert_eq!(again, profile);
+    }
+}

@@ -1,0 +1,81 @@
+//! The assembly: media, on it an FTL, on it a controller.
+
+use std::io;
+use std::rc::Rc;
+
+use nandscape_device_controller::NvmeController;
+use nandscape_device_ftl::{Ftl, PageFtl, Plant, PlantReport, Stats};
+use nandscape_device_media::{Media, OpCounts, StoreKind};
+use nandscape_drive::Controller;
+use nandscape_sim::account::Totals;
+use nandscape_sim::{Seed, Sim};
+
+use crate::resolve::Resolved;
+
+/// An emulated SSD.
+pub struct Ssd {
+    media: Rc<Media>,
+    ftl: Rc<PageFtl>,
+    controller: Rc<NvmeController<PageFtl>>,
+}
+
+impl Ssd {
+    /// A new drive, erased.
+    ///
+    /// # Errors
+    /// When the system does not give the memory for its tables.
+    pub fn new(sim: &Sim, profile: &Resolved, store: StoreKind, seed: Seed) -> io::Result<Ssd> {
+        let media = Rc::new(Media::new(sim, profile.media(store, seed.child("media")))?);
+        let ftl = PageFtl::new(sim, media.clone(), profile.ftl())?;
+        let controller = NvmeController::new(sim, media.clone(), ftl.clone(), profile.controller());
+        Ok(Ssd { media, ftl, controller })
+    }
+
+    /// The drive as queue pairs.
+    pub fn controller(&self) -> Rc<dyn Controller> {
+        self.controller.clone()
+    }
+
+    /// Brings an unused drive into a state of use, in no time; see [`PageFtl::plant`].
+    pub fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
+        self.ftl.plant(plant, seed, progress)
+    }
+
+    /// Checks the drive's tables against each other and the flash.
+    ///
+    /// # Errors
+    /// What is wrong, in one sentence.
+    pub fn check(&self) -> Result<(), String> {
+        self.ftl.check()
+    }
+
+    /// Counters of the FTL.
+    pub fn ftl_stats(&self) -> Stats {
+        self.ftl.stats()
+    }
+
+    /// Operations that the flash has done.
+    pub fn op_counts(&self) -> OpCounts {
+        self.media.counts()
+    }
+
+    /// Busy time so far of each plane, each channel, and the link to and from the host.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            planes: self.media.plane_usage(),
+            channels: self.media.channel_usage(),
+            link: self.controller.link_usage(),
+        }
+    }
+}
+
+/// Busy time by cause.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    /// Of each plane's array.
+    pub planes: Vec<Totals>,
+    /// Of each channel.
+    pub channels: Vec<Totals>,
+    /// Of the link, to the host and from it.
+    pub link: [Totals; 2],
+}

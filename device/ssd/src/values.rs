@@ -1,0 +1,135 @@
+//! How values are written in a profile, and what is said of those that are not.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use nandscape_device_controller::BufferMode;
+use nandscape_device_ftl::policy::StripeOrder;
+use nandscape_device_media::{Cell, Priority, Reach, Registers};
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+/// A value that is written as text: "40us", "16KiB", "greedy". A bare number is read as its text.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Text<T>(pub T);
+
+impl<'de, T> Deserialize<'de> for Text<T>
+where
+    T: FromStr,
+    T::Err: fmt::Display,
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text<T>, D::Error> {
+        struct TextVisitor<T>(PhantomData<T>);
+        impl<T> Visitor<'_> for TextVisitor<T>
+        where
+            T: FromStr,
+            T::Err: fmt::Display,
+        {
+            type Value = Text<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value such as those the documentation of the key shows")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Text<T>, E> {
+                text.parse().map(Text).map_err(E::custom)
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Text<T>, E> {
+                self.visit_str(&number.to_string())
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Text<T>, E> {
+                self.visit_str(&number.to_string())
+            }
+        }
+        deserializer.deserialize_any(TextVisitor(PhantomData))
+    }
+}
+
+impl<T: fmt::Display> Serialize for Text<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// One time for all page types, or one for each.
+#[derive(Clone, PartialEq, Debug, serde::Deserialize, serde::Serialize)]
+#[serde(untagged, expecting = "expected a time such as \"40us\", or one for each page type: [\"50us\", \"60us\"]")]
+pub enum PerPageType<T> {
+    /// The same for all.
+    One(T),
+    /// From the lowest page type to the highest.
+    Each(Vec<T>),
+}
+
+/// Choices with names.
+pub trait Named: Sized + Copy + PartialEq + 'static {
+    /// All of them.
+    fn all() -> Vec<(&'static str, Self)>;
+}
+
+/// One of several choices, written by name.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Choice<T>(pub T);
+
+impl<T: Named> FromStr for Choice<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Choice<T>, String> {
+        let all = T::all();
+        match all.iter().find(|(name, _)| *name == text) {
+            Some((_, value)) => Ok(Choice(*value)),
+            None => {
+                let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+                Err(format!("\"{text}\" is none of {}", names.join(", ")))
+            }
+        }
+    }
+}
+
+impl<T: Named> fmt::Display for Choice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = T::all();
+        let name = all.iter().find(|(_, value)| *value == self.0).map_or("?", |(name, _)| name);
+        f.write_str(name)
+    }
+}
+
+/// How pages are mapped: the kinds of FTL.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum FtlKind {
+    /// The page-mapping FTL.
+    Page,
+}
+
+/// Which block is cleaned next.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Victim {
+    /// The one with the least current data.
+    Greedy,
+    /// Space gained times age over cost.
+    CostBenefit,
+}
+
+macro_rules! named {
+    ($($type:ty => $all:expr;)*) => {
+        $(impl Named for $type {
+            fn all() -> Vec<(&'static str, Self)> {
+                $all.to_vec()
+            }
+        })*
+    };
+}
+
+named! {
+    Cell => [Cell::Slc, Cell::Mlc, Cell::Tlc, Cell::Qlc].map(|cell| (cell.name(), cell));
+    Registers => [("single", Registers::Single), ("double", Registers::Double)];
+    Reach => Reach::ALL;
+    Priority => Priority::ALL;
+    BufferMode => BufferMode::ALL;
+    StripeOrder => StripeOrder::ALL;
+    FtlKind => [("page", FtlKind::Page)];
+    Victim => [("greedy", Victim::Greedy), ("cost_benefit", Victim::CostBenefit)];
+}

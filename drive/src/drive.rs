@@ -1,0 +1,38 @@
+//! The trait that everything stackable implements: one command in, one completion out.
+
+use crate::io::Io;
+
+/// A block device that speaks the NVM command set: an emulated SSD, an array of them, a service over one.
+pub trait Drive {
+    /// What the drive is.
+    fn info(&self) -> DriveInfo;
+
+    /// Takes a command; it completes through its token, now or later. Commands may complete in any order.
+    fn submit(&self, io: Io);
+}
+
+/// What a user of a drive must know. Fuller answers come from Identify.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct DriveInfo {
+    /// The namespace that commands name.
+    pub nsid: u32,
+    /// Size in logical blocks.
+    pub blocks: u64,
+    /// Bytes of a logical block.
+    pub lba_bytes: u32,
+    /// The most logical blocks that one command may move.
+    pub max_blocks: u32,
+    /// Bytes of the unit in which the drive maps and prefers to be written.
+    pub unit_bytes: u32,
+    /// Whether completed writes may be lost in a power cut unless they are flushed.
+    pub volatile_cache: bool,
+    /// Whether data written is kept. A drive without a store has the timing only, and reads as it likes.
+    pub keeps_data: bool,
+}
+
+impl DriveInfo {
+    /// Size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.blocks * u64::from(self.lba_bytes)
+    }
+}

@@ -1,0 +1,118 @@
+//! A command in flight: the command, the memory its data lies in, and the token that completes it exactly once.
+
+use std::fmt;
+use std::rc::Rc;
+
+use nandscape_wire_nvme::{Status, SubmissionEntry};
+
+use crate::breakdown::Breakdown;
+use crate::mem::HostMem;
+
+/// How a command ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// Success, or what was wrong.
+    pub status: Status,
+    /// DW0 of the completion queue entry.
+    pub dw0: u32,
+    /// DW1 of the completion queue entry.
+    pub dw1: u32,
+    /// Where the time went; empty where the drive does not tell.
+    pub breakdown: Breakdown,
+}
+
+impl Completion {
+    /// An ending without further values.
+    pub fn of(status: Status) -> Completion {
+        Completion { status, dw0: 0, dw1: 0, breakdown: Breakdown::new() }
+    }
+}
+
+/// A command in flight.
+#[derive(Debug)]
+pub struct Io {
+    /// The command. Its Command Identifier is the business of whoever owns the queue.
+    pub command: SubmissionEntry,
+    /// Where its data lies.
+    pub mem: HostMem,
+    /// Completes it.
+    pub token: Token,
+}
+
+/// Receives completions.
+pub trait Sink {
+    /// The command with this tag has ended.
+    fn complete(&self, tag: u64, completion: Completion);
+
+    /// Whether completions would come too late: the run was stopped, and what is dropped now must have no effect.
+    fn is_stopped(&self) -> bool;
+}
+
+/// The right and the duty to complete one command. Dropped without [`Token::complete`], it completes the command with
+/// Internal Error, so that no host waits in vain; in a power cut it does nothing.
+pub struct Token {
+    sink: Option<Rc<dyn Sink>>,
+    tag: u64,
+}
+
+impl Token {
+    /// A token that reports to `sink` under `tag`.
+    pub fn new(sink: Rc<dyn Sink>, tag: u64) -> Token {
+        Token { sink: Some(sink), tag }
+    }
+
+    /// Completes the command.
+    pub fn complete(mut self, completion: Completion) {
+        if let Some(sink) = self.sink.take() {
+            sink.complete(self.tag, completion);
+        }
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        if let Some(sink) = self.sink.take()
+            && !sink.is_stopped()
+        {
+            sink.complete(self.tag, Completion::of(Status::INTERNAL_ERROR));
+        }
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token({})", self.tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::{Cell, RefCell};
+
+    #[derive(Default)]
+    struct Log {
+        entries: RefCell<Vec<(u64, Status)>>,
+        stopped: Cell<bool>,
+    }
+
+    impl Sink for Log {
+        fn complete(&self, tag: u64, completion: Completion) {
+            self.entries.borrow_mut().push((tag, completion.status));
+        }
+
+        fn is_stopped(&self) -> bool {
+            self.stopped.get()
+        }
+    }
+
+    #[test]
+    fn a_token_completes_once_and_a_dropped_one_with_internal_error() {
+        let log = Rc::new(Log::default());
+        Token::new(log.clone(), 1).complete(Completion::of(Status::SUCCESS));
+        drop(Token::new(log.clone(), 2));
+        log.stopped.set(true);
+        drop(Token::new(log.clone(), 3));
+        assert_eq!(*log.entries.borrow(), [(1, Status::SUCCESS), (2, Status::INTERNAL_ERROR)]);
+    }
+}

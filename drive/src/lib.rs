@@ -1,0 +1,36 @@
+//! The seam between a drive and everything above it.
+//!
+//! Two levels. A [`Controller`] is a set of queue pairs, as NVMe has them: host drivers, completion strategies and
+//! guests see this one. A [`Drive`] takes one command with its data and completes it: arrays, services and
+//! transports are written against this one, and are drives themselves. [`QueueDrive`] makes the second of the first.
+//!
+//! | file | what |
+//! |---|---|
+//! | `drive` | the `Drive` trait |
+//! | `controller` | the `Controller` trait |
+//! | `io` | a command in flight: command, host memory, and the token that completes it exactly once |
+//! | `mem` | host memory that a command's data lies in |
+//! | `ring` | a submission and a completion queue in the memory of this process |
+//! | `queue_drive` | a drive over a queue pair |
+//! | `issuer` | awaiting one command |
+//! | `breakdown` | where a command's time went, and behind whom it waited |
+//! | `conformance` | the checks every drive must pass |
+//!
+//! Left out: what happens inside a drive, and how a client outside this process reaches one.
+
+pub mod breakdown;
+pub mod controller;
+pub mod drive;
+pub mod io;
+pub mod issuer;
+pub mod mem;
+pub mod queue_drive;
+pub mod ring;
+
+pub use breakdown::{Breakdown, Stage};
+pub use controller::{Controller, QueueId};
+pub use drive::{Drive, DriveInfo};
+pub use io::{Completion, Io, Token};
+pub use issuer::Issuer;
+pub use mem::HostMem;
+pub use queue_drive::QueueDrive;

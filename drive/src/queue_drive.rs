@@ -1,0 +1,154 @@
+//! A drive over one queue pair of a controller: gives out command identifiers, fills the submission queue, reaps
+//! completions when notified. Commands beyond the queue's depth wait here in order.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+
+use nandscape_sim::Sim;
+use nandscape_wire_nvme::Status;
+
+use crate::controller::{Controller, QueueId};
+use crate::drive::{Drive, DriveInfo};
+use crate::io::{Completion, Io, Token};
+use crate::ring::{Posted, Ring, Submission};
+
+/// One queue pair, used as a drive.
+pub struct QueueDrive {
+    sim: Sim,
+    controller: Rc<dyn Controller>,
+    id: QueueId,
+    ring: Rc<Ring>,
+    state: RefCell<State>,
+}
+
+struct State {
+    tail: u16,
+    head: u16,
+    phase: bool,
+    /// Tokens of outstanding commands by command identifier.
+    tokens: Vec<Option<Token>>,
+    free_ids: Vec<u16>,
+    backlog: VecDeque<(Submission, Token)>,
+}
+
+impl QueueDrive {
+    /// Creates queue pair `id` with `entries` entries, and with it the right to `entries - 1` outstanding commands.
+    ///
+    /// # Errors
+    /// Those of [`Controller::create_queue_pair`].
+    pub fn new(sim: &Sim, controller: Rc<dyn Controller>, id: QueueId, entries: u32) -> Result<Rc<QueueDrive>, Status> {
+        let drive = Rc::new_cyclic(|weak: &Weak<QueueDrive>| {
+            let weak = weak.clone();
+            let notify = Rc::new(move || {
+                if let Some(drive) = weak.upgrade() {
+                    drive.reap();
+                }
+            });
+            let depth = (entries - 1) as u16;
+            QueueDrive {
+                sim: sim.clone(),
+                controller,
+                id,
+                ring: Rc::new(Ring::new(entries, Some(notify))),
+                state: RefCell::new(State {
+                    tail: 0,
+                    head: 0,
+                    phase: true,
+                    tokens: (0..depth).map(|_| None).collect(),
+                    free_ids: (0..depth).rev().collect(),
+                    backlog: VecDeque::new(),
+                }),
+            }
+        });
+        drive.controller.create_queue_pair(id, drive.ring.clone())?;
+        Ok(drive)
+    }
+
+    /// Moves commands from the backlog into the submission queue and rings the doorbell.
+    fn fill(&self) {
+        let mut state = self.state.borrow_mut();
+        let before = state.tail;
+        while let Some(id) = state.free_ids.pop() {
+            let Some((mut submission, token)) = state.backlog.pop_front() else {
+                state.free_ids.push(id);
+                break;
+            };
+            submission.entry.cid = id.into();
+            state.tokens[usize::from(id)] = Some(token);
+            self.ring.put(state.tail, submission);
+            state.tail = self.ring.next(state.tail);
+        }
+        let tail = state.tail;
+        drop(state);
+        if tail != before {
+            self.controller.ring_submission(self.id, tail);
+        }
+    }
+
+    /// Consumes new completions, as an interrupt handler does.
+    fn reap(&self) {
+        let mut reaped = false;
+        while let Some(posted) = self.next_posted() {
+            reaped = true;
+            self.finish(posted);
+        }
+        if reaped {
+            let head = self.state.borrow().head;
+            self.controller.ring_completion(self.id, head);
+            self.fill();
+        }
+    }
+
+    fn next_posted(&self) -> Option<Posted> {
+        let mut state = self.state.borrow_mut();
+        let posted = self.ring.reap(state.head, state.phase)?;
+        state.head = self.ring.next(state.head);
+        if state.head == 0 {
+            state.phase = !state.phase;
+        }
+        Some(posted)
+    }
+
+    fn finish(&self, posted: Posted) {
+        let Posted { entry, breakdown } = posted;
+        let mut state = self.state.borrow_mut();
+        let id = entry.cid.get();
+        let token = state.tokens.get_mut(usize::from(id)).and_then(Option::take);
+        let Some(token) = token else {
+            unreachable!("queue {:?}: completion of command {id}, which is not outstanding", self.id)
+        };
+        state.free_ids.push(id);
+        drop(state);
+        token.complete(Completion { status: entry.status(), dw0: entry.dw0.get(), dw1: entry.dw1.get(), breakdown });
+    }
+}
+
+impl Drive for QueueDrive {
+    fn info(&self) -> DriveInfo {
+        self.controller.info()
+    }
+
+    fn submit(&self, io: Io) {
+        let Io { command, mem, token } = io;
+        let submission = Submission { entry: command, mem, submitted: self.sim.now() };
+        self.state.borrow_mut().backlog.push_back((submission, token));
+        self.fill();
+    }
+}
+
+impl Drop for QueueDrive {
+    fn drop(&mut self) {
+        // The pair may be gone already, with its controller's queues.
+        let _ = self.controller.delete_queue_pair(self.id);
+        let state = self.state.get_mut();
+        if self.sim.is_stopped() {
+            return;
+        }
+        let waiting = state.backlog.drain(..).map(|(_, token)| token);
+        let outstanding = state.tokens.iter_mut().filter_map(Option::take);
+        for token in outstanding.chain(waiting) {
+            token.complete(Completion::of(Status::ABORTED_SQ_DELETION));
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A submission and a completion queue in the memory of this process, with NVMe's own rules (Base 3.3.1): fixed
+//! size, one entry always empty, tail and head doorbells, a phase tag that tells new completions from old ones.
+//!
+//! The host owns the submission tail and the completion head, the controller the other two. Beside each entry lies
+//! what real memory would not hold: the command's memory, its time of submission, and where its time went.
+//!
+//! Left out: rings in guest memory, and rings between threads.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nandscape_sim::Time;
+use nandscape_wire_nvme::{CompletionEntry, SubmissionEntry};
+
+use crate::breakdown::Breakdown;
+use crate::mem::HostMem;
+
+/// An entry of the submission queue and what goes with it.
+#[derive(Clone, Debug, Default)]
+pub struct Submission {
+    /// The command as bytes.
+    pub entry: SubmissionEntry,
+    /// Where its data lies.
+    pub mem: HostMem,
+    /// When the host submitted it.
+    pub submitted: Time,
+}
+
+/// An entry of the completion queue and what goes with it.
+#[derive(Clone, Debug, Default)]
+pub struct Posted {
+    /// The completion as bytes.
+    pub entry: CompletionEntry,
+    /// Where the command's time went.
+    pub breakdown: Breakdown,
+}
+
+/// Called when a completion was posted: an interrupt, or nothing for a host that polls.
+pub type Notify = Rc<dyn Fn()>;
+
+/// The memory of one queue pair.
+pub struct Ring {
+    submissions: RefCell<Box<[Submission]>>,
+    completions: RefCell<Box<[Posted]>>,
+    notify: Option<Notify>,
+}
+
+/// The smallest number of entries a queue can have (Base 3.3.3.2).
+pub const MIN_ENTRIES: u32 = 2;
+/// The largest number of entries a queue can have.
+pub const MAX_ENTRIES: u32 = 1 << 16;
+
+impl Ring {
+    /// A pair of queues of `entries` each, both empty. Without `notify`, the host polls.
+    ///
+    /// # Panics
+    /// When `entries` is not from [`MIN_ENTRIES`] to [`MAX_ENTRIES`].
+    pub fn new(entries: u32, notify: Option<Notify>) -> Ring {
+        assert!((MIN_ENTRIES..=MAX_ENTRIES).contains(&entries), "a queue of {entries} entries");
+        let entries = entries as usize;
+        Ring {
+            submissions: RefCell::new(vec![Submission::default(); entries].into()),
+            completions: RefCell::new(vec![Posted::default(); entries].into()),
+            notify,
+        }
+    }
+
+    /// Entries of each queue, one of which always stays empty.
+    pub fn entries(&self) -> u32 {
+        self.submissions.borrow().len() as u32
+    }
+
+    /// The index after `index`.
+    pub fn next(&self, index: u16) -> u16 {
+        if u32::from(index) + 1 == self.entries() { 0 } else { index + 1 }
+    }
+
+    /// Host: puts an entry at `tail`.
+    pub fn put(&self, tail: u16, submission: Submission) {
+        self.submissions.borrow_mut()[usize::from(tail)] = submission;
+    }
+
+    /// Controller: takes the entry at `head`.
+    pub fn fetch(&self, head: u16) -> Submission {
+        std::mem::take(&mut self.submissions.borrow_mut()[usize::from(head)])
+    }
+
+    /// Controller: posts a completion at `tail`.
+    pub fn post(&self, tail: u16, posted: Posted) {
+        self.completions.borrow_mut()[usize::from(tail)] = posted;
+    }
+
+    /// Controller: tells the host of what was posted.
+    pub fn notify(&self) {
+        if let Some(notify) = &self.notify {
+            notify();
+        }
+    }
+
+    /// Host: takes the completion at `head` if its phase tag is `phase`, that is, if it is new.
+    pub fn reap(&self, head: u16, phase: bool) -> Option<Posted> {
+        let mut completions = self.completions.borrow_mut();
+        let posted = &mut completions[usize::from(head)];
+        if posted.entry.phase() != phase {
+            return None;
+        }
+        Some(Posted { entry: posted.entry, breakdown: std::mem::take(&mut posted.breakdown) })
+    }
+}

@@ -1,0 +1,268 @@
+//! The figures of a run. Field names carry their unit; all but `host` are the same for the same inputs and seed.
+
+use std::collections::BTreeMap;
+
+use nandscape_device_ftl::Stats;
+use nandscape_device_media::OpCounts;
+use nandscape_drive::Stage;
+use nandscape_drive::breakdown::cause;
+use nandscape_lab_workload::{Direction, Outcome, Tally};
+use nandscape_sim::Span;
+use serde::Serialize;
+
+/// The version of the format.
+const SCHEMA: u32 = 1;
+
+/// What a run found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The version of this format.
+    pub schema: u32,
+    /// The drive's profile.
+    pub profile: String,
+    /// The workload.
+    pub workload: String,
+    /// The seed.
+    pub seed: u64,
+    /// The state the drive was in.
+    pub precondition: &'static str,
+    /// Requests of the host that succeeded, as given; one split inside counts once.
+    pub requests: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Drive time from the first request to the last completion.
+    pub virtual_s: f64,
+    /// Requests a second of drive time.
+    pub iops: f64,
+    /// Bytes a second of drive time.
+    pub bytes_per_s: f64,
+    /// Latencies by direction.
+    pub latency_us: BTreeMap<&'static str, Latency>,
+    /// Mean time by stage; the stages sum to the mean latency.
+    pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, serde_json::Value>>,
+    /// Units programmed over units the host wrote; null without writes.
+    pub waf: Option<f64>,
+    /// Garbage collection.
+    pub gc: Gc,
+    /// Over-provisioning as achieved, without the reserve.
+    pub over_provisioning: f64,
+    /// Blocks that garbage collection needs to turn.
+    pub reserve_blocks: u64,
+    /// What the flash did.
+    pub flash: Flash,
+    /// Share of the time that resources were busy: the mean over all of a kind, and the busiest.
+    pub busy: BTreeMap<&'static str, Busy>,
+    /// Erases of the blocks in use since the drive was made.
+    pub erases: Erases,
+    /// Requests that failed, by status.
+    pub errors: BTreeMap<String, u64>,
+    /// What was decided otherwise than written in the profile.
+    pub notes: Vec<String>,
+    /// What depends on the machine.
+    pub host: Host,
+}
+
+/// Latencies of one direction; null without requests.
+#[derive(Clone, Debug, Serialize)]
+pub struct Latency {
+    /// Requests.
+    pub count: u64,
+    /// Exact mean.
+    pub mean: Option<f64>,
+    /// Percentiles, within 0.1%.
+    pub p50: Option<f64>,
+    /// 90%.
+    pub p90: Option<f64>,
+    /// 99%.
+    pub p99: Option<f64>,
+    /// 99.9%.
+    pub p99_9: Option<f64>,
+    /// 99.99%.
+    pub p99_99: Option<f64>,
+    /// 99.9999%.
+    pub p99_9999: Option<f64>,
+    /// Exact maximum.
+    pub max: Option<f64>,
+}
+
+/// Garbage collection.
+#[derive(Clone, Debug, Serialize)]
+pub struct Gc {
+    /// Blocks reclaimed.
+    pub blocks: u64,
+    /// Mapping units moved.
+    pub pages_moved: u64,
+    /// Reads of the host that waited for a garbage collection.
+    pub blocked_reads: u64,
+}
+
+/// What the flash did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Flash {
+    /// Pages read into the controller.
+    pub page_reads: u64,
+    /// Pages programmed, copies included.
+    pub page_programs: u64,
+    /// Pages copied within a plane.
+    pub page_copybacks: u64,
+    /// Blocks erased.
+    pub block_erases: u64,
+    /// Mapping units programmed.
+    pub units_programmed: u64,
+    /// Mapping units programmed to fill a page.
+    pub units_padding: u64,
+    /// Mapping units moved for wear levelling.
+    pub units_wear: u64,
+    /// Mapping units read because a write covered a part of them only.
+    pub read_modify_writes: u64,
+    /// Writes that found their unit in the write buffer.
+    pub buffer_merges: u64,
+}
+
+/// Busy shares.
+#[derive(Clone, Debug, Serialize)]
+pub struct Busy {
+    /// Over all of a kind.
+    pub mean: f64,
+    /// Of the busiest.
+    pub max: f64,
+    /// The mean, by cause.
+    pub by: BTreeMap<&'static str, f64>,
+}
+
+/// Erases of blocks.
+#[derive(Clone, Debug, Serialize)]
+pub struct Erases {
+    /// Of the block erased least often.
+    pub min: u32,
+    /// Of the block erased most often.
+    pub max: u32,
+}
+
+/// What depends on the machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Host {
+    /// Wall-clock time of the measured phase.
+    pub wall_s: f64,
+    /// CPU time of the process over the measured phase, all threads.
+    pub cpu_s: f64,
+    /// Wall-clock time until then.
+    pub setup_s: f64,
+    /// The largest resident set.
+    pub peak_rss_bytes: u64,
+    /// The program.
+    pub version: &'static str,
+}
+
+/// What a report is made of, besides the outcome: counters of the measured phase.
+pub(crate) struct Parts {
+    pub(crate) profile: String,
+    pub(crate) workload: String,
+    pub(crate) seed: u64,
+    pub(crate) precondition: &'static str,
+    pub(crate) unit_bytes: u64,
+    pub(crate) over_provisioning: f64,
+    pub(crate) reserve_blocks: u64,
+    pub(crate) ftl: Stats,
+    pub(crate) ops: OpCounts,
+    pub(crate) busy: BTreeMap<&'static str, Busy>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) host: Host,
+}
+
+impl Report {
+    pub(crate) fn new(outcome: &Outcome, parts: Parts) -> Report {
+        let virtual_s = outcome.elapsed().as_s();
+        let per_s = |count: u64| if virtual_s > 0.0 { count as f64 / virtual_s } else { 0.0 };
+        // Trims are shown where there are any.
+        let shown =
+            |direction: &Direction| *direction != Direction::Trim || outcome.tally(*direction).latency.count() > 0;
+        let directions: Vec<Direction> = Direction::ALL.into_iter().filter(shown).collect();
+        let ftl = &parts.ftl;
+        Report {
+            schema: SCHEMA,
+            profile: parts.profile,
+            workload: parts.workload,
+            seed: parts.seed,
+            precondition: parts.precondition,
+            requests: outcome.requests(),
+            bytes: outcome.bytes(),
+            virtual_s,
+            iops: per_s(outcome.requests()),
+            bytes_per_s: per_s(outcome.bytes()),
+            latency_us: directions.iter().map(|way| (way.name(), latency(outcome.tally(*way)))).collect(),
+            breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
+            waf: (ftl.host_bytes > 0)
+                .then(|| (ftl.programmed_units() * parts.unit_bytes) as f64 / ftl.host_bytes as f64),
+            gc: Gc {
+                blocks: ftl.gc_blocks,
+                pages_moved: ftl.gc_units,
+                blocked_reads: outcome.tally(Direction::Read).blocked_by_gc,
+            },
+            over_provisioning: parts.over_provisioning,
+            reserve_blocks: parts.reserve_blocks,
+            flash: Flash {
+                page_reads: parts.ops.reads,
+                page_programs: parts.ops.programs,
+                page_copybacks: parts.ops.copybacks,
+                block_erases: parts.ops.erases,
+                units_programmed: ftl.programmed_units(),
+                units_padding: ftl.padding_units,
+                units_wear: ftl.wear_units,
+                read_modify_writes: ftl.read_modify_writes,
+                buffer_merges: ftl.cache_merges,
+            },
+            busy: parts.busy,
+            erases: Erases { min: ftl.erases.0, max: ftl.erases.1 },
+            errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
+            notes: parts.notes,
+            host: parts.host,
+        }
+    }
+
+    /// The report as one JSON object.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a report is plain data")
+    }
+}
+
+fn us(span: Span) -> f64 {
+    span.as_us()
+}
+
+fn latency(tally: &Tally) -> Latency {
+    let histogram = &tally.latency;
+    let count = histogram.count();
+    let given = |value: f64| (count > 0).then_some(value);
+    let percentile = |quantile: f64| given(us(histogram.quantile(quantile)));
+    Latency {
+        count,
+        mean: given(histogram.mean_ns() / 1e3),
+        p50: percentile(0.5),
+        p90: percentile(0.9),
+        p99: percentile(0.99),
+        p99_9: percentile(0.999),
+        p99_99: percentile(0.9999),
+        p99_9999: percentile(0.999_999),
+        max: given(us(histogram.max())),
+    }
+}
+
+/// Mean time by stage, and for waits by cause.
+fn breakdown(tally: &Tally) -> BTreeMap<String, serde_json::Value> {
+    let count = tally.latency.count();
+    let mean = |span: Span| match count {
+        0 => serde_json::Value::Null,
+        count => (span.ns() as f64 / count as f64 / 1e3).into(),
+    };
+    let mut stages: BTreeMap<String, serde_json::Value> =
+        Stage::ALL.iter().map(|stage| (stage.name().to_owned(), mean(tally.breakdown.stage(*stage)))).collect();
+    for stage in Stage::WAITS {
+        let by: serde_json::Map<String, serde_json::Value> = cause::ALL
+            .iter()
+            .map(|(cause, name)| ((*name).to_owned(), mean(tally.breakdown.waited(stage, *cause))))
+            .collect();
+        stages.insert(format!("{}_by", stage.name()), by.into());
+    }
+    stages
+}

@@ -1,0 +1,251 @@
+//! The run: drive, state of use, workload, report.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use nandscape_device_ftl::{Plant, Stats};
+use nandscape_device_media::{OpCounts, StoreKind};
+use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Drive, QueueDrive, QueueId};
+use nandscape_lab_workload::{Hooks, JobSpec, Outcome, Runner, Workload};
+use nandscape_sim::account::{Cause, Totals};
+use nandscape_sim::{Executor, Seed, Sim, Stalled};
+use nandscape_wire_nvme::Status;
+
+use crate::host::{Moment, peak_rss_bytes};
+use crate::report::{Busy, Host, Parts, Report};
+
+/// The state that a drive is brought into first.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Precondition {
+    /// As it left the factory.
+    None,
+    /// Every logical block written once.
+    Full,
+    /// The steady state of this drive under uniform random overwrites of 4 KiB.
+    Steady,
+}
+
+impl Precondition {
+    /// All states, by their names.
+    pub const ALL: [(&str, Precondition); 3] =
+        [("none", Precondition::None), ("full", Precondition::Full), ("steady", Precondition::Steady)];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        Precondition::ALL.iter().find(|(_, state)| *state == self).map_or("?", |(name, _)| name)
+    }
+}
+
+/// A part of a run that takes its time.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Bringing the drive into its state of use.
+    Preconditioning,
+    /// The workload.
+    Running,
+}
+
+/// Is told how far a run is.
+pub trait Progress {
+    /// A share, from 0 to 1, of a stage is done.
+    fn at(&self, stage: Stage, share: f64);
+}
+
+impl Progress for () {
+    fn at(&self, _: Stage, _: f64) {}
+}
+
+/// Everything a run depends on.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// The drive.
+    pub profile: Resolved,
+    /// Where its data is kept.
+    pub store: StoreKind,
+    /// The state it is brought into first.
+    pub precondition: Precondition,
+    /// What is asked of it.
+    pub workload: Workload,
+    /// Decides everything random.
+    pub seed: u64,
+    /// Whether what every die and channel did is recorded.
+    pub trace: bool,
+    /// Whether the drive's tables are checked afterwards.
+    pub check: bool,
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The drive's tables do not fit this machine.
+    #[error("the drive's tables do not fit this machine's memory: {0}")]
+    Memory(#[from] std::io::Error),
+    /// The drive refused a queue pair.
+    #[error("the drive has no room for queue pair {id}: {status}; raise controller.queue_pairs, or run fewer jobs")]
+    Queues {
+        /// Which one.
+        id: u16,
+        /// What it said.
+        status: Status,
+    },
+    /// The model is stuck.
+    #[error("{0}; this is a fault of the simulator, please report it with the command that led to it")]
+    Stalled(#[from] Stalled),
+    /// The drive's tables contradict each other.
+    #[error("the drive is inconsistent after the run: {0}; this is a fault of the simulator, please report it")]
+    Inconsistent(String),
+}
+
+/// What a run leaves behind.
+pub struct Finished {
+    /// Its figures.
+    pub report: Report,
+    /// What every die and channel did, as Chrome-trace JSON, if it was recorded.
+    pub trace: Option<String>,
+}
+
+/// The drive's counters at one time.
+struct Snapshot {
+    moment: Moment,
+    ftl: Stats,
+    ops: OpCounts,
+    planes: Vec<Totals>,
+    channels: Vec<Totals>,
+    link: [Totals; 2],
+}
+
+impl Snapshot {
+    fn of(ssd: &Ssd) -> Snapshot {
+        let usage = ssd.usage();
+        Snapshot {
+            moment: Moment::now(),
+            ftl: ssd.ftl_stats(),
+            ops: ssd.op_counts(),
+            planes: usage.planes,
+            channels: usage.channels,
+            link: usage.link,
+        }
+    }
+}
+
+/// Takes the snapshot when measuring begins, and passes progress on.
+struct Watch {
+    ssd: Rc<Ssd>,
+    begun: Rc<RefCell<Option<Snapshot>>>,
+    progress: Rc<dyn Progress>,
+}
+
+impl Hooks for Watch {
+    fn measuring(&self) {
+        *self.begun.borrow_mut() = Some(Snapshot::of(&self.ssd));
+    }
+
+    fn progress(&self, share: f64) {
+        self.progress.at(Stage::Running, share);
+    }
+}
+
+impl Simulation {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// See [`RunError`]. Commands that fail are no error: the report counts them.
+    pub fn run(&self, progress: Rc<dyn Progress>) -> Result<Finished, RunError> {
+        let created = Moment::now();
+        let seed = Seed::new(self.seed);
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let ssd = Rc::new(Ssd::new(&sim, &self.profile, self.store, seed.child("drive"))?);
+        self.plant(&ssd, seed.child("precondition"), &*progress);
+        if self.trace {
+            sim.trace().switch_on();
+        }
+
+        let begun = Rc::new(RefCell::new(None));
+        let watch = Watch { ssd: ssd.clone(), begun: begun.clone(), progress };
+        let runner = Runner::new(&sim, &self.workload, Box::new(watch));
+        let mut drives = self.connect_all(&sim, &ssd)?.into_iter();
+        let outcome = executor.block_on(
+            runner.run(&self.workload, seed.child("workload"), |_, _| drives.next().expect("a drive for each job")),
+        )?;
+
+        let ended = Snapshot::of(&ssd);
+        let begun = begun.take().unwrap_or_else(|| Snapshot::of(&ssd));
+        if self.check {
+            ssd.check().map_err(RunError::Inconsistent)?;
+        }
+        let report = Report::new(&outcome, self.parts(&outcome, created, &begun, &ended, &ssd));
+        let trace = self.trace.then(|| sim.trace().to_chrome_json());
+        Ok(Finished { report, trace })
+    }
+
+    fn plant(&self, ssd: &Ssd, seed: Seed, progress: &dyn Progress) {
+        let plant = match self.precondition {
+            Precondition::None => return,
+            Precondition::Full => Plant::Full,
+            Precondition::Steady => Plant::Steady,
+        };
+        ssd.plant(plant, seed, &mut |share| progress.at(Stage::Preconditioning, share));
+    }
+
+    /// A queue pair for each job.
+    fn connect_all(&self, sim: &Sim, ssd: &Ssd) -> Result<Vec<Rc<dyn Drive>>, RunError> {
+        let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| spec));
+        jobs.zip(1..=u16::MAX).map(|(spec, id)| self.connect(sim, ssd, spec, id)).collect()
+    }
+
+    fn connect(&self, sim: &Sim, ssd: &Ssd, spec: &JobSpec, id: u16) -> Result<Rc<dyn Drive>, RunError> {
+        // One entry always stays empty. An open load may have any number outstanding.
+        let most = self.profile.max_queue_entries();
+        let entries = if spec.rate.is_some() { most } else { (spec.iodepth + 1).clamp(2, most) };
+        match QueueDrive::new(sim, ssd.controller(), QueueId(id), entries) {
+            Ok(drive) => Ok(drive),
+            Err(status) => Err(RunError::Queues { id, status }),
+        }
+    }
+
+    fn parts(&self, outcome: &Outcome, created: Moment, begun: &Snapshot, ended: &Snapshot, ssd: &Ssd) -> Parts {
+        let elapsed = outcome.elapsed().ns() as f64;
+        let busy = |before: &[Totals], after: &[Totals]| busy(before, after, elapsed);
+        Parts {
+            profile: self.profile.name.clone(),
+            workload: self.workload.name.clone(),
+            seed: self.seed,
+            precondition: self.precondition.name(),
+            unit_bytes: u64::from(ssd.controller().info().unit_bytes),
+            over_provisioning: self.profile.sizing.over_provisioning,
+            reserve_blocks: self.profile.reserve_blocks(),
+            ftl: ended.ftl.since(&begun.ftl),
+            ops: ended.ops.since(&begun.ops),
+            busy: BTreeMap::from([
+                ("die", busy(&begun.planes, &ended.planes)),
+                ("channel", busy(&begun.channels, &ended.channels)),
+                ("link_to_host", busy(&begun.link[..1], &ended.link[..1])),
+                ("link_to_device", busy(&begun.link[1..], &ended.link[1..])),
+            ]),
+            notes: self.profile.notes.clone(),
+            host: Host {
+                wall_s: ended.moment.wall_s_since(begun.moment),
+                cpu_s: ended.moment.cpu_s_since(begun.moment),
+                setup_s: begun.moment.wall_s_since(created),
+                peak_rss_bytes: peak_rss_bytes(),
+                version: env!("CARGO_PKG_VERSION"),
+            },
+        }
+    }
+}
+
+fn busy(before: &[Totals], after: &[Totals], elapsed_ns: f64) -> Busy {
+    let share = |ns: u64| if elapsed_ns > 0.0 { ns as f64 / elapsed_ns } else { 0.0 };
+    let each: Vec<_> = before.iter().zip(after).map(|(before, after)| after.since(before)).collect();
+    let count = each.len().max(1) as f64;
+    let by = |cause: Cause| share(each.iter().map(|wait| wait.by(cause).ns()).sum()) / count;
+    Busy {
+        mean: share(each.iter().map(|wait| wait.total().ns()).sum()) / count,
+        max: each.iter().map(|wait| share(wait.total().ns())).fold(0.0, f64::max),
+        by: cause::ALL.iter().map(|(cause, name)| (*name, by(*cause))).collect(),
+    }
+}

@@ -1,0 +1,90 @@
+//! When requests of an open load arrive.
+
+use nandscape_sim::{Rng, Span, Time};
+
+use crate::spec::{Rate, RateProcess};
+use crate::words::Burst;
+
+/// The arrival times of one job, one after the other.
+pub(crate) struct Arrivals {
+    rate: Rate,
+    burst: Option<Burst>,
+    start: Time,
+    /// Number of arrivals so far, and for random spacing the exact time of the last, in nanoseconds of time on.
+    count: u64,
+    at: f64,
+    rng: Rng,
+}
+
+impl Arrivals {
+    pub(crate) fn new(rate: Rate, burst: Option<Burst>, start: Time, rng: Rng) -> Arrivals {
+        Arrivals { rate, burst, start, count: 0, at: 0.0, rng }
+    }
+
+    /// The next arrival. Times off are skipped: the rate is that of the times on.
+    pub(crate) fn next(&mut self) -> Time {
+        let mean_ns = 1e9 / self.rate.iops;
+        let on = match self.rate.process {
+            // From the count, so that rounding does not add up.
+            RateProcess::Linear => self.count as f64 * mean_ns,
+            RateProcess::Poisson => {
+                self.at += self.rng.exponential(mean_ns * 1e3).ns() as f64 / 1e3;
+                self.at
+            }
+        };
+        self.count += 1;
+        self.start + stretched(Span::from_ns(on.round() as u64), self.burst)
+    }
+}
+
+/// Time on turned into time, the times off in between added.
+fn stretched(on: Span, burst: Option<Burst>) -> Span {
+    match burst {
+        Some(burst) => on + burst.off * (on.ns() / burst.on.ns()),
+        None => on,
+    }
+}
+
+/// The next instant from `now` on at which requests come.
+pub(crate) fn next_on(now: Time, start: Time, burst: Option<Burst>) -> Time {
+    let Some(burst) = burst else { return now };
+    let period = (burst.on + burst.off).ns();
+    let into = now.since(start).ns() % period;
+    if into < burst.on.ns() { now } else { now + Span::from_ns(period - into) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_sim::Seed;
+
+    fn arrivals(process: RateProcess, iops: f64, burst: Option<&str>, count: usize) -> Vec<u64> {
+        let burst = burst.map(|text| text.parse().unwrap());
+        let mut arrivals = Arrivals::new(Rate { iops, process }, burst, Time::ZERO, Seed::new(5).rng());
+        (0..count).map(|_| arrivals.next().ns()).collect()
+    }
+
+    #[test]
+    fn linear_arrivals_are_evenly_spaced_and_do_not_drift() {
+        let times = arrivals(RateProcess::Linear, 3.0, None, 4);
+        assert_eq!(times, [0, 333_333_333, 666_666_667, 1_000_000_000]);
+    }
+
+    #[test]
+    fn poisson_arrivals_have_their_rate_and_spread() {
+        let times = arrivals(RateProcess::Poisson, 1e6, None, 100_000);
+        let mean = times[99_999] as f64 / 1e5;
+        assert!((mean - 1_000.0).abs() < 10.0, "{mean}");
+        let short = times.windows(2).filter(|pair| pair[1] - pair[0] < 693).count();
+        assert!((49_000..51_000).contains(&short), "half of the gaps are below the median: {short}");
+    }
+
+    #[test]
+    fn bursts_leave_gaps() {
+        let times = arrivals(RateProcess::Linear, 1e3, Some("2ms/8ms"), 5);
+        assert_eq!(times, [0, 1_000_000, 10_000_000, 11_000_000, 20_000_000]);
+        let burst = Some("2ms/8ms".parse().unwrap());
+        let next = |ns| next_on(Time::from_ns(ns), Time::ZERO, burst).ns();
+        assert_eq!((next(1_999_999), next(2_000_000), next(9_999_999)), (1_999_999, 10_000_000, 10_000_000));
+    }
+}

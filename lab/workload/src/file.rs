@@ -1,0 +1,198 @@
+//! Workloads as TOML files, and those that come with it.
+
+use nandscape_sim::Span;
+use serde::Deserialize;
+
+use crate::spec::{DEFAULT_REQUESTS, JobSpec, Limit, Rate, RateProcess, Workload};
+
+/// What is wrong with a workload file: where, what, and what would be valid.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{origin}: {problem}")]
+pub struct WorkloadError {
+    /// The file, and where known the line and column.
+    pub origin: String,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// A workload that comes with it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct BuiltinWorkload {
+    /// Its name.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+macro_rules! builtin {
+    ($($name:literal),* $(,)?) => {
+        /// All of them.
+        pub const BUILTIN: &[BuiltinWorkload] = &[
+            $(BuiltinWorkload { name: $name, text: include_str!(concat!("../workloads/", $name, ".toml")) },)*
+        ];
+    };
+}
+
+builtin!["mixed", "noisy-neighbour", "bursts", "zipf-oltp", "log-and-compact"];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: u32,
+    #[serde(default)]
+    description: String,
+    io_count: Option<u64>,
+    runtime: Option<String>,
+    #[serde(default)]
+    warmup_count: u64,
+    job: Vec<JobKeys>,
+}
+
+/// One `[[job]]`: fio's words.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JobKeys {
+    name: Option<String>,
+    rw: String,
+    bs: Option<String>,
+    iodepth: Option<u32>,
+    numjobs: Option<u32>,
+    rwmixread: Option<u32>,
+    size: Option<String>,
+    random_distribution: Option<String>,
+    rate_iops: Option<f64>,
+    rate_process: Option<String>,
+    burst: Option<String>,
+}
+
+/// Reads a workload by name or path.
+///
+/// # Errors
+/// When there is none, or it is not a workload.
+pub fn load(name_or_path: &str) -> Result<Workload, WorkloadError> {
+    if let Some(builtin) = BUILTIN.iter().find(|builtin| builtin.name == name_or_path) {
+        return parse(builtin.name, builtin.text);
+    }
+    let error = |problem: String| WorkloadError { origin: name_or_path.to_owned(), problem };
+    if !name_or_path.contains('/') && !name_or_path.ends_with(".toml") {
+        let names: Vec<&str> = BUILTIN.iter().map(|builtin| builtin.name).collect();
+        return Err(error(format!("no such workload; there are {}, or give a path to a .toml file", names.join(", "))));
+    }
+    let text = std::fs::read_to_string(name_or_path).map_err(|io| error(format!("cannot be read: {io}")))?;
+    parse(name_or_path, &text)
+}
+
+fn parse(origin: &str, text: &str) -> Result<Workload, WorkloadError> {
+    let file: File = toml::from_str(text).map_err(|error| WorkloadError {
+        origin: match error.span() {
+            Some(span) => format!("{origin}:{}", text[..span.start].matches('\n').count() + 1),
+            None => origin.to_owned(),
+        },
+        problem: error.message().trim().replace('\n', "; "),
+    })?;
+    let error = |problem: String| WorkloadError { origin: origin.to_owned(), problem };
+    if file.version != 1 {
+        return Err(error(format!("version = {} is not known; this is version 1", file.version)));
+    }
+    let limit = match (file.io_count, file.runtime) {
+        (Some(_), Some(_)) => return Err(error("give io_count or runtime, not both".to_owned())),
+        (None, Some(runtime)) => {
+            Limit::Runtime(runtime.parse::<Span>().map_err(|wrong| error(format!("runtime: {wrong}")))?)
+        }
+        (count, None) => Limit::Requests(count.unwrap_or(DEFAULT_REQUESTS)),
+    };
+    if file.job.is_empty() {
+        return Err(error("has no [[job]]".to_owned()));
+    }
+    let jobs: Result<Vec<JobSpec>, WorkloadError> =
+        file.job.into_iter().enumerate().map(|(index, keys)| job(keys, index, &error)).collect();
+    let name = std::path::Path::new(origin).file_stem().map_or(origin.into(), |stem| stem.to_string_lossy());
+    Ok(Workload {
+        name: name.into_owned(),
+        description: file.description,
+        jobs: jobs?,
+        limit,
+        warmup: file.warmup_count,
+    })
+}
+
+fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> Result<JobSpec, WorkloadError> {
+    let name = keys.name.unwrap_or_else(|| format!("job{index}"));
+    let at = |key: &str, problem: String| error(format!("job \"{name}\": {key}: {problem}"));
+    fn word<T: std::str::FromStr>(
+        text: Option<String>,
+        default: T,
+        wrong: impl Fn(String) -> WorkloadError,
+    ) -> Result<T, WorkloadError>
+    where
+        T::Err: std::fmt::Display,
+    {
+        text.map_or(Ok(default), |text| text.parse().map_err(|error: T::Err| wrong(error.to_string())))
+    }
+    let base = JobSpec::default();
+    let process = word(keys.rate_process, RateProcess::Poisson, |problem| at("rate_process", problem))?;
+    let spec = JobSpec {
+        rw: word(Some(keys.rw), base.rw, |problem| at("rw", problem))?,
+        bs: word(keys.bs, base.bs, |problem| at("bs", problem))?,
+        iodepth: keys.iodepth.unwrap_or(base.iodepth),
+        numjobs: keys.numjobs.unwrap_or(base.numjobs),
+        rwmixread: keys.rwmixread.unwrap_or(base.rwmixread),
+        size: word(keys.size, base.size, |problem| at("size", problem))?,
+        distribution: word(keys.random_distribution, base.distribution, |problem| at("random_distribution", problem))?,
+        rate: keys.rate_iops.map(|iops| Rate { iops, process }),
+        burst: match keys.burst {
+            Some(text) => Some(text.parse().map_err(|wrong: crate::words::WordError| at("burst", wrong.to_string()))?),
+            None => None,
+        },
+        name: name.clone(),
+    };
+    spec.check().map_err(|problem| error(format!("job \"{name}\": {problem}")))?;
+    Ok(spec)
+}
+
+impl JobSpec {
+    /// Whether the numbers make sense.
+    ///
+    /// # Errors
+    /// Which does not, and what would be valid.
+    pub fn check(&self) -> Result<(), String> {
+        let range = |name: &str, value: u32, least: u32, most: u32| match (least..=most).contains(&value) {
+            true => Ok(()),
+            false => Err(format!("{name} = {value} is out of range; from {least} to {most} is valid")),
+        };
+        range("iodepth", self.iodepth, 1, 65_535)?;
+        range("numjobs", self.numjobs, 1, 65_534)?;
+        range("rwmixread", self.rwmixread, 0, 100)?;
+        match self.rate {
+            Some(rate) if !(rate.iops > 0.0 && rate.iops <= 1e9) => {
+                Err(format!("rate_iops = {} is out of range; above 0, at most 1e9", rate.iops))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_builtin_is_a_workload_with_a_description() {
+        for builtin in BUILTIN {
+            let workload = load(builtin.name).unwrap();
+            assert!(workload.description.len() > 20, "{}", builtin.name);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        let error = |text: &str| parse("w.toml", text).err().unwrap().to_string();
+        assert!(
+            error("version = 1\n[[job]]\nrw = \"read\"\ndepth = 3\n").starts_with("w.toml:4: unknown field `depth`")
+        );
+        assert!(error("version = 1\n[[job]]\nrw = \"reed\"\n").contains("job \"job0\": rw: \"reed\" is not a pattern"));
+        assert!(error("version = 1\n[[job]]\nrw = \"read\"\niodepth = 0\n").contains("iodepth = 0 is out of range"));
+        assert!(error("version = 1\nio_count = 1\nruntime = \"1s\"\n[[job]]\nrw = \"read\"\n").contains("not both"));
+        assert!(load("nothing").unwrap_err().to_string().contains("there are mixed,"));
+    }
+}

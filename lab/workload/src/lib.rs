@@ -1,0 +1,30 @@
+//! Workloads: what is asked of drives.
+//!
+//! | file | what |
+//! |---|---|
+//! | `spec` | a workload as given: jobs in fio's words, and how long they run |
+//! | `words` | those words, read and written |
+//! | `file` | workloads as TOML files, and those that come with it |
+//! | `distribution` | how random addresses are spread |
+//! | `requests` | the stream of requests of one job |
+//! | `arrivals` | when requests of an open load arrive |
+//! | `run` | jobs at work against drives |
+//! | `record` | what is measured |
+//!
+//! Left out: traces, file systems, key-value loads.
+
+mod arrivals;
+mod distribution;
+mod file;
+mod record;
+mod requests;
+mod run;
+mod spec;
+mod words;
+
+pub use distribution::Distribution;
+pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, load};
+pub use record::{Direction, Outcome, Tally};
+pub use run::{Hooks, Runner};
+pub use spec::{JobSpec, Limit, Rate, RateProcess, Workload};
+pub use words::{BlockSizes, Burst, Pattern, Share, WordError};

@@ -1,0 +1,99 @@
+//! What is measured.
+
+use std::collections::BTreeMap;
+
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Completion};
+use nandscape_sim::{Histogram, Span, Time};
+use nandscape_wire_nvme::Status;
+
+/// What a request does.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Direction {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Deallocates.
+    Trim,
+}
+
+impl Direction {
+    /// All directions.
+    pub const ALL: [Direction; 3] = [Direction::Read, Direction::Write, Direction::Trim];
+
+    /// The name in tables and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::Read => "read",
+            Direction::Write => "write",
+            Direction::Trim => "trim",
+        }
+    }
+}
+
+/// The requests of one direction that succeeded.
+#[derive(Clone, Default)]
+pub struct Tally {
+    /// Their latencies, from submission or arrival to completion.
+    pub latency: Histogram,
+    /// Where their time went, summed.
+    pub breakdown: Breakdown,
+    /// Bytes moved or deallocated.
+    pub bytes: u64,
+    /// Requests that waited for a garbage collection.
+    pub blocked_by_gc: u64,
+}
+
+/// What a workload did while it was measured.
+#[derive(Clone, Default)]
+pub struct Outcome {
+    /// When the first measured request was submitted or arrived.
+    pub started: Time,
+    /// When the last one completed.
+    pub ended: Time,
+    /// By direction, in the order of [`Direction::ALL`].
+    pub tallies: [Tally; Direction::ALL.len()],
+    /// Requests that failed, by status.
+    pub errors: BTreeMap<u16, u64>,
+}
+
+impl Outcome {
+    /// The tally of one direction.
+    pub fn tally(&self, direction: Direction) -> &Tally {
+        &self.tallies[direction as usize]
+    }
+
+    /// Requests that succeeded.
+    pub fn requests(&self) -> u64 {
+        self.tallies.iter().map(|tally| tally.latency.count()).sum()
+    }
+
+    /// Bytes of those.
+    pub fn bytes(&self) -> u64 {
+        self.tallies.iter().map(|tally| tally.bytes).sum()
+    }
+
+    /// Drive time that passed.
+    pub fn elapsed(&self) -> Span {
+        self.ended.since(self.started)
+    }
+
+    /// The statuses of failed requests with their counts.
+    pub fn failures(&self) -> impl Iterator<Item = (Status, u64)> {
+        self.errors.iter().map(|(bits, count)| (Status::from_bits(*bits), *count))
+    }
+
+    pub(crate) fn record(&mut self, direction: Direction, bytes: u64, submitted: Time, now: Time, done: &Completion) {
+        self.ended = now;
+        if !done.status.is_success() {
+            *self.errors.entry(done.status.meaning().bits()).or_default() += 1;
+            return;
+        }
+        let tally = &mut self.tallies[direction as usize];
+        tally.latency.record(now - submitted);
+        tally.breakdown += &done.breakdown;
+        tally.bytes += bytes;
+        tally.blocked_by_gc += u64::from(done.breakdown.waited_for(cause::GC));
+    }
+}

@@ -1,0 +1,129 @@
+//! The stream of requests of one job.
+
+use nandscape_sim::{Rng, Seed};
+
+use crate::distribution::Sampler;
+use crate::record::Direction;
+use crate::spec::JobSpec;
+use crate::words::Action;
+
+/// One request, in bytes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Request {
+    pub(crate) direction: Direction,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Draws requests.
+pub(crate) struct Requests {
+    spec: JobSpec,
+    rng: Rng,
+    /// Bytes of the part of the drive that is used.
+    space: u64,
+    align: u64,
+    weights: u64,
+    sampler: Sampler,
+    /// Where the next sequential request begins.
+    next: u64,
+}
+
+impl Requests {
+    /// The stream of the `clone`-th of `spec.numjobs` jobs on a drive of `capacity` bytes. Sequential jobs of one kind begin
+    /// evenly spread over the space.
+    pub(crate) fn new(spec: &JobSpec, capacity: u64, clone: u32, seed: Seed) -> Requests {
+        let mut rng = seed.rng();
+        let (align, largest) = (spec.bs.smallest(), spec.bs.largest());
+        let space = spec.size.bytes(capacity).clamp(largest.min(capacity), capacity);
+        let blocks = (space / align).max(1);
+        Requests {
+            sampler: Sampler::new(&spec.distribution, blocks, &mut rng),
+            weights: spec.bs.sizes().iter().map(|(_, weight)| u64::from(*weight)).sum(),
+            next: blocks * u64::from(clone) / u64::from(spec.numjobs) * align,
+            spec: spec.clone(),
+            rng,
+            space,
+            align,
+        }
+    }
+
+    pub(crate) fn next(&mut self) -> Request {
+        let bytes = self.bytes();
+        let direction = self.direction();
+        // What would reach beyond the space begins as much earlier, in steps of the alignment.
+        let last = (self.space - bytes) / self.align * self.align;
+        let offset = if self.spec.rw.random {
+            (self.sampler.next(&mut self.rng) * self.align).min(last)
+        } else {
+            let offset = if self.next > last { 0 } else { self.next };
+            self.next = offset + bytes;
+            offset
+        };
+        Request { direction, offset, bytes }
+    }
+
+    fn direction(&mut self) -> Direction {
+        match self.spec.rw.action {
+            Action::Read => Direction::Read,
+            Action::Write => Direction::Write,
+            Action::Trim => Direction::Trim,
+            Action::Mixed if self.rng.below(100) < u64::from(self.spec.rwmixread) => Direction::Read,
+            Action::Mixed => Direction::Write,
+        }
+    }
+
+    fn bytes(&mut self) -> u64 {
+        let sizes = self.spec.bs.sizes();
+        if let [(bytes, _)] = sizes {
+            return *bytes;
+        }
+        let mut draw = self.rng.below(self.weights);
+        for (bytes, weight) in sizes {
+            match draw.checked_sub(u64::from(*weight)) {
+                Some(rest) => draw = rest,
+                None => return *bytes,
+            }
+        }
+        unreachable!("the draw is below the sum of the weights")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests(spec: JobSpec, capacity: u64, clone: u32) -> Requests {
+        Requests::new(&spec, capacity, clone, Seed::new(1))
+    }
+
+    #[test]
+    fn sequential_requests_follow_each_other_and_wrap() {
+        let spec = JobSpec { rw: "read".parse().unwrap(), ..JobSpec::default() };
+        let mut stream = requests(spec.clone(), 3 * 4_096, 0);
+        let offsets: Vec<u64> = (0..5).map(|_| stream.next().offset / 4_096).collect();
+        assert_eq!(offsets, [0, 1, 2, 0, 1]);
+        let spec = JobSpec { numjobs: 2, ..spec };
+        assert_eq!(requests(spec, 8 * 4_096, 1).next().offset, 4 * 4_096);
+    }
+
+    #[test]
+    fn random_requests_are_aligned_and_inside() {
+        let spec = JobSpec { bs: "4k/1:64k/1".parse().unwrap(), size: "50%".parse().unwrap(), ..JobSpec::default() };
+        let mut stream = requests(spec, 1 << 20, 0);
+        let mut large = 0;
+        for _ in 0..10_000 {
+            let request = stream.next();
+            assert!(request.offset % 4_096 == 0 && request.offset + request.bytes <= 1 << 19, "{request:?}");
+            large += u32::from(request.bytes == 64 << 10);
+        }
+        assert!((4_700..5_300).contains(&large), "{large}");
+    }
+
+    #[test]
+    fn mixes_have_their_share() {
+        let spec = JobSpec { rw: "randrw".parse().unwrap(), rwmixread: 70, ..JobSpec::default() };
+        let mut stream = requests(spec, 1 << 30, 0);
+        let reads = (0..10_000).filter(|_| stream.next().direction == Direction::Read).count();
+        assert!((6_800..7_200).contains(&reads), "{reads}");
+    }
+}

@@ -1,0 +1,224 @@
+//! fio's words, as values.
+
+use std::fmt;
+use std::str::FromStr;
+
+use nandscape_sim::Span;
+use nandscape_sim::units::{Bytes, Ratio};
+
+/// Why a word could not be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("\"{text}\" is not {expected}")]
+pub struct WordError {
+    /// What was given.
+    pub text: String,
+    /// What would be valid.
+    pub expected: &'static str,
+}
+
+impl WordError {
+    pub(crate) fn new(text: &str, expected: &'static str) -> WordError {
+        WordError { text: text.to_owned(), expected }
+    }
+}
+
+/// What kind of requests, and in what order of addresses (fio's `rw`).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Pattern {
+    /// Whether addresses are random; else they follow each other.
+    pub random: bool,
+    /// What is done there.
+    pub action: Action,
+}
+
+/// What requests do.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Read only.
+    Read,
+    /// Write only.
+    Write,
+    /// Read and write, mixed.
+    Mixed,
+    /// Deallocate.
+    Trim,
+}
+
+const PATTERNS: [(&str, Pattern); 8] = [
+    ("read", Pattern { random: false, action: Action::Read }),
+    ("write", Pattern { random: false, action: Action::Write }),
+    ("rw", Pattern { random: false, action: Action::Mixed }),
+    ("trim", Pattern { random: false, action: Action::Trim }),
+    ("randread", Pattern { random: true, action: Action::Read }),
+    ("randwrite", Pattern { random: true, action: Action::Write }),
+    ("randrw", Pattern { random: true, action: Action::Mixed }),
+    ("randtrim", Pattern { random: true, action: Action::Trim }),
+];
+
+impl FromStr for Pattern {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Pattern, WordError> {
+        let found = PATTERNS.iter().find(|(name, _)| *name == text);
+        let expected = "a pattern: read, write, rw, trim, randread, randwrite, randrw or randtrim";
+        found.map(|(_, pattern)| *pattern).ok_or_else(|| WordError::new(text, expected))
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = PATTERNS.iter().find(|(_, pattern)| pattern == self).map_or("?", |(name, _)| name);
+        f.write_str(name)
+    }
+}
+
+/// How large requests are: one size, or several with their weights (fio's `bs` and `bssplit`).
+#[derive(Clone, PartialEq, Debug)]
+pub struct BlockSizes {
+    sizes: Vec<(u64, u32)>,
+}
+
+impl BlockSizes {
+    /// Sizes in bytes with their weights.
+    pub fn sizes(&self) -> &[(u64, u32)] {
+        &self.sizes
+    }
+
+    /// The smallest size: addresses are multiples of it.
+    pub fn smallest(&self) -> u64 {
+        self.sizes.iter().map(|(bytes, _)| *bytes).min().unwrap_or(512)
+    }
+
+    /// The largest size.
+    pub fn largest(&self) -> u64 {
+        self.sizes.iter().map(|(bytes, _)| *bytes).max().unwrap_or(512)
+    }
+}
+
+impl FromStr for BlockSizes {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<BlockSizes, WordError> {
+        let wrong = || {
+            WordError::new(text, "a size such as \"4k\" in multiples of 512, or sizes with weights: \"4k/60:64k/40\"")
+        };
+        let size =
+            |part: &str| part.parse().ok().map(|Bytes(bytes)| bytes).filter(|bytes| *bytes > 0 && bytes % 512 == 0);
+        let pair = |part: &str| match part.split_once('/') {
+            None => Some((size(part)?, 1)),
+            Some((bytes, weight)) => Some((size(bytes)?, weight.parse().ok().filter(|weight| *weight > 0)?)),
+        };
+        let sizes: Option<Vec<(u64, u32)>> = text.split(':').map(pair).collect();
+        Ok(BlockSizes { sizes: sizes.filter(|sizes| !sizes.is_empty()).ok_or_else(wrong)? })
+    }
+}
+
+impl fmt::Display for BlockSizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [(bytes, _)] = self.sizes[..] {
+            return write!(f, "{}", Bytes(bytes));
+        }
+        let parts: Vec<String> =
+            self.sizes.iter().map(|(bytes, weight)| format!("{}/{weight}", Bytes(*bytes))).collect();
+        f.write_str(&parts.join(":"))
+    }
+}
+
+/// A part of a drive: a share of it, or so many bytes.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Share {
+    /// A share of the drive's capacity, from 0 to 1.
+    Of(f64),
+    /// Bytes.
+    Bytes(u64),
+}
+
+impl Share {
+    /// The part in bytes of a drive with the given capacity.
+    pub fn bytes(self, capacity: u64) -> u64 {
+        match self {
+            Share::Of(share) => (capacity as f64 * share) as u64,
+            Share::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl FromStr for Share {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Share, WordError> {
+        let share = text.strip_suffix('%').and_then(|_| text.parse().ok()).map(|Ratio(share)| share);
+        match (share, text.parse()) {
+            (Some(share), _) if share <= 1.0 => Ok(Share::Of(share)),
+            (None, Ok(Bytes(bytes))) => Ok(Share::Bytes(bytes)),
+            _ => Err(WordError::new(text, "a size such as \"10GiB\", or a share of the drive such as \"50%\"")),
+        }
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Share::Of(share) => write!(f, "{}%", share * 100.0),
+            Share::Bytes(bytes) => write!(f, "{}", Bytes(*bytes)),
+        }
+    }
+}
+
+/// Requests come for a while, then none come for a while, in turn.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Burst {
+    /// How long they come.
+    pub on: Span,
+    /// How long they do not.
+    pub off: Span,
+}
+
+impl FromStr for Burst {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Burst, WordError> {
+        let parts = text.split_once('/').and_then(|(on, off)| Some((on.parse().ok()?, off.parse().ok()?)));
+        match parts {
+            Some((on, off)) if on > Span::ZERO => Ok(Burst { on, off }),
+            _ => Err(WordError::new(text, "a time on and a time off such as \"10ms/90ms\"")),
+        }
+    }
+}
+
+impl fmt::Display for Burst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.on, self.off)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_and_written_back() {
+        for text in ["read", "randrw", "randtrim"] {
+            assert_eq!(text.parse::<Pattern>().unwrap().to_string(), text);
+        }
+        assert_eq!("4k".parse::<BlockSizes>().unwrap().to_string(), "4KiB");
+        assert_eq!("4k/60:64k/40".parse::<BlockSizes>().unwrap().to_string(), "4KiB/60:64KiB/40");
+        assert_eq!("50%".parse(), Ok(Share::Of(0.5)));
+        assert_eq!("1GiB".parse(), Ok(Share::Bytes(1 << 30)));
+        assert_eq!("10ms/90ms".parse::<Burst>().unwrap().to_string(), "10ms/90ms");
+    }
+
+    #[test]
+    fn what_is_no_word_is_refused_with_those_that_are() {
+        assert!("random".parse::<Pattern>().unwrap_err().to_string().contains("randread"));
+        for text in ["", "0", "100", "4k/0", "4k:", "4k/x"] {
+            assert!(text.parse::<BlockSizes>().is_err(), "{text}");
+        }
+        for text in ["150%", "x", "-1"] {
+            assert!(text.parse::<Share>().is_err(), "{text}");
+        }
+        for text in ["10ms", "0ms/1ms", "/"] {
+            assert!(text.parse::<Burst>().is_err(), "{text}");
+        }
+    }
+}

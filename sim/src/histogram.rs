@@ -1,0 +1,90 @@
+//! Latencies: exact count, mean and maximum; percentiles within 0.1 %.
+
+use crate::time::Span;
+
+/// Significant decimal digits of percentiles.
+const DIGITS: u8 = 3;
+
+/// A distribution of spans.
+#[derive(Clone)]
+pub struct Histogram {
+    counts: hdrhistogram::Histogram<u64>,
+    sum: u128,
+    max: Span,
+}
+
+impl Histogram {
+    /// A distribution without a value.
+    pub fn new() -> Histogram {
+        let counts = hdrhistogram::Histogram::new(DIGITS).expect("three digits are within bounds");
+        Histogram { counts, sum: 0, max: Span::ZERO }
+    }
+
+    /// Adds a value.
+    pub fn record(&mut self, span: Span) {
+        self.counts.record(span.ns()).expect("an auto-resizing histogram takes every value");
+        self.sum += u128::from(span.ns());
+        self.max = self.max.max(span);
+    }
+
+    /// Adds all values of another distribution.
+    pub fn merge(&mut self, other: &Histogram) {
+        self.counts.add(&other.counts).expect("both resize");
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.counts.len()
+    }
+
+    /// The exact mean in nanoseconds; zero without values.
+    pub fn mean_ns(&self) -> f64 {
+        if self.count() == 0 { 0.0 } else { self.sum as f64 / self.count() as f64 }
+    }
+
+    /// The exact sum in nanoseconds.
+    pub fn sum_ns(&self) -> u128 {
+        self.sum
+    }
+
+    /// The exact maximum.
+    pub fn max(&self) -> Span {
+        self.max
+    }
+
+    /// The smallest recorded value, to 0.1 %, that at least the share `quantile` (0 to 1) of all values does not
+    /// exceed.
+    pub fn quantile(&self, quantile: f64) -> Span {
+        Span::from_ns(self.counts.value_at_quantile(quantile)).min(self.max)
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_sorted_list(mut values in prop::collection::vec(0u64..1 << 40, 1..500)) {
+            let mut histogram = Histogram::new();
+            values.iter().for_each(|&ns| histogram.record(Span::from_ns(ns)));
+            values.sort_unstable();
+            prop_assert_eq!(histogram.max().ns(), *values.last().unwrap());
+            prop_assert_eq!(histogram.sum_ns(), values.iter().map(|&ns| u128::from(ns)).sum::<u128>());
+            for quantile in [0.5, 0.9, 0.99, 0.999] {
+                let rank = (libm::ceil(values.len() as f64 * quantile) as usize).max(1);
+                let (exact, got) = (values[rank - 1] as f64, histogram.quantile(quantile).ns() as f64);
+                prop_assert!((got - exact).abs() <= exact * 0.001 + 0.5, "{} {} {}", quantile, exact, got);
+            }
+        }
+    }
+}

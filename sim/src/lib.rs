@@ -1,0 +1,47 @@
+//! The ground under Nandscape: a deterministic executor, time, resources, randomness and measurement.
+//!
+//! This crate knows nothing of SSDs, of NVMe or of the outside world. A map:
+//!
+//! | file | what |
+//! |---|---|
+//! | `time` | instants and spans in integer nanoseconds |
+//! | `executor`, `wheel`, `timer` | tasks, the event queue, waiting for an instant |
+//! | `resource` | one user at a time: priorities, suspension with remainder, accounting |
+//! | `gate`, `credits`, `signal`, `mailbox`, `workers` | other ways to wait, and pools of tasks |
+//! | `account` | who used what, and who waited behind whom |
+//! | `rng`, `permutation` | seeds and random numbers, random orders |
+//! | `histogram`, `trace` | latencies; what happened when |
+//! | `slots`, `divisor`, `table` | generation-tagged storage, fast division, large arrays |
+//! | `units` | reading and writing "40us", "16KiB", "1.2GB/s" |
+//!
+//! # Invariants
+//! - A run depends on its inputs and seeds only. No file here reads a clock, a thread id or an address.
+//! - Every future here re-checks its own slot when it is polled, so a poll without cause does no harm, and may be
+//!   dropped at any await: what it waited for goes to the next in line.
+
+pub mod account;
+pub mod credits;
+pub mod divisor;
+pub mod executor;
+pub mod gate;
+pub mod histogram;
+pub mod mailbox;
+pub mod permutation;
+pub mod resource;
+pub mod rng;
+pub mod signal;
+pub mod slots;
+pub mod table;
+pub mod time;
+pub mod timer;
+pub mod trace;
+pub mod units;
+mod wheel;
+pub mod workers;
+
+pub use account::{Blame, Cause, Class, Totals, Wait, Who};
+pub use executor::{Executor, Sim, Stalled};
+pub use histogram::Histogram;
+pub use resource::Resource;
+pub use rng::{Rng, Seed};
+pub use time::{Span, Time};

@@ -1,0 +1,79 @@
+//! Something changed: wakes every task that waits for news.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::executor::{Sim, TaskId};
+
+/// Tells waiting tasks to look again. Used in a loop: `while !condition() { signal.changed().await }`.
+pub struct Signal {
+    sim: Sim,
+    epoch: Cell<u64>,
+    waiting: RefCell<Vec<TaskId>>,
+}
+
+impl Signal {
+    /// A signal nobody waits for.
+    pub fn new(sim: &Sim) -> Signal {
+        Signal { sim: sim.clone(), epoch: Cell::new(0), waiting: RefCell::new(Vec::new()) }
+    }
+
+    /// Wakes all who wait.
+    pub fn notify(&self) {
+        self.epoch.set(self.epoch.get() + 1);
+        self.waiting.borrow_mut().drain(..).for_each(|task| self.sim.wake(task));
+    }
+
+    /// Waits for the next [`Signal::notify`] after this call.
+    pub fn changed(&self) -> Changed<'_> {
+        Changed { signal: self, epoch: self.epoch.get() }
+    }
+}
+
+/// See [`Signal::changed`].
+#[must_use = "a future does nothing until it is awaited"]
+pub struct Changed<'a> {
+    signal: &'a Signal,
+    epoch: u64,
+}
+
+impl Future for Changed<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let Signal { sim, epoch, waiting } = self.signal;
+        if epoch.get() != self.epoch {
+            return Poll::Ready(());
+        }
+        let (task, mut waiting) = (sim.current_task(), waiting.borrow_mut());
+        if !waiting.contains(&task) {
+            waiting.push(task);
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::Executor;
+    use crate::time::Span;
+    use std::rc::Rc;
+
+    #[test]
+    fn a_waiter_sees_the_change_and_not_an_earlier_one() {
+        let mut executor = Executor::with_spurious_polls();
+        let sim = executor.sim();
+        let signal = Rc::new(Signal::new(&sim));
+        signal.notify();
+        let (inner, other) = (sim.clone(), signal.clone());
+        sim.spawn(async move {
+            inner.sleep(Span::from_ns(7)).await;
+            other.notify();
+        });
+        executor.block_on(signal.changed()).unwrap();
+        assert_eq!(sim.now().ns(), 7);
+    }
+}

@@ -1,0 +1,77 @@
+//! Arrays of `u32` too large for the heap's habits: hundreds of millions of entries, zero until written, costing no
+//! memory until touched, on huge pages where the system has them.
+
+use std::io;
+
+use memmap2::MmapMut;
+
+/// A table of `u32` of fixed length, zero at first.
+pub struct Table {
+    map: MmapMut,
+    len: usize,
+}
+
+const ENTRY: usize = size_of::<u32>();
+
+impl Table {
+    /// A table of `len` zeros.
+    ///
+    /// # Errors
+    /// When the system does not give the address space.
+    pub fn new(len: usize) -> io::Result<Table> {
+        let map = MmapMut::map_anon((len * ENTRY).max(1))?;
+        // Most accesses are at random: with small pages every one would miss the TLB. Only a hint, so that a system
+        // that does not take it is as good, and slower.
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage);
+        Ok(Table { map, len })
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The entry at `index`.
+    ///
+    /// # Panics
+    /// When `index` is beyond the end.
+    #[inline]
+    pub fn get(&self, index: u32) -> u32 {
+        let at = index as usize * ENTRY;
+        u32::from_ne_bytes(self.map[at..at + ENTRY].try_into().expect("four bytes"))
+    }
+
+    /// Sets the entry at `index`.
+    ///
+    /// # Panics
+    /// When `index` is beyond the end.
+    #[inline]
+    pub fn set(&mut self, index: u32, value: u32) {
+        let at = index as usize * ENTRY;
+        self.map[at..at + ENTRY].copy_from_slice(&value.to_ne_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_zero_until_set() {
+        let mut table = Table::new(1 << 28).unwrap();
+        table.set((1 << 28) - 1, 7);
+        assert_eq!((table.get(0), table.get((1 << 28) - 1), table.len()), (0, 7, 1 << 28));
+    }
+
+    #[test]
+    #[should_panic(expected = "out of range")]
+    fn beyond_the_end_is_a_panic() {
+        Table::new(1_024).unwrap().get(1_024);
+    }
+}

@@ -1,0 +1,128 @@
+//! The event trace: what every resource did when, for people (Chrome-trace JSON) and for comparing two runs.
+//!
+//! Times are those of the run's own clock, so the trace of a recorded run replayed is the same to the byte.
+
+use std::cell::{Cell, RefCell};
+use std::fmt::Write as _;
+
+use crate::time::Time;
+
+/// Names a line of the picture: a die, a channel, the link.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Track(u32);
+
+/// Something that took time on one track.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// Where it happened.
+    pub track: Track,
+    /// What happened, in one word.
+    pub name: &'static str,
+    /// When it began.
+    pub start: Time,
+    /// When it ended.
+    pub end: Time,
+    /// On what: an address, a command identifier.
+    pub detail: u64,
+}
+
+/// Collects events while it is on.
+#[derive(Default)]
+pub struct Trace {
+    on: Cell<bool>,
+    tracks: RefCell<Vec<String>>,
+    events: RefCell<Vec<Event>>,
+}
+
+impl Trace {
+    pub(crate) fn new() -> Trace {
+        Trace::default()
+    }
+
+    /// Starts recording.
+    pub fn switch_on(&self) {
+        self.on.set(true);
+    }
+
+    /// Whether events are recorded.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.on.get()
+    }
+
+    /// Adds a line to the picture.
+    pub fn track(&self, name: String) -> Track {
+        let mut tracks = self.tracks.borrow_mut();
+        tracks.push(name);
+        Track(u32::try_from(tracks.len() - 1).expect("fewer than 2^32 tracks"))
+    }
+
+    pub(crate) fn push(&self, event: Event) {
+        self.events.borrow_mut().push(event);
+    }
+
+    /// Number of events recorded.
+    pub fn len(&self) -> usize {
+        self.events.borrow().len()
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The trace in the JSON form that Chrome's tracing page and Perfetto read. Times are microseconds.
+    pub fn to_chrome_json(&self) -> String {
+        let mut json = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+        for (id, name) in self.tracks.borrow().iter().enumerate() {
+            let name = escape(name);
+            writeln!(
+                json,
+                "{{\"ph\":\"M\",\"pid\":0,\"tid\":{id},\"name\":\"thread_name\",\"args\":{{\"name\":\"{name}\"}}}},"
+            )
+            .expect("a string takes everything");
+        }
+        for event in self.events.borrow().iter() {
+            let Event { track, name, start, end, detail } = event;
+            let (ts, duration) = (micros(start.ns()), micros((*end - *start).ns()));
+            writeln!(
+                json,
+                "{{\"ph\":\"X\",\"pid\":0,\"tid\":{},\"name\":\"{name}\",\"ts\":{ts},\"dur\":{duration},\
+                 \"args\":{{\"detail\":{detail}}}}},",
+                track.0
+            )
+            .expect("a string takes everything");
+        }
+        json.push_str("{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{\"name\":\"nandscape\"}}]}\n");
+        json
+    }
+}
+
+/// Nanoseconds as decimal microseconds, exactly.
+fn micros(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1_000, ns % 1_000)
+}
+
+fn escape(text: &str) -> String {
+    text.chars().flat_map(char::escape_default).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::Executor;
+
+    #[test]
+    fn the_json_names_tracks_and_keeps_nanoseconds() {
+        let executor = Executor::new();
+        let sim = executor.sim();
+        let die = sim.trace().track("die 0".to_owned());
+        sim.trace_event(|_| unreachable!("nothing is recorded before it is switched on"));
+        sim.trace().switch_on();
+        let start = Time::from_ns(1_500);
+        sim.trace_event(|_| Event { track: die, name: "read", start, end: Time::from_ns(41_507), detail: 7 });
+        let json = sim.trace().to_chrome_json();
+        assert!(json.contains(r#""tid":0,"name":"thread_name","args":{"name":"die 0"}"#), "{json}");
+        assert!(json.contains(r#""name":"read","ts":1.500,"dur":40.007,"args":{"detail":7}"#), "{json}");
+    }
+}

@@ -1,0 +1,90 @@
+//! A pool of tasks that do one kind of job, started as they are needed and kept for the next one.
+//!
+//! A job costs no allocation once the pool has grown to the number of jobs in flight: the future of the work lives
+//! inside its worker's. Jobs start in the order of [`Workers::start`].
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::rc::Rc;
+
+use crate::executor::Sim;
+use crate::mailbox::Mailbox;
+
+/// Does jobs of type `J`, any number at a time.
+pub struct Workers<J: 'static> {
+    pool: Rc<Pool<J>>,
+    hire: Box<dyn Fn(Rc<Mailbox<J>>)>,
+}
+
+struct Pool<J> {
+    sim: Sim,
+    idle: RefCell<Vec<Rc<Mailbox<J>>>>,
+}
+
+impl<J: 'static> Workers<J> {
+    /// A pool that does each job by awaiting `work(job)`.
+    pub fn new<W, F>(sim: &Sim, work: W) -> Workers<J>
+    where
+        W: Fn(J) -> F + 'static,
+        F: Future<Output = ()> + 'static,
+    {
+        let pool = Rc::new(Pool { sim: sim.clone(), idle: RefCell::default() });
+        let (work, weak) = (Rc::new(work), Rc::downgrade(&pool));
+        let hire = move |mailbox: Rc<Mailbox<J>>| {
+            let (work, weak) = (work.clone(), weak.clone());
+            let Some(pool) = weak.upgrade() else { return };
+            pool.sim.spawn(async move {
+                loop {
+                    work(mailbox.receive().await).await;
+                    let Some(pool) = weak.upgrade() else { return };
+                    pool.idle.borrow_mut().push(mailbox.clone());
+                }
+            });
+        };
+        Workers { pool, hire: Box::new(hire) }
+    }
+
+    /// Starts a job; it is first polled after the tasks that are ready now.
+    pub fn start(&self, job: J) {
+        let idle = self.pool.idle.borrow_mut().pop();
+        let mailbox = idle.unwrap_or_else(|| {
+            let mailbox = Rc::new(Mailbox::new(&self.pool.sim));
+            (self.hire)(mailbox.clone());
+            mailbox
+        });
+        mailbox.send(job);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::Executor;
+    use crate::time::Span;
+
+    #[test]
+    fn jobs_overlap_and_workers_are_used_again() {
+        let mut executor = Executor::with_spurious_polls();
+        let sim = executor.sim();
+        let done = Rc::new(RefCell::new(Vec::new()));
+        let (inner, log) = (sim.clone(), done.clone());
+        let workers = Workers::new(&sim, move |ns: u64| {
+            let (sim, log) = (inner.clone(), log.clone());
+            async move {
+                sim.sleep(Span::from_ns(ns)).await;
+                log.borrow_mut().push((sim.now().ns(), ns));
+            }
+        });
+        executor
+            .block_on(async {
+                workers.start(30);
+                workers.start(10);
+                sim.sleep(Span::from_ns(50)).await;
+                workers.start(5);
+                sim.sleep(Span::from_ns(50)).await;
+            })
+            .unwrap();
+        assert_eq!(*done.borrow(), [(10, 10), (30, 30), (55, 5)]);
+        assert_eq!(workers.pool.idle.borrow().len(), 2);
+    }
+}

@@ -1,0 +1,259 @@
+//! Identify data structures (Base 5.1.13, NVM 4.1.5).
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// CNS values of Identify (Base 5.1.13.1).
+pub mod cns {
+    /// Identify Namespace of the NVM command set.
+    pub const NAMESPACE: u8 = 0x00;
+    /// Identify Controller.
+    pub const CONTROLLER: u8 = 0x01;
+    /// Active namespaces above the given identifier.
+    pub const ACTIVE_NAMESPACES: u8 = 0x02;
+    /// Namespace Identification Descriptors.
+    pub const NAMESPACE_DESCRIPTORS: u8 = 0x03;
+    /// I/O Command Set specific Identify Namespace.
+    pub const COMMAND_SET_NAMESPACE: u8 = 0x05;
+    /// I/O Command Set specific Identify Controller.
+    pub const COMMAND_SET_CONTROLLER: u8 = 0x06;
+}
+
+/// Identify Controller (Base 5.1.13.2.1). Fields that stay zero here are gathered in `reserved` runs.
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Controller {
+    /// PCI Vendor ID (1:0).
+    pub vid: U16,
+    /// PCI Subsystem Vendor ID (3:2).
+    pub ssvid: U16,
+    /// Serial Number, ASCII, padded with spaces (23:4).
+    pub sn: [u8; 20],
+    /// Model Number, ASCII, padded with spaces (63:24).
+    pub mn: [u8; 40],
+    /// Firmware Revision, ASCII, padded with spaces (71:64).
+    pub fr: [u8; 8],
+    /// Recommended Arbitration Burst, as a power of two (72).
+    pub rab: u8,
+    /// IEEE OUI Identifier (75:73).
+    pub ieee: [u8; 3],
+    /// Controller Multi-Path I/O and Namespace Sharing Capabilities (76).
+    pub cmic: u8,
+    /// Maximum Data Transfer Size, as a power of two of the minimum page size of 4 KiB; 0 is no limit (77).
+    pub mdts: u8,
+    /// Controller ID (79:78).
+    pub cntlid: U16,
+    /// Version (83:80).
+    pub ver: U32,
+    /// (91:84).
+    pub reserved_84: [u8; 8],
+    /// Optional Asynchronous Events Supported (95:92).
+    pub oaes: U32,
+    /// Controller Attributes (99:96).
+    pub ctratt: U32,
+    /// (110:100).
+    pub reserved_100: [u8; 11],
+    /// Controller Type: 1 is an I/O controller (111).
+    pub cntrltype: u8,
+    /// (255:112).
+    pub reserved_112: [u8; 144],
+    /// Optional Admin Command Support (257:256).
+    pub oacs: U16,
+    /// Abort Command Limit, counted from zero (258).
+    pub acl_z: u8,
+    /// Asynchronous Event Request Limit, counted from zero (259).
+    pub aerl_z: u8,
+    /// Firmware Updates (260).
+    pub frmw: u8,
+    /// Log Page Attributes (261).
+    pub lpa: u8,
+    /// Error Log Page Entries, counted from zero (262).
+    pub elpe_z: u8,
+    /// Number of Power States, counted from zero (263).
+    pub npss_z: u8,
+    /// (265:264).
+    pub reserved_264: [u8; 2],
+    /// Warning Composite Temperature Threshold in kelvin (267:266).
+    pub wctemp: U16,
+    /// Critical Composite Temperature Threshold in kelvin (269:268).
+    pub cctemp: U16,
+    /// (279:270).
+    pub reserved_270: [u8; 10],
+    /// Total NVM Capacity in bytes (295:280).
+    pub tnvmcap: [u8; 16],
+    /// (511:296).
+    pub reserved_296: [u8; 216],
+    /// Submission Queue Entry Size: maximum and required, as powers of two (512).
+    pub sqes: u8,
+    /// Completion Queue Entry Size: maximum and required, as powers of two (513).
+    pub cqes: u8,
+    /// Maximum Outstanding Commands (515:514).
+    pub maxcmd: U16,
+    /// Number of Namespaces (519:516).
+    pub nn: U32,
+    /// Optional NVM Command Support (521:520).
+    pub oncs: U16,
+    /// Fused Operation Support (523:522).
+    pub fuses: U16,
+    /// Format NVM Attributes (524).
+    pub fna: u8,
+    /// Volatile Write Cache (525).
+    pub vwc: u8,
+    /// Atomic Write Unit Normal, in logical blocks counted from zero (527:526).
+    pub awun_z: U16,
+    /// Atomic Write Unit Power Fail, in logical blocks counted from zero (529:528).
+    pub awupf_z: U16,
+    /// (767:530).
+    pub reserved_530: [u8; 238],
+    /// NVM Subsystem NVMe Qualified Name (1023:768).
+    pub subnqn: [u8; 256],
+    /// (2047:1024).
+    pub reserved_1024: [u8; 1024],
+    /// Power State Descriptors (3071:2048).
+    pub power_states: [[u8; 32]; 32],
+    /// Vendor specific (4095:3072).
+    pub vendor: [u8; 1024],
+}
+
+const _: () = assert!(size_of::<Controller>() == 4096);
+const _: () = assert!(core::mem::offset_of!(Controller, oacs) == 256);
+const _: () = assert!(core::mem::offset_of!(Controller, tnvmcap) == 280);
+const _: () = assert!(core::mem::offset_of!(Controller, sqes) == 512);
+const _: () = assert!(core::mem::offset_of!(Controller, subnqn) == 768);
+
+/// ONCS: Compare (bit 0).
+pub const ONCS_COMPARE: u16 = 1 << 0;
+/// ONCS: Dataset Management (bit 2).
+pub const ONCS_DSM: u16 = 1 << 2;
+/// ONCS: Write Zeroes (bit 3).
+pub const ONCS_WRITE_ZEROES: u16 = 1 << 3;
+/// ONCS: Timestamp (bit 6).
+pub const ONCS_TIMESTAMP: u16 = 1 << 6;
+/// ONCS: Verify (bit 7).
+pub const ONCS_VERIFY: u16 = 1 << 7;
+/// VWC: a volatile write cache is present (bit 0).
+pub const VWC_PRESENT: u8 = 1 << 0;
+/// VWC: Flush with the namespace identifier FFFFFFFFh is supported (bits 2:1 = 11b).
+pub const VWC_FLUSH_ALL: u8 = 0b11 << 1;
+/// LPA: the commands supported and effects log (bit 1).
+pub const LPA_EFFECTS: u8 = 1 << 1;
+/// LPA: extended data for Get Log Page, that is 32 bits of length and an offset (bit 2).
+pub const LPA_EXTENDED: u8 = 1 << 2;
+
+/// Identify Namespace of the NVM command set (NVM 4.1.5.1).
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Namespace {
+    /// Namespace Size in logical blocks (7:0).
+    pub nsze: U64,
+    /// Namespace Capacity in logical blocks (15:8).
+    pub ncap: U64,
+    /// Namespace Utilization in logical blocks (23:16).
+    pub nuse: U64,
+    /// Namespace Features (24).
+    pub nsfeat: u8,
+    /// Number of LBA Formats, counted from zero (25).
+    pub nlbaf_z: u8,
+    /// Formatted LBA Size: the index of the format in use (26).
+    pub flbas: u8,
+    /// Metadata Capabilities (27).
+    pub mc: u8,
+    /// End-to-end Data Protection Capabilities and Settings (29:28).
+    pub dpc_dps: [u8; 2],
+    /// (32:30).
+    pub reserved_30: [u8; 3],
+    /// Deallocate Logical Block Features (33).
+    pub dlfeat: u8,
+    /// (45:34).
+    pub reserved_34: [u8; 12],
+    /// Namespace Optimal I/O Boundary in logical blocks (47:46).
+    pub noiob: U16,
+    /// NVM Capacity in bytes (63:48).
+    pub nvmcap: [u8; 16],
+    /// Namespace Preferred Write Granularity, in logical blocks counted from zero (65:64).
+    pub npwg_z: U16,
+    /// Namespace Preferred Write Alignment, counted from zero (67:66).
+    pub npwa_z: U16,
+    /// Namespace Preferred Deallocate Granularity, counted from zero (69:68).
+    pub npdg_z: U16,
+    /// Namespace Preferred Deallocate Alignment, counted from zero (71:70).
+    pub npda_z: U16,
+    /// Namespace Optimal Write Size, counted from zero (73:72).
+    pub nows_z: U16,
+    /// (103:74).
+    pub reserved_74: [u8; 30],
+    /// Namespace Globally Unique Identifier (119:104).
+    pub nguid: [u8; 16],
+    /// IEEE Extended Unique Identifier (127:120).
+    pub eui64: [u8; 8],
+    /// LBA Formats (383:128).
+    pub lbaf: [LbaFormat; 64],
+    /// Vendor specific (4095:384).
+    pub vendor: [u8; 3712],
+}
+
+const _: () = assert!(size_of::<Namespace>() == 4096);
+const _: () = assert!(core::mem::offset_of!(Namespace, nvmcap) == 48);
+const _: () = assert!(core::mem::offset_of!(Namespace, nguid) == 104);
+const _: () = assert!(core::mem::offset_of!(Namespace, lbaf) == 128);
+
+/// NSFEAT: deallocated blocks can be told from written ones (bit 2).
+pub const NSFEAT_DULBE: u8 = 1 << 2;
+/// NSFEAT: the preferred granularities are given (bit 4).
+pub const NSFEAT_OPTPERF: u8 = 1 << 4;
+/// DLFEAT: deallocated blocks read as zeros (bits 2:0 = 001b).
+pub const DLFEAT_ZEROS: u8 = 0b001;
+/// DLFEAT: Write Zeroes may deallocate (bit 3).
+pub const DLFEAT_WRITE_ZEROES: u8 = 1 << 3;
+
+/// One LBA format (NVM 4.1.5.1, "LBA Format Data Structure").
+#[derive(Copy, Clone, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct LbaFormat {
+    /// Metadata Size in bytes.
+    pub ms: U16,
+    /// LBA Data Size, as a power of two.
+    pub lbads: u8,
+    /// Relative Performance.
+    pub rp: u8,
+}
+
+/// One Namespace Identification Descriptor of type 2h, NGUID, and the end of the list (Base 5.1.13.2.4).
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct NguidDescriptor {
+    /// Namespace Identifier Type: 2h.
+    pub nidt: u8,
+    /// Namespace Identifier Length: 16.
+    pub nidl: u8,
+    /// (3:2).
+    pub reserved: [u8; 2],
+    /// Namespace Globally Unique Identifier.
+    pub nguid: [u8; 16],
+}
+
+impl Controller {
+    /// All fields zero.
+    pub fn zeroed() -> Controller {
+        Controller::new_zeroed()
+    }
+}
+
+impl Namespace {
+    /// All fields zero: what Identify returns for a namespace that is not active.
+    pub fn zeroed() -> Namespace {
+        Namespace::new_zeroed()
+    }
+
+    /// Size of a logical block in bytes.
+    pub fn lba_bytes(&self) -> u64 {
+        1 << self.lbaf[usize::from(self.flbas & 0xf)].lbads
+    }
+}
+
+/// Fills a field with ASCII text, padded with spaces or cut.
+pub fn ascii<const N: usize>(text: &str) -> [u8; N] {
+    let mut field = [b' '; N];
+    field.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
+    field
+}

@@ -1,0 +1,38 @@
+//! NVMe as bytes: what host and device share, and all that they share.
+//!
+//! Sources: "Base" is the NVM Express Base Specification 2.1, "NVM" the NVM Command Set Specification 1.1; figures
+//! are named by their subject, section numbers are given at each field. Everything is little-endian, has its size
+//! asserted and holds any bit pattern: an unknown opcode or status is a value, not an error.
+//!
+//! | file | what |
+//! |---|---|
+//! | `command` | the submission queue entry, and one constructor a command |
+//! | `completion` | the completion queue entry |
+//! | `opcode`, `status` | open enumerations |
+//! | `io` | the command dwords of the NVM command set, Dataset Management ranges |
+//! | `identify`, `feature`, `log` | what a controller says of itself |
+//! | `vendor` | every extension of the source papers, planned once |
+//!
+//! A field that the specification counts from zero ends in `_z`.
+//!
+//! Left out: metadata and protection information, SGLs, registers of the PCIe transport, Fabrics.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod command;
+pub mod completion;
+pub mod feature;
+pub mod identify;
+pub mod io;
+pub mod log;
+pub mod opcode;
+pub mod status;
+pub mod vendor;
+
+pub use command::SubmissionEntry;
+pub use completion::CompletionEntry;
+pub use opcode::{AdminOpcode, IoOpcode};
+pub use status::Status;
+
+/// The namespace identifier that means all namespaces (Base 3.2.1.2).
+pub const NSID_ALL: u32 = 0xffff_ffff;

@@ -1,0 +1,127 @@
+//! Log pages (Base 5.1.12.1).
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Error Information (Base 5.1.12.1.2).
+pub const ERROR_INFORMATION: u8 = 0x01;
+/// SMART / Health Information (Base 5.1.12.1.3).
+pub const SMART: u8 = 0x02;
+/// Firmware Slot Information (Base 5.1.12.1.4).
+pub const FIRMWARE_SLOT: u8 = 0x03;
+/// Commands Supported and Effects (Base 5.1.12.1.6).
+pub const COMMANDS_AND_EFFECTS: u8 = 0x05;
+
+/// SMART / Health Information. Wide counters are 128-bit little-endian.
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Smart {
+    /// Critical Warning (0).
+    pub critical_warning: u8,
+    /// Composite Temperature in kelvin (2:1).
+    pub temperature: U16,
+    /// Available Spare, percent (3).
+    pub available_spare: u8,
+    /// Available Spare Threshold, percent (4).
+    pub available_spare_threshold: u8,
+    /// Percentage Used of the drive's life (5).
+    pub percentage_used: u8,
+    /// (31:6).
+    pub reserved_6: [u8; 26],
+    /// Data Units Read: thousands of 512 bytes, rounded up (47:32).
+    pub data_units_read: Counter,
+    /// Data Units Written (63:48).
+    pub data_units_written: Counter,
+    /// Host Read Commands (79:64).
+    pub host_reads: Counter,
+    /// Host Write Commands (95:80).
+    pub host_writes: Counter,
+    /// Controller Busy Time in minutes (111:96).
+    pub busy_minutes: Counter,
+    /// Power Cycles (127:112).
+    pub power_cycles: Counter,
+    /// Power On Hours (143:128).
+    pub power_on_hours: Counter,
+    /// Unsafe Shutdowns (159:144).
+    pub unsafe_shutdowns: Counter,
+    /// Media and Data Integrity Errors (175:160).
+    pub media_errors: Counter,
+    /// Number of Error Information Log Entries (191:176).
+    pub error_log_entries: Counter,
+    /// (511:192).
+    pub reserved_192: [u8; 320],
+}
+
+const _: () = assert!(size_of::<Smart>() == 512);
+
+impl Smart {
+    /// All fields zero.
+    pub fn zeroed() -> Smart {
+        Smart::new_zeroed()
+    }
+}
+
+/// A 128-bit counter.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Counter {
+    /// Low 64 bits.
+    pub low: U64,
+    /// High 64 bits.
+    pub high: U64,
+}
+
+impl From<u64> for Counter {
+    fn from(value: u64) -> Counter {
+        Counter { low: value.into(), high: 0.into() }
+    }
+}
+
+/// Commands Supported and Effects: a dword for each opcode of the admin and of the I/O command set.
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct CommandsAndEffects {
+    /// Admin Command Supported 0 to 255 (1023:0).
+    pub admin: [U32; 256],
+    /// I/O Command Supported 0 to 255 (2047:1024).
+    pub io: [U32; 256],
+    /// (4095:2048).
+    pub reserved: [u8; 2048],
+}
+
+const _: () = assert!(size_of::<CommandsAndEffects>() == 4096);
+
+impl CommandsAndEffects {
+    /// Nothing supported.
+    pub fn zeroed() -> CommandsAndEffects {
+        CommandsAndEffects::new_zeroed()
+    }
+}
+
+/// CSUPP: the command is supported (bit 0).
+pub const EFFECT_SUPPORTED: u32 = 1 << 0;
+/// LBCC: the command changes logical block content (bit 1).
+pub const EFFECT_CONTENT_CHANGE: u32 = 1 << 1;
+
+/// Firmware Slot Information (Base 5.1.12.1.4).
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct FirmwareSlot {
+    /// Active Firmware Info: the slot in use (bits 2:0) (0).
+    pub active: u8,
+    /// (7:1).
+    pub reserved_1: [u8; 7],
+    /// Firmware Revision of slots 1 to 7, ASCII (63:8).
+    pub revisions: [[u8; 8]; 7],
+    /// (511:64).
+    pub reserved_64: [u8; 448],
+}
+
+const _: () = assert!(size_of::<FirmwareSlot>() == 512);
+
+impl FirmwareSlot {
+    /// All fields zero.
+    pub fn zeroed() -> FirmwareSlot {
+        FirmwareSlot::new_zeroed()
+    }
+}

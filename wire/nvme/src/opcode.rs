@@ -1,0 +1,76 @@
+//! Opcodes (Base 5 and 7, NVM 3.3), as open enumerations.
+
+/// What an entry of the admin queue asks for.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct AdminOpcode(pub u8);
+
+impl AdminOpcode {
+    /// Base 5.2.2.
+    pub const DELETE_IO_SQ: AdminOpcode = AdminOpcode(0x00);
+    /// Base 5.2.4.
+    pub const CREATE_IO_SQ: AdminOpcode = AdminOpcode(0x01);
+    /// Base 5.1.12.
+    pub const GET_LOG_PAGE: AdminOpcode = AdminOpcode(0x02);
+    /// Base 5.2.1.
+    pub const DELETE_IO_CQ: AdminOpcode = AdminOpcode(0x04);
+    /// Base 5.2.3.
+    pub const CREATE_IO_CQ: AdminOpcode = AdminOpcode(0x05);
+    /// Base 5.1.13.
+    pub const IDENTIFY: AdminOpcode = AdminOpcode(0x06);
+    /// Base 5.1.1.
+    pub const ABORT: AdminOpcode = AdminOpcode(0x08);
+    /// Base 5.1.25.
+    pub const SET_FEATURES: AdminOpcode = AdminOpcode(0x09);
+    /// Base 5.1.11.
+    pub const GET_FEATURES: AdminOpcode = AdminOpcode(0x0a);
+    /// Base 5.1.2.
+    pub const ASYNCHRONOUS_EVENT_REQUEST: AdminOpcode = AdminOpcode(0x0c);
+    /// Base 5.1.14.
+    pub const KEEP_ALIVE: AdminOpcode = AdminOpcode(0x18);
+}
+
+/// What an entry of an I/O queue asks for.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct IoOpcode(pub u8);
+
+impl IoOpcode {
+    /// Base 7.2.
+    pub const FLUSH: IoOpcode = IoOpcode(0x00);
+    /// NVM 3.3.6.
+    pub const WRITE: IoOpcode = IoOpcode(0x01);
+    /// NVM 3.3.4.
+    pub const READ: IoOpcode = IoOpcode(0x02);
+    /// NVM 3.3.1.
+    pub const COMPARE: IoOpcode = IoOpcode(0x05);
+    /// NVM 3.3.8.
+    pub const WRITE_ZEROES: IoOpcode = IoOpcode(0x08);
+    /// NVM 3.3.3.
+    pub const DATASET_MANAGEMENT: IoOpcode = IoOpcode(0x09);
+    /// NVM 3.3.5.
+    pub const VERIFY: IoOpcode = IoOpcode(0x0c);
+}
+
+/// The direction of a command's data, which the low two bits of every opcode give (Base 3.1.2.1.1, "Opcode").
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Transfer {
+    /// No data.
+    None,
+    /// From the host to the controller.
+    ToController,
+    /// From the controller to the host.
+    ToHost,
+    /// Both ways.
+    Both,
+}
+
+impl Transfer {
+    /// The direction that an opcode byte states.
+    pub const fn of(opcode: u8) -> Transfer {
+        match opcode & 0b11 {
+            0b00 => Transfer::None,
+            0b01 => Transfer::ToController,
+            0b10 => Transfer::ToHost,
+            _ => Transfer::Both,
+        }
+    }
+}

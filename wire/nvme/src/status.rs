@@ -1,0 +1,165 @@
+//! Statuses (Base 4.2.3): a type, a code, and whether it is of use to try again.
+
+use core::fmt;
+
+/// The status of a completion, without the phase tag.
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+pub struct Status(u16);
+
+const DO_NOT_RETRY: u16 = 1 << 14;
+
+impl Status {
+    /// A status of the given type (0 to 7) and code.
+    pub const fn new(kind: u8, code: u8) -> Status {
+        Status(code as u16 | (kind as u16 & 0b111) << 8)
+    }
+
+    /// The status in bits 15:1 of a completion's last half-dword.
+    pub const fn from_bits(bits: u16) -> Status {
+        Status(bits)
+    }
+
+    /// As it stands in bits 15:1 of a completion's last half-dword.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// Status Code Type.
+    pub const fn kind(self) -> u8 {
+        (self.0 >> 8) as u8 & 0b111
+    }
+
+    /// Status Code.
+    pub const fn code(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// Do Not Retry: the same command would fail again.
+    pub const fn do_not_retry(self) -> bool {
+        self.0 & DO_NOT_RETRY != 0
+    }
+
+    /// The same status with Do Not Retry set.
+    pub const fn final_(self) -> Status {
+        Status(self.0 | DO_NOT_RETRY)
+    }
+
+    /// The same status with Do Not Retry clear, to compare by meaning.
+    pub const fn meaning(self) -> Status {
+        Status(self.0 & !DO_NOT_RETRY)
+    }
+
+    /// Whether the command did what it was asked.
+    pub const fn is_success(self) -> bool {
+        self.0 & 0x7ff == 0
+    }
+}
+
+macro_rules! statuses {
+    ($($(#[$doc:meta])* $name:ident = $kind:literal, $code:literal, $text:literal;)*) => {
+        impl Status {
+            $($(#[$doc])* pub const $name: Status = Status::new($kind, $code);)*
+
+            /// The specification's name for the status.
+            pub const fn name(self) -> &'static str {
+                match (self.kind(), self.code()) {
+                    $(($kind, $code) => $text,)*
+                    (7, _) => "Vendor Specific",
+                    _ => "Unknown Status",
+                }
+            }
+        }
+    };
+}
+
+// Generic Command Status: Base 4.2.3.1; codes from 80h on: NVM 3.1.2.1. Command Specific: Base 4.2.3.2.
+// Media and Data Integrity Errors: Base 4.2.3.3, NVM 3.1.2.3.
+statuses! {
+    /// It was done.
+    SUCCESS = 0, 0x00, "Successful Completion";
+    /// The opcode is not known or not supported.
+    INVALID_OPCODE = 0, 0x01, "Invalid Command Opcode";
+    /// A field holds a value that is not allowed.
+    INVALID_FIELD = 0, 0x02, "Invalid Field in Command";
+    /// The identifier is in use by another command of the same queue.
+    COMMAND_ID_CONFLICT = 0, 0x03, "Command ID Conflict";
+    /// Data could not be moved between host and controller.
+    DATA_TRANSFER_ERROR = 0, 0x04, "Data Transfer Error";
+    /// Power was lost before the command was done.
+    ABORTED_POWER_LOSS = 0, 0x05, "Commands Aborted due to Power Loss Notification";
+    /// The controller failed.
+    INTERNAL_ERROR = 0, 0x06, "Internal Error";
+    /// An Abort command asked for it.
+    ABORT_REQUESTED = 0, 0x07, "Command Abort Requested";
+    /// The queue was deleted.
+    ABORTED_SQ_DELETION = 0, 0x08, "Command Aborted due to SQ Deletion";
+    /// The namespace does not exist, or its format does not fit.
+    INVALID_NAMESPACE = 0, 0x0b, "Invalid Namespace or Format";
+    /// Commands came in an order that is not allowed.
+    COMMAND_SEQUENCE_ERROR = 0, 0x0c, "Command Sequence Error";
+    /// The data pointer does not fit the command's length.
+    DATA_SGL_LENGTH_INVALID = 0, 0x0f, "Data SGL Length Invalid";
+    /// Data was withheld because the namespace is write protected.
+    NAMESPACE_WRITE_PROTECTED = 0, 0x20, "Namespace is Write Protected";
+    /// Some logical block lies beyond the namespace.
+    LBA_OUT_OF_RANGE = 0, 0x80, "LBA Out of Range";
+    /// The namespace cannot take more data.
+    CAPACITY_EXCEEDED = 0, 0x81, "Capacity Exceeded";
+    /// The namespace is not ready; try again.
+    NAMESPACE_NOT_READY = 0, 0x82, "Namespace Not Ready";
+    /// The completion queue of a new submission queue does not exist.
+    COMPLETION_QUEUE_INVALID = 1, 0x00, "Completion Queue Invalid";
+    /// The queue identifier is out of range or in use.
+    INVALID_QUEUE_ID = 1, 0x01, "Invalid Queue Identifier";
+    /// The queue size is out of range.
+    INVALID_QUEUE_SIZE = 1, 0x02, "Invalid Queue Size";
+    /// More Abort commands than the controller takes at a time.
+    ABORT_LIMIT_EXCEEDED = 1, 0x03, "Abort Command Limit Exceeded";
+    /// More Asynchronous Event Requests than the controller takes at a time.
+    EVENT_REQUEST_LIMIT_EXCEEDED = 1, 0x05, "Asynchronous Event Request Limit Exceeded";
+    /// The log page does not exist.
+    INVALID_LOG_PAGE = 1, 0x09, "Invalid Log Page";
+    /// A queue cannot be deleted while another depends on it.
+    INVALID_QUEUE_DELETION = 1, 0x0c, "Invalid Queue Deletion";
+    /// The feature does not keep its value over a reset.
+    FEATURE_NOT_SAVEABLE = 1, 0x0d, "Feature Identifier Not Saveable";
+    /// The feature cannot be set.
+    FEATURE_NOT_CHANGEABLE = 1, 0x0e, "Feature Not Changeable";
+    /// A Dataset Management or Write Zeroes command over its size limit.
+    COMMAND_SIZE_LIMIT_EXCEEDED = 1, 0x83, "Command Size Limit Exceeded";
+    /// Data could not be written.
+    WRITE_FAULT = 2, 0x80, "Write Fault";
+    /// Data could not be read back.
+    UNRECOVERED_READ_ERROR = 2, 0x81, "Unrecovered Read Error";
+    /// Compare found a difference.
+    COMPARE_FAILURE = 2, 0x85, "Compare Failure";
+    /// A block was read that is not written, and the host asked to be told.
+    DEALLOCATED_OR_UNWRITTEN = 2, 0x87, "Deallocated or Unwritten Logical Block";
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}:{:02x}h)", self.name(), self.kind(), self.code())
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn type_code_and_retry_stand_where_the_specification_puts_them() {
+        let status = Status::COMPARE_FAILURE.final_();
+        assert_eq!((status.kind(), status.code(), status.do_not_retry()), (2, 0x85, true));
+        assert_eq!(status.bits(), 0x4285);
+        assert_eq!(status.meaning(), Status::COMPARE_FAILURE);
+        assert!(Status::SUCCESS.is_success() && !status.is_success());
+        assert_eq!(status.name(), "Compare Failure");
+    }
+}

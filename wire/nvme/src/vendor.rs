@@ -1,0 +1,190 @@
+//! Every vendor extension of the source papers, in one table, so that nothing has to be renumbered later.
+//!
+//! A command that sets none of these fields is a plain NVMe command. Which extensions a drive honours, it says in
+//! [`Capabilities`], the first bytes of the vendor area of Identify Controller; a field it does not honour is ignored,
+//! an opcode it does not honour is Invalid Command Opcode. Nothing here is implemented by this crate.
+//!
+//! | field | where | papers |
+//! |---|---|---|
+//! | class, tenant | CDW2 3:0, 15:4 | FlashShare 3.1: workload attribute of the application |
+//! | fast-fail | CDW2 16 | TeaFA (Li 3.2.1): fail rather than wait behind background work |
+//! | preempt | CDW2 17 | FEMU (Li 5.7): postpone a garbage collection for this read |
+//! | predict only | CDW2 18 | MittOS (Li 3.5.3): tell what would be rejected, and serve it all the same |
+//! | notice | CDW2 19 | Shin 4.3: announce the completion before it is due |
+//! | deadline | CDW3 | MittOS (Li 3.1): microseconds from submission, 0 for none |
+//! | wait or remaining time | completion DW0 | MittOS: predicted wait; TeaFA: remaining background time; microseconds |
+//! | busy | completion DW1 0 | TeaFA: background work is in the way |
+//! | remaining bucket | completion DW1 15:8 | TeaFA (Li 3.4.2): remaining time in 256 buckets, for narrow interfaces |
+//! | buffer-free count | completion DW1 31:16 | Shin 4.3: free slots of the write buffer |
+//!
+//! Predictable-latency windows (TeaFA) need no extension: NVMe has Predictable Latency Mode, features 13h and 14h and
+//! log 0Ah. Placement streams use the Streams directive, transactions the fields below.
+
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::opcode::{AdminOpcode, IoOpcode};
+use crate::status::Status;
+
+/// CDW2 of a Read or Write.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Attributes(pub u32);
+
+/// CDW2 bit 16: fail at once rather than wait behind background work.
+pub const FAST_FAIL: u32 = 1 << 16;
+/// CDW2 bit 17: postpone a running garbage collection.
+pub const PREEMPT: u32 = 1 << 17;
+/// CDW2 bit 18: serve the command, and say whether it would have been rejected.
+pub const PREDICT_ONLY: u32 = 1 << 18;
+/// CDW2 bit 19: announce the completion before it is due.
+pub const NOTICE: u32 = 1 << 19;
+
+impl Attributes {
+    /// Workload class, 0 to 15 (bits 3:0); 0 is "none stated".
+    pub const fn class(self) -> u8 {
+        self.0 as u8 & 0xf
+    }
+
+    /// Tenant, 0 to 4,095 (bits 15:4).
+    pub const fn tenant(self) -> u16 {
+        (self.0 >> 4) as u16 & 0xfff
+    }
+}
+
+/// DW1 of a completion.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Hints(pub u32);
+
+impl Hints {
+    /// Background work stood in the way (bit 0).
+    pub const fn busy(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// Remaining background time as a share of the longest, in 256ths (bits 15:8).
+    pub const fn remaining_bucket(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+
+    /// Free slots of the write buffer, at most 65,535 (bits 31:16).
+    pub const fn buffer_free(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+}
+
+/// Rejected: the deadline cannot be met, or background work is in the way of a fast-fail read. Not final: another
+/// replica, or the same drive later, may serve it. DW0 carries the time to wait.
+pub const BUSY: Status = Status::new(7, 0xc0);
+/// The transaction of the command is not open.
+pub const NO_SUCH_TRANSACTION: Status = Status::new(7, 0xc1);
+
+/// Ready for read: completes when nothing inside the drive would disturb a read (Shin 5.3.2). No data.
+pub const READY_FOR_READ: IoOpcode = IoOpcode(0x80);
+/// Page move: copies pages inside the drive; the data is a list of (from, to) (FEMU 3.3).
+pub const PAGE_MOVE: IoOpcode = IoOpcode(0x81);
+/// Commits the transaction in CDW15 (OX 6.1.9). No data.
+pub const TRANSACTION_COMMIT: IoOpcode = IoOpcode(0x84);
+/// Flush of a whole log-structured-store buffer as one transaction (OX 7.2).
+pub const LSS_FLUSH: IoOpcode = IoOpcode(0x85);
+/// Batched read: the data is a list of logical pages, and then the pages (OX 7.2).
+pub const BATCHED_READ: IoOpcode = IoOpcode(0x87);
+/// Aborts the transaction in CDW15. No data.
+pub const TRANSACTION_ABORT: IoOpcode = IoOpcode(0x88);
+/// Deduplicate: the data is a list of logical blocks that may share one copy (Li 5.7).
+pub const DEDUPLICATE: IoOpcode = IoOpcode(0x89);
+
+/// Physical-address commands of the Open-Channel specification 2.0, at its own numbers.
+pub mod open_channel {
+    use super::{AdminOpcode, IoOpcode};
+
+    /// Vector Chunk Reset.
+    pub const VECTOR_CHUNK_RESET: IoOpcode = IoOpcode(0x90);
+    /// Vector Chunk Write.
+    pub const VECTOR_CHUNK_WRITE: IoOpcode = IoOpcode(0x91);
+    /// Vector Chunk Read.
+    pub const VECTOR_CHUNK_READ: IoOpcode = IoOpcode(0x92);
+    /// Vector Chunk Copy.
+    pub const VECTOR_CHUNK_COPY: IoOpcode = IoOpcode(0x93);
+    /// Geometry.
+    pub const GEOMETRY: AdminOpcode = AdminOpcode(0xe2);
+}
+
+/// Garbage-collection control: CDW10 is a [`gc`] action, CDW11 its argument (Shin 5.3.2). No data.
+pub const GC_CONTROL: AdminOpcode = AdminOpcode(0xc0);
+/// Free blocks: DW0 is the number of erased blocks, DW1 the size of a block in KiB (Shin 5.3.2). No data.
+pub const FREE_BLOCKS: AdminOpcode = AdminOpcode(0xc4);
+
+/// Actions of [`GC_CONTROL`].
+pub mod gc {
+    /// The drive decides, as without this command.
+    pub const AUTOMATIC: u32 = 0;
+    /// Nothing is collected until told, or until no block is left.
+    pub const SUPPRESS: u32 = 1;
+    /// Collect for CDW11 microseconds.
+    pub const RUN_FOR: u32 = 2;
+    /// Collect until CDW11 blocks are free.
+    pub const RUN_UNTIL_FREE: u32 = 3;
+    /// Set the number of free blocks at which the drive begins by itself.
+    pub const SET_THRESHOLD: u32 = 4;
+    /// DW0 is 1 while a collection runs.
+    pub const IS_RUNNING: u32 = 5;
+}
+
+/// What a drive honours of the above: the first bytes of the vendor area of Identify Controller.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Capabilities {
+    /// "NAND", or the area means nothing.
+    pub magic: [u8; 4],
+    /// Version of this table: 1.
+    pub version: U16,
+    /// (7:6).
+    pub reserved: U16,
+    /// Bits of CDW2 that are honoured; bit 0 stands for the class, bit 4 for the tenant.
+    pub attributes: U32,
+    /// Bit 0: the deadline of CDW3 is honoured.
+    pub deadline: U32,
+    /// Fields of completions that are filled: bit 0 DW0, bit 1 busy, bit 8 remaining bucket, bit 16 buffer-free count.
+    pub hints: U32,
+}
+
+const _: () = assert!(size_of::<Capabilities>() == 20);
+
+/// The value of [`Capabilities::magic`].
+pub const MAGIC: [u8; 4] = *b"NAND";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::opcode::Transfer;
+
+    #[test]
+    fn vendor_opcodes_state_their_data_direction_and_do_not_collide() {
+        let none = [READY_FOR_READ, TRANSACTION_COMMIT, TRANSACTION_ABORT];
+        let to_controller = [PAGE_MOVE, LSS_FLUSH, DEDUPLICATE];
+        for opcode in none {
+            assert_eq!(Transfer::of(opcode.0), Transfer::None);
+        }
+        for opcode in to_controller {
+            assert_eq!(Transfer::of(opcode.0), Transfer::ToController);
+        }
+        assert_eq!(Transfer::of(BATCHED_READ.0), Transfer::Both);
+        let mut all: Vec<u8> = none.iter().chain(&to_controller).map(|opcode| opcode.0).collect();
+        all.extend([BATCHED_READ.0, 0x90, 0x91, 0x92, 0x93]);
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 11);
+        assert!(all.iter().all(|&opcode| opcode >= 0x80), "vendor opcodes begin at 80h");
+    }
+
+    #[test]
+    fn attributes_and_hints_unpack() {
+        let attributes = Attributes(FAST_FAIL | 0x123 << 4 | 0x7);
+        assert_eq!((attributes.class(), attributes.tenant()), (7, 0x123));
+        let hints = Hints(0x0102_0301);
+        assert_eq!((hints.busy(), hints.remaining_bucket(), hints.buffer_free()), (true, 3, 0x0102));
+    }
+
+    extern crate std;
+    use std::vec::Vec;
+}
