@@ -1,5 +1,6 @@
 //! Where a command's time went. The stages sum to its latency, to the nanosecond.
 
+use std::cell::RefCell;
 use std::ops::AddAssign;
 
 use nandscape_sim::{Cause, Span, Wait};
@@ -53,15 +54,6 @@ impl Stage {
             Stage::Link => "link",
         }
     }
-
-    const fn wait_index(self) -> Option<usize> {
-        match self {
-            Stage::Queue => Some(0),
-            Stage::DieWait => Some(1),
-            Stage::ChannelWait => Some(2),
-            _ => None,
-        }
-    }
 }
 
 /// On whose behalf something inside a drive is busy.
@@ -79,18 +71,63 @@ pub mod cause {
     /// Mapping tables, logs, checkpoints.
     pub const METADATA: Cause = Cause::new(4);
 
-    /// How many there are.
-    pub const COUNT: usize = 5;
     /// All, with their names in tables and JSON.
-    pub const ALL: [(Cause, &str); COUNT] =
+    pub const ALL: [(Cause, &str); 5] =
         [(HOST_READ, "host_read"), (HOST_WRITE, "host_write"), (GC, "gc"), (WEAR, "wear"), (METADATA, "metadata")];
 }
 
-/// Time by stage, and for the stages that are waits, by cause.
+/// Time by stage; for the stages that are waits, by cause.
+///
+/// An empty one is a null pointer, and a full one moves as a pointer: it travels with its command through queues.
+#[derive(Clone, Default, Debug)]
+pub struct Breakdown(Option<Box<Times>>);
+
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Breakdown {
-    stages: [Span; Stage::ALL.len()],
-    waits: [[Span; cause::COUNT]; Stage::WAITS.len()],
+struct Times {
+    queue: Wait,
+    die_wait: Wait,
+    channel_wait: Wait,
+    firmware: Span,
+    array: Span,
+    transfer: Span,
+    ecc: Span,
+    link: Span,
+}
+
+thread_local! {
+    /// Boxes to be used again: every command needs one, and allocating is what it would cost most.
+    static SPARE: RefCell<Vec<Box<Times>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Boxes kept at the most.
+const MAX_SPARE: usize = 4_096;
+
+impl Times {
+    #[inline]
+    fn boxed() -> Box<Times> {
+        match SPARE.with_borrow_mut(Vec::pop) {
+            Some(mut times) => {
+                *times = Times::default();
+                times
+            }
+            None => Box::default(),
+        }
+    }
+}
+
+impl Drop for Breakdown {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(times) = self.0.take() {
+            // While the thread ends there is no keeping.
+            let _ = SPARE.try_with(|spare| {
+                let mut spare = spare.borrow_mut();
+                if spare.len() < MAX_SPARE {
+                    spare.push(times);
+                }
+            });
+        }
+    }
 }
 
 impl Breakdown {
@@ -99,58 +136,100 @@ impl Breakdown {
         Breakdown::default()
     }
 
+    #[inline]
+    fn times(&mut self) -> &mut Times {
+        self.0.get_or_insert_with(Times::boxed)
+    }
+
     /// Adds time in a stage that is not a wait.
+    ///
+    /// # Panics
+    /// When the stage is a wait, which needs a cause.
     #[inline]
     pub fn spend(&mut self, stage: Stage, span: Span) {
-        debug_assert!(stage.wait_index().is_none(), "{stage:?} is a wait and needs a cause");
-        self.stages[stage as usize] += span;
+        let times = self.times();
+        *match stage {
+            Stage::Firmware => &mut times.firmware,
+            Stage::Array => &mut times.array,
+            Stage::Transfer => &mut times.transfer,
+            Stage::Ecc => &mut times.ecc,
+            Stage::Link => &mut times.link,
+            Stage::Queue | Stage::DieWait | Stage::ChannelWait => panic!("{stage:?} is a wait and needs a cause"),
+        } += span;
     }
 
-    /// Adds a wait.
+    /// The waits of a stage, to be added to.
+    ///
+    /// # Panics
+    /// When the stage is not a wait.
     #[inline]
-    pub fn wait(&mut self, stage: Stage, wait: &Wait) {
-        if *wait == Wait::ZERO {
-            return;
+    pub fn waits(&mut self, stage: Stage) -> &mut Wait {
+        let times = self.times();
+        match stage {
+            Stage::Queue => &mut times.queue,
+            Stage::DieWait => &mut times.die_wait,
+            Stage::ChannelWait => &mut times.channel_wait,
+            _ => panic!("{stage:?} is not a wait"),
         }
-        for (cause, _) in cause::ALL {
-            self.wait_behind(stage, cause, wait.by(cause));
-        }
-    }
-
-    /// Adds a wait behind a single cause.
-    #[inline]
-    pub fn wait_behind(&mut self, stage: Stage, cause: Cause, span: Span) {
-        let index = stage.wait_index().expect("only waits have a cause");
-        self.stages[stage as usize] += span;
-        self.waits[index][cause.index()] += span;
     }
 
     /// Time spent in a stage.
     pub fn stage(&self, stage: Stage) -> Span {
-        self.stages[stage as usize]
+        let Some(times) = &self.0 else { return Span::ZERO };
+        match stage {
+            Stage::Queue => times.queue.total(),
+            Stage::Firmware => times.firmware,
+            Stage::DieWait => times.die_wait.total(),
+            Stage::Array => times.array,
+            Stage::ChannelWait => times.channel_wait.total(),
+            Stage::Transfer => times.transfer,
+            Stage::Ecc => times.ecc,
+            Stage::Link => times.link,
+        }
     }
 
     /// Time waited in a stage behind a cause; zero for stages that are not waits.
     pub fn waited(&self, stage: Stage, cause: Cause) -> Span {
-        stage.wait_index().map_or(Span::ZERO, |index| self.waits[index][cause.index()])
+        match (&self.0, stage) {
+            (Some(times), Stage::Queue) => times.queue.by(cause),
+            (Some(times), Stage::DieWait) => times.die_wait.by(cause),
+            (Some(times), Stage::ChannelWait) => times.channel_wait.by(cause),
+            _ => Span::ZERO,
+        }
     }
 
     /// Whether any wait was behind `cause`.
     pub fn waited_for(&self, cause: Cause) -> bool {
-        self.waits.iter().any(|by| !by[cause.index()].is_zero())
+        Stage::WAITS.iter().any(|stage| !self.waited(*stage, cause).is_zero())
     }
 
     /// All time.
     pub fn total(&self) -> Span {
-        self.stages.iter().copied().sum()
+        Stage::ALL.iter().map(|stage| self.stage(*stage)).sum()
     }
 }
 
+impl PartialEq for Breakdown {
+    fn eq(&self, other: &Breakdown) -> bool {
+        let zero = Times::default();
+        self.0.as_deref().unwrap_or(&zero) == other.0.as_deref().unwrap_or(&zero)
+    }
+}
+
+impl Eq for Breakdown {}
+
 impl AddAssign<&Breakdown> for Breakdown {
     fn add_assign(&mut self, other: &Breakdown) {
-        self.stages.iter_mut().zip(other.stages).for_each(|(mine, theirs)| *mine += theirs);
-        let waits = self.waits.iter_mut().flatten().zip(other.waits.iter().flatten());
-        waits.for_each(|(mine, theirs)| *mine += *theirs);
+        let Some(theirs) = &other.0 else { return };
+        let mine = self.times();
+        mine.queue += theirs.queue;
+        mine.die_wait += theirs.die_wait;
+        mine.channel_wait += theirs.channel_wait;
+        mine.firmware += theirs.firmware;
+        mine.array += theirs.array;
+        mine.transfer += theirs.transfer;
+        mine.ecc += theirs.ecc;
+        mine.link += theirs.link;
     }
 }
 
@@ -162,9 +241,10 @@ mod tests {
     fn stages_sum_and_waits_keep_their_causes() {
         let mut one = Breakdown::new();
         one.spend(Stage::Array, Span::from_us(40));
-        one.wait_behind(Stage::DieWait, cause::GC, Span::from_us(7));
+        one.waits(Stage::DieWait).add(cause::GC, Span::from_us(7));
         let mut both = one.clone();
         both += &one;
+        both += &Breakdown::new();
         assert_eq!(both.total(), Span::from_us(94));
         assert_eq!(both.waited(Stage::DieWait, cause::GC), Span::from_us(14));
         assert!(both.waited_for(cause::GC) && !both.waited_for(cause::WEAR));

@@ -6,15 +6,20 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use smallvec::SmallVec;
-
 /// A piece of host memory, shared by whoever works on it.
 pub type Buffer = Rc<RefCell<Vec<u8>>>;
 
 /// The data of one command: nothing (drives that keep no data need none), or slices of buffers in order.
 #[derive(Clone, Default, Debug)]
-pub struct HostMem {
-    slices: SmallVec<[Slice; 1]>,
+pub struct HostMem(Slices);
+
+/// One slice is the ordinary case, and costs nothing to pass on.
+#[derive(Clone, Default, Debug)]
+enum Slices {
+    #[default]
+    None,
+    One(Slice),
+    Many(Rc<[Slice]>),
 }
 
 /// A part of one buffer.
@@ -34,9 +39,23 @@ impl HostMem {
     /// The whole of a buffer.
     pub fn whole(buffer: &Buffer) -> HostMem {
         let len = buffer.borrow().len();
-        let mut slices = SmallVec::new();
-        slices.push(Slice { buffer: buffer.clone(), start: 0, len });
-        HostMem { slices }
+        HostMem(Slices::One(Slice { buffer: buffer.clone(), start: 0, len }))
+    }
+
+    fn of(mut slices: Vec<Slice>) -> HostMem {
+        match slices.len() {
+            0 => HostMem::none(),
+            1 => HostMem(Slices::One(slices.remove(0))),
+            _ => HostMem(Slices::Many(slices.into())),
+        }
+    }
+
+    fn slices(&self) -> &[Slice] {
+        match &self.0 {
+            Slices::None => &[],
+            Slices::One(slice) => std::slice::from_ref(slice),
+            Slices::Many(slices) => slices,
+        }
     }
 
     /// A new buffer that holds `bytes`.
@@ -51,12 +70,12 @@ impl HostMem {
 
     /// Whether there is no data.
     pub fn is_none(&self) -> bool {
-        self.slices.is_empty()
+        matches!(self.0, Slices::None)
     }
 
     /// Length in bytes.
     pub fn len(&self) -> usize {
-        self.slices.iter().map(|slice| slice.len).sum()
+        self.slices().iter().map(|slice| slice.len).sum()
     }
 
     /// Whether the length is zero.
@@ -69,11 +88,11 @@ impl HostMem {
     /// # Panics
     /// When the part is not inside.
     pub fn part(&self, start: usize, len: usize) -> HostMem {
-        let mut part = HostMem::none();
+        let mut part = Vec::new();
         self.pieces(start, len, |slice, at, piece| {
-            part.slices.push(Slice { buffer: slice.buffer.clone(), start: at, len: piece });
+            part.push(Slice { buffer: slice.buffer.clone(), start: at, len: piece });
         });
-        part
+        HostMem::of(part)
     }
 
     /// Copies into host memory, from `start` on. Without data, nothing happens.
@@ -122,7 +141,7 @@ impl HostMem {
             return;
         }
         let (mut skip, mut rest) = (start, len);
-        for slice in &self.slices {
+        for slice in self.slices() {
             if rest == 0 {
                 return;
             }
@@ -149,10 +168,8 @@ mod tests {
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 1..5),
             a in 0usize..40, b in 0usize..40, value in any::<u8>(),
         ) {
-            let mut mem = HostMem::none();
-            for piece in &pieces {
-                mem.slices.extend(HostMem::from_bytes(piece).slices);
-            }
+            let slices = pieces.iter().flat_map(|piece| HostMem::from_bytes(piece).slices().to_vec());
+            let mem = HostMem::of(slices.collect());
             let mut flat = pieces.concat();
             prop_assert_eq!(mem.to_vec(), flat.clone());
             let (start, end) = (a.min(b).min(flat.len()), a.max(b).min(flat.len()));

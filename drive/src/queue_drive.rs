@@ -69,21 +69,24 @@ impl QueueDrive {
     fn fill(&self) {
         let mut state = self.state.borrow_mut();
         let before = state.tail;
-        while let Some(id) = state.free_ids.pop() {
-            let Some((mut submission, token)) = state.backlog.pop_front() else {
-                state.free_ids.push(id);
-                break;
-            };
-            submission.entry.cid = id.into();
-            state.tokens[usize::from(id)] = Some(token);
-            self.ring.put(state.tail, submission);
-            state.tail = self.ring.next(state.tail);
+        while !state.backlog.is_empty()
+            && let Some(id) = state.free_ids.pop()
+            && let Some((submission, token)) = state.backlog.pop_front()
+        {
+            self.put(&mut state, id, submission, token);
         }
         let tail = state.tail;
         drop(state);
         if tail != before {
             self.controller.ring_submission(self.id, tail);
         }
+    }
+
+    fn put(&self, state: &mut State, id: u16, mut submission: Submission, token: Token) {
+        submission.entry.cid = id.into();
+        state.tokens[usize::from(id)] = Some(token);
+        self.ring.put(state.tail, submission);
+        state.tail = self.ring.next(state.tail);
     }
 
     /// Consumes new completions, as an interrupt handler does.
@@ -132,8 +135,17 @@ impl Drive for QueueDrive {
     fn submit(&self, io: Io) {
         let Io { command, mem, token } = io;
         let submission = Submission { entry: command, mem, submitted: self.sim.now() };
-        self.state.borrow_mut().backlog.push_back((submission, token));
-        self.fill();
+        let mut state = self.state.borrow_mut();
+        match state.free_ids.pop() {
+            // Whoever waits in the backlog is served as soon as an identifier is free: none is free while it has any.
+            Some(id) => {
+                self.put(&mut state, id, submission, token);
+                let tail = state.tail;
+                drop(state);
+                self.controller.ring_submission(self.id, tail);
+            }
+            None => state.backlog.push_back((submission, token)),
+        }
     }
 }
 

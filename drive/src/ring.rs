@@ -40,6 +40,7 @@ pub type Notify = Rc<dyn Fn()>;
 
 /// The memory of one queue pair.
 pub struct Ring {
+    entries: u32,
     submissions: RefCell<Box<[Submission]>>,
     completions: RefCell<Box<[Posted]>>,
     notify: Option<Notify>,
@@ -57,22 +58,23 @@ impl Ring {
     /// When `entries` is not from [`MIN_ENTRIES`] to [`MAX_ENTRIES`].
     pub fn new(entries: u32, notify: Option<Notify>) -> Ring {
         assert!((MIN_ENTRIES..=MAX_ENTRIES).contains(&entries), "a queue of {entries} entries");
-        let entries = entries as usize;
+        let len = entries as usize;
         Ring {
-            submissions: RefCell::new(vec![Submission::default(); entries].into()),
-            completions: RefCell::new(vec![Posted::default(); entries].into()),
+            entries,
+            submissions: RefCell::new(vec![Submission::default(); len].into()),
+            completions: RefCell::new(vec![Posted::default(); len].into()),
             notify,
         }
     }
 
     /// Entries of each queue, one of which always stays empty.
     pub fn entries(&self) -> u32 {
-        self.submissions.borrow().len() as u32
+        self.entries
     }
 
     /// The index after `index`.
     pub fn next(&self, index: u16) -> u16 {
-        if u32::from(index) + 1 == self.entries() { 0 } else { index + 1 }
+        if u32::from(index) + 1 == self.entries { 0 } else { index + 1 }
     }
 
     /// Host: puts an entry at `tail`.
@@ -82,7 +84,8 @@ impl Ring {
 
     /// Controller: takes the entry at `head`.
     pub fn fetch(&self, head: u16) -> Submission {
-        std::mem::take(&mut self.submissions.borrow_mut()[usize::from(head)])
+        let slot = &mut self.submissions.borrow_mut()[usize::from(head)];
+        Submission { entry: slot.entry, mem: std::mem::take(&mut slot.mem), submitted: slot.submitted }
     }
 
     /// Controller: posts a completion at `tail`.

@@ -9,7 +9,7 @@ use std::ops::AddAssign;
 use crate::time::{Span, Time};
 
 /// How many causes can be told apart.
-pub const CAUSES: usize = 8;
+pub const CAUSES: usize = 6;
 /// How many priorities there are.
 pub const CLASSES: usize = 4;
 
@@ -55,6 +55,7 @@ impl Class {
 
 /// Who asks for a resource.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(align(4))]
 pub struct Who {
     /// On whose behalf.
     pub cause: Cause,
@@ -101,6 +102,11 @@ impl Wait {
     /// The whole wait.
     pub fn total(&self) -> Span {
         self.by.iter().copied().sum()
+    }
+
+    /// Adds a wait behind `cause`.
+    pub fn add(&mut self, cause: Cause, span: Span) {
+        self.by[cause.index()] += span;
     }
 }
 

@@ -39,9 +39,11 @@ impl Credits {
         Credits { sim: sim.clone(), inner: RefCell::new(inner) }
     }
 
-    /// Waits for `count` credits; returns how long that was. They come back through [`Credits::give`].
-    pub fn take(&self, count: usize) -> Take<'_> {
-        Take { credits: self, count, claim: None }
+    /// Waits for `count` credits; the time is added to `waited`. They come back through [`Credits::give`].
+    pub async fn take(&self, count: usize, waited: &mut Wait) {
+        if !self.try_take(count) {
+            *waited += Take { credits: self, count, claim: None }.await;
+        }
     }
 
     /// Takes `count` credits if they are free and nobody waits.
@@ -96,9 +98,8 @@ impl Inner {
     }
 }
 
-/// See [`Credits::take`].
-#[must_use = "a future does nothing until it is awaited"]
-pub struct Take<'a> {
+/// Waits for credits; returns how long that was.
+struct Take<'a> {
     credits: &'a Credits,
     count: usize,
     claim: Option<Key>,
@@ -110,9 +111,6 @@ impl Future for Take<'_> {
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Wait> {
         let credits = self.credits;
         let Some(key) = self.claim else {
-            if credits.try_take(self.count) {
-                return Poll::Ready(Wait::ZERO);
-            }
             let mut inner = credits.inner.borrow_mut();
             let begun = inner.blame.totals(credits.sim.now());
             let task = credits.sim.current_task();

@@ -14,7 +14,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use crate::time::{Span, Time};
 use crate::timer::Sleep;
@@ -48,7 +48,11 @@ struct Core {
     stopped: Cell<bool>,
     wheel: RefCell<Wheel>,
     ready: RefCell<Ready>,
+    /// How many tasks are ready.
+    ready_count: Cell<u32>,
     tasks: RefCell<Tasks>,
+    started: RefCell<Started>,
+    any_started: Cell<bool>,
     trace: Trace,
 }
 
@@ -60,13 +64,17 @@ struct Ready {
 }
 
 impl Ready {
-    fn push(&mut self, task: TaskId) {
+    /// Adds a task; whether it was not there yet.
+    #[inline]
+    fn push(&mut self, task: TaskId) -> bool {
         if task.index() >= self.queued.len() {
             self.queued.resize(task.index() + 1, false);
         }
-        if !std::mem::replace(&mut self.queued[task.index()], true) {
+        let new = !std::mem::replace(&mut self.queued[task.index()], true);
+        if new {
             self.queue.push_back(task);
         }
+        new
     }
 
     fn pop(&mut self) -> Option<TaskId> {
@@ -77,10 +85,22 @@ impl Ready {
 }
 
 /// Live tasks by id; slot 0 stays empty, for the main future lives on the stack of `block_on`.
-#[derive(Default)]
-struct Tasks {
-    slots: Vec<Option<Task>>,
+type Tasks = Vec<Option<Task>>;
+
+/// Tasks that were started and are not among the others yet: they may be started while one of those is polled.
+struct Started {
+    tasks: Vec<(TaskId, Task)>,
     free: Vec<TaskId>,
+    next: u32,
+}
+
+impl Started {
+    fn id(&mut self) -> TaskId {
+        self.free.pop().unwrap_or_else(|| {
+            self.next = self.next.checked_add(1).expect("more than 2^32 tasks");
+            TaskId(self.next - 1)
+        })
+    }
 }
 
 /// Owns the tasks and runs them. Dropping it is a power cut: whatever was in flight is gone.
@@ -118,7 +138,10 @@ impl Executor {
             stopped: Cell::new(false),
             wheel: RefCell::new(Wheel::new()),
             ready: RefCell::new(Ready::default()),
-            tasks: RefCell::new(Tasks { slots: vec![None], free: Vec::new() }),
+            ready_count: Cell::new(0),
+            tasks: RefCell::new(vec![None]),
+            started: RefCell::new(Started { tasks: Vec::new(), free: Vec::new(), next: 1 }),
+            any_started: Cell::new(false),
             trace: Trace::new(),
         };
         Executor { sim: Sim { core: Rc::new(core) }, spurious_polls: false }
@@ -143,81 +166,107 @@ impl Executor {
     /// # Errors
     /// [`Stalled`] when `main` still waits and no event is left.
     pub fn block_on<F: Future>(&mut self, main: F) -> Result<F::Output, Stalled> {
-        let mut main = pin!(main);
-        self.sim.wake(TaskId::MAIN);
-        loop {
-            if let Some(output) = self.run_ready(&mut main) {
-                return Ok(output);
-            }
-            if self.spurious_polls
-                && let Some(output) = self.poll_everything(&mut main)
-            {
-                return Ok(output);
-            }
-            if !self.next_event() {
-                return Err(Stalled { at: self.sim.now() });
-            }
-        }
+        let mut output = None;
+        let main = async { output = Some(main.await) };
+        self.run(pin!(main))?;
+        Ok(output.expect("the main future has ended"))
     }
 
-    /// Moves the clock to the next event and wakes its task.
-    fn next_event(&self) -> bool {
+    /// Runs until `main` is done.
+    fn run(&self, mut main: Pin<&mut dyn Future<Output = ()>>) -> Result<(), Stalled> {
+        let mut done = self.poll(TaskId::MAIN, &mut main) || self.run_ready(&mut main);
+        while !done {
+            let Some(task) = self.next_event() else { return Err(Stalled { at: self.sim.now() }) };
+            done = self.poll(task, &mut main) || self.run_ready(&mut main);
+            if self.spurious_polls && !done {
+                done = self.poll_everything(&mut main);
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the clock to the next event; the task that waited for it.
+    #[inline]
+    fn next_event(&self) -> Option<TaskId> {
         let core = &self.sim.core;
-        let Some((time, task)) = core.wheel.borrow_mut().pop(Time::MAX) else { return false };
+        let (time, task) = core.wheel.borrow_mut().pop(Time::MAX)?;
         core.now.set(time);
-        self.sim.wake(task);
-        true
+        Some(task)
     }
 
     /// Polls ready tasks until none is left, or until the main future is done.
-    fn run_ready<F: Future>(&self, main: &mut Pin<&mut F>) -> Option<F::Output> {
-        loop {
-            let task = self.sim.core.ready.borrow_mut().pop()?;
-            if let Some(output) = self.poll(task, main) {
-                return Some(output);
+    #[inline]
+    fn run_ready(&self, main: &mut Pin<&mut dyn Future<Output = ()>>) -> bool {
+        let core = &self.sim.core;
+        while core.ready_count.get() > 0 {
+            core.ready_count.set(core.ready_count.get() - 1);
+            let task = core.ready.borrow_mut().pop().expect("they were counted");
+            if self.poll(task, main) {
+                return true;
             }
         }
+        false
     }
 
-    fn poll_everything<F: Future>(&self, main: &mut Pin<&mut F>) -> Option<F::Output> {
-        let tasks = self.sim.core.tasks.borrow().slots.len() as u32;
-        (0..tasks).find_map(|index| self.poll(TaskId(index), main)).or_else(|| self.run_ready(main))
+    fn poll_everything(&self, main: &mut Pin<&mut dyn Future<Output = ()>>) -> bool {
+        let tasks = self.sim.core.tasks.borrow().len() as u32;
+        (0..tasks).any(|index| self.poll(TaskId(index), main)) || self.run_ready(main)
     }
 
-    fn poll<F: Future>(&self, id: TaskId, main: &mut Pin<&mut F>) -> Option<F::Output> {
+    /// Polls a task; whether that was the main future, and it is done.
+    #[inline]
+    fn poll(&self, id: TaskId, main: &mut Pin<&mut dyn Future<Output = ()>>) -> bool {
         let core = &self.sim.core;
-        let mut context = Context::from_waker(Waker::noop());
         core.current.set(id);
-        if id == TaskId::MAIN {
-            return match main.as_mut().poll(&mut context) {
-                Poll::Ready(output) => Some(output),
-                Poll::Pending => None,
-            };
+        let main_is_done = match id {
+            TaskId::MAIN => main.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready(),
+            _ => {
+                self.poll_task(id);
+                false
+            }
+        };
+        if core.any_started.get() {
+            self.take_in();
         }
-        // The task is out of its slot while it runs, so that it may spawn others.
-        let mut task = core.tasks.borrow_mut().slots[id.index()].take()?;
-        let done = task.as_mut().poll(&mut context).is_ready();
+        main_is_done
+    }
+
+    fn poll_task(&self, id: TaskId) {
+        let core = &self.sim.core;
         let mut tasks = core.tasks.borrow_mut();
-        if done {
-            tasks.free.push(id);
+        let Some(slot) = tasks.get_mut(id.index()) else { return };
+        let Some(task) = slot else { return };
+        if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+            let task = slot.take();
             drop(tasks);
             drop(task);
-        } else {
-            tasks.slots[id.index()] = Some(task);
+            core.started.borrow_mut().free.push(id);
         }
-        None
+    }
+
+    /// Takes the tasks that were just started in among the others.
+    #[cold]
+    fn take_in(&self) {
+        let core = &self.sim.core;
+        core.any_started.set(false);
+        let mut started = core.started.borrow_mut();
+        let mut tasks = core.tasks.borrow_mut();
+        for (id, task) in started.tasks.drain(..) {
+            if id.index() >= tasks.len() {
+                tasks.resize_with(id.index() + 1, || None);
+            }
+            tasks[id.index()] = Some(task);
+        }
     }
 }
 
 impl Drop for Executor {
     fn drop(&mut self) {
         self.sim.core.stopped.set(true);
-        // One at a time: dropping a task may drop the last handle to another's resources.
-        let count = self.sim.core.tasks.borrow().slots.len();
-        for index in 0..count {
-            let task = self.sim.core.tasks.borrow_mut().slots[index].take();
-            drop(task);
-        }
+        // Out of their cells: dropping a task may drop the last handle to another's resources.
+        let tasks = std::mem::take(&mut *self.sim.core.tasks.borrow_mut());
+        let started = std::mem::take(&mut self.sim.core.started.borrow_mut().tasks);
+        drop((tasks, started));
     }
 }
 
@@ -234,17 +283,11 @@ impl Sim {
 
     /// Starts a task that runs beside the others. It is first polled after those that are ready now.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
-        let task: Task = Box::pin(future);
-        let mut tasks = self.core.tasks.borrow_mut();
-        let id = match tasks.free.pop() {
-            Some(id) => id,
-            None => {
-                tasks.slots.push(None);
-                TaskId(u32::try_from(tasks.slots.len() - 1).expect("more than 2^32 tasks"))
-            }
-        };
-        tasks.slots[id.index()] = Some(task);
-        drop(tasks);
+        let mut started = self.core.started.borrow_mut();
+        let id = started.id();
+        started.tasks.push((id, Box::pin(future)));
+        drop(started);
+        self.core.any_started.set(true);
         self.wake(id);
     }
 
@@ -278,7 +321,8 @@ impl Sim {
 
     /// Makes a task ready. It looks again at what it waits for, so that a wake without cause does no harm.
     pub fn wake(&self, task: TaskId) {
-        self.core.ready.borrow_mut().push(task);
+        let new = self.core.ready.borrow_mut().push(task);
+        self.core.ready_count.set(self.core.ready_count.get() + u32::from(new));
     }
 
     pub(crate) fn set_timer(&self, time: Time, task: TaskId) -> TimerKey {
@@ -349,7 +393,7 @@ mod tests {
             })
             .unwrap();
         assert_eq!(count.get(), 1_000);
-        assert!(sim.core.tasks.borrow().slots.len() <= 4);
+        assert!(sim.core.tasks.borrow().len() <= 4);
     }
 
     #[test]

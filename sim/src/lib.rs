@@ -7,7 +7,7 @@
 //! | `time` | instants and spans in integer nanoseconds |
 //! | `executor`, `wheel`, `timer` | tasks, the event queue, waiting for an instant |
 //! | `resource` | one user at a time: priorities, suspension with remainder, accounting |
-//! | `gate`, `credits`, `signal`, `mailbox`, `workers` | other ways to wait, and pools of tasks |
+//! | `gate`, `credits`, `signal`, `workers` | other ways to wait, and pools of tasks |
 //! | `account` | who used what, and who waited behind whom |
 //! | `rng`, `permutation` | seeds and random numbers, random orders |
 //! | `histogram`, `trace` | latencies; what happened when |
@@ -25,7 +25,7 @@ pub mod divisor;
 pub mod executor;
 pub mod gate;
 pub mod histogram;
-pub mod mailbox;
+mod mailbox;
 pub mod permutation;
 pub mod resource;
 pub mod rng;

@@ -1,57 +1,110 @@
-//! A queue from any number of tasks to one that receives.
+//! Room for one message from one task to another: how a worker is handed its next job.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use crate::executor::{Sim, TaskId};
+use crate::time::{Span, Time};
+use crate::wheel::TimerKey;
 
-/// Messages in order; one task receives.
-pub struct Mailbox<T> {
+/// Room for one message; one task receives.
+pub(crate) struct Mailbox<T> {
     sim: Sim,
-    queue: RefCell<VecDeque<T>>,
+    message: RefCell<Option<T>>,
+    due: Cell<Due>,
     receiver: Cell<Option<TaskId>>,
+}
+
+/// When a message may be taken.
+#[derive(Copy, Clone)]
+enum Due {
+    Now,
+    /// When the timer has fired.
+    After(TimerKey),
+    /// So long after the receiver first looks: it does not exist yet.
+    Later(Time),
 }
 
 impl<T> Mailbox<T> {
     /// An empty mailbox.
-    pub fn new(sim: &Sim) -> Mailbox<T> {
-        Mailbox { sim: sim.clone(), queue: RefCell::default(), receiver: Cell::new(None) }
+    pub(crate) fn new(sim: &Sim) -> Mailbox<T> {
+        Mailbox { sim: sim.clone(), message: RefCell::new(None), due: Cell::new(Due::Now), receiver: Cell::new(None) }
     }
 
-    /// Adds a message and wakes the receiver.
-    pub fn send(&self, message: T) {
-        self.queue.borrow_mut().push_back(message);
+    /// Leaves a message and wakes the receiver.
+    ///
+    /// # Panics
+    /// When there is one already.
+    #[inline]
+    pub(crate) fn send(&self, message: T) {
+        self.leave(message, Due::Now);
         if let Some(task) = self.receiver.take() {
             self.sim.wake(task);
         }
     }
 
+    /// Leaves a message that can be taken after `delay`, and wakes the receiver then.
+    ///
+    /// # Panics
+    /// When there is one already.
+    #[inline]
+    pub(crate) fn send_after(&self, delay: Span, message: T) {
+        let at = self.sim.now() + delay;
+        let due = match self.receiver.take() {
+            Some(task) => Due::After(self.sim.set_timer(at, task)),
+            None => Due::Later(at),
+        };
+        self.leave(message, due);
+    }
+
+    #[inline]
+    fn leave(&self, message: T, due: Due) {
+        let before = self.message.borrow_mut().replace(message);
+        assert!(before.is_none(), "a mailbox holds one message");
+        self.due.set(due);
+    }
+
+    /// Whether a message that is there may be taken.
+    #[inline]
+    fn is_due(&self) -> bool {
+        match self.due.get() {
+            Due::Now => true,
+            Due::After(timer) => !self.sim.timer_is_pending(timer),
+            Due::Later(at) => {
+                self.due.set(Due::After(self.sim.set_timer(at, self.sim.current_task())));
+                false
+            }
+        }
+    }
+
     /// Waits for a message and takes it.
-    pub fn receive(&self) -> Receive<'_, T> {
+    #[inline]
+    pub(crate) fn receive(&self) -> Receive<'_, T> {
         Receive { mailbox: self }
     }
 }
 
 /// See [`Mailbox::receive`].
-#[must_use = "a future does nothing until it is awaited"]
-pub struct Receive<'a, T> {
+pub(crate) struct Receive<'a, T> {
     mailbox: &'a Mailbox<T>,
 }
 
 impl<T> Future for Receive<'_, T> {
     type Output = T;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<T> {
-        let Mailbox { sim, queue, receiver } = self.mailbox;
-        match queue.borrow_mut().pop_front() {
-            Some(message) => Poll::Ready(message),
-            None => {
-                receiver.set(Some(sim.current_task()));
-                Poll::Pending
-            }
+        let Mailbox { sim, message, receiver, .. } = self.mailbox;
+        let mut message = message.borrow_mut();
+        if message.is_none() {
+            receiver.set(Some(sim.current_task()));
+            return Poll::Pending;
+        }
+        match self.mailbox.is_due() {
+            true => Poll::Ready(message.take().expect("just seen")),
+            false => Poll::Pending,
         }
     }
 }

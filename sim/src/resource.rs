@@ -15,7 +15,6 @@ use std::task::{Context, Poll};
 
 use crate::account::{Blame, CLASSES, Totals, Wait, Who};
 use crate::executor::{Sim, TaskId};
-use crate::slots::{Key, Slots};
 use crate::time::{Span, Time};
 use crate::wheel::TimerKey;
 
@@ -26,34 +25,34 @@ pub struct Resource {
 }
 
 struct Inner {
-    holder: Option<Key>,
-    /// Waiting and suspended claims by class. A key goes stale when its claim is withdrawn.
-    queues: [VecDeque<Key>; CLASSES],
-    claims: Slots<Claim>,
+    holder: Option<Claim>,
     blame: Blame,
-}
-
-/// Somebody who has asked for the resource and has not given it back.
-struct Claim {
-    task: TaskId,
-    who: Who,
-    state: State,
-    /// What the claim still costs once it is served; `None` when the holder says so later.
-    cost: Option<Span>,
+    /// Numbers claims; a number is never given twice.
+    last: u64,
+    waiting: usize,
+    /// Waiting and suspended claims by class.
+    queues: [VecDeque<Waiting>; CLASSES],
+    /// What the holder had waited when it was given the resource.
     waited: Wait,
 }
 
-enum State {
-    Queued {
-        since: Totals,
-    },
-    /// Time passes until the timer fires.
-    Occupied {
-        timer: TimerKey,
-        ends: Time,
-    },
-    /// The resource is held and no time is being spent on it.
-    Held,
+/// Somebody who has asked for the resource and has not given it back.
+#[derive(Copy, Clone)]
+struct Claim {
+    number: u64,
+    task: TaskId,
+    who: Who,
+    /// What it still costs once it is served; `None` when the holder says so later.
+    cost: Option<Span>,
+    /// While time passes: the timer that ends it, and when that is.
+    running: Option<(TimerKey, Time)>,
+}
+
+/// A claim in line.
+struct Waiting {
+    claim: Claim,
+    since: Totals,
+    waited: Wait,
 }
 
 impl Resource {
@@ -61,23 +60,26 @@ impl Resource {
     pub fn new(sim: &Sim) -> Resource {
         let inner = Inner {
             holder: None,
-            queues: [const { VecDeque::new() }; CLASSES],
-            claims: Slots::new(),
             blame: Blame::new(),
+            last: 0,
+            waiting: 0,
+            queues: [const { VecDeque::new() }; CLASSES],
+            waited: Wait::ZERO,
         };
         Resource { sim: sim.clone(), inner: RefCell::new(inner) }
     }
 
-    /// Waits for the resource, keeps it busy for `cost`, gives it back. Returns the time spent waiting,
-    /// suspensions included: the await lasts exactly that and `cost`.
-    pub fn occupy(&self, cost: Span, who: Who) -> Occupy<'_> {
-        Occupy { resource: self, cost, who, claim: None }
+    /// Waits for the resource, keeps it busy for `cost`, gives it back. Time spent waiting, suspensions included, is
+    /// added to `waited`: the await lasts exactly that and `cost`.
+    #[inline]
+    pub fn occupy<'a>(&'a self, cost: Span, who: Who, waited: &'a mut Wait) -> Occupy<'a> {
+        Occupy { resource: self, cost, who, waited, claim: None }
     }
 
     /// Waits for the resource and holds it until the [`Hold`] is dropped. While no time is spent on it through
-    /// [`Hold::occupy`], a holder cannot be suspended.
-    pub fn take(&self, who: Who) -> Take<'_> {
-        Take { resource: self, who, claim: None }
+    /// [`Hold::occupy`], a holder cannot be suspended. Time spent waiting is added to `waited`.
+    pub fn take<'a, 'w>(&'a self, who: Who, waited: &'w mut Wait) -> Take<'a, 'w> {
+        Take { resource: self, who, waited, claim: None }
     }
 
     /// Whether nobody has the resource.
@@ -90,87 +92,116 @@ impl Resource {
         self.inner.borrow().blame.totals(self.sim.now())
     }
 
-    fn ask(&self, who: Who, cost: Option<Span>) -> Key {
-        let mut inner = self.inner.borrow_mut();
-        let claim = Claim { task: self.sim.current_task(), who, state: State::Held, cost, waited: Wait::ZERO };
-        let key = inner.claims.insert(claim);
+    /// Asks for the resource: the number of the claim.
+    fn ask(&self, who: Who, cost: Option<Span>) -> u64 {
+        let inner = &mut *self.inner.borrow_mut();
+        inner.last += 1;
+        let claim = Claim { number: inner.last, task: self.sim.current_task(), who, cost, running: None };
         if inner.make_way(&self.sim, who) {
-            inner.grant(&self.sim, key);
+            inner.grant(&self.sim, claim);
         } else {
-            inner.enqueue(self.sim.now(), key);
+            let waiting = Waiting { claim, since: inner.blame.totals(self.sim.now()), waited: Wait::ZERO };
+            inner.queues[who.class.index()].push_back(waiting);
+            inner.waiting += 1;
         }
-        key
+        inner.last
     }
 
     /// Gives up a claim in whatever state it is. A granted one passes the resource on.
-    fn withdraw(&self, key: Key) {
-        self.inner.borrow_mut().withdraw(&self.sim, key);
+    fn withdraw(&self, number: u64) {
+        let inner = &mut *self.inner.borrow_mut();
+        match inner.held_by(number) {
+            Some(claim) => {
+                if let Some((timer, _)) = claim.running {
+                    self.sim.cancel_timer(timer);
+                }
+                inner.pass_on(&self.sim);
+            }
+            None => inner.leave_line(number),
+        }
     }
 }
 
 impl Inner {
+    /// The claim, if it is the holder's.
+    #[inline]
+    fn held_by(&mut self, number: u64) -> Option<&mut Claim> {
+        self.holder.as_mut().filter(|claim| claim.number == number)
+    }
+
     /// Whether the resource is free for a newcomer, after suspending the occupant if that is the newcomer's right.
+    #[inline]
     fn make_way(&mut self, sim: &Sim, newcomer: Who) -> bool {
-        let Some(holder) = self.holder else { return true };
-        let claim = self.claims.get_mut(holder).expect("the holder has a claim");
-        let State::Occupied { timer, ends } = claim.state else { return false };
-        if !newcomer.preempts || newcomer.class >= claim.who.class || !sim.timer_is_pending(timer) {
+        match self.holder {
+            None => true,
+            Some(holder) => newcomer.preempts && self.suspend(sim, holder, newcomer),
+        }
+    }
+
+    fn suspend(&mut self, sim: &Sim, mut claim: Claim, newcomer: Who) -> bool {
+        let Some((timer, ends)) = claim.running.take() else { return false };
+        if newcomer.class >= claim.who.class || !sim.timer_is_pending(timer) {
             return false;
         }
         sim.cancel_timer(timer);
         claim.cost = Some(ends - sim.now());
-        claim.state = State::Queued { since: self.blame.totals(sim.now()) };
-        self.queues[claim.who.class.index()].push_front(holder);
+        let waited = std::mem::take(&mut self.waited);
+        let since = self.blame.totals(sim.now());
+        self.queues[claim.who.class.index()].push_front(Waiting { claim, since, waited });
+        self.waiting += 1;
         self.holder = None;
         true
     }
 
-    fn enqueue(&mut self, now: Time, key: Key) {
-        let since = self.blame.totals(now);
-        let claim = self.claims.get_mut(key).expect("a new claim");
-        claim.state = State::Queued { since };
-        self.queues[claim.who.class.index()].push_back(key);
-    }
-
-    /// Makes `key` the holder: its time starts at once, or its task is told.
-    fn grant(&mut self, sim: &Sim, key: Key) {
+    /// Makes a claim the holder's. Its time starts at once, if it says how long.
+    #[inline]
+    fn grant(&mut self, sim: &Sim, mut claim: Claim) {
         let now = sim.now();
-        let claim = self.claims.get_mut(key).expect("a granted claim exists");
-        if let State::Queued { since } = claim.state {
-            claim.waited += self.blame.since(&since, now);
-            if claim.cost.is_none() {
-                sim.wake(claim.task);
-            }
-        }
-        claim.state = match claim.cost {
-            Some(cost) => State::Occupied { timer: sim.set_timer(now + cost, claim.task), ends: now + cost },
-            None => State::Held,
-        };
-        self.holder = Some(key);
+        claim.running = claim.cost.map(|cost| (sim.set_timer(now + cost, claim.task), now + cost));
         self.blame.switch(now, Some(claim.who.cause));
+        self.holder = Some(claim);
     }
 
-    fn withdraw(&mut self, sim: &Sim, key: Key) -> Option<Claim> {
-        let claim = self.claims.remove(key)?;
-        if self.holder == Some(key) {
-            if let State::Occupied { timer, .. } = claim.state {
-                sim.cancel_timer(timer);
-            }
-            self.holder = None;
-            self.pass_on(sim);
-        }
-        Some(claim)
-    }
-
+    /// Gives the resource to the next in line.
+    #[inline]
     fn pass_on(&mut self, sim: &Sim) {
-        for class in 0..CLASSES {
-            while let Some(key) = self.queues[class].pop_front() {
-                if self.claims.get(key).is_some() {
-                    return self.grant(sim, key);
-                }
-            }
+        self.holder = None;
+        match self.waiting {
+            0 => self.blame.switch(sim.now(), None),
+            _ => self.grant_next(sim),
         }
-        self.blame.switch(sim.now(), None);
+    }
+
+    fn grant_next(&mut self, sim: &Sim) {
+        let next = self.queues.iter_mut().find_map(VecDeque::pop_front).expect("somebody waits");
+        let Waiting { claim, since, mut waited } = next;
+        self.waiting -= 1;
+        waited += self.blame.since(&since, sim.now());
+        self.waited = waited;
+        if claim.cost.is_none() {
+            sim.wake(claim.task);
+        }
+        self.grant(sim, claim);
+    }
+
+    fn leave_line(&mut self, number: u64) {
+        for queue in &mut self.queues {
+            let before = queue.len();
+            queue.retain(|waiting| waiting.claim.number != number);
+            self.waiting -= before - queue.len();
+        }
+    }
+
+    fn in_line(&mut self, number: u64) -> Option<&mut Waiting> {
+        self.queues.iter_mut().flatten().find(|waiting| waiting.claim.number == number)
+    }
+
+    /// Hands the holder's wait to it.
+    #[inline]
+    fn tell_wait(&mut self, waited: &mut Wait) {
+        if self.waited != Wait::ZERO {
+            *waited += std::mem::take(&mut self.waited);
+        }
     }
 }
 
@@ -180,78 +211,80 @@ pub struct Occupy<'a> {
     resource: &'a Resource,
     cost: Span,
     who: Who,
-    claim: Option<Key>,
+    waited: &'a mut Wait,
+    claim: Option<u64>,
 }
 
 impl Future for Occupy<'_> {
-    type Output = Wait;
+    type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Wait> {
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
         let Resource { sim, inner } = self.resource;
-        let Some(key) = self.claim else {
+        let Some(number) = self.claim else {
             if self.cost.is_zero() && self.resource.is_idle() {
-                return Poll::Ready(Wait::ZERO);
+                return Poll::Ready(());
             }
             self.claim = Some(self.resource.ask(self.who, Some(self.cost)));
             return Poll::Pending;
         };
-        let mut inner = inner.borrow_mut();
-        match inner.claims.get(key).expect("the claim of a live future").state {
-            State::Occupied { timer, .. } if !sim.timer_is_pending(timer) => {
-                let claim = inner.withdraw(sim, key).expect("just seen");
-                drop(inner);
-                self.claim = None;
-                Poll::Ready(claim.waited)
-            }
-            _ => Poll::Pending,
+        let inner = &mut *inner.borrow_mut();
+        match inner.held_by(number).and_then(|claim| claim.running) {
+            Some((timer, _)) if !sim.timer_is_pending(timer) => {}
+            _ => return Poll::Pending,
         }
+        inner.tell_wait(self.waited);
+        inner.pass_on(sim);
+        self.claim = None;
+        Poll::Ready(())
     }
 }
 
 impl Drop for Occupy<'_> {
+    #[inline]
     fn drop(&mut self) {
-        if let Some(key) = self.claim {
-            self.resource.withdraw(key);
+        if let Some(number) = self.claim {
+            self.resource.withdraw(number);
         }
     }
 }
 
 /// See [`Resource::take`].
 #[must_use = "a future does nothing until it is awaited"]
-pub struct Take<'a> {
+pub struct Take<'a, 'w> {
     resource: &'a Resource,
     who: Who,
-    claim: Option<Key>,
+    waited: &'w mut Wait,
+    claim: Option<u64>,
 }
 
-impl<'a> Future for Take<'a> {
-    type Output = (Hold<'a>, Wait);
+impl<'a> Future for Take<'a, '_> {
+    type Output = Hold<'a>;
 
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<(Hold<'a>, Wait)> {
-        let key = match self.claim {
-            Some(key) => key,
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Hold<'a>> {
+        let resource = self.resource;
+        let number = match self.claim {
+            Some(number) => number,
             None => {
-                let key = self.resource.ask(self.who, None);
-                self.claim = Some(key);
-                key
+                let number = resource.ask(self.who, None);
+                self.claim = Some(number);
+                number
             }
         };
-        let inner = self.resource.inner.borrow();
-        let claim = inner.claims.get(key).expect("the claim of a live future");
-        if !matches!(claim.state, State::Held) {
+        let inner = &mut *resource.inner.borrow_mut();
+        if inner.held_by(number).is_none() {
             return Poll::Pending;
         }
-        let waited = claim.waited;
-        drop(inner);
+        inner.tell_wait(self.waited);
         self.claim = None;
-        Poll::Ready((Hold { resource: self.resource, claim: key }, waited))
+        Poll::Ready(Hold { resource, number })
     }
 }
 
-impl Drop for Take<'_> {
+impl Drop for Take<'_, '_> {
     fn drop(&mut self) {
-        if let Some(key) = self.claim {
-            self.resource.withdraw(key);
+        if let Some(number) = self.claim {
+            self.resource.withdraw(number);
         }
     }
 }
@@ -259,19 +292,19 @@ impl Drop for Take<'_> {
 /// The right to a resource, given back when dropped.
 pub struct Hold<'a> {
     resource: &'a Resource,
-    claim: Key,
+    number: u64,
 }
 
 impl Hold<'_> {
-    /// Spends `cost` on the resource held. Returns the time for which it was suspended.
-    pub fn occupy(&mut self, cost: Span) -> HoldOccupy<'_> {
-        HoldOccupy { resource: self.resource, key: self.claim, cost, started: false }
+    /// Spends `cost` on the resource held. The time for which it was suspended is added to `waited`.
+    pub fn occupy<'a>(&'a mut self, cost: Span, waited: &'a mut Wait) -> HoldOccupy<'a> {
+        HoldOccupy { resource: self.resource, number: self.number, cost, waited, started: false }
     }
 }
 
 impl Drop for Hold<'_> {
     fn drop(&mut self) {
-        self.resource.withdraw(self.claim);
+        self.resource.withdraw(self.number);
     }
 }
 
@@ -279,44 +312,47 @@ impl Drop for Hold<'_> {
 #[must_use = "a future does nothing until it is awaited"]
 pub struct HoldOccupy<'a> {
     resource: &'a Resource,
-    key: Key,
+    number: u64,
     cost: Span,
+    waited: &'a mut Wait,
     started: bool,
 }
 
-impl Future for HoldOccupy<'_> {
-    type Output = Wait;
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Wait> {
+impl HoldOccupy<'_> {
+    fn start(&mut self) {
         let Resource { sim, inner } = self.resource;
-        let mut inner = inner.borrow_mut();
+        let inner = &mut *inner.borrow_mut();
         let totals = inner.blame.totals(sim.now());
-        let claim = inner.claims.get_mut(self.key).expect("a hold has a claim");
+        let (task, cost) = (sim.current_task(), self.cost);
+        if let Some(claim) = inner.held_by(self.number) {
+            let ends = sim.now() + cost;
+            (claim.task, claim.cost, claim.running) = (task, Some(cost), Some((sim.set_timer(ends, task), ends)));
+        } else if let Some(waiting) = inner.in_line(self.number) {
+            // An earlier occupy was dropped while suspended, and the resource is not back yet.
+            (waiting.claim.task, waiting.claim.cost, waiting.since) = (task, Some(cost), totals);
+        }
+        self.started = true;
+    }
+}
+
+impl Future for HoldOccupy<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
         if !self.started {
-            let ends = sim.now() + self.cost;
-            claim.task = sim.current_task();
-            claim.cost = Some(self.cost);
-            claim.waited = Wait::ZERO;
-            claim.state = match claim.state {
-                // An earlier occupy was dropped while suspended, and the resource is not back yet.
-                State::Queued { .. } => State::Queued { since: totals },
-                _ => State::Occupied { timer: sim.set_timer(ends, claim.task), ends },
-            };
-            drop(inner);
-            self.started = true;
+            self.start();
             return Poll::Pending;
         }
-        match claim.state {
-            State::Occupied { timer, .. } if !sim.timer_is_pending(timer) => {
-                claim.state = State::Held;
-                claim.cost = None;
-                let waited = claim.waited;
-                drop(inner);
-                self.started = false;
-                Poll::Ready(waited)
-            }
-            _ => Poll::Pending,
+        let Resource { sim, inner } = self.resource;
+        let inner = &mut *inner.borrow_mut();
+        let Some(claim) = inner.held_by(self.number) else { return Poll::Pending };
+        match claim.running {
+            Some((timer, _)) if !sim.timer_is_pending(timer) => (claim.running, claim.cost) = (None, None),
+            _ => return Poll::Pending,
         }
+        inner.tell_wait(self.waited);
+        self.started = false;
+        Poll::Ready(())
     }
 }
 
@@ -327,15 +363,14 @@ impl Drop for HoldOccupy<'_> {
             return;
         }
         let Resource { sim, inner } = self.resource;
-        let mut inner = inner.borrow_mut();
-        let holds = inner.holder == Some(self.key);
-        let Some(claim) = inner.claims.get_mut(self.key) else { return };
-        if let State::Occupied { timer, .. } = claim.state {
-            sim.cancel_timer(timer);
-        }
-        claim.cost = None;
-        if holds {
-            claim.state = State::Held;
+        let inner = &mut *inner.borrow_mut();
+        if let Some(claim) = inner.held_by(self.number) {
+            if let Some((timer, _)) = claim.running.take() {
+                sim.cancel_timer(timer);
+            }
+            claim.cost = None;
+        } else if let Some(waiting) = inner.in_line(self.number) {
+            waiting.claim.cost = None;
         }
     }
 }

@@ -21,9 +21,13 @@ impl Signal {
     }
 
     /// Wakes all who wait.
+    #[inline]
     pub fn notify(&self) {
         self.epoch.set(self.epoch.get() + 1);
-        self.waiting.borrow_mut().drain(..).for_each(|task| self.sim.wake(task));
+        let mut waiting = self.waiting.borrow_mut();
+        if !waiting.is_empty() {
+            waiting.drain(..).for_each(|task| self.sim.wake(task));
+        }
     }
 
     /// Waits for the next [`Signal::notify`] after this call.

@@ -8,7 +8,7 @@ use crate::executor::Sim;
 use crate::time::Time;
 use crate::wheel::TimerKey;
 
-/// Waits for an instant; see [`Sim::sleep`]. Dropping it cancels the timer.
+/// Waits for an instant; see [`Sim::sleep`]. Dropping it cancels the timer. It is not to be polled after it is ready.
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Sleep<'a> {
     sim: &'a Sim,
@@ -28,7 +28,10 @@ impl Future for Sleep<'_> {
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
         match self.timer {
             Some(key) if self.sim.timer_is_pending(key) => Poll::Pending,
-            Some(_) => Poll::Ready(()),
+            Some(_) => {
+                self.timer = None;
+                Poll::Ready(())
+            }
             None if self.until <= self.sim.now() => Poll::Ready(()),
             None => {
                 self.timer = Some(self.sim.set_timer(self.until, self.sim.current_task()));

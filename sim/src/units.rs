@@ -125,7 +125,12 @@ impl Rate {
         if self.is_unlimited() {
             return Span::ZERO;
         }
-        let scaled = u128::from(bytes) * u128::from(self.time.ns()) + u128::from(self.bytes / 2);
+        let half = self.bytes / 2;
+        // Almost always the product fits 64 bits, where division is quick.
+        if let Some(scaled) = bytes.checked_mul(self.time.ns()).and_then(|product| product.checked_add(half)) {
+            return Span::from_ns(scaled / self.bytes);
+        }
+        let scaled = u128::from(bytes) * u128::from(self.time.ns()) + u128::from(half);
         Span::from_ns(u64::try_from(scaled / u128::from(self.bytes)).unwrap_or(u64::MAX))
     }
 

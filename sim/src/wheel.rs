@@ -1,16 +1,21 @@
 //! The event queue: a hierarchical timing wheel with exact nanoseconds.
 //!
-//! Eleven levels of 64 slots cover all of `u64`. A timer stands at the level of the highest base-64 digit in
-//! which its time differs from the cursor, and moves down as the cursor enters its slot. Timers of equal time
-//! fire in the order in which they were set. The cursor never passes the limit it is given, so a wall clock
-//! that stops between two events can still set a timer for "now". Checked against a binary heap in the tests.
+//! Eight levels of 256 slots cover all of `u64`. A timer stands at the level of the highest base-256 digit in
+//! which its time differs from the cursor. The next timer is in the first occupied slot of the lowest occupied level;
+//! a slot of few timers is searched, one of many is spread over the level below, its timers in the order in which they
+//! were set, so that timers of equal time fire in that order. The cursor never passes the limit it is given, so a
+//! clock that stops between two events can still set a timer for "now". Checked against a binary heap in the tests.
 
 use crate::executor::TaskId;
 use crate::time::Time;
 
-const BITS: u32 = 6;
+const BITS: u32 = 8;
 const SLOTS: usize = 1 << BITS;
-const LEVELS: usize = 11;
+const LEVELS: usize = 8;
+const WORDS: usize = SLOTS / 64;
+const PLACES: usize = LEVELS * SLOTS;
+/// How many timers of a slot are searched for the earliest, before they are spread over the level below.
+const SEARCHED: usize = 8;
 const NIL: u32 = u32::MAX;
 
 /// Names a timer that was set. Once the timer has fired or was cancelled the key is stale, for good.
@@ -23,15 +28,13 @@ pub(crate) struct TimerKey {
 struct Node {
     time: u64,
     next: u32,
-    prev: u32,
     task: TaskId,
     generation: u32,
-    /// Level * 64 + slot where the node is linked, `FREE` when it is on the free list.
-    place: u32,
+    /// Cancelled, and removed when it is come across.
+    cancelled: bool,
 }
 
-const FREE: u32 = u32::MAX;
-
+/// The timers of a slot, in the order in which they were set.
 #[derive(Copy, Clone)]
 struct List {
     head: u32,
@@ -43,99 +46,177 @@ const EMPTY: List = List { head: NIL, tail: NIL };
 /// A set of pending timers, each of which wakes one task.
 pub(crate) struct Wheel {
     cursor: u64,
-    occupied: [u64; LEVELS],
-    lists: Box<[List]>,
+    /// One bit a level, a bit a word of its slots, a bit a slot: what is occupied.
+    levels: u8,
+    words: [u8; LEVELS],
+    slots: [[u64; WORDS]; LEVELS],
+    lists: Box<[List; PLACES]>,
     nodes: Vec<Node>,
     free: u32,
-    len: usize,
 }
 
 impl Wheel {
     pub(crate) fn new() -> Wheel {
         Wheel {
             cursor: 0,
-            occupied: [0; LEVELS],
-            lists: vec![EMPTY; LEVELS * SLOTS].into(),
+            levels: 0,
+            words: [0; LEVELS],
+            slots: [[0; WORDS]; LEVELS],
+            lists: Box::new([EMPTY; PLACES]),
             nodes: Vec::new(),
             free: NIL,
-            len: 0,
         }
     }
 
-    /// Number of pending timers.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
     /// Sets a timer that wakes `task` at `time`; a time in the past fires at once.
+    #[inline]
     pub(crate) fn set(&mut self, time: Time, task: TaskId) -> TimerKey {
         let time = time.ns().max(self.cursor);
-        let node = self.allocate(time, task);
-        self.link(node);
-        self.len += 1;
-        TimerKey { node, generation: self.nodes[node as usize].generation }
+        let key = self.allocate(time, task);
+        self.link(key.node, time);
+        key
     }
 
     /// Whether the timer is still to fire.
+    #[inline]
     pub(crate) fn is_pending(&self, key: TimerKey) -> bool {
         self.nodes[key.node as usize].generation == key.generation
     }
 
     /// Cancels a pending timer; a stale key is let pass.
     pub(crate) fn cancel(&mut self, key: TimerKey) {
-        if self.is_pending(key) {
-            self.unlink(key.node);
-            self.release(key.node);
+        let node = &mut self.nodes[key.node as usize];
+        if node.generation == key.generation {
+            node.generation = node.generation.wrapping_add(1);
+            node.cancelled = true;
         }
     }
 
     /// The time of the next timer.
     #[cfg(test)]
-    pub(crate) fn peek(&self) -> Option<Time> {
-        let place = self.first_place()?;
-        let mut node = self.lists[place].head;
-        let mut earliest = u64::MAX;
-        while node != NIL {
-            earliest = earliest.min(self.nodes[node as usize].time);
-            node = self.nodes[node as usize].next;
+    pub(crate) fn peek(&mut self) -> Option<Time> {
+        loop {
+            let place = self.first_place()?;
+            match self.search(place, usize::MAX) {
+                Search::Found { time, .. } => return Some(Time::from_ns(time)),
+                Search::Nothing => {}
+                Search::TooMany => unreachable!("all are searched"),
+            }
         }
-        Some(Time::from_ns(earliest))
     }
 
     /// Removes the next timer at or before `limit`: its time and the task it wakes.
     pub(crate) fn pop(&mut self, limit: Time) -> Option<(Time, TaskId)> {
         loop {
             let place = self.first_place()?;
-            let list = self.lists[place];
-            // A slot of level 0 holds one time only, and a single node is the earliest wherever it stands.
-            if place < SLOTS || list.head == list.tail {
-                return self.fire(list.head, limit);
+            let List { head, tail } = self.lists[place];
+            // A single timer is the earliest, and a slot of level 0 holds one time only.
+            if (head == tail || place < SLOTS) && !self.nodes[head as usize].cancelled {
+                let time = self.nodes[head as usize].time;
+                return (time <= limit.ns()).then(|| self.fire(place, head, NIL, time));
             }
-            let start = self.slot_start(place);
-            if start > limit.ns() {
-                return None;
+            match self.search(place, SEARCHED) {
+                Search::Found { time, .. } if time > limit.ns() => return None,
+                Search::Found { node, before, time } => return Some(self.fire(place, node, before, time)),
+                Search::Nothing => {}
+                Search::TooMany => {
+                    let start = self.slot_start(place);
+                    if start > limit.ns() {
+                        return None;
+                    }
+                    self.cursor = start;
+                    self.cascade(place);
+                }
             }
-            self.cursor = start;
-            self.cascade(place);
         }
     }
 
-    fn fire(&mut self, node: u32, limit: Time) -> Option<(Time, TaskId)> {
-        let Node { time, task, .. } = self.nodes[node as usize];
-        if time > limit.ns() {
-            return None;
+    /// Looks for the earliest timer of a slot, the first set of equal ones, unless there are more than `most`. Cancelled
+    /// ones that are come across are removed.
+    fn search(&mut self, place: usize, most: usize) -> Search {
+        let mut best = Search::Nothing;
+        let mut best_time = u64::MAX;
+        let (mut before, mut node) = (NIL, self.lists[place].head);
+        let mut searched = 0;
+        while node != NIL {
+            let Node { time, next, cancelled, .. } = self.nodes[node as usize];
+            if cancelled {
+                self.remove(place, node, before);
+                node = next;
+                continue;
+            }
+            if time < best_time || searched == 0 {
+                (best, best_time) = (Search::Found { node, before, time }, time);
+            }
+            searched += 1;
+            if searched > most && place >= SLOTS {
+                return Search::TooMany;
+            }
+            (before, node) = (node, next);
         }
-        self.unlink(node);
-        self.cursor = time;
-        self.release(node);
-        Some((Time::from_ns(time), task))
+        best
+    }
+
+    #[inline]
+    fn fire(&mut self, place: usize, node: u32, before: u32, time: u64) -> (Time, TaskId) {
+        let entry = &mut self.nodes[node as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        let task = entry.task;
+        self.remove(place, node, before);
+        // While a slot above level 0 has timers, the cursor stays before it: they are found from there.
+        if self.lists[place].head == NIL {
+            self.cursor = time;
+        }
+        (Time::from_ns(time), task)
+    }
+
+    /// Takes a node out of its list and frees it.
+    #[inline]
+    fn remove(&mut self, place: usize, node: u32, before: u32) {
+        let next = std::mem::replace(&mut self.nodes[node as usize].next, self.free);
+        self.free = node;
+        match before {
+            NIL => self.lists[place].head = next,
+            before => self.nodes[before as usize].next = next,
+        }
+        if next == NIL {
+            self.lists[place].tail = before;
+            if before == NIL {
+                self.vacate(place);
+            }
+        }
     }
 
     /// The first occupied slot in time order: lower levels come before higher ones.
+    #[inline]
     fn first_place(&self) -> Option<usize> {
-        let level = self.occupied.iter().position(|&slots| slots != 0)?;
-        Some(level * SLOTS + self.occupied[level].trailing_zeros() as usize)
+        if self.levels == 0 {
+            return None;
+        }
+        let level = self.levels.trailing_zeros() as usize % LEVELS;
+        let word = self.words[level].trailing_zeros() as usize % WORDS;
+        let bit = self.slots[level][word].trailing_zeros() as usize;
+        Some((level * SLOTS + word * 64 + bit) % PLACES)
+    }
+
+    #[inline]
+    fn occupy(&mut self, place: usize) {
+        let (level, word) = (place / SLOTS % LEVELS, place / 64 % WORDS);
+        self.slots[level][word] |= 1 << (place % 64);
+        self.words[level] |= 1 << word;
+        self.levels |= 1 << level;
+    }
+
+    #[inline]
+    fn vacate(&mut self, place: usize) {
+        let (level, word) = (place / SLOTS % LEVELS, place / 64 % WORDS);
+        self.slots[level][word] &= !(1 << (place % 64));
+        if self.slots[level][word] == 0 {
+            self.words[level] &= !(1 << word);
+            if self.words[level] == 0 {
+                self.levels &= !(1 << level);
+            }
+        }
     }
 
     /// The first instant of a slot, with all higher digits those of the cursor.
@@ -150,72 +231,65 @@ impl Wheel {
     /// Relinks every node of a slot that the cursor has just entered, in order, at lower levels.
     fn cascade(&mut self, place: usize) {
         let mut node = std::mem::replace(&mut self.lists[place], EMPTY).head;
-        self.occupied[place / SLOTS] &= !(1 << (place % SLOTS));
+        self.vacate(place);
         while node != NIL {
-            let next = self.nodes[node as usize].next;
-            self.link(node);
+            let Node { time, next, .. } = self.nodes[node as usize];
+            self.link(node, time);
             node = next;
         }
     }
 
+    #[inline]
     fn place_of(&self, time: u64) -> usize {
         let digits = (time ^ self.cursor) | (SLOTS as u64 - 1);
         let level = (u64::BITS - 1 - digits.leading_zeros()) / BITS;
         let slot = (time >> (BITS * level)) as usize % SLOTS;
-        level as usize * SLOTS + slot
+        (level as usize * SLOTS + slot) % PLACES
     }
 
-    fn link(&mut self, node: u32) {
-        let place = self.place_of(self.nodes[node as usize].time);
-        let tail = self.lists[place].tail;
-        let entry = &mut self.nodes[node as usize];
-        (entry.place, entry.prev, entry.next) = (place as u32, tail, NIL);
+    #[inline]
+    fn link(&mut self, node: u32, time: u64) {
+        let place = self.place_of(time);
+        self.nodes[node as usize].next = NIL;
+        let list = &mut self.lists[place];
+        let tail = std::mem::replace(&mut list.tail, node);
         match tail {
-            NIL => self.lists[place].head = node,
+            NIL => {
+                list.head = node;
+                self.occupy(place);
+            }
             tail => self.nodes[tail as usize].next = node,
         }
-        self.lists[place].tail = node;
-        self.occupied[place / SLOTS] |= 1 << (place % SLOTS);
     }
 
-    fn unlink(&mut self, node: u32) {
-        let Node { prev, next, place, .. } = self.nodes[node as usize];
-        let place = place as usize;
-        match prev {
-            NIL => self.lists[place].head = next,
-            prev => self.nodes[prev as usize].next = next,
-        }
-        match next {
-            NIL => self.lists[place].tail = prev,
-            next => self.nodes[next as usize].prev = prev,
-        }
-        if self.lists[place].head == NIL {
-            self.occupied[place / SLOTS] &= !(1 << (place % SLOTS));
-        }
-    }
-
-    fn allocate(&mut self, time: u64, task: TaskId) -> u32 {
+    #[inline]
+    fn allocate(&mut self, time: u64, task: TaskId) -> TimerKey {
         match self.free {
             NIL => {
-                self.nodes.push(Node { time, next: NIL, prev: NIL, task, generation: 0, place: FREE });
-                u32::try_from(self.nodes.len() - 1).expect("more than 2^32 timers are pending")
+                self.nodes.push(Node { time, next: NIL, task, generation: 0, cancelled: false });
+                let node = u32::try_from(self.nodes.len() - 1).expect("more than 2^32 timers are pending");
+                TimerKey { node, generation: 0 }
             }
             node => {
                 let entry = &mut self.nodes[node as usize];
                 self.free = entry.next;
-                (entry.time, entry.task) = (time, task);
-                node
+                (entry.time, entry.task, entry.cancelled) = (time, task, false);
+                TimerKey { node, generation: entry.generation }
             }
         }
     }
+}
 
-    fn release(&mut self, node: u32) {
-        let entry = &mut self.nodes[node as usize];
-        entry.generation = entry.generation.wrapping_add(1);
-        (entry.next, entry.place) = (self.free, FREE);
-        self.free = node;
-        self.len -= 1;
-    }
+/// What a search of a slot has found.
+enum Search {
+    Nothing,
+    TooMany,
+    Found {
+        node: u32,
+        /// The node before it in its list.
+        before: u32,
+        time: u64,
+    },
 }
 
 #[cfg(test)]
@@ -277,7 +351,6 @@ mod tests {
                         now = popped.map_or(limit, |(at, _)| at);
                     }
                 }
-                prop_assert_eq!(wheel.len(), heap.len());
                 prop_assert_eq!(wheel.peek().map(Time::ns), heap.peek().map(|entry| entry.0.0));
             }
         }

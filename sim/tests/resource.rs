@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use nandscape_sim::account::CLASSES;
+use nandscape_sim::account::{CAUSES, CLASSES};
 use nandscape_sim::{Cause, Class, Executor, Resource, Sim, Span, Time, Who};
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn jobs(drops: bool) -> impl Strategy<Value = Vec<Job>> {
 type Outcome = Vec<Option<(u64, Vec<u64>)>>;
 
 fn who(index: usize, job: &Job) -> Who {
-    let who = Who::new(Cause::new((index % 8) as u8), Class::new(job.class));
+    let who = Who::new(Cause::new((index % CAUSES) as u8), Class::new(job.class));
     if job.preempts { who.preempting() } else { who }
 }
 
@@ -65,15 +65,14 @@ impl<F: Future> Future for DropAt<F> {
 async fn customer(sim: Sim, resource: Rc<Resource>, who: Who, job: Job) -> (u64, Vec<u64>) {
     let mut waited = nandscape_sim::Wait::ZERO;
     match job.held {
-        None => waited += resource.occupy(Span::from_ns(job.cost), who).await,
+        None => resource.occupy(Span::from_ns(job.cost), who, &mut waited).await,
         Some(held) => {
-            let (mut hold, wait) = resource.take(who).await;
-            waited += wait;
+            let mut hold = resource.take(who, &mut waited).await;
             sim.sleep(Span::from_ns(held)).await;
-            waited += hold.occupy(Span::from_ns(job.cost)).await;
+            hold.occupy(Span::from_ns(job.cost), &mut waited).await;
         }
     }
-    (sim.now().ns(), (0..8).map(|cause| waited.by(Cause::new(cause)).ns()).collect())
+    (sim.now().ns(), (0..CAUSES as u8).map(|cause| waited.by(Cause::new(cause)).ns()).collect())
 }
 
 fn run(mut executor: Executor, jobs: &[Job]) -> Outcome {
@@ -106,7 +105,7 @@ fn oracle(jobs: &[Job]) -> Outcome {
     }
     let mut states: Vec<State> = jobs
         .iter()
-        .map(|job| State { rest: job.cost, held: job.held.unwrap_or(0), waited: vec![0; 8], ended: None })
+        .map(|job| State { rest: job.cost, held: job.held.unwrap_or(0), waited: vec![0; CAUSES], ended: None })
         .collect();
     let mut arrivals: Vec<usize> = (0..jobs.len()).collect();
     arrivals.sort_by_key(|&index| jobs[index].arrival);
@@ -132,7 +131,7 @@ fn oracle(jobs: &[Job]) -> Outcome {
         }
         if let Some(current) = serving {
             for waiting in queues.iter().flatten() {
-                states[*waiting].waited[current % 8] += 1;
+                states[*waiting].waited[current % CAUSES] += 1;
             }
             let state = &mut states[current];
             if state.held > 0 {

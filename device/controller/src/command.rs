@@ -78,6 +78,11 @@ impl Command {
 }
 
 impl Namespace {
+    /// Sectors of a logical block.
+    pub(crate) fn lba_sectors(&self) -> u64 {
+        u64::from(self.lba_bytes / SECTOR)
+    }
+
     fn check_nsid(&self, entry: &SubmissionEntry, opcode: IoOpcode) -> Result<(), Status> {
         match entry.nsid.get() {
             nsid if nsid == self.nsid => Ok(()),
@@ -124,7 +129,7 @@ impl Namespace {
         if slba.checked_add(blocks).is_none_or(|end| end > self.blocks) {
             return Err(Status::LBA_OUT_OF_RANGE.final_());
         }
-        let sectors = u64::from(self.lba_bytes / SECTOR);
+        let sectors = self.lba_sectors();
         Ok(Extent { start: slba * sectors, sectors: (blocks * sectors) as u32 })
     }
 

@@ -26,7 +26,7 @@ impl BufferMode {
 pub struct LinkConfig {
     /// Data rate, in each direction.
     pub bandwidth: Rate,
-    /// Time that every transfer takes besides, however short it is.
+    /// Time that every command takes on the way besides, however short it is.
     pub latency: Span,
 }
 

@@ -7,17 +7,17 @@ use nandscape_device_ftl::Ftl;
 use nandscape_device_media::Media;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::ring::{Posted, Ring, Submission};
-use nandscape_drive::{Breakdown, Controller, DriveInfo, QueueId, Stage};
+use nandscape_drive::{Breakdown, Controller, DriveInfo, HostMem, QueueId, Stage};
 use nandscape_sim::account::Totals;
 use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::workers::Workers;
 use nandscape_sim::{Cause, Sim, Time};
 use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::opcode::Transfer;
-use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status};
+use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status, SubmissionEntry};
 
 use crate::admin::Admin;
-use crate::arbiter::{Arbiter, RoundRobin};
+use crate::arbiter::{Arbiter as _, RoundRobin};
 use crate::command::{Command, Namespace};
 use crate::commands::PageJob;
 use crate::config::ControllerConfig;
@@ -37,15 +37,16 @@ pub struct NvmeController<F: Ftl> {
     pub(crate) admin: Admin,
     pub(crate) namespace: Namespace,
     queues: RefCell<Queues>,
-    arbiter: RefCell<Box<dyn Arbiter>>,
+    arbiter: RefCell<RoundRobin>,
     generations: Cell<u32>,
     /// Commands in work.
     in_work: Cell<u32>,
     /// What the command was that ended last: those who got its slot waited for it.
     last_ended: Cell<Cause>,
     host_counts: Cell<HostCounts>,
-    servers: Workers<Fetched>,
-    pub(crate) page_reads: Workers<PageJob>,
+    servers: Workers<Fetched<F>>,
+    pub(crate) page_reads: Workers<PageJob<F>>,
+    me: Weak<NvmeController<F>>,
     track: Track,
 }
 
@@ -58,9 +59,12 @@ pub(crate) struct HostCounts {
 }
 
 /// A command that was fetched.
-struct Fetched {
+struct Fetched<F: Ftl> {
+    controller: Rc<NvmeController<F>>,
     pair: PairKey,
     submission: Submission,
+    /// When.
+    at: Time,
 }
 
 /// How a command ended: status, and DW0 and DW1 of its completion.
@@ -87,41 +91,30 @@ impl<F: Ftl> NvmeController<F> {
             max_blocks: (config.max_transfer / config.lba_bytes).min(1 << 16),
             keeps_data: media.keeps_data(),
         };
-        Rc::new_cyclic(|weak: &Weak<NvmeController<F>>| {
-            let (serving, reading) = (weak.clone(), weak.clone());
-            NvmeController {
-                sim: sim.clone(),
-                media,
-                ftl,
-                link: Link::new(sim, config.link),
-                admin: Admin::new(sim),
-                namespace,
-                queues: RefCell::new(Queues::new(config.max_queue_pairs, config.max_queue_entries)),
-                arbiter: RefCell::new(Box::new(RoundRobin::default())),
-                generations: Cell::new(0),
-                in_work: Cell::new(0),
-                last_ended: Cell::new(cause::HOST_READ),
-                host_counts: Cell::default(),
-                servers: Workers::new(sim, move |fetched| {
-                    let controller = serving.upgrade();
-                    async move {
-                        if let Some(controller) = controller {
-                            controller.serve(fetched).await;
-                        }
-                    }
-                }),
-                page_reads: Workers::new(sim, move |job: PageJob| {
-                    let controller = reading.upgrade();
-                    async move {
-                        if let Some(controller) = controller {
-                            controller.read_part(job).await;
-                        }
-                    }
-                }),
-                track: sim.trace().track("commands".to_owned()),
-                config,
-            }
+        Rc::new_cyclic(|me: &Weak<NvmeController<F>>| NvmeController {
+            sim: sim.clone(),
+            media,
+            ftl,
+            link: Link::new(sim, config.link),
+            admin: Admin::new(sim),
+            namespace,
+            queues: RefCell::new(Queues::new(config.max_queue_pairs, config.max_queue_entries)),
+            arbiter: RefCell::default(),
+            generations: Cell::new(0),
+            in_work: Cell::new(0),
+            last_ended: Cell::new(cause::HOST_READ),
+            host_counts: Cell::default(),
+            servers: Workers::new(sim, Fetched::serve),
+            page_reads: Workers::new(sim, PageJob::run),
+            me: me.clone(),
+            track: sim.trace().track("commands".to_owned()),
+            config,
         })
+    }
+
+    /// A handle for those who work for the controller.
+    pub(crate) fn handle(&self) -> Rc<NvmeController<F>> {
+        self.me.upgrade().expect("who calls this has one")
     }
 
     /// The FTL below.
@@ -145,38 +138,15 @@ impl<F: Ftl> NvmeController<F> {
             let (pair, submission) = queues.fetch(id);
             drop(queues);
             self.in_work.set(self.in_work.get() + 1);
-            self.servers.start(Fetched { pair, submission });
+            self.ftl.expect(submission.entry.slba() * self.namespace.lba_sectors());
+            // On the way, and in the firmware's hands: neither keeps other commands waiting.
+            let (latency, firmware) = (self.config.link.latency, self.config.firmware_time);
+            let fetched = Fetched { controller: self.handle(), pair, submission, at: self.sim.now() };
+            self.servers.start_after(latency + firmware, fetched);
         }
     }
 
-    async fn serve(&self, fetched: Fetched) {
-        let Fetched { pair, submission } = fetched;
-        let Submission { entry, mem, submitted } = submission;
-        let mut log = Breakdown::new();
-        log.wait_behind(Stage::Queue, self.last_ended.get(), self.sim.now() - submitted);
-        self.sim.sleep(self.config.firmware_time).await;
-        log.spend(Stage::Firmware, self.config.firmware_time);
-        let outcome = if pair.id == QueueId::ADMIN {
-            self.admin_command(&entry, &mem, &mut log).await
-        } else {
-            Some(self.io_command(&entry, &mem, &mut log).await)
-        };
-        if let Some(outcome) = outcome {
-            debug_assert_eq!(log.total(), self.sim.now() - submitted, "stages do not sum: {log:?}");
-            self.complete(pair, entry.cid.get(), outcome, log);
-        }
-        self.trace_command(&entry, submitted);
-        self.last_ended.set(cause_of(entry.opcode));
-        self.in_work.set(self.in_work.get() - 1);
-        self.fetch();
-    }
-
-    async fn io_command(
-        &self,
-        entry: &nandscape_wire_nvme::SubmissionEntry,
-        mem: &nandscape_drive::HostMem,
-        log: &mut Breakdown,
-    ) -> Outcome {
+    async fn io_command(&self, entry: &SubmissionEntry, mem: &HostMem, log: &mut Breakdown) -> Outcome {
         let command = match Command::parse(entry, mem, &self.namespace) {
             Ok(command) => command,
             Err(status) => return Err(status).into(),
@@ -185,12 +155,13 @@ impl<F: Ftl> NvmeController<F> {
         match command {
             Command::Read { extent } => self.read(extent, mem, log).await,
             Command::Write { extent, fua } => self.write(extent, Some(mem), fua, log).await,
-            Command::Compare { extent } => self.compare(extent, mem, log).await,
-            Command::Verify { extent } => self.verify(extent, log).await,
-            Command::WriteZeroes { extent, fua } => self.write_zeroes(extent, fua, log).await,
-            Command::Deallocate { extents } => self.deallocate(&extents, mem, log).await,
-            Command::Hints => self.hints(mem, log).await,
-            Command::Flush => self.flush(log).await,
+            // In boxes: what is rare must not make every command larger.
+            Command::Compare { extent } => Box::pin(self.compare(extent, mem, log)).await,
+            Command::Verify { extent } => Box::pin(self.verify(extent, log)).await,
+            Command::WriteZeroes { extent, fua } => Box::pin(self.write_zeroes(extent, fua, log)).await,
+            Command::Deallocate { extents } => Box::pin(self.deallocate(&extents, mem, log)).await,
+            Command::Hints => Box::pin(self.hints(mem, log)).await,
+            Command::Flush => Box::pin(self.flush(log)).await,
         }
         .into()
     }
@@ -212,6 +183,13 @@ impl<F: Ftl> NvmeController<F> {
         self.host_counts.set(counts);
     }
 
+    /// The command has ended; its slot is free for another.
+    fn ended(&self, opcode: u8) {
+        self.last_ended.set(cause_of(opcode));
+        self.in_work.set(self.in_work.get() - 1);
+        self.fetch();
+    }
+
     fn complete(&self, pair: PairKey, cid: u16, outcome: Outcome, breakdown: Breakdown) {
         let mut entry = CompletionEntry { cid: cid.into(), ..CompletionEntry::default() };
         (entry.dw0, entry.dw1) = (outcome.dw0.into(), outcome.dw1.into());
@@ -222,7 +200,7 @@ impl<F: Ftl> NvmeController<F> {
         }
     }
 
-    fn trace_command(&self, entry: &nandscape_wire_nvme::SubmissionEntry, start: Time) {
+    fn trace_command(&self, entry: &SubmissionEntry, start: Time) {
         self.sim.trace_event(|end| {
             let name = match IoOpcode(entry.opcode) {
                 IoOpcode::READ => "read",
@@ -237,6 +215,29 @@ impl<F: Ftl> NvmeController<F> {
                 detail: entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()),
             }
         });
+    }
+}
+
+impl<F: Ftl> Fetched<F> {
+    /// Serves the command once firmware has dealt with it.
+    async fn serve(self) {
+        let Fetched { controller, pair, submission, at } = self;
+        let controller = &*controller;
+        let Submission { entry, mem, submitted } = submission;
+        let mut log = Breakdown::new();
+        log.waits(Stage::Queue).add(controller.last_ended.get(), at - submitted);
+        log.spend(Stage::Link, controller.config.link.latency);
+        log.spend(Stage::Firmware, controller.config.firmware_time);
+        let outcome = match pair.id {
+            QueueId::ADMIN => Box::pin(controller.admin_command(&entry, &mem, &mut log)).await,
+            _ => Some(controller.io_command(&entry, &mem, &mut log).await),
+        };
+        if let Some(outcome) = outcome {
+            debug_assert_eq!(log.total(), controller.sim.now() - submitted, "stages do not sum: {log:?}");
+            controller.complete(pair, entry.cid.get(), outcome, log);
+        }
+        controller.trace_command(&entry, submitted);
+        controller.ended(entry.opcode);
     }
 }
 
@@ -255,7 +256,7 @@ impl<F: Ftl> Controller for NvmeController<F> {
             blocks: self.namespace.blocks,
             lba_bytes: self.namespace.lba_bytes,
             max_blocks: self.namespace.max_blocks,
-            unit_bytes: self.ftl.unit_sectors() * 512,
+            unit_bytes: self.ftl.unit().bytes(),
             volatile_cache: self.has_volatile_cache(),
             keeps_data: self.namespace.keeps_data,
         }

@@ -26,6 +26,5 @@ mod controller;
 mod link;
 mod queues;
 
-pub use arbiter::{Arbiter, RoundRobin};
 pub use config::{BufferMode, ControllerConfig, Identity, LinkConfig};
 pub use controller::NvmeController;

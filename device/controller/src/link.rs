@@ -3,7 +3,7 @@
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
-use nandscape_sim::{Cause, Class, Resource, Sim, Who};
+use nandscape_sim::{Cause, Class, Resource, Sim, Wait, Who};
 
 use crate::config::LinkConfig;
 
@@ -20,13 +20,13 @@ impl Link {
     }
 
     /// Moves data to the host.
-    pub(crate) async fn send(&self, bytes: u64, log: &mut Breakdown) {
-        self.transfer(&self.to_host, bytes, cause::HOST_READ, log).await;
+    pub(crate) fn send(&self, bytes: u64, log: &mut Breakdown) -> impl Future<Output = ()> {
+        self.transfer(&self.to_host, bytes, cause::HOST_READ, log)
     }
 
     /// Moves data from the host.
-    pub(crate) async fn receive(&self, bytes: u64, log: &mut Breakdown) {
-        self.transfer(&self.to_device, bytes, cause::HOST_WRITE, log).await;
+    pub(crate) fn receive(&self, bytes: u64, log: &mut Breakdown) -> impl Future<Output = ()> {
+        self.transfer(&self.to_device, bytes, cause::HOST_WRITE, log)
     }
 
     /// Busy time of each direction, to the host first.
@@ -36,9 +36,8 @@ impl Link {
 
     async fn transfer(&self, lane: &Resource, bytes: u64, cause: Cause, log: &mut Breakdown) {
         let time = self.config.bandwidth.time_for(bytes);
-        let wait = lane.occupy(time, Who::new(cause, Class::new(0))).await;
-        // Latency passes on the way and keeps nobody else from starting.
-        self.sim.sleep(self.config.latency).await;
-        log.spend(Stage::Link, wait.total() + time + self.config.latency);
+        let begun = self.sim.now();
+        lane.occupy(time, Who::new(cause, Class::new(0)), &mut Wait::default()).await;
+        log.spend(Stage::Link, self.sim.now() - begun);
     }
 }

@@ -11,8 +11,54 @@ use nandscape_wire_nvme::Status;
 pub(crate) struct Queues {
     pairs: Vec<Option<Pair>>,
     max_entries: u32,
-    /// Queues with entries to fetch, in ascending order.
-    waiting: Vec<QueueId>,
+    waiting: Waiting,
+}
+
+/// Queues with entries to fetch: a bit each.
+pub(crate) struct Waiting {
+    words: Vec<u64>,
+    count: u32,
+}
+
+impl Waiting {
+    fn none(queues: usize) -> Waiting {
+        Waiting { words: vec![0; queues.div_ceil(64)], count: 0 }
+    }
+
+    /// Given ones.
+    #[cfg(test)]
+    pub(crate) fn of(queues: &[u16]) -> Waiting {
+        let mut waiting = Waiting::none(256);
+        queues.iter().for_each(|id| waiting.set(QueueId(*id), true));
+        waiting
+    }
+
+    #[inline]
+    fn set(&mut self, id: QueueId, waits: bool) {
+        let (word, bit) = (&mut self.words[usize::from(id.0) / 64], 1 << (id.0 % 64));
+        let before = *word & bit != 0;
+        *word = if waits { *word | bit } else { *word & !bit };
+        self.count = self.count + u32::from(waits) - u32::from(before);
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether a queue has entries to fetch.
+    pub(crate) fn contains(&self, id: QueueId) -> bool {
+        self.words[usize::from(id.0) / 64] & 1 << (id.0 % 64) != 0
+    }
+
+    /// The first queue from `from` on, in ascending order.
+    pub(crate) fn first_from(&self, from: u16) -> Option<QueueId> {
+        let start = usize::from(from) / 64;
+        let word = |index: usize| self.words[index] & if index == start { u64::MAX << (from % 64) } else { u64::MAX };
+        let index = (start..self.words.len()).find(|index| word(*index) != 0)?;
+        Some(QueueId(index as u16 * 64 + word(index).trailing_zeros() as u16))
+    }
 }
 
 struct Pair {
@@ -38,7 +84,8 @@ pub(crate) struct PairKey {
 impl Queues {
     /// Room for `pairs` I/O queue pairs beside the admin queue.
     pub(crate) fn new(pairs: u16, max_entries: u32) -> Queues {
-        Queues { pairs: (0..=pairs).map(|_| None).collect(), max_entries, waiting: Vec::new() }
+        let waiting = Waiting::none(usize::from(pairs) + 1);
+        Queues { pairs: (0..=pairs).map(|_| None).collect(), max_entries, waiting }
     }
 
     pub(crate) fn create(&mut self, id: QueueId, ring: Rc<Ring>, generation: u32) -> Result<(), Status> {
@@ -58,8 +105,7 @@ impl Queues {
 
     pub(crate) fn delete(&mut self, id: QueueId) -> Result<(), Status> {
         let pair = self.pairs.get_mut(usize::from(id.0)).and_then(Option::take);
-        self.waiting.retain(|waiting| *waiting != id);
-        pair.map(|_| ()).ok_or(Status::INVALID_QUEUE_ID.final_())
+        pair.map(|_| self.waiting.set(id, false)).ok_or(Status::INVALID_QUEUE_ID.final_())
     }
 
     /// The host moved the submission tail. A value outside the queue is ignored.
@@ -69,7 +115,8 @@ impl Queues {
             return;
         }
         pair.sq_tail = tail;
-        self.update_waiting(id);
+        let waits = pair.sq_head != tail;
+        self.waiting.set(id, waits);
     }
 
     /// The host moved the completion head. If that made room for what had overflowed, the ring is to be notified by
@@ -82,11 +129,11 @@ impl Queues {
             return None;
         }
         pair.cq_head = head;
-        pair.flush_overflow().then(|| pair.ring.clone())
+        (!pair.overflow.is_empty() && pair.flush_overflow()).then(|| pair.ring.clone())
     }
 
     /// Queues with entries to fetch.
-    pub(crate) fn waiting(&self) -> &[QueueId] {
+    pub(crate) fn waiting(&self) -> &Waiting {
         &self.waiting
     }
 
@@ -96,7 +143,8 @@ impl Queues {
         let submission = pair.ring.fetch(pair.sq_head);
         pair.sq_head = pair.ring.next(pair.sq_head);
         let key = PairKey { id, generation: pair.generation };
-        self.update_waiting(id);
+        let waits = pair.sq_head != pair.sq_tail;
+        self.waiting.set(id, waits);
         (key, submission)
     }
 
@@ -104,36 +152,40 @@ impl Queues {
     pub(crate) fn post(&mut self, key: PairKey, mut posted: Posted) -> Option<Rc<Ring>> {
         let pair = self.pairs[usize::from(key.id.0)].as_mut().filter(|pair| pair.generation == key.generation)?;
         posted.entry.sq_id = key.id.0.into();
-        pair.overflow.push_back(posted);
-        pair.flush_overflow().then(|| pair.ring.clone())
-    }
-
-    fn update_waiting(&mut self, id: QueueId) {
-        let pair = self.pairs[usize::from(id.0)].as_ref().expect("the queue exists");
-        match (self.waiting.binary_search(&id), pair.sq_head != pair.sq_tail) {
-            (Err(at), true) => self.waiting.insert(at, id),
-            (Ok(at), false) => {
-                self.waiting.remove(at);
-            }
-            _ => {}
+        if pair.overflow.is_empty() && pair.has_room() {
+            pair.put(posted);
+            return Some(pair.ring.clone());
         }
+        pair.overflow.push_back(posted);
+        None
     }
 }
 
 impl Pair {
+    /// Whether the completion queue takes another entry.
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.ring.next(self.cq_tail) != self.cq_head
+    }
+
+    #[inline]
+    fn put(&mut self, mut posted: Posted) {
+        posted.entry.sq_head = self.sq_head.into();
+        let status = posted.entry.status();
+        posted.entry.set_status(status, self.phase);
+        self.ring.post(self.cq_tail, posted);
+        self.cq_tail = self.ring.next(self.cq_tail);
+        if self.cq_tail == 0 {
+            self.phase = !self.phase;
+        }
+    }
+
     /// Moves completions to the ring while it has room; whether any was.
     fn flush_overflow(&mut self) -> bool {
         let mut moved = false;
-        while self.ring.next(self.cq_tail) != self.cq_head {
-            let Some(mut posted) = self.overflow.pop_front() else { break };
-            posted.entry.sq_head = self.sq_head.into();
-            let status = posted.entry.status();
-            posted.entry.set_status(status, self.phase);
-            self.ring.post(self.cq_tail, posted);
-            self.cq_tail = self.ring.next(self.cq_tail);
-            if self.cq_tail == 0 {
-                self.phase = !self.phase;
-            }
+        while self.has_room() {
+            let Some(posted) = self.overflow.pop_front() else { break };
+            self.put(posted);
             moved = true;
         }
         moved

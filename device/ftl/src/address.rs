@@ -51,6 +51,50 @@ impl Location {
     }
 }
 
+/// The size of a mapping unit, a power of two sectors.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct UnitSize {
+    shift: u32,
+}
+
+impl UnitSize {
+    /// The size in bytes: a power of two, and at least a sector.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub const fn of_bytes(bytes: u32) -> UnitSize {
+        assert!(bytes.is_power_of_two() && bytes >= SECTOR);
+        UnitSize { shift: (bytes / SECTOR).trailing_zeros() }
+    }
+
+    /// Sectors of a unit.
+    pub const fn sectors(self) -> u32 {
+        1 << self.shift
+    }
+
+    /// Bytes of a unit.
+    pub const fn bytes(self) -> u32 {
+        SECTOR << self.shift
+    }
+
+    /// One bit for each sector of a unit.
+    pub const fn mask(self) -> u64 {
+        mask(0, self.sectors())
+    }
+
+    /// The unit that a sector is in.
+    #[inline]
+    pub const fn unit_of(self, sector: u64) -> u64 {
+        sector >> self.shift
+    }
+
+    /// The number of a sector within its unit.
+    #[inline]
+    pub const fn within(self, sector: u64) -> u32 {
+        sector as u32 & (self.sectors() - 1)
+    }
+}
+
 /// A run of sectors of the host's address space.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Extent {
@@ -79,17 +123,18 @@ impl Extent {
         self.sectors as u64 * SECTOR as u64
     }
 
-    /// Its parts, unit by unit of `unit_sectors` sectors.
-    pub fn pieces(self, unit_sectors: u32) -> impl Iterator<Item = Piece> {
+    /// Its parts, unit by unit.
+    #[inline]
+    pub fn pieces(self, unit: UnitSize) -> impl Iterator<Item = Piece> {
         let end = self.start + u64::from(self.sectors);
         let mut sector = self.start;
         std::iter::from_fn(move || {
             if sector == end {
                 return None;
             }
-            let skip = (sector % u64::from(unit_sectors)) as u32;
-            let sectors = u64::from(unit_sectors - skip).min(end - sector) as u32;
-            let lpn = Lpn((sector / u64::from(unit_sectors)) as u32);
+            let skip = unit.within(sector);
+            let sectors = u64::from(unit.sectors() - skip).min(end - sector) as u32;
+            let lpn = Lpn(unit.unit_of(sector) as u32);
             let at = (sector - self.start) as usize * SECTOR as usize;
             sector += u64::from(sectors);
             Some(Piece { lpn, skip, sectors, at })
@@ -97,9 +142,9 @@ impl Extent {
     }
 
     /// Number of units it touches.
-    pub fn units(self, unit_sectors: u32) -> u32 {
-        let unit_sectors = u64::from(unit_sectors);
-        ((self.start + u64::from(self.sectors)).div_ceil(unit_sectors) - self.start / unit_sectors) as u32
+    pub fn units(self, unit: UnitSize) -> u32 {
+        let last = self.start + u64::from(self.sectors) - 1;
+        (unit.unit_of(last) - unit.unit_of(self.start)) as u32 + 1
     }
 }
 
@@ -151,12 +196,12 @@ mod tests {
         #[test]
         fn pieces_cover_an_extent_exactly(start in 0u64..1_000, sectors in 1u32..200, shift in 0u32..7) {
             let extent = Extent { start, sectors };
-            let unit = 1 << shift;
+            let unit = UnitSize::of_bytes(SECTOR << shift);
             let mut covered = Vec::new();
             for piece in extent.pieces(unit) {
                 prop_assert_eq!(piece.at, covered.len() * SECTOR as usize);
                 prop_assert_eq!(piece.mask().count_ones(), piece.sectors);
-                let first = u64::from(piece.lpn.0) * u64::from(unit) + u64::from(piece.skip);
+                let first = u64::from(piece.lpn.0) * u64::from(unit.sectors()) + u64::from(piece.skip);
                 covered.extend(first..first + u64::from(piece.sectors));
             }
             prop_assert_eq!(covered, (start..start + u64::from(sectors)).collect::<Vec<_>>());

@@ -13,7 +13,7 @@ use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::{Sim, Time, Wait};
 use smallvec::SmallVec;
 
-use crate::address::Extent;
+use crate::address::{Extent, UnitSize};
 
 /// A flash translation layer.
 pub trait Ftl: 'static {
@@ -25,11 +25,14 @@ pub trait Ftl: 'static {
     /// Sectors of the host's address space.
     fn sectors(&self) -> u64;
 
-    /// Sectors of a mapping unit.
-    fn unit_sectors(&self) -> u32;
+    /// The size of a mapping unit.
+    fn unit(&self) -> UnitSize;
 
     /// The most sectors that may be reserved for at once.
     fn max_reserve(&self) -> u32;
+
+    /// A command for the sector was fetched, and will soon be looked up.
+    fn expect(&self, sector: u64);
 
     /// Maps an extent for reading. Deallocated and cached parts are copied to `mem` now. The blocks of the rest are
     /// pinned until [`Ftl::fetched`].
@@ -38,8 +41,8 @@ pub trait Ftl: 'static {
     /// A page was read: copies what was asked of it to `mem`, and lets go of its block.
     fn fetched(&self, fetch: Fetch, mem: &HostMem);
 
-    /// Waits for room for an extent.
-    fn reserve(&self, extent: Extent) -> impl Future<Output = (Self::Room<'_>, Wait)>;
+    /// Waits for room for an extent; the time is added to `waited`.
+    fn reserve(&self, extent: Extent, waited: &mut Wait) -> impl Future<Output = Self::Room<'_>>;
 
     /// Takes a write; `None` writes zeros. With `watch`, the result tells when it is on flash.
     fn accept(&self, extent: Extent, data: Option<&HostMem>, room: Self::Room<'_>, watch: bool)
@@ -76,8 +79,8 @@ pub struct Fetch {
     pub flash_bytes: u32,
     /// Bytes that the host gets of it.
     pub host_bytes: u32,
-    /// What to copy.
-    pub copies: SmallVec<[Copy; 1]>,
+    /// What to copy; empty where the drive keeps no data.
+    pub copies: Vec<Copy>,
 }
 
 /// A part of a unit to copy to the host.

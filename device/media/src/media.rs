@@ -155,7 +155,9 @@ impl Media {
 
     /// Reads `bytes` of a page into the controller.
     pub async fn read(&self, page: PageId, bytes: u32, who: Who, log: &mut Breakdown) {
-        self.pass_dispatch(who, log).await;
+        if !self.dispatch.is_open() && is_of_host(who) {
+            self.dispatch.pass(log.waits(Stage::Queue)).await;
+        }
         let (plane, channel, page_in_block) = self.locate(page);
         let start = self.sim.now();
 
@@ -175,7 +177,9 @@ impl Media {
     /// When it is not the next page of its block.
     pub async fn program(&self, page: PageId, image: PageImage, who: Who, log: &mut Breakdown) {
         self.contents.borrow_mut().advance(&self.geometry, page);
-        self.pass_dispatch(who, log).await;
+        if !self.dispatch.is_open() && is_of_host(who) {
+            self.dispatch.pass(log.waits(Stage::Queue)).await;
+        }
         let (plane, channel, page_in_block) = self.locate(page);
         let plane_track = self.tracks.planes[plane.0 as usize];
 
@@ -253,16 +257,8 @@ impl Media {
         self.contents.borrow_mut().erase(block);
     }
 
-    async fn pass_dispatch(&self, who: Who, log: &mut Breakdown) {
-        if who.cause == cause::HOST_READ || who.cause == cause::HOST_WRITE {
-            let wait = self.dispatch.pass().await;
-            log.wait(Stage::Queue, &wait);
-        }
-    }
-
     async fn transfer(&self, channel: usize, time: Span, who: Who, log: &mut Breakdown) {
-        let wait = self.channels[channel].occupy(time, who).await;
-        log.wait(Stage::ChannelWait, &wait);
+        self.channels[channel].occupy(time, who, log.waits(Stage::ChannelWait)).await;
         log.spend(Stage::Transfer, time);
         self.sim.trace_event(|now| Event {
             track: self.tracks.channels[channel],
@@ -334,6 +330,11 @@ impl Contents {
         self.store.erase(block);
         self.counts.erases += 1;
     }
+}
+
+/// Whether an operation is the host's, and passes the controller's dispatch.
+fn is_of_host(who: Who) -> bool {
+    who.cause == cause::HOST_READ || who.cause == cause::HOST_WRITE
 }
 
 /// Marks `count` blocks of each plane, at random.

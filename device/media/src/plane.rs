@@ -92,8 +92,7 @@ impl Plane {
         let mut register = self.admit(Kind::Sense, who, log).await;
         register.array(time, log).await;
         if self.registers == Registers::Double {
-            let wait = register.move_to(Place::Cache).await;
-            log.wait(Stage::ChannelWait, &wait);
+            register.move_to(Place::Cache, log.waits(Stage::ChannelWait)).await;
         }
         register
     }
@@ -111,7 +110,7 @@ impl Plane {
 
     /// Waits for the whole plane.
     pub(crate) async fn seize(&self, who: Who) -> Register<'_> {
-        self.admit(Kind::Seize, who, &mut Breakdown::new()).await
+        Admit { plane: self, kind: Kind::Seize, who, waited: &mut Wait::default(), claim: None }.await
     }
 
     /// Busy time of the array by cause.
@@ -120,9 +119,7 @@ impl Plane {
     }
 
     async fn admit(&self, kind: Kind, who: Who, log: &mut Breakdown) -> Register<'_> {
-        let (register, wait) = Admit { plane: self, kind, who, claim: None }.await;
-        log.wait(Stage::DieWait, &wait);
-        register
+        Admit { plane: self, kind, who, waited: log.waits(Stage::DieWait), claim: None }.await
     }
 
     fn entry(&self, kind: Kind) -> Place {
@@ -173,6 +170,9 @@ impl State {
     /// Admits those in front for as long as they fit. Nobody is overtaken, or a busy plane would starve those who
     /// need it to themselves.
     fn admit_waiting(&mut self, plane: &Plane) {
+        if self.nobody_waits() {
+            return;
+        }
         for class in 0..CLASSES {
             while let Some(&key) = self.queues[class].front() {
                 let Some(claim) = self.claims.get(key) else {
@@ -217,21 +217,19 @@ impl Register<'_> {
     /// Programs the page that was transferred in.
     pub(crate) async fn program(mut self, time: Span, log: &mut Breakdown) {
         if self.place == Place::Cache {
-            let wait = self.move_to(Place::Data).await;
-            log.wait(Stage::DieWait, &wait);
+            self.move_to(Place::Data, log.waits(Stage::DieWait)).await;
         }
         self.array(time, log).await;
     }
 
     /// Keeps the array busy.
     pub(crate) async fn array(&mut self, time: Span, log: &mut Breakdown) {
-        let wait = self.plane.array.occupy(time, self.who).await;
-        log.wait(Stage::DieWait, &wait);
+        self.plane.array.occupy(time, self.who, log.waits(Stage::DieWait)).await;
         log.spend(Stage::Array, time);
     }
 
-    async fn move_to(&mut self, to: Place) -> Wait {
-        Move { register: self, to, behind: None }.await
+    async fn move_to(&mut self, to: Place, waited: &mut Wait) {
+        Move { register: self, to, waited, behind: None }.await;
     }
 }
 
@@ -241,23 +239,23 @@ impl Drop for Register<'_> {
     }
 }
 
-struct Admit<'a> {
+struct Admit<'a, 'w> {
     plane: &'a Plane,
     kind: Kind,
     who: Who,
+    waited: &'w mut Wait,
     claim: Option<Key>,
 }
 
-impl<'a> Future for Admit<'a> {
-    type Output = (Register<'a>, Wait);
+impl<'a> Future for Admit<'a, '_> {
+    type Output = Register<'a>;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
         let (plane, kind, who) = (self.plane, self.kind, self.who);
         let mut state = plane.state.borrow_mut();
-        let waited = match self.claim {
+        match self.claim {
             None if state.nobody_waits() && state.admits(kind, plane.registers) => {
                 state.enter(plane, kind, who);
-                Wait::ZERO
             }
             None => {
                 let begun = state.blame.totals(plane.sim.now());
@@ -272,16 +270,16 @@ impl<'a> Future for Admit<'a> {
                     return Poll::Pending;
                 };
                 state.claims.remove(key);
-                waited
+                *self.waited += waited;
             }
-        };
+        }
         drop(state);
         self.claim = None;
-        Poll::Ready((Register { plane, place: plane.entry(kind), who }, waited))
+        Poll::Ready(Register { plane, place: plane.entry(kind), who })
     }
 }
 
-impl Drop for Admit<'_> {
+impl Drop for Admit<'_, '_> {
     fn drop(&mut self) {
         let Some(key) = self.claim else { return };
         let claim = self.plane.state.borrow_mut().claims.remove(key).expect("the claim of a live future");
@@ -299,13 +297,14 @@ impl Drop for Admit<'_> {
 struct Move<'a, 'b> {
     register: &'a mut Register<'b>,
     to: Place,
+    waited: &'a mut Wait,
     behind: Option<(Cause, Time)>,
 }
 
 impl Future for Move<'_, '_> {
-    type Output = Wait;
+    type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Wait> {
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
         let (plane, to) = (self.register.plane, self.to);
         let now = plane.sim.now();
         let mut state = plane.state.borrow_mut();
@@ -318,6 +317,9 @@ impl Future for Move<'_, '_> {
         *state.register(to) = state.register(from).take();
         state.admit_waiting(plane);
         state.update_blame(now);
-        Poll::Ready(self.behind.map_or(Wait::ZERO, |(cause, since)| Wait::behind(cause, now - since)))
+        if let Some((cause, since)) = self.behind {
+            self.waited.add(cause, now - since);
+        }
+        Poll::Ready(())
     }
 }

@@ -7,7 +7,7 @@
 use nandscape_drive::Breakdown;
 use nandscape_sim::gate::Closed;
 use nandscape_sim::resource::Hold;
-use nandscape_sim::{Span, Who};
+use nandscape_sim::{Span, Wait, Who};
 
 use crate::geometry::{BlockId, PageId, PlaneId};
 use crate::media::{Media, PageImage};
@@ -52,7 +52,7 @@ impl Media {
     pub async fn seize(&self, plane: PlaneId, reach: Reach, who: Who) -> Seized<'_> {
         let mut seized = Seized { media: self, plane, who, register: None, channel: None, _controller: None };
         if reach == Reach::Controller {
-            let (hold, _) = self.controller.take(who).await;
+            let hold = self.controller.take(who, &mut Wait::default()).await;
             seized._controller = Some((self.dispatch.close(who.cause), hold));
         }
         if reach >= Reach::Plane {
@@ -60,7 +60,7 @@ impl Media {
         }
         if reach >= Reach::Channel {
             let channel = self.geometry.channel_of(plane) as usize;
-            seized.channel = Some(self.channels[channel].take(who).await.0);
+            seized.channel = Some(self.channels[channel].take(who, &mut Wait::default()).await);
         }
         seized
     }
@@ -120,9 +120,9 @@ impl Seized<'_> {
     async fn transfer(&mut self, time: Span) {
         let shared = &self.media.channels[self.media.geometry.channel_of(self.plane) as usize];
         match &mut self.channel {
-            Some(held) => held.occupy(time).await,
-            None if self.register.is_some() => shared.occupy(time, self.who).await,
-            None => return,
-        };
+            Some(held) => held.occupy(time, &mut Wait::default()).await,
+            None if self.register.is_some() => shared.occupy(time, self.who, &mut Wait::default()).await,
+            None => {}
+        }
     }
 }

@@ -133,7 +133,7 @@ section! {
     LinkKeys at "link" {
         /// Data rate in each direction: `"7GB/s"` or `"unlimited"`.
         bandwidth: Text<Rate>,
-        /// What every transfer takes besides: `"1us"`.
+        /// What every command takes on the way, besides its data: `"1us"`.
         latency: Text<Span>,
     }
 }

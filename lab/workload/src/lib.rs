@@ -8,7 +8,7 @@
 //! | `distribution` | how random addresses are spread |
 //! | `requests` | the stream of requests of one job |
 //! | `arrivals` | when requests of an open load arrive |
-//! | `run` | jobs at work against drives |
+//! | `run`, `job` | jobs at work against drives |
 //! | `record` | what is measured |
 //!
 //! Left out: traces, file systems, key-value loads.
@@ -16,6 +16,7 @@
 mod arrivals;
 mod distribution;
 mod file;
+mod job;
 mod record;
 mod requests;
 mod run;

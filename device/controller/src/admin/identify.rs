@@ -88,7 +88,7 @@ impl<F: Ftl> NvmeController<F> {
         data.flbas = LBA_FORMAT;
         data.dlfeat = identify::DLFEAT_ZEROS | identify::DLFEAT_WRITE_ZEROES;
         data.nvmcap = u128::from(self.capacity()).to_le_bytes();
-        let unit_z = (self.ftl.unit_sectors() * 512 / self.namespace.lba_bytes - 1) as u16;
+        let unit_z = (self.ftl.unit().bytes() / self.namespace.lba_bytes - 1) as u16;
         for field in [&mut data.npwg_z, &mut data.npwa_z, &mut data.npdg_z, &mut data.npda_z, &mut data.nows_z] {
             *field = unit_z.into();
         }

@@ -4,11 +4,13 @@ mod round_robin;
 
 use nandscape_drive::QueueId;
 
-pub use round_robin::RoundRobin;
+use crate::queues::Waiting;
+
+pub(crate) use round_robin::RoundRobin;
 
 /// Chooses the queue from which the next entry is fetched.
-pub trait Arbiter {
-    /// The next queue among `waiting`, which is in ascending order and not empty. `burst` is how many entries a queue may have
+pub(crate) trait Arbiter {
+    /// The next queue among those waiting, of which there is at least one. `burst` is how many entries a queue may have
     /// fetched in a row; `None` is no limit.
-    fn next(&mut self, waiting: &[QueueId], burst: Option<u32>) -> QueueId;
+    fn next(&mut self, waiting: &Waiting, burst: Option<u32>) -> QueueId;
 }

@@ -17,7 +17,7 @@ impl<F: Ftl> NvmeController<F> {
         {
             let begun = self.sim.now();
             settling.settled().await;
-            log.wait_behind(Stage::Queue, cause::HOST_WRITE, self.sim.now() - begun);
+            log.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
         }
         Ok(())
     }

@@ -12,9 +12,9 @@ use nandscape_sim::executor::TaskId;
 use crate::controller::NvmeController;
 
 /// A part of a command that is fetched beside the others.
-pub(crate) struct PageJob {
+pub(crate) struct PageJob<F: Ftl> {
     part: Part,
-    command: Rc<Gather>,
+    command: Rc<Gather<F>>,
 }
 
 enum Part {
@@ -24,7 +24,8 @@ enum Part {
 }
 
 /// A command whose parts are under way.
-struct Gather {
+struct Gather<F: Ftl> {
+    controller: Rc<NvmeController<F>>,
     task: TaskId,
     left: Cell<usize>,
     mem: HostMem,
@@ -34,10 +35,21 @@ struct Gather {
 }
 
 impl<F: Ftl> NvmeController<F> {
-    /// Fetches pages; with `to_host`, everything of the extent crosses the link.
+    /// One page: die, array, channel, transfer; then the link.
+    pub(crate) async fn fetch_page(&self, fetch: Fetch, mem: &HostMem, to_host: bool, log: &mut Breakdown) {
+        let who = self.config.priority.who(cause::HOST_READ);
+        self.media.read(fetch.page, fetch.flash_bytes, who, log).await;
+        let bytes = u64::from(fetch.host_bytes);
+        self.ftl.fetched(fetch, mem);
+        if to_host {
+            self.link.send(bytes, log).await;
+        }
+    }
+
+    /// Several pages, or none; with `to_host`, everything of the extent crosses the link.
     pub(crate) async fn fetch_pages(
         &self,
-        mut fetches: Fetches,
+        fetches: Fetches,
         extent: Extent,
         mem: &HostMem,
         to_host: bool,
@@ -45,21 +57,10 @@ impl<F: Ftl> NvmeController<F> {
     ) {
         let from_flash: u64 = fetches.iter().map(|fetch| u64::from(fetch.host_bytes)).sum();
         let ready = if to_host { extent.bytes() - from_flash } else { 0 };
-        match (fetches.len(), ready) {
-            (0, 0) => {}
-            (0, ready) => self.link.send(ready, log).await,
-            (1, 0) => {
-                let fetch = fetches.pop().expect("there is one");
-                self.fetch_page(fetch, mem, to_host, log).await;
-            }
-            _ => self.gather(fetches, ready, mem, to_host, log).await,
-        }
-    }
-
-    async fn gather(&self, fetches: Fetches, ready: u64, mem: &HostMem, to_host: bool, log: &mut Breakdown) {
         let parts = fetches.into_iter().map(Part::Page).chain((ready > 0).then_some(Part::Ready(ready)));
         let parts: Vec<Part> = parts.collect();
         let command = Rc::new(Gather {
+            controller: self.handle(),
             task: self.sim.current_task(),
             left: Cell::new(parts.len()),
             mem: mem.clone(),
@@ -76,29 +77,22 @@ impl<F: Ftl> NvmeController<F> {
         .await;
         *log += &*command.last.borrow();
     }
+}
 
-    pub(crate) async fn read_part(&self, job: PageJob) {
-        let PageJob { part, command } = job;
+impl<F: Ftl> PageJob<F> {
+    /// Fetches the part; the command goes on when it was the last.
+    pub(crate) async fn run(self) {
+        let PageJob { part, command } = self;
         let mut log = Breakdown::new();
+        let controller = &command.controller;
         match part {
-            Part::Page(fetch) => self.fetch_page(fetch, &command.mem, command.to_host, &mut log).await,
-            Part::Ready(bytes) => self.link.send(bytes, &mut log).await,
+            Part::Page(fetch) => controller.fetch_page(fetch, &command.mem, command.to_host, &mut log).await,
+            Part::Ready(bytes) => controller.link.send(bytes, &mut log).await,
         }
         command.left.set(command.left.get() - 1);
         if command.left.get() == 0 {
             *command.last.borrow_mut() = log;
-            self.sim.wake(command.task);
-        }
-    }
-
-    /// One page: die, array, channel, transfer; then the link.
-    async fn fetch_page(&self, fetch: Fetch, mem: &HostMem, to_host: bool, log: &mut Breakdown) {
-        let who = self.config.priority.who(cause::HOST_READ);
-        self.media.read(fetch.page, fetch.flash_bytes, who, log).await;
-        let bytes = u64::from(fetch.host_bytes);
-        self.ftl.fetched(fetch, mem);
-        if to_host {
-            self.link.send(bytes, log).await;
+            controller.sim.wake(command.task);
         }
     }
 }

@@ -11,8 +11,17 @@ impl<F: Ftl> NvmeController<F> {
     /// and each page crosses the link as it comes.
     pub(crate) async fn read(&self, extent: Extent, mem: &HostMem, log: &mut Breakdown) -> Result<(), Status> {
         self.check_holes(extent)?;
-        let fetches = self.ftl.lookup(extent, mem);
-        self.fetch_pages(fetches, extent, mem, true, log).await;
+        let mut fetches = self.ftl.lookup(extent, mem);
+        match fetches.pop() {
+            // The ordinary small read: all of it in one page.
+            Some(fetch) if u64::from(fetch.host_bytes) == extent.bytes() => {
+                self.fetch_page(fetch, mem, true, log).await;
+            }
+            last => {
+                fetches.extend(last);
+                Box::pin(self.fetch_pages(fetches, extent, mem, true, log)).await;
+            }
+        }
         Ok(())
     }
 

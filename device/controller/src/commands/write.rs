@@ -25,8 +25,7 @@ impl<F: Ftl> NvmeController<F> {
         let durable = self.write_waits_for_flash(fua);
         let mut settling = Vec::new();
         for (part, at) in parts(extent, self.ftl.max_reserve()) {
-            let (room, wait) = self.ftl.reserve(part).await;
-            log.wait(Stage::Queue, &wait);
+            let room = self.ftl.reserve(part, log.waits(Stage::Queue)).await;
             let mem = data.map(|mem| mem.part(at, part.bytes() as usize));
             if data.is_some() {
                 self.link.receive(part.bytes(), log).await;
@@ -39,7 +38,7 @@ impl<F: Ftl> NvmeController<F> {
 
     /// Whole mapping units are deallocated, for deallocated blocks read as zeros; the edges are written.
     pub(crate) async fn write_zeroes(&self, extent: Extent, fua: bool, log: &mut Breakdown) -> Result<(), Status> {
-        let unit = u64::from(self.ftl.unit_sectors());
+        let unit = u64::from(self.ftl.unit().sectors());
         let end = extent.start + u64::from(extent.sectors);
         let inner = extent.start.next_multiple_of(unit)..end / unit * unit;
         if inner.is_empty() {
@@ -76,10 +75,10 @@ impl<F: Ftl> NvmeController<F> {
         let Some(Settled { issued_after, breakdown }) = last else { return };
         // The last part's own program tells where the time went, if it covers all of it.
         if issued_after + breakdown.total() == waited && waited > Span::ZERO {
-            log.wait_behind(Stage::Queue, cause::HOST_WRITE, issued_after);
+            log.waits(Stage::Queue).add(cause::HOST_WRITE, issued_after);
             *log += &breakdown;
         } else {
-            log.wait_behind(Stage::Queue, cause::HOST_WRITE, waited);
+            log.waits(Stage::Queue).add(cause::HOST_WRITE, waited);
         }
     }
 }

@@ -32,8 +32,6 @@ pub struct BlockInfo {
     pub programmed: u32,
     /// How often it was erased.
     pub erases: u32,
-    /// Reads between lookup and transfer: it must not be erased while there are any.
-    pub pins: u32,
     /// The write sequence number at which it became full: its age.
     pub sealed_at: u64,
 }
@@ -45,6 +43,15 @@ pub trait BlockMetadata {
 
     /// GET, for updating. Validity has calls of its own.
     fn get_mut(&mut self, block: BlockId) -> &mut BlockInfo;
+
+    /// A read of the block is between lookup and transfer: it must not be erased meanwhile.
+    fn pin(&mut self, block: BlockId);
+
+    /// Such a read has ended. Returns how many are left.
+    fn unpin(&mut self, block: BlockId) -> u32;
+
+    /// How many such reads there are.
+    fn pins(&self, block: BlockId) -> u32;
 
     /// A unit holds current data from now on.
     fn validate(&mut self, unit: UnitId);

@@ -14,6 +14,9 @@ pub trait Mapping {
     /// What must be loaded first.
     fn lookup(&self, lpn: Lpn) -> Result<Location, Self::Miss>;
 
+    /// A unit will soon be looked up.
+    fn prefetch(&self, lpn: Lpn);
+
     /// UPSERT: moves a unit, and returns where it was.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use crate::address::{Location, Lpn, Piece, SECTOR, SlotId, mask};
+use crate::address::{Location, Lpn, Piece, SECTOR, SlotId, UnitSize};
 use crate::ftl::Settling;
 
 const NIL: u32 = u32::MAX;
@@ -50,7 +50,7 @@ pub(super) struct WriteCache {
     queued: u32,
     /// Slots not yet programming for which somebody waits.
     urgent: u32,
-    unit_sectors: u32,
+    unit: UnitSize,
     keeps_data: bool,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Batch {
 }
 
 impl WriteCache {
-    pub(super) fn new(slots: u32, unit_sectors: u32, keeps_data: bool) -> WriteCache {
+    pub(super) fn new(slots: u32, unit: UnitSize, keeps_data: bool) -> WriteCache {
         let slot = || Slot {
             lpn: Lpn(0),
             state: SlotState::Free,
@@ -83,7 +83,7 @@ impl WriteCache {
             tail: NIL,
             queued: 0,
             urgent: 0,
-            unit_sectors,
+            unit,
             keeps_data,
         }
     }
@@ -120,7 +120,7 @@ impl WriteCache {
     /// Puts a new, empty slot at the end of the line. `like` is a slot of the same unit whose data it begins with.
     pub(super) fn insert(&mut self, lpn: Lpn, durable: Location, like: Option<SlotId>) -> SlotId {
         let id = self.free.pop().expect("room was reserved");
-        let bytes = (self.unit_sectors * SECTOR) as usize;
+        let bytes = self.unit.bytes() as usize;
         let data = match like {
             _ if !self.keeps_data => None,
             Some(like) => self.slot(like).data.clone(),
@@ -128,7 +128,7 @@ impl WriteCache {
         };
         // What begins with another's data, or with nothing on flash, has nothing to be filled with.
         let whole = like.is_some() || durable == Location::Unmapped;
-        let full = mask(0, self.unit_sectors);
+        let full = self.unit.mask();
         let slot = self.slot_mut(id);
         (slot.lpn, slot.durable, slot.data) = (lpn, durable, data);
         slot.mask = if whole { full } else { 0 };
@@ -151,20 +151,20 @@ impl WriteCache {
 
     /// Fills the sectors that a slot does not hold; `None` where the drive keeps no data.
     pub(super) fn fill(&mut self, id: SlotId, bytes: Option<&[u8]>) {
-        let unit_sectors = self.unit_sectors;
+        let unit = self.unit;
         let slot = self.slot_mut(id);
         if let (Some(data), Some(bytes)) = (&mut slot.data, bytes) {
-            for sector in (0..unit_sectors).filter(|sector| slot.mask & 1 << sector == 0) {
+            for sector in (0..unit.sectors()).filter(|sector| slot.mask & 1 << sector == 0) {
                 let range = (sector * SECTOR) as usize..((sector + 1) * SECTOR) as usize;
                 data[range.clone()].copy_from_slice(&bytes[range]);
             }
         }
-        slot.mask = mask(0, unit_sectors);
+        slot.mask = unit.mask();
     }
 
     /// Whether a slot holds its whole unit.
     pub(super) fn is_whole(&self, id: SlotId) -> bool {
-        self.slot(id).mask == mask(0, self.unit_sectors)
+        self.slot(id).mask == self.unit.mask()
     }
 
     /// A slot's data as it is now.

@@ -252,6 +252,6 @@ impl PageFtl {
     }
 
     fn pins(&self, block: BlockId) -> u32 {
-        self.state.borrow().blocks.get(block).pins
+        self.state.borrow().blocks.pins(block)
     }
 }

@@ -30,8 +30,8 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::workers::Workers;
 use nandscape_sim::{Sim, Wait};
 
-use crate::address::Extent;
-use crate::component::Components;
+use crate::address::{Extent, Lpn, UnitSize};
+use crate::component::{Components, Mapping};
 use crate::ftl::{Fetch, Fetches, Ftl, Settling, Stats};
 use crate::parts::{BadBlockTable, BlockTable, FlatMap, PlaneLists};
 use crate::policy::{StripeOrder, VictimPolicy};
@@ -155,16 +155,25 @@ impl Ftl for PageFtl {
     type Room<'a> = Room<'a>;
 
     fn sectors(&self) -> u64 {
-        u64::from(self.config.logical_units) * u64::from(self.unit_sectors())
+        u64::from(self.config.logical_units) * u64::from(self.unit().sectors())
     }
 
-    fn unit_sectors(&self) -> u32 {
-        self.state.borrow().unit_sectors
+    fn unit(&self) -> UnitSize {
+        self.state.borrow().unit
     }
 
     fn max_reserve(&self) -> u32 {
         // An extent that is not aligned touches one unit more than it has.
-        (self.config.cache_units - 1) * self.unit_sectors()
+        (self.config.cache_units - 1) * self.unit().sectors()
+    }
+
+    #[inline]
+    fn expect(&self, sector: u64) {
+        let state = self.state.borrow();
+        let lpn = state.unit.unit_of(sector);
+        if lpn < u64::from(self.config.logical_units) {
+            state.map.prefetch(Lpn(lpn as u32));
+        }
     }
 
     fn lookup(&self, extent: Extent, mem: &HostMem) -> Fetches {
@@ -175,8 +184,8 @@ impl Ftl for PageFtl {
         self.finish_fetch(fetch, mem);
     }
 
-    async fn reserve(&self, extent: Extent) -> (Room<'_>, Wait) {
-        Room::reserve(self, extent).await
+    async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Room<'_> {
+        Room::reserve(self, extent, waited).await
     }
 
     fn accept(&self, extent: Extent, data: Option<&HostMem>, room: Room<'_>, watch: bool) -> Option<Rc<Settling>> {

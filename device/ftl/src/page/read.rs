@@ -18,7 +18,7 @@ where
 {
     pub(super) fn lookup(&mut self, extent: Extent, mem: &HostMem) -> Fetches {
         let mut fetches = Fetches::new();
-        for piece in extent.pieces(self.unit_sectors) {
+        for piece in extent.pieces(self.unit) {
             match self.location(piece.lpn) {
                 Location::Unmapped => mem.clear(piece.at, piece.bytes()),
                 Location::Flash(unit) => self.fetch(&mut fetches, unit, &piece, None),
@@ -46,39 +46,34 @@ where
 
     fn fetch(&mut self, fetches: &mut Fetches, unit: UnitId, piece: &Piece, overlay: Option<(u64, Rc<[u8]>)>) {
         let page = self.geometry.page_of(unit);
-        let copy = Copy { unit, offset: piece.offset(), len: piece.bytes(), at: piece.at, overlay };
-        let unit_bytes = self.geometry.unit_size();
+        let copy =
+            self.keeps_data.then(|| Copy { unit, offset: piece.offset(), len: piece.bytes(), at: piece.at, overlay });
+        let (flash_bytes, host_bytes) = (self.geometry.unit_size(), piece.bytes() as u32);
         // Neighbours on the host are neighbours on flash when they were written together: one page serves both.
         match fetches.last_mut() {
             Some(last) if last.page == page => {
-                last.flash_bytes += unit_bytes;
-                last.host_bytes += copy.len as u32;
-                last.copies.push(copy);
+                last.flash_bytes += flash_bytes;
+                last.host_bytes += host_bytes;
+                last.copies.extend(copy);
             }
             _ => {
-                self.blocks.get_mut(self.geometry.block_of(page)).pins += 1;
-                let host_bytes = copy.len as u32;
-                let copies = smallvec::smallvec![copy];
-                fetches.push(Fetch { page, flash_bytes: unit_bytes, host_bytes, copies });
+                self.blocks.pin(self.geometry.block_of(page));
+                fetches.push(Fetch { page, flash_bytes, host_bytes, copies: copy.into_iter().collect() });
             }
         }
     }
 
     pub(super) fn has_holes(&self, extent: Extent) -> bool {
-        extent.pieces(self.unit_sectors).any(|piece| self.location(piece.lpn) == Location::Unmapped)
+        extent.pieces(self.unit).any(|piece| self.location(piece.lpn) == Location::Unmapped)
     }
 }
 
 impl PageFtl {
     pub(super) fn finish_fetch(&self, fetch: Fetch, mem: &HostMem) {
-        if !mem.is_none() {
-            fetch.copies.iter().for_each(|copy| self.copy_out(copy, mem));
-        }
+        fetch.copies.iter().for_each(|copy| self.copy_out(copy, mem));
         let mut state = self.state.borrow_mut();
         let block = state.geometry.block_of(fetch.page);
-        let info = state.blocks.get_mut(block);
-        info.pins -= 1;
-        if info.pins == 0 && info.state == crate::component::BlockState::Collecting {
+        if state.blocks.unpin(block) == 0 {
             self.unpinned.notify();
         }
     }

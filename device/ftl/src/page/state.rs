@@ -7,7 +7,7 @@ use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId, Register
 
 use super::cache::WriteCache;
 use super::{PageFtlConfig, Plain};
-use crate::address::{Location, Lpn, SECTOR, SlotId};
+use crate::address::{Location, Lpn, SlotId, UnitSize};
 use crate::component::{BlockMetadata, BlockState, Components, Mapping, Provisioning, Stream};
 use crate::ftl::Stats;
 use crate::parts::{BadBlockTable, BlockTable, FlatMap, FreeOrder, PlaneLists};
@@ -15,7 +15,8 @@ use crate::policy::{AllocationPolicy, Candidate, Striped, VictimPolicy};
 
 pub(super) struct State<C: Components> {
     pub(super) geometry: Geometry,
-    pub(super) unit_sectors: u32,
+    pub(super) unit: UnitSize,
+    pub(super) keeps_data: bool,
     pub(super) bad: C::BadBlocks,
     pub(super) blocks: C::Blocks,
     pub(super) provisioning: C::Provisioning,
@@ -49,18 +50,19 @@ pub(super) struct PlaneState {
 impl State<Plain> {
     pub(super) fn new(media: &Media, config: &PageFtlConfig) -> io::Result<State<Plain>> {
         let geometry = *media.geometry();
-        let unit_sectors = geometry.unit_size() / SECTOR;
+        let unit = UnitSize::of_bytes(geometry.unit_size());
         let bad = BadBlockTable::from_factory(media);
         let blocks = BlockTable::new(&geometry, &bad);
         let order = if config.wear.dynamic { FreeOrder::LeastErased } else { FreeOrder::Fifo };
         let mut state = State {
             geometry,
-            unit_sectors,
+            unit,
+            keeps_data: media.keeps_data(),
             provisioning: PlaneLists::new(&geometry, order, &blocks),
             bad,
             blocks,
             map: FlatMap::new(config.logical_units)?,
-            cache: WriteCache::new(config.cache_units, unit_sectors, media.keeps_data()),
+            cache: WriteCache::new(config.cache_units, unit, media.keeps_data()),
             allocation: Box::new(Striped::new(&geometry, config.allocation)),
             planes: vec![PlaneState::default(); geometry.planes() as usize],
             programs_per_plane: if media.timing().registers == Registers::Double { 2 } else { 1 },

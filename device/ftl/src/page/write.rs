@@ -39,10 +39,10 @@ pub(super) struct FillJob {
 }
 
 impl<'a> Room<'a> {
-    pub(super) async fn reserve(ftl: &'a PageFtl, extent: Extent) -> (Room<'a>, Wait) {
-        let slots = extent.units(ftl.state.borrow().unit_sectors);
-        let wait = ftl.room.take(slots as usize).await;
-        (Room { ftl, slots }, wait)
+    pub(super) async fn reserve(ftl: &'a PageFtl, extent: Extent, waited: &mut Wait) -> Room<'a> {
+        let slots = extent.units(ftl.state.borrow().unit);
+        ftl.room.take(slots as usize, waited).await;
+        Room { ftl, slots }
     }
 }
 
@@ -97,7 +97,7 @@ where
                 unreachable!("a slot over no copy on flash is whole")
             };
             self.cache.start(slot, SlotState::Filling);
-            self.blocks.get_mut(self.geometry.block_of(self.geometry.page_of(from))).pins += 1;
+            self.blocks.pin(self.geometry.block_of(self.geometry.page_of(from)));
             fills.push(FillJob { slot, generation: self.cache.slot(slot).generation, from });
         }
         let enough = batch.whole.len() as u32 == per_page || (self.cache.is_urgent() && !batch.whole.is_empty());
@@ -131,9 +131,9 @@ impl PageFtl {
         watch: bool,
     ) -> Option<Rc<Settling>> {
         let mut state = self.state.borrow_mut();
-        let units = extent.units(state.unit_sectors);
+        let units = extent.units(state.unit);
         let settling = watch.then(|| Settling::new(&self.sim, units));
-        for piece in extent.pieces(state.unit_sectors) {
+        for piece in extent.pieces(state.unit) {
             let (slot, is_new) = state.slot_for(&piece);
             match data {
                 Some(mem) => state.cache.write(slot, &piece, Some(&|bytes: &mut [u8]| mem.read(piece.at, bytes))),
@@ -155,8 +155,8 @@ impl PageFtl {
     pub(super) fn deallocate_units(&self, extent: Extent) {
         let mut state = self.state.borrow_mut();
         let (mut freed, mut watchers) = (0, Vec::new());
-        let unit_sectors = state.unit_sectors;
-        for piece in extent.pieces(unit_sectors).filter(|piece| piece.sectors == unit_sectors) {
+        let unit = state.unit;
+        for piece in extent.pieces(unit).filter(|piece| piece.sectors == unit.sectors()) {
             match state.location(piece.lpn) {
                 Location::Unmapped => {}
                 Location::Cached(_) => {
@@ -243,7 +243,7 @@ impl PageFtl {
             state.cache.requeue(job.slot);
         }
         let block = state.geometry.block_of(page);
-        state.blocks.get_mut(block).pins -= 1;
+        state.blocks.unpin(block);
         drop(state);
         self.unpinned.notify();
         self.pump();

@@ -32,6 +32,11 @@ impl Mapping for FlatMap {
     }
 
     #[inline]
+    fn prefetch(&self, lpn: Lpn) {
+        self.table.prefetch(lpn.0);
+    }
+
+    #[inline]
     fn upsert(&mut self, lpn: Lpn, to: Location) -> Result<Location, Infallible> {
         let old = self.table.get(lpn.0);
         self.table.set(lpn.0, to.to_raw());

@@ -99,8 +99,8 @@ impl Provisioning for PlaneLists {
 
     fn put(&mut self, blocks: &mut impl BlockMetadata, block: BlockId) {
         self.sequence += 1;
+        debug_assert_eq!((blocks.get(block).valid, blocks.pins(block)), (0, 0), "{block:?} is in use");
         let info = blocks.get_mut(block);
-        debug_assert_eq!((info.valid, info.pins), (0, 0), "{block:?} is in use");
         (info.state, info.allocated, info.programmed) = (BlockState::Free, 0, 0);
         info.erases += 1;
         let rank = match self.order {

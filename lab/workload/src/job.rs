@@ -1,0 +1,172 @@
+//! One job and its drive: requests become commands, and in a closed job the end of one request is the beginning of the
+//! next.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+use nandscape_drive::io::Sink;
+use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Token};
+use nandscape_sim::slots::{Key, Slots};
+use nandscape_sim::{Seed, Time};
+use nandscape_wire_nvme::io::DsmRange;
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+use zerocopy::IntoBytes;
+
+use crate::arrivals::next_on;
+use crate::record::Direction;
+use crate::requests::{Request, Requests};
+use crate::run::Runner;
+use crate::spec::JobSpec;
+use crate::words::Burst;
+
+pub(crate) struct Job {
+    runner: Rc<Runner>,
+    drive: Rc<dyn Drive>,
+    info: DriveInfo,
+    requests: RefCell<Requests>,
+    in_flight: RefCell<Slots<InFlight>>,
+    /// Requests outstanding at a time, where the job keeps them outstanding.
+    depth: Option<u32>,
+    burst: Option<Burst>,
+    begun: Time,
+    /// Slots that have a request to issue, and whether somebody is issuing already: a drive may complete a command
+    /// while it is being submitted.
+    owed: Cell<u32>,
+    issuing: Cell<bool>,
+    me: Weak<Job>,
+}
+
+/// A request of which not all commands have completed.
+struct InFlight {
+    request: Request,
+    submitted: Time,
+    measured: bool,
+    left: u32,
+    /// Of the commands that have: the one that ended last, unless an earlier one failed.
+    done: Option<Completion>,
+}
+
+impl Job {
+    /// The `clone`-th job of its kind.
+    pub(crate) fn new(runner: &Rc<Runner>, spec: &JobSpec, clone: u32, drive: Rc<dyn Drive>, seed: Seed) -> Rc<Job> {
+        let info = drive.info();
+        Rc::new_cyclic(|me| Job {
+            runner: runner.clone(),
+            requests: RefCell::new(Requests::new(spec, info.bytes(), clone, seed)),
+            drive,
+            info,
+            in_flight: RefCell::default(),
+            depth: spec.rate.is_none().then_some(spec.iodepth),
+            burst: spec.burst,
+            begun: runner.sim.now(),
+            owed: Cell::new(0),
+            issuing: Cell::new(false),
+            me: me.clone(),
+        })
+    }
+
+    /// Issues the first requests of a closed job.
+    pub(crate) fn start_closed(&self) {
+        self.owe(self.depth.unwrap_or(0));
+    }
+
+    /// Issues a request, now.
+    pub(crate) fn issue(&self, measured: bool) {
+        let request = self.requests.borrow_mut().next();
+        let lba_bytes = u64::from(self.info.lba_bytes);
+        let (first, end) = (request.offset / lba_bytes, (request.offset + request.bytes).div_ceil(lba_bytes));
+        // A request larger than the drive takes at once is several commands at the same time.
+        let step = u64::from(self.info.max_blocks);
+        let left = (end - first).div_ceil(step) as u32;
+        let submitted = self.runner.sim.now();
+        let entry = InFlight { request, submitted, measured, left, done: None };
+        let tag = self.in_flight.borrow_mut().insert(entry).to_bits();
+        let sink: Rc<dyn Sink> = self.me.upgrade().expect("a job at work is alive");
+        let mut block = first;
+        while block < end {
+            let blocks = step.min(end - block) as u32;
+            let (command, mem) = self.command(request.direction, block, blocks);
+            self.drive.submit(Io { command, mem, token: Token::new(sink.clone(), tag) });
+            block += u64::from(blocks);
+        }
+    }
+
+    /// So many more slots of a closed job are free.
+    fn owe(&self, slots: u32) {
+        self.owed.set(self.owed.get() + slots);
+        if self.issuing.replace(true) {
+            return;
+        }
+        while self.owed.get() > 0 {
+            self.owed.set(self.owed.get() - 1);
+            self.issue_next();
+        }
+        self.issuing.set(false);
+    }
+
+    /// Issues the next request of a closed job, now or when requests come again.
+    fn issue_next(&self) {
+        let now = self.runner.sim.now();
+        let on = next_on(now, self.begun, self.burst);
+        if on > now {
+            let job = self.me.upgrade().expect("a job at work is alive");
+            self.runner.sim.spawn(async move {
+                job.runner.sim.sleep_until(on).await;
+                job.owe(1);
+            });
+            return;
+        }
+        match self.runner.admit() {
+            Some(measured) => self.issue(measured),
+            None => self.runner.slot_ended(),
+        }
+    }
+
+    fn command(&self, direction: Direction, first: u64, blocks: u32) -> (SubmissionEntry, HostMem) {
+        let nsid = self.info.nsid;
+        let mem = || match self.info.keeps_data {
+            true => HostMem::zeroed((u64::from(blocks) * u64::from(self.info.lba_bytes)) as usize),
+            false => HostMem::none(),
+        };
+        match direction {
+            Direction::Read => (SubmissionEntry::blocks(IoOpcode::READ, nsid, first, blocks), mem()),
+            Direction::Write => (SubmissionEntry::blocks(IoOpcode::WRITE, nsid, first, blocks), mem()),
+            Direction::Trim => {
+                let range = DsmRange { slba: first.into(), blocks: blocks.into(), ..DsmRange::default() };
+                (SubmissionEntry::deallocate(nsid, 1), HostMem::from_bytes(range.as_bytes()))
+            }
+        }
+    }
+}
+
+impl InFlight {
+    /// One of the commands has completed; how the request ended, if that was the last.
+    fn part_done(&mut self, part: Completion) -> Option<Completion> {
+        self.left -= 1;
+        let failed = self.done.as_ref().is_some_and(|done| !done.status.is_success());
+        let last = if failed { self.done.take() } else { Some(part) };
+        if self.left == 0 {
+            return last;
+        }
+        self.done = last;
+        None
+    }
+}
+
+impl Sink for Job {
+    fn complete(&self, tag: u64, completion: Completion) {
+        let key = Key::from_bits(tag);
+        let mut in_flight = self.in_flight.borrow_mut();
+        let Some(done) = in_flight.get_mut(key).and_then(|entry| entry.part_done(completion)) else { return };
+        let InFlight { request, submitted, measured, .. } = in_flight.remove(key).expect("just seen");
+        drop(in_flight);
+        self.runner.completed(&request, submitted, measured, &done);
+        if self.depth.is_some() {
+            self.owe(1);
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.runner.sim.is_stopped()
+    }
+}
