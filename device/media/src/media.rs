@@ -252,6 +252,12 @@ impl Media {
         }
     }
 
+    /// Sets the out-of-band tag of a unit that was programmed in no time.
+    #[inline]
+    pub fn plant_tag(&self, unit: UnitId, tag: u32) {
+        self.contents.borrow_mut().tags.set(unit.0, tag);
+    }
+
     /// Erases a block in no time and without using anything.
     pub fn plant_erase(&self, block: BlockId) {
         self.contents.borrow_mut().erase(block);

@@ -62,6 +62,9 @@ pub trait BlockMetadata {
     /// Whether a unit holds current data.
     fn is_valid(&self, unit: UnitId) -> bool;
 
+    /// The first unit from `from` on, and before `end`, that holds current data.
+    fn next_valid(&self, from: UnitId, end: UnitId) -> Option<UnitId>;
+
     /// The units of a block that hold current data, in order.
     fn valid_units(&self, block: BlockId) -> impl Iterator<Item = UnitId>;
 }

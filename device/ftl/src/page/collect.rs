@@ -68,8 +68,9 @@ where
         if cursor.copybacks {
             self.plan_copybacks(cursor, most, &mut moves);
         }
-        if !cursor.copybacks {
-            self.plan_packing(cursor, most - moves.copybacks.len(), &mut moves);
+        // What is packed is what is left once the copies are done.
+        if moves.is_empty() {
+            self.plan_packing(cursor, most, &mut moves);
         }
         moves
     }
@@ -120,6 +121,8 @@ where
 
     fn collector_page(&mut self, plane: PlaneId) -> PageId {
         let page = self.provisioning.get(&mut self.blocks, plane, Stream::Collected);
+        // A block that the collector opens is one less for the host.
+        self.update_ready(plane);
         page.expect("the collector's reserve holds any block's data")
     }
 
@@ -127,6 +130,11 @@ where
     /// `lpn` tells whose data is at a unit.
     pub(super) fn commit(&mut self, moves: &Moves, lpn: impl Fn(UnitId) -> Lpn) {
         let per_page = self.geometry.units_per_page();
+        let copied = moves
+            .copybacks
+            .iter()
+            .flat_map(|(from, _)| (0..per_page).map(|number| self.geometry.unit_at(*from, number)));
+        copied.chain(moves.units.iter().copied()).for_each(|unit| self.map.prefetch(lpn(unit)));
         for &(from, to) in &moves.copybacks {
             for number in 0..per_page {
                 let (from, to) = (self.geometry.unit_at(from, number), self.geometry.unit_at(to, number));

@@ -78,7 +78,7 @@ impl State<Plain> {
 }
 
 /// The value of a lookup that cannot miss.
-fn sure<T>(result: Result<T, Infallible>) -> T {
+pub(super) fn sure<T>(result: Result<T, Infallible>) -> T {
     match result {
         Ok(value) => value,
         Err(never) => match never {},

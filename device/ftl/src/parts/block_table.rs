@@ -87,6 +87,20 @@ impl BlockMetadata for BlockTable {
         self.valid[unit.0 as usize / 64] & 1 << (unit.0 % 64) != 0
     }
 
+    #[inline]
+    fn next_valid(&self, from: UnitId, end: UnitId) -> Option<UnitId> {
+        let mut index = from.0 / 64;
+        let mut word = self.valid[index as usize] & u64::MAX << (from.0 % 64);
+        while word == 0 {
+            index += 1;
+            if index * 64 >= end.0 {
+                return None;
+            }
+            word = self.valid[index as usize];
+        }
+        Some(UnitId(index * 64 + word.trailing_zeros())).filter(|unit| *unit < end)
+    }
+
     fn valid_units(&self, block: BlockId) -> impl Iterator<Item = UnitId> {
         let first = block.0 * self.geometry.units_per_block();
         let end = first + self.geometry.units_per_block();
@@ -148,6 +162,14 @@ mod tests {
                 let range = block * geometry.units_per_block()..(block + 1) * geometry.units_per_block();
                 let expected: Vec<UnitId> = model.iter().copied().filter(|unit| range.contains(&unit.0)).collect();
                 prop_assert_eq!(table.get(BlockId(block)).valid as usize, expected.len());
+                let end = UnitId(range.end);
+                let next = |unit: &UnitId| table.next_valid(UnitId(unit.0 + 1), end);
+                let stepped: Vec<UnitId> =
+                    std::iter::successors(table.next_valid(UnitId(range.start), end), |unit| {
+                        if unit.0 + 1 < end.0 { next(unit) } else { None }
+                    })
+                    .collect();
+                prop_assert_eq!(&stepped, &expected);
                 prop_assert_eq!(table.valid_units(BlockId(block)).collect::<Vec<_>>(), expected);
             }
         }

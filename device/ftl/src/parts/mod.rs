@@ -8,4 +8,4 @@ mod plane_lists;
 pub use bad_block_table::BadBlockTable;
 pub use block_table::BlockTable;
 pub use flat_map::FlatMap;
-pub use plane_lists::{FreeOrder, PlaneLists};
+pub use plane_lists::{COLLECTOR_RESERVE, FreeOrder, PlaneLists};

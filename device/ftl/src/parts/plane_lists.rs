@@ -10,7 +10,7 @@ use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId};
 use crate::component::{BlockMetadata, BlockState, Provisioning, Stream};
 
 /// Free blocks that only the collector may take.
-const COLLECTOR_RESERVE: u32 = 1;
+pub const COLLECTOR_RESERVE: u32 = 1;
 
 /// Which free block is opened next.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

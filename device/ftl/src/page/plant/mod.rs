@@ -1,0 +1,199 @@
+//! Reaching a state of use without running to it in drive time.
+//!
+//! `full` writes every unit once, in order, through the same allocation as a host would, in no time. `steady` plants the
+//! image that uniform random overwrites leave behind, then runs such overwrites, in no time too, until write
+//! amplification stands still.
+
+mod image;
+
+use std::collections::VecDeque;
+
+use nandscape_device_media::{PlaneId, UnitId};
+use nandscape_drive::breakdown::cause;
+use nandscape_sim::{Rng, Seed};
+use smallvec::SmallVec;
+
+use super::state::State;
+use super::write::NO_LPN;
+use super::{PageFtl, Plain};
+use crate::address::{Location, Lpn};
+use crate::component::{BlockMetadata, Mapping, Provisioning, Stream};
+use crate::ftl::Stats;
+
+/// A state of use.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Plant {
+    /// Every unit written once, in order.
+    Full,
+    /// The steady state under uniform random overwrites of single units.
+    Steady,
+}
+
+/// What planting did.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct PlantReport {
+    /// Units overwritten at random after the image was planted.
+    pub overwritten: u64,
+    /// Write amplification over the last of them.
+    pub waf: f64,
+}
+
+/// Write amplification stands still when two successive rounds differ by less than this share.
+const STILL: f64 = 0.01;
+/// Rounds run at least. The first is never compared: it brings the image under the load.
+const MIN_ROUNDS: u32 = 3;
+/// Rounds after which the state is taken as it is.
+const MAX_ROUNDS: u32 = 16;
+/// Units overwritten in a round on a small drive, enough to average over. A larger one takes a block of each plane.
+const MIN_ROUND: u64 = 1 << 16;
+
+impl PageFtl {
+    /// Brings an unused drive into a state of use. `progress` is told the share done, from 0 to 1.
+    ///
+    /// # Panics
+    /// When the drive has been written to.
+    pub fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
+        assert_eq!(self.state.borrow().counters, Stats::default(), "planting needs an unused drive");
+        let report = match plant {
+            Plant::Full => self.plant_full(progress),
+            Plant::Steady => self.plant_steady(seed, progress),
+        };
+        self.state.borrow_mut().counters = Stats::default();
+        report
+    }
+
+    fn plant_full(&self, progress: &mut dyn FnMut(f64)) -> PlantReport {
+        let units = self.config.logical_units;
+        let per_page = self.media.geometry().units_per_page();
+        for first in (0..units).step_by(per_page as usize) {
+            self.write_page((first..units.min(first + per_page)).map(Lpn));
+            if first % (1 << 22) < per_page {
+                progress(f64::from(first) / f64::from(units));
+            }
+        }
+        PlantReport { overwritten: 0, waf: 1.0 }
+    }
+
+    fn plant_steady(&self, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
+        self.plant_image(&mut seed.child("image").rng(), &mut |share| progress(share * 0.6));
+        let mut rng = seed.child("overwrites").rng();
+        let geometry = self.media.geometry();
+        let round = (u64::from(geometry.planes()) * u64::from(geometry.units_per_block())).max(MIN_ROUND);
+        let (mut before, mut waf) = (f64::INFINITY, f64::INFINITY);
+        let mut rounds = 0;
+        while rounds < MIN_ROUNDS || ((waf - before).abs() > STILL * waf && rounds < MAX_ROUNDS) {
+            (before, waf) = (waf, self.overwrite(round, &mut rng));
+            rounds += 1;
+            progress(0.6 + 0.4 * f64::from(rounds) / f64::from(MAX_ROUNDS));
+        }
+        PlantReport { overwritten: u64::from(rounds) * round, waf }
+    }
+
+    /// Overwrites random units; returns the write amplification.
+    fn overwrite(&self, units: u64, rng: &mut Rng) -> f64 {
+        let before = self.state.borrow().counters;
+        let per_page = self.media.geometry().units_per_page();
+        let logical = u64::from(self.config.logical_units);
+        let mut lpns = Ahead::new((0..units).map(|_| Lpn(rng.below(logical) as u32)));
+        for _ in 0..units / u64::from(per_page) {
+            let page: SmallVec<[Lpn; 16]> = {
+                let state = self.state.borrow();
+                (0..per_page).map_while(|_| lpns.next(&state.map)).collect()
+            };
+            self.write_page(page.into_iter());
+        }
+        let after = self.state.borrow().counters;
+        let programmed = after.programmed_units() - before.programmed_units();
+        programmed as f64 / (after.host_units - before.host_units) as f64
+    }
+
+    /// Programs one page of the host's data, and cleans what that makes necessary.
+    fn write_page(&self, lpns: impl Iterator<Item = Lpn>) {
+        let state = &mut *self.state.borrow_mut();
+        let page = state.next_host_page().expect("collectors keep up when they take no time");
+        let units = (state.geometry.unit_at(page, 0).0..).map(UnitId);
+        let mut tags = Tags::new();
+        for (lpn, unit) in lpns.zip(units) {
+            let old = state.remap(lpn, Location::Flash(unit));
+            state.drop_copy(old);
+            state.blocks.validate(unit);
+            tags.push(lpn.0);
+        }
+        let (count, per_page) = (tags.len(), state.geometry.units_per_page() as usize);
+        self.media.plant_program(page, tags.into_iter().chain(padding(per_page - count)));
+        state.counters.host_units += count as u64;
+        state.counters.padding_units += (per_page - count) as u64;
+        state.host_page_programmed(page);
+        self.make_room(state, state.geometry.plane_of(state.geometry.block_of(page)));
+    }
+
+    /// Cleans blocks of a plane until the host can go on there, and no more: so it is under a load that never pauses.
+    fn make_room(&self, state: &mut State<Plain>, plane: PlaneId) {
+        while !state.provisioning.has_room(plane, Stream::Host) {
+            let Some(victim) = state.victim(plane, &*self.config.gc.victim) else { break };
+            let mut cursor = state.begin(victim, self.config.gc.copyback);
+            loop {
+                let moves = state.plan(&mut cursor, None);
+                if moves.is_empty() {
+                    break;
+                }
+                self.move_at_once(state, &moves);
+                state.count_moves(&moves, cause::GC);
+            }
+            state.count_block(cause::GC);
+            self.media.plant_erase(victim);
+            state.reclaim(victim);
+        }
+        // Collectors that were to be started begin when the drive is used.
+        while let Some(plane) = state.due.pop() {
+            state.collector_ended(plane, false);
+        }
+    }
+
+    fn move_at_once(&self, state: &mut State<Plain>, moves: &super::collect::Moves) {
+        let per_page = state.geometry.units_per_page();
+        for &(from, to) in &moves.copybacks {
+            let tags = (0..per_page).map(|unit| self.media.tag(state.geometry.unit_at(from, unit)));
+            self.media.plant_program(to, tags.collect::<Tags>());
+        }
+        for (page, group) in moves.targets.iter().zip(moves.units.chunks(per_page as usize)) {
+            let tags: Tags = group.iter().map(|unit| self.media.tag(*unit)).collect();
+            self.media.plant_program(*page, tags.into_iter().chain(padding(per_page as usize - group.len())));
+        }
+        state.commit(moves, |unit| Lpn(self.media.tag(unit)));
+    }
+}
+
+/// The out-of-band tags of a page.
+type Tags = SmallVec<[u32; 16]>;
+
+/// Tags of units that hold nothing.
+fn padding(units: usize) -> impl Iterator<Item = u32> {
+    std::iter::repeat_n(NO_LPN, units)
+}
+
+/// Looks ahead in a stream of units, so that their map entries are on their way before they are needed: entries at
+/// random are what planting spends its time on.
+struct Ahead<I> {
+    lpns: I,
+    next: VecDeque<Lpn>,
+}
+
+/// How many entries are on their way at a time.
+const AHEAD: usize = 64;
+
+impl<I: Iterator<Item = Lpn>> Ahead<I> {
+    fn new(lpns: I) -> Ahead<I> {
+        Ahead { lpns, next: VecDeque::with_capacity(AHEAD) }
+    }
+
+    #[inline]
+    fn next(&mut self, map: &impl Mapping) -> Option<Lpn> {
+        while self.next.len() < AHEAD {
+            let Some(lpn) = self.lpns.next() else { break };
+            map.prefetch(lpn);
+            self.next.push_back(lpn);
+        }
+        self.next.pop_front()
+    }
+}
