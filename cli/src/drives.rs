@@ -11,7 +11,7 @@ use crate::{output, sim};
 
 /// List the drives that come with it, or show one.
 #[derive(Args)]
-pub struct DrivesArgs {
+pub(crate) struct DrivesArgs {
     #[command(subcommand)]
     command: Option<DrivesCommand>,
 }
@@ -34,7 +34,7 @@ enum DrivesCommand {
 }
 
 /// Lists, or shows one.
-pub fn run(args: &DrivesArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &DrivesArgs) -> Result<(), Failure> {
     match &args.command {
         None => list(),
         Some(DrivesCommand::Show { drive, resolved, set }) => show(drive, *resolved, set),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// Bad usage or input: the user can mend it. Status 2.
     Input(anyhow::Error),
     /// The run failed. Status 1.
@@ -13,15 +13,15 @@ pub enum Failure {
 }
 
 impl Failure {
-    pub fn input(error: impl Into<anyhow::Error>) -> Failure {
+    pub(crate) fn input(error: impl Into<anyhow::Error>) -> Failure {
         Failure::Input(error.into())
     }
 
-    pub fn run(error: impl Into<anyhow::Error>) -> Failure {
+    pub(crate) fn run(error: impl Into<anyhow::Error>) -> Failure {
         Failure::Run(error.into())
     }
 
-    pub fn exit_code(&self) -> ExitCode {
+    pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Failure::Input(_) => ExitCode::from(2),
             Failure::Run(_) => ExitCode::from(1),

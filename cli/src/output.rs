@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 /// Prints results.
-pub fn result(text: &str) {
+pub(crate) fn result(text: &str) {
     let mut out = std::io::stdout().lock();
     // A closed pipe (`| head`) means that nobody wants the rest.
     let _ = out.write_all(text.as_bytes()).and_then(|()| match text.ends_with('\n') {
@@ -13,11 +13,11 @@ pub fn result(text: &str) {
 }
 
 /// Tells the user something that is not a result.
-pub fn note(text: &str) {
+pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "note: {text}");
 }
 
 /// Tells the user why nothing came of it.
-pub fn error(text: &impl std::fmt::Display) {
+pub(crate) fn error(text: &impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "error: {text}");
 }

@@ -14,7 +14,7 @@ struct Bar {
 }
 
 /// Progress for a user at a terminal, none for others.
-pub fn bar() -> Rc<dyn Progress> {
+pub(crate) fn bar() -> Rc<dyn Progress> {
     if !std::io::stderr().is_terminal() {
         return Rc::new(());
     }

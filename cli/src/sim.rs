@@ -22,7 +22,7 @@ Examples:
   nandscape sim --drive ttflash-256g --rw randrw --rwmixread 70 --precondition steady --json
   nandscape sim --drive default --set capacity=1TiB --set ftl.gc.scheme=channel --workload noisy-neighbour
   nandscape sim --drive mine.toml --rw randwrite --rate-iops 50000 --runtime 2s --out results/")]
-pub struct SimArgs {
+pub(crate) struct SimArgs {
     /// A drive by name or profile file, see `nandscape drives`
     #[arg(long, value_name = "P")]
     drive: String,
@@ -72,7 +72,7 @@ enum StoreArg {
 }
 
 /// Runs it and prints the report.
-pub fn run(args: &SimArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let profile = resolve(&args.drive, &args.set)?;
     let profile = if args.no_delay { profile.without_delay() } else { profile };
     let simulation = Simulation {
@@ -105,7 +105,7 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
 }
 
 /// A profile by name or file, with changes, everything decided.
-pub fn resolve(drive: &str, changes: &[String]) -> Result<Resolved, Failure> {
+pub(crate) fn resolve(drive: &str, changes: &[String]) -> Result<Resolved, Failure> {
     let mut profile = Profile::load(drive).map_err(Failure::input)?;
     for change in changes {
         profile.set(change).map_err(Failure::input)?;

@@ -8,7 +8,7 @@ use nandscape_lab_run::{Latency, Report};
 use serde_json::Value;
 
 /// The report as text.
-pub fn render(report: &Report) -> String {
+pub(crate) fn render(report: &Report) -> String {
     let mut text = String::new();
     text.push_str(&format!(
         "{} under {}, {}, seed {}\n\n",

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// fio's words. Each has its default in a workload made of words, and none where a file is given.
 #[derive(Args)]
 #[command(next_help_heading = "Workload")]
-pub struct WorkloadWords {
+pub(crate) struct WorkloadWords {
     /// A workload by name or file, see `nandscape workloads`; its jobs replace the words below
     #[arg(long, value_name = "W", conflicts_with_all = ["rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "random_distribution", "rate_iops", "rate_process", "burst"])]
     workload: Option<String>,
@@ -58,7 +58,7 @@ pub struct WorkloadWords {
 
 impl WorkloadWords {
     /// The workload meant.
-    pub fn workload(&self) -> Result<Workload, Failure> {
+    pub(crate) fn workload(&self) -> Result<Workload, Failure> {
         let mut workload = match &self.workload {
             Some(name) => load(name).map_err(Failure::input)?,
             None => Workload::of(self.job()?),

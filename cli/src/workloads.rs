@@ -10,7 +10,7 @@ use crate::output;
 
 /// List the workloads that come with it, or show one.
 #[derive(Args)]
-pub struct WorkloadsArgs {
+pub(crate) struct WorkloadsArgs {
     #[command(subcommand)]
     command: Option<WorkloadsCommand>,
 }
@@ -25,7 +25,7 @@ enum WorkloadsCommand {
 }
 
 /// Lists, or shows one.
-pub fn run(args: &WorkloadsArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &WorkloadsArgs) -> Result<(), Failure> {
     match &args.command {
         Some(WorkloadsCommand::Show { workload }) => show(workload),
         None => list(),

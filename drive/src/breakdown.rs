@@ -96,6 +96,7 @@ struct Times {
 
 thread_local! {
     /// Boxes to be used again: every command needs one, and allocating is what it would cost most.
+    #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept")]
     static SPARE: RefCell<Vec<Box<Times>>> = const { RefCell::new(Vec::new()) };
 }
 

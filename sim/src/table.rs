@@ -72,11 +72,11 @@ fn prefetch(byte: &u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing and cannot fault; the address is that of a live byte besides.
         #[expect(
             unsafe_code,
             reason = "there is no safe prefetch, and random lookups spend their time on cache misses"
         )]
+        // SAFETY: a prefetch reads nothing and cannot fault; the address is that of a live byte besides.
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast());
         }

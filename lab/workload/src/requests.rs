@@ -113,7 +113,7 @@ mod tests {
         let mut large = 0;
         for _ in 0..10_000 {
             let request = stream.next();
-            assert!(request.offset % 4_096 == 0 && request.offset + request.bytes <= 1 << 19, "{request:?}");
+            assert!(request.offset.is_multiple_of(4_096) && request.offset + request.bytes <= 1 << 19, "{request:?}");
             large += u32::from(request.bytes == 64 << 10);
         }
         assert!((4_700..5_300).contains(&large), "{large}");

@@ -136,16 +136,12 @@ impl WriteCache {
         id
     }
 
-    /// Writes a piece into its slot; `None` writes zeros.
-    pub(super) fn write(&mut self, id: SlotId, piece: &Piece, bytes: Option<&dyn Fn(&mut [u8])>) {
+    /// Writes a piece into its slot. `put` is given the piece's place to fill, where the drive keeps data.
+    pub(super) fn write(&mut self, id: SlotId, piece: &Piece, put: impl FnOnce(&mut [u8])) {
         let slot = self.slot_mut(id);
         slot.mask |= piece.mask();
         if let Some(data) = &mut slot.data {
-            let target = &mut data[piece.offset()..piece.offset() + piece.bytes()];
-            match bytes {
-                Some(copy) => copy(target),
-                None => target.fill(0),
-            }
+            put(&mut data[piece.offset()..piece.offset() + piece.bytes()]);
         }
     }
 

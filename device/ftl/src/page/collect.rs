@@ -126,9 +126,10 @@ where
         page.expect("the collector's reserve holds any block's data")
     }
 
-    /// Carries moves that were done into the tables. Data that the host has replaced meanwhile is left behind.
-    /// `lpn` tells whose data is at a unit.
-    pub(super) fn commit(&mut self, moves: &Moves, lpn: impl Fn(UnitId) -> Lpn) {
+    /// Carries moves that were done for `cause` into the tables and counts them. Data that the host has replaced
+    /// meanwhile is left behind. `lpn` tells whose data is at a unit.
+    pub(super) fn commit(&mut self, moves: &Moves, cause: Cause, lpn: impl Fn(UnitId) -> Lpn) {
+        self.count_moves(moves, cause);
         let per_page = self.geometry.units_per_page();
         let copied = moves
             .copybacks
@@ -151,7 +152,7 @@ where
     }
 
     /// Counts what a collection for `cause` has programmed.
-    pub(super) fn count_moves(&mut self, moves: &Moves, cause: Cause) {
+    fn count_moves(&mut self, moves: &Moves, cause: Cause) {
         let per_page = u64::from(self.geometry.units_per_page());
         let moved = moves.copybacks.len() as u64 * per_page + moves.units.len() as u64;
         self.counters.padding_units += moves.targets.len() as u64 * per_page - moves.units.len() as u64;
@@ -161,8 +162,14 @@ where
         }
     }
 
-    /// Counts a block that a collection for `cause` has reclaimed.
-    pub(super) fn count_block(&mut self, cause: Cause) {
+    /// A block that a collection for `cause` has emptied is erased.
+    pub(super) fn reclaim(&mut self, block: BlockId, cause: Cause) {
+        self.count_block(cause);
+        self.provisioning.put(&mut self.blocks, block);
+        self.update_ready(self.geometry.plane_of(block));
+    }
+
+    fn count_block(&mut self, cause: Cause) {
         match cause {
             cause::WEAR => self.counters.wear_blocks += 1,
             _ => self.counters.gc_blocks += 1,
@@ -218,10 +225,7 @@ impl PageFtl {
                 break;
             }
             self.relocate(&mut seized, &moves).await;
-            let mut state = self.state.borrow_mut();
-            state.commit(&moves, |unit| Lpn(self.media.tag(unit)));
-            state.count_moves(&moves, cause);
-            drop(state);
+            self.state.borrow_mut().commit(&moves, cause, |unit| Lpn(self.media.tag(unit)));
             if gc.batch.is_some() {
                 drop(seized);
                 seized = self.media.seize(plane, gc.reach, who).await;
@@ -238,10 +242,7 @@ impl PageFtl {
         }
         seized.erase(victim).await;
         drop(seized);
-        let mut state = self.state.borrow_mut();
-        state.count_block(cause);
-        state.reclaim(victim);
-        drop(state);
+        self.state.borrow_mut().reclaim(victim, cause);
         self.pump();
     }
 

@@ -256,12 +256,6 @@ where
         (most - self.blocks.get(least).erases > threshold).then_some(least)
     }
 
-    /// A block that was cleaned is erased.
-    pub(super) fn reclaim(&mut self, block: BlockId) {
-        self.provisioning.put(&mut self.blocks, block);
-        self.update_ready(self.geometry.plane_of(block));
-    }
-
     /// The counters, with the figures that are counted when asked.
     pub(super) fn stats(&self) -> Stats {
         let mut stats = self.counters;

@@ -135,10 +135,10 @@ impl PageFtl {
         let settling = watch.then(|| Settling::new(&self.sim, units));
         for piece in extent.pieces(state.unit) {
             let (slot, is_new) = state.slot_for(&piece);
-            match data {
-                Some(mem) => state.cache.write(slot, &piece, Some(&|bytes: &mut [u8]| mem.read(piece.at, bytes))),
-                None => state.cache.write(slot, &piece, None),
-            }
+            state.cache.write(slot, &piece, |bytes| match data {
+                Some(mem) => mem.read(piece.at, bytes),
+                None => bytes.fill(0),
+            });
             room.slots -= u32::from(is_new);
             state.counters.cache_merges += u64::from(!is_new);
             if let Some(settling) = &settling {

@@ -227,6 +227,7 @@ fn exponential_shares(total: u32, blocks: usize, units: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nandscape_sim::Seed;
     use proptest::prelude::*;
 
     proptest! {

@@ -138,11 +138,9 @@ impl PageFtl {
                     break;
                 }
                 self.move_at_once(state, &moves);
-                state.count_moves(&moves, cause::GC);
             }
-            state.count_block(cause::GC);
             self.media.plant_erase(victim);
-            state.reclaim(victim);
+            state.reclaim(victim, cause::GC);
         }
         // Collectors that were to be started begin when the drive is used.
         while let Some(plane) = state.due.pop() {
@@ -160,7 +158,7 @@ impl PageFtl {
             let tags: Tags = group.iter().map(|unit| self.media.tag(*unit)).collect();
             self.media.plant_program(*page, tags.into_iter().chain(padding(per_page as usize - group.len())));
         }
-        state.commit(moves, |unit| Lpn(self.media.tag(unit)));
+        state.commit(moves, cause::GC, |unit| Lpn(self.media.tag(unit)));
     }
 }
 
