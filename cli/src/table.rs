@@ -95,6 +95,7 @@ fn drive(report: &Report) -> String {
             count(report.gc.pages_moved),
             count(report.gc.blocked_reads)
         ));
+        text.push_str(&free_blocks(report));
     }
     let busy: Vec<String> = report
         .busy
@@ -113,6 +114,21 @@ fn drive(report: &Report) -> String {
         text.push_str(&format!("failed: {failed} requests with {status}\n"));
     }
     text
+}
+
+/// How the pool of free blocks changed, where that is a good part of what was collected: the write amplification is then
+/// not one that could go on.
+fn free_blocks(report: &Report) -> String {
+    let gc = &report.gc;
+    let (before, after) = (gc.free_blocks_before, gc.free_blocks_after);
+    if before.abs_diff(after) * 20 < gc.blocks {
+        return String::new();
+    }
+    let why = match after > before {
+        true => "GC had room to get ahead of the writes, which raises write amplification for a while",
+        false => "the writes used up what GC had ready, which lowers write amplification for a while",
+    };
+    format!("free blocks went from {} to {}: {why}\n", count(before), count(after))
 }
 
 /// With thousands set apart.

@@ -94,6 +94,11 @@ pub struct Gc {
     pub pages_moved: u64,
     /// Reads of the host that waited for a garbage collection.
     pub blocked_reads: u64,
+    /// Erased blocks when the measured phase began. Collections that fill this pool up count in the write amplification,
+    /// and so do those that it spared.
+    pub free_blocks_before: u64,
+    /// Erased blocks when it ended.
+    pub free_blocks_after: u64,
 }
 
 /// What the flash did.
@@ -164,6 +169,7 @@ pub(crate) struct Parts {
     pub(crate) over_provisioning: f64,
     pub(crate) reserve_blocks: u64,
     pub(crate) ftl: Stats,
+    pub(crate) free_blocks_before: u64,
     pub(crate) ops: OpCounts,
     pub(crate) busy: BTreeMap<&'static str, Busy>,
     pub(crate) notes: Vec<String>,
@@ -198,6 +204,8 @@ impl Report {
                 blocks: ftl.gc_blocks,
                 pages_moved: ftl.gc_units,
                 blocked_reads: outcome.tally(Direction::Read).blocked_by_gc,
+                free_blocks_before: parts.free_blocks_before,
+                free_blocks_after: ftl.free_blocks,
             },
             over_provisioning: parts.over_provisioning,
             reserve_blocks: parts.reserve_blocks,

@@ -219,6 +219,7 @@ impl Simulation {
             over_provisioning: self.profile.sizing.over_provisioning,
             reserve_blocks: self.profile.reserve_blocks(),
             ftl: ended.ftl.since(&begun.ftl),
+            free_blocks_before: begun.ftl.free_blocks,
             ops: ended.ops.since(&begun.ops),
             busy: BTreeMap::from([
                 ("die", busy(&begun.planes, &ended.planes)),
