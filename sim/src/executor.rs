@@ -6,6 +6,10 @@
 //! same run on any machine. Foreign futures, which would wake through a `std` waker, do not work here: the
 //! context carries a waker that does nothing.
 //!
+//! Two ways to run: [`Executor::block_on`] lets virtual time pass as events demand; [`Executor::advance`] and
+//! [`Executor::arrive`] let whoever has a clock and outside arrivals say how far it is (see the crate
+//! `nandscape-transport-reactor`).
+//!
 //! Left out: the wall clock and sources of outside arrivals.
 
 use std::cell::{Cell, RefCell};
@@ -172,11 +176,49 @@ impl Executor {
         Ok(output.expect("the main future has ended"))
     }
 
+    /// Runs events and ready tasks up to and including `until`, at most `most` events, each at its own timestamp; whether
+    /// none is left. What is left goes on at the next call: stopping between two events changes nothing.
+    pub fn advance(&mut self, until: Time, most: u32) -> bool {
+        let mut nobody: Pin<&mut dyn Future<Output = ()>> = pin!(std::future::pending());
+        self.take_in();
+        self.run_ready(&mut nobody);
+        for _ in 0..most {
+            let Some(task) = self.next_event(until) else { return true };
+            self.poll(task, &mut nobody);
+            self.run_ready(&mut nobody);
+            if self.spurious_polls {
+                self.poll_everything(&mut nobody);
+            }
+        }
+        false
+    }
+
+    /// Moves the clock to `at`, when something from outside is about to be handed to the model. Tasks that it wakes run
+    /// at the next [`Executor::advance`].
+    ///
+    /// # Panics
+    /// When `at` has passed, or an event before it has not run.
+    pub fn arrive(&mut self, at: Time) {
+        let core = &self.sim.core;
+        assert!(at >= core.now.get(), "an arrival at {at:?}, and it is {:?}", core.now.get());
+        debug_assert!(self.next_due().is_none_or(|due| due >= at), "an event before the arrival at {at:?} has not run");
+        core.now.set(at);
+    }
+
+    /// When the next event is due; tasks that are ready are due now. `None` when only an arrival could bring one.
+    pub fn next_due(&self) -> Option<Time> {
+        let core = &self.sim.core;
+        match core.ready_count.get() {
+            0 => core.wheel.borrow_mut().peek(),
+            _ => Some(core.now.get()),
+        }
+    }
+
     /// Runs until `main` is done.
     fn run(&self, mut main: Pin<&mut dyn Future<Output = ()>>) -> Result<(), Stalled> {
         let mut done = self.poll(TaskId::MAIN, &mut main) || self.run_ready(&mut main);
         while !done {
-            let Some(task) = self.next_event() else { return Err(Stalled { at: self.sim.now() }) };
+            let Some(task) = self.next_event(Time::MAX) else { return Err(Stalled { at: self.sim.now() }) };
             done = self.poll(task, &mut main) || self.run_ready(&mut main);
             if self.spurious_polls && !done {
                 done = self.poll_everything(&mut main);
@@ -185,11 +227,11 @@ impl Executor {
         Ok(())
     }
 
-    /// Moves the clock to the next event; the task that waited for it.
+    /// Moves the clock to the next event, if there is one up to `limit`; the task that waited for it.
     #[inline]
-    fn next_event(&self) -> Option<TaskId> {
+    fn next_event(&self, limit: Time) -> Option<TaskId> {
         let core = &self.sim.core;
-        let (time, task) = core.wheel.borrow_mut().pop(Time::MAX)?;
+        let (time, task) = core.wheel.borrow_mut().pop(limit)?;
         core.now.set(time);
         Some(task)
     }
@@ -245,7 +287,7 @@ impl Executor {
     }
 
     /// Takes the tasks that were just started in among the others.
-    #[cold]
+    #[inline(never)]
     fn take_in(&self) {
         let core = &self.sim.core;
         core.any_started.set(false);
@@ -394,6 +436,46 @@ mod tests {
             .unwrap();
         assert_eq!(count.get(), 1_000);
         assert!(sim.core.tasks.borrow().len() <= 4);
+    }
+
+    #[test]
+    fn turns_of_any_length_run_the_same_events_at_the_same_times() {
+        let run = |turns: &[u64], most: u32| {
+            let mut executor = Executor::new();
+            let log = Rc::new(RefCell::new(Vec::new()));
+            for name in 0..5u64 {
+                let (sim, log) = (executor.sim(), log.clone());
+                executor.sim().spawn(async move {
+                    for step in 0..20 {
+                        sim.sleep(Span::from_ns(name * 7 % 5 + step)).await;
+                        log.borrow_mut().push((sim.now().ns(), name));
+                    }
+                });
+            }
+            for turn in turns {
+                while !executor.advance(Time::from_ns(*turn), most) {}
+                assert!(executor.next_due().is_none_or(|due| due > Time::from_ns(*turn)));
+            }
+            assert_eq!(executor.next_due(), None);
+            log.take()
+        };
+        let whole = run(&[10_000], u32::MAX);
+        assert_eq!(whole.len(), 100);
+        assert_eq!(run(&[0, 1, 2, 50, 50, 51, 180, 10_000], 3), whole);
+    }
+
+    #[test]
+    fn an_arrival_is_stamped_and_runs_at_the_next_turn() {
+        let mut executor = Executor::new();
+        let (sim, seen) = (executor.sim(), Rc::new(Cell::new(Time::ZERO)));
+        executor.advance(Time::from_ns(500), 1);
+        executor.arrive(Time::from_ns(500));
+        let (inner, log) = (sim.clone(), seen.clone());
+        sim.spawn(async move { log.set(inner.now()) });
+        assert_eq!(executor.next_due(), Some(Time::from_ns(500)));
+        assert_eq!(seen.get(), Time::ZERO);
+        executor.advance(Time::from_ns(900), 1);
+        assert_eq!(seen.get(), Time::from_ns(500));
     }
 
     #[test]

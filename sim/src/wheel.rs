@@ -93,7 +93,6 @@ impl Wheel {
     }
 
     /// The time of the next timer.
-    #[cfg(test)]
     pub(crate) fn peek(&mut self) -> Option<Time> {
         loop {
             let place = self.first_place()?;
