@@ -1,0 +1,81 @@
+//! What a transport implements for each client that is connected: bytes in, commands out; completions in, bytes out.
+//! A client never blocks, and never waits for another one.
+
+use std::os::fd::BorrowedFd;
+
+use nandscape_drive::HostMem;
+use nandscape_wire_nvme::SubmissionEntry;
+
+use crate::port::{ConnectionId, Port, Released};
+
+/// What a client's socket is watched for.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Interest {
+    /// Whether there is something to read. A client that has enough in work does not want to know.
+    pub read: bool,
+    /// Whether there is room to write.
+    pub write: bool,
+}
+
+/// A client has gone, or has to go.
+#[derive(Debug)]
+pub struct Gone {
+    /// Why, where it did not say good-bye.
+    pub reason: Option<String>,
+}
+
+impl Gone {
+    /// It has left in order.
+    pub const fn quietly() -> Gone {
+        Gone { reason: None }
+    }
+
+    /// It broke off, or broke the rules.
+    pub fn because(reason: impl Into<String>) -> Gone {
+        Gone { reason: Some(reason.into()) }
+    }
+}
+
+/// Takes a client's commands to its drive.
+pub struct Intake<'a> {
+    port: &'a mut Port,
+    connection: ConnectionId,
+}
+
+impl<'a> Intake<'a> {
+    pub(crate) fn new(port: &'a mut Port, connection: ConnectionId) -> Intake<'a> {
+        Intake { port, connection }
+    }
+
+    /// Submits a command; its completion comes back under `tag`.
+    pub fn submit(&mut self, tag: u64, command: SubmissionEntry, mem: HostMem) {
+        self.port.submit(self.connection, tag, command, mem);
+    }
+}
+
+/// A connected client.
+pub trait Client {
+    /// Its socket; `None` where there is none, and the client is looked after at every turn.
+    fn socket(&self) -> Option<BorrowedFd<'_>>;
+
+    /// What the socket is to be watched for now.
+    fn interest(&self) -> Interest;
+
+    /// Takes in what has come, a fair share of it; whether anything had.
+    ///
+    /// # Errors
+    /// [`Gone`] when the connection is to be closed.
+    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone>;
+
+    /// A command has completed.
+    fn complete(&mut self, released: Released);
+
+    /// Sends what can be sent without waiting.
+    ///
+    /// # Errors
+    /// [`Gone`] when the connection is to be closed.
+    fn flush(&mut self) -> Result<(), Gone>;
+
+    /// Whether everything was sent.
+    fn is_flushed(&self) -> bool;
+}

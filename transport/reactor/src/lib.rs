@@ -1,0 +1,42 @@
+//! The second clock: drives served in real time, and the same run again in virtual time.
+//!
+//! One thread owns an executor, the drives built on it and the clients connected to them. It turns: take the time T
+//! once, run every event of the model up to T, take in what has come from outside and stamp it T. What arrives
+//! passes one door, the [`Port`], which can record it; [`replay`] opens that door again at the recorded stamps, and
+//! the model cannot tell the difference.
+//!
+//! | file | what |
+//! |---|---|
+//! | `port` | the door: connections, commands in, completions out |
+//! | `recording`, `replay` | what arrived, as a file; the same run again |
+//! | `clock`, `timing` | the wall clock; how late completions are released, how far the model is behind |
+//! | `client` | what a transport implements for each of its clients |
+//! | `waiter` | sleeping to the nanosecond and for sockets, in one system call (Linux) |
+//! | `reactor` | the loop (Linux) |
+//! | `handle` | talking to a reactor from another thread |
+//! | `ring` | a queue pair between threads, for clients in this process |
+//!
+//! Left out: wire protocols, listening for clients, and what blocks: side threads do that and pass on the outcome.
+
+pub mod client;
+mod clock;
+#[cfg(target_os = "linux")]
+pub mod handle;
+pub mod port;
+#[cfg(target_os = "linux")]
+pub mod reactor;
+pub mod recording;
+pub mod replay;
+#[cfg(target_os = "linux")]
+pub mod ring;
+pub mod timing;
+#[cfg(target_os = "linux")]
+mod waiter;
+
+pub use client::{Client, Intake, Interest};
+#[cfg(target_os = "linux")]
+pub use handle::Handle;
+pub use port::{ConnectionId, Export, Port, QueueExport, Released};
+#[cfg(target_os = "linux")]
+pub use reactor::{PollMode, Reactor, Setup};
+pub use timing::Timing;

@@ -1,0 +1,424 @@
+//! The loop in real time: one thread that owns an executor, drives and clients.
+//!
+//! Each turn: the time T; the model's events up to T, completions on their way; then what has come from outside, stamped
+//! T. When nothing is due soon it sleeps, and is awake again shortly before the next event: waking up takes the
+//! system longer, and less surely, than waiting takes.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use nandscape_drive::HostMem;
+use nandscape_sim::slots::{Key, Slots};
+use nandscape_sim::{Executor, Span, Time};
+use nandscape_wire_nvme::opcode::Transfer;
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+use crate::client::{Client, Gone, Intake, Interest};
+use crate::clock::WallClock;
+use crate::handle::{ExportFigures, Figures, Handle, MakeClient, Message};
+use crate::port::{ConnectionId, Export, Port, Released};
+use crate::timing::Timing;
+use crate::waiter::{Patience, Waiter};
+
+/// Whether a reactor ever sleeps.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum PollMode {
+    /// Never: it keeps a core busy.
+    Busy,
+    /// When nothing is due soon and nothing has come for a while.
+    Adaptive,
+}
+
+/// What a reactor serves.
+pub struct Setup {
+    /// Runs the drives.
+    pub executor: Executor,
+    /// The door to them.
+    pub port: Port,
+    /// Their names, in the order of the port.
+    pub names: Vec<String>,
+    /// Whether it sleeps.
+    pub poll: PollMode,
+    /// Is told of clients that broke off or broke the rules.
+    pub log: Box<dyn Fn(&str)>,
+}
+
+/// Events run between two looks at what they completed.
+const EVENTS_A_LOOK: u32 = 256;
+/// The loop is awake this long before an event is due.
+const AWAKE_BEFORE: Span = Span::from_us(80);
+/// The loop stays awake this long after something has come.
+const AWAKE_AFTER: Span = Span::from_us(60);
+/// Time given to clients to take their last completions when the reactor ends.
+const LAST_WORDS: Span = Span::from_s(5);
+/// The tag of the flushes at the end.
+const FAREWELL: u64 = u64::MAX;
+
+/// See the module.
+pub struct Reactor {
+    executor: Executor,
+    port: Port,
+    poll: PollMode,
+    log: Box<dyn Fn(&str)>,
+    clock: WallClock,
+    waiter: Waiter,
+    inbox: Receiver<Message>,
+    clients: Slots<Connected>,
+    /// The client of each connection.
+    by_connection: BTreeMap<ConnectionId, Key>,
+    /// Sockets that are ready, by client.
+    ready: Vec<u64>,
+    /// Clients that have no socket.
+    polled: Vec<Key>,
+    /// Clients with completions to send.
+    dirty: Vec<Key>,
+    released: Vec<Released>,
+    /// When each of those was completed.
+    completed_at: Vec<Time>,
+    /// Whether it has slept since the last turn.
+    slept: bool,
+    figures: Vec<ExportFigures>,
+    timing: Timing,
+    /// The time of the last turn.
+    turn: Time,
+    /// When something last came from outside.
+    last_arrival: Time,
+    stopping: Option<Time>,
+}
+
+struct Connected {
+    connection: ConnectionId,
+    client: Box<dyn Client>,
+    watched: Interest,
+}
+
+impl Reactor {
+    /// A reactor, and the way to it.
+    ///
+    /// # Errors
+    /// When the system has no more descriptors.
+    pub fn new(setup: Setup) -> io::Result<(Reactor, Handle)> {
+        let waiter = Waiter::new()?;
+        let (handle, inbox) = Handle::new(waiter.waker());
+        let Setup { executor, port, names, poll, log } = setup;
+        let figures = names.into_iter().map(|name| ExportFigures { name, ..ExportFigures::default() }).collect();
+        let reactor = Reactor {
+            executor,
+            port,
+            poll,
+            log,
+            clock: WallClock::new(),
+            waiter,
+            inbox,
+            clients: Slots::new(),
+            by_connection: BTreeMap::new(),
+            ready: Vec::new(),
+            polled: Vec::new(),
+            dirty: Vec::new(),
+            released: Vec::new(),
+            completed_at: Vec::new(),
+            slept: false,
+            figures,
+            timing: Timing::default(),
+            turn: Time::ZERO,
+            last_arrival: Time::ZERO,
+            stopping: None,
+        };
+        Ok((reactor, handle))
+    }
+
+    /// Turns until it is stopped and everything it has taken in is done. Returns the executor and its last figures.
+    ///
+    /// # Errors
+    /// When waiting for sockets fails, or the recording could not be written.
+    pub fn run(mut self) -> io::Result<(Executor, Figures)> {
+        while !self.is_finished() {
+            let came = self.turn();
+            if !came {
+                self.rest()?;
+            }
+        }
+        self.say_farewell();
+        self.port.end_recording()?;
+        let figures = self.figures();
+        Ok((self.executor, figures))
+    }
+
+    /// One turn; whether anything has come.
+    fn turn(&mut self) -> bool {
+        let before = self.turn;
+        self.turn = self.clock.now().max(self.turn);
+        self.timing.turns += 1;
+        self.advance();
+        self.executor.arrive(self.turn);
+        self.port.begin_turn();
+        if !std::mem::take(&mut self.slept) {
+            self.timing.poll_gap.record(self.turn - before);
+        }
+        let came = self.take_in();
+        if came {
+            self.last_arrival = self.turn;
+        }
+        came
+    }
+
+    /// Runs the model up to this turn's time, and sends what it completes on its way.
+    fn advance(&mut self) {
+        loop {
+            let done = self.executor.advance(self.turn, EVENTS_A_LOOK);
+            self.release();
+            if done {
+                return;
+            }
+            let behind = self.clock.now().since(self.executor.sim().now());
+            self.timing.behind_max = self.timing.behind_max.max(behind);
+        }
+    }
+
+    /// Hands completions to their clients and sends them.
+    fn release(&mut self) {
+        let mut released = std::mem::take(&mut self.released);
+        self.port.take_released(&mut released);
+        if released.is_empty() {
+            self.released = released;
+            return;
+        }
+        for one in released.drain(..) {
+            self.completed_at.push(one.at);
+            self.count(&one);
+            // Who has left in the meantime gets nothing.
+            let Some(&key) = self.by_connection.get(&one.connection) else { continue };
+            let Some(connected) = self.clients.get_mut(key) else { continue };
+            connected.client.complete(one);
+            if self.dirty.last() != Some(&key) {
+                self.dirty.push(key);
+            }
+        }
+        self.released = released;
+        self.flush();
+        let now = self.clock.now();
+        for at in self.completed_at.drain(..) {
+            self.timing.release_lag.record(now.since(at));
+        }
+    }
+
+    fn count(&mut self, one: &Released) {
+        let figures = &mut self.figures[usize::from(one.export)];
+        let tally = match Transfer::of(one.opcode) {
+            Transfer::ToHost => &mut figures.reads,
+            Transfer::ToController => &mut figures.writes,
+            Transfer::None | Transfer::Both => match IoOpcode(one.opcode) {
+                IoOpcode::WRITE_ZEROES => &mut figures.writes,
+                _ => &mut figures.others,
+            },
+        };
+        match one.completion.status.is_success() {
+            true => {
+                tally.bytes += one.bytes;
+                tally.latency.record(one.at - one.arrived);
+            }
+            false => tally.errors += 1,
+        }
+    }
+
+    fn flush(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for key in dirty.drain(..) {
+            let Some(connected) = self.clients.get_mut(key) else { continue };
+            match connected.client.flush() {
+                Ok(()) => self.watch(key),
+                Err(gone) => self.disconnect(key, &gone),
+            }
+        }
+        self.dirty = dirty;
+    }
+
+    /// Takes in what has come from outside; whether anything had.
+    fn take_in(&mut self) -> bool {
+        let mut came = self.hear();
+        if self.stopping.is_some() {
+            self.ready.clear();
+            return came;
+        }
+        let mut ready = std::mem::take(&mut self.ready);
+        for number in ready.drain(..) {
+            came |= self.take_from(Key::from_bits(number));
+        }
+        self.ready = ready;
+        for index in 0..self.polled.len() {
+            if let Some(key) = self.polled.get(index) {
+                came |= self.take_from(*key);
+            }
+        }
+        came
+    }
+
+    fn take_from(&mut self, key: Key) -> bool {
+        let Some(connected) = self.clients.get_mut(key) else { return false };
+        let mut intake = Intake::new(&mut self.port, connected.connection);
+        let result = connected.client.take_in(&mut intake);
+        // What needs no drive is answered at once, and room to write may be what the socket was ready for.
+        let result = result.and_then(|came| connected.client.flush().map(|()| came));
+        match result {
+            Ok(came) => {
+                self.watch(key);
+                came
+            }
+            Err(gone) => {
+                self.disconnect(key, &gone);
+                true
+            }
+        }
+    }
+
+    /// Watches a client's socket for what it waits for now.
+    fn watch(&mut self, key: Key) {
+        let Some(connected) = self.clients.get_mut(key) else { return };
+        let interest = connected.client.interest();
+        if interest == connected.watched {
+            return;
+        }
+        connected.watched = interest;
+        if let Some(socket) = connected.client.socket()
+            && let Err(error) = self.waiter.change(socket, key.to_bits(), interest)
+        {
+            self.disconnect(key, &Gone::because(error.to_string()));
+        }
+    }
+
+    /// Reads messages from other threads; whether there were any.
+    fn hear(&mut self) -> bool {
+        let mut heard = false;
+        loop {
+            match self.inbox.try_recv() {
+                Ok(Message::Connect { export, make }) => self.connect(export, make),
+                Ok(Message::Figures(reply)) => {
+                    // Who asked may have gone.
+                    let _ = reply.send(self.figures());
+                }
+                Ok(Message::Stop) => self.stopping = self.stopping.or(Some(self.turn)),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return heard,
+            }
+            heard = true;
+        }
+    }
+
+    fn connect(&mut self, export: u16, make: MakeClient) {
+        if self.stopping.is_some() {
+            return;
+        }
+        let connection = match self.port.open(export) {
+            Ok(connection) => connection,
+            Err(status) => {
+                (self.log)(&format!("a client was refused: the drive takes no more connections ({status})"));
+                return;
+            }
+        };
+        let client = make(self.port.exports()[usize::from(export)].info());
+        let watched = client.interest();
+        let key = self.clients.insert(Connected { connection, client, watched });
+        self.by_connection.insert(connection, key);
+        let connected = self.clients.get_mut(key).expect("just inserted");
+        match connected.client.socket() {
+            Some(socket) => {
+                if let Err(error) = self.waiter.add(socket, key.to_bits(), watched) {
+                    self.disconnect(key, &Gone::because(error.to_string()));
+                    return;
+                }
+                // Something may have come before it was watched.
+                self.ready.push(key.to_bits());
+            }
+            None => self.polled.push(key),
+        }
+    }
+
+    fn disconnect(&mut self, key: Key, gone: &Gone) {
+        let Some(connected) = self.clients.remove(key) else { return };
+        if let Some(socket) = connected.client.socket() {
+            self.waiter.remove(socket);
+        }
+        self.polled.retain(|polled| *polled != key);
+        self.by_connection.remove(&connected.connection);
+        self.port.close(connected.connection);
+        if let Some(reason) = &gone.reason {
+            (self.log)(&format!("client {}: {reason}", connected.connection.0));
+        }
+    }
+
+    /// Waits for the next event, socket or message.
+    fn rest(&mut self) -> io::Result<()> {
+        let patience = self.patience();
+        if patience != Patience::None {
+            self.waiter.announce_sleep();
+            // What was handed over before the announcement would not wake the loop.
+            if self.take_in() {
+                return Ok(());
+            }
+            self.timing.sleeps += 1;
+            self.slept = true;
+        }
+        self.waiter.wait(patience, &mut self.ready)
+    }
+
+    fn patience(&mut self) -> Patience {
+        if self.poll == PollMode::Busy || self.stopping.is_some() {
+            return Patience::None;
+        }
+        let now = self.clock.now();
+        let due = self.executor.next_due().map(|due| due.since(now));
+        if now.since(self.last_arrival) < AWAKE_AFTER || due.is_some_and(|left| left <= AWAKE_BEFORE) {
+            return Patience::None;
+        }
+        match due {
+            Some(left) => Patience::For(left - AWAKE_BEFORE),
+            None => Patience::Forever,
+        }
+    }
+
+    /// Whether it was stopped, and everything is done and sent, as far as clients take it.
+    fn is_finished(&mut self) -> bool {
+        let Some(since) = self.stopping else { return false };
+        let keys: Vec<Key> = self.by_connection.values().copied().collect();
+        self.dirty.extend(keys.iter().copied());
+        self.flush();
+        let sent = |key: &Key| self.clients.get(*key).is_none_or(|connected| connected.client.is_flushed());
+        let done = self.port.outstanding() == 0 && keys.iter().all(sent);
+        done || self.clock.now().since(since) > LAST_WORDS
+    }
+
+    /// Disconnects every client and flushes every drive.
+    fn say_farewell(&mut self) {
+        let keys: Vec<Key> = self.by_connection.values().copied().collect();
+        keys.iter().for_each(|key| self.disconnect(*key, &Gone::quietly()));
+        for export in 0..self.port.exports().len() as u16 {
+            let info = self.port.exports()[usize::from(export)].info();
+            if let Ok(connection) = self.port.open(export) {
+                let flush = SubmissionEntry::io(IoOpcode::FLUSH, info.nsid);
+                self.port.submit(connection, FAREWELL, flush, HostMem::none());
+            }
+        }
+        let since = self.clock.now();
+        while self.port.outstanding() > 0 && self.clock.now().since(since) < LAST_WORDS {
+            self.turn = self.clock.now().max(self.turn);
+            self.advance();
+            self.executor.arrive(self.turn);
+            self.port.begin_turn();
+        }
+    }
+
+    fn figures(&self) -> Figures {
+        let counted = |(figures, export): (&ExportFigures, &Rc<dyn Export>)| {
+            let counters = export.counters();
+            ExportFigures { counters, ..figures.clone() }
+        };
+        Figures {
+            now: self.turn,
+            exports: self.figures.iter().zip(self.port.exports()).map(counted).collect(),
+            timing: self.timing.clone(),
+            clients: self.clients.len(),
+            outstanding: self.port.outstanding(),
+        }
+    }
+}

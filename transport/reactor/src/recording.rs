@@ -1,0 +1,304 @@
+//! A recording: everything that arrived at a port, in order, with its stamp and its data.
+//!
+//! A file begins with [`MAGIC`]; then come records: length of the body (u32), kind (u8), body, CRC-32 of kind and body
+//! (u32), all little-endian. The first record is a header in JSON, which says how to build the drives again; the
+//! last one says when the run ended. A torn file ends early, and says so.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+use nandscape_drive::HostMem;
+use nandscape_sim::Time;
+use nandscape_wire_nvme::SubmissionEntry;
+use nandscape_wire_nvme::opcode::Transfer;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::port::ConnectionId;
+
+/// The first bytes of every recording; the last but one is the version.
+pub const MAGIC: [u8; 8] = *b"NSCREC1\n";
+/// The largest body that is believed: a command with the largest transfer and much to spare.
+const MAX_BODY: usize = 1 << 28;
+
+const HEADER: u8 = 0;
+const TURN: u8 = 1;
+const OPEN: u8 = 2;
+const COMMAND: u8 = 3;
+const CLOSE: u8 = 4;
+const END: u8 = 5;
+
+/// One record after the header.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Record {
+    /// What follows arrived at this time.
+    Turn(Time),
+    /// A client connected.
+    Open {
+        /// As which connection.
+        connection: ConnectionId,
+        /// To which drive.
+        export: u16,
+    },
+    /// A command.
+    Command {
+        /// Whose.
+        connection: ConnectionId,
+        /// The command.
+        entry: Box<SubmissionEntry>,
+        /// Length of its memory in bytes.
+        len: u32,
+        /// What was in it, where the drive reads it.
+        data: Option<Vec<u8>>,
+    },
+    /// A client has gone.
+    Close {
+        /// Which one.
+        connection: ConnectionId,
+    },
+    /// The run was ended in order.
+    End(Time),
+}
+
+/// Why a recording cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// The file cannot be read.
+    #[error("{path}: {error}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// The file is not a recording.
+    #[error("{path}: not a recording: it does not begin with {MAGIC:?}")]
+    NotOne {
+        /// The file.
+        path: String,
+    },
+    /// The file ends inside a record, as when its writer was killed.
+    #[error("{path}: record {number}, at byte {offset}, is torn: the file ends inside it")]
+    Torn {
+        /// The file.
+        path: String,
+        /// Records before it.
+        number: u64,
+        /// Where it begins.
+        offset: u64,
+    },
+    /// A record is damaged.
+    #[error("{path}: record {number}, at byte {offset}: {problem}")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// Records before it.
+        number: u64,
+        /// Where it begins.
+        offset: u64,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// Writes a recording. A failure to write ends the recording, not the run; [`Recorder::end`] tells of it.
+pub struct Recorder {
+    file: BufWriter<File>,
+    failure: Option<io::Error>,
+    body: Vec<u8>,
+}
+
+impl Recorder {
+    /// Begins a recording with a header.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn create(path: &Path, header: &str) -> io::Result<Recorder> {
+        let mut file = BufWriter::new(File::create(path)?);
+        file.write_all(&MAGIC)?;
+        let mut recorder = Recorder { file, failure: None, body: Vec::new() };
+        recorder.put(HEADER, &[header.as_bytes()]);
+        recorder.failure.take().map_or(Ok(recorder), Err)
+    }
+
+    pub(crate) fn turn(&mut self, at: Time) {
+        self.put(TURN, &[&at.ns().to_le_bytes()]);
+    }
+
+    pub(crate) fn open(&mut self, connection: ConnectionId, export: u16) {
+        self.put(OPEN, &[&connection.0.to_le_bytes(), &export.to_le_bytes()]);
+    }
+
+    pub(crate) fn command(&mut self, connection: ConnectionId, entry: &SubmissionEntry, mem: &HostMem) {
+        let (number, len) = (connection.0.to_le_bytes(), (mem.len() as u32).to_le_bytes());
+        match Transfer::of(entry.opcode) {
+            Transfer::ToController | Transfer::Both => {
+                let data = mem.to_vec();
+                self.put(COMMAND, &[&number, entry.as_bytes(), &len, &[1], &data]);
+            }
+            _ => self.put(COMMAND, &[&number, entry.as_bytes(), &len, &[0]]),
+        }
+    }
+
+    pub(crate) fn close(&mut self, connection: ConnectionId) {
+        self.put(CLOSE, &[&connection.0.to_le_bytes()]);
+    }
+
+    pub(crate) fn end(mut self, at: Time) -> io::Result<()> {
+        self.put(END, &[&at.ns().to_le_bytes()]);
+        self.failure.map_or(Ok(()), Err)?;
+        self.file.flush()
+    }
+
+    fn put(&mut self, kind: u8, parts: &[&[u8]]) {
+        if self.failure.is_some() {
+            return;
+        }
+        self.body.clear();
+        self.body.push(kind);
+        parts.iter().for_each(|part| self.body.extend_from_slice(part));
+        let (len, sum) = (self.body.len() as u32 - 1, crc32fast::hash(&self.body));
+        let file = &mut self.file;
+        let written = file
+            .write_all(&len.to_le_bytes())
+            .and_then(|()| file.write_all(&self.body))
+            .and_then(|()| file.write_all(&sum.to_le_bytes()));
+        self.failure = written.err();
+    }
+}
+
+/// Reads a recording.
+pub struct Reader {
+    path: String,
+    file: BufReader<File>,
+    header: String,
+    number: u64,
+    offset: u64,
+}
+
+impl Reader {
+    /// Opens a recording.
+    ///
+    /// # Errors
+    /// When it cannot be read or is not one.
+    pub fn open(path: &Path) -> Result<Reader, RecordingError> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|error| RecordingError::File { path: name.clone(), error })?;
+        let mut file = BufReader::new(file);
+        let mut magic = [0; MAGIC.len()];
+        if file.read_exact(&mut magic).is_err() || magic != MAGIC {
+            return Err(RecordingError::NotOne { path: name });
+        }
+        let offset = MAGIC.len() as u64;
+        let mut reader = Reader { path: name, file, header: String::new(), number: 0, offset };
+        match reader.next_body()? {
+            Some((HEADER, body)) => {
+                reader.header = String::from_utf8(body).map_err(|_| reader.damaged("the header is not text"))?;
+                Ok(reader)
+            }
+            _ => Err(reader.damaged("the header is missing")),
+        }
+    }
+
+    /// The header.
+    pub fn header(&self) -> &str {
+        &self.header
+    }
+
+    /// The next record; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// When the record is damaged or torn.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator could not say that the file was torn and then go on"
+    )]
+    pub fn next(&mut self) -> Result<Option<Record>, RecordingError> {
+        let Some((kind, body)) = self.next_body()? else { return Ok(None) };
+        let record = parse(kind, &body).ok_or_else(|| self.damaged("its body is malformed"))?;
+        Ok(Some(record))
+    }
+
+    fn next_body(&mut self) -> Result<Option<(u8, Vec<u8>)>, RecordingError> {
+        let mut len = [0; 4];
+        match self.file.read(&mut len[..1]) {
+            Ok(0) => return Ok(None),
+            Ok(_) => {}
+            Err(error) => return Err(RecordingError::File { path: self.path.clone(), error }),
+        }
+        self.fill(&mut len[1..])?;
+        let len = u32::from_le_bytes(len) as usize;
+        if len > MAX_BODY {
+            return Err(self.damaged("its length is beyond any record's"));
+        }
+        let mut body = vec![0; len + 1];
+        self.fill(&mut body)?;
+        let mut sum = [0; 4];
+        self.fill(&mut sum)?;
+        if u32::from_le_bytes(sum) != crc32fast::hash(&body) {
+            return Err(self.damaged("its checksum is wrong"));
+        }
+        self.number += 1;
+        self.offset += len as u64 + 9;
+        let kind = body.remove(0);
+        Ok(Some((kind, body)))
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), RecordingError> {
+        self.file.read_exact(bytes).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                RecordingError::Torn { path: self.path.clone(), number: self.number, offset: self.offset }
+            }
+            _ => RecordingError::File { path: self.path.clone(), error },
+        })
+    }
+
+    /// An error about the record that comes next.
+    pub(crate) fn damaged(&self, problem: &str) -> RecordingError {
+        let (path, number, offset) = (self.path.clone(), self.number, self.offset);
+        RecordingError::Damaged { path, number, offset, problem: problem.to_owned() }
+    }
+}
+
+fn parse(kind: u8, body: &[u8]) -> Option<Record> {
+    let mut rest = body;
+    let record = match kind {
+        TURN => Record::Turn(Time::from_ns(take_u64(&mut rest)?)),
+        OPEN => Record::Open { connection: ConnectionId(take_u32(&mut rest)?), export: take_u16(&mut rest)? },
+        COMMAND => {
+            let connection = ConnectionId(take_u32(&mut rest)?);
+            let (entry, after) = SubmissionEntry::read_from_prefix(rest).ok()?;
+            rest = after;
+            let len = take_u32(&mut rest)?;
+            let (&[has_data], data) = rest.split_first_chunk::<1>()?;
+            let data = (has_data != 0).then(|| data.to_vec());
+            if data.as_ref().map_or(len as usize > MAX_BODY, |data| data.len() != len as usize) {
+                return None;
+            }
+            rest = &[];
+            Record::Command { connection, entry: Box::new(entry), len, data }
+        }
+        CLOSE => Record::Close { connection: ConnectionId(take_u32(&mut rest)?) },
+        END => Record::End(Time::from_ns(take_u64(&mut rest)?)),
+        _ => return None,
+    };
+    rest.is_empty().then_some(record)
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (bytes, after) = rest.split_first_chunk::<N>()?;
+    *rest = after;
+    Some(*bytes)
+}
+
+fn take_u64(rest: &mut &[u8]) -> Option<u64> {
+    take(rest).map(u64::from_le_bytes)
+}
+
+fn take_u32(rest: &mut &[u8]) -> Option<u32> {
+    take(rest).map(u32::from_le_bytes)
+}
+
+fn take_u16(rest: &mut &[u8]) -> Option<u16> {
+    take(rest).map(u16::from_le_bytes)
+}

@@ -1,0 +1,179 @@
+//! A queue pair between threads: the fastest way to a drive, for a client in this process.
+//!
+//! The client's end is a [`RingHost`] on any thread; the reactor's end is a [`Client`] without a socket. Buffers
+//! move with their commands and come back with the completions.
+
+use std::cell::RefCell;
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+
+use nandscape_drive::mem::Buffer;
+use nandscape_drive::{DriveInfo, HostMem};
+use nandscape_wire_nvme::{Status, SubmissionEntry};
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use crate::client::{Client, Gone, Intake, Interest};
+use crate::handle::Handle;
+use crate::port::Released;
+
+/// A command on its way.
+struct Request {
+    tag: u64,
+    command: SubmissionEntry,
+    data: Vec<u8>,
+}
+
+/// A command that has completed.
+#[derive(Debug)]
+pub struct Reply {
+    /// What the client called it.
+    pub tag: u64,
+    /// How it ended.
+    pub status: Status,
+    /// Its memory.
+    pub data: Vec<u8>,
+}
+
+/// The client's end. Dropping it disconnects.
+pub struct RingHost {
+    requests: Producer<Request>,
+    replies: Consumer<Reply>,
+    handle: Handle,
+    info: DriveInfo,
+}
+
+/// The reactor's end.
+struct RingClient {
+    requests: Consumer<Request>,
+    replies: Producer<Reply>,
+    /// Completions for which the ring has no room.
+    waiting: Vec<Reply>,
+    /// Buffers of commands in work, by slot.
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Default)]
+struct Slot {
+    tag: u64,
+    buffer: Buffer,
+}
+
+impl RingHost {
+    /// Connects to a drive of a reactor, with room for `depth` commands. Blocks until that is done.
+    ///
+    /// # Errors
+    /// Invalid Queue Identifier when the drive takes no more, or the reactor has ended.
+    pub fn connect(handle: &Handle, export: u16, depth: usize) -> Result<RingHost, Status> {
+        let (requests, from_host) = RingBuffer::new(depth);
+        let (to_host, replies) = RingBuffer::new(depth);
+        let (tell, told) = std::sync::mpsc::channel();
+        handle.connect(
+            export,
+            Box::new(move |info| {
+                // Who connects waits for it.
+                let _ = tell.send(info);
+                let (waiting, slots, free) = (Vec::new(), Vec::new(), Vec::new());
+                Box::new(RingClient { requests: from_host, replies: to_host, waiting, slots, free })
+            }),
+        );
+        let info = told.recv().map_err(|_| Status::INVALID_QUEUE_ID)?;
+        Ok(RingHost { requests, replies, handle: handle.clone(), info })
+    }
+
+    /// What the drive is.
+    pub fn info(&self) -> DriveInfo {
+        self.info
+    }
+
+    /// Submits a command with its memory, which may be empty.
+    ///
+    /// # Errors
+    /// The memory, when the ring is full.
+    pub fn submit(&mut self, tag: u64, command: SubmissionEntry, data: Vec<u8>) -> Result<(), Vec<u8>> {
+        let request = Request { tag, command, data };
+        self.requests.push(request).map_err(|rtrb::PushError::Full(request)| request.data)?;
+        self.handle.wake();
+        Ok(())
+    }
+
+    /// Takes a completion, if there is one.
+    pub fn poll(&mut self) -> Option<Reply> {
+        self.replies.pop().ok()
+    }
+
+    /// Whether the drive has gone.
+    pub fn is_disconnected(&self) -> bool {
+        self.replies.is_abandoned() && self.replies.is_empty()
+    }
+}
+
+impl Drop for RingHost {
+    fn drop(&mut self) {
+        self.handle.wake();
+    }
+}
+
+impl RingClient {
+    fn slot(&mut self, request: &mut Request) -> u32 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { tag: 0, buffer: Rc::new(RefCell::new(Vec::new())) });
+            self.slots.len() as u32 - 1
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.tag = request.tag;
+        // A command that was aborted may still hold the buffer.
+        if Rc::strong_count(&slot.buffer) > 1 {
+            slot.buffer = Buffer::default();
+        }
+        slot.buffer.replace(std::mem::take(&mut request.data));
+        index
+    }
+}
+
+impl Client for RingClient {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn interest(&self) -> Interest {
+        Interest::default()
+    }
+
+    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+        let mut came = false;
+        while let Ok(mut request) = self.requests.pop() {
+            came = true;
+            let index = self.slot(&mut request);
+            let buffer = &self.slots[index as usize].buffer;
+            let mem = if buffer.borrow().is_empty() { HostMem::none() } else { HostMem::whole(buffer) };
+            intake.submit(index.into(), request.command, mem);
+        }
+        match !came && self.requests.is_abandoned() {
+            true => Err(Gone::quietly()),
+            false => Ok(came),
+        }
+    }
+
+    fn complete(&mut self, released: Released) {
+        let index = released.tag as u32;
+        let slot = &mut self.slots[index as usize];
+        let reply = Reply { tag: slot.tag, status: released.completion.status, data: slot.buffer.take() };
+        self.free.push(index);
+        self.waiting.push(reply);
+    }
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        let room = self.replies.slots().min(self.waiting.len());
+        for reply in self.waiting.drain(..room) {
+            if self.replies.push(reply).is_err() {
+                unreachable!("there was room for it");
+            }
+        }
+        Ok(())
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}

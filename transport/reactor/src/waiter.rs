@@ -1,0 +1,136 @@
+//! Sleeping until an instant, to the nanosecond, or until a socket or another thread has something: one system call.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+use nandscape_sim::Span;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
+
+use crate::client::Interest;
+
+/// Wakes a loop from another thread.
+#[derive(Clone)]
+pub(crate) struct Waker {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    event: OwnedFd,
+    asleep: AtomicBool,
+}
+
+impl Waker {
+    /// Wakes the loop if it sleeps. What was handed over before this call is seen by it.
+    pub(crate) fn wake(&self) {
+        fence(Ordering::SeqCst);
+        if self.shared.asleep.swap(false, Ordering::SeqCst) {
+            // It can only fail when the counter is full, and then the loop is awake.
+            let _ = rustix::io::write(&self.shared.event, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+/// How long to wait.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Patience {
+    /// Not at all.
+    None,
+    /// So long.
+    For(Span),
+    /// Until something comes.
+    Forever,
+}
+
+/// Watches sockets, by a number each.
+pub(crate) struct Waiter {
+    epoll: OwnedFd,
+    waker: Waker,
+    events: Vec<Event>,
+}
+
+/// The number of the waker's own event.
+const WAKE: u64 = u64::MAX;
+/// Events taken at a time.
+const EVENTS: usize = 64;
+
+impl Waiter {
+    pub(crate) fn new() -> io::Result<Waiter> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &event, EventData::new_u64(WAKE), EventFlags::IN)?;
+        // The kernel may delay a thread's timers by 50 us unless it is told not to.
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+        let waker = Waker { shared: Arc::new(Shared { event, asleep: AtomicBool::new(false) }) };
+        Ok(Waiter { epoll, waker, events: Vec::with_capacity(EVENTS) })
+    }
+
+    pub(crate) fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    pub(crate) fn add(&self, socket: BorrowedFd<'_>, number: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(number), flags(interest))?)
+    }
+
+    pub(crate) fn change(&self, socket: BorrowedFd<'_>, number: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(number), flags(interest))?)
+    }
+
+    pub(crate) fn remove(&self, socket: BorrowedFd<'_>) {
+        // It may be closed already, and is then gone from the set.
+        let _ = epoll::delete(&self.epoll, socket);
+    }
+
+    /// From now on [`Waker::wake`] ends the next wait at once. Between this and waiting, look once more at everything
+    /// that other threads hand over.
+    pub(crate) fn announce_sleep(&self) {
+        self.waker.shared.asleep.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Waits. The numbers of sockets that are ready are added to `ready`.
+    pub(crate) fn wait(&mut self, patience: Patience, ready: &mut Vec<u64>) -> io::Result<()> {
+        let timeout = match patience {
+            Patience::None => Some(Timespec { tv_sec: 0, tv_nsec: 0 }),
+            Patience::For(span) => {
+                let ns = span.ns();
+                Some(Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 })
+            }
+            Patience::Forever => None,
+        };
+        self.events.clear();
+        let spare: &mut [MaybeUninit<Event>] = self.events.spare_capacity_mut();
+        let came = match epoll::wait(self.epoll.as_fd(), spare, timeout.as_ref()) {
+            Ok((came, _)) => came,
+            Err(Errno::INTR) => &mut [],
+            Err(error) => return Err(error.into()),
+        };
+        let mut woken = false;
+        for event in came.iter() {
+            match event.data.u64() {
+                WAKE => woken = true,
+                number => ready.push(number),
+            }
+        }
+        self.waker.shared.asleep.store(false, Ordering::SeqCst);
+        if woken {
+            let mut count = [0; 8];
+            // Nothing to read is as good.
+            let _ = rustix::io::read(&self.waker.shared.event, &mut count);
+        }
+        Ok(())
+    }
+}
+
+fn flags(interest: Interest) -> EventFlags {
+    let mut flags = EventFlags::empty();
+    flags.set(EventFlags::IN | EventFlags::RDHUP, interest.read);
+    flags.set(EventFlags::OUT, interest.write);
+    flags
+}
