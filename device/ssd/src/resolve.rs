@@ -293,6 +293,11 @@ impl Resolved {
         self.controller.max_queue_entries
     }
 
+    /// The I/O queue pairs that a host can create.
+    pub fn max_queue_pairs(&self) -> u16 {
+        self.controller.max_queue_pairs
+    }
+
     /// Zeroes flash, link and firmware time.
     pub fn without_delay(mut self) -> Resolved {
         self.timing = self.timing.without_delay();

@@ -3,15 +3,25 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `build` | making a drive from a profile, in a state of use |
 //! | `simulation` | the run |
+//! | `live`, `replay` | what a live drive needs of the model, and a recorded run of one again |
+//! | `snapshot` | a drive's counters before and after |
 //! | `report` | its figures, as the contract of `--json` has them |
 //! | `host` | what the run cost the machine it ran on |
 //!
 //! Everything in a report but its `host` part depends on the inputs and the seed only.
 
+mod build;
 mod host;
+mod live;
+mod replay;
 mod report;
 mod simulation;
+mod snapshot;
 
+pub use build::{Precondition, build_drive};
+pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
+pub use replay::{Replay, ReplayError, Replayed};
 pub use report::{Gc, Host, Latency, Report};
-pub use simulation::{Finished, Precondition, Progress, RunError, Simulation, Stage};
+pub use simulation::{Finished, Progress, RunError, Simulation, Stage};

@@ -1,43 +1,19 @@
 //! The run: drive, state of use, workload, report.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_device_ftl::{Plant, Stats};
-use nandscape_device_media::{OpCounts, StoreKind};
+use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
-use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Drive, QueueDrive, QueueId};
-use nandscape_lab_workload::{Hooks, JobSpec, Outcome, Runner, Workload};
-use nandscape_sim::account::{Cause, Totals};
+use nandscape_lab_workload::{Hooks, JobSpec, Runner, Workload};
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 use nandscape_wire_nvme::Status;
 
-use crate::host::{Moment, peak_rss_bytes};
-use crate::report::{Busy, Host, Parts, Report};
-
-/// The state that a drive is brought into first.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Precondition {
-    /// As it left the factory.
-    None,
-    /// Every logical block written once.
-    Full,
-    /// The steady state of this drive under uniform random overwrites of 4 KiB.
-    Steady,
-}
-
-impl Precondition {
-    /// All states, by their names.
-    pub const ALL: [(&str, Precondition); 3] =
-        [("none", Precondition::None), ("full", Precondition::Full), ("steady", Precondition::Steady)];
-
-    /// The name.
-    pub fn name(self) -> &'static str {
-        Precondition::ALL.iter().find(|(_, state)| *state == self).map_or("?", |(name, _)| name)
-    }
-}
+use crate::build::{Precondition, build_drive};
+use crate::host::Moment;
+use crate::report::Report;
+use crate::snapshot::{About, Snapshot};
 
 /// A part of a run that takes its time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -107,30 +83,6 @@ pub struct Finished {
     pub trace: Option<String>,
 }
 
-/// The drive's counters at one time.
-struct Snapshot {
-    moment: Moment,
-    ftl: Stats,
-    ops: OpCounts,
-    planes: Vec<Totals>,
-    channels: Vec<Totals>,
-    link: [Totals; 2],
-}
-
-impl Snapshot {
-    fn of(ssd: &Ssd) -> Snapshot {
-        let usage = ssd.usage();
-        Snapshot {
-            moment: Moment::now(),
-            ftl: ssd.ftl_stats(),
-            ops: ssd.op_counts(),
-            planes: usage.planes,
-            channels: usage.channels,
-            link: usage.link,
-        }
-    }
-}
-
 /// Takes the snapshot when measuring begins, and passes progress on.
 struct Watch {
     ssd: Rc<Ssd>,
@@ -158,8 +110,7 @@ impl Simulation {
         let seed = Seed::new(self.seed);
         let mut executor = Executor::new();
         let sim = executor.sim();
-        let ssd = Rc::new(Ssd::new(&sim, &self.profile, self.store, seed.child("drive"))?);
-        self.plant(&ssd, seed.child("precondition"), &*progress);
+        let ssd = Rc::new(build_drive(&sim, &self.profile, self.store, self.precondition, seed, &*progress)?);
         if self.trace {
             sim.trace().switch_on();
         }
@@ -177,18 +128,15 @@ impl Simulation {
         if self.check {
             ssd.check().map_err(RunError::Inconsistent)?;
         }
-        let report = Report::new(&outcome, self.parts(&outcome, created, &begun, &ended, &ssd));
+        let about = About {
+            profile: &self.profile,
+            workload: self.workload.name.clone(),
+            seed: self.seed,
+            precondition: self.precondition,
+        };
+        let report = about.report(&outcome, created, &begun, &ended);
         let trace = self.trace.then(|| sim.trace().to_chrome_json());
         Ok(Finished { report, trace })
-    }
-
-    fn plant(&self, ssd: &Ssd, seed: Seed, progress: &dyn Progress) {
-        let plant = match self.precondition {
-            Precondition::None => return,
-            Precondition::Full => Plant::Full,
-            Precondition::Steady => Plant::Steady,
-        };
-        ssd.plant(plant, seed, &mut |share| progress.at(Stage::Preconditioning, share));
     }
 
     /// A queue pair for each job.
@@ -205,48 +153,5 @@ impl Simulation {
             Ok(drive) => Ok(drive),
             Err(status) => Err(RunError::Queues { id, status }),
         }
-    }
-
-    fn parts(&self, outcome: &Outcome, created: Moment, begun: &Snapshot, ended: &Snapshot, ssd: &Ssd) -> Parts {
-        let elapsed = outcome.elapsed().ns() as f64;
-        let busy = |before: &[Totals], after: &[Totals]| busy(before, after, elapsed);
-        Parts {
-            profile: self.profile.name.clone(),
-            workload: self.workload.name.clone(),
-            seed: self.seed,
-            precondition: self.precondition.name(),
-            unit_bytes: u64::from(ssd.controller().info().unit_bytes),
-            over_provisioning: self.profile.sizing.over_provisioning,
-            reserve_blocks: self.profile.reserve_blocks(),
-            ftl: ended.ftl.since(&begun.ftl),
-            free_blocks_before: begun.ftl.free_blocks,
-            ops: ended.ops.since(&begun.ops),
-            busy: BTreeMap::from([
-                ("die", busy(&begun.planes, &ended.planes)),
-                ("channel", busy(&begun.channels, &ended.channels)),
-                ("link_to_host", busy(&begun.link[..1], &ended.link[..1])),
-                ("link_to_device", busy(&begun.link[1..], &ended.link[1..])),
-            ]),
-            notes: self.profile.notes.clone(),
-            host: Host {
-                wall_s: ended.moment.wall_s_since(begun.moment),
-                cpu_s: ended.moment.cpu_s_since(begun.moment),
-                setup_s: begun.moment.wall_s_since(created),
-                peak_rss_bytes: peak_rss_bytes(),
-                version: env!("CARGO_PKG_VERSION"),
-            },
-        }
-    }
-}
-
-fn busy(before: &[Totals], after: &[Totals], elapsed_ns: f64) -> Busy {
-    let share = |ns: u64| if elapsed_ns > 0.0 { ns as f64 / elapsed_ns } else { 0.0 };
-    let each: Vec<_> = before.iter().zip(after).map(|(before, after)| after.since(before)).collect();
-    let count = each.len().max(1) as f64;
-    let by = |cause: Cause| share(each.iter().map(|wait| wait.by(cause).ns()).sum()) / count;
-    Busy {
-        mean: share(each.iter().map(|wait| wait.total().ns()).sum()) / count,
-        max: each.iter().map(|wait| share(wait.total().ns())).fold(0.0, f64::max),
-        by: cause::ALL.iter().map(|(cause, name)| (*name, by(*cause))).collect(),
     }
 }

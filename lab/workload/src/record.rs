@@ -84,7 +84,8 @@ impl Outcome {
         self.errors.iter().map(|(bits, count)| (Status::from_bits(*bits), *count))
     }
 
-    pub(crate) fn record(&mut self, direction: Direction, bytes: u64, submitted: Time, now: Time, done: &Completion) {
+    /// Adds a request that has completed.
+    pub fn record(&mut self, direction: Direction, bytes: u64, submitted: Time, now: Time, done: &Completion) {
         self.ended = now;
         if !done.status.is_success() {
             *self.errors.entry(done.status.meaning().bits()).or_default() += 1;

@@ -76,6 +76,11 @@ pub trait Client {
     /// [`Gone`] when the connection is to be closed.
     fn flush(&mut self) -> Result<(), Gone>;
 
+    /// Whether it has read more than it has taken in, and may go on now.
+    fn has_more(&self) -> bool {
+        false
+    }
+
     /// Whether everything was sent.
     fn is_flushed(&self) -> bool;
 }

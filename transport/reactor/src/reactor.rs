@@ -242,11 +242,10 @@ impl Reactor {
             self.ready.clear();
             return came;
         }
-        let mut ready = std::mem::take(&mut self.ready);
-        for number in ready.drain(..) {
+        // Those who have more get their next turn at the next one.
+        for number in std::mem::take(&mut self.ready) {
             came |= self.take_from(Key::from_bits(number));
         }
-        self.ready = ready;
         for index in 0..self.polled.len() {
             if let Some(key) = self.polled.get(index) {
                 came |= self.take_from(*key);
@@ -276,6 +275,9 @@ impl Reactor {
     /// Watches a client's socket for what it waits for now.
     fn watch(&mut self, key: Key) {
         let Some(connected) = self.clients.get_mut(key) else { return };
+        if connected.client.has_more() {
+            self.ready.push(key.to_bits());
+        }
         let interest = connected.client.interest();
         if interest == connected.watched {
             return;
@@ -363,7 +365,7 @@ impl Reactor {
     }
 
     fn patience(&mut self) -> Patience {
-        if self.poll == PollMode::Busy || self.stopping.is_some() {
+        if self.poll == PollMode::Busy || self.stopping.is_some() || !self.ready.is_empty() {
             return Patience::None;
         }
         let now = self.clock.now();

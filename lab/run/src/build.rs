@@ -1,0 +1,55 @@
+//! Making a drive: from a resolved profile, in a state of use. Simulations, live drives and replays all make theirs
+//! here, so that the same inputs give the same drive.
+
+use nandscape_device_ftl::Plant;
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_sim::{Seed, Sim};
+use serde::{Deserialize, Serialize};
+
+use crate::simulation::{Progress, Stage};
+
+/// The state that a drive is brought into first.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Precondition {
+    /// As it left the factory.
+    None,
+    /// Every logical block written once.
+    Full,
+    /// The steady state of this drive under uniform random overwrites of 4 KiB.
+    Steady,
+}
+
+impl Precondition {
+    /// All states, by their names.
+    pub const ALL: [(&str, Precondition); 3] =
+        [("none", Precondition::None), ("full", Precondition::Full), ("steady", Precondition::Steady)];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        Precondition::ALL.iter().find(|(_, state)| *state == self).map_or("?", |(name, _)| name)
+    }
+}
+
+/// Makes a drive and brings it into its state of use, in no time of its own.
+///
+/// # Errors
+/// When the system does not give the memory for its tables.
+pub fn build_drive(
+    sim: &Sim,
+    profile: &Resolved,
+    store: StoreKind,
+    precondition: Precondition,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> std::io::Result<Ssd> {
+    let ssd = Ssd::new(sim, profile, store, seed.child("drive"))?;
+    let plant = match precondition {
+        Precondition::None => return Ok(ssd),
+        Precondition::Full => Plant::Full,
+        Precondition::Steady => Plant::Steady,
+    };
+    ssd.plant(plant, seed.child("precondition"), &mut |share| progress.at(Stage::Preconditioning, share));
+    Ok(ssd)
+}

@@ -1,0 +1,136 @@
+//! What a live drive needs of the model: how it is made, how clients get into it, what it counts.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, ProfileError, Resolved, Ssd};
+use nandscape_drive::{Drive, DriveInfo};
+use nandscape_sim::{Seed, Sim};
+use nandscape_transport_reactor::{Export, QueueExport};
+use nandscape_wire_nvme::Status;
+use serde::{Deserialize, Serialize};
+
+use crate::build::{Precondition, build_drive};
+use crate::simulation::Progress;
+
+/// Entries of each client's queue pair, or as many as the controller has.
+const ENTRIES: u32 = 1_024;
+
+/// A live drive, as it can be written down and made again.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DriveSpec {
+    /// The name that clients know it by.
+    pub name: String,
+    /// The name of its profile.
+    pub profile_name: String,
+    /// The resolved profile, as TOML.
+    pub profile: String,
+    /// Whether flash, link and firmware take no time.
+    pub no_delay: bool,
+    /// Whether it keeps data.
+    pub keeps_data: bool,
+    /// The state it begins in.
+    pub precondition: Precondition,
+}
+
+impl DriveSpec {
+    /// The profile.
+    ///
+    /// # Errors
+    /// When it does not fit this program.
+    pub fn resolve(&self) -> Result<Resolved, ProfileError> {
+        let resolved = Profile::parse(&self.profile_name, &self.profile)?.resolve()?;
+        let resolved = Resolved { name: self.profile_name.clone(), ..resolved };
+        Ok(if self.no_delay { resolved.without_delay() } else { resolved })
+    }
+}
+
+/// What all drives of one live run are made from; the header of its recording.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LiveDrives {
+    /// The version of the program that wrote it.
+    pub version: String,
+    /// Decides everything random.
+    pub seed: u64,
+    /// The drives, in the order in which connections name them.
+    pub drives: Vec<DriveSpec>,
+}
+
+impl LiveDrives {
+    /// Makes the drives.
+    ///
+    /// # Errors
+    /// When a profile does not fit this program, or the system does not give the memory for the tables.
+    pub fn build(&self, sim: &Sim, progress: &dyn Progress) -> Result<Vec<Rc<SsdExport>>, BuildError> {
+        let seed = Seed::new(self.seed).child("live");
+        let build = |(spec, number): (&DriveSpec, u64)| {
+            let profile = spec.resolve()?;
+            let store = if spec.keeps_data { StoreKind::Ram } else { StoreKind::None };
+            let ssd = build_drive(sim, &profile, store, spec.precondition, seed.nth(number), progress)?;
+            Ok(Rc::new(SsdExport::new(sim, Rc::new(ssd), profile)))
+        };
+        self.drives.iter().zip(0..).map(build).collect()
+    }
+}
+
+/// Why a live drive cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Its profile does not fit this program.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// Its tables do not fit this machine.
+    #[error("the drive's tables do not fit this machine's memory: {0}")]
+    Memory(#[from] std::io::Error),
+}
+
+/// An emulated SSD that clients can connect to: a queue pair each.
+pub struct SsdExport {
+    ssd: Rc<Ssd>,
+    profile: Resolved,
+    queues: QueueExport,
+}
+
+impl SsdExport {
+    fn new(sim: &Sim, ssd: Rc<Ssd>, profile: Resolved) -> SsdExport {
+        let entries = ENTRIES.min(profile.max_queue_entries());
+        let queues = QueueExport::new(sim, ssd.controller(), profile.max_queue_pairs(), entries);
+        SsdExport { ssd, profile, queues }
+    }
+
+    /// The drive.
+    pub fn ssd(&self) -> &Rc<Ssd> {
+        &self.ssd
+    }
+
+    /// What it was made from.
+    pub fn profile(&self) -> &Resolved {
+        &self.profile
+    }
+}
+
+impl Export for SsdExport {
+    fn info(&self) -> DriveInfo {
+        self.queues.info()
+    }
+
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+        self.queues.connect()
+    }
+
+    fn counters(&self) -> BTreeMap<&'static str, f64> {
+        let (ftl, ops) = (self.ssd.ftl_stats(), self.ssd.op_counts());
+        let unit = f64::from(self.info().unit_bytes);
+        BTreeMap::from([
+            ("host_written_bytes_total", ftl.host_bytes as f64),
+            ("flash_programmed_bytes_total", ftl.programmed_units() as f64 * unit),
+            ("gc_moved_bytes_total", ftl.gc_units as f64 * unit),
+            ("gc_blocks_total", ftl.gc_blocks as f64),
+            ("flash_page_reads_total", ops.reads as f64),
+            ("flash_page_programs_total", ops.programs as f64),
+            ("flash_block_erases_total", ops.erases as f64),
+            ("free_blocks", ftl.free_blocks as f64),
+        ])
+    }
+}

@@ -1,0 +1,95 @@
+//! A drive's counters at one time, and the report of what happened between two of them.
+
+use std::collections::BTreeMap;
+
+use nandscape_device_ftl::Stats;
+use nandscape_device_media::OpCounts;
+use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_drive::breakdown::cause;
+use nandscape_lab_workload::Outcome;
+use nandscape_sim::account::{Cause, Totals};
+
+use crate::build::Precondition;
+use crate::host::{Moment, peak_rss_bytes};
+use crate::report::{Busy, Host, Parts, Report};
+
+/// The counters of one drive at one time.
+pub(crate) struct Snapshot {
+    moment: Moment,
+    unit_bytes: u64,
+    ftl: Stats,
+    ops: OpCounts,
+    planes: Vec<Totals>,
+    channels: Vec<Totals>,
+    link: [Totals; 2],
+}
+
+impl Snapshot {
+    pub(crate) fn of(ssd: &Ssd) -> Snapshot {
+        let usage = ssd.usage();
+        Snapshot {
+            moment: Moment::now(),
+            unit_bytes: u64::from(ssd.controller().info().unit_bytes),
+            ftl: ssd.ftl_stats(),
+            ops: ssd.op_counts(),
+            planes: usage.planes,
+            channels: usage.channels,
+            link: usage.link,
+        }
+    }
+}
+
+/// What was run.
+pub(crate) struct About<'a> {
+    pub(crate) profile: &'a Resolved,
+    pub(crate) workload: String,
+    pub(crate) seed: u64,
+    pub(crate) precondition: Precondition,
+}
+
+impl About<'_> {
+    /// The report of a run that was set up from `created` on, and measured from `begun` to `ended`.
+    pub(crate) fn report(&self, outcome: &Outcome, created: Moment, begun: &Snapshot, ended: &Snapshot) -> Report {
+        let elapsed = outcome.elapsed().ns() as f64;
+        let busy = |before: &[Totals], after: &[Totals]| busy(before, after, elapsed);
+        let parts = Parts {
+            profile: self.profile.name.clone(),
+            workload: self.workload.clone(),
+            seed: self.seed,
+            precondition: self.precondition.name(),
+            unit_bytes: ended.unit_bytes,
+            over_provisioning: self.profile.sizing.over_provisioning,
+            reserve_blocks: self.profile.reserve_blocks(),
+            ftl: ended.ftl.since(&begun.ftl),
+            free_blocks_before: begun.ftl.free_blocks,
+            ops: ended.ops.since(&begun.ops),
+            busy: BTreeMap::from([
+                ("die", busy(&begun.planes, &ended.planes)),
+                ("channel", busy(&begun.channels, &ended.channels)),
+                ("link_to_host", busy(&begun.link[..1], &ended.link[..1])),
+                ("link_to_device", busy(&begun.link[1..], &ended.link[1..])),
+            ]),
+            notes: self.profile.notes.clone(),
+            host: Host {
+                wall_s: ended.moment.wall_s_since(begun.moment),
+                cpu_s: ended.moment.cpu_s_since(begun.moment),
+                setup_s: begun.moment.wall_s_since(created),
+                peak_rss_bytes: peak_rss_bytes(),
+                version: env!("CARGO_PKG_VERSION"),
+            },
+        };
+        Report::new(outcome, parts)
+    }
+}
+
+fn busy(before: &[Totals], after: &[Totals], elapsed_ns: f64) -> Busy {
+    let share = |ns: u64| if elapsed_ns > 0.0 { ns as f64 / elapsed_ns } else { 0.0 };
+    let each: Vec<_> = before.iter().zip(after).map(|(before, after)| after.since(before)).collect();
+    let count = each.len().max(1) as f64;
+    let by = |cause: Cause| share(each.iter().map(|wait| wait.by(cause).ns()).sum()) / count;
+    Busy {
+        mean: share(each.iter().map(|wait| wait.total().ns()).sum()) / count,
+        max: each.iter().map(|wait| share(wait.total().ns())).fold(0.0, f64::max),
+        by: cause::ALL.iter().map(|(cause, name)| (*name, by(*cause))).collect(),
+    }
+}

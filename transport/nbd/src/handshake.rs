@@ -1,0 +1,201 @@
+//! Fixed newstyle negotiation: a client chooses an export and how it wants its replies.
+
+use std::io::{self, Read, Write};
+
+use nandscape_drive::DriveInfo;
+use nandscape_wire_nbd::{
+    BlockSizeInfo, ExportInfo, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, Greeting, NBD_MAGIC, OPTION_MAGIC,
+    OPTION_REPLY_MAGIC, OptionHeader, OptionReply, info, option, reply, transmission,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// A drive under its export name. The first of several is also the empty name's.
+#[derive(Clone, Debug)]
+pub struct Exported {
+    /// The export's name.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// What the drive is.
+    pub info: DriveInfo,
+}
+
+/// What was agreed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Agreed {
+    /// The place of the export.
+    pub(crate) export: usize,
+    /// Whether reads are answered in structured replies.
+    pub(crate) structured: bool,
+}
+
+/// The longest data of an option that is listened to: a name, and some requests for information.
+const MAX_OPTION: u32 = 8_192;
+/// Options after which a client should have chosen.
+const MAX_OPTIONS: u32 = 128;
+/// The longest request with data.
+pub(crate) const MAX_REQUEST: u32 = 32 << 20;
+
+/// Negotiates; `None` when the client left in order.
+pub(crate) fn negotiate(stream: &mut (impl Read + Write), exports: &[Exported]) -> io::Result<Option<Agreed>> {
+    let flags = FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES;
+    let greeting = Greeting { magic: NBD_MAGIC.into(), option_magic: OPTION_MAGIC.into(), flags: flags.into() };
+    stream.write_all(greeting.as_bytes())?;
+    let mut client = [0; 4];
+    stream.read_exact(&mut client)?;
+    let client = u32::from_be_bytes(client);
+    if client & !u32::from(flags) != 0 {
+        return Err(bad(format!("client flags {client:#x} are not among those offered")));
+    }
+    let no_zeroes = client & u32::from(FLAG_NO_ZEROES) != 0;
+    let mut talk = Talk { stream, exports, no_zeroes, structured: false };
+    for _ in 0..MAX_OPTIONS {
+        match talk.option()? {
+            Next::Continue => {}
+            Next::Done(agreed) => return Ok(agreed),
+        }
+    }
+    Err(bad(format!("no export was chosen after {MAX_OPTIONS} options")))
+}
+
+enum Next {
+    Continue,
+    Done(Option<Agreed>),
+}
+
+struct Talk<'a, S> {
+    stream: &'a mut S,
+    exports: &'a [Exported],
+    no_zeroes: bool,
+    structured: bool,
+}
+
+impl<S: Read + Write> Talk<'_, S> {
+    fn option(&mut self) -> io::Result<Next> {
+        let mut header = OptionHeader::default();
+        self.stream.read_exact(header.as_mut_bytes())?;
+        if header.magic.get() != OPTION_MAGIC {
+            return Err(bad("an option does not begin with IHAVEOPT"));
+        }
+        let (kind, len) = (header.option.get(), header.len.get());
+        if len > MAX_OPTION {
+            return Err(bad(format!("option {kind} has {len} bytes of data, and at most {MAX_OPTION} are read")));
+        }
+        let mut data = vec![0; len as usize];
+        self.stream.read_exact(&mut data)?;
+        match kind {
+            option::EXPORT_NAME => self.export_name(&data),
+            option::GO | option::INFO => self.go(kind, &data),
+            option::LIST => self.list(&data),
+            option::STRUCTURED_REPLY if data.is_empty() => {
+                self.structured = true;
+                self.reply(kind, reply::ACK, &[])
+            }
+            option::STRUCTURED_REPLY => self.reply(kind, reply::ERR_INVALID, b"this option has no data"),
+            option::ABORT => {
+                // Who leaves need not wait for the answer.
+                let _ = self.reply(kind, reply::ACK, &[]);
+                Ok(Next::Done(None))
+            }
+            _ => self.reply(kind, reply::ERR_UNSUP, b"not supported"),
+        }
+    }
+
+    fn find(&self, name: &[u8]) -> Option<usize> {
+        match name {
+            [] => (!self.exports.is_empty()).then_some(0),
+            name => self.exports.iter().position(|export| export.name.as_bytes() == name),
+        }
+    }
+
+    fn agreed(&self, export: usize) -> Next {
+        Next::Done(Some(Agreed { export, structured: self.structured }))
+    }
+
+    /// The old way to choose: there is no way to refuse but to hang up.
+    fn export_name(&mut self, name: &[u8]) -> io::Result<Next> {
+        let Some(export) = self.find(name) else {
+            return Err(bad(format!("there is no export {:?}", String::from_utf8_lossy(name))));
+        };
+        let info = export_info(&self.exports[export], self.structured);
+        self.stream.write_all(&info.as_bytes()[2..])?;
+        if !self.no_zeroes {
+            self.stream.write_all(&[0; 124])?;
+        }
+        Ok(self.agreed(export))
+    }
+
+    /// Length of the name, the name, the number of wishes, the wishes.
+    fn go(&mut self, kind: u32, data: &[u8]) -> io::Result<Next> {
+        let Some(name) = parse_go(data) else {
+            return self.reply(kind, reply::ERR_INVALID, b"the option's lengths do not fit its data");
+        };
+        let Some(index) = self.find(name) else {
+            let known: Vec<&str> = self.exports.iter().map(|export| export.name.as_str()).collect();
+            let text = format!("no such export; there are: {}", known.join(", "));
+            return self.reply(kind, reply::ERR_UNKNOWN, text.as_bytes());
+        };
+        let export = &self.exports[index];
+        let sizes = BlockSizeInfo {
+            kind: info::BLOCK_SIZE.into(),
+            minimum: export.info.lba_bytes.into(),
+            preferred: export.info.unit_bytes.max(4_096).into(),
+            maximum: MAX_REQUEST.into(),
+        };
+        let text = |kind: u16, text: &str| [&kind.to_be_bytes(), text.as_bytes()].concat();
+        self.reply(kind, reply::INFO, export_info(export, self.structured).as_bytes())?;
+        self.reply(kind, reply::INFO, sizes.as_bytes())?;
+        self.reply(kind, reply::INFO, &text(info::NAME, &export.name))?;
+        self.reply(kind, reply::INFO, &text(info::DESCRIPTION, &export.description))?;
+        self.reply(kind, reply::ACK, &[])?;
+        Ok(if kind == option::GO { self.agreed(index) } else { Next::Continue })
+    }
+
+    fn list(&mut self, data: &[u8]) -> io::Result<Next> {
+        if !data.is_empty() {
+            return self.reply(option::LIST, reply::ERR_INVALID, b"this option has no data");
+        }
+        for export in self.exports {
+            let len = export.name.len() as u32;
+            let data = [&len.to_be_bytes(), export.name.as_bytes(), export.description.as_bytes()].concat();
+            self.reply(option::LIST, reply::SERVER, &data)?;
+        }
+        self.reply(option::LIST, reply::ACK, &[])
+    }
+
+    fn reply(&mut self, option: u32, kind: u32, data: &[u8]) -> io::Result<Next> {
+        let header = OptionReply {
+            magic: OPTION_REPLY_MAGIC.into(),
+            option: option.into(),
+            reply: kind.into(),
+            len: (data.len() as u32).into(),
+        };
+        self.stream.write_all(&[header.as_bytes(), data].concat())?;
+        Ok(Next::Continue)
+    }
+}
+
+/// The name in the data of NBD_OPT_INFO or NBD_OPT_GO, if its lengths fit.
+fn parse_go(data: &[u8]) -> Option<&[u8]> {
+    let (len, rest) = data.split_first_chunk::<4>()?;
+    let (name, rest) = rest.split_at_checked(u32::from_be_bytes(*len) as usize)?;
+    let (wishes, rest) = <[u8; 2]>::read_from_prefix(rest).ok()?;
+    (rest.len() == 2 * usize::from(u16::from_be_bytes(wishes))).then_some(name)
+}
+
+fn export_info(export: &Exported, structured: bool) -> ExportInfo {
+    let mut flags = transmission::HAS_FLAGS
+        | transmission::SEND_FLUSH
+        | transmission::SEND_FUA
+        | transmission::SEND_TRIM
+        | transmission::SEND_WRITE_ZEROES
+        | transmission::CAN_MULTI_CONN;
+    if structured {
+        flags |= transmission::SEND_DF;
+    }
+    ExportInfo { kind: info::EXPORT.into(), size: export.info.bytes().into(), flags: flags.into() }
+}
+
+fn bad(problem: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, problem.into())
+}

@@ -1,0 +1,27 @@
+//! An NBD server. Each client has a queue pair of its drive to itself.
+//!
+//! Negotiation blocks, so a side thread does it, within a time limit; then the socket is handed to the reactor that owns
+//! the drive, which never waits for it. A slow or hostile client hurts only itself: what it may have in work and what may
+//! wait to be sent to it are bounded, and beyond that it is no longer listened to.
+//!
+//! | file | what |
+//! |---|---|
+//! | `address`, `listener` | where to listen; taking clients in |
+//! | `handshake` | fixed newstyle negotiation |
+//! | `session` | one client: requests in, replies out |
+//! | `translate` | an NBD request as NVMe commands |
+//! | `replies` | simple and structured replies |
+//!
+//! Left out: TLS, block status, extended headers.
+#![cfg(target_os = "linux")]
+
+pub mod address;
+mod handshake;
+mod listener;
+mod replies;
+mod session;
+mod translate;
+
+pub use address::Address;
+pub use handshake::Exported;
+pub use listener::{Listener, ListenerConfig};

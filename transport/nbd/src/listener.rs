@@ -1,0 +1,145 @@
+//! Taking clients in: a thread that accepts, and for each client one that negotiates and then hands it to a reactor.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nandscape_transport_reactor::Handle;
+
+use crate::address::{Address, Listening, Stream};
+use crate::handshake::{Exported, negotiate};
+use crate::session::Session;
+
+/// What is listened for, and where clients go.
+pub struct ListenerConfig {
+    /// Where to listen.
+    pub address: Address,
+    /// Whether TCP addresses other than loopback are allowed.
+    pub allow_remote: bool,
+    /// Clients at a time, those that negotiate included.
+    pub max_clients: usize,
+    /// The longest wait for a client that negotiates.
+    pub patience: Duration,
+    /// The drives, each with the reactor that owns it and its number there.
+    pub exports: Vec<(Exported, Handle, u16)>,
+    /// Is told of clients that failed.
+    pub log: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Listens until it is dropped.
+pub struct Listener {
+    address: Address,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Server {
+    exported: Vec<Exported>,
+    reactors: Vec<(Handle, u16)>,
+    seats: Arc<AtomicUsize>,
+    max_clients: usize,
+    patience: Duration,
+    log: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// One of the places for clients, free again when dropped.
+pub(crate) struct Seat(Arc<AtomicUsize>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Listener {
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// When the address cannot be listened at.
+    pub fn start(config: ListenerConfig) -> io::Result<Listener> {
+        let ListenerConfig { address, allow_remote, max_clients, patience, exports, log } = config;
+        let listening = address.listen(allow_remote)?;
+        let address = listening.local()?;
+        let (exported, reactors) =
+            exports.into_iter().map(|(exported, handle, number)| (exported, (handle, number))).unzip();
+        let seats = Arc::default();
+        let server = Arc::new(Server { exported, reactors, seats, max_clients, patience, log });
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread =
+            thread::Builder::new().name("nbd".to_owned()).spawn(move || accept(&listening, &server, &stopped))?;
+        Ok(Listener { address, stop, thread: Some(thread) })
+    }
+
+    /// Where it listens: with the port that the system chose, where it was left to it.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        // Accepting is waited for by connecting; if that fails, the listener has gone already.
+        let _ = Stream::connect(&self.address);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept(listening: &Listening, server: &Arc<Server>, stop: &AtomicBool) {
+    loop {
+        let accepted = listening.accept();
+        if stop.load(Ordering::SeqCst) {
+            return;
+        }
+        match accepted {
+            Ok(stream) => server.clone().take(stream),
+            Err(error) => {
+                (server.log)(&format!("nbd: a client could not be accepted: {error}"));
+                // Out of descriptors, mostly: the next one would fail as well until somebody leaves.
+                rest();
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "nothing tells when descriptors are free again")]
+fn rest() {
+    thread::sleep(Duration::from_millis(100));
+}
+
+impl Server {
+    /// Gives a client a seat and lets it negotiate.
+    fn take(self: Arc<Server>, stream: Stream) {
+        let taken = self.seats.fetch_add(1, Ordering::Relaxed);
+        let seat = Seat(self.seats.clone());
+        if taken >= self.max_clients {
+            (self.log)(&format!("nbd: a client was turned away: there are {taken} already"));
+            return;
+        }
+        let server = self.clone();
+        let started = thread::Builder::new().name("nbd handshake".to_owned()).spawn(move || {
+            if let Err(error) = server.negotiate(stream, seat) {
+                (server.log)(&format!("nbd: negotiation failed: {error}"));
+            }
+        });
+        if let Err(error) = started {
+            (self.log)(&format!("nbd: a client was turned away: {error}"));
+        }
+    }
+
+    fn negotiate(&self, mut stream: Stream, seat: Seat) -> io::Result<()> {
+        stream.set_timeout(Some(self.patience))?;
+        let Some(agreed) = negotiate(&mut stream, &self.exported)? else { return Ok(()) };
+        stream.set_timeout(None)?;
+        stream.set_nonblocking()?;
+        let (handle, number) = &self.reactors[agreed.export];
+        let make = move |info| Box::new(Session::new(stream, info, agreed.structured, seat)) as Box<_>;
+        handle.connect(*number, Box::new(make));
+        Ok(())
+    }
+}

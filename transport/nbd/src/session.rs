@@ -1,0 +1,310 @@
+//! One client after negotiation: its requests become commands, their completions become replies.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
+
+use nandscape_drive::mem::Buffer;
+use nandscape_drive::{DriveInfo, HostMem};
+use nandscape_sim::slots::{Key, Slots};
+use nandscape_transport_reactor::Released;
+use nandscape_transport_reactor::client::{Client, Gone, Intake, Interest};
+use nandscape_wire_nbd::{REQUEST_MAGIC, Request, command};
+use nandscape_wire_nvme::Status;
+use zerocopy::FromBytes;
+
+use crate::address::Stream;
+use crate::handshake::MAX_REQUEST;
+use crate::listener::Seat;
+use crate::replies::Replies;
+use crate::translate::{Refusal, check, commands, error_of};
+
+/// Requests that a client may have in work.
+const MAX_PENDING: usize = 1_024;
+/// Bytes that a client's requests in work may hold, and that may wait to be sent to it.
+const MAX_BYTES: usize = 64 << 20;
+/// Bytes read from a socket at a time.
+const READ_SIZE: usize = 256 << 10;
+/// Reads from a socket before others get a turn.
+const READS_A_TURN: usize = 4;
+
+/// See the module.
+pub(crate) struct Session {
+    stream: Stream,
+    info: DriveInfo,
+    structured: bool,
+    /// What was read and not yet understood, from `start` to `end`.
+    inbox: Box<[u8]>,
+    start: usize,
+    end: usize,
+    /// A write whose data is still coming.
+    coming: Option<Coming>,
+    pending: Slots<Pending>,
+    /// Bytes of the requests in work.
+    held: usize,
+    replies: Replies,
+    /// It had to stop before it had understood everything that was read.
+    stalled: bool,
+    /// The socket takes no more for now.
+    blocked: bool,
+    /// The client has said good-bye: what is in work is done, and that is all.
+    leaving: bool,
+    _seat: Seat,
+}
+
+/// A write whose data is still coming.
+struct Coming {
+    request: Request,
+    /// Where the data goes; `None` when the request was refused and its data is thrown away.
+    buffer: Option<Buffer>,
+    refusal: Option<Refusal>,
+    filled: usize,
+}
+
+/// A request in work.
+struct Pending {
+    cookie: u64,
+    kind: u16,
+    offset: u64,
+    mem: HostMem,
+    /// Commands that have not completed.
+    left: u32,
+    /// The first failure.
+    failure: Option<Status>,
+}
+
+impl Session {
+    pub(crate) fn new(stream: Stream, info: DriveInfo, structured: bool, seat: Seat) -> Session {
+        Session {
+            stream,
+            info,
+            structured,
+            inbox: vec![0; READ_SIZE].into(),
+            start: 0,
+            end: 0,
+            coming: None,
+            pending: Slots::new(),
+            held: 0,
+            replies: Replies::default(),
+            stalled: false,
+            blocked: false,
+            leaving: false,
+            _seat: seat,
+        }
+    }
+
+    /// Whether the client has as much in work as it may.
+    fn is_full(&self) -> bool {
+        self.pending.len() >= MAX_PENDING || self.held + self.replies.len() >= MAX_BYTES
+    }
+
+    /// Reads what the socket has, as much as there is room for. Whether there may be more; an error when it was closed.
+    fn read(&mut self) -> Result<bool, Gone> {
+        // A large write's data goes straight to where it belongs.
+        if self.start == self.end
+            && let Some(Coming { buffer: Some(buffer), filled, .. }) = &mut self.coming
+        {
+            let mut buffer = buffer.borrow_mut();
+            let wanted = buffer.len() - *filled;
+            let count = receive(&mut self.stream, &mut buffer[*filled..])?;
+            *filled += count.unwrap_or(0);
+            return Ok(count == Some(wanted));
+        }
+        if self.start > 0 {
+            self.inbox.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        let room = self.inbox.len() - self.end;
+        let count = receive(&mut self.stream, &mut self.inbox[self.end..])?;
+        self.end += count.unwrap_or(0);
+        Ok(count == Some(room))
+    }
+
+    /// Understands what was read, as far as the client may go on.
+    fn parse(&mut self, intake: &mut Intake<'_>) -> Result<(), Gone> {
+        self.stalled = false;
+        while !self.leaving && !self.is_full() {
+            if let Some(coming) = self.coming.take() {
+                match self.fill(coming) {
+                    Ok(whole) => self.data_has_come(whole, intake),
+                    Err(partial) => {
+                        self.coming = Some(partial);
+                        return Ok(());
+                    }
+                }
+                continue;
+            }
+            let Ok((request, _)) = Request::read_from_prefix(&self.inbox[self.start..self.end]) else {
+                return Ok(());
+            };
+            self.start += size_of::<Request>();
+            self.begin(request, intake)?;
+        }
+        self.stalled = true;
+        Ok(())
+    }
+
+    /// Moves data that was read to the write that it belongs to; whether that is whole now.
+    fn fill(&mut self, mut coming: Coming) -> Result<Coming, Coming> {
+        let wanted = coming.request.len.get() as usize - coming.filled;
+        let now = wanted.min(self.end - self.start);
+        if let Some(buffer) = &coming.buffer {
+            let target = &mut buffer.borrow_mut()[coming.filled..coming.filled + now];
+            target.copy_from_slice(&self.inbox[self.start..self.start + now]);
+        }
+        self.start += now;
+        coming.filled += now;
+        if now == wanted { Ok(coming) } else { Err(coming) }
+    }
+
+    fn begin(&mut self, request: Request, intake: &mut Intake<'_>) -> Result<(), Gone> {
+        if request.magic.get() != REQUEST_MAGIC {
+            return Err(Gone::because(format!("a request begins with {:#010x}", request.magic.get())));
+        }
+        let (kind, len) = (request.kind.get(), request.len.get());
+        let refusal = check(&request, &self.info).err();
+        match kind {
+            command::DISC => self.leaving = true,
+            command::WRITE if len > MAX_REQUEST => {
+                return Err(Gone::because(format!("a write of {len} bytes, and at most {MAX_REQUEST} are taken")));
+            }
+            command::WRITE => {
+                let buffer = refusal.is_none().then(|| new_buffer(len as usize));
+                self.held += buffer.as_ref().map_or(0, |_| len as usize);
+                self.coming = Some(Coming { request, buffer, refusal, filled: 0 });
+            }
+            _ if refusal.is_some() => self.refuse(&request, refusal),
+            command::READ => {
+                self.held += len as usize;
+                self.submit(&request, HostMem::whole(&new_buffer(len as usize)), intake);
+            }
+            _ => self.submit(&request, HostMem::none(), intake),
+        }
+        Ok(())
+    }
+
+    fn data_has_come(&mut self, coming: Coming, intake: &mut Intake<'_>) {
+        match &coming.buffer {
+            Some(buffer) => self.submit(&coming.request, HostMem::whole(buffer), intake),
+            None => self.refuse(&coming.request, coming.refusal),
+        }
+    }
+
+    fn refuse(&mut self, request: &Request, refusal: Option<Refusal>) {
+        let Some(Refusal { error, reason }) = refusal else { return };
+        match request.kind.get() {
+            command::READ => self.replies.failed_read(request.cookie.get(), error, reason, self.structured),
+            _ => self.replies.simple(request.cookie.get(), error),
+        }
+    }
+
+    fn submit(&mut self, request: &Request, mem: HostMem, intake: &mut Intake<'_>) {
+        let (cookie, kind, offset) = (request.cookie.get(), request.kind.get(), request.offset.get());
+        let pending = Pending { cookie, kind, offset, mem: mem.clone(), left: 0, failure: None };
+        let key = self.pending.insert(pending);
+        let mut count = 0;
+        commands(request, &self.info, &mem, |entry, part| {
+            intake.submit(key.to_bits(), entry, part);
+            count += 1;
+        });
+        self.pending.get_mut(key).expect("just inserted").left = count;
+    }
+
+    fn finish(&mut self, pending: &Pending) {
+        self.held -= pending.mem.len();
+        let Pending { cookie, kind, offset, mem, failure, .. } = pending;
+        match (*kind, failure) {
+            (command::READ, None) => self.replies.data(*cookie, *offset, mem, self.structured),
+            (command::READ, Some(status)) => {
+                self.replies.failed_read(*cookie, error_of(*status), &status.to_string(), self.structured);
+            }
+            (_, failure) => self.replies.simple(*cookie, failure.map_or(0, error_of)),
+        }
+    }
+}
+
+fn new_buffer(len: usize) -> Buffer {
+    Rc::new(std::cell::RefCell::new(vec![0; len]))
+}
+
+/// Bytes read; `None` when there are none for now.
+fn receive(stream: &mut Stream, into: &mut [u8]) -> Result<Option<usize>, Gone> {
+    match stream.read(into) {
+        Ok(0) if !into.is_empty() => Err(Gone::because("hung up without good-bye")),
+        Ok(count) => Ok(Some(count)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+        Err(error) => Err(Gone::because(error.to_string())),
+    }
+}
+
+impl Client for Session {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.stream.as_fd())
+    }
+
+    fn interest(&self) -> Interest {
+        Interest { read: !self.leaving && !self.is_full(), write: self.blocked }
+    }
+
+    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+        let mut came = false;
+        if self.stalled {
+            let pending = self.pending.len();
+            self.parse(intake)?;
+            came = self.pending.len() != pending;
+        }
+        for _ in 0..READS_A_TURN {
+            if self.leaving || self.is_full() {
+                break;
+            }
+            let before = (self.end - self.start, self.coming.as_ref().map_or(0, |coming| coming.filled));
+            let more = self.read()?;
+            came |= before != (self.end - self.start, self.coming.as_ref().map_or(0, |coming| coming.filled));
+            self.parse(intake)?;
+            if !more {
+                break;
+            }
+        }
+        Ok(came)
+    }
+
+    fn complete(&mut self, released: Released) {
+        let key = Key::from_bits(released.tag);
+        let Some(pending) = self.pending.get_mut(key) else { return };
+        if !released.completion.status.is_success() {
+            pending.failure = pending.failure.or(Some(released.completion.status));
+        }
+        pending.left -= 1;
+        if pending.left == 0 {
+            let pending = self.pending.remove(key).expect("just seen");
+            self.finish(&pending);
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        self.blocked = false;
+        while self.replies.len() > 0 {
+            match self.stream.write(self.replies.waiting()) {
+                Ok(count) => self.replies.advance(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.blocked = true;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Gone::because(error.to_string())),
+            }
+        }
+        match self.leaving && self.pending.is_empty() {
+            true => Err(Gone::quietly()),
+            false => Ok(()),
+        }
+    }
+
+    fn has_more(&self) -> bool {
+        self.stalled && !self.leaving && !self.is_full()
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.replies.len() == 0
+    }
+}
