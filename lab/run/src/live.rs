@@ -40,8 +40,8 @@ impl DriveSpec {
     /// # Errors
     /// When it does not fit this program.
     pub fn resolve(&self) -> Result<Resolved, ProfileError> {
-        let resolved = Profile::parse(&self.profile_name, &self.profile)?.resolve()?;
-        let resolved = Resolved { name: self.profile_name.clone(), ..resolved };
+        let keys = Profile::parse(&self.profile_name, &self.profile)?.keys;
+        let resolved = Profile { name: self.profile_name.clone(), keys }.resolve()?;
         Ok(if self.no_delay { resolved.without_delay() } else { resolved })
     }
 }
