@@ -190,12 +190,13 @@ impl FromStr for Ratio {
 
     fn from_str(text: &str) -> Result<Ratio, UnitError> {
         let wrong = || UnitError { text: text.to_owned(), expected: "a share such as \"12%\" or 0.12" };
-        let (number, scale) = match text.trim().strip_suffix('%') {
-            Some(number) => (number.trim(), 100.0),
-            None => (text.trim(), 1.0),
-        };
-        let value: f64 = number.parse().map_err(|_| wrong())?;
-        if value.is_finite() && value >= 0.0 { Ok(Ratio(value / scale)) } else { Err(wrong()) }
+        // By the exponent, not by a division, which would make 33.3% a 0.33299999999999996.
+        let value: f64 = match text.trim().strip_suffix('%') {
+            Some(number) => format!("{}e-2", number.trim()).parse(),
+            None => text.trim().parse(),
+        }
+        .map_err(|_| wrong())?;
+        if value.is_finite() && value >= 0.0 { Ok(Ratio(value)) } else { Err(wrong()) }
     }
 }
 
@@ -226,7 +227,9 @@ mod tests {
         assert_eq!("800MB/s".parse(), Ok(Rate::new(800_000_000, Span::from_s(1))));
         assert_eq!("16KiB/60us".parse(), Ok(Rate::new(16_384, Span::from_us(60))));
         assert_eq!("unlimited".parse(), Ok(Rate::UNLIMITED));
-        assert_eq!("12%".parse::<Ratio>().unwrap().0, 0.12);
+        for (text, share) in [("12%", 0.12), ("33.3%", 0.333), ("7.53 %", 0.0753), ("0.12", 0.12), ("100%", 1.0)] {
+            assert_eq!(text.parse::<Ratio>().unwrap().0, share);
+        }
     }
 
     #[test]

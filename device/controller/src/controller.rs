@@ -65,6 +65,8 @@ struct Fetched<F: Ftl> {
     submission: Submission,
     /// When.
     at: Time,
+    /// What the command was whose end made room for it, should it have waited for that.
+    behind: Cause,
 }
 
 /// How a command ended: status, and DW0 and DW1 of its completion.
@@ -141,7 +143,8 @@ impl<F: Ftl> NvmeController<F> {
             self.ftl.expect(submission.entry.slba() * self.namespace.lba_sectors());
             // On the way, and in the firmware's hands: neither keeps other commands waiting.
             let (latency, firmware) = (self.config.link.latency, self.config.firmware_time);
-            let fetched = Fetched { controller: self.handle(), pair, submission, at: self.sim.now() };
+            let (at, behind) = (self.sim.now(), self.last_ended.get());
+            let fetched = Fetched { controller: self.handle(), pair, submission, at, behind };
             self.servers.start_after(latency + firmware, fetched);
         }
     }
@@ -221,11 +224,11 @@ impl<F: Ftl> NvmeController<F> {
 impl<F: Ftl> Fetched<F> {
     /// Serves the command once firmware has dealt with it.
     async fn serve(self) {
-        let Fetched { controller, pair, submission, at } = self;
+        let Fetched { controller, pair, submission, at, behind } = self;
         let controller = &*controller;
         let Submission { entry, mem, submitted } = submission;
         let mut log = Breakdown::new();
-        log.waits(Stage::Queue).add(controller.last_ended.get(), at - submitted);
+        log.waits(Stage::Queue).add(behind, at - submitted);
         log.spend(Stage::Link, controller.config.link.latency);
         log.spend(Stage::Firmware, controller.config.firmware_time);
         let outcome = match pair.id {

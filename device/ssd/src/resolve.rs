@@ -12,7 +12,7 @@ use nandscape_sim::{Seed, Span};
 use crate::keys::{GcKeys, ProfileKeys, TimingKeys};
 use crate::profile::{Profile, ProfileError};
 use crate::sizing::{Demand, Sizing};
-use crate::values::{PerPageType, Text, Victim};
+use crate::values::{Choice, FtlKind, PerPageType, Text, Victim};
 
 /// A profile with everything decided.
 #[derive(Clone, PartialEq, Debug)]
@@ -33,6 +33,11 @@ pub struct Resolved {
 }
 
 type Result<T> = std::result::Result<T, ProfileError>;
+
+/// `ftl.over_provisioning` of a profile that does not give it.
+const DEFAULT_OVER_PROVISIONING: Ratio = Ratio(0.12);
+/// `geometry.factory_bad_blocks` of a profile that does not give it.
+const DEFAULT_FACTORY_BAD: Ratio = Ratio(0.0);
 
 fn wrong<T>(key: &str, problem: impl Into<String>) -> Result<T> {
     Err(ProfileError::new(key, problem))
@@ -165,14 +170,14 @@ fn counts(keys: &ProfileKeys, page_size: u32, unit_size: u32) -> Result<Counts> 
 
 /// Capacity from blocks, or blocks from capacity; given both, that they agree.
 fn sizing(keys: &ProfileKeys, counts: &Counts) -> Result<(Sizing, u64)> {
-    let over_provisioning = or(&keys.ftl.over_provisioning, Ratio(0.12)).0;
+    let over_provisioning = or(&keys.ftl.over_provisioning, DEFAULT_OVER_PROVISIONING).0;
     if over_provisioning > 100.0 {
         return wrong(
             "ftl.over_provisioning",
             format!("{over_provisioning} is more than a hundredfold; 0.12 and \"12%\" are both valid"),
         );
     }
-    let factory_bad = or(&keys.geometry.factory_bad_blocks, Ratio(0.0)).0;
+    let factory_bad = or(&keys.geometry.factory_bad_blocks, DEFAULT_FACTORY_BAD).0;
     if factory_bad >= 0.5 {
         return wrong("geometry.factory_bad_blocks", format!("{factory_bad} is not below a half; \"0.5%\" is usual"));
     }
@@ -311,13 +316,46 @@ impl Resolved {
         Profile { name: self.name.clone(), keys: self.keys.clone() }.to_toml()
     }
 
-    /// Writes what was derived into the keys.
+    /// Writes what was decided into the keys: what was derived, and the defaults of what was left out.
     fn fill_in(&mut self) {
         let keys = &mut self.keys;
         keys.base = None;
         keys.capacity = Some(Text(Bytes(self.logical_units * u64::from(self.geometry.unit_size))));
+        keys.lba_size = Some(Text(Bytes(self.controller.lba_bytes.into())));
         keys.geometry.pages_per_block = Some(self.sizing.pages_per_block);
         keys.geometry.blocks_per_plane = Some(self.sizing.blocks_per_plane);
+        keys.geometry.factory_bad_blocks.get_or_insert(Text(DEFAULT_FACTORY_BAD));
+        keys.timing.partial_transfer = Some(self.timing.partial_transfer);
+        keys.link.bandwidth = Some(Text(self.controller.link.bandwidth));
+        keys.link.latency = Some(Text(self.controller.link.latency));
+        keys.ftl.kind.get_or_insert(Text(Choice(FtlKind::Page)));
+        keys.ftl.over_provisioning.get_or_insert(Text(DEFAULT_OVER_PROVISIONING));
+        keys.ftl.mapping_unit = Some(Text(Bytes(self.geometry.unit_size.into())));
+        self.fill_in_controller();
+        self.fill_in_ftl();
+    }
+
+    fn fill_in_controller(&mut self) {
+        let (keys, decided) = (&mut self.keys.controller, &self.controller);
+        keys.firmware_time = Some(Text(decided.firmware_time));
+        keys.command_slots = Some(decided.command_slots);
+        keys.queue_pairs = Some(decided.max_queue_pairs.into());
+        keys.queue_entries = Some(decided.max_queue_entries);
+        keys.max_transfer = Some(Text(Bytes(decided.max_transfer.into())));
+        keys.priority = Some(Text(Choice(decided.priority)));
+    }
+
+    fn fill_in_ftl(&mut self) {
+        let PageFtlConfig { allocation, gc, wear, .. } = self.ftl();
+        let keys = &mut self.keys.ftl;
+        keys.allocation = Some(Text(Choice(allocation)));
+        keys.gc.scheme = Some(Text(Choice(gc.reach)));
+        keys.gc.victim.get_or_insert(Text(Choice(Victim::Greedy)));
+        keys.gc.copyback = Some(gc.copyback);
+        keys.gc.batch = Some(gc.batch.unwrap_or(0));
+        keys.gc.free_blocks = Some(gc.start);
+        keys.wear.dynamic = Some(wear.dynamic);
+        keys.wear.static_threshold = Some(wear.static_threshold);
     }
 
     pub(crate) fn media(&self, store: StoreKind, seed: Seed) -> MediaConfig {

@@ -17,7 +17,7 @@ pub enum Precondition {
     None,
     /// Every logical block written once.
     Full,
-    /// The steady state of this drive under uniform random overwrites of 4 KiB.
+    /// The steady state of this drive under uniform random overwrites of single mapping units that never pause.
     Steady,
 }
 

@@ -1,0 +1,125 @@
+//! A model of an SSD, from NAND cell to NVMe command, that runs in virtual time: the same input and seed give the same
+//! figures on any machine, and every command says where its time went and behind whom it waited.
+//!
+//! This crate is the public interface: what it names keeps its meaning within a minor version. The crates behind it
+//! are its parts and may change at any time.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`ssd`] | profiles, and drives made from them |
+//! | [`workload`] | what is asked of a drive, in fio's words |
+//! | [`run`] | a drive under a workload, and the report |
+//! | [`drive`] | one command in, one completion out: the seam where drives are stacked |
+//! | [`nvme`] | commands, completions and statuses as bytes |
+//! | [`sim`] | the executor and its clock, time, resources, randomness, histograms |
+//!
+//! # A first simulation
+//! A drive from a profile, a workload, the 99th percentile of its reads:
+//!
+//! ```
+//! use std::rc::Rc;
+//!
+//! use nandscape::run::{Precondition, Simulation, StoreKind};
+//! use nandscape::ssd::Profile;
+//! use nandscape::workload::{JobSpec, Limit, Workload};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut profile = Profile::load("default")?;
+//! profile.set("capacity=1GiB")?;
+//! profile.set("ftl.gc.scheme=channel")?;
+//!
+//! let job = JobSpec { rw: "randrw".parse()?, rwmixread: 70, iodepth: 8, ..JobSpec::default() };
+//! let simulation = Simulation {
+//!     profile: profile.resolve()?,
+//!     store: StoreKind::None,
+//!     precondition: Precondition::Steady,
+//!     workload: Workload { limit: Limit::Requests(20_000), ..Workload::of(job) },
+//!     seed: 1,
+//!     trace: false,
+//!     check: false,
+//! };
+//! let report = simulation.run(Rc::new(()))?.report;
+//!
+//! let p99 = report.latency_us["read"].p99.expect("there were reads");
+//! println!("p99 of reads: {p99:.1} us; write amplification {:.2}", report.waf.expect("there were writes"));
+//! # assert!(p99 > 50.0 && report.requests == 20_000);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Driving a drive yourself
+//! Model code is an `async fn` on the executor. A drive that keeps data, written and read back, command by command:
+//!
+//! ```
+//! use nandscape::drive::{HostMem, Issuer, QueueDrive, QueueId};
+//! use nandscape::nvme::{IoOpcode, Status, SubmissionEntry};
+//! use nandscape::sim::{Executor, Seed};
+//! use nandscape::ssd::{Profile, Ssd, StoreKind};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut profile = Profile::load("femu-blackbox")?;
+//! profile.set("capacity=64MiB")?;
+//! let mut executor = Executor::new();
+//! let sim = executor.sim();
+//! let ssd = Ssd::new(&sim, &profile.resolve()?, StoreKind::Ram, Seed::new(1))?;
+//! let drive = QueueDrive::new(&sim, ssd.controller(), QueueId(1), 64).map_err(|status| status.to_string())?;
+//!
+//! let issuer = Issuer::new(&sim);
+//! let (data, back) = (HostMem::from_bytes(&[7; 4096]), HostMem::zeroed(4096));
+//! let read = executor.block_on(async {
+//!     let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 0, 8);
+//!     assert_eq!(issuer.execute(&*drive, write, data.clone()).await.status, Status::SUCCESS);
+//!     issuer.execute(&*drive, SubmissionEntry::blocks(IoOpcode::READ, 1, 0, 8), back.clone()).await
+//! })?;
+//!
+//! assert_eq!(back.to_vec(), data.to_vec());
+//! // This profile has 40 us of array time and nothing else.
+//! assert_eq!(read.breakdown.total().ns(), 40_000);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Left out: the inside of the controller, the FTL and the flash, which the crates behind this one hold.
+
+/// Time, the executor and its clock, resources, randomness, measurement.
+pub mod sim {
+    pub use nandscape_sim::{Executor, Histogram, Resource, Rng, Seed, Sim, Span, Stalled, Time};
+}
+
+/// NVMe as bytes: commands, completions, statuses.
+pub mod nvme {
+    pub use nandscape_wire_nvme::io::DsmRange;
+    pub use nandscape_wire_nvme::{AdminOpcode, CompletionEntry, IoOpcode, NSID_ALL, Status, SubmissionEntry};
+}
+
+/// The seam between a drive and everything above it.
+pub mod drive {
+    pub use nandscape_drive::breakdown::cause;
+    pub use nandscape_drive::io::Sink;
+    pub use nandscape_drive::{
+        Breakdown, Completion, Controller, Drive, DriveInfo, HostMem, Io, Issuer, QueueDrive, QueueId, Stage, Token,
+    };
+}
+
+/// Profiles, and drives made from them.
+pub mod ssd {
+    pub use nandscape_device_ftl::{Plant, PlantReport};
+    pub use nandscape_device_media::StoreKind;
+    pub use nandscape_device_ssd::{BUILTIN, KeyDoc, Profile, ProfileError, Resolved, Sizing, Ssd, key_docs};
+}
+
+/// What is asked of a drive.
+pub mod workload {
+    pub use nandscape_lab_workload::{
+        BUILTIN, BlockSizes, Burst, Direction, Distribution, JobSpec, Limit, Pattern, Rate, RateProcess, Share,
+        Workload, WorkloadError, load,
+    };
+}
+
+/// A drive under a workload, and what happened.
+pub mod run {
+    pub use nandscape_device_media::StoreKind;
+    pub use nandscape_lab_run::{
+        Finished, Gc, Host, Latency, Precondition, Progress, Report, RunError, Simulation, Stage,
+    };
+}
