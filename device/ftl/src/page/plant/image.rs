@@ -19,7 +19,6 @@ use super::super::Plain;
 use super::super::state::State;
 use crate::address::{Location, Lpn};
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
-use crate::parts::COLLECTOR_RESERVE;
 
 /// Logical units that are dealt together: the entries of a cache line of the map.
 const LINE: u64 = 16;
@@ -73,8 +72,8 @@ impl PageFtl {
     /// How many units each full block of a plane is to hold, and how far the open ones are written.
     fn plan_plane(&self, state: &State<Plain>, plane: PlaneId, rng: &mut Rng) -> PlanePlan {
         let usable = state.geometry.blocks_of(plane).filter(|block| state.blocks.get(*block).state != BlockState::Bad);
-        // Under a load that never pauses, the collector's own block is all that is free, and one is open for each stream.
-        let full = usable.count() - COLLECTOR_RESERVE as usize - Stream::ALL.len();
+        // One is open for each stream.
+        let full = usable.count() - self.free_under_load() as usize - Stream::ALL.len();
         let (planes, logical) = (u64::from(state.geometry.planes()), u64::from(self.config.logical_units));
         let (first, end) = (u64::from(plane.0) * logical / planes, (u64::from(plane.0) + 1) * logical / planes);
         let total = (end - first) as u32;

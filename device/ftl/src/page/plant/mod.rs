@@ -8,7 +8,7 @@ mod image;
 
 use std::collections::VecDeque;
 
-use nandscape_device_media::{PlaneId, UnitId};
+use nandscape_device_media::{PlaneId, Reach, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Rng, Seed};
 use smallvec::SmallVec;
@@ -19,6 +19,7 @@ use super::{PageFtl, Plain};
 use crate::address::{Location, Lpn};
 use crate::component::{BlockMetadata, Mapping, Provisioning, Stream};
 use crate::ftl::Stats;
+use crate::parts::COLLECTOR_RESERVE;
 
 /// A state of use.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -127,9 +128,19 @@ impl PageFtl {
         self.make_room(state, state.geometry.plane_of(state.geometry.block_of(page)));
     }
 
-    /// Cleans blocks of a plane until the host can go on there, and no more: so it is under a load that never pauses.
+    /// Free blocks of a plane that are left once its collector has done what it does under a load that never pauses.
+    ///
+    /// A collector that holds the plane for whole blocks, or takes no time, gets ahead of the host and ends by itself.
+    /// One that gives turns between batches falls behind, until the host has to wait for it.
+    pub(super) fn free_under_load(&self) -> u32 {
+        let gc = &self.config.gc;
+        if gc.batch.is_none() || gc.reach == Reach::Nothing { gc.start + 1 } else { COLLECTOR_RESERVE }
+    }
+
+    /// Cleans blocks of a plane as far as its collector does under a load that never pauses.
     fn make_room(&self, state: &mut State<Plain>, plane: PlaneId) {
-        while !state.provisioning.has_room(plane, Stream::Host) {
+        let free = self.free_under_load();
+        while state.provisioning.free_blocks(plane) < free || !state.provisioning.has_room(plane, Stream::Host) {
             let Some(victim) = state.victim(plane, &*self.config.gc.victim) else { break };
             let mut cursor = state.begin(victim, self.config.gc.copyback);
             loop {
