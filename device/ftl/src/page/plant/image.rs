@@ -19,6 +19,7 @@ use super::super::Plain;
 use super::super::state::State;
 use crate::address::{Location, Lpn};
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
+use crate::parts::COLLECTOR_RESERVE;
 
 /// Logical units that are dealt together: the entries of a cache line of the map.
 const LINE: u64 = 16;
@@ -72,12 +73,14 @@ impl PageFtl {
     /// How many units each full block of a plane is to hold, and how far the open ones are written.
     fn plan_plane(&self, state: &State<Plain>, plane: PlaneId, rng: &mut Rng) -> PlanePlan {
         let usable = state.geometry.blocks_of(plane).filter(|block| state.blocks.get(*block).state != BlockState::Bad);
-        // One is open for each stream.
-        let full = usable.count() - self.free_under_load() as usize - Stream::ALL.len();
         let (planes, logical) = (u64::from(state.geometry.planes()), u64::from(self.config.logical_units));
         let (first, end) = (u64::from(plane.0) * logical / planes, (u64::from(plane.0) + 1) * logical / planes);
         let total = (end - first) as u32;
         let (pages, per_page) = (state.geometry.pages_per_block(), state.geometry.units_per_page());
+        // One is open for each stream. A collector that has next to no garbage to gain leaves fewer free.
+        let filled = usable.count() - Stream::ALL.len();
+        let spare = filled.saturating_sub(total.div_ceil(pages * per_page) as usize);
+        let full = filled - spare.clamp(COLLECTOR_RESERVE as usize, self.free_under_load() as usize);
         // Somewhere between two blocks, each plane elsewhere, and no fuller than there is data for.
         let most = pages.min(total / per_page / Stream::ALL.len() as u32 + 1);
         let open_pages = Stream::ALL.map(|_| rng.below(u64::from(most)) as u32);
