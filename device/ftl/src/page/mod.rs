@@ -16,6 +16,8 @@ mod collect;
 mod plant;
 mod read;
 mod state;
+#[cfg(test)]
+mod victim_test;
 mod write;
 
 use std::cell::RefCell;
