@@ -1,6 +1,8 @@
 //! A full drive keeps working: every built-in profile, small and large, with little over-provisioning or none, under
 //! every collector and with the smallest buffer. Each run ends, nothing fails, and the drive's tables are sound.
 
+#![expect(clippy::print_stdout, reason = "the measured figures, for --nocapture and the Validation page")]
+
 use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;

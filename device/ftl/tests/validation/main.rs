@@ -11,6 +11,8 @@
 //! | `wear` | wear levelling, bad blocks |
 //! | `allocation` | the order in which planes are written |
 
+#![expect(clippy::print_stdout, reason = "the measured figures, for --nocapture and the Validation page")]
+
 mod allocation;
 mod data;
 mod rig;
