@@ -9,7 +9,6 @@ use std::io;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
-use nandscape_sim::gate::Gate;
 use nandscape_sim::table::Table;
 use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::{Resource, Seed, Sim, Span, Time, Who};
@@ -91,9 +90,7 @@ pub struct Media {
     pub(crate) page_times: PageTimes,
     pub(crate) planes: Vec<Plane>,
     pub(crate) channels: Vec<Resource>,
-    /// Through here the controller sends every operation of the host.
-    pub(crate) dispatch: Gate,
-    /// For what occupies the whole controller, one at a time.
+    /// What begins an operation of the host passes it in no time; what occupies the whole controller holds it.
     pub(crate) controller: Resource,
     pub(crate) contents: RefCell<Contents>,
     tracks: Tracks,
@@ -134,7 +131,6 @@ impl Media {
             page_times: PageTimes::new(&timing, geometry.pages_per_block()),
             planes: (0..geometry.planes()).map(|_| Plane::new(sim, timing.registers)).collect(),
             channels: (0..geometry.channels()).map(|_| Resource::new(sim)).collect(),
-            dispatch: Gate::new(sim),
             controller: Resource::new(sim),
             contents: RefCell::new(contents),
             tracks: Tracks::new(sim, &geometry),
@@ -155,9 +151,7 @@ impl Media {
 
     /// Reads `bytes` of a page into the controller.
     pub async fn read(&self, page: PageId, bytes: u32, who: Who, log: &mut Breakdown) {
-        if !self.dispatch.is_open() && is_of_host(who) {
-            self.dispatch.pass(log.waits(Stage::Queue)).await;
-        }
+        self.dispatch(who, log).await;
         let (plane, channel, page_in_block) = self.locate(page);
         let start = self.sim.now();
 
@@ -177,9 +171,7 @@ impl Media {
     /// When it is not the next page of its block.
     pub async fn program(&self, page: PageId, image: PageImage, who: Who, log: &mut Breakdown) {
         self.contents.borrow_mut().advance(&self.geometry, page);
-        if !self.dispatch.is_open() && is_of_host(who) {
-            self.dispatch.pass(log.waits(Stage::Queue)).await;
-        }
+        self.dispatch(who, log).await;
         let (plane, channel, page_in_block) = self.locate(page);
         let plane_track = self.tracks.planes[plane.0 as usize];
 
@@ -261,6 +253,13 @@ impl Media {
     /// Erases a block in no time and without using anything.
     pub fn plant_erase(&self, block: BlockId) {
         self.contents.borrow_mut().erase(block);
+    }
+
+    /// An operation of the host is begun by the controller, in its turn among whatever occupies that.
+    async fn dispatch(&self, who: Who, log: &mut Breakdown) {
+        if !self.controller.is_idle() && is_of_host(who) {
+            self.controller.occupy(Span::ZERO, who, log.waits(Stage::Queue)).await;
+        }
     }
 
     async fn transfer(&self, channel: usize, time: Span, who: Who, log: &mut Breakdown) {

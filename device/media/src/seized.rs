@@ -5,7 +5,6 @@
 //! shared with others, transfer by transfer.
 
 use nandscape_drive::Breakdown;
-use nandscape_sim::gate::Closed;
 use nandscape_sim::resource::Hold;
 use nandscape_sim::{Span, Wait, Who};
 
@@ -44,7 +43,7 @@ pub struct Seized<'a> {
     /// `None` for [`Reach::Nothing`].
     register: Option<Register<'a>>,
     channel: Option<Hold<'a>>,
-    _controller: Option<(Closed<'a>, Hold<'a>)>,
+    _controller: Option<Hold<'a>>,
 }
 
 impl Media {
@@ -52,8 +51,7 @@ impl Media {
     pub async fn seize(&self, plane: PlaneId, reach: Reach, who: Who) -> Seized<'_> {
         let mut seized = Seized { media: self, plane, who, register: None, channel: None, _controller: None };
         if reach == Reach::Controller {
-            let hold = self.controller.take(who, &mut Wait::default()).await;
-            seized._controller = Some((self.dispatch.close(who.cause), hold));
+            seized._controller = Some(self.controller.take(who, &mut Wait::default()).await);
         }
         if reach >= Reach::Plane {
             seized.register = Some(self.planes[plane.0 as usize].seize(who).await);

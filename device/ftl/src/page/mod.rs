@@ -16,6 +16,8 @@ mod collect;
 mod plant;
 mod read;
 mod state;
+#[cfg(test)]
+mod victim_test;
 mod write;
 
 use std::cell::RefCell;
@@ -163,8 +165,10 @@ impl Ftl for PageFtl {
     }
 
     fn max_reserve(&self) -> u32 {
-        // An extent that is not aligned touches one unit more than it has.
-        (self.config.cache_units - 1) * self.unit().sectors()
+        // All but one unit of a page may be in the cache for want of another to fill the page, and stay there. Then, an
+        // extent that is not aligned touches one unit more than it has.
+        let state = self.state.borrow();
+        (self.config.cache_units - state.geometry.units_per_page()) * state.unit.sectors()
     }
 
     #[inline]

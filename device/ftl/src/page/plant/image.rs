@@ -73,12 +73,14 @@ impl PageFtl {
     /// How many units each full block of a plane is to hold, and how far the open ones are written.
     fn plan_plane(&self, state: &State<Plain>, plane: PlaneId, rng: &mut Rng) -> PlanePlan {
         let usable = state.geometry.blocks_of(plane).filter(|block| state.blocks.get(*block).state != BlockState::Bad);
-        // Under a load that never pauses, the collector's own block is all that is free, and one is open for each stream.
-        let full = usable.count() - COLLECTOR_RESERVE as usize - Stream::ALL.len();
         let (planes, logical) = (u64::from(state.geometry.planes()), u64::from(self.config.logical_units));
         let (first, end) = (u64::from(plane.0) * logical / planes, (u64::from(plane.0) + 1) * logical / planes);
         let total = (end - first) as u32;
         let (pages, per_page) = (state.geometry.pages_per_block(), state.geometry.units_per_page());
+        // One is open for each stream. A collector that has next to no garbage to gain leaves fewer free.
+        let filled = usable.count() - Stream::ALL.len();
+        let spare = filled.saturating_sub(total.div_ceil(pages * per_page) as usize);
+        let full = filled - spare.clamp(COLLECTOR_RESERVE as usize, self.free_under_load() as usize);
         // Somewhere between two blocks, each plane elsewhere, and no fuller than there is data for.
         let most = pages.min(total / per_page / Stream::ALL.len() as u32 + 1);
         let open_pages = Stream::ALL.map(|_| rng.below(u64::from(most)) as u32);

@@ -8,7 +8,7 @@ mod image;
 
 use std::collections::VecDeque;
 
-use nandscape_device_media::{PlaneId, UnitId};
+use nandscape_device_media::{BlockId, PlaneId, Reach, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Rng, Seed};
 use smallvec::SmallVec;
@@ -19,6 +19,7 @@ use super::{PageFtl, Plain};
 use crate::address::{Location, Lpn};
 use crate::component::{BlockMetadata, Mapping, Provisioning, Stream};
 use crate::ftl::Stats;
+use crate::parts::COLLECTOR_RESERVE;
 
 /// A state of use.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -90,7 +91,7 @@ impl PageFtl {
     }
 
     /// Overwrites random units; returns the write amplification.
-    fn overwrite(&self, units: u64, rng: &mut Rng) -> f64 {
+    pub(super) fn overwrite(&self, units: u64, rng: &mut Rng) -> f64 {
         let before = self.state.borrow().counters;
         let per_page = self.media.geometry().units_per_page();
         let logical = u64::from(self.config.logical_units);
@@ -125,27 +126,47 @@ impl PageFtl {
         state.counters.padding_units += (per_page - count) as u64;
         state.host_page_programmed(page);
         self.make_room(state, state.geometry.plane_of(state.geometry.block_of(page)));
+        // Planes whose collector had found nothing to gain, and now would.
+        while let Some(plane) = state.due.pop() {
+            self.make_room(state, plane);
+        }
     }
 
-    /// Cleans blocks of a plane until the host can go on there, and no more: so it is under a load that never pauses.
+    /// Free blocks of a plane that are left once its collector has done what it does under a load that never pauses.
+    ///
+    /// A collector that holds the plane for whole blocks, or takes no time, gets ahead of the host and ends by itself.
+    /// One that gives turns between batches falls behind, until the host has to wait for it.
+    pub(super) fn free_under_load(&self) -> u32 {
+        let gc = &self.config.gc;
+        if gc.batch.is_none() || gc.reach == Reach::Nothing { gc.start + 1 } else { COLLECTOR_RESERVE }
+    }
+
+    /// Cleans blocks of a plane as far as its collector does under a load that never pauses.
     fn make_room(&self, state: &mut State<Plain>, plane: PlaneId) {
-        while !state.provisioning.has_room(plane, Stream::Host) {
-            let Some(victim) = state.victim(plane, &*self.config.gc.victim) else { break };
-            let mut cursor = state.begin(victim, self.config.gc.copyback);
-            loop {
-                let moves = state.plan(&mut cursor, None);
-                if moves.is_empty() {
-                    break;
-                }
-                self.move_at_once(state, &moves);
+        let (free, mut fruitless) = (self.free_under_load(), false);
+        let wanting = |state: &State<Plain>| {
+            state.provisioning.free_blocks(plane) < free || !state.provisioning.has_room(plane, Stream::Host)
+        };
+        while !fruitless && wanting(state) {
+            match state.victim(plane, &*self.config.gc.victim) {
+                Some(victim) => self.clean_at_once(state, victim),
+                None => fruitless = true,
             }
-            self.media.plant_erase(victim);
-            state.reclaim(victim, cause::GC);
         }
-        // Collectors that were to be started begin when the drive is used.
-        while let Some(plane) = state.due.pop() {
-            state.collector_ended(plane, false);
+        state.collector_ended(plane, fruitless);
+    }
+
+    fn clean_at_once(&self, state: &mut State<Plain>, victim: BlockId) {
+        let mut cursor = state.begin(victim, self.config.gc.copyback);
+        loop {
+            let moves = state.plan(&mut cursor, None);
+            if moves.is_empty() {
+                break;
+            }
+            self.move_at_once(state, &moves);
         }
+        self.media.plant_erase(victim);
+        state.reclaim(victim, cause::GC);
     }
 
     fn move_at_once(&self, state: &mut State<Plain>, moves: &super::collect::Moves) {

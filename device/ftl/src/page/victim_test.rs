@@ -1,0 +1,134 @@
+//! Which blocks are cleaned, against a choice by hand over all blocks: of the whole plane's, by what a reader of the
+//! tables would count himself.
+
+use std::rc::Rc;
+
+use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::{
+    BlockId, Cell, Geometry, Media, MediaConfig, PlaneId, Priority, Reach, Registers, StoreKind, Timing,
+};
+use nandscape_sim::units::Rate;
+use nandscape_sim::{Executor, Rng, Seed, Span};
+
+use super::{GcConfig, PageFtl, PageFtlConfig, Plant, WearConfig};
+use crate::component::{BlockMetadata, BlockState, Provisioning};
+use crate::policy::{CostBenefit, Greedy, StripeOrder, VictimPolicy};
+
+const PAGES: u32 = 32;
+const UNITS_PER_PAGE: u32 = 2;
+const BLOCKS: u32 = 40;
+
+/// A drive of two planes in steady state.
+fn drive(seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<PageFtl> {
+    let sim = Executor::new().sim();
+    let geometry = Geometry::new(Counts {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 2,
+        blocks_per_plane: BLOCKS,
+        pages_per_block: PAGES,
+        page_size: 8_192,
+        unit_size: 4_096,
+    })
+    .unwrap();
+    let timing = Timing {
+        cell: Cell::Slc,
+        read: vec![Span::ZERO],
+        program: vec![Span::ZERO],
+        erase: Span::ZERO,
+        bus: Rate::UNLIMITED,
+        registers: Registers::Single,
+        partial_transfer: true,
+    };
+    let media = MediaConfig { geometry, timing, store: StoreKind::None, factory_bad: 2, seed: Seed::new(seed) };
+    let config = PageFtlConfig {
+        logical_units: 2 * 28 * PAGES * UNITS_PER_PAGE,
+        cache_units: 16,
+        allocation: StripeOrder::ChannelDiePlane,
+        priority: Priority::Fifo,
+        gc: GcConfig { reach: Reach::Plane, copyback: false, batch: Some(1), start: 2, victim },
+        wear: WearConfig { dynamic: true, static_threshold: 0 },
+    };
+    let media = Rc::new(Media::new(&sim, media).unwrap());
+    let ftl = PageFtl::new(&sim, media, config).unwrap();
+    ftl.plant(Plant::Steady, Seed::new(seed), &mut |_| ());
+    ftl
+}
+
+/// Full blocks of a plane that gain a page at least, as (block, current units, age), counted unit by unit.
+fn candidates(ftl: &PageFtl, plane: PlaneId) -> Vec<(BlockId, u32, u64)> {
+    let state = ftl.state.borrow();
+    let mut found = Vec::new();
+    for block in state.geometry.blocks_of(plane) {
+        let info = state.blocks.get(block);
+        let first = block.0 * PAGES * UNITS_PER_PAGE;
+        let units = (first..first + PAGES * UNITS_PER_PAGE).map(nandscape_device_media::UnitId);
+        let valid = units.filter(|unit| state.blocks.is_valid(*unit)).count() as u32;
+        if info.state == BlockState::Full && valid <= (PAGES - 1) * UNITS_PER_PAGE {
+            found.push((block, valid, state.provisioning.sequence() - info.sealed_at));
+        }
+    }
+    found
+}
+
+/// Runs random overwrites, and compares each choice until then.
+fn compare(victim: fn() -> Box<dyn VictimPolicy>, is_best: impl Fn((u32, u64), &[(u32, u64)]) -> bool) {
+    let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("a number"));
+    let (ftl, policy) = (drive(seed, victim()), victim());
+    let mut rng: Rng = Seed::new(seed).child("victims").rng();
+    for step in 0..200 {
+        ftl.overwrite(1 + rng.below(200), &mut rng);
+        for plane in [PlaneId(0), PlaneId(1)] {
+            let all = candidates(&ftl, plane);
+            let chosen = ftl.state.borrow().victim(plane, &*policy).expect("there is garbage");
+            let (_, valid, age) = *all.iter().find(|(block, ..)| *block == chosen).expect("a candidate is chosen");
+            let others: Vec<(u32, u64)> = all.iter().map(|(_, valid, age)| (*valid, *age)).collect();
+            let what = format!("seed {seed}, step {step}, {plane:?}: ({valid}, {age}) of {others:?}");
+            assert!(is_best((valid, age), &others), "{what}");
+        }
+    }
+}
+
+#[test]
+fn greedy_takes_the_least_current_and_of_those_the_oldest() {
+    compare(
+        || Box::new(Greedy),
+        |(valid, age), all| {
+            let least = all.iter().map(|(valid, _)| *valid).min();
+            let oldest = all.iter().filter(|(each, _)| *each == valid).map(|(_, age)| *age).max();
+            (Some(valid), Some(age)) == (least, oldest)
+        },
+    );
+}
+
+/// Rosenblum and Ousterhout, "The design and implementation of a log-structured file system" (TOCS 1992), 3.5: the
+/// segment with the highest `(1 - u) age / (1 + u)`, whose cost is reading the whole segment and writing back `u` of
+/// it. Reading only what is current, as flash can, the cost is `2 u`. Age is counted in blocks closed and erased, from
+/// 1 on.
+#[test]
+fn cost_benefit_takes_the_highest_ratio() {
+    let ratio = |(valid, age): (u32, u64)| {
+        let u = f64::from(valid) / f64::from(PAGES * UNITS_PER_PAGE);
+        (1.0 - u) * (age + 1) as f64 / (2.0 * u)
+    };
+    compare(
+        || Box::new(CostBenefit),
+        move |chosen, all| {
+            let best = all.iter().map(|each| ratio(*each)).fold(0.0, f64::max);
+            // The policy's fixed point has 20 binary places.
+            ratio(chosen) >= best * (1.0 - 1e-5)
+        },
+    );
+}
+
+#[test]
+fn the_policies_differ() {
+    let ftl = drive(1, Box::new(Greedy));
+    let mut rng = Seed::new(1).child("differ").rng();
+    let mut differs = |_: &u32| {
+        ftl.overwrite(100, &mut rng);
+        let state = ftl.state.borrow();
+        state.victim(PlaneId(0), &Greedy) != state.victim(PlaneId(0), &CostBenefit)
+    };
+    assert!((0..100).filter(|step| differs(step)).count() > 10);
+}

@@ -1,0 +1,243 @@
+//! What is read against a model map: a version number for each sector.
+//!
+//! Several actors read, write, trim and flush a tiny drive at once, under constant collection. A write counts from
+//! the moment it is accepted, a trim from the call, a read sees what was there at its lookup, however long its page
+//! then takes. Drives, collectors and loads are drawn from a seed, which every message names.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nandscape_device_ftl::{Extent, Ftl, PageFtl, WearConfig};
+use nandscape_device_media::{Media, Priority, Reach, Registers, StoreKind};
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, HostMem};
+use nandscape_sim::{Rng, Seed, Sim, Span, Wait};
+
+use super::rig::{Rig, Setup, UNIT_SECTORS, seed, unit_extent};
+
+const SECTOR: usize = 512;
+const CASES: u64 = 48;
+const ACTORS: u64 = 6;
+const STEPS: u32 = 250;
+
+/// What the drive should hold.
+struct Model {
+    /// The version last written to each sector; 0 reads as zeros.
+    versions: Vec<u32>,
+    /// Whether each unit was written since it was trimmed.
+    written: Vec<bool>,
+    next: u32,
+}
+
+impl Model {
+    fn new(units: u32) -> Model {
+        Model { versions: vec![0; (units * UNIT_SECTORS) as usize], written: vec![false; units as usize], next: 0 }
+    }
+
+    fn sectors(extent: Extent) -> std::ops::Range<usize> {
+        extent.start as usize..extent.start as usize + extent.sectors as usize
+    }
+
+    /// The units that an extent touches, and whether it covers each.
+    fn units(extent: Extent) -> impl Iterator<Item = (usize, bool)> {
+        let per_unit = UNIT_SECTORS as usize;
+        let std::ops::Range { start, end } = Model::sectors(extent);
+        (start / per_unit..end.div_ceil(per_unit))
+            .map(move |unit| (unit, start <= unit * per_unit && (unit + 1) * per_unit <= end))
+    }
+
+    /// Writes a new version, and returns its bytes.
+    fn write(&mut self, extent: Extent) -> Vec<u8> {
+        self.next += 1;
+        self.versions[Model::sectors(extent)].fill(self.next);
+        Model::units(extent).for_each(|(unit, _)| self.written[unit] = true);
+        self.bytes(extent)
+    }
+
+    /// Trims the units covered.
+    fn trim(&mut self, extent: Extent) {
+        for (unit, _) in Model::units(extent).filter(|(_, covered)| *covered) {
+            self.written[unit] = false;
+            let first = unit * UNIT_SECTORS as usize;
+            self.versions[first..first + UNIT_SECTORS as usize].fill(0);
+        }
+    }
+
+    fn has_holes(&self, extent: Extent) -> bool {
+        Model::units(extent).any(|(unit, _)| !self.written[unit])
+    }
+
+    /// What a read gives: each sector filled with its number and version.
+    fn bytes(&self, extent: Extent) -> Vec<u8> {
+        let sector = |sector: usize| match self.versions[sector] {
+            0 => vec![0; SECTOR],
+            version => [(sector as u32).to_le_bytes(), version.to_le_bytes()].concat().repeat(SECTOR / 8),
+        };
+        Model::sectors(extent).flat_map(sector).collect()
+    }
+}
+
+/// One of several that work at a time.
+struct Actor {
+    sim: Sim,
+    ftl: Rc<PageFtl>,
+    media: Rc<Media>,
+    model: Rc<RefCell<Model>>,
+    rng: Rng,
+    /// Names the case in messages.
+    case: Rc<str>,
+}
+
+impl Actor {
+    async fn work(mut self) {
+        for _ in 0..STEPS {
+            let extent = self.extent();
+            match self.rng.below(16) {
+                0..7 => self.write(extent).await,
+                7..13 => self.read(extent).await,
+                13 => self.trim(extent),
+                14 => self.sim.sleep(Span::from_ns(self.rng.below(2_000_000))).await,
+                _ => self.flush_sometimes().await,
+            }
+        }
+    }
+
+    /// Half of the time within a few units, so that writes meet in the cache and on their way; of any alignment.
+    fn extent(&mut self) -> Extent {
+        let sectors = self.ftl.sectors();
+        let most = self.ftl.max_reserve().min(3 * UNIT_SECTORS).into();
+        let within = if self.rng.chance(0.5) { sectors } else { sectors.min(40) };
+        let start = self.rng.below(within);
+        let length = (1 + self.rng.below(most)).min(sectors - start);
+        match self.rng.chance(0.5) {
+            true => Extent { start, sectors: length as u32 },
+            false => unit_extent((start / u64::from(UNIT_SECTORS)) as u32),
+        }
+    }
+
+    async fn write(&mut self, extent: Extent) {
+        let room = self.ftl.reserve(extent, &mut Wait::default()).await;
+        let bytes = self.model.borrow_mut().write(extent);
+        let settling = self.ftl.accept(extent, Some(&HostMem::from_bytes(&bytes)), room, self.rng.chance(0.1));
+        if let Some(settling) = settling {
+            settling.settled().await;
+        }
+    }
+
+    async fn read(&self, extent: Extent) {
+        let mem = HostMem::from_bytes(&vec![0xaa; extent.bytes() as usize]);
+        let expected = self.model.borrow().bytes(extent);
+        assert_eq!(self.ftl.has_holes(extent), self.model.borrow().has_holes(extent), "{extent:?}: {}", self.case);
+        for fetch in self.ftl.lookup(extent, &mem) {
+            let who = Priority::ReadsFirst.who(cause::HOST_READ);
+            self.media.read(fetch.page, fetch.flash_bytes, who, &mut Breakdown::new()).await;
+            self.ftl.fetched(fetch, &mem);
+        }
+        assert!(mem.to_vec() == expected, "{extent:?} reads something else than what was written: {}", self.case);
+    }
+
+    fn trim(&self, extent: Extent) {
+        self.model.borrow_mut().trim(extent);
+        self.ftl.deallocate(extent);
+    }
+
+    async fn flush_sometimes(&mut self) {
+        if self.rng.chance(0.25)
+            && let Some(settling) = self.ftl.flush()
+        {
+            settling.settled().await;
+        }
+    }
+}
+
+/// A tiny drive, of any kind, and as full as it may be.
+fn draw_setup(rng: &mut Rng, case: u64) -> Setup {
+    let mut pick = |from: u64, to: u64| (from + rng.below(to - from + 1)) as u32;
+    let mut setup = Setup::new((pick(1, 2), pick(1, 2), pick(1, 2)), pick(9, 14), pick(4, 8));
+    setup.units_per_page = 1 << pick(0, 2);
+    setup.cache_units = setup.units_per_page * pick(2, 6);
+    setup.reach = Reach::ALL[pick(0, 3) as usize].1;
+    setup.copyback = pick(0, 1) == 1;
+    setup.batch = Some(pick(0, 3)).filter(|batch| *batch > 0);
+    setup.gc_start = pick(2, 3);
+    setup.cost_benefit = pick(0, 1) == 1;
+    setup.wear = WearConfig { dynamic: pick(0, 1) == 1, static_threshold: pick(0, 1) };
+    setup.registers = [Registers::Single, Registers::Double][pick(0, 1) as usize];
+    setup.priority = Priority::ALL[pick(0, Priority::ALL.len() as u64 - 1) as usize].1;
+    setup.factory_bad = pick(0, 1);
+    setup.store = StoreKind::Ram;
+    setup.spurious_polls = pick(0, 1) == 1;
+    setup.seed = case;
+    // A plane's garbage is a page of every block at least, apart from what the collector turns with.
+    let good = setup.blocks_per_plane - setup.factory_bad;
+    let data_pages = (good - 2 - setup.gc_start) * setup.pages_per_block;
+    let garbage_units = good * (setup.units_per_page - 1);
+    let most = setup.plane_count() * (data_pages * setup.units_per_page - garbage_units);
+    setup.logical_units = most * pick(60, 100) / 100;
+    setup
+}
+
+#[test]
+fn reads_give_what_was_written_under_collection() {
+    let (mut moved, mut completed, mut merged, mut wear) = (0, 0, 0, 0);
+    for case in 0..CASES {
+        let seed_of_case = Seed::new(seed()).child("data").nth(case);
+        let setup = draw_setup(&mut seed_of_case.child("setup").rng(), case);
+        let text: Rc<str> = format!("NANDSCAPE_TEST_SEED={}, case {case}, {setup:?}", seed()).into();
+        let mut rig = Rig::new(&setup);
+        let model = Rc::new(RefCell::new(Model::new(setup.logical_units)));
+        let actor = |nth| Actor {
+            sim: rig.sim.clone(),
+            ftl: rig.ftl.clone(),
+            media: rig.media.clone(),
+            model: model.clone(),
+            rng: seed_of_case.child("actor").nth(nth).rng(),
+            case: text.clone(),
+        };
+        let (filler, checker) = (actor(ACTORS), actor(ACTORS + 1));
+        let done = Rc::new(std::cell::Cell::new(0));
+        let actors: Vec<Actor> = (0..ACTORS).map(actor).collect();
+        rig.run(fill(filler));
+        for actor in actors {
+            let done = done.clone();
+            rig.sim.spawn(async move {
+                actor.work().await;
+                done.set(done.get() + 1);
+            });
+        }
+        // Whoever gets stuck is found by the time that is then left over.
+        let sim = rig.sim.clone();
+        rig.run(async { sim.sleep(Span::from_ns(600_000_000_000)).await });
+        assert_eq!(done.get(), ACTORS, "actors are stuck: {text}");
+        rig.check();
+        rig.settle();
+        rig.check();
+        rig.run(read_all(checker));
+        let stats = rig.ftl.stats();
+        moved += stats.gc_units;
+        completed += stats.read_modify_writes;
+        merged += stats.cache_merges;
+        wear += stats.wear_units;
+    }
+    println!("{moved} units moved, {completed} completed from flash, {merged} merged, {wear} moved for wear");
+    assert!(moved > 10_000 && completed > 1_000 && merged > 1_000 && wear > 500, "the cases reach every path");
+}
+
+async fn fill(mut actor: Actor) {
+    let units = actor.model.borrow().written.len() as u32;
+    for lpn in 0..units {
+        actor.write(unit_extent(lpn)).await;
+    }
+}
+
+/// Reads every unit, and expects no flash to be read for those that were trimmed.
+async fn read_all(actor: Actor) {
+    let units = actor.model.borrow().written.len() as u32;
+    for extent in (0..units).map(unit_extent) {
+        let before = actor.media.counts().reads;
+        actor.read(extent).await;
+        let reads = actor.media.counts().reads - before;
+        let expected = u64::from(!actor.model.borrow().has_holes(extent));
+        assert_eq!(reads, expected, "pages read for {extent:?}: {}", actor.case);
+    }
+}

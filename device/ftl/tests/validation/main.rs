@@ -1,0 +1,22 @@
+//! The FTL against things independent of it: closed forms, a naive model of the data, counts taken below and above
+//! it. Each file says against what. They run FTL and media without controller, link or commands.
+//!
+//! | file | what |
+//! |---|---|
+//! | `rig` | an FTL on its media, and how tests use it |
+//! | `theory` | write amplification of greedy cleaning in closed form |
+//! | `write_amplification` | greedy cleaning against the closed form and published figures; trim; accounting |
+//! | `steady` | the planted steady state against one reached by running |
+//! | `data` | what is read against a model map, under collection |
+//! | `wear` | wear levelling, bad blocks |
+//! | `allocation` | the order in which planes are written |
+
+#![expect(clippy::print_stdout, reason = "the measured figures, for --nocapture and the Validation page")]
+
+mod allocation;
+mod data;
+mod rig;
+mod steady;
+mod theory;
+mod wear;
+mod write_amplification;

@@ -1,0 +1,247 @@
+//! An FTL on its media, driven directly: no controller, no link, no commands.
+
+use std::rc::Rc;
+
+use nandscape_device_ftl::policy::{CostBenefit, Greedy, StripeOrder, VictimPolicy};
+use nandscape_device_ftl::{Extent, Ftl, GcConfig, PageFtl, PageFtlConfig, Stats, WearConfig};
+use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::{
+    BlockId, Cell, Geometry, Media, MediaConfig, OpCounts, Priority, Reach, Registers, StoreKind, Timing, UnitId,
+};
+use nandscape_drive::HostMem;
+use nandscape_sim::units::Rate;
+use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Wait};
+
+use super::theory::erased_blocks;
+
+/// Bytes of a mapping unit in all tests here.
+pub(crate) const UNIT: u32 = 4_096;
+/// Sectors of a mapping unit.
+pub(crate) const UNIT_SECTORS: u32 = UNIT / 512;
+
+/// The seed of tests that draw at random, to be changed by the environment.
+pub(crate) fn seed() -> u64 {
+    std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("NANDSCAPE_TEST_SEED is a number"))
+}
+
+/// What a rig is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    /// Channels, dies of each, planes of each.
+    pub(crate) planes: (u32, u32, u32),
+    pub(crate) blocks_per_plane: u32,
+    pub(crate) pages_per_block: u32,
+    pub(crate) units_per_page: u32,
+    pub(crate) logical_units: u32,
+    pub(crate) cache_units: u32,
+    pub(crate) reach: Reach,
+    pub(crate) copyback: bool,
+    pub(crate) batch: Option<u32>,
+    pub(crate) gc_start: u32,
+    pub(crate) cost_benefit: bool,
+    pub(crate) wear: WearConfig,
+    pub(crate) allocation: StripeOrder,
+    pub(crate) registers: Registers,
+    pub(crate) factory_bad: u32,
+    pub(crate) store: StoreKind,
+    pub(crate) priority: Priority,
+    pub(crate) seed: u64,
+    pub(crate) spurious_polls: bool,
+}
+
+impl Setup {
+    pub(crate) fn new(planes: (u32, u32, u32), blocks_per_plane: u32, pages_per_block: u32) -> Setup {
+        Setup {
+            planes,
+            blocks_per_plane,
+            pages_per_block,
+            units_per_page: 1,
+            logical_units: 0,
+            cache_units: 4 * planes.0 * planes.1 * planes.2,
+            reach: Reach::Nothing,
+            copyback: false,
+            batch: None,
+            gc_start: 2,
+            cost_benefit: false,
+            wear: WearConfig { dynamic: true, static_threshold: 0 },
+            allocation: StripeOrder::ChannelDiePlane,
+            registers: Registers::Single,
+            factory_bad: 0,
+            store: StoreKind::None,
+            priority: Priority::Fifo,
+            seed: seed(),
+            spurious_polls: false,
+        }
+    }
+
+    pub(crate) fn plane_count(&self) -> u32 {
+        self.planes.0 * self.planes.1 * self.planes.2
+    }
+
+    pub(crate) fn units_per_block(&self) -> u32 {
+        self.pages_per_block * self.units_per_page
+    }
+
+    /// Units of a block programmed to fill a page, on average: each victim's last page is as likely filled by any number
+    /// of units.
+    pub(crate) fn padding(&self) -> f64 {
+        f64::from(self.units_per_page - 1) / 2.0
+    }
+
+    /// The same with a logical space that fills the given share of what holds data or garbage, under greedy cleaning
+    /// by collectors that keep up with the host.
+    pub(crate) fn filled(mut self, fill: f64) -> Setup {
+        let blocks = f64::from(self.blocks_per_plane - self.factory_bad) - erased_blocks(fill, self.gc_start);
+        let units = f64::from(self.plane_count() * self.units_per_block()) * blocks;
+        self.logical_units = (units * fill).round() as u32;
+        self
+    }
+}
+
+/// An FTL on its media.
+pub(crate) struct Rig {
+    pub(crate) executor: Executor,
+    pub(crate) sim: Sim,
+    pub(crate) media: Rc<Media>,
+    pub(crate) ftl: Rc<PageFtl>,
+    pub(crate) setup: Setup,
+}
+
+impl Rig {
+    pub(crate) fn new(setup: &Setup) -> Rig {
+        let executor = if setup.spurious_polls { Executor::with_spurious_polls() } else { Executor::new() };
+        let sim = executor.sim();
+        let geometry = Geometry::new(Counts {
+            channels: setup.planes.0,
+            dies_per_channel: setup.planes.1,
+            planes_per_die: setup.planes.2,
+            blocks_per_plane: setup.blocks_per_plane,
+            pages_per_block: setup.pages_per_block,
+            page_size: UNIT * setup.units_per_page,
+            unit_size: UNIT,
+        })
+        .expect("a test's geometry is possible");
+        let us = |us: u64| Span::from_ns(us * 1_000);
+        let timing = Timing {
+            cell: Cell::Slc,
+            read: vec![us(40)],
+            program: vec![us(200)],
+            erase: us(2_000),
+            bus: Rate::new(u64::from(UNIT), us(10)),
+            registers: setup.registers,
+            partial_transfer: true,
+        };
+        let config = MediaConfig {
+            geometry,
+            timing,
+            store: setup.store,
+            factory_bad: setup.factory_bad,
+            seed: Seed::new(setup.seed).child("media"),
+        };
+        let media = Rc::new(Media::new(&sim, config).expect("memory for a small drive"));
+        let ftl = PageFtl::new(&sim, media.clone(), setup.ftl()).expect("memory for a small drive");
+        Rig { executor, sim, media, ftl, setup: setup.clone() }
+    }
+
+    /// Runs `work` to its end, and tells if the model gets stuck.
+    pub(crate) fn run<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let setup = &self.setup;
+        self.executor.block_on(work).unwrap_or_else(|stalled| panic!("{stalled}: {setup:?}"))
+    }
+
+    /// Writes units one after the other, as fast as the write cache takes them.
+    pub(crate) fn write_units(&mut self, lpns: impl Iterator<Item = u32>) {
+        let ftl = self.ftl.clone();
+        self.run(async move {
+            for lpn in lpns {
+                let extent = unit_extent(lpn);
+                let room = ftl.reserve(extent, &mut Wait::default()).await;
+                ftl.accept(extent, None, room, false);
+            }
+        });
+    }
+
+    /// Writes every unit once, in order.
+    pub(crate) fn fill(&mut self) {
+        self.write_units(0..self.setup.logical_units);
+    }
+
+    /// Overwrites units drawn uniformly; returns what was counted meanwhile.
+    pub(crate) fn overwrite(&mut self, count: u64, rng: &mut Rng) -> (Stats, OpCounts) {
+        let logical = u64::from(self.setup.logical_units);
+        let before = (self.ftl.stats(), self.media.counts());
+        self.write_units((0..count).map(|_| rng.below(logical) as u32));
+        (self.ftl.stats().since(&before.0), self.media.counts().since(&before.1))
+    }
+
+    /// Waits until everything accepted is on flash, and the collectors rest.
+    pub(crate) fn settle(&mut self) {
+        let (ftl, sim) = (self.ftl.clone(), self.sim.clone());
+        self.run(async move {
+            if let Some(settling) = ftl.flush() {
+                settling.settled().await;
+            }
+            sim.sleep(Span::from_ns(10_000_000_000)).await;
+        });
+    }
+
+    /// Where the data of each unit is, as reads find it; `None` where a read touches no flash.
+    pub(crate) fn places(&self) -> Vec<Option<UnitId>> {
+        let geometry = self.media.geometry();
+        let place = |lpn| {
+            let mut fetches = self.ftl.lookup(unit_extent(lpn), &HostMem::none());
+            let fetch = fetches.pop()?;
+            let units = (0..geometry.units_per_page()).map(|number| geometry.unit_at(fetch.page, number));
+            let unit = units.into_iter().find(|unit| self.media.tag(*unit) == lpn);
+            self.ftl.fetched(fetch, &HostMem::none());
+            Some(unit.expect("the page that is read holds the unit"))
+        };
+        (0..self.setup.logical_units).map(place).collect()
+    }
+
+    /// How many current units each block holds, by where reads find them.
+    pub(crate) fn valid_counts(&self) -> Vec<u32> {
+        let geometry = self.media.geometry();
+        let mut counts = vec![0; geometry.blocks() as usize];
+        for unit in self.places().into_iter().flatten() {
+            let BlockId(block) = geometry.block_of(geometry.page_of(unit));
+            counts[block as usize] += 1;
+        }
+        counts
+    }
+
+    /// Asserts the FTL's invariants.
+    pub(crate) fn check(&self) {
+        self.ftl.check().unwrap_or_else(|wrong| panic!("{wrong}: {:?}", self.setup));
+    }
+}
+
+impl Setup {
+    fn ftl(&self) -> PageFtlConfig {
+        let victim: Box<dyn VictimPolicy> = if self.cost_benefit { Box::new(CostBenefit) } else { Box::new(Greedy) };
+        PageFtlConfig {
+            logical_units: self.logical_units,
+            cache_units: self.cache_units,
+            allocation: self.allocation,
+            priority: self.priority,
+            gc: GcConfig {
+                reach: self.reach,
+                copyback: self.copyback,
+                batch: self.batch,
+                start: self.gc_start,
+                victim,
+            },
+            wear: self.wear,
+        }
+    }
+}
+
+/// The sectors of one unit.
+pub(crate) fn unit_extent(lpn: u32) -> Extent {
+    Extent { start: u64::from(lpn) * u64::from(UNIT_SECTORS), sectors: UNIT_SECTORS }
+}
+
+/// Units programmed for each unit the host wrote, as the contract defines write amplification.
+pub(crate) fn waf(stats: &Stats) -> f64 {
+    stats.programmed_units() as f64 / (stats.host_bytes as f64 / f64::from(UNIT))
+}
