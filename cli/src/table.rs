@@ -121,14 +121,18 @@ fn drive(report: &Report) -> String {
 fn free_blocks(report: &Report) -> String {
     let gc = &report.gc;
     let (before, after) = (gc.free_blocks_before, gc.free_blocks_after);
+    let Some(balanced) = report.waf_at_constant_free_blocks else { return String::new() };
     if before.abs_diff(after) * 20 < gc.blocks {
         return String::new();
     }
     let why = match after > before {
-        true => "GC had room to get ahead of the writes, which raises write amplification for a while",
-        false => "the writes used up what GC had ready, which lowers write amplification for a while",
+        true => "GC could get ahead of the writes",
+        false => "the writes used up what GC had ready",
     };
-    format!("free blocks went from {} to {}: {why}\n", count(before), count(after))
+    let (before, after) = (count(before), count(after));
+    format!(
+        "  it would be {balanced:.3} with as many free blocks at the end; {why}: {before} free blocks became {after}\n"
+    )
 }
 
 /// With thousands set apart.

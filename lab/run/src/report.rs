@@ -42,6 +42,9 @@ pub struct Report {
     pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, serde_json::Value>>,
     /// Units programmed over units the host wrote; null without writes.
     pub waf: Option<f64>,
+    /// The same, had GC reclaimed just enough to keep as many blocks free as there were: what could go on. Null without
+    /// writes, or where GC gained nothing.
+    pub waf_at_constant_free_blocks: Option<f64>,
     /// Garbage collection.
     pub gc: Gc,
     /// Over-provisioning as achieved, without the reserve.
@@ -166,6 +169,7 @@ pub(crate) struct Parts {
     pub(crate) seed: u64,
     pub(crate) precondition: &'static str,
     pub(crate) unit_bytes: u64,
+    pub(crate) units_per_block: u64,
     pub(crate) over_provisioning: f64,
     pub(crate) reserve_blocks: u64,
     pub(crate) ftl: Stats,
@@ -184,6 +188,7 @@ impl Report {
         let shown =
             |direction: &Direction| *direction != Direction::Trim || outcome.tally(*direction).latency.count() > 0;
         let directions: Vec<Direction> = Direction::ALL.into_iter().filter(shown).collect();
+        let waf_at_constant_free_blocks = balanced_waf(&parts);
         let ftl = &parts.ftl;
         Report {
             schema: SCHEMA,
@@ -200,6 +205,7 @@ impl Report {
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
             waf: (ftl.host_bytes > 0)
                 .then(|| (ftl.programmed_units() * parts.unit_bytes) as f64 / ftl.host_bytes as f64),
+            waf_at_constant_free_blocks,
             gc: Gc {
                 blocks: ftl.gc_blocks,
                 pages_moved: ftl.gc_units,
@@ -232,6 +238,20 @@ impl Report {
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("a report is plain data")
     }
+}
+
+/// A block that is reclaimed costs the units moved out of it and gains the others. What the change of the pool of free
+/// blocks cost, or spared, is taken off.
+fn balanced_waf(parts: &Parts) -> Option<f64> {
+    let ftl = &parts.ftl;
+    let (blocks, units) = (ftl.gc_blocks as f64, parts.units_per_block as f64);
+    let moved = ftl.gc_units as f64 / blocks.max(1.0);
+    let grown = ftl.free_blocks as f64 - parts.free_blocks_before as f64;
+    if ftl.host_bytes == 0 || moved >= units {
+        return None;
+    }
+    let refill = grown * units * moved / (units - moved);
+    Some((ftl.programmed_units() as f64 - refill) * parts.unit_bytes as f64 / ftl.host_bytes as f64)
 }
 
 fn us(span: Span) -> f64 {
