@@ -183,10 +183,11 @@ proptest! {
         }
     }
 
+    /// Whoever is dropped beside them: what a dropped customer has waited is not put down to the next.
     #[test]
-    fn waits_and_service_sum_to_the_time_spent(jobs in jobs(false)) {
+    fn waits_and_service_sum_to_the_time_spent(jobs in jobs(true)) {
         for (job, outcome) in jobs.iter().zip(run(Executor::new(), &jobs)) {
-            let (ended, waited) = outcome.unwrap();
+            let Some((ended, waited)) = outcome else { continue };
             let service = job.cost + job.held.unwrap_or(0);
             prop_assert_eq!(ended - job.arrival, service + waited.iter().sum::<u64>());
         }
