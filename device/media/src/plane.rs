@@ -88,14 +88,10 @@ impl Plane {
         Plane { sim: sim.clone(), registers, array: Resource::new(sim), state: RefCell::new(state) }
     }
 
-    /// Waits for the plane and senses a page. The register from which the page is transferred stays taken until the
-    /// result is dropped.
+    /// Waits for the plane and senses a page into the data register.
     pub(crate) async fn sense(&self, time: Span, who: Who, log: &mut Breakdown) -> Register<'_> {
         let mut register = self.admit(Kind::Sense, who, log).await;
         register.array(time, log).await;
-        if self.registers == Registers::Double {
-            register.move_to(Place::Cache, log.waits(Stage::ChannelWait)).await;
-        }
         register
     }
 
@@ -212,6 +208,13 @@ pub(crate) struct Register<'a> {
 }
 
 impl Register<'_> {
+    /// Moves the page that was sensed to where it is transferred from, which stays taken until `self` is dropped.
+    pub(crate) async fn move_out(&mut self, log: &mut Breakdown) {
+        if self.plane.registers == Registers::Double {
+            self.move_to(Place::Cache, log.waits(Stage::ChannelWait)).await;
+        }
+    }
+
     /// Programs the page that was transferred in.
     pub(crate) async fn program(mut self, time: Span, log: &mut Breakdown) {
         if self.place == Place::Cache {

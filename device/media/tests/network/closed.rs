@@ -127,6 +127,38 @@ fn busy_time_is_the_sum_of_operation_times() {
     }
 }
 
+/// The event trace shows just that: on each line of the picture nothing overlaps, and all of it is the busy time.
+#[test]
+fn the_trace_shows_what_planes_and_channels_did() {
+    let mix = Mix { hold_channels: false, ..COLLECTED };
+    for (index, network) in networks().iter().enumerate().step_by(7) {
+        let seed = seed().wrapping_add(index as u64);
+        let script = network.script(mix, 10, seed);
+        let executor = Executor::new();
+        let sim = executor.sim();
+        sim.trace().switch_on();
+        let (measured, _) = model::run(executor, network, &script, &vec![vec![false; 10]; script.len()]);
+        let mut tracks = vec![Vec::new(); (network.planes() + network.channels) as usize];
+        for event in sim.trace().to_chrome_json().lines().filter(|line| line.contains(r#""ph":"X""#)) {
+            tracks[number(event, "tid") as usize].push((number(event, "ts"), number(event, "dur")));
+        }
+        let expected: Vec<u64> = measured.arrays.into_iter().chain(measured.channels).collect();
+        for (track, busy) in tracks.iter_mut().zip(expected) {
+            track.sort_unstable();
+            assert_eq!(track.iter().map(|(_, duration)| duration).sum::<u64>(), busy, "seed {seed}: {network:?}");
+            let overlap = track.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0);
+            assert_eq!(overlap, None, "seed {seed}: {network:?}");
+        }
+    }
+}
+
+/// A number of an event, without its decimal point: times are in microseconds with three decimals.
+fn number(event: &str, name: &str) -> u64 {
+    let rest = event.split_once(&format!("\"{name}\":")).expect("the event has it").1;
+    let digits: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == '.').filter(|c| *c != '.').collect();
+    digits.parse().expect("a number")
+}
+
 fn sums(network: &Network, script: &Script) -> (Vec<u64>, Vec<u64>) {
     let read = |page| network.read[reference::page_type(network.cell, page)];
     let program = |page| network.program[reference::page_type(network.cell, page)];
