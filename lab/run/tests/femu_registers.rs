@@ -112,7 +112,7 @@ fn two_programs_of_a_plane_overlap_likewise() {
     }
 }
 
-/// Errata's reading of the page types: 512 entries, those that are upper.
+/// The page types of a block, 512 entries, those that are upper: the string of Li 3.1.7, put into words.
 fn is_upper(page: u32) -> bool {
     match page {
         0..10 => matches!(page, 6 | 9),

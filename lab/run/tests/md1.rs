@@ -109,8 +109,8 @@ const DOUBLE_SLOW_BUS: Die = Die { registers: "double", transfer_us: 100.0, bus:
 
 #[test]
 fn half_load() {
-    SENSING_ALONE.waits_as_md1(0.5, 40_000, 0);
-    SINGLE.waits_as_md1(0.5, 40_000, 100);
+    SENSING_ALONE.waits_as_md1(0.5, 80_000, 0);
+    SINGLE.waits_as_md1(0.5, 80_000, 100);
 }
 
 #[test]
@@ -121,5 +121,5 @@ fn load_of_four_fifths() {
 #[test]
 fn two_registers_wait_for_the_slower_of_array_and_channel() {
     DOUBLE.waits_as_md1(0.8, 300_000, 300);
-    DOUBLE_SLOW_BUS.waits_as_md1(0.5, 40_000, 400);
+    DOUBLE_SLOW_BUS.waits_as_md1(0.5, 80_000, 400);
 }
