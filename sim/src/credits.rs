@@ -141,3 +141,139 @@ impl Drop for Take<'_> {
         inner.pass_on(&self.credits.sim);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::Executor;
+    use crate::time::{Span, Time};
+    use proptest::prelude::*;
+    use std::cell::Cell;
+    use std::pin::pin;
+    use std::rc::Rc;
+
+    const SCARCE: Cause = Cause::new(1);
+
+    /// Takes `count` credits at its arrival and gives them back `held` later; gives up waiting after `patience`.
+    #[derive(Clone, Debug)]
+    struct Customer {
+        count: usize,
+        held: u64,
+        patience: Option<u64>,
+    }
+
+    /// When each customer was served and how long it waited; `None` for one that gave up.
+    type Outcome = Vec<Option<(u64, u64)>>;
+
+    /// Customers arrive 10 ns apart and hold credits for multiples of 10 ns and a bit of their own, so that no two
+    /// things happen at once.
+    fn arrival(index: usize) -> u64 {
+        10_000 * index as u64
+    }
+
+    fn held(index: usize, customer: &Customer) -> u64 {
+        10_000 * customer.held + 2 * index as u64 + 1
+    }
+
+    fn patience(index: usize, customer: &Customer) -> Option<u64> {
+        customer.patience.map(|patience| 10_000 * patience + 5_000 + 2 * index as u64)
+    }
+
+    fn run(mut executor: Executor, total: usize, customers: &[Customer]) -> Outcome {
+        let sim = executor.sim();
+        let credits = Rc::new(Credits::new(&sim, total, SCARCE));
+        let outcome = Rc::new(RefCell::new(vec![None; customers.len()]));
+        for (index, customer) in customers.iter().cloned().enumerate() {
+            let (sim, credits, outcome) = (sim.clone(), credits.clone(), outcome.clone());
+            executor.sim().spawn(async move {
+                sim.sleep_until(Time::from_ns(arrival(index))).await;
+                let mut waited = Wait::ZERO;
+                let mut take = Box::pin(credits.take(customer.count, &mut waited));
+                let patience = patience(index, &customer).map_or(Time::MAX, |span| sim.now() + Span::from_ns(span));
+                let mut patience = pin!(sim.sleep_until(patience));
+                let served = std::future::poll_fn(|context| match take.as_mut().poll(context) {
+                    Poll::Ready(()) => Poll::Ready(true),
+                    Poll::Pending => patience.as_mut().poll(context).map(|()| false),
+                });
+                let served = served.await;
+                drop(take);
+                if served {
+                    outcome.borrow_mut()[index] = Some((sim.now().ns(), waited.by(SCARCE).ns()));
+                    sim.sleep(Span::from_ns(held(index, &customer))).await;
+                    credits.give(customer.count);
+                }
+            });
+        }
+        executor.block_on(sim.sleep(Span::from_s(1))).unwrap();
+        assert_eq!((credits.free(), credits.contended()), (total, false));
+        outcome.take()
+    }
+
+    /// The same line, worked out one happening after the other.
+    fn oracle(total: usize, customers: &[Customer]) -> Outcome {
+        let mut outcome = vec![None; customers.len()];
+        let (mut free, mut line) = (total, VecDeque::new());
+        let mut happenings: std::collections::BTreeSet<(u64, usize, &str)> =
+            (0..customers.len()).map(|index| (arrival(index), index, "arrives")).collect();
+        while let Some((now, index, what)) = happenings.pop_first() {
+            match what {
+                "arrives" => {
+                    line.push_back(index);
+                    happenings.extend(patience(index, &customers[index]).map(|span| (now + span, index, "gives up")));
+                }
+                "gives up" => line.retain(|waiting| *waiting != index),
+                _ => free += customers[index].count,
+            }
+            while let Some(&first) = line.front().filter(|first: &&usize| customers[**first].count <= free) {
+                line.pop_front();
+                free -= customers[first].count;
+                outcome[first] = Some((now, now - arrival(first)));
+                happenings.insert((now + held(first, &customers[first]), first, "leaves"));
+            }
+        }
+        outcome
+    }
+
+    proptest! {
+        #[test]
+        fn are_handed_out_in_the_order_of_asking(
+            total in 1usize..6,
+            customers in prop::collection::vec((1usize..6, 0u64..12, prop::option::of(0u64..6)), 1..30),
+            spurious in any::<bool>(),
+        ) {
+            let customer = |(count, held, patience)| Customer { count: usize::min(count, total), held, patience };
+            let customers: Vec<Customer> = customers.into_iter().map(customer).collect();
+            let executor = if spurious { Executor::with_spurious_polls() } else { Executor::new() };
+            prop_assert_eq!(run(executor, total, &customers), oracle(total, &customers));
+        }
+    }
+
+    #[test]
+    fn nobody_takes_past_those_who_wait_and_a_wait_has_its_cause() {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let credits = Rc::new(Credits::new(&sim, 3, SCARCE));
+        assert!(credits.try_take(2));
+        let waiter = credits.clone();
+        let waited = Rc::new(Cell::new(Wait::ZERO));
+        let told = waited.clone();
+        sim.spawn(async move {
+            let mut waited = Wait::ZERO;
+            waiter.take(3, &mut waited).await;
+            told.set(waited);
+        });
+        let (gc, us) = (Cause::new(2), Span::from_us(1));
+        executor
+            .block_on(async {
+                sim.sleep(us).await;
+                assert!(!credits.try_take(1), "the one free credit is for whoever asked first");
+                credits.blame(gc);
+                sim.sleep(us + us).await;
+                credits.give(2);
+                sim.sleep(us).await;
+            })
+            .unwrap();
+        assert_eq!((waited.get().by(SCARCE), waited.get().by(gc)), (us, us + us));
+        assert_eq!(credits.free(), 0);
+    }
+}

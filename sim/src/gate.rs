@@ -93,7 +93,7 @@ impl Future for Pass<'_> {
 mod tests {
     use super::*;
     use crate::executor::Executor;
-    use crate::time::Span;
+    use crate::time::{Span, Time};
     use std::rc::Rc;
 
     #[test]
@@ -115,6 +115,34 @@ mod tests {
                 waited
             });
             assert_eq!(waited.unwrap(), Wait::behind(gc, Span::from_us(50)));
+        }
+    }
+
+    /// Closed by one to 30, by another from 10 to 40, by a third from 40, before the second opens it, to 50.
+    #[test]
+    fn it_opens_when_the_last_of_several_opens_it() {
+        for mut executor in [Executor::new(), Executor::with_spurious_polls()] {
+            let sim = executor.sim();
+            let gate = Rc::new(Gate::new(&sim));
+            let (gc, wear) = (Cause::new(2), Cause::new(3));
+            for (cause, from, to) in [(gc, 0, 30), (wear, 10, 40), (gc, 40, 50)] {
+                let (closer, inner) = (gate.clone(), sim.clone());
+                sim.spawn(async move {
+                    inner.sleep_until(Time::from_ns(from)).await;
+                    let _closed = closer.close(cause);
+                    inner.sleep_until(Time::from_ns(to)).await;
+                });
+            }
+            let waited = executor.block_on(async {
+                sim.sleep(Span::from_ns(5)).await;
+                assert!(!gate.is_open());
+                let mut waited = Wait::ZERO;
+                gate.pass(&mut waited).await;
+                (sim.now().ns(), waited.by(gc).ns(), waited.by(wear).ns())
+            });
+            // From 10 on waits are put down to whoever closed it last.
+            assert_eq!(waited.unwrap(), (50, 5 + 10, 30));
+            assert!(gate.is_open());
         }
     }
 }

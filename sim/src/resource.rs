@@ -32,7 +32,7 @@ struct Inner {
     waiting: usize,
     /// Waiting and suspended claims by class.
     queues: [VecDeque<Waiting>; CLASSES],
-    /// What the holder had waited when it was given the resource.
+    /// What the holder had waited when it was given the resource, until it is told.
     waited: Wait,
 }
 
@@ -115,6 +115,7 @@ impl Resource {
                 if let Some((timer, _)) = claim.running {
                     self.sim.cancel_timer(timer);
                 }
+                inner.waited = Wait::ZERO;
                 inner.pass_on(&self.sim);
             }
             None => inner.leave_line(number),
@@ -327,9 +328,11 @@ impl HoldOccupy<'_> {
         if let Some(claim) = inner.held_by(self.number) {
             let ends = sim.now() + cost;
             (claim.task, claim.cost, claim.running) = (task, Some(cost), Some((sim.set_timer(ends, task), ends)));
+            inner.waited = Wait::ZERO;
         } else if let Some(waiting) = inner.in_line(self.number) {
             // An earlier occupy was dropped while suspended, and the resource is not back yet.
-            (waiting.claim.task, waiting.claim.cost, waiting.since) = (task, Some(cost), totals);
+            (waiting.claim.task, waiting.claim.cost) = (task, Some(cost));
+            (waiting.since, waiting.waited) = (totals, Wait::ZERO);
         }
         self.started = true;
     }

@@ -48,3 +48,44 @@ impl Drop for Sleep<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::{Executor, Stalled};
+    use crate::time::Span;
+
+    #[test]
+    fn it_is_ready_at_its_instant_and_at_once_when_that_has_passed() {
+        for mut executor in [Executor::new(), Executor::with_spurious_polls()] {
+            let sim = executor.sim();
+            let seen = executor.block_on(async {
+                let mut seen = Vec::new();
+                for until in [7, 7, 3, 0, 9] {
+                    sim.sleep_until(Time::from_ns(until)).await;
+                    seen.push(sim.now().ns());
+                }
+                seen
+            });
+            assert_eq!(seen.unwrap(), [7, 7, 7, 7, 9]);
+        }
+    }
+
+    #[test]
+    fn a_dropped_one_leaves_no_event_behind() {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let result = executor.block_on(async {
+            let mut long = Box::pin(sim.sleep(Span::from_s(1)));
+            std::future::poll_fn(|context| {
+                assert!(long.as_mut().poll(context).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            sim.sleep(Span::from_ns(5)).await;
+            drop(long);
+            std::future::pending::<()>().await;
+        });
+        assert_eq!(result, Err(Stalled { at: Time::from_ns(5) }));
+    }
+}

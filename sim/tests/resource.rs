@@ -75,7 +75,11 @@ async fn customer(sim: Sim, resource: Rc<Resource>, who: Who, job: Job) -> (u64,
     (sim.now().ns(), (0..CAUSES as u8).map(|cause| waited.by(Cause::new(cause)).ns()).collect())
 }
 
-fn run(mut executor: Executor, jobs: &[Job]) -> Outcome {
+fn run(executor: Executor, jobs: &[Job]) -> Outcome {
+    run_on(executor, jobs).1
+}
+
+fn run_on(mut executor: Executor, jobs: &[Job]) -> (Rc<Resource>, Outcome) {
     let sim = executor.sim();
     let resource = Rc::new(Resource::new(&sim));
     let outcome = Rc::new(RefCell::new(vec![None; jobs.len()]));
@@ -91,7 +95,8 @@ fn run(mut executor: Executor, jobs: &[Job]) -> Outcome {
     }
     executor.block_on(sim.sleep(Span::from_ns(1_000_000))).unwrap();
     assert!(resource.is_idle(), "somebody was left behind");
-    outcome.take()
+    let outcome = outcome.take();
+    (resource, outcome)
 }
 
 /// The same queue, nanosecond by nanosecond, with nothing in common with the code under test.
@@ -183,12 +188,62 @@ proptest! {
         }
     }
 
+    /// Whoever is dropped beside them: what a dropped customer has waited is not put down to the next.
     #[test]
-    fn waits_and_service_sum_to_the_time_spent(jobs in jobs(false)) {
+    fn waits_and_service_sum_to_the_time_spent(jobs in jobs(true)) {
         for (job, outcome) in jobs.iter().zip(run(Executor::new(), &jobs)) {
-            let (ended, waited) = outcome.unwrap();
+            let Some((ended, waited)) = outcome else { continue };
             let service = job.cost + job.held.unwrap_or(0);
             prop_assert_eq!(ended - job.arrival, service + waited.iter().sum::<u64>());
         }
+    }
+}
+
+/// A holder is suspended from 40 to 90 ns with 60 to go; its occupy is dropped at 60, and a new one asks for 10.
+#[test]
+fn a_hold_whose_occupy_was_dropped_while_suspended_goes_on_when_the_resource_is_back() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let resource = Rc::new(Resource::new(&sim));
+    let (low, urgent) = (Cause::new(1), Cause::new(0));
+    let (sim2, other) = (sim.clone(), resource.clone());
+    sim.spawn(async move {
+        sim2.sleep(Span::from_ns(40)).await;
+        let who = Who::new(urgent, Class::new(0)).preempting();
+        other.occupy(Span::from_ns(50), who, &mut nandscape_sim::Wait::default()).await;
+    });
+    let waited = executor.block_on(async {
+        let mut waited = nandscape_sim::Wait::ZERO;
+        let mut hold = resource.take(Who::new(low, Class::new(1)), &mut waited).await;
+        let mut given_up = nandscape_sim::Wait::ZERO;
+        let mut occupy = Box::pin(hold.occupy(Span::from_ns(100), &mut given_up));
+        let mut patience = std::pin::pin!(sim.sleep(Span::from_ns(60)));
+        std::future::poll_fn(|context| {
+            assert!(occupy.as_mut().poll(context).is_pending());
+            patience.as_mut().poll(context)
+        })
+        .await;
+        drop(occupy);
+        hold.occupy(Span::from_ns(10), &mut waited).await;
+        waited
+    });
+    assert_eq!(sim.now().ns(), 100);
+    assert_eq!(waited.unwrap(), nandscape_sim::Wait::behind(urgent, Span::from_ns(30)));
+    assert!(resource.is_idle());
+    let usage = resource.usage();
+    assert_eq!((usage.by(low).ns(), usage.by(urgent).ns()), (40 + 10, 50));
+}
+
+proptest! {
+    /// Busy time is what was spent: the services of those who were served, however often they were suspended.
+    #[test]
+    fn busy_time_is_the_sum_of_services(jobs in jobs(false)) {
+        let executor = Executor::new();
+        let sim = executor.sim();
+        let (resource, outcome) = run_on(executor, &jobs);
+        prop_assert!(outcome.iter().all(Option::is_some));
+        let services: u64 = jobs.iter().map(|job| job.cost + job.held.unwrap_or(0)).sum();
+        prop_assert_eq!(resource.usage().total().ns(), services);
+        prop_assert!(sim.now().ns() >= services);
     }
 }

@@ -83,11 +83,32 @@ mod tests {
         assert!(![6, 9, 504, 505, 508, 511].into_iter().any(lower));
     }
 
+    /// Head and tail stay where they are as blocks grow; small blocks have what there is room for, the head first.
+    #[test]
+    fn mlc_blocks_of_other_sizes_keep_head_and_tail() {
+        let (head, tail) = ("1111112112", "1122112112");
+        for pages in [20, 21, 22, 24, 64, 256, 768, 1_024] {
+            let middle: String = "1122".chars().cycle().take(pages - 20).collect();
+            let expected: Vec<u8> = [head, &middle, tail].concat().bytes().map(|digit| digit - b'1').collect();
+            assert_eq!(Cell::Mlc.pattern(pages as u32), expected, "{pages} pages");
+        }
+        for pages in 4..20 {
+            let (first, last) = (pages.min(10), pages.max(10) - 10);
+            let expected: Vec<u8> =
+                [&head[..first], &tail[10 - last..]].concat().bytes().map(|digit| digit - b'1').collect();
+            assert_eq!(Cell::Mlc.pattern(pages as u32), expected, "{pages} pages");
+        }
+    }
+
+    /// Word by word: each group of as many pages as the cell has bits holds each type once, the fastest first.
     #[test]
     fn other_cells_take_their_types_in_turn() {
         assert_eq!(Cell::Slc.pattern(3), [0, 0, 0]);
         assert_eq!(Cell::Tlc.pattern(5), [0, 1, 2, 0, 1]);
         assert_eq!(Cell::Qlc.pattern(5), [0, 1, 2, 3, 0]);
-        assert_eq!(Cell::Mlc.pattern(16).len(), 16);
+        for (cell, word) in [(Cell::Slc, &[0][..]), (Cell::Tlc, &[0, 1, 2]), (Cell::Qlc, &[0, 1, 2, 3])] {
+            assert_eq!(cell.page_types(), word.len());
+            assert!(cell.pattern(768).chunks(word.len()).all(|group| group == word), "{cell:?}");
+        }
     }
 }

@@ -272,6 +272,42 @@ mod tests {
         }
     }
 
+    /// Addresses count through the drive as nested loops do: channel, die, plane, block, page, unit.
+    #[test]
+    fn addresses_are_counted_from_the_channel_down() {
+        let counts = Counts {
+            channels: 3,
+            dies_per_channel: 2,
+            planes_per_die: 4,
+            blocks_per_plane: 5,
+            pages_per_block: 7,
+            page_size: 16_384,
+            unit_size: 8_192,
+        };
+        let geometry = Geometry::new(counts).unwrap();
+        let dies = (0..3).flat_map(|channel| (0..2).map(move |die| (channel, die)));
+        let planes = dies.flat_map(|(channel, die)| (0..4).map(move |plane| (channel, die, plane)));
+        let mut units = 0;
+        for (index, (channel, die, inside)) in (0..).zip(planes) {
+            let plane = PlaneId(index);
+            assert_eq!((geometry.place(plane), geometry.channel_of(plane)), ((channel, die, inside), channel));
+            assert_eq!(geometry.plane_at(channel, die, inside), plane);
+            assert_eq!(geometry.blocks_of(plane).count(), 5);
+            for block in geometry.blocks_of(plane) {
+                for (page_in_block, unit_in_page) in (0..7).flat_map(|page| [(page, 0), (page, 1)]) {
+                    let unit = geometry.unit_at(geometry.page_at(block, page_in_block), unit_in_page);
+                    let page = geometry.page_of(unit);
+                    assert_eq!((unit, geometry.unit_in_page(unit)), (UnitId(units), unit_in_page));
+                    assert_eq!((page, geometry.page_in_block(page)), (PageId(units / 2), page_in_block));
+                    assert_eq!((geometry.block_of(page), geometry.plane_of(block)), (block, plane));
+                    units += 1;
+                }
+            }
+        }
+        assert_eq!((geometry.planes(), geometry.blocks(), geometry.units()), (24, 120, units));
+        assert_eq!((geometry.units_per_page(), geometry.units_per_block()), (2, 14));
+    }
+
     #[test]
     fn impossible_counts_are_refused_by_name() {
         let good = Counts {

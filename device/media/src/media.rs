@@ -153,11 +153,12 @@ impl Media {
     pub async fn read(&self, page: PageId, bytes: u32, who: Who, log: &mut Breakdown) {
         self.dispatch(who, log).await;
         let (plane, channel, page_in_block) = self.locate(page);
-        let start = self.sim.now();
+        let time = self.page_times.read(page_in_block);
 
-        // 00h-30h: the array senses the page into the register.
-        let register = self.planes[plane.0 as usize].sense(self.page_times.read(page_in_block), who, log).await;
-        self.trace(self.tracks.planes[plane.0 as usize], "read", start, page.0);
+        // 00h-30h: the array senses the page into the data register, from where it moves on to the cache register.
+        let mut register = self.planes[plane.0 as usize].sense(time, who, log).await;
+        self.trace_array(plane, "read", time, page.0);
+        register.move_out(log).await;
 
         // Data out: the channel moves the register to the controller.
         self.transfer(channel, self.read_transfer(bytes), who, log).await;
@@ -173,26 +174,24 @@ impl Media {
         self.contents.borrow_mut().advance(&self.geometry, page);
         self.dispatch(who, log).await;
         let (plane, channel, page_in_block) = self.locate(page);
-        let plane_track = self.tracks.planes[plane.0 as usize];
+        let time = self.page_times.program(page_in_block);
 
         // 80h, data in: the channel fills the register.
         let register = self.planes[plane.0 as usize].load(who, log).await;
         self.transfer(channel, self.timing.bus.time_for(u64::from(self.geometry.page_size())), who, log).await;
 
         // 10h: the array programs the register's page.
-        let start = self.sim.now();
-        register.program(self.page_times.program(page_in_block), log).await;
-        self.trace(plane_track, "program", start, page.0);
+        register.program(time, log).await;
+        self.trace_array(plane, "program", time, page.0);
         self.contents.borrow_mut().fill(&self.geometry, page, image);
     }
 
     /// Erases a block.
     pub async fn erase(&self, block: BlockId, who: Who, log: &mut Breakdown) {
-        let plane = self.geometry.plane_of(block).0 as usize;
-        let start = self.sim.now();
+        let plane = self.geometry.plane_of(block);
         // 60h-D0h.
-        self.planes[plane].erase(self.timing.erase, who, log).await;
-        self.trace(self.tracks.planes[plane], "erase", start, block.0);
+        self.planes[plane.0 as usize].erase(self.timing.erase, who, log).await;
+        self.trace_array(plane, "erase", self.timing.erase, block.0);
         self.contents.borrow_mut().erase(block);
     }
 
@@ -265,13 +264,7 @@ impl Media {
     async fn transfer(&self, channel: usize, time: Span, who: Who, log: &mut Breakdown) {
         self.channels[channel].occupy(time, who, log.waits(Stage::ChannelWait)).await;
         log.spend(Stage::Transfer, time);
-        self.sim.trace_event(|now| Event {
-            track: self.tracks.channels[channel],
-            name: "transfer",
-            start: Time::from_ns(now.ns() - time.ns()),
-            end: now,
-            detail: who.cause.index() as u64,
-        });
+        self.trace_transfer(channel, time, who);
     }
 
     /// The plane, channel and number within its block of a page.
@@ -288,12 +281,22 @@ impl Media {
         self.timing.bus.time_for(u64::from(bytes))
     }
 
-    pub(crate) fn trace_plane(&self, plane: PlaneId, name: &'static str, start: Time, detail: u32) {
-        self.trace(self.tracks.planes[plane.0 as usize], name, start, detail);
+    /// The array of a plane has done something that took `time`.
+    pub(crate) fn trace_array(&self, plane: PlaneId, name: &'static str, time: Span, detail: u32) {
+        self.trace(|tracks| tracks.planes[plane.0 as usize], name, time, u64::from(detail));
     }
 
-    fn trace(&self, track: Track, name: &'static str, start: Time, detail: u32) {
-        self.sim.trace_event(|end| Event { track, name, start, end, detail: u64::from(detail) });
+    /// A channel has done a transfer that took `time`.
+    pub(crate) fn trace_transfer(&self, channel: usize, time: Span, who: Who) {
+        self.trace(|tracks| tracks.channels[channel], "transfer", time, who.cause.index() as u64);
+    }
+
+    #[inline]
+    fn trace(&self, track: impl FnOnce(&Tracks) -> Track, name: &'static str, time: Span, detail: u64) {
+        self.sim.trace_event(|end| {
+            let start = Time::from_ns(end.ns() - time.ns());
+            Event { track: track(&self.tracks), name, start, end, detail }
+        });
     }
 }
 

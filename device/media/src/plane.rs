@@ -19,7 +19,7 @@ use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::{CLASSES, Totals};
 use nandscape_sim::executor::TaskId;
 use nandscape_sim::slots::{Key, Slots};
-use nandscape_sim::{Blame, Cause, Resource, Sim, Span, Time, Wait, Who};
+use nandscape_sim::{Blame, Cause, Class, Resource, Sim, Span, Time, Wait, Who};
 
 use crate::timing::Registers;
 
@@ -54,7 +54,9 @@ struct State {
     cache: Option<Occupant>,
     /// Waits for the register before it in the pipeline; there is at most one.
     mover: Option<TaskId>,
+    /// Who waits to be admitted.
     queues: [VecDeque<Key>; CLASSES],
+    /// Those, and who was admitted and has not seen it yet.
     claims: Slots<Claim>,
     blame: Blame,
 }
@@ -86,14 +88,10 @@ impl Plane {
         Plane { sim: sim.clone(), registers, array: Resource::new(sim), state: RefCell::new(state) }
     }
 
-    /// Waits for the plane and senses a page. The register from which the page is transferred stays taken until the
-    /// result is dropped.
+    /// Waits for the plane and senses a page into the data register.
     pub(crate) async fn sense(&self, time: Span, who: Who, log: &mut Breakdown) -> Register<'_> {
         let mut register = self.admit(Kind::Sense, who, log).await;
         register.array(time, log).await;
-        if self.registers == Registers::Double {
-            register.move_to(Place::Cache, log.waits(Stage::ChannelWait)).await;
-        }
         register
     }
 
@@ -170,15 +168,9 @@ impl State {
     /// Admits those in front for as long as they fit. Nobody is overtaken, or a busy plane would starve those who
     /// need it to themselves.
     fn admit_waiting(&mut self, plane: &Plane) {
-        if self.nobody_waits() {
-            return;
-        }
         for class in 0..CLASSES {
             while let Some(&key) = self.queues[class].front() {
-                let Some(claim) = self.claims.get(key) else {
-                    self.queues[class].pop_front();
-                    continue;
-                };
+                let claim = self.claims.get(key).expect("whoever is in line has a claim");
                 let (kind, who, task) = (claim.kind, claim.who, claim.task);
                 if !self.admits(kind, plane.registers) {
                     return;
@@ -201,8 +193,10 @@ impl State {
         }
     }
 
-    fn nobody_waits(&self) -> bool {
-        self.claims.is_empty()
+    /// Whether a newcomer of a class is the next to be admitted.
+    #[inline]
+    fn nobody_is_before(&self, class: Class) -> bool {
+        self.claims.is_empty() || self.queues[..=class.index()].iter().all(VecDeque::is_empty)
     }
 }
 
@@ -214,6 +208,13 @@ pub(crate) struct Register<'a> {
 }
 
 impl Register<'_> {
+    /// Moves the page that was sensed to where it is transferred from, which stays taken until `self` is dropped.
+    pub(crate) async fn move_out(&mut self, log: &mut Breakdown) {
+        if self.plane.registers == Registers::Double {
+            self.move_to(Place::Cache, log.waits(Stage::ChannelWait)).await;
+        }
+    }
+
     /// Programs the page that was transferred in.
     pub(crate) async fn program(mut self, time: Span, log: &mut Breakdown) {
         if self.place == Place::Cache {
@@ -254,7 +255,7 @@ impl<'a> Future for Admit<'a, '_> {
         let (plane, kind, who) = (self.plane, self.kind, self.who);
         let mut state = plane.state.borrow_mut();
         match self.claim {
-            None if state.nobody_waits() && state.admits(kind, plane.registers) => {
+            None if state.nobody_is_before(who.class) && state.admits(kind, plane.registers) => {
                 state.enter(plane, kind, who);
             }
             None => {
@@ -287,8 +288,8 @@ impl Drop for Admit<'_, '_> {
             self.plane.leave(self.plane.entry(claim.kind));
         } else {
             let mut state = self.plane.state.borrow_mut();
+            state.queues[claim.who.class.index()].retain(|waiting| *waiting != key);
             state.admit_waiting(self.plane);
-            state.update_blame(self.plane.sim.now());
         }
     }
 }

@@ -22,3 +22,17 @@ impl Priority {
         Who::new(cause, Class::new(if urgent { 0 } else { 1 }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_reads_of_the_host_are_urgent_and_only_if_told_so() {
+        for (cause, name) in cause::ALL {
+            assert_eq!(Priority::Fifo.who(cause).class, Class::new(1), "{name}");
+            let expected = if name == "host_read" { 0 } else { 1 };
+            assert_eq!(Priority::ReadsFirst.who(cause), Who::new(cause, Class::new(expected)), "{name}");
+        }
+    }
+}

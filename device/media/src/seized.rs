@@ -108,19 +108,21 @@ impl Seized<'_> {
     }
 
     async fn array(&mut self, time: Span, name: &'static str, detail: u32) {
-        let start = self.media.sim.now();
         if let Some(register) = &mut self.register {
             register.array(time, &mut Breakdown::new()).await;
-            self.media.trace_plane(self.plane, name, start, detail);
+            self.media.trace_array(self.plane, name, time, detail);
         }
     }
 
     async fn transfer(&mut self, time: Span) {
-        let shared = &self.media.channels[self.media.geometry.channel_of(self.plane) as usize];
+        let channel = self.media.geometry.channel_of(self.plane) as usize;
         match &mut self.channel {
             Some(held) => held.occupy(time, &mut Wait::default()).await,
-            None if self.register.is_some() => shared.occupy(time, self.who, &mut Wait::default()).await,
-            None => {}
+            None if self.register.is_some() => {
+                self.media.channels[channel].occupy(time, self.who, &mut Wait::default()).await;
+            }
+            None => return,
         }
+        self.media.trace_transfer(channel, time, self.who);
     }
 }

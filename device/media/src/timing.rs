@@ -64,3 +64,39 @@ impl PageTimes {
         self.program[page_in_block as usize]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timing() -> Timing {
+        let us = |times: &[u64]| times.iter().copied().map(Span::from_us).collect();
+        Timing {
+            cell: Cell::Tlc,
+            read: us(&[56, 77, 106]),
+            program: us(&[820, 2_225, 5_734]),
+            erase: Span::from_us(3_000),
+            bus: Rate::new(4_096, Span::from_us(52)),
+            registers: Registers::Double,
+            partial_transfer: true,
+        }
+    }
+
+    #[test]
+    fn each_page_has_the_times_of_its_type() {
+        let times = PageTimes::new(&timing(), 5);
+        let of =
+            |time: fn(&PageTimes, u32) -> Span| (0..5).map(|page| time(&times, page).ns() / 1_000).collect::<Vec<_>>();
+        assert_eq!(of(PageTimes::read), [56, 77, 106, 56, 77]);
+        assert_eq!(of(PageTimes::program), [820, 2_225, 5_734, 820, 2_225]);
+    }
+
+    #[test]
+    fn without_delay_nothing_takes_time_and_nothing_else_changes() {
+        let without = timing().without_delay();
+        let times = PageTimes::new(&without, 5);
+        assert!((0..5).all(|page| times.read(page).is_zero() && times.program(page).is_zero()));
+        assert_eq!((without.erase, without.bus), (Span::ZERO, Rate::UNLIMITED));
+        assert_eq!((without.cell, without.registers, without.partial_transfer), (Cell::Tlc, Registers::Double, true));
+    }
+}

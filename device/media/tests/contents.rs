@@ -1,0 +1,268 @@
+//! What the flash holds: random programs, copies, collections, plants and erases against a plain map of units, counts
+//! against a tally, and the ordering rules of NAND.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::store::UnitData;
+use nandscape_device_media::{
+    BlockId, Cell, Geometry, Media, MediaConfig, OpCounts, PageId, PageImage, PlaneId, Priority, Reach, Registers,
+    StoreKind, Timing, UnitId,
+};
+use nandscape_drive::Breakdown;
+use nandscape_drive::breakdown::cause;
+use nandscape_sim::units::Rate;
+use nandscape_sim::{Executor, Seed, Sim, Span, Who};
+use proptest::prelude::*;
+
+const PLANES: u32 = 2;
+const BLOCKS: u32 = 3;
+const PAGES: u32 = 5;
+const UNITS: u32 = 2;
+
+fn media(sim: &Sim, store: StoreKind, factory_bad: u32) -> Media {
+    let geometry = Geometry::new(Counts {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: PLANES,
+        blocks_per_plane: BLOCKS,
+        pages_per_block: PAGES,
+        page_size: UNITS * 4_096,
+        unit_size: 4_096,
+    })
+    .unwrap();
+    let timing = Timing {
+        cell: Cell::Slc,
+        read: vec![Span::from_ns(3)],
+        program: vec![Span::from_ns(5)],
+        erase: Span::from_ns(7),
+        bus: Rate::UNLIMITED,
+        registers: Registers::Double,
+        partial_transfer: true,
+    };
+    Media::new(sim, MediaConfig { geometry, timing, store, factory_bad, seed: Seed::new(4) }).unwrap()
+}
+
+fn gc() -> Who {
+    Priority::Fifo.who(cause::GC)
+}
+
+/// A page of units with tags from `tag` on; the data says the tag, too, and is missing where the tag is a multiple of 5.
+fn image(tag: u32) -> PageImage {
+    let mut image = PageImage::default();
+    (tag..tag + UNITS).for_each(|tag| image.push(tag, data(tag)));
+    image
+}
+
+fn data(tag: u32) -> Option<UnitData> {
+    (!tag.is_multiple_of(5)).then(|| Rc::from(tag.to_le_bytes()))
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Program {
+        block: u32,
+    },
+    PlantProgram {
+        block: u32,
+    },
+    /// Through a collection: copies within the plane, or reads and programs.
+    Copy {
+        from: u32,
+        block: u32,
+    },
+    Collect {
+        block: u32,
+        reach: usize,
+    },
+    Read {
+        page: u32,
+    },
+    Erase {
+        block: u32,
+    },
+    PlantErase {
+        block: u32,
+    },
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let block = 0..PLANES * BLOCKS;
+    let page = 0..PLANES * BLOCKS * PAGES;
+    let act = prop_oneof![
+        6 => block.clone().prop_map(|block| Act::Program { block }),
+        1 => block.clone().prop_map(|block| Act::PlantProgram { block }),
+        3 => (page.clone(), block.clone()).prop_map(|(from, block)| Act::Copy { from, block }),
+        2 => (block.clone(), 0..Reach::ALL.len()).prop_map(|(block, reach)| Act::Collect { block, reach }),
+        2 => page.prop_map(|page| Act::Read { page }),
+        1 => block.clone().prop_map(|block| Act::Erase { block }),
+        1 => block.prop_map(|block| Act::PlantErase { block }),
+    ];
+    prop::collection::vec(act, 0..80)
+}
+
+/// The oracle: for each block the pages programmed since its erase, for each of those its first tag, and whether it has
+/// data.
+#[derive(Default)]
+struct Oracle {
+    pages: BTreeMap<u32, Vec<(u32, bool)>>,
+    counts: OpCounts,
+    last_tag: u32,
+}
+
+impl Oracle {
+    fn tag(&mut self) -> u32 {
+        self.last_tag += UNITS;
+        self.last_tag
+    }
+
+    /// The next page of a block, if there is one.
+    fn next(&self, block: u32) -> Option<PageId> {
+        let programmed = self.pages.get(&block).map_or(0, Vec::len) as u32;
+        (programmed < PAGES).then_some(PageId(block * PAGES + programmed))
+    }
+
+    fn program(&mut self, block: u32, tag: u32, has_data: bool) {
+        self.pages.entry(block).or_default().push((tag, has_data));
+        self.counts.programs += 1;
+    }
+
+    fn page(&self, page: u32) -> Option<(u32, bool)> {
+        self.pages.get(&(page / PAGES))?.get((page % PAGES) as usize).copied()
+    }
+
+    fn erase(&mut self, block: u32) {
+        self.pages.remove(&block);
+        self.counts.erases += 1;
+    }
+
+    fn agrees(&self, media: &Media, keeps: bool) -> Result<(), TestCaseError> {
+        prop_assert_eq!(media.counts(), self.counts);
+        for page in 0..PLANES * BLOCKS * PAGES {
+            for unit in 0..UNITS {
+                let place = UnitId(page * UNITS + unit);
+                let expected = self.page(page);
+                if let Some((tag, _)) = expected {
+                    prop_assert_eq!(media.tag(place), tag + unit);
+                }
+                let held = expected.filter(|&(_, has_data)| has_data && keeps).and_then(|(tag, _)| data(tag + unit));
+                prop_assert_eq!(media.data(place), held, "{:?}", place);
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn act(media: &Media, oracle: &mut Oracle, act: Act) {
+    let log = &mut Breakdown::new();
+    match act {
+        Act::Program { block } => {
+            let (Some(page), tag) = (oracle.next(block), oracle.tag()) else { return };
+            media.program(page, image(tag), gc(), log).await;
+            oracle.program(block, tag, true);
+        }
+        Act::PlantProgram { block } => {
+            let (Some(page), tag) = (oracle.next(block), oracle.tag()) else { return };
+            media.plant_program(page, tag..tag + UNITS);
+            oracle.program(block, tag, false);
+        }
+        Act::Copy { from, block } => {
+            // Within the plane, from a page that was programmed.
+            let block = from / (BLOCKS * PAGES) * BLOCKS + block % BLOCKS;
+            let (Some(to), Some((tag, has_data))) = (oracle.next(block), oracle.page(from)) else { return };
+            let mut seized = media.seize(PlaneId(block / BLOCKS), Reach::Plane, gc()).await;
+            seized.copyback(&[(PageId(from), to)]).await;
+            oracle.program(block, tag, has_data);
+            oracle.counts.copybacks += 1;
+        }
+        Act::Collect { block, reach } => {
+            let (Some(page), tag) = (oracle.next(block), oracle.tag()) else { return };
+            let mut seized = media.seize(PlaneId(block / BLOCKS), Reach::ALL[reach].1, gc()).await;
+            seized.read(&[(page, 4_096), (page, 8_192)]).await;
+            seized.program(page, image(tag)).await;
+            let other = block / BLOCKS * BLOCKS + (block + 1) % BLOCKS;
+            seized.erase(BlockId(other)).await;
+            oracle.program(block, tag, true);
+            oracle.erase(other);
+            oracle.counts.reads += 2;
+        }
+        Act::Read { page } => {
+            media.read(PageId(page), 4_096, gc(), log).await;
+            oracle.counts.reads += 1;
+        }
+        Act::Erase { block } => {
+            media.erase(BlockId(block), gc(), log).await;
+            oracle.erase(block);
+        }
+        Act::PlantErase { block } => {
+            media.plant_erase(BlockId(block));
+            oracle.erase(block);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn units_hold_what_was_programmed_last(acts in acts(), ram in any::<bool>()) {
+        let mut executor = Executor::new();
+        let media = media(&executor.sim(), if ram { StoreKind::Ram } else { StoreKind::None }, 0);
+        prop_assert_eq!(media.keeps_data(), ram);
+        let mut oracle = Oracle::default();
+        for each in acts {
+            executor.block_on(act(&media, &mut oracle, each)).unwrap();
+            oracle.agrees(&media, ram)?;
+        }
+    }
+}
+
+fn program(pages: &[u32]) {
+    let mut executor = Executor::new();
+    let media = media(&executor.sim(), StoreKind::None, 0);
+    for &page in pages {
+        executor.block_on(media.program(PageId(page), image(1), gc(), &mut Breakdown::new())).unwrap();
+    }
+}
+
+#[test]
+#[should_panic(expected = "programmed in order, once, after an erase")]
+fn a_page_is_not_programmed_out_of_order() {
+    program(&[0, 2]);
+}
+
+#[test]
+#[should_panic(expected = "programmed in order, once, after an erase")]
+fn a_page_is_not_programmed_twice() {
+    program(&[0, 0]);
+}
+
+#[test]
+#[should_panic(expected = "programmed in order, once, after an erase")]
+fn a_copy_goes_to_the_next_page_only() {
+    let mut executor = Executor::new();
+    let media = media(&executor.sim(), StoreKind::None, 0);
+    let copy = async {
+        media.seize(PlaneId(0), Reach::Plane, gc()).await.copyback(&[(PageId(0), PageId(PAGES + 1))]).await;
+    };
+    executor.block_on(copy).unwrap();
+}
+
+#[test]
+#[should_panic(expected = "a page is programmed whole")]
+fn a_page_is_programmed_whole() {
+    let mut executor = Executor::new();
+    let media = media(&executor.sim(), StoreKind::None, 0);
+    executor.block_on(media.program(PageId(0), PageImage::default(), gc(), &mut Breakdown::new())).unwrap();
+}
+
+#[test]
+fn so_many_blocks_of_each_plane_are_bad_from_the_factory() {
+    for count in 0..=BLOCKS {
+        let executor = Executor::new();
+        let media = media(&executor.sim(), StoreKind::None, count);
+        for plane in 0..PLANES {
+            let bad = media.geometry().blocks_of(PlaneId(plane)).filter(|block| media.is_factory_bad(*block)).count();
+            assert_eq!(bad, count as usize);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The same script through the model: a task for each customer.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::{
+    BlockId, Geometry, Media, MediaConfig, OpCounts, PageId, PageImage, PlaneId, Priority, Reach, StoreKind, Timing,
+};
+use nandscape_drive::Breakdown;
+use nandscape_drive::breakdown::cause;
+use nandscape_sim::units::Rate;
+use nandscape_sim::{Executor, Seed, Sim, Span, Time};
+
+use crate::reference::Outcome;
+use crate::script::{Network, Op, Script, UNIT, Work};
+
+/// Longer than any script takes.
+pub(crate) const LONG: Time = Time::from_ns(1 << 50);
+
+pub(crate) fn geometry(network: &Network) -> Geometry {
+    Geometry::new(Counts {
+        channels: network.channels,
+        dies_per_channel: network.dies_per_channel,
+        planes_per_die: network.planes_per_die,
+        blocks_per_plane: network.blocks_per_plane(),
+        pages_per_block: network.pages_per_block,
+        page_size: network.units_per_page * UNIT,
+        unit_size: UNIT,
+    })
+    .expect("the networks are possible")
+}
+
+pub(crate) fn media(sim: &Sim, network: &Network) -> Media {
+    let spans = |times: &[u64]| times.iter().copied().map(Span::from_ns).collect();
+    let timing = Timing {
+        cell: network.cell,
+        read: spans(&network.read),
+        program: spans(&network.program),
+        erase: Span::from_ns(network.erase),
+        bus: Rate::new(UNIT.into(), Span::from_ns(network.unit_transfer)),
+        registers: network.registers,
+        partial_transfer: network.partial_transfer,
+    };
+    let config =
+        MediaConfig { geometry: geometry(network), timing, store: StoreKind::None, factory_bad: 0, seed: Seed::new(0) };
+    Media::new(sim, config).expect("the tables are small")
+}
+
+/// One customer: its blocks, and the drive it uses.
+pub(crate) struct Customer {
+    pub(crate) sim: Sim,
+    pub(crate) media: Rc<Media>,
+    pub(crate) priority: Priority,
+    pub(crate) number: u32,
+}
+
+/// A page of which nothing matters but that it takes its time.
+pub(crate) fn image(geometry: &Geometry) -> PageImage {
+    let mut image = PageImage::default();
+    (0..geometry.units_per_page()).for_each(|unit| image.push(unit, None));
+    image
+}
+
+impl Customer {
+    /// Does one operation. Checks that the times it reports sum to those it took.
+    pub(crate) async fn serve(&self, op: &Op) {
+        let geometry = self.media.geometry();
+        let first = op.plane * geometry.blocks_per_plane();
+        let own = BlockId(first + 2 * self.number);
+        let collected = BlockId(own.0 + 1);
+        let erased = BlockId(first + geometry.blocks_per_plane() - 1);
+        let (begun, mut log) = (self.sim.now(), Breakdown::new());
+        let who = |cause| self.priority.who(cause);
+        match &op.work {
+            Work::Read { page, units } => {
+                let page = geometry.page_at(own, *page);
+                self.media.read(page, units * UNIT, who(cause::HOST_READ), &mut log).await;
+            }
+            Work::Program { page } => {
+                let page = geometry.page_at(own, *page);
+                self.media.program(page, image(geometry), who(cause::HOST_WRITE), &mut log).await;
+            }
+            Work::Erase => self.media.erase(erased, who(cause::GC), &mut log).await,
+            Work::Collect { copies, moves, holds_channel } => {
+                let reach = if *holds_channel { Reach::Channel } else { Reach::Plane };
+                self.collect(PlaneId(op.plane), reach, collected, erased, copies, moves).await;
+                return;
+            }
+        }
+        assert_eq!(log.total(), self.sim.now() - begun, "{op:?}: the stages do not sum to the latency");
+    }
+
+    async fn collect(
+        &self,
+        plane: PlaneId,
+        reach: Reach,
+        into: BlockId,
+        erased: BlockId,
+        copies: &[(u32, u32)],
+        moves: &[(u32, u32)],
+    ) {
+        let geometry = self.media.geometry();
+        let page = |number| -> PageId { geometry.page_at(into, number) };
+        let mut seized = self.media.seize(plane, reach, self.priority.who(cause::GC)).await;
+        if !copies.is_empty() {
+            seized.copyback(&copies.iter().map(|&(from, to)| (page(from), page(to))).collect::<Vec<_>>()).await;
+        }
+        let whole = geometry.page_size();
+        seized.read(&moves.iter().map(|&(from, _)| (page(from), whole)).collect::<Vec<_>>()).await;
+        for &(_, to) in moves {
+            seized.program(page(to), image(geometry)).await;
+        }
+        seized.erase(erased).await;
+    }
+}
+
+/// Polls `work`, and gives it up when `patience` is over.
+pub(crate) async fn within(sim: &Sim, patience: Span, work: impl Future<Output = ()>) {
+    let (mut work, mut patience) = (Box::pin(work), pin!(sim.sleep(patience)));
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => patience.as_mut().poll(context),
+    })
+    .await;
+    drop(work);
+}
+
+/// Runs a script. Operations marked in `withdrawn` are given up when their patience is over.
+pub(crate) fn run(
+    mut executor: Executor,
+    network: &Network,
+    script: &Script,
+    withdrawn: &[Vec<bool>],
+) -> (Outcome, OpCounts) {
+    let sim = executor.sim();
+    let media = Rc::new(media(&sim, network));
+    let ended = Rc::new(RefCell::new(vec![Vec::new(); script.len()]));
+    let priority = if network.reads_first { Priority::ReadsFirst } else { Priority::Fifo };
+    for (number, (ops, withdrawn)) in (0..).zip(script.iter().zip(withdrawn)) {
+        let (ops, withdrawn, ended) = (ops.clone(), withdrawn.clone(), ended.clone());
+        let customer = Customer { sim: sim.clone(), media: media.clone(), priority, number };
+        sim.spawn(async move {
+            for (op, withdrawn) in ops.iter().zip(withdrawn) {
+                customer.sim.sleep(Span::from_ns(op.think)).await;
+                match op.patience.filter(|_| withdrawn) {
+                    Some(patience) => within(&customer.sim, Span::from_ns(patience), customer.serve(op)).await,
+                    None => customer.serve(op).await,
+                }
+                ended.borrow_mut()[customer.number as usize].push(customer.sim.now().ns());
+            }
+        });
+    }
+    executor.block_on(sim.sleep_until(LONG)).expect("the clock runs");
+    let arrays = media.plane_usage().iter().map(|usage| usage.total().ns()).collect();
+    let channels = media.channel_usage().iter().map(|usage| usage.total().ns()).collect();
+    (Outcome { ended: ended.take(), arrays, channels }, media.counts())
+}
