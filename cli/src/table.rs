@@ -95,7 +95,7 @@ fn drive(report: &Report) -> String {
             count(report.gc.pages_moved),
             count(report.gc.blocked_reads)
         ));
-        text.push_str(&free_blocks(report));
+        text.push_str(&long_run(report));
     }
     let busy: Vec<String> = report
         .busy
@@ -116,23 +116,18 @@ fn drive(report: &Report) -> String {
     text
 }
 
-/// How the pool of free blocks changed, where that is a good part of what was collected: the write amplification is then
-/// not one that could go on.
-fn free_blocks(report: &Report) -> String {
-    let gc = &report.gc;
-    let (before, after) = (gc.free_blocks_before, gc.free_blocks_after);
-    let Some(balanced) = report.waf_at_constant_free_blocks else { return String::new() };
-    if before.abs_diff(after) * 20 < gc.blocks {
+/// The write amplification that could go on, where free space has changed so much that the measured one could not.
+fn long_run(report: &Report) -> String {
+    let (Some(waf), Some(balanced)) = (report.waf, report.waf_at_constant_free_space) else { return String::new() };
+    if (waf - balanced).abs() < 0.05 * waf {
         return String::new();
     }
-    let why = match after > before {
-        true => "GC could get ahead of the writes",
-        false => "the writes used up what GC had ready",
+    let why = match waf > balanced {
+        true => "GC gained more space than the writes used up",
+        false => "the writes used up more space than GC gained",
     };
-    let (before, after) = (count(before), count(after));
-    format!(
-        "  it would be {balanced:.3} with as many free blocks at the end; {why}: {before} free blocks became {after}\n"
-    )
+    let (before, after) = (count(report.gc.free_blocks_before), count(report.gc.free_blocks_after));
+    format!("  {balanced:.3} in the long run: {why}, {before} free blocks became {after}\n")
 }
 
 /// With thousands set apart.

@@ -42,9 +42,9 @@ pub struct Report {
     pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, serde_json::Value>>,
     /// Units programmed over units the host wrote; null without writes.
     pub waf: Option<f64>,
-    /// The same, had GC reclaimed just enough to keep as many blocks free as there were: what could go on. Null without
-    /// writes, or where GC gained nothing.
-    pub waf_at_constant_free_blocks: Option<f64>,
+    /// The same, had GC gained just as much space as the writes used up: what could go on. Null without writes, without
+    /// GC, or where GC gained nothing.
+    pub waf_at_constant_free_space: Option<f64>,
     /// Garbage collection.
     pub gc: Gc,
     /// Over-provisioning as achieved, without the reserve.
@@ -188,7 +188,7 @@ impl Report {
         let shown =
             |direction: &Direction| *direction != Direction::Trim || outcome.tally(*direction).latency.count() > 0;
         let directions: Vec<Direction> = Direction::ALL.into_iter().filter(shown).collect();
-        let waf_at_constant_free_blocks = balanced_waf(&parts);
+        let waf_at_constant_free_space = balanced_waf(&parts);
         let ftl = &parts.ftl;
         Report {
             schema: SCHEMA,
@@ -205,7 +205,7 @@ impl Report {
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
             waf: (ftl.host_bytes > 0)
                 .then(|| (ftl.programmed_units() * parts.unit_bytes) as f64 / ftl.host_bytes as f64),
-            waf_at_constant_free_blocks,
+            waf_at_constant_free_space,
             gc: Gc {
                 blocks: ftl.gc_blocks,
                 pages_moved: ftl.gc_units,
@@ -240,18 +240,18 @@ impl Report {
     }
 }
 
-/// A block that is reclaimed costs the units moved out of it and gains the others. What the change of the pool of free
-/// blocks cost, or spared, is taken off.
+/// A block that is reclaimed costs the units moved out of it and gains the others. What it cost to gain more space than
+/// was used up, or what was spared by gaining less, is taken off.
 fn balanced_waf(parts: &Parts) -> Option<f64> {
     let ftl = &parts.ftl;
-    let (blocks, units) = (ftl.gc_blocks as f64, parts.units_per_block as f64);
-    let moved = ftl.gc_units as f64 / blocks.max(1.0);
-    let grown = ftl.free_blocks as f64 - parts.free_blocks_before as f64;
-    if ftl.host_bytes == 0 || moved >= units {
+    let (programmed, units) = (ftl.programmed_units() as f64, parts.units_per_block as f64);
+    let moved = ftl.gc_units as f64 / ftl.gc_blocks.max(1) as f64;
+    let gained = (ftl.gc_blocks + ftl.wear_blocks) as f64 * units - programmed;
+    if ftl.host_bytes == 0 || ftl.gc_blocks == 0 || moved >= units {
         return None;
     }
-    let refill = grown * units * moved / (units - moved);
-    Some((ftl.programmed_units() as f64 - refill) * parts.unit_bytes as f64 / ftl.host_bytes as f64)
+    let cost = gained * moved / (units - moved);
+    Some((programmed - cost) * parts.unit_bytes as f64 / ftl.host_bytes as f64)
 }
 
 fn us(span: Span) -> f64 {
