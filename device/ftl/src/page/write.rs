@@ -41,7 +41,10 @@ pub(super) struct FillJob {
 impl<'a> Room<'a> {
     pub(super) async fn reserve(ftl: &'a PageFtl, extent: Extent, waited: &mut Wait) -> Room<'a> {
         let slots = extent.units(ftl.state.borrow().unit);
-        ftl.room.take(slots as usize, waited).await;
+        if !ftl.room.try_take(slots as usize) {
+            ftl.pump_for(true);
+            ftl.room.take(slots as usize, waited).await;
+        }
         Room { ftl, slots }
     }
 }
@@ -85,10 +88,12 @@ where
         (self.cache.slot(slot).state != SlotState::Programming).then(|| self.cache.remove(slot))
     }
 
-    /// The next page to program, if there is enough to fill one, or somebody waits.
-    fn next_program(&mut self, fills: &mut Vec<FillJob>) -> Option<ProgramJob> {
+    /// The next page to program, if there is enough to fill one, or somebody waits: for what is in the cache, or, if
+    /// `pressed`, for its room.
+    fn next_program(&mut self, fills: &mut Vec<FillJob>, pressed: bool) -> Option<ProgramJob> {
         let per_page = self.geometry.units_per_page();
-        if self.cache.queued() < per_page && !self.cache.is_urgent() {
+        let urgent = pressed || self.cache.is_urgent();
+        if self.cache.queued() < per_page && !urgent {
             return None;
         }
         let batch = self.cache.front(per_page);
@@ -100,7 +105,7 @@ where
             self.blocks.pin(self.geometry.block_of(self.geometry.page_of(from)));
             fills.push(FillJob { slot, generation: self.cache.slot(slot).generation, from });
         }
-        let enough = batch.whole.len() as u32 == per_page || (self.cache.is_urgent() && !batch.whole.is_empty());
+        let enough = batch.whole.len() as u32 == per_page || (urgent && !batch.whole.is_empty());
         if !enough {
             return None;
         }
@@ -192,9 +197,19 @@ impl PageFtl {
 
     /// Starts as many programs as there is data for and planes are ready to take. Called whenever either changes.
     pub(super) fn pump(&self) {
+        self.pump_for(self.room.contended());
+    }
+
+    /// As [`PageFtl::pump`]; `wanted` is whether somebody waits for room, or is about to.
+    fn pump_for(&self, wanted: bool) {
         let mut fills = Vec::new();
         let mut state = self.state.borrow_mut();
-        while let Some(job) = state.next_program(&mut fills) {
+        // Everything in the cache is in line, and no write is on its way to it: without more, no page would ever fill.
+        let stuck =
+            |state: &State<_>| self.room.free() + state.cache.queued() as usize == self.config.cache_units as usize;
+        loop {
+            let pressed = wanted && stuck(&state);
+            let Some(job) = state.next_program(&mut fills, pressed) else { break };
             self.programs.start(job);
         }
         let short = self.room.contended() && state.is_short_of_space();
