@@ -28,11 +28,13 @@ pub struct Load {
     pub span: u64,
     /// Share of commands that read, compare or verify.
     pub reads: f64,
+    /// Share of the others that write zeros or deallocate.
+    pub trims: f64,
 }
 
 impl Default for Load {
     fn default() -> Load {
-        Load { steps: 1_500, depth: 16, most_blocks: 96, span: 4_096, reads: 0.4 }
+        Load { steps: 1_500, depth: 16, most_blocks: 96, span: 4_096, reads: 0.4, trims: 0.25 }
     }
 }
 
@@ -145,15 +147,20 @@ impl<'a> Session<'a> {
 
     fn kind(&mut self) -> Kind {
         let compares = self.host.info().keeps_data;
-        match (self.rng.chance(self.load.reads), self.rng.below(16)) {
-            (true, 0..=1) => Kind::Verify,
-            (true, 2..=4) if compares => Kind::Compare,
-            (true, _) => Kind::Read,
-            (false, 0..=1) => Kind::WriteZeroes,
-            (false, 2..=3) => Kind::Deallocate,
-            (false, 4) if self.rng.chance(0.3) => Kind::Hints,
-            (false, 5) if self.rng.chance(0.3) => Kind::Flush,
-            (false, _) => Kind::Write,
+        if self.rng.chance(self.load.reads) {
+            return match self.rng.below(16) {
+                0..=1 => Kind::Verify,
+                2..=4 if compares => Kind::Compare,
+                _ => Kind::Read,
+            };
+        }
+        if self.rng.chance(self.load.trims) {
+            return if self.rng.chance(0.5) { Kind::WriteZeroes } else { Kind::Deallocate };
+        }
+        match self.rng.below(64) {
+            0..=1 => Kind::Hints,
+            2..=3 => Kind::Flush,
+            _ => Kind::Write,
         }
     }
 
