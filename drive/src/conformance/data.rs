@@ -121,7 +121,8 @@ impl<'a> Session<'a> {
         let most = u64::from(self.most_blocks());
         for half in [0..span / 2, blocks - (span - span / 2)..blocks] {
             for first in half.clone().step_by(most as usize) {
-                self.issue(Kind::Read, vec![first..half.end.min(first + most)]);
+                let part = first..half.end.min(first + most);
+                self.issue(Kind::Read, Vec::from([part]));
                 while self.flights.len() >= self.load.depth {
                     self.land().await?;
                 }

@@ -130,7 +130,7 @@ fn extents(info: &DriveInfo, cases: &mut Vec<Case>) {
     let short = u64::from(info.max_blocks.min(8));
     let beyond = [(end, 1), (end - 1, 2), (end - short + 1, short), (1 << 63, 1), (max, 1), (max - 1, 2), (max, short)];
     for opcode in RUNS.into_iter().filter(|opcode| supported(info).contains(opcode)) {
-        let has_data = good(info, opcode).1.len() > 0;
+        let has_data = !good(info, opcode).1.is_empty();
         let mut case = |slba: u64, blocks: u64, right: Status| {
             let entry = SubmissionEntry::blocks(opcode, info.nsid, slba, blocks as u32);
             let bytes = if has_data { blocks as usize * info.lba_bytes as usize } else { 0 };
