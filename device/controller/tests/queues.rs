@@ -24,7 +24,9 @@ fn both_queues_wrap_and_each_completion_says_how_far_the_controller_has_come() {
             // One entry always stays empty: three at the most.
             let count = 1 + round % 3;
             fetched += count;
-            (0..count).for_each(|_| drop(pair.put(read(0, 1), HostMem::none())));
+            for _ in 0..count {
+                pair.put(read(0, 1), HostMem::none());
+            }
             pair.ring();
             sim.sleep(LONG).await;
             for _ in 0..count {
@@ -72,7 +74,9 @@ fn one_entry_released_is_one_completion_posted() {
     with(config(), async |sim, drive| {
         let pair = Pair::new(sim, drive, 1, 3);
         for _ in 0..3 {
-            (0..2).for_each(|_| drop(pair.put(read(0, 1), HostMem::none())));
+            for _ in 0..2 {
+                pair.put(read(0, 1), HostMem::none());
+            }
             pair.ring();
             sim.sleep(LONG).await;
         }
@@ -99,7 +103,9 @@ fn service_order(burst_log2: u32, counts: &[u16]) -> Vec<u16> {
         let order = Rc::new(RefCell::new(Vec::new()));
         let pairs: Vec<Pair> = (1..).zip(counts).map(|(id, _)| Pair::new(sim, drive, id, 64)).collect();
         for (pair, count) in pairs.iter().zip(counts) {
-            (0..*count).for_each(|_| drop(pair.put(read(0, 1), HostMem::none())));
+            for _ in 0..*count {
+                pair.put(read(0, 1), HostMem::none());
+            }
         }
         pairs.iter().for_each(Pair::ring);
         let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
