@@ -125,6 +125,10 @@ impl PageFtl {
         state.counters.padding_units += (per_page - count) as u64;
         state.host_page_programmed(page);
         self.make_room(state, state.geometry.plane_of(state.geometry.block_of(page)));
+        // A plane that had nothing to clean may have got something to, from a write to another plane.
+        if state.is_short_of_space() {
+            (0..state.geometry.planes()).for_each(|plane| self.make_room(state, PlaneId(plane)));
+        }
     }
 
     /// Cleans blocks of a plane until the host can go on there, and no more: so it is under a load that never pauses.
