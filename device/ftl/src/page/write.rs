@@ -9,9 +9,9 @@ use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::Wait;
 use smallvec::SmallVec;
 
-use super::PageFtl;
 use super::cache::SlotState;
 use super::state::State;
+use super::{PageFtl, Plain};
 use crate::address::{Extent, Location, Piece, SlotId};
 use crate::component::{BlockMetadata, Components, Mapping};
 use crate::ftl::Settling;
@@ -42,7 +42,7 @@ impl<'a> Room<'a> {
     pub(super) async fn reserve(ftl: &'a PageFtl, extent: Extent, waited: &mut Wait) -> Room<'a> {
         let slots = extent.units(ftl.state.borrow().unit);
         if !ftl.room.try_take(slots as usize) {
-            ftl.pump_for(true);
+            ftl.push_out();
             ftl.room.take(slots as usize, waited).await;
         }
         Room { ftl, slots }
@@ -197,24 +197,33 @@ impl PageFtl {
 
     /// Starts as many programs as there is data for and planes are ready to take. Called whenever either changes.
     pub(super) fn pump(&self) {
-        self.pump_for(self.room.contended());
-    }
-
-    /// As [`PageFtl::pump`]; `wanted` is whether somebody waits for room, or is about to.
-    fn pump_for(&self, wanted: bool) {
         let mut fills = Vec::new();
         let mut state = self.state.borrow_mut();
-        // Everything in the cache is in line, and no write is on its way to it: without more, no page would ever fill.
-        let stuck =
-            |state: &State<_>| self.room.free() + state.cache.queued() as usize == self.config.cache_units as usize;
         loop {
-            let pressed = wanted && stuck(&state);
+            let pressed = self.room.contended() && self.is_stuck(&state);
             let Some(job) = state.next_program(&mut fills, pressed) else { break };
             self.programs.start(job);
         }
         let short = self.room.contended() && state.is_short_of_space();
         drop(state);
         self.room.blame(if short { cause::GC } else { cause::HOST_WRITE });
+        fills.into_iter().for_each(|job| self.fills.start(job));
+        self.start_collectors();
+    }
+
+    /// Whether everything in the cache is in line and no write is on its way to it: without more, no page would fill.
+    fn is_stuck(&self, state: &State<Plain>) -> bool {
+        self.room.free() + state.cache.queued() as usize == self.config.cache_units as usize
+    }
+
+    /// Called by a write that is about to wait for room: programs what waits for company to fill a page, if that is all
+    /// that stands in the way.
+    fn push_out(&self) {
+        let mut fills = Vec::new();
+        let mut state = self.state.borrow_mut();
+        let job = if self.is_stuck(&state) { state.next_program(&mut fills, true) } else { None };
+        drop(state);
+        job.into_iter().for_each(|job| self.programs.start(job));
         fills.into_iter().for_each(|job| self.fills.start(job));
         self.start_collectors();
     }
