@@ -137,7 +137,10 @@ fn extents(info: &DriveInfo, cases: &mut Vec<Case>) {
             let mem = if has_data { HostMem::zeroed(bytes) } else { HostMem::none() };
             cases.push(Case { name: format!("{opcode:?} of {blocks} at {slba}"), entry, mem, right: vec![right] });
         };
-        for (slba, blocks) in beyond {
+        // One bad field at a time.
+        for (slba, blocks) in
+            beyond.into_iter().filter(|(_, blocks)| !has_data || *blocks <= u64::from(info.max_blocks))
+        {
             case(slba, blocks, Status::LBA_OUT_OF_RANGE);
         }
         if has_data && info.max_blocks < 1 << 16 {
@@ -151,11 +154,12 @@ fn memory(info: &DriveInfo, cases: &mut Vec<Case>) {
     if !info.keeps_data {
         return;
     }
-    let bytes = info.lba_bytes as usize;
+    let blocks = info.max_blocks.min(2);
+    let bytes = (blocks * info.lba_bytes) as usize;
     for opcode in [IoOpcode::READ, IoOpcode::WRITE, IoOpcode::COMPARE] {
-        let entry = SubmissionEntry::blocks(opcode, info.nsid, 0, 2);
-        for len in [bytes, 2 * bytes - 1] {
-            let name = format!("{opcode:?} of 2 blocks with {len} bytes");
+        let entry = SubmissionEntry::blocks(opcode, info.nsid, 0, blocks);
+        for len in [bytes / 2, bytes - 1] {
+            let name = format!("{opcode:?} of {blocks} blocks with {len} bytes");
             cases.push(Case { name, entry, mem: HostMem::zeroed(len), right: SHORT.to_vec() });
         }
         if opcode != IoOpcode::READ {
