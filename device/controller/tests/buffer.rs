@@ -5,6 +5,7 @@ mod common;
 
 use common::{BUS, FIRMWARE, LINK, LINK_LATENCY, PROGRAM, READ, config, host, read, timed, with, write};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
+use nandscape_device_ftl::Ftl;
 use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::Span;
 use nandscape_sim::units::Rate;
@@ -136,5 +137,34 @@ fn deallocation_and_zeros_take_no_flash() {
         let zeroes = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 0, 32);
         assert_eq!(timed(sim, &host, zeroes, HostMem::none()).await.1, COMMAND);
         assert_eq!(timed(sim, &host, read(0, 32), HostMem::none()).await.1, COMMAND + over(LINK, 16 << 10));
+    });
+}
+
+/// A flush is for the writes that completed before it; those that come later do not hold it up.
+#[test]
+fn a_flush_does_not_wait_for_later_writes() {
+    with(mode(BufferMode::Volatile), async |sim, drive| {
+        let host = host(sim, drive, QueueId(1));
+        let one_unit = |number: u64| write(number * 8, 8);
+        for number in 0..13 {
+            let (entry, mem) = one_unit(number);
+            timed(sim, &host, entry, mem).await;
+        }
+        let flushing = host.submit(flush(), HostMem::none());
+        for number in 13..400 {
+            let (entry, mem) = one_unit(number);
+            host.submit(entry, mem);
+        }
+        let (mut before, mut flushed) = (0, false);
+        while host.ended() < host.submitted() || !flushed {
+            let ended = host.next().await.unwrap();
+            if ended.tag == flushing {
+                flushed = true;
+                assert!(drive.ftl().stats().host_units >= 13, "all that had completed is on flash");
+            }
+            before += u32::from(!flushed);
+        }
+        // A few programs' time: what fits the buffer meanwhile, and no more.
+        assert!(flushed && before < 13 + 2 * 64, "{before} writes completed before the flush");
     });
 }

@@ -10,7 +10,7 @@ use nandscape_device_ftl::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::conformance::{self, Deallocation, Load, Subject};
-use nandscape_drive::{QueueDrive, QueueId};
+use nandscape_drive::{Drive, DriveInfo, Io, QueueDrive, QueueId};
 use nandscape_sim::{Seed, Sim};
 
 /// A drive of two channels and eight planes, 16 MiB, quick enough to be run often.
@@ -179,4 +179,33 @@ fn with_the_smallest_and_a_large_queue() {
         conformance::all(&|sim| make(sim, "default", &[], entries), seed())
             .unwrap_or_else(|what| panic!("{entries} entries: {what}"));
     }
+}
+
+/// Several queue pairs of one drive, used in turn.
+struct Fan {
+    pairs: Vec<Rc<QueueDrive>>,
+    turn: Cell<usize>,
+}
+
+impl Drive for Fan {
+    fn info(&self) -> DriveInfo {
+        self.pairs[0].info()
+    }
+
+    fn submit(&self, io: Io) {
+        let turn = self.turn.replace((self.turn.get() + 1) % self.pairs.len());
+        self.pairs[turn].submit(io);
+    }
+}
+
+#[test]
+fn over_several_queue_pairs_of_different_depths() {
+    let make = |sim: &Sim| {
+        let ssd = ssd(sim, &resolved("default", &["controller.queue_pairs=3", "controller.command_slots=5"]));
+        let pair = |(id, entries)| QueueDrive::new(sim, ssd.controller(), QueueId(id), entries).unwrap();
+        let pairs = [(1, 2), (2, 9), (3, 40)].into_iter().map(pair).collect();
+        let drive = Rc::new(Fan { pairs, turn: Cell::new(0) });
+        Subject { drive, deallocation: Deallocation::WholeUnitsReadZeros, check: Box::new(move || ssd.check()) }
+    };
+    conformance::all(&make, seed()).unwrap();
 }
