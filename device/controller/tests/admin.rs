@@ -121,7 +121,7 @@ fn identify_lists_and_bad_fields() {
         assert_eq!(identify(cns::ACTIVE_NAMESPACES, 0).await.unwrap()[..8], [1, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(identify(cns::ACTIVE_NAMESPACES, 1).await.unwrap(), [0; 4_096]);
         assert_eq!(identify(cns::COMMAND_SET_CONTROLLER, 0).await.unwrap(), [0; 4_096]);
-        // With one namespace (NN), every other identifier is invalid, not merely inactive (Base 3.2.1.3).
+        // With one namespace (NN), every other identifier is invalid, not merely inactive (Base 3.2.1.2).
         for (cns, nsid) in [
             (cns::NAMESPACE, 0),
             (cns::NAMESPACE, 2),

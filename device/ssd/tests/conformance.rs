@@ -209,3 +209,10 @@ fn over_several_queue_pairs_of_different_depths() {
     };
     conformance::all(&make, seed()).unwrap();
 }
+
+#[test]
+fn with_the_largest_queue() {
+    let make = |sim: &Sim| make(sim, "default", &["controller.queue_entries=65536"], 65_536);
+    conformance::once_each(&make, seed()).unwrap();
+    conformance::dropped_drive(&make, seed()).unwrap();
+}

@@ -1,8 +1,8 @@
 //! A command with one bad field: it gets the status that the specification gives it, and changes nothing.
 //!
 //! Where the specification leaves a choice, each of the choices is right. Whether Do Not Retry is set is not checked.
-//! Left out: what depends on the transport (SGL types) or on features that no drive here has (protection information
-//! is ignored in namespaces formatted without, NVM 5.3).
+//! Left out: what depends on the transport (SGL types), and what no drive here has: protection information, directives,
+//! fused operations.
 
 use std::ops::Range;
 

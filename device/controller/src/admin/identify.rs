@@ -73,7 +73,7 @@ impl<F: Ftl> NvmeController<F> {
     fn identify_namespace(&self, nsid: u32) -> Result<Answer, Status> {
         match nsid {
             NSID => Ok(Answer::data(self.namespace_data().as_bytes())),
-            // Every other is invalid, as NN is 1 (Base 3.2.1.3). Attributes common to all namespaces, which the broadcast
+            // Every other is invalid, as NN is 1 (Base 3.2.1.2). Attributes common to all namespaces, which the broadcast
             // value asks for, would need namespace management.
             _ => Err(Status::INVALID_NAMESPACE),
         }
