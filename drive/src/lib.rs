@@ -19,6 +19,7 @@
 //! Left out: what happens inside a drive, and how a client outside this process reaches one.
 
 pub mod breakdown;
+pub mod conformance;
 pub mod controller;
 pub mod drive;
 pub mod io;

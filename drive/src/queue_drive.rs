@@ -136,8 +136,9 @@ impl Drive for QueueDrive {
         let Io { command, mem, token } = io;
         let submission = Submission { entry: command, mem, submitted: self.sim.now() };
         let mut state = self.state.borrow_mut();
-        match state.free_ids.pop() {
-            // Whoever waits in the backlog is served as soon as an identifier is free: none is free while it has any.
+        // Who submits from within a completion finds an identifier free that those in the backlog have waited for.
+        let id = if state.backlog.is_empty() { state.free_ids.pop() } else { None };
+        match id {
             Some(id) => {
                 self.put(&mut state, id, submission, token);
                 let tail = state.tail;

@@ -83,10 +83,13 @@ impl Namespace {
         u64::from(self.lba_bytes / SECTOR)
     }
 
+    /// Base 4.1, "Namespace Identifier": where the broadcast value is not supported it is a bad field; any other value
+    /// that names no namespace is invalid.
     fn check_nsid(&self, entry: &SubmissionEntry, opcode: IoOpcode) -> Result<(), Status> {
         match entry.nsid.get() {
             nsid if nsid == self.nsid => Ok(()),
             NSID_ALL if opcode == IoOpcode::FLUSH => Ok(()),
+            NSID_ALL => Err(Status::INVALID_FIELD.final_()),
             _ => Err(Status::INVALID_NAMESPACE.final_()),
         }
     }
@@ -206,7 +209,7 @@ mod tests {
             (SubmissionEntry::io(IoOpcode(0x7f), 1), 0, Status::INVALID_OPCODE),
             (SubmissionEntry::io(IoOpcode::FLUSH, 0), 0, Status::INVALID_NAMESPACE),
             (SubmissionEntry::blocks(IoOpcode::READ, 2, 0, 1), 512, Status::INVALID_NAMESPACE),
-            (SubmissionEntry::blocks(IoOpcode::READ, NSID_ALL, 0, 1), 512, Status::INVALID_NAMESPACE),
+            (SubmissionEntry::blocks(IoOpcode::READ, NSID_ALL, 0, 1), 512, Status::INVALID_FIELD),
             (fused, 512, Status::INVALID_FIELD),
             (sgl, 512, Status::INVALID_FIELD),
             (streams, 512, Status::INVALID_FIELD),

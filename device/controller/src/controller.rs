@@ -140,7 +140,8 @@ impl<F: Ftl> NvmeController<F> {
             let (pair, submission) = queues.fetch(id);
             drop(queues);
             self.in_work.set(self.in_work.get() + 1);
-            self.ftl.expect(submission.entry.slba() * self.namespace.lba_sectors());
+            // Not checked yet: any address may stand there.
+            self.ftl.expect(submission.entry.slba().saturating_mul(self.namespace.lba_sectors()));
             // On the way, and in the firmware's hands: neither keeps other commands waiting.
             let (latency, firmware) = (self.config.link.latency, self.config.firmware_time);
             let (at, behind) = (self.sim.now(), self.last_ended.get());

@@ -73,10 +73,9 @@ impl<F: Ftl> NvmeController<F> {
     fn identify_namespace(&self, nsid: u32) -> Result<Answer, Status> {
         match nsid {
             NSID => Ok(Answer::data(self.namespace_data().as_bytes())),
-            // Attributes common to all namespaces would need namespace management, which is not supported.
-            NSID_ALL | 0 => Err(Status::INVALID_NAMESPACE),
-            // An inactive namespace is all zeros (Base 3.2.1.4).
-            _ => Ok(Answer::data(Namespace::zeroed().as_bytes())),
+            // Every other is invalid, as NN is 1 (Base 3.2.1.2). Attributes common to all namespaces, which the broadcast
+            // value asks for, would need namespace management.
+            _ => Err(Status::INVALID_NAMESPACE),
         }
     }
 

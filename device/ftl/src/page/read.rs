@@ -79,8 +79,10 @@ impl PageFtl {
     }
 
     fn copy_out(&self, copy: &Copy, mem: &HostMem) {
-        if let Some(data) = self.media.data(copy.unit) {
-            mem.write(copy.at, &data[copy.offset..copy.offset + copy.len]);
+        match self.media.data(copy.unit) {
+            Some(data) => mem.write(copy.at, &data[copy.offset..copy.offset + copy.len]),
+            // Programmed without data, as by planting.
+            None => mem.clear(copy.at, copy.len),
         }
         if let Some((held, newer)) = &copy.overlay {
             let sector = crate::address::SECTOR as usize;

@@ -1,0 +1,186 @@
+//! A small drive for the controller's tests, and two ways to use it: as a drive, and entry by entry.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_device_controller::{BufferMode, ControllerConfig, Identity, LinkConfig, NvmeController};
+use nandscape_device_ftl::policy::{Greedy, StripeOrder};
+use nandscape_device_ftl::{Ftl, GcConfig, PageFtl, PageFtlConfig, WearConfig};
+use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::{
+    Cell as FlashCell, Geometry, Media, MediaConfig, Priority, Reach, Registers, StoreKind, Timing,
+};
+use nandscape_drive::conformance::Host;
+use nandscape_drive::ring::{Posted, Ring, Submission};
+use nandscape_drive::{Completion, Controller, HostMem, QueueDrive, QueueId};
+use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+/// Capacity in bytes.
+pub(crate) const CAPACITY: u64 = 16 << 20;
+/// Logical blocks.
+pub(crate) const BLOCKS: u64 = CAPACITY / 512;
+pub(crate) const READ: Span = Span::from_us(50);
+pub(crate) const PROGRAM: Span = Span::from_us(500);
+pub(crate) const LINK_LATENCY: Span = Span::from_us(1);
+pub(crate) const FIRMWARE: Span = Span::from_us(4);
+/// Data rates of a channel and of the link, in bytes a microsecond, so that times of whole KiB are easily told.
+pub(crate) const BUS: &str = "1024MB/s";
+pub(crate) const LINK: &str = "4096MB/s";
+/// Queue pairs and entries of a queue.
+pub(crate) const PAIRS: u16 = 4;
+pub(crate) const ENTRIES: u32 = 256;
+
+pub(crate) type Drive = Rc<NvmeController<PageFtl>>;
+
+pub(crate) fn config() -> ControllerConfig {
+    ControllerConfig {
+        firmware_time: FIRMWARE,
+        command_slots: 64,
+        max_queue_pairs: PAIRS,
+        max_queue_entries: ENTRIES,
+        max_transfer: 128 << 10,
+        lba_bytes: 512,
+        buffer: BufferMode::Capacitor,
+        link: LinkConfig { bandwidth: LINK.parse().unwrap(), latency: LINK_LATENCY },
+        priority: Priority::Fifo,
+        identity: Identity { serial: "SERIAL-1".to_owned(), model: "A model".to_owned() },
+    }
+}
+
+/// 2 channels x 2 dies of 512 pages of 16 KiB, twice the capacity.
+pub(crate) fn drive(sim: &Sim, config: ControllerConfig) -> Drive {
+    drive_with(sim, config, StoreKind::Ram)
+}
+
+pub(crate) fn drive_with(sim: &Sim, config: ControllerConfig, store: StoreKind) -> Drive {
+    let counts = Counts {
+        channels: 2,
+        dies_per_channel: 2,
+        planes_per_die: 1,
+        blocks_per_plane: 32,
+        pages_per_block: 16,
+        page_size: 16 << 10,
+        unit_size: 4 << 10,
+    };
+    let timing = Timing {
+        cell: FlashCell::Slc,
+        read: vec![READ],
+        program: vec![PROGRAM],
+        erase: Span::from_ms(5),
+        bus: BUS.parse().unwrap(),
+        registers: Registers::Double,
+        partial_transfer: true,
+    };
+    let geometry = Geometry::new(counts).unwrap();
+    let media = MediaConfig { geometry, timing, store, factory_bad: 0, seed: Seed::new(1) };
+    let media = Rc::new(Media::new(sim, media).unwrap());
+    let gc = GcConfig { reach: Reach::Plane, copyback: false, batch: Some(1), start: 2, victim: Box::new(Greedy) };
+    let ftl = PageFtlConfig {
+        logical_units: (CAPACITY / 4_096) as u32,
+        cache_units: 64,
+        allocation: StripeOrder::ChannelDiePlane,
+        priority: config.priority,
+        gc,
+        wear: WearConfig { dynamic: true, static_threshold: 0 },
+    };
+    let ftl = PageFtl::new(sim, media.clone(), ftl).unwrap();
+    NvmeController::new(sim, media, ftl, config)
+}
+
+/// Runs a test on a new drive, and checks the drive's tables afterwards.
+pub(crate) fn with<T>(config: ControllerConfig, test: impl AsyncFnOnce(&Sim, &Drive) -> T) -> T {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drive = drive(&sim, config);
+    let result = executor.block_on(test(&sim, &drive)).unwrap();
+    drive.ftl().check().unwrap();
+    result
+}
+
+/// A user of one queue pair.
+pub(crate) fn host(sim: &Sim, drive: &Drive, id: QueueId) -> Host {
+    Host::new(sim, QueueDrive::new(sim, drive.clone(), id, 32).unwrap())
+}
+
+/// Executes a command; how it ended and how long it took.
+pub(crate) async fn timed(sim: &Sim, host: &Host, entry: SubmissionEntry, mem: HostMem) -> (Completion, Span) {
+    let begun = sim.now();
+    let completion = host.execute(entry, mem).await.unwrap();
+    (completion, sim.now() - begun)
+}
+
+pub(crate) fn read(slba: u64, blocks: u32) -> SubmissionEntry {
+    SubmissionEntry::blocks(IoOpcode::READ, 1, slba, blocks)
+}
+
+pub(crate) fn write(slba: u64, blocks: u32) -> (SubmissionEntry, HostMem) {
+    let mem = HostMem::from_bytes(&vec![7; blocks as usize * 512]);
+    (SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, blocks), mem)
+}
+
+/// A host that puts entries and rings doorbells by hand, and polls.
+pub(crate) struct Pair {
+    pub(crate) id: QueueId,
+    pub(crate) ring: Rc<Ring>,
+    sim: Sim,
+    drive: Drive,
+    tail: Cell<u16>,
+    head: Cell<u16>,
+    phase: Cell<bool>,
+    next_cid: Cell<u16>,
+}
+
+impl Pair {
+    pub(crate) fn new(sim: &Sim, drive: &Drive, id: u16, entries: u32) -> Pair {
+        let (id, ring) = (QueueId(id), Rc::new(Ring::new(entries, None)));
+        drive.create_queue_pair(id, ring.clone()).unwrap();
+        Pair {
+            id,
+            ring,
+            sim: sim.clone(),
+            drive: drive.clone(),
+            tail: Cell::new(0),
+            head: Cell::new(0),
+            phase: Cell::new(true),
+            next_cid: Cell::new(0),
+        }
+    }
+
+    /// Puts an entry, without telling the controller. Its command identifier.
+    pub(crate) fn put(&self, mut entry: SubmissionEntry, mem: HostMem) -> u16 {
+        let cid = self.next_cid.replace(self.next_cid.get() + 1);
+        entry.cid = cid.into();
+        self.ring.put(self.tail.get(), Submission { entry, mem, submitted: self.sim.now() });
+        self.tail.set(self.ring.next(self.tail.get()));
+        cid
+    }
+
+    /// Rings the submission doorbell.
+    pub(crate) fn ring(&self) {
+        self.drive.ring_submission(self.id, self.tail.get());
+    }
+
+    /// The next new completion, without telling the controller.
+    pub(crate) fn reap(&self) -> Option<Posted> {
+        let posted = self.ring.reap(self.head.get(), self.phase.get())?;
+        self.head.set(self.ring.next(self.head.get()));
+        if self.head.get() == 0 {
+            self.phase.set(!self.phase.get());
+        }
+        Some(posted)
+    }
+
+    /// Rings the completion doorbell.
+    pub(crate) fn release(&self) {
+        self.drive.ring_completion(self.id, self.head.get());
+    }
+
+    /// The command identifiers of all new completions, which are released.
+    pub(crate) fn reap_all(&self) -> Vec<u16> {
+        let cids = std::iter::from_fn(|| self.reap()).map(|posted| posted.entry.cid.get()).collect();
+        self.release();
+        cids
+    }
+}

@@ -1,0 +1,95 @@
+//! Drives that nobody would build: profiles drawn at random, each under the data check, some under every check, and the
+//! FTL's invariants after it. What one of them does wrong is printed with its profile and its seed.
+//!
+//! `NANDSCAPE_TEST_SEED` gives another seed, `NANDSCAPE_TEST_DRIVES` another number of drives.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use nandscape_device_ftl::Plant;
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_drive::conformance::{self, Deallocation, Load, Subject};
+use nandscape_drive::{QueueDrive, QueueId};
+use nandscape_sim::{Rng, Seed, Sim};
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn one_of<'a>(rng: &mut Rng, values: &[&'a str]) -> &'a str {
+    values[rng.below(values.len() as u64) as usize]
+}
+
+/// The changes that make a drive of the default one.
+fn draw(rng: &mut Rng) -> Vec<String> {
+    let choices: [(&str, &[&str]); 23] = [
+        ("capacity", &["1MiB", "2MiB", "4MiB", "8MiB"]),
+        ("lba_size", &["512", "4096"]),
+        ("geometry.channels", &["1", "2", "3"]),
+        ("geometry.dies_per_channel", &["1", "2"]),
+        ("geometry.planes_per_die", &["1", "2"]),
+        ("geometry.pages_per_block", &["4", "16", "23", "64"]),
+        ("geometry.page_size", &["32KiB", "64KiB"]),
+        ("geometry.factory_bad_blocks", &["0%", "5%", "30%"]),
+        ("timing.cell", &["slc", "mlc", "tlc", "qlc"]),
+        ("timing.registers", &["single", "double"]),
+        ("timing.partial_transfer", &["true", "false"]),
+        ("controller.command_slots", &["1", "3", "64"]),
+        ("controller.priority", &["fifo", "reads_first"]),
+        ("controller.max_transfer", &["4KiB", "32KiB", "1MiB"]),
+        // From two pages of the largest size on.
+        ("buffer.size", &["128KiB", "256KiB", "1MiB"]),
+        ("buffer.mode", &["capacitor", "volatile", "through"]),
+        ("ftl.over_provisioning", &["0%", "1%", "7%", "50%"]),
+        ("ftl.mapping_unit", &["4KiB", "8KiB", "32KiB"]),
+        ("ftl.gc.scheme", &["controller", "channel", "plane", "none"]),
+        ("ftl.gc.victim", &["greedy", "cost_benefit"]),
+        ("ftl.gc.copyback", &["true", "false"]),
+        ("ftl.gc.batch", &["0", "1", "5"]),
+        ("ftl.wear.static_threshold", &["0", "1", "10"]),
+    ];
+    let mut changes: Vec<String> =
+        choices.iter().map(|(key, values)| format!("{key}={}", one_of(rng, values))).collect();
+    changes.extend(["timing.read=30us", "timing.program=300us"].map(str::to_owned));
+    changes
+}
+
+#[test]
+fn any_drive_keeps_its_data() {
+    let (seed, drives) = (number("NANDSCAPE_TEST_SEED", 1), number("NANDSCAPE_TEST_DRIVES", 16));
+    for index in 0..drives {
+        let mut rng = Seed::new(seed).child("any_drive").nth(index).rng();
+        let changes = draw(&mut rng);
+        let entries = 2 + rng.below(40) as u32;
+        let plant = [None, Some(Plant::Full), Some(Plant::Steady)][rng.below(3) as usize];
+        let load = Load {
+            steps: 1_500,
+            depth: 1 + rng.below(40) as usize,
+            most_blocks: 1 << rng.below(11),
+            span: u64::MAX,
+            reads: 0.2,
+            trims: if rng.chance(0.5) { 0.01 } else { 0.3 },
+        };
+        let make = |sim: &Sim| {
+            let mut profile = Profile::load("default").expect("a built-in profile");
+            changes.iter().for_each(|change| profile.set(change).expect("a valid change"));
+            let resolved = profile.resolve().unwrap_or_else(|error| panic!("{changes:?}: {error}"));
+            let ssd = Rc::new(Ssd::new(sim, &resolved, StoreKind::Ram, Seed::new(9)).expect("memory"));
+            if let Some(plant) = plant {
+                ssd.plant(plant, Seed::new(seed), &mut |_| ());
+            }
+            let drive = QueueDrive::new(sim, ssd.controller(), QueueId(1), entries).expect("a free queue pair");
+            Subject { drive, deallocation: Deallocation::WholeUnitsReadZeros, check: Box::new(move || ssd.check()) }
+        };
+        let check = || match index % 4 == 0 {
+            true => conformance::all(&make, seed),
+            false => conformance::data(&make, &load, seed),
+        };
+        // A panic of the model does not say which drive it was.
+        let result = catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Err("panicked, see above".to_owned()));
+        result.unwrap_or_else(|what| {
+            panic!("seed {seed}, drive {index}, {plant:?}, {entries} entries, {load:?}, {changes:?}: {what}")
+        });
+    }
+}

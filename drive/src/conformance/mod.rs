@@ -1,0 +1,100 @@
+//! The checks that every [`Drive`] must pass, whatever stands behind it.
+//!
+//! A check makes its drives itself, each on an executor of its own, runs commands against them and compares with what
+//! the NVM command set demands. It takes a seed; what it finds wrong is one sentence that names the check, the seed and
+//! the step. [`all`] runs every check.
+//!
+//! | file | what |
+//! |---|---|
+//! | `host` | submits commands, and keeps what became of each |
+//! | `model` | what each logical block should hold |
+//! | `data` | random commands at depth against the model |
+//! | `overlap` | writes of the same blocks at the same time |
+//! | `fields` | the status of every bad field, and that nothing changed |
+//! | `tokens` | exactly one completion a command: at any depth, in a power cut, with the drive dropped |
+//! | `repeat` | same seed, same run; spurious polls change nothing |
+//!
+//! Left out: what survives a power cut, and what only the makers of a drive can know of it, its tables, which
+//! [`Subject::check`] is for.
+
+mod data;
+mod fields;
+mod host;
+mod model;
+mod overlap;
+mod repeat;
+mod tokens;
+
+use std::rc::Rc;
+
+use nandscape_sim::{Executor, Sim, Span};
+
+use crate::drive::Drive;
+
+pub use data::{Load, data};
+pub use fields::fields;
+pub use host::{Ended, Host};
+pub use model::Deallocation;
+pub use overlap::overlap;
+pub use repeat::{repeat, spurious_polls};
+pub use tokens::{dropped_drive, once_each, power_cut};
+
+/// A drive to be checked. It is new: no block was ever written, and all read as zeros.
+pub struct Subject {
+    /// The drive.
+    pub drive: Rc<dyn Drive>,
+    /// What it promises of deallocated blocks.
+    pub deallocation: Deallocation,
+    /// Checks the drive's own tables; called while no command is outstanding. The error is one sentence.
+    pub check: Box<dyn Fn() -> Result<(), String>>,
+}
+
+/// Makes a new drive.
+pub type Make<'a> = &'a dyn Fn(&Sim) -> Subject;
+
+impl Subject {
+    /// A drive that promises no more than it must, and whose tables are its own business.
+    pub fn new(drive: Rc<dyn Drive>) -> Subject {
+        Subject { drive, deallocation: Deallocation::OldOrZeros, check: Box::new(|| Ok(())) }
+    }
+}
+
+/// Runs every check, with a load of ordinary size.
+///
+/// # Errors
+/// What the drive did wrong.
+pub fn all(make: Make<'_>, seed: u64) -> Result<(), String> {
+    let load = Load::default();
+    fields(make, seed)?;
+    data(make, &load, seed)?;
+    overlap(make, seed)?;
+    once_each(make, seed)?;
+    power_cut(make, seed)?;
+    dropped_drive(make, seed)?;
+    repeat(make, &load, seed)?;
+    spurious_polls(make, &load, seed)
+}
+
+/// Longer than a drive has background work to do.
+const SETTLE: Span = Span::from_s(10);
+
+/// Runs `main` on a new drive, lets the drive come to rest, and has its tables checked.
+fn run<T>(
+    name: &str,
+    seed: u64,
+    mut executor: Executor,
+    make: Make<'_>,
+    main: impl AsyncFnOnce(&Host, &Subject) -> Result<T, String>,
+) -> Result<T, String> {
+    let at = |what: String| format!("{name}, seed {seed}: {what}");
+    let sim = executor.sim();
+    let subject = make(&sim);
+    let host = Host::new(&sim, subject.drive.clone());
+    let result = executor.block_on(main(&host, &subject)).map_err(|stalled| at(stalled.to_string()))?;
+    let result = result.map_err(at)?;
+    (subject.check)().map_err(|what| at(format!("after the last command, {what}")))?;
+    executor.block_on(sim.sleep(SETTLE)).map_err(|stalled| at(stalled.to_string()))?;
+    host.verdict().map_err(at)?;
+    (subject.check)().map_err(|what| at(format!("at rest, {what}")))?;
+    Ok(result)
+}

@@ -1,0 +1,159 @@
+//! A drive over a queue pair: commands beyond its depth wait in order, and come to an end when the pair is deleted.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+use nandscape_drive::io::Sink;
+use nandscape_drive::ring::{Posted, Ring, Submission};
+use nandscape_drive::{Completion, Controller, Drive, DriveInfo, HostMem, Io, QueueDrive, QueueId, Token};
+use nandscape_sim::{Executor, Sim};
+use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status, SubmissionEntry};
+
+/// A controller of one queue pair that completes a command when it is told to.
+#[derive(Default)]
+struct Manual {
+    ring: RefCell<Option<Rc<Ring>>>,
+    fetched: RefCell<Vec<Submission>>,
+    head: Cell<u16>,
+    cq_tail: Cell<u16>,
+    phase: Cell<bool>,
+    /// The addresses of all commands fetched, in order.
+    order: RefCell<Vec<u64>>,
+}
+
+impl Manual {
+    fn ring(&self) -> Rc<Ring> {
+        self.ring.borrow().clone().expect("created")
+    }
+
+    /// Completes the command fetched first.
+    fn step(&self) {
+        let Submission { entry, .. } = self.fetched.borrow_mut().remove(0);
+        let mut completion = CompletionEntry { cid: entry.cid, ..CompletionEntry::default() };
+        completion.set_status(Status::SUCCESS, self.phase.get());
+        let ring = self.ring();
+        ring.post(self.cq_tail.get(), Posted { entry: completion, ..Posted::default() });
+        self.cq_tail.set(ring.next(self.cq_tail.get()));
+        if self.cq_tail.get() == 0 {
+            self.phase.set(!self.phase.get());
+        }
+        ring.notify();
+    }
+}
+
+impl Controller for Manual {
+    fn info(&self) -> DriveInfo {
+        DriveInfo {
+            nsid: 1,
+            blocks: 1_000,
+            lba_bytes: 512,
+            max_blocks: 8,
+            unit_bytes: 4_096,
+            volatile_cache: false,
+            keeps_data: false,
+        }
+    }
+
+    fn create_queue_pair(&self, _: QueueId, ring: Rc<Ring>) -> Result<(), Status> {
+        self.phase.set(true);
+        *self.ring.borrow_mut() = Some(ring);
+        Ok(())
+    }
+
+    fn delete_queue_pair(&self, _: QueueId) -> Result<(), Status> {
+        Ok(())
+    }
+
+    fn ring_submission(&self, _: QueueId, tail: u16) {
+        let ring = self.ring();
+        while self.head.get() != tail {
+            let submission = ring.fetch(self.head.get());
+            self.order.borrow_mut().push(submission.entry.slba());
+            self.fetched.borrow_mut().push(submission);
+            self.head.set(ring.next(self.head.get()));
+        }
+    }
+
+    fn ring_completion(&self, _: QueueId, _: u16) {}
+}
+
+/// Submits a further command from within each of the first few completions.
+struct Eager {
+    sim: Sim,
+    me: Weak<Eager>,
+    drive: RefCell<Weak<QueueDrive>>,
+    left: Cell<u64>,
+    ended: RefCell<Vec<(u64, Status)>>,
+}
+
+impl Eager {
+    fn submit(&self, tag: u64) {
+        let token = Token::new(self.me.upgrade().expect("alive"), tag);
+        let command = SubmissionEntry::blocks(IoOpcode::READ, 1, tag, 1);
+        self.drive.borrow().upgrade().expect("alive").submit(Io { command, mem: HostMem::none(), token });
+    }
+}
+
+impl Sink for Eager {
+    fn complete(&self, tag: u64, completion: Completion) {
+        self.ended.borrow_mut().push((tag, completion.status));
+        if self.left.get() > 0 {
+            self.left.set(self.left.get() - 1);
+            self.submit(100 + tag);
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.sim.is_stopped()
+    }
+}
+
+fn eager(sim: &Sim, controller: &Rc<Manual>, entries: u32, left: u64) -> (Rc<QueueDrive>, Rc<Eager>) {
+    let drive = QueueDrive::new(sim, controller.clone(), QueueId(1), entries).unwrap();
+    let host = Rc::new_cyclic(|me| Eager {
+        sim: sim.clone(),
+        me: me.clone(),
+        drive: RefCell::new(Rc::downgrade(&drive)),
+        left: Cell::new(left),
+        ended: RefCell::default(),
+    });
+    (drive, host)
+}
+
+#[test]
+fn who_submits_from_a_completion_does_not_pass_those_who_wait() {
+    let executor = Executor::new();
+    let controller = Rc::new(Manual::default());
+    let (_drive, host) = eager(&executor.sim(), &controller, 3, 3);
+    (0..6).for_each(|tag| host.submit(tag));
+    for _ in 0..9 {
+        controller.step();
+    }
+    assert_eq!(*controller.order.borrow(), [0, 1, 2, 3, 4, 5, 100, 101, 102]);
+    assert!(host.ended.borrow().iter().all(|(_, status)| status.is_success()));
+}
+
+#[test]
+fn deleting_the_pair_ends_what_is_outstanding_and_what_waits() {
+    let executor = Executor::new();
+    let controller = Rc::new(Manual::default());
+    let (drive, host) = eager(&executor.sim(), &controller, 3, 0);
+    (0..4).for_each(|tag| host.submit(tag));
+    controller.step();
+    drop(drive);
+    let aborted = Status::ABORTED_SQ_DELETION;
+    let mut ended = host.ended.borrow().clone();
+    ended.sort_by_key(|(tag, _)| *tag);
+    assert_eq!(ended, [(0, Status::SUCCESS), (1, aborted), (2, aborted), (3, aborted)]);
+}
+
+#[test]
+fn a_power_cut_ends_nothing() {
+    let executor = Executor::new();
+    let controller = Rc::new(Manual::default());
+    let (drive, host) = eager(&executor.sim(), &controller, 3, 0);
+    (0..4).for_each(|tag| host.submit(tag));
+    drop(executor);
+    drop(drive);
+    assert_eq!(*host.ended.borrow(), []);
+}
