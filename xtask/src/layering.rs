@@ -39,14 +39,14 @@ const LAYERS: &[Layer] = &[
     layer("transport", GROUND, &["device", "transport"]),
     layer("host", &["drive", "host", "sim", "wire"], &[]),
     layer("lab", &["device", "drive", "host", "lab", "sim", "transport", "wire"], &[]),
-    layer("nandscape", ALL, &[]),
+    layer("facade", ALL, &[]),
     layer("python", ALL, &[]),
     layer("cli", ALL, &[]),
     layer("xtask", &[], &[]),
 ];
 
 /// Crates that are named otherwise than by their path, and how.
-const NAMES: &[(&str, &str)] = &[("xtask", "xtask"), ("nandscape", "nandscape")];
+const NAMES: &[(&str, &str)] = &[("xtask", "xtask"), ("facade", "nandscape")];
 
 /// A crate of the workspace.
 struct Member {
