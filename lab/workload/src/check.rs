@@ -100,7 +100,7 @@ mod tests {
     fn what_the_clock_does_not_reach_is_refused() {
         let slow = Rate { iops: 1e-5, process: RateProcess::Linear };
         assert!(error(JobSpec { rate: Some(slow), ..JobSpec::default() }).contains("years of drive time; at most 300"));
-        let seldom = JobSpec { burst: Some("1ns/10h".parse().unwrap()), ..JobSpec::default() };
+        let seldom = JobSpec { burst: Some("1ns/36000s".parse().unwrap()), ..JobSpec::default() };
         assert!(error(seldom.clone()).contains("years"));
         assert!(error(JobSpec { rate: Some(Rate { iops: 1e3, ..slow }), ..seldom }).contains("years"));
         let long = Workload { limit: Limit::Runtime(Span::MAX), ..Workload::of(JobSpec::default()) };
