@@ -81,7 +81,7 @@ pub struct Simulation {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The drive's tables do not fit this machine.
-    #[error("the drive's tables do not fit this machine's memory: {0}")]
+    #[error("the drive's tables do not fit this machine's memory")]
     Memory(#[from] std::io::Error),
     /// The workload and the drive do not fit each other.
     #[error("{0}")]
@@ -95,7 +95,7 @@ pub enum RunError {
         status: Status,
     },
     /// The model is stuck.
-    #[error("{0}; this is a fault of the simulator, please report it with the command that led to it")]
+    #[error("this is a fault of the simulator, please report it with the command that led to it")]
     Stalled(#[from] Stalled),
     /// The drive's tables contradict each other.
     #[error("the drive is inconsistent after the run: {0}; this is a fault of the simulator, please report it")]
