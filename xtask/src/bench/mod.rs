@@ -66,8 +66,8 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     let mut lines = Vec::new();
     for number in 1..=args.runs {
         for benchmark in &chosen {
-            for subject in in_turn(&subjects, number) {
-                let line = measure(benchmark, subject, number, &machine)?;
+            for (at, subject) in in_turn(&subjects, number) {
+                let line = measure(benchmark, (at, subject), number, &machine)?;
                 say::line(&summary::of_run(&line));
                 record.add(&line)?;
                 lines.push(line);
@@ -89,15 +89,20 @@ fn unknown(name: &str) -> String {
 }
 
 /// Who runs first changes from run to run, so that neither is always the one that finds the machine warm.
-fn in_turn(subjects: &[Subject], run: u32) -> Vec<&Subject> {
-    let mut order: Vec<&Subject> = subjects.iter().collect();
+fn in_turn(subjects: &[Subject], run: u32) -> Vec<(usize, &Subject)> {
+    let mut order: Vec<_> = subjects.iter().enumerate().collect();
     if run.is_multiple_of(2) {
         order.reverse();
     }
     order
 }
 
-fn measure(benchmark: &Benchmark, subject: &Subject, run: u32, machine: &Machine) -> anyhow::Result<Line> {
+fn measure(
+    benchmark: &Benchmark,
+    (at, subject): (usize, &Subject),
+    run: u32,
+    machine: &Machine,
+) -> anyhow::Result<Line> {
     let calibration = calibration::measure();
     let report = subject.report(benchmark.args)?;
     let figures = (benchmark.figures)(&report, &|| subject.flash_bytes(benchmark.args))
@@ -107,6 +112,7 @@ fn measure(benchmark: &Benchmark, subject: &Subject, run: u32, machine: &Machine
     }
     Ok(Line {
         date: clock::date(),
+        subject: at,
         revision: subject.revision.clone(),
         machine: machine.clone(),
         benchmark: benchmark.name,
@@ -132,7 +138,7 @@ mod tests {
     #[test]
     fn subjects_take_turns_at_being_first() {
         let subjects = ["a", "b"].map(Subject::named);
-        let first = |run| in_turn(&subjects, run)[0].revision.clone();
-        assert_eq!([first(1), first(2), first(3)], ["a", "b", "a"]);
+        let first = |run| in_turn(&subjects, run)[0];
+        assert_eq!([1, 2, 3].map(|run| (first(run).0, first(run).1.revision.as_str())), [(0, "a"), (1, "b"), (0, "a")]);
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Machine {
 #[derive(Serialize)]
 pub(crate) struct Line {
     pub(crate) date: String,
+    /// Which of the programs compared: 0 is this tree's.
+    pub(crate) subject: usize,
     pub(crate) revision: String,
     pub(crate) machine: Machine,
     pub(crate) benchmark: &'static str,
@@ -93,6 +95,7 @@ mod tests {
         let mut record = Record::create(folder.path(), "abc").unwrap();
         let line = |run| Line {
             date: clock::date(),
+            subject: 0,
             revision: "abc".to_owned(),
             machine: Machine::here(),
             benchmark: "reads",

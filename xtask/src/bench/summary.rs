@@ -32,11 +32,8 @@ pub(crate) fn of_all(benchmarks: &[&Benchmark], subjects: &[Subject], lines: &[L
     header.extend(["aim".to_owned(), "calibration".to_owned()]);
     table.set_header(header);
     for benchmark in benchmarks {
-        let runs = |number: usize| {
-            lines
-                .iter()
-                .filter(move |line| (line.benchmark, &line.revision) == (benchmark.name, &subjects[number].revision))
-        };
+        let runs =
+            |number: usize| lines.iter().filter(move |line| (line.benchmark, line.subject) == (benchmark.name, number));
         let Some(first) = runs(0).next() else { continue };
         for (at, figure) in first.figures.iter().enumerate() {
             let values = |number: usize| runs(number).map(|line| line.figures[at].value).collect::<Vec<f64>>();
@@ -104,6 +101,9 @@ fn short(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::calibration::Calibration;
+    use crate::bench::record::Machine;
+    use crate::bench::suite::{Figure, SUITE};
 
     #[test]
     fn medians_of_odd_and_even_numbers_of_runs() {
@@ -118,6 +118,26 @@ mod tests {
         assert_eq!(ratio(&[2.0, 4.0], &[1.0, 1.0], false), "3.000 (2.000..4.000) worse");
         assert_eq!(ratio(&[1.0, 0.5], &[2.0, 1.0], false), "0.500 (0.500..0.500) better");
         assert_eq!(ratio(&[1.0, 2.0], &[2.0, 1.0], true), "1.250 (0.500..2.000) no difference");
+    }
+
+    #[test]
+    fn the_table_keeps_programs_of_the_same_revision_apart() {
+        let line = |subject, run, value| Line {
+            date: String::new(),
+            subject,
+            revision: "abc".to_owned(),
+            machine: Machine { cpu: String::new(), cores: 1 },
+            benchmark: "reads",
+            run,
+            calibration: Calibration { integer_s: 0.25, memory_s: 0.5 },
+            figures: vec![Figure { name: "requests", value, aim: "many", more_is_better: true }],
+            report: serde_json::Value::Null,
+        };
+        let lines = [line(0, 1, 4.0), line(1, 1, 2.0), line(1, 2, 2.0), line(0, 2, 4.0)];
+        let table = of_all(&[&SUITE[0]], &["abc", "abc"].map(Subject::named), &lines);
+        let row: Vec<&str> = table.lines().last().unwrap().split_whitespace().collect();
+        assert_eq!(row.join(" "), "reads requests 4.000 2.000 2.000 (2.000..2.000) better many 0.750 s");
+        assert!(of_run(&lines[0]).contains("4.000 requests  [calibration: 0.250 s integer, 0.500 s memory]"));
     }
 
     #[test]
