@@ -38,10 +38,7 @@ pub(crate) fn run(args: &DrivesArgs) -> Result<(), Failure> {
     match &args.command {
         None => list(),
         Some(DrivesCommand::Show { drive, resolved, set }) => show(drive, *resolved, set),
-        Some(DrivesCommand::Keys) => {
-            output::result(&keys());
-            Ok(())
-        }
+        Some(DrivesCommand::Keys) => output::result(&keys()),
     }
 }
 
@@ -53,8 +50,7 @@ fn list() -> Result<(), Failure> {
         let description = resolved.keys.description.clone().unwrap_or_default();
         table.add_row([builtin.name.to_owned(), Bytes(resolved.capacity()).to_string(), description]);
     }
-    output::result(&table.trim_fmt());
-    Ok(())
+    output::result(&table.trim_fmt())
 }
 
 fn show(drive: &str, resolved: bool, changes: &[String]) -> Result<(), Failure> {
@@ -62,7 +58,7 @@ fn show(drive: &str, resolved: bool, changes: &[String]) -> Result<(), Failure> 
         let resolved = sim::resolve(drive, changes)?;
         resolved.notes.iter().for_each(|note| output::note(note));
         let sizing = &resolved.sizing;
-        output::result(&format!(
+        return output::result(&format!(
             "{}\n# over-provisioning achieved: {:.2}%; {} blocks a plane, {} of them for garbage collection to turn, {} bad\n",
             resolved.to_toml(),
             sizing.over_provisioning * 100.0,
@@ -70,7 +66,6 @@ fn show(drive: &str, resolved: bool, changes: &[String]) -> Result<(), Failure> 
             sizing.reserve_per_plane,
             sizing.bad_per_plane,
         ));
-        return Ok(());
     }
     match BUILTIN.iter().find(|builtin| builtin.name == drive && changes.is_empty()) {
         Some(builtin) => output::result(builtin.text),
@@ -79,10 +74,9 @@ fn show(drive: &str, resolved: bool, changes: &[String]) -> Result<(), Failure> 
             for change in changes {
                 profile.set(change).map_err(Failure::input)?;
             }
-            output::result(&profile.to_toml());
+            output::result(&profile.to_toml())
         }
     }
-    Ok(())
 }
 
 /// All keys, section by section.

@@ -1,15 +1,20 @@
 //! The only place that prints. A reader that has gone away is no error.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
+
+use crate::failure::Failure;
 
 /// Prints results.
-pub(crate) fn result(text: &str) {
+pub(crate) fn result(text: &str) -> Result<(), Failure> {
+    let end = if text.ends_with('\n') { "" } else { "\n" };
     let mut out = std::io::stdout().lock();
-    // A closed pipe (`| head`) means that nobody wants the rest.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| match text.ends_with('\n') {
-        true => Ok(()),
-        false => out.write_all(b"\n"),
-    });
+    match write!(out, "{text}{end}").and_then(|()| out.flush()) {
+        // A closed pipe (`| head`) means that nobody wants the rest.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::Run(anyhow::Error::new(error).context("cannot write to standard output")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Tells the user something that is not a result.

@@ -20,7 +20,7 @@ use crate::{output, progress, table};
 Examples:
   nandscape sim --drive default --rw randread --iodepth 1
   nandscape sim --drive ttflash-256g --rw randrw --rwmixread 70 --precondition steady --json
-  nandscape sim --drive default --set capacity=1TiB --set ftl.gc.scheme=channel --workload noisy-neighbour
+  nandscape sim --drive default --set ftl.gc.scheme=channel --workload noisy-neighbour
   nandscape sim --drive mine.toml --rw randwrite --rate-iops 50000 --runtime 2s --out results/")]
 pub(crate) struct SimArgs {
     /// A drive by name or profile file, see `nandscape drives`
@@ -91,13 +91,17 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         check: args.check,
         profile,
     };
-    let finished = simulation.run(progress::bar()).map_err(Failure::run)?;
+    prepare_files(args).map_err(Failure::Input)?;
+    let finished = simulation.run(progress::bar()).map_err(|error| match error.is_input() {
+        true => Failure::input(error),
+        false => Failure::run(error),
+    })?;
     finished.report.notes.iter().for_each(|note| output::note(note));
-    write_files(args, &simulation, &finished).map_err(Failure::Input)?;
+    write_files(args, &simulation, &finished).map_err(Failure::Run)?;
     match args.json {
         true => output::result(&finished.report.to_json()),
         false => output::result(&table::render(&finished.report)),
-    }
+    }?;
     match finished.report.errors.is_empty() {
         true => Ok(()),
         false => Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status"))),
@@ -113,9 +117,19 @@ pub(crate) fn resolve(drive: &str, changes: &[String]) -> Result<Resolved, Failu
     profile.resolve().map_err(|error| Failure::Input(anyhow::Error::new(error).context(format!("drive {drive}"))))
 }
 
-fn write_files(args: &SimArgs, simulation: &Simulation, finished: &Finished) -> anyhow::Result<()> {
+/// Finds out before a long run, not after it, whether its files can be written.
+fn prepare_files(args: &SimArgs) -> anyhow::Result<()> {
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder).with_context(|| format!("--out {}", folder.display()))?;
+    }
+    match &args.chrome_trace {
+        Some(file) => write(file, "").with_context(|| "--chrome-trace"),
+        None => Ok(()),
+    }
+}
+
+fn write_files(args: &SimArgs, simulation: &Simulation, finished: &Finished) -> anyhow::Result<()> {
+    if let Some(folder) = &args.out {
         write(&folder.join("report.json"), &finished.report.to_json())?;
         write(&folder.join("profile.toml"), &simulation.profile.to_toml())?;
     }

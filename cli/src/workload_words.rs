@@ -37,7 +37,7 @@ pub(crate) struct WorkloadWords {
     #[arg(long, value_name = "D")]
     random_distribution: Option<Distribution>,
     /// Arrivals a second, all jobs together, whatever is outstanding: the load is open, and iodepth does not limit it
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     rate_iops: Option<f64>,
     /// How those arrivals are spaced: linear or poisson [default: poisson]
     #[arg(long, value_name = "PROCESS", requires = "rate_iops")]
@@ -95,7 +95,7 @@ impl WorkloadWords {
             rate: self.rate_iops.map(|iops| Rate { iops, process }),
             burst: self.burst,
         };
-        job.check().map_err(|problem| Failure::Input(anyhow::anyhow!("--{problem}")))?;
+        job.check().map_err(|problem| Failure::Input(anyhow::anyhow!("--{}", problem.replace('_', "-"))))?;
         Ok(job)
     }
 }

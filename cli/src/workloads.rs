@@ -40,8 +40,7 @@ fn list() -> Result<(), Failure> {
         let jobs: Vec<String> = workload.jobs.iter().map(|job| job.name.clone()).collect();
         table.add_row([builtin.name.to_owned(), jobs.join(", "), workload.description]);
     }
-    output::result(&table.trim_fmt());
-    Ok(())
+    output::result(&table.trim_fmt())
 }
 
 fn show(name: &str) -> Result<(), Failure> {
@@ -50,5 +49,4 @@ fn show(name: &str) -> Result<(), Failure> {
         Some(builtin) => output::result(builtin.text),
         None => output::result(&std::fs::read_to_string(name).map_err(Failure::input)?),
     }
-    Ok(())
 }

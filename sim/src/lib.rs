@@ -5,7 +5,7 @@
 //! | file | what |
 //! |---|---|
 //! | `time` | instants and spans in integer nanoseconds |
-//! | `executor`, `wheel`, `timer` | tasks, the event queue, waiting for an instant |
+//! | `executor`, `mailbox`, `wheel`, `timer` | tasks and their waking, the event queue, waiting for an instant |
 //! | `resource` | one user at a time: priorities, suspension with remainder, accounting |
 //! | `gate`, `credits`, `signal`, `workers` | other ways to wait, and pools of tasks |
 //! | `account` | who used what, and who waited behind whom |

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use crate::builtin::{BUILTIN, Builtin};
-use crate::keys::ProfileKeys;
+use crate::keys::{KeyDoc, ProfileKeys, key_docs};
 
 /// What is wrong with a profile: where, what, and what would be valid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -63,6 +63,10 @@ impl Profile {
         let (key, value) = change
             .split_once('=')
             .ok_or_else(|| ProfileError::new(origin(), "a change is KEY=VALUE, for example ftl.gc.victim=greedy"))?;
+        if let given @ ("version" | "base") = key.trim() {
+            let problem = format!("{given} belongs into a profile's file; name the profile itself instead");
+            return Err(ProfileError::new(origin(), problem));
+        }
         let text = value.trim();
         let parsed =
             toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut table| table.remove("value"));
@@ -147,14 +151,34 @@ impl Source {
         if bases_left == 0 {
             return Err(ProfileError::new(&self.origin, "profiles start from each other in a circle"));
         }
-        let under = Source::find(base, &self.folder)?.keys(bases_left - 1)?;
-        Ok(layer(under, keys))
+        let source = Source::find(base, &self.folder);
+        let source = source.map_err(|error| ProfileError::new(&self.origin, format!("base: {error}")))?;
+        Ok(layer(source.keys(bases_left - 1)?, keys))
     }
 }
 
-/// The error in one line, without TOML's own picture of the place.
+/// The error in one line, without TOML's own picture of the place and the names of our types.
 fn message(error: &toml::de::Error) -> String {
-    error.message().trim().replace('\n', "; ")
+    let text = error.message().trim().replace('\n', "; ").replace("expected u32", "expected a whole number");
+    let text = match text.split_once("expected struct ") {
+        Some((found, _)) => format!("{found}expected a section of keys, such as ftl.gc with ftl.gc.victim"),
+        None => text.replace("invalid type: map", "invalid type: a section of keys"),
+    };
+    match text.strip_prefix("unknown field `").and_then(|rest| meant(rest.split('`').next()?)) {
+        Some(key) => format!("{text}; did you mean {key}?"),
+        None => text,
+    }
+}
+
+/// The key that somebody may have meant, in full.
+fn meant(unknown: &str) -> Option<String> {
+    let likeness = |doc: &KeyDoc| strsim::jaro_winkler(unknown, doc.key);
+    let docs = key_docs();
+    let nearest = docs.iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
+    let full = || {
+        if nearest.section.is_empty() { nearest.key.to_owned() } else { format!("{}.{}", nearest.section, nearest.key) }
+    };
+    (likeness(nearest) > 0.85).then(full)
 }
 
 fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
@@ -176,7 +200,9 @@ mod tests {
     fn an_unknown_key_is_named_with_its_place_and_the_valid_ones() {
         let text = error("version = 1\n[geometry]\nchanels = 8\n");
         assert!(text.starts_with("mine.toml:3:1: unknown field `chanels`"), "{text}");
-        assert!(text.contains("`channels`"), "{text}");
+        assert!(text.contains("`channels`") && text.ends_with("; did you mean geometry.channels?"), "{text}");
+        assert!(error("version = 1\nover_provisioning = 0.1\n").ends_with("; did you mean ftl.over_provisioning?"));
+        assert!(!error("version = 1\nxyzzy = 0.1\n").contains("did you mean"));
     }
 
     #[test]
@@ -214,6 +240,8 @@ mod tests {
         let error = profile.set("ftl.gc.victm=greedy").unwrap_err().to_string();
         assert!(error.starts_with("--set ftl.gc.victm=greedy: unknown field `victm`"), "{error}");
         assert!(profile.set("capacity").unwrap_err().to_string().contains("KEY=VALUE"));
+        assert!(profile.set("base=femu-ocssd").unwrap_err().to_string().contains("belongs into a profile's file"));
+        assert!(profile.set("ftl=3").unwrap_err().to_string().contains("expected a section of keys"));
     }
 
     #[test]

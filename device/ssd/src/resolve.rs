@@ -119,6 +119,25 @@ impl Profile {
     }
 }
 
+/// The longest time that any one step may take: sums over a long run stay far below what the clock can count.
+const LONGEST: Span = Span::from_s(10);
+/// The slowest rate, in bytes a second, for the same reason.
+const SLOWEST: f64 = 1e3;
+
+fn not_too_long(key: &str, time: Span) -> Result<Span> {
+    match time <= LONGEST {
+        true => Ok(time),
+        false => wrong(key, format!("{time} is out of range; from 0ns to {LONGEST} is valid")),
+    }
+}
+
+fn not_too_slow(key: &str, rate: Rate) -> Result<Rate> {
+    match rate.is_unlimited() || rate.bytes_per_s() >= SLOWEST {
+        true => Ok(rate),
+        false => wrong(key, format!("{rate} is out of range; 1KB/s or more, or \"unlimited\", is valid")),
+    }
+}
+
 fn or<T: Copy>(value: &Option<Text<T>>, default: T) -> T {
     value.map_or(default, |text| text.0)
 }
@@ -128,8 +147,10 @@ fn timing(keys: &TimingKeys) -> Result<Timing> {
     let times = |key: &str, value: &Option<PerPageType<Text<Span>>>| -> Result<Vec<Span>> {
         let types = cell.page_types();
         match need(key, value)? {
-            PerPageType::One(time) => Ok(vec![time.0; types]),
-            PerPageType::Each(times) if times.len() == types => Ok(times.iter().map(|time| time.0).collect()),
+            PerPageType::One(time) => Ok(vec![not_too_long(key, time.0)?; types]),
+            PerPageType::Each(times) if times.len() == types => {
+                times.iter().map(|time| not_too_long(key, time.0)).collect()
+            }
             PerPageType::Each(times) => wrong(
                 key,
                 format!(
@@ -144,8 +165,8 @@ fn timing(keys: &TimingKeys) -> Result<Timing> {
         cell,
         read: times("timing.read", &keys.read)?,
         program: times("timing.program", &keys.program)?,
-        erase: need("timing.erase", &keys.erase)?.0,
-        bus: need("timing.bus", &keys.bus)?.0,
+        erase: not_too_long("timing.erase", need("timing.erase", &keys.erase)?.0)?,
+        bus: not_too_slow("timing.bus", need("timing.bus", &keys.bus)?.0)?,
         registers: need("timing.registers", &keys.registers)?.0.0,
         partial_transfer: keys.partial_transfer.unwrap_or(true),
     })
@@ -246,7 +267,7 @@ fn controller(name: &str, keys: &ProfileKeys) -> Result<ControllerConfig> {
         other => return wrong("lba_size", format!("{other} is not valid; 512 and 4096 are")),
     };
     Ok(ControllerConfig {
-        firmware_time: or(&given.firmware_time, Span::ZERO),
+        firmware_time: not_too_long("controller.firmware_time", or(&given.firmware_time, Span::ZERO))?,
         command_slots: within("controller.command_slots", given.command_slots.unwrap_or(1_024).into(), 1, 1 << 16)?
             as u32,
         max_queue_pairs: within("controller.queue_pairs", given.queue_pairs.unwrap_or(64).into(), 1, 65_534)? as u16,
@@ -256,8 +277,8 @@ fn controller(name: &str, keys: &ProfileKeys) -> Result<ControllerConfig> {
         lba_bytes,
         buffer: need("buffer.mode", &keys.buffer.mode)?.0.0,
         link: LinkConfig {
-            bandwidth: or(&keys.link.bandwidth, Rate::UNLIMITED),
-            latency: or(&keys.link.latency, Span::ZERO),
+            bandwidth: not_too_slow("link.bandwidth", or(&keys.link.bandwidth, Rate::UNLIMITED))?,
+            latency: not_too_long("link.latency", or(&keys.link.latency, Span::ZERO))?,
         },
         priority: given.priority.map_or(Priority::Fifo, |text| text.0.0),
         identity: Identity { serial: format!("NS-{name}"), model: format!("Nandscape {name}") },
@@ -280,6 +301,11 @@ impl Resolved {
     /// Capacity in bytes.
     pub fn capacity(&self) -> u64 {
         self.logical_units * u64::from(self.geometry.unit_size)
+    }
+
+    /// Bytes of a logical block.
+    pub fn lba_bytes(&self) -> u32 {
+        self.controller.lba_bytes
     }
 
     /// Blocks that garbage collection needs to turn, over the whole drive.
@@ -439,7 +465,7 @@ mod tests {
 
     #[test]
     fn impossible_values_are_refused_by_key_with_what_is_valid() {
-        let cases: [(&[&str], &str); 13] = [
+        let cases: [(&[&str], &str); 17] = [
             (&["geometry.channels=0"], "geometry.channels: 0 is out of range; from 1 to 256"),
             (&["geometry.page_size=5000"], "geometry.page_size: 5000B is not a power of two from 4KiB"),
             (&["ftl.mapping_unit=32KiB"], "ftl.mapping_unit: 32KiB is larger than geometry.page_size"),
@@ -452,6 +478,10 @@ mod tests {
             (&["ftl.over_provisioning=1000"], "ftl.over_provisioning: 1000 is more than a hundredfold"),
             (&["buffer.size=4KiB"], "buffer.size: 4KiB is out of range"),
             (&["lba_size=520"], "lba_size: 520 is not valid"),
+            (&["timing.read=11s"], "timing.read: 11s is out of range; from 0ns to 10s"),
+            (&["link.latency=1000000s"], "link.latency: 1000000s is out of range"),
+            (&["timing.bus=1B/s"], "timing.bus: 1B/s is out of range; 1KB/s or more"),
+            (&["link.bandwidth=1B/1000s"], "link.bandwidth: 1B/1000s is out of range"),
             (&["ftl.gc.free_blocks=1"], "ftl.gc.free_blocks: 1 is out of range; from 2"),
         ];
         for (changes, expected) in cases {

@@ -57,8 +57,11 @@ pub struct Simulation {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The drive's tables do not fit this machine.
-    #[error("the drive's tables do not fit this machine's memory: {0}")]
+    #[error("the drive's tables do not fit this machine's memory")]
     Memory(#[from] std::io::Error),
+    /// The workload and the drive do not fit each other.
+    #[error("{0}")]
+    Workload(String),
     /// The drive refused a queue pair.
     #[error("the drive has no room for queue pair {id}: {status}; raise controller.queue_pairs, or run fewer jobs")]
     Queues {
@@ -68,11 +71,18 @@ pub enum RunError {
         status: Status,
     },
     /// The model is stuck.
-    #[error("{0}; this is a fault of the simulator, please report it with the command that led to it")]
+    #[error("this is a fault of the simulator, please report it with the command that led to it")]
     Stalled(#[from] Stalled),
     /// The drive's tables contradict each other.
     #[error("the drive is inconsistent after the run: {0}; this is a fault of the simulator, please report it")]
     Inconsistent(String),
+}
+
+impl RunError {
+    /// Whether what was asked cannot be, rather than that it went wrong.
+    pub fn is_input(&self) -> bool {
+        matches!(self, RunError::Workload(_) | RunError::Queues { .. })
+    }
 }
 
 /// What a run leaves behind.
@@ -107,6 +117,8 @@ impl Simulation {
     /// See [`RunError`]. Commands that fail are no error: the report counts them.
     pub fn run(&self, progress: Rc<dyn Progress>) -> Result<Finished, RunError> {
         let created = Moment::now();
+        let fits = self.workload.check_on(self.profile.capacity(), self.profile.lba_bytes());
+        fits.map_err(RunError::Workload)?;
         let seed = Seed::new(self.seed);
         let mut executor = Executor::new();
         let sim = executor.sim();

@@ -164,8 +164,8 @@ impl JobSpec {
         range("numjobs", self.numjobs, 1, 65_534)?;
         range("rwmixread", self.rwmixread, 0, 100)?;
         match self.rate {
-            Some(rate) if !(rate.iops > 0.0 && rate.iops <= 1e9) => {
-                Err(format!("rate_iops = {} is out of range; above 0, at most 1e9", rate.iops))
+            Some(rate) if !(1e-6..=1e9).contains(&rate.iops) => {
+                Err(format!("rate_iops = {} is out of range; from 0.000001 to 1e9 is valid", rate.iops))
             }
             _ => Ok(()),
         }

@@ -5,6 +5,7 @@
 //! | `spec` | a workload as given: jobs in fio's words, and how long they run |
 //! | `words` | those words, read and written |
 //! | `file` | workloads as TOML files, and those that come with it |
+//! | `check` | whether a workload and a drive fit each other |
 //! | `distribution` | how random addresses are spread |
 //! | `requests` | the stream of requests of one job |
 //! | `arrivals` | when requests of an open load arrive |
@@ -14,6 +15,7 @@
 //! Left out: traces, file systems, key-value loads.
 
 mod arrivals;
+mod check;
 mod distribution;
 mod file;
 mod job;

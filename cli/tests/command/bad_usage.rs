@@ -1,0 +1,104 @@
+//! Flags that contradict each other or lead nowhere, and what the exit status tells.
+
+use std::ffi::OsString;
+use std::process::Stdio;
+
+use crate::program::{command, refuse, run};
+
+const SMALL: [&str; 9] =
+    ["sim", "--drive", "default", "--set", "capacity=64MiB", "--rw", "randread", "--io-count", "100"];
+
+fn small(more: &[&str]) -> Vec<String> {
+    SMALL.iter().chain(more).map(|word| (*word).to_owned()).collect()
+}
+
+#[test]
+fn a_simulation_needs_a_drive_and_a_workload() {
+    refuse(&["sim"], &["--drive <P>"]);
+    refuse(&["sim", "--drive", "default"], &["no workload: give --rw (for example --rw randread), or --workload"]);
+}
+
+#[test]
+fn flags_that_contradict_each_other_are_refused() {
+    for (one, other) in [
+        (["--workload", "mixed"], ["--rw", "read"]),
+        (["--workload", "mixed"], ["--bs", "4k"]),
+        (["--workload", "mixed"], ["--rate-iops", "5"]),
+        (["--io-count", "5"], ["--runtime", "1s"]),
+    ] {
+        refuse(
+            &[&["sim", "--drive", "default"][..], &one, &other].concat(),
+            &["cannot be used with", one[0], other[0]],
+        );
+    }
+    refuse(&["sim", "--drive", "default", "--rw", "read", "--rate-process", "linear"], &["--rate-iops"]);
+    refuse(&["sim", "--drive", "default", "--drive", "default", "--rw", "read"], &["cannot be used multiple times"]);
+}
+
+#[test]
+fn choices_are_listed() {
+    for (flag, choices) in [("--precondition", "none, full, steady"), ("--store", "none, ram")] {
+        refuse(&["sim", "--drive", "default", "--rw", "read", flag, "some"], &[flag, choices]);
+    }
+    refuse(&["sim", "--drive", "default", "--rw", "read", "--seed", "x"], &["--seed"]);
+    refuse(&["sim", "--drive", "default", "--rw", "read", "--seed=-1"], &["--seed"]);
+}
+
+#[test]
+fn files_that_cannot_be_written_are_found_before_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "in the way").expect("a file");
+    let inside = file.join("inside").display().to_string();
+    // A run that took place would last for minutes.
+    let long = ["--io-count", "1000000000"];
+    let start = ["sim", "--drive", "default", "--rw", "randread"];
+    refuse(&[&start[..], &long, &["--out", &inside]].concat(), &["--out", &inside]);
+    refuse(&[&start[..], &long, &["--chrome-trace", &inside]].concat(), &["--chrome-trace", "cannot write", &inside]);
+}
+
+#[cfg(unix)]
+#[test]
+fn arguments_that_are_no_text_are_refused() {
+    use std::os::unix::ffi::OsStringExt as _;
+    for flag in ["--drive", "--set", "--rw", "--workload", "--bs"] {
+        let odd = OsString::from_vec(vec![b'a', 0xff]);
+        let ran = run(&[OsString::from("sim"), OsString::from(flag), odd]);
+        assert!(ran.code == 2 && ran.err.contains("UTF-8"), "{flag}: {}", ran.err);
+    }
+}
+
+#[test]
+fn all_is_well_is_zero_and_goes_to_standard_output() {
+    let ran = run(&small(&[]));
+    assert_eq!(ran.code, 0);
+    assert!(ran.out.contains("IOPS"), "{}", ran.out);
+    assert!(ran.err.lines().all(|line| line.starts_with("note: ")), "no progress in a pipe: {}", ran.err);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn results_that_cannot_be_written_are_a_failed_run() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    for args in [small(&[]), small(&["--json"]), vec!["drives".to_owned()], vec!["workloads".to_owned()]] {
+        let output = command(&args).stdout(full()).output().expect("the program starts");
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.code() == Some(1) && err.contains("error: cannot write to standard output"),
+            "{args:?}: {err}"
+        );
+    }
+    let ran = run(&small(&["--chrome-trace", "/dev/full"]));
+    assert!(ran.code == 1 && ran.err.contains("cannot write /dev/full"), "{}", ran.err);
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_failure() {
+    for args in [small(&["--json"]), small(&[]), vec!["drives".to_owned(), "keys".to_owned()]] {
+        let mut child = command(&args).stdout(Stdio::piped()).spawn().expect("the program starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && !err.contains("panicked"), "{args:?}: {err}");
+    }
+}

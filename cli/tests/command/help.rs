@@ -1,0 +1,75 @@
+//! What the program says of itself.
+
+use crate::program::{refuse, succeed};
+
+#[test]
+fn every_command_has_help() {
+    let commands: [&[&str]; 7] =
+        [&[], &["sim"], &["drives"], &["drives", "show"], &["drives", "keys"], &["workloads"], &["workloads", "show"]];
+    for command in commands {
+        let help = succeed(&[command, &["--help"]].concat());
+        assert!(help.contains("Usage: nandscape"), "{command:?}: {help}");
+    }
+}
+
+#[test]
+fn help_gives_examples_that_run() {
+    let help = succeed(&["sim", "--help"]);
+    let examples: Vec<&str> = help.lines().filter_map(|line| line.trim().strip_prefix("nandscape sim ")).collect();
+    assert!(examples.len() >= 3, "{help}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("mine.toml");
+    std::fs::write(&file, "version = 1\nbase = \"default\"\n").expect("a profile");
+    let (file, out) = (file.display().to_string(), folder.path().display().to_string());
+    for example in examples {
+        let example = example.replace("mine.toml", &file).replace("results/", &out).replace("=1TiB", "=1GiB");
+        let mut args = vec!["sim"];
+        args.extend(example.split_whitespace());
+        args.extend(["--set", "capacity=64MiB"]);
+        if !args.contains(&"--runtime") {
+            args.extend(["--io-count", "1000"]);
+        }
+        succeed(&args);
+    }
+}
+
+#[test]
+fn help_says_what_every_flag_of_the_contract_does() {
+    let help = succeed(&["sim", "--help"]);
+    for flag in [
+        "drive",
+        "set",
+        "seed",
+        "json",
+        "out",
+        "workload",
+        "rw",
+        "bs",
+        "iodepth",
+        "numjobs",
+        "rwmixread",
+        "size",
+        "random-distribution",
+        "rate-iops",
+        "rate-process",
+        "io-count",
+        "runtime",
+        "warmup-count",
+        "precondition",
+        "no-delay",
+    ] {
+        assert!(help.contains(&format!("--{flag}")), "--{flag}");
+    }
+}
+
+#[test]
+fn the_version_is_told() {
+    assert_eq!(succeed(&["--version"]), format!("nandscape {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn no_command_and_unknown_ones_are_bad_usage() {
+    refuse(&[], &["Usage: nandscape", "Start here"]);
+    refuse(&["simulate"], &["unrecognized subcommand 'simulate'", "sim"]);
+    refuse(&["sim", "--drive", "default", "--rw", "read", "--depth", "3"], &["unexpected argument '--depth'"]);
+}

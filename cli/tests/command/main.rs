@@ -1,0 +1,19 @@
+//! The command line as a user meets it: the program itself is run, and what it prints and returns is looked at.
+//!
+//! | file | what |
+//! |---|---|
+//! | `program` | runs it |
+//! | `help` | what it says of itself |
+//! | `bad_drive`, `bad_workload`, `bad_usage` | input that cannot be, with what is said of it |
+//! | `report` | the fields of `--json`, their types, and what must hold between them |
+//! | `meaning` | what each flag does |
+//! | `catalogue` | every drive and workload that comes with it, in every state |
+
+mod bad_drive;
+mod bad_usage;
+mod bad_workload;
+mod catalogue;
+mod help;
+mod meaning;
+mod program;
+mod report;

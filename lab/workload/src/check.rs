@@ -1,0 +1,111 @@
+//! Whether a workload and a drive fit each other, and whether the clock reaches the workload's end.
+
+use nandscape_sim::units::Bytes;
+
+use crate::spec::{JobSpec, Limit, Workload};
+use crate::words::Share;
+
+/// Years of drive time that a workload may take at most: the clock counts nanoseconds in 64 bits, which are 584 years.
+const MOST_YEARS: f64 = 300.0;
+const SECONDS_OF_A_YEAR: f64 = 365.25 * 86_400.0;
+
+impl Workload {
+    /// Whether this can run on a drive of `capacity` bytes in logical blocks of `lba_bytes`.
+    ///
+    /// # Errors
+    /// What cannot, and what would be valid.
+    pub fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
+        let measured = match self.limit {
+            Limit::Requests(count) => count,
+            Limit::Runtime(_) => 0,
+        };
+        let requests = self.warmup.checked_add(measured);
+        let requests = requests.ok_or_else(|| {
+            format!("io_count = {measured} and warmup_count = {} are more than can be counted", self.warmup)
+        })?;
+        let runtime_s = if let Limit::Runtime(span) = self.limit { span.as_s() } else { 0.0 };
+        for job in &self.jobs {
+            let named = |problem: String| format!("job \"{}\": {problem}", job.name);
+            job.check_on(capacity, lba_bytes).map_err(named)?;
+            let years = (job.longest_s(requests) + runtime_s) / SECONDS_OF_A_YEAR;
+            if years > MOST_YEARS {
+                return Err(named(format!("may take {years:.0} years of drive time; at most {MOST_YEARS} are valid")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl JobSpec {
+    fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
+        if let Some((odd, _)) = self.bs.sizes().iter().find(|(bytes, _)| !bytes.is_multiple_of(u64::from(lba_bytes))) {
+            return Err(format!("bs = {} is not a multiple of the drive's logical block, {lba_bytes}B", Bytes(*odd)));
+        }
+        let (space, largest) = (self.size.bytes(capacity), self.bs.largest());
+        match self.size {
+            Share::Bytes(bytes) if bytes > capacity => {
+                Err(format!("size = {} is more than the drive has, {}", Bytes(bytes), Bytes(capacity)))
+            }
+            size if space < largest => Err(format!(
+                "size = {size} of a drive of {} has no room for a request of {}",
+                Bytes(capacity),
+                Bytes(largest)
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// How long it may take until so many requests have been issued, as far as the workload itself decides.
+    fn longest_s(&self, requests: u64) -> f64 {
+        let period_s = self.burst.map_or(0.0, |burst| (burst.on + burst.off).as_s());
+        match (self.rate, self.burst) {
+            (Some(rate), None) => requests as f64 / rate.iops,
+            (Some(rate), Some(burst)) => requests as f64 / rate.iops * (period_s / burst.on.as_s()),
+            // At the worst, one request in each burst.
+            (None, _) => requests as f64 * period_s,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{Rate, RateProcess};
+    use nandscape_sim::Span;
+
+    fn error(job: JobSpec) -> String {
+        Workload::of(job).check_on(64 << 20, 4_096).unwrap_err()
+    }
+
+    #[test]
+    fn what_fits_is_fine() {
+        assert_eq!(Workload::of(JobSpec::default()).check_on(64 << 20, 512), Ok(()));
+        let whole = JobSpec { bs: "64MiB".parse().unwrap(), ..JobSpec::default() };
+        assert_eq!(Workload::of(whole).check_on(64 << 20, 4_096), Ok(()));
+    }
+
+    #[test]
+    fn sizes_that_do_not_fit_the_drive_are_refused() {
+        let with = |bs: &str, size: &str| {
+            error(JobSpec { bs: bs.parse().unwrap(), size: size.parse().unwrap(), ..JobSpec::default() })
+        };
+        assert_eq!(with("512", "100%"), "job \"job\": bs = 512B is not a multiple of the drive's logical block, 4096B");
+        assert_eq!(with("4k", "1TiB"), "job \"job\": size = 1TiB is more than the drive has, 64MiB");
+        for (bs, size) in [("4k", "0"), ("4k", "0%"), ("1M", "64k"), ("128MiB", "100%")] {
+            assert!(with(bs, size).contains("has no room for a request of"), "{bs} {size}");
+        }
+    }
+
+    #[test]
+    fn what_the_clock_does_not_reach_is_refused() {
+        let slow = Rate { iops: 1e-5, process: RateProcess::Linear };
+        assert!(error(JobSpec { rate: Some(slow), ..JobSpec::default() }).contains("years of drive time; at most 300"));
+        let seldom = JobSpec { burst: Some("1ns/36000s".parse().unwrap()), ..JobSpec::default() };
+        assert!(error(seldom.clone()).contains("years"));
+        assert!(error(JobSpec { rate: Some(Rate { iops: 1e3, ..slow }), ..seldom }).contains("years"));
+        let long = Workload { limit: Limit::Runtime(Span::MAX), ..Workload::of(JobSpec::default()) };
+        assert!(long.check_on(64 << 20, 512).unwrap_err().contains("years"));
+        let many = Workload { limit: Limit::Requests(u64::MAX), warmup: 1, ..Workload::of(JobSpec::default()) };
+        assert!(many.check_on(64 << 20, 512).unwrap_err().contains("more than can be counted"));
+    }
+}

@@ -1,0 +1,144 @@
+//! `cargo xtask bench`: how fast and how large the simulator is, alone or against another revision.
+//!
+//! | file | what |
+//! |---|---|
+//! | `suite` | the benchmarks, and the figures taken from a run's report |
+//! | `subject` | the program that is measured: this tree's, or another revision's |
+//! | `calibration` | a fixed piece of work, so that figures of different machines can be related |
+//! | `record` | raw results, kept under `bench/results` |
+//! | `summary` | the table of medians and ratios |
+//!
+//! Nothing here passes or fails: speed is a ratio against a rival measured in the same session.
+
+mod calibration;
+mod record;
+mod subject;
+mod suite;
+mod summary;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+
+use self::record::{Line, Machine, Record};
+use self::subject::Subject;
+use self::suite::{Benchmark, SUITE};
+use crate::{clock, run, say};
+
+/// Measure speed and memory of the release build. Raw results are added under bench/results, one file a session.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  cargo xtask bench                              all of them, five times
+  cargo xtask bench --runs 1 --only reads        a first look at one
+  cargo xtask bench --against main               this tree against a revision, run by run in turn
+  cargo xtask bench --list                       what they are
+
+Leave the machine alone meanwhile: other work shows in the figures, CPU seconds or not.")]
+pub(crate) struct BenchArgs {
+    /// Runs of each benchmark; figures are their medians
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    runs: u32,
+    /// Build this revision too, and let its runs alternate with this tree's
+    #[arg(long, value_name = "REV")]
+    against: Option<String>,
+    /// Only this benchmark; may be repeated
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// List the benchmarks
+    #[arg(long)]
+    list: bool,
+}
+
+/// Measures.
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
+    let chosen = choose(&args.only)?;
+    if args.list {
+        chosen.iter().for_each(|benchmark| say::line(&format!("{:18} {}", benchmark.name, benchmark.about)));
+        return Ok(());
+    }
+    let mut subjects = vec![Subject::of_this_tree()?];
+    if let Some(revision) = &args.against {
+        subjects.push(Subject::of_revision(revision)?);
+    }
+    let machine = Machine::here();
+    let mut record = Record::create(&run::root().join("bench/results"), &subjects[0].revision)?;
+    say::line(&format!("\n{}, {} cores; raw results in {}\n", machine.cpu, machine.cores, record.shown()));
+    let mut lines = Vec::new();
+    for number in 1..=args.runs {
+        for benchmark in &chosen {
+            for (at, subject) in in_turn(&subjects, number) {
+                let line = measure(benchmark, (at, subject), number, &machine)?;
+                say::line(&summary::of_run(&line));
+                record.add(&line)?;
+                lines.push(line);
+            }
+        }
+    }
+    say::line(&format!("\n{}", summary::of_all(&chosen, &subjects, &lines)));
+    Ok(())
+}
+
+fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Benchmark>> {
+    let find = |name: &String| SUITE.iter().find(|benchmark| benchmark.name == name).with_context(|| unknown(name));
+    if names.is_empty() { Ok(SUITE.iter().collect()) } else { names.iter().map(find).collect() }
+}
+
+fn unknown(name: &str) -> String {
+    let names: Vec<&str> = SUITE.iter().map(|benchmark| benchmark.name).collect();
+    format!("--only {name}: no such benchmark; there are {}", names.join(", "))
+}
+
+/// Who runs first changes from run to run, so that neither is always the one that finds the machine warm.
+fn in_turn(subjects: &[Subject], run: u32) -> Vec<(usize, &Subject)> {
+    let mut order: Vec<_> = subjects.iter().enumerate().collect();
+    if run.is_multiple_of(2) {
+        order.reverse();
+    }
+    order
+}
+
+fn measure(
+    benchmark: &Benchmark,
+    (at, subject): (usize, &Subject),
+    run: u32,
+    machine: &Machine,
+) -> anyhow::Result<Line> {
+    let calibration = calibration::measure();
+    let report = subject.report(benchmark.args)?;
+    let figures = (benchmark.figures)(&report, &|| subject.flash_bytes(benchmark.args))
+        .with_context(|| format!("{}: the report lacks a figure", benchmark.name))?;
+    if figures.iter().any(|figure| !figure.value.is_finite()) {
+        bail!("{}: a run took no measurable time", benchmark.name);
+    }
+    Ok(Line {
+        date: clock::date(),
+        subject: at,
+        revision: subject.revision.clone(),
+        machine: machine.clone(),
+        benchmark: benchmark.name,
+        run,
+        calibration,
+        figures,
+        report,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_benchmark_is_chosen_by_name() {
+        assert_eq!(choose(&[]).unwrap().len(), SUITE.len());
+        assert_eq!(choose(&["reads".to_owned()]).unwrap()[0].name, "reads");
+        let error = choose(&["raeds".to_owned()]).err().unwrap().to_string();
+        assert!(error.starts_with("--only raeds: no such benchmark; there are reads,"), "{error}");
+    }
+
+    #[test]
+    fn subjects_take_turns_at_being_first() {
+        let subjects = ["a", "b"].map(Subject::named);
+        let first = |run| in_turn(&subjects, run)[0];
+        assert_eq!([1, 2, 3].map(|run| (first(run).0, first(run).1.revision.as_str())), [(0, "a"), (1, "b"), (0, "a")]);
+    }
+}

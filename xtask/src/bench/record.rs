@@ -1,0 +1,114 @@
+//! Raw results: one file of JSON lines a session, one line a run. They are kept with the sources.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::calibration::Calibration;
+use super::suite::Figure;
+use crate::clock;
+
+/// What a run was made on.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(crate) struct Machine {
+    /// The processor's model.
+    pub(crate) cpu: String,
+    /// Processors that programs may use.
+    pub(crate) cores: usize,
+}
+
+/// One run.
+#[derive(Serialize)]
+pub(crate) struct Line {
+    pub(crate) date: String,
+    /// Which of the programs compared: 0 is this tree's.
+    pub(crate) subject: usize,
+    pub(crate) revision: String,
+    pub(crate) machine: Machine,
+    pub(crate) benchmark: &'static str,
+    pub(crate) run: u32,
+    pub(crate) calibration: Calibration,
+    pub(crate) figures: Vec<Figure>,
+    /// All that the simulator said.
+    pub(crate) report: Value,
+}
+
+/// The file of a session.
+pub(crate) struct Record {
+    path: PathBuf,
+    file: File,
+}
+
+impl Machine {
+    /// This one.
+    pub(crate) fn here() -> Machine {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let cpu = model(&info).unwrap_or(std::env::consts::ARCH).to_owned();
+        Machine { cpu, cores: std::thread::available_parallelism().map_or(1, usize::from) }
+    }
+}
+
+/// The processor's model, as Linux tells it.
+fn model(info: &str) -> Option<&str> {
+    info.lines().find_map(|line| line.strip_prefix("model name")).and_then(|rest| Some(rest.split_once(':')?.1.trim()))
+}
+
+impl Record {
+    /// Begins a file in `folder`, named after the time and what is measured.
+    pub(crate) fn create(folder: &Path, revision: &str) -> anyhow::Result<Record> {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        // Colons are not for file names everywhere.
+        let path = folder.join(format!("{}-{revision}.jsonl", clock::date().replace(':', "")));
+        let file = File::create_new(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Record { path, file })
+    }
+
+    /// Adds a run, at once: a session that is broken off keeps what it has.
+    pub(crate) fn add(&mut self, line: &Line) -> anyhow::Result<()> {
+        let text = serde_json::to_string(line).context("a run is plain data")?;
+        writeln!(self.file, "{text}").with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Its name.
+    pub(crate) fn shown(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_is_read_from_what_linux_tells() {
+        assert_eq!(model("processor\t: 0\nmodel name\t: A Processor @ 3 GHz\n"), Some("A Processor @ 3 GHz"));
+        assert_eq!(model("processor : 0\n"), None);
+    }
+
+    #[test]
+    fn each_run_is_a_line_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut record = Record::create(folder.path(), "abc").unwrap();
+        let line = |run| Line {
+            date: clock::date(),
+            subject: 0,
+            revision: "abc".to_owned(),
+            machine: Machine::here(),
+            benchmark: "reads",
+            run,
+            calibration: Calibration { integer_s: 0.1, memory_s: 0.2 },
+            figures: Vec::new(),
+            report: Value::Null,
+        };
+        record.add(&line(1)).unwrap();
+        record.add(&line(2)).unwrap();
+        let text = std::fs::read_to_string(record.shown()).unwrap();
+        let runs: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["run"].clone()).collect();
+        assert_eq!(runs, [1, 2]);
+    }
+}

@@ -1,0 +1,126 @@
+//! The program that is measured: the release build of this tree, or of another revision.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use crate::run::{cargo, git, output, root, step, target};
+use crate::say;
+
+/// A release build to measure.
+pub(crate) struct Subject {
+    /// What it was built from: a commit, with `-changed` where files differ from it.
+    pub(crate) revision: String,
+    program: PathBuf,
+}
+
+impl Subject {
+    /// Builds this tree.
+    pub(crate) fn of_this_tree() -> anyhow::Result<Subject> {
+        let commit = git(&["rev-parse", "--short", "HEAD"])?;
+        // Results of earlier sessions do not change the program.
+        let changed = !git(&["status", "--porcelain", "--", ".", ":(exclude)bench/results"])?.is_empty();
+        let revision = if changed { format!("{commit}-changed") } else { commit };
+        let program = build(root(), &target(), &kept("this-tree"))?;
+        Ok(Subject { revision, program })
+    }
+
+    /// Builds another revision in a tree of its own, unless it was built before.
+    pub(crate) fn of_revision(revision: &str) -> anyhow::Result<Subject> {
+        let commit = git(&["rev-parse", "--short", &format!("{revision}^{{commit}}")])
+            .with_context(|| format!("--against {revision}: no such revision"))?;
+        let program = kept(&commit);
+        if !program.exists() {
+            let tree = Tree::add(&commit)?;
+            build(&tree.0, &target().join("bench/build"), &program)?;
+        }
+        Ok(Subject { revision: commit, program })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn named(revision: &str) -> Subject {
+        Subject { revision: revision.to_owned(), program: PathBuf::new() }
+    }
+
+    /// Runs a simulation for its report.
+    pub(crate) fn report(&self, arguments: &[&str]) -> anyhow::Result<Value> {
+        let mut command = Command::new(&self.program);
+        let text = output(command.args(["sim", "--json"]).args(arguments))?;
+        serde_json::from_str(&text).context("the report is no JSON")
+    }
+
+    /// Bytes of flash of the drive that a simulation with these arguments would have.
+    pub(crate) fn flash_bytes(&self, arguments: &[&str]) -> Option<f64> {
+        let value =
+            |option: &'static str| arguments.windows(2).filter(move |pair| pair[0] == option).map(|pair| pair[1]);
+        let mut command = Command::new(&self.program);
+        command.args(["drives", "show", value("--drive").next()?, "--resolved"]);
+        command.args(value("--set").flat_map(|change| ["--set", change]));
+        flash_bytes(&output(&mut command).ok()?)
+    }
+}
+
+/// Bytes of flash of a resolved profile.
+fn flash_bytes(profile: &str) -> Option<f64> {
+    let profile: toml::Table = profile.parse().ok()?;
+    let geometry = profile.get("geometry")?;
+    let counts = ["channels", "dies_per_channel", "planes_per_die", "blocks_per_plane", "pages_per_block"];
+    let pages = counts.iter().map(|count| Some(geometry.get(count)?.as_integer()? as f64)).product::<Option<f64>>()?;
+    let kib: f64 = geometry.get("page_size")?.as_str()?.strip_suffix("KiB")?.parse().ok()?;
+    Some(pages * kib * 1_024.0)
+}
+
+/// Where a program is kept, so that a later build does not replace it while it is measured.
+fn kept(name: &str) -> PathBuf {
+    target().join("bench").join(format!("nandscape-{name}"))
+}
+
+fn build(tree: &Path, target: &Path, kept: &Path) -> anyhow::Result<PathBuf> {
+    let mut command = cargo();
+    command.current_dir(tree).args(["build", "--release", "--package", "nandscape-cli"]);
+    step({
+        command.env("CARGO_TARGET_DIR", target);
+        command
+    })?;
+    std::fs::create_dir_all(kept.parent().expect("lies in a folder"))?;
+    std::fs::copy(target.join("release/nandscape"), kept).context("cannot keep the program built")?;
+    Ok(kept.to_owned())
+}
+
+/// A tree of another revision, gone when dropped.
+struct Tree(PathBuf);
+
+impl Tree {
+    fn add(commit: &str) -> anyhow::Result<Tree> {
+        let tree = Tree(target().join("bench/tree"));
+        // One that a killed session left behind is in the way.
+        if tree.0.exists() {
+            git(&["worktree", "remove", "--force", &tree.0.to_string_lossy()])?;
+        }
+        git(&["worktree", "add", "--quiet", "--detach", &tree.0.to_string_lossy(), commit])?;
+        Ok(tree)
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        if let Err(error) = git(&["worktree", "remove", "--force", &self.0.to_string_lossy()]) {
+            say::error(&format!("{error:#}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flash_is_counted_from_a_resolved_profile() {
+        let profile = "[geometry]\nchannels = 2\ndies_per_channel = 3\nplanes_per_die = 1\nblocks_per_plane = 10\n\
+                       pages_per_block = 4\npage_size = \"16KiB\"\n";
+        assert_eq!(flash_bytes(profile), Some(240.0 * 16_384.0));
+        assert_eq!(flash_bytes("[geometry]\nchannels = 2\n"), None);
+    }
+}

@@ -1,0 +1,232 @@
+//! The benchmarks: what is run, and which figures are taken from its report. The aims are those of `bench/README.md`;
+//! they are printed beside the figures and asserted nowhere.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// One benchmark.
+pub(crate) struct Benchmark {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// One line on what it is.
+    pub(crate) about: &'static str,
+    /// What follows `nandscape sim --json`.
+    pub(crate) args: &'static [&'static str],
+    /// Its figures, from the report; the second argument gives the bytes of flash of the drive.
+    pub(crate) figures: fn(&Value, FlashBytes<'_>) -> Option<Vec<Figure>>,
+}
+
+/// Finds out how much flash the drive of a benchmark has.
+pub(crate) type FlashBytes<'a> = &'a dyn Fn() -> Option<f64>;
+
+/// One number that a run gives.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(crate) struct Figure {
+    /// What it is, with its unit.
+    pub(crate) name: &'static str,
+    /// The number.
+    pub(crate) value: f64,
+    /// What it should be.
+    pub(crate) aim: &'static str,
+    /// Whether more is better; else less is.
+    pub(crate) more_is_better: bool,
+}
+
+/// All of them, in the order they run.
+pub(crate) const SUITE: &[Benchmark] = &[
+    Benchmark {
+        name: "reads",
+        about: "4 KiB random reads, 32 at a time, of the default drive (256 GiB, 8 channels x 8 dies)",
+        args: &[
+            "--drive",
+            "default",
+            "--rw",
+            "randread",
+            "--bs",
+            "4k",
+            "--iodepth",
+            "32",
+            "--precondition",
+            "full",
+            "--io-count",
+            "4000000",
+            "--warmup-count",
+            "100000",
+        ],
+        figures: reads,
+    },
+    Benchmark {
+        name: "overwrites",
+        about: "4 KiB random overwrites in steady state, 32 at a time, of the default drive (16 KiB pages)",
+        args: &[
+            "--drive",
+            "default",
+            "--rw",
+            "randwrite",
+            "--bs",
+            "4k",
+            "--iodepth",
+            "32",
+            "--precondition",
+            "steady",
+            "--io-count",
+            "2000000",
+            "--warmup-count",
+            "100000",
+        ],
+        figures: overwrites,
+    },
+    Benchmark {
+        name: "overwrites-4k-page",
+        about: "the same on 8 channels x 8 dies of 4 KiB pages: a page program is a mapping-unit program",
+        args: &[
+            "--drive",
+            "femu-blackbox",
+            "--set",
+            "capacity=256GiB",
+            "--set",
+            "ftl.over_provisioning=12%",
+            "--rw",
+            "randwrite",
+            "--bs",
+            "4k",
+            "--iodepth",
+            "32",
+            "--precondition",
+            "steady",
+            "--io-count",
+            "1000000",
+            "--warmup-count",
+            "100000",
+        ],
+        figures: overwrites,
+    },
+    Benchmark {
+        name: "start-none",
+        about: "start-up and memory of the default drive at 1 TiB, new",
+        args: &[
+            "--drive",
+            "default",
+            "--set",
+            "capacity=1TiB",
+            "--rw",
+            "randread",
+            "--io-count",
+            "1000",
+            "--precondition",
+            "none",
+        ],
+        figures: start_empty,
+    },
+    Benchmark {
+        name: "start-full",
+        about: "the same, every block written once",
+        args: &[
+            "--drive",
+            "default",
+            "--set",
+            "capacity=1TiB",
+            "--rw",
+            "randread",
+            "--io-count",
+            "1000",
+            "--precondition",
+            "full",
+        ],
+        figures: start_used,
+    },
+    Benchmark {
+        name: "start-steady",
+        about: "the same, worn in",
+        args: &[
+            "--drive",
+            "default",
+            "--set",
+            "capacity=1TiB",
+            "--rw",
+            "randread",
+            "--io-count",
+            "1000",
+            "--precondition",
+            "steady",
+        ],
+        figures: start_used,
+    },
+];
+
+fn number(report: &Value, path: &str) -> Option<f64> {
+    report.pointer(path)?.as_f64()
+}
+
+fn rate(report: &Value, count: f64) -> Option<f64> {
+    Some(count / number(report, "/host/cpu_s")?)
+}
+
+fn reads(report: &Value, _: FlashBytes<'_>) -> Option<Vec<Figure>> {
+    let value = rate(report, number(report, "/requests")?)?;
+    let aim = "1.8 M at least, 3.6 M aimed at";
+    Some(vec![Figure { name: "requests per CPU s", value, aim, more_is_better: true }])
+}
+
+/// Programs of the host and of garbage collection, copies within a plane among them.
+fn overwrites(report: &Value, _: FlashBytes<'_>) -> Option<Vec<Figure>> {
+    let pages = number(report, "/flash/page_programs")?;
+    let units = number(report, "/flash/units_programmed")?;
+    let figure = |name, count, aim| Some(Figure { name, value: rate(report, count)?, aim, more_is_better: true });
+    Some(vec![
+        figure("page programs per CPU s", pages, "1.45 M at least, 2.9 M aimed at")?,
+        figure("unit programs per CPU s", units, "")?,
+        figure("requests per CPU s", number(report, "/requests")?, "")?,
+    ])
+}
+
+fn start_empty(report: &Value, flash_bytes: FlashBytes<'_>) -> Option<Vec<Figure>> {
+    start(report, flash_bytes, "below 1 s")
+}
+
+fn start_used(report: &Value, flash_bytes: FlashBytes<'_>) -> Option<Vec<Figure>> {
+    start(report, flash_bytes, "below 10 s")
+}
+
+fn start(report: &Value, flash_bytes: FlashBytes<'_>, aim: &'static str) -> Option<Vec<Figure>> {
+    let logical_units = (1u64 << 40) as f64 / 4_096.0;
+    let limit = 4.0 * logical_units + 4.5 * flash_bytes()? / 4_096.0;
+    let peak = number(report, "/host/peak_rss_bytes")?;
+    let figure = |name, value, aim| Figure { name, value, aim, more_is_better: false };
+    Some(vec![
+        figure("set-up, s", number(report, "/host/setup_s")?, aim),
+        figure("peak memory, bytes", peak, ""),
+        figure("of the memory allowed", peak / limit, "at most 1"),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_differ_and_every_benchmark_says_what_it_is() {
+        let mut names: Vec<&str> = SUITE.iter().map(|benchmark| benchmark.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SUITE.len());
+        assert!(SUITE.iter().all(|benchmark| benchmark.about.len() > 10 && benchmark.args.contains(&"--rw")));
+    }
+
+    #[test]
+    fn figures_are_per_cpu_second_of_the_measured_phase() {
+        let report = json!({
+            "requests": 1000, "host": {"cpu_s": 0.5, "setup_s": 0.2, "peak_rss_bytes": 1u64 << 31},
+            "flash": {"page_programs": 400, "page_copybacks": 100, "units_programmed": 1600},
+        });
+        let values =
+            |figures: Option<Vec<Figure>>| figures.unwrap().iter().map(|figure| figure.value).collect::<Vec<_>>();
+        assert_eq!(values(reads(&report, &|| None)), [2_000.0]);
+        assert_eq!(values(overwrites(&report, &|| None)), [800.0, 3_200.0, 2_000.0]);
+        // As much flash as capacity: 8.5 bytes for each of 2^28 units.
+        let start = values(start_empty(&report, &|| Some((1u64 << 40) as f64)));
+        assert_eq!(start, [0.2, (1u64 << 31) as f64, 8.0 / 8.5]);
+        assert_eq!(reads(&json!({}), &|| None), None);
+    }
+}

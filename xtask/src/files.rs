@@ -1,0 +1,68 @@
+//! The files of the workspace, as a person would list them: nothing built, nothing hidden except our own settings.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+/// Hidden folders that are ours.
+const OURS: &[&str] = &[".ci", ".cargo", ".github"];
+/// Folders that tools fill.
+const BUILT: &[&str] = &["target", "node_modules", "__pycache__"];
+
+/// A text file.
+pub(crate) struct Text {
+    /// Its path from the root, with forward slashes.
+    pub(crate) path: String,
+    /// What is in it.
+    pub(crate) text: String,
+}
+
+/// All text files below `root`, in the order of their paths.
+pub(crate) fn texts(root: &Path) -> anyhow::Result<Vec<Text>> {
+    let mut paths = Vec::new();
+    walk(root, &mut paths).with_context(|| format!("cannot list {}", root.display()))?;
+    paths.sort();
+    let mut texts = Vec::new();
+    for path in paths {
+        let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let name = path.strip_prefix(root).expect("found below it").to_string_lossy().replace('\\', "/");
+        if let Ok(text) = String::from_utf8(bytes) {
+            texts.push(Text { path: name, text });
+        }
+    }
+    Ok(texts)
+}
+
+fn walk(folder: &Path, paths: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        let name = name.to_string_lossy();
+        let skipped = name.starts_with('.') && !OURS.contains(&&*name) || BUILT.contains(&&*name);
+        match (kind.is_dir(), kind.is_file()) {
+            (true, _) if !skipped => walk(&entry.path(), paths)?,
+            // In a worktree of git's, `.git` is a file.
+            (_, true) if name != ".git" => paths.push(entry.path()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_and_hidden_files_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in ["a.rs", "target/b.rs", ".ci/run", ".git/config", "sub/c.md"] {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "text").unwrap();
+        }
+        std::fs::write(folder.path().join("picture"), [0xff, 0xfe]).unwrap();
+        let found: Vec<String> = texts(folder.path()).unwrap().into_iter().map(|file| file.path).collect();
+        assert_eq!(found, [".ci/run", "a.rs", "sub/c.md"]);
+    }
+}

@@ -1,0 +1,207 @@
+//! `cargo xtask layering`: which crate of the workspace may depend on which. `ls` is the architecture, and this table
+//! holds it. A crate's name is its path, so that a forbidden dependency is legible in a diff.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+
+use crate::{run, say};
+
+/// What the crates of a folder may name.
+struct Layer {
+    /// A crate's path, or a folder of crates.
+    path: &'static str,
+    /// The crates, or folders of crates, that it may depend on.
+    may: &'static [&'static str],
+    /// Those that its tests may name besides.
+    tests: &'static [&'static str],
+}
+
+const fn layer(path: &'static str, may: &'static [&'static str], tests: &'static [&'static str]) -> Layer {
+    Layer { path, may, tests }
+}
+
+/// The ground that every side stands on.
+const GROUND: &[&str] = &["drive", "sim", "wire"];
+/// Everything below a user's programs.
+const ALL: &[&str] = &["device", "drive", "host", "lab", "sim", "transport", "wire"];
+
+/// From the ground up. The first that fits a crate counts.
+const LAYERS: &[Layer] = &[
+    layer("sim", &[], &[]),
+    layer("wire", &[], &[]),
+    layer("drive", &["sim", "wire"], &["device", "lab"]),
+    layer("device/media", GROUND, &[]),
+    layer("device/ftl", &["device/media", "drive", "sim", "wire"], &[]),
+    layer("device/controller", &["device/ftl", "device/media", "drive", "sim", "wire"], &["device", "lab/workload"]),
+    layer("device/ssd", &["device", "drive", "sim", "wire"], &["lab/workload"]),
+    layer("transport", GROUND, &["device", "transport"]),
+    layer("host", &["drive", "host", "sim", "wire"], &[]),
+    layer("lab", &["device", "drive", "host", "lab", "sim", "transport", "wire"], &[]),
+    layer("facade", ALL, &[]),
+    layer("python", ALL, &[]),
+    layer("cli", ALL, &[]),
+    layer("xtask", &[], &[]),
+];
+
+/// Crates that are named otherwise than by their path, and how.
+const NAMES: &[(&str, &str)] = &[("xtask", "xtask"), ("facade", "nandscape")];
+
+/// A crate of the workspace.
+struct Member {
+    path: String,
+    name: String,
+    /// Paths of the crates of the workspace that it names, and whether only its tests do.
+    names: Vec<(String, bool)>,
+}
+
+/// Checks the workspace.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let metadata = MetadataCommand::new().current_dir(run::root()).no_deps().exec().context("cargo metadata")?;
+    let members = members(&metadata);
+    let wrong: Vec<String> = members.iter().flat_map(problems).collect();
+    wrong.iter().for_each(|problem| say::error(problem));
+    let edges: usize = members.iter().map(|member| member.names.len()).sum();
+    match wrong.len() {
+        0 => {
+            say::line(&format!("layering: {} crates, {edges} dependencies between them, all as allowed", members.len()))
+        }
+        count => bail!("layering: {count} problems; the table is in xtask/src/layering.rs"),
+    }
+    Ok(())
+}
+
+fn members(metadata: &Metadata) -> Vec<Member> {
+    let root = metadata.workspace_root.as_std_path();
+    let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/");
+    let mut members: Vec<Member> = metadata
+        .workspace_packages()
+        .iter()
+        .map(|package| Member {
+            path: package.manifest_path.parent().map_or_else(String::new, |path| relative(path.as_std_path())),
+            name: package.name.to_string(),
+            names: package
+                .dependencies
+                .iter()
+                .filter_map(|dependency| {
+                    let path = relative(dependency.path.as_ref()?.as_std_path());
+                    Some((path, dependency.kind == DependencyKind::Development))
+                })
+                .collect(),
+        })
+        .collect();
+    members.sort_by(|one, other| one.path.cmp(&other.path));
+    members
+}
+
+/// Whether a crate is the one meant, or lies in the folder meant.
+fn lies_in(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// What is wrong with a crate, each with its manifest and what would be right.
+fn problems(member: &Member) -> Vec<String> {
+    let manifest = format!("{}/Cargo.toml", member.path);
+    let Some(layer) = LAYERS.iter().find(|layer| lies_in(&member.path, layer.path)) else {
+        let known: Vec<&str> = LAYERS.iter().map(|layer| layer.path).collect();
+        return vec![format!("{manifest}: lies in no layer; there are {}", known.join(", "))];
+    };
+    let mut problems = Vec::new();
+    let given = NAMES.iter().find(|(path, _)| *path == member.path).map(|(_, name)| (*name).to_owned());
+    let name = given.unwrap_or_else(|| format!("nandscape-{}", member.path.replace('/', "-")));
+    if member.name != name {
+        problems.push(format!("{manifest}: is named {}; its path makes it {name}", member.name));
+    }
+    for (named, test) in &member.names {
+        let allowed = |folders: &[&str]| folders.iter().any(|folder| lies_in(named, folder));
+        if !(allowed(layer.may) || *test && allowed(layer.tests)) {
+            problems.push(format!(
+                "{manifest}: {} must not depend on {named}; {}",
+                member.path,
+                allowance(layer, *test)
+            ));
+        }
+    }
+    problems
+}
+
+fn allowance(layer: &Layer, test: bool) -> String {
+    let list =
+        |folders: &[&str]| if folders.is_empty() { "no crate of the workspace".to_owned() } else { folders.join(", ") };
+    match test && !layer.tests.is_empty() {
+        true => format!("it may name {}, and its tests {}", list(layer.may), list(layer.tests)),
+        false => format!("it may name {}", list(layer.may)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(path: &str, names: &[(&str, bool)]) -> Vec<String> {
+        let name = format!("nandscape-{}", path.replace('/', "-"));
+        let names = names.iter().map(|(named, test)| ((*named).to_owned(), *test)).collect();
+        problems(&Member { path: path.to_owned(), name, names })
+    }
+
+    #[test]
+    fn dependencies_downwards_are_allowed() {
+        assert!(of("sim", &[]).is_empty());
+        assert!(of("device/ftl", &[("device/media", false), ("sim", false), ("wire/nvme", true)]).is_empty());
+        assert!(of("lab/run", &[("device/ssd", false), ("host/array", false)]).is_empty());
+        assert!(of("host/array", &[("host/driver", false), ("drive", false)]).is_empty());
+    }
+
+    #[test]
+    fn others_are_refused_with_the_manifest_and_what_may_be() {
+        for (path, named) in [
+            ("sim", "wire/nvme"),
+            ("wire/nvme", "sim"),
+            ("drive", "device/media"),
+            ("device/media", "device/ftl"),
+            ("device/ftl", "device/controller"),
+            ("device/controller", "device/ssd"),
+            ("device/ssd", "host/driver"),
+            ("host/driver", "device/media"),
+            ("transport/nbd", "host/driver"),
+            ("lab/run", "cli"),
+        ] {
+            let problems = of(path, &[(named, false)]);
+            let begins = format!("{path}/Cargo.toml: {path} must not depend on {named}; it may name ");
+            assert!(problems.len() == 1 && problems[0].starts_with(&begins), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn tests_may_name_more_where_the_table_says_so() {
+        assert!(of("drive", &[("device/ssd", true)]).is_empty());
+        assert_eq!(
+            of("drive", &[("host/driver", true)]),
+            [
+                "drive/Cargo.toml: drive must not depend on host/driver; it may name sim, wire, and its tests device, lab"
+            ]
+        );
+        assert_eq!(of("drive", &[("device/ssd", false)]).len(), 1);
+    }
+
+    #[test]
+    fn a_folder_is_not_another_that_begins_like_it() {
+        assert!(lies_in("drive", "drive") && lies_in("device/ftl", "device"));
+        assert!(!lies_in("drivers", "drive") && !lies_in("simulator", "sim"));
+    }
+
+    #[test]
+    fn a_name_is_a_path() {
+        let named = |path: &str, name: &str| {
+            problems(&Member { path: path.to_owned(), name: name.to_owned(), names: Vec::new() })
+        };
+        assert!(named("wire/nvme-tcp", "nandscape-wire-nvme-tcp").is_empty());
+        assert!(named("xtask", "xtask").is_empty());
+        assert_eq!(
+            named("device/ftl", "nandscape-ftl"),
+            ["device/ftl/Cargo.toml: is named nandscape-ftl; its path makes it nandscape-device-ftl"]
+        );
+        assert!(named("misc", "nandscape-misc")[0].starts_with("misc/Cargo.toml: lies in no layer; there are sim,"));
+    }
+}

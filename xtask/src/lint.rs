@@ -1,0 +1,74 @@
+//! `cargo xtask lint`: formatting, Clippy, documentation. Warnings are errors.
+
+use std::process::Command;
+
+use clap::Args;
+
+use crate::run::{cargo, step};
+
+/// Check formatting, Clippy's lints and the documentation. Warnings are errors.
+#[derive(Args, Clone, Default)]
+pub(crate) struct LintArgs {
+    /// Only this crate; may be repeated
+    #[arg(long, short, value_name = "CRATE")]
+    pub(crate) package: Vec<String>,
+    /// Leave the documentation out
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+/// Runs them in turn, the quickest first.
+pub(crate) fn run(args: &LintArgs) -> anyhow::Result<()> {
+    commands(args).into_iter().try_for_each(step)
+}
+
+fn commands(args: &LintArgs) -> Vec<Command> {
+    let mut format = cargo();
+    format.args(["fmt", "--check"]);
+    match args.package[..] {
+        [] => format.arg("--all"),
+        ref some => some.iter().fold(&mut format, |command, package| command.args(["--package", package])),
+    };
+    let mut clippy = cargo();
+    clippy.arg("clippy");
+    select(&mut clippy, &args.package).args(["--all-targets", "--", "-D", "warnings"]);
+    let mut doc = cargo();
+    doc.arg("doc");
+    select(&mut doc, &args.package).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings");
+    if args.quick { vec![format, clippy] } else { vec![format, clippy, doc] }
+}
+
+/// The crates meant: those named, or all.
+pub(crate) fn select<'a>(command: &'a mut Command, packages: &[String]) -> &'a mut Command {
+    match packages {
+        [] => command.arg("--workspace"),
+        some => some.iter().fold(command, |command, package| command.args(["--package", package])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::words;
+
+    fn shown(args: &LintArgs) -> Vec<String> {
+        commands(args).iter().map(words).collect()
+    }
+
+    #[test]
+    fn everything_is_checked_and_warnings_are_errors() {
+        let expected = [
+            "cargo fmt --check --all",
+            "cargo clippy --workspace --all-targets -- -D warnings",
+            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --no-deps",
+        ];
+        assert_eq!(shown(&LintArgs::default()), expected);
+    }
+
+    #[test]
+    fn one_crate_can_be_checked_quickly() {
+        let expected =
+            ["cargo fmt --check --package xtask", "cargo clippy --package xtask --all-targets -- -D warnings"];
+        assert_eq!(shown(&LintArgs { package: vec!["xtask".to_owned()], quick: true }), expected);
+    }
+}

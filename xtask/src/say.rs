@@ -1,0 +1,14 @@
+//! The only place of this crate that prints.
+
+use std::io::Write as _;
+
+/// A line of results or of progress.
+pub(crate) fn line(text: &str) {
+    // A reader that has gone away is no error.
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
+}
+
+/// A line that says what is wrong.
+pub(crate) fn error(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "error: {text}");
+}

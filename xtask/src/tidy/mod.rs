@@ -1,0 +1,47 @@
+//! `cargo xtask tidy`: what the files look like. Sources have a header that says what they are and what they leave out,
+//! a bearable length, nothing unfinished and nothing of one machine; crates say what they are; links lead somewhere.
+//! Measures that are aims, not rules, are printed: the median length of a file, and lines of tests against lines of code.
+
+mod crates;
+mod links;
+mod measure;
+mod source;
+
+use anyhow::bail;
+
+use crate::files::texts;
+use crate::{run, say};
+
+/// What is wrong, and where.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Problem {
+    /// File and line.
+    at: String,
+    /// What is wrong and what would be right.
+    what: String,
+}
+
+impl Problem {
+    fn in_file(path: &str, what: impl Into<String>) -> Problem {
+        Problem { at: path.to_owned(), what: what.into() }
+    }
+
+    /// `line` counts from 1.
+    fn at_line(path: &str, line: usize, what: impl Into<String>) -> Problem {
+        Problem { at: format!("{path}:{line}"), what: what.into() }
+    }
+}
+
+/// Checks the workspace.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let files = texts(run::root())?;
+    let mut problems: Vec<Problem> = files.iter().flat_map(source::check).collect();
+    problems.extend(links::check(&files));
+    problems.extend(crates::check(&files));
+    problems.iter().for_each(|problem| say::error(&format!("{}: {}", problem.at, problem.what)));
+    say::line(&measure::of(&files).to_string());
+    match problems.len() {
+        0 => Ok(()),
+        count => bail!("tidy: {count} problems"),
+    }
+}

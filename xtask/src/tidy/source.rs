@@ -1,0 +1,172 @@
+//! One source file: its header, its length, and what must not be in it.
+
+use super::Problem;
+use crate::files::Text;
+
+/// Lines of a file at most.
+const MOST_LINES: usize = 800;
+
+/// Words for unfinished work. Split, so that this file does not hold them.
+const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+
+/// Beginnings of paths that are right on one machine only.
+const MACHINE: [&str; 4] = [concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/tm", "p"), concat!("/Us", "ers/")];
+
+/// Files that may hold code the compiler does not check, each with what it is for.
+const UNSAFE: &[(&str, &str)] = &[("sim/src/table.rs", "maps memory for large tables")];
+
+/// Kinds of source, by what begins their headers.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Kind {
+    Rust,
+    /// Shell and Python: `#` comments, after the line that names the interpreter.
+    Script,
+    Other,
+}
+
+fn kind(file: &Text) -> Kind {
+    let ending = file.path.rsplit('/').next().and_then(|name| name.split_once('.')).map(|(_, ending)| ending);
+    match ending {
+        Some("rs") => Kind::Rust,
+        Some("sh" | "py") => Kind::Script,
+        _ if file.text.starts_with("#!") => Kind::Script,
+        _ => Kind::Other,
+    }
+}
+
+/// What is wrong with a file.
+pub(crate) fn check(file: &Text) -> Vec<Problem> {
+    let kind = kind(file);
+    let machine_readable =
+        ["lock", "json", "jsonl", "svg"].iter().any(|ending| file.path.ends_with(&format!(".{ending}")));
+    if machine_readable || file.path.starts_with("LICENSE") {
+        return Vec::new();
+    }
+    let mut problems = lines(file, kind);
+    if kind == Kind::Other {
+        return problems;
+    }
+    let count = file.text.lines().count();
+    if count > MOST_LINES {
+        problems
+            .push(Problem::in_file(&file.path, format!("has {count} lines; {MOST_LINES} is the most, 150 is usual")));
+    }
+    if !has_header(file, kind) {
+        let header = if kind == Kind::Rust { "`//!`" } else { "`#`" };
+        problems.push(Problem::at_line(&file.path, 1, format!("begins with no {header} comment on what it is")));
+    }
+    if kind == Kind::Rust && holds_unsafe(&file.text) && !UNSAFE.iter().any(|(path, _)| *path == file.path) {
+        let listed: Vec<&str> = UNSAFE.iter().map(|(path, _)| *path).collect();
+        problems.push(Problem::in_file(&file.path, format!("holds unsafe code; only {} may", listed.join(", "))));
+    }
+    problems
+}
+
+fn lines(file: &Text, kind: Kind) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (line, number) in file.text.lines().zip(1..) {
+        let mut wrong = |what: String| problems.push(Problem::at_line(&file.path, number, what));
+        if line.ends_with([' ', '\t']) {
+            wrong("ends in blanks".to_owned());
+        }
+        if line.contains('\t') {
+            wrong("holds a tab; indentation is by blanks".to_owned());
+        }
+        if let Some(word) = UNFINISHED.iter().find(|word| holds_word(line, word)) {
+            wrong(format!("holds {word}; finish it, or write down what is left out and why"));
+        }
+        if let Some(path) = MACHINE.iter().find(|path| names_path(line, path)) {
+            wrong(format!("names {path}, which is right on one machine only"));
+        }
+    }
+    if kind != Kind::Other && !file.text.ends_with('\n') {
+        problems.push(Problem::in_file(&file.path, "does not end in a new line"));
+    }
+    problems
+}
+
+fn has_header(file: &Text, kind: Kind) -> bool {
+    let mut lines = file.text.lines();
+    match kind {
+        Kind::Rust => lines.next().is_some_and(|line| line.starts_with("//! ") && line.len() > 10),
+        _ => {
+            let header = lines.find(|line| !line.starts_with("#!"));
+            header.is_some_and(|line| ["# ", "\"\"\""].iter().any(|begin| line.starts_with(begin)))
+        }
+    }
+}
+
+/// Whether `word` stands by itself.
+fn holds_word(line: &str, word: &str) -> bool {
+    let letter = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word)
+        .any(|(at, _)| !line[..at].ends_with(letter) && !line[at + word.len()..].starts_with(letter))
+}
+
+/// Whether an absolute path begins like that; `https://host/home/` does not.
+fn names_path(line: &str, path: &str) -> bool {
+    let inner = |c: char| c.is_alphanumeric() || "._-/$}".contains(c);
+    line.match_indices(path).any(|(at, _)| !line[..at].ends_with(inner))
+}
+
+/// Whether code, not a comment, is marked as unchecked.
+fn holds_unsafe(text: &str) -> bool {
+    let word = concat!("uns", "afe");
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    code.into_iter()
+        .any(|line| [" {", " fn", " impl", " trait"].iter().any(|next| line.contains(&format!("{word}{next}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(path: &str, text: &str) -> Vec<String> {
+        let file = Text { path: path.to_owned(), text: text.to_owned() };
+        check(&file).into_iter().map(|problem| format!("{}: {}", problem.at, problem.what)).collect()
+    }
+
+    #[test]
+    fn a_tidy_file_has_no_problems() {
+        assert!(problems("a/src/b.rs", "//! What this is.\n\nfn f() {}\n").is_empty());
+        assert!(problems("run.sh", "#!/bin/sh\n# What this does.\nset -eu\n").is_empty());
+        assert!(problems("x.py", "\"\"\"What this does.\"\"\"\n").is_empty());
+        assert!(problems("README.md", "# Title\n").is_empty());
+    }
+
+    #[test]
+    fn sources_have_headers_and_bounds() {
+        assert!(problems("b.rs", "fn f() {}\n")[0].starts_with("b.rs:1: begins with no `//!`"));
+        assert!(problems(".ci/run", "#!/bin/sh\nset -eu\n")[0].contains("begins with no `#`"));
+        let long = format!("//! What this is.\n{}", "\n".repeat(MOST_LINES));
+        assert!(problems("b.rs", &long)[0].starts_with("b.rs: has 801 lines"));
+        assert!(problems("b.rs", "//! What this is.")[0].contains("new line"));
+    }
+
+    #[test]
+    fn unfinished_work_and_one_machines_paths_are_found() {
+        for word in UNFINISHED {
+            assert_eq!(problems("b.rs", &format!("//! What this is.\n// {word}: more\n")).len(), 1, "{word}");
+            assert!(problems("b.rs", &format!("//! What this is.\n// {word}S\n")).is_empty(), "{word}");
+        }
+        for path in MACHINE {
+            assert_eq!(problems("c.toml", &format!("file = \"{path}x\"\n")).len(), 1, "{path}");
+            assert!(problems("d.md", &format!("https://example.org{path}x\n")).is_empty(), "{path}");
+        }
+    }
+
+    #[test]
+    fn blanks_at_the_end_and_tabs_are_found() {
+        assert!(problems("b.rs", "//! What this is. \n")[0].starts_with("b.rs:1: ends in blanks"));
+        assert!(problems("b.toml", "a\t= 1\n")[0].starts_with("b.toml:1: holds a tab"));
+        assert!(problems("Cargo.lock", "a\t= 1 \n").is_empty());
+    }
+
+    #[test]
+    fn unchecked_code_stays_in_its_files() {
+        let text = format!("//! What this is.\nfn f() {{ {} {{}} }}\n", concat!("uns", "afe"));
+        assert_eq!(problems("b.rs", &text).len(), 1);
+        assert!(problems("sim/src/table.rs", &text).is_empty());
+        assert!(problems("b.rs", "//! What this is.\n// no unsafe { } here\n").is_empty());
+    }
+}
