@@ -1,5 +1,5 @@
 //! The planted steady state against one reached by running: a drive filled in order and then overwritten at random,
-//! four times over, by a host that never pauses.
+//! three times over, by a host that never pauses.
 
 use nandscape_device_ftl::{Ftl, Plant};
 use nandscape_device_media::Reach;
@@ -7,11 +7,11 @@ use nandscape_sim::Seed;
 
 use super::rig::{Rig, Setup, waf};
 
-/// Write amplification differs by no more: means of four seeds, of which one varies by 1%.
-const WAF_TOLERANCE: f64 = 0.01;
+/// Write amplification differs by no more: means of three seeds, of which one varies by up to 2% on the smallest drive.
+const WAF_TOLERANCE: f64 = 0.015;
 /// Free blocks of a plane differ by no more: they rise and fall by about one around each collection.
 const FREE_BLOCKS_TOLERANCE: f64 = 1.5;
-const SEEDS: u64 = 4;
+const SEEDS: u64 = 3;
 
 /// A drive in its steady state.
 #[derive(Default)]
@@ -32,7 +32,7 @@ fn reach_state(setup: &Setup, planted: bool) -> State {
         rig.ftl.plant(Plant::Steady, Seed::new(setup.seed).child("plant"), &mut |_| ());
     } else {
         rig.fill();
-        rig.overwrite(4 * logical, &mut rng);
+        rig.overwrite(3 * logical, &mut rng);
     }
     rig.check();
     let valid = rig.valid_counts();
@@ -83,7 +83,7 @@ fn planted_is_as_run(setup: &Setup) {
 #[test]
 fn of_one_plane() {
     for cost_benefit in [false, true] {
-        let setup = Setup { cost_benefit, reach: Reach::Plane, ..Setup::new((1, 1, 1), 256, 128) }.filled(0.8);
+        let setup = Setup { cost_benefit, reach: Reach::Plane, ..Setup::new((1, 1, 1), 192, 128) }.filled(0.8);
         planted_is_as_run(&setup);
         planted_is_as_run(&Setup { batch: Some(1), ..setup });
     }

@@ -8,9 +8,9 @@ use super::rig::{Rig, Setup};
 
 /// Overwrites the first share of a full drive, twenty times the drive's size a round; returns the state and counts
 /// after each round.
-fn wear_out(dynamic: bool, static_threshold: u32, hot: f64, rounds: u32) -> Vec<Stats> {
+fn wear_out(gc_start: u32, dynamic: bool, static_threshold: u32, hot: f64, rounds: u32) -> Vec<Stats> {
     let wear = WearConfig { dynamic, static_threshold };
-    let setup = Setup { wear, reach: Reach::Plane, ..Setup::new((1, 1, 2), 48, 32) }.filled(0.8);
+    let setup = Setup { gc_start, wear, reach: Reach::Plane, ..Setup::new((1, 1, 1), 64, 32) }.filled(0.8);
     let mut rig = Rig::new(&setup);
     let mut rng = Seed::new(setup.seed).child("wear").rng();
     rig.fill();
@@ -35,15 +35,14 @@ fn spread(stats: &Stats) -> u32 {
     stats.erases.1 - stats.erases.0
 }
 
+/// A dozen free blocks, to have a choice among.
 #[test]
 fn dynamic_levelling_narrows_the_spread_of_a_uniform_load() {
-    let fifo = wear_out(false, 0, 1.0, 4);
-    let levelled = wear_out(true, 0, 1.0, 4);
+    let fifo = wear_out(12, false, 0, 1.0, 4);
+    let levelled = wear_out(12, true, 0, 1.0, 4);
     let (fifo, levelled) = (fifo[3], levelled[3]);
     println!("erases {:?} in the order of freeing, {:?} least erased first", fifo.erases, levelled.erases);
-    assert!(spread(&levelled) < spread(&fifo), "{:?} levelled, {:?} not", levelled.erases, fifo.erases);
-    // A tenth of the mean, 150.
-    assert!(spread(&levelled) <= 15, "{:?}", levelled.erases);
+    assert!(2 * spread(&levelled) <= spread(&fifo), "{:?} levelled, {:?} not", levelled.erases, fifo.erases);
     assert_eq!((levelled.wear_units, levelled.gc_units), (0, fifo.gc_units), "the order of free blocks moves nothing");
 }
 
@@ -51,7 +50,7 @@ fn dynamic_levelling_narrows_the_spread_of_a_uniform_load() {
 #[test]
 fn without_static_levelling_cold_data_keeps_its_blocks() {
     for dynamic in [false, true] {
-        let rounds = wear_out(dynamic, 0, 0.5, 3);
+        let rounds = wear_out(2, dynamic, 0, 0.5, 3);
         let spreads: Vec<u32> = rounds.iter().map(spread).collect();
         assert!(rounds.iter().all(|stats| stats.erases.0 == 0 && stats.wear_units == 0), "{rounds:?}");
         assert!(spreads.windows(2).all(|pair| pair[1] >= pair[0] + 30), "it grows without bound: {spreads:?}");
@@ -62,13 +61,12 @@ fn without_static_levelling_cold_data_keeps_its_blocks() {
 /// cleaning: two blocks.
 #[test]
 fn static_levelling_bounds_the_spread_by_its_threshold() {
-    for dynamic in [false, true] {
-        for threshold in [4, 10] {
-            for stats in wear_out(dynamic, threshold, 0.5, 3) {
-                let what = format!("dynamic {dynamic}, threshold {threshold}: {stats:?}");
-                assert!(spread(&stats) <= threshold + 2, "{what}");
-                assert!(stats.wear_blocks > 0 && stats.wear_units > 0, "{what}");
-            }
+    for (dynamic, threshold) in [(false, 10), (true, 4)] {
+        for stats in wear_out(2, dynamic, threshold, 0.5, 3) {
+            let what = format!("dynamic {dynamic}, threshold {threshold}: {stats:?}");
+            println!("{what}");
+            assert!(spread(&stats) <= threshold + 2, "{what}");
+            assert!(stats.wear_blocks > 0 && stats.wear_units > 0, "{what}");
         }
     }
 }
