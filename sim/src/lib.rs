@@ -7,7 +7,7 @@
 //! | `time` | instants and spans in integer nanoseconds |
 //! | `executor`, `mailbox`, `wheel`, `timer` | tasks and their waking, the event queue, waiting for an instant |
 //! | `resource` | one user at a time: priorities, suspension with remainder, accounting |
-//! | `gate`, `credits`, `signal`, `workers` | other ways to wait, and pools of tasks |
+//! | `credits`, `signal`, `workers` | other ways to wait, and pools of tasks |
 //! | `account` | who used what, and who waited behind whom |
 //! | `rng`, `permutation` | seeds and random numbers, random orders |
 //! | `histogram`, `trace` | latencies; what happened when |
@@ -23,7 +23,6 @@ pub mod account;
 pub mod credits;
 pub mod divisor;
 pub mod executor;
-pub mod gate;
 pub mod histogram;
 mod mailbox;
 pub mod permutation;

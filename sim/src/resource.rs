@@ -4,8 +4,7 @@
 //! [`Resource::occupy`] or [`Hold::occupy`]: there an occupant can be suspended for a more urgent one, keeps what
 //! remains of its cost, and returns late from the same await. Busy time and waits are accounted by cause.
 //!
-//! Left out: several users at a time ([`Credits`](crate::credits::Credits) counts, [`Gate`](crate::gate::Gate) lets
-//! everybody pass or nobody).
+//! Left out: several users at a time ([`Credits`](crate::credits::Credits) counts).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
