@@ -5,6 +5,9 @@ mod drives;
 mod failure;
 mod output;
 mod progress;
+mod replay;
+#[cfg(target_os = "linux")]
+mod serve;
 mod sim;
 mod table;
 mod workload_words;
@@ -32,6 +35,9 @@ struct Cli {
 enum Command {
     /// Simulate a drive under a workload, in virtual time
     Sim(Box<sim::SimArgs>),
+    /// Serve drives in real time, over NBD
+    #[cfg(target_os = "linux")]
+    Serve(Box<serve::ServeArgs>),
     /// List the drives that come with it, or show one
     Drives(drives::DrivesArgs),
     /// List the workloads that come with it, or show one
@@ -42,6 +48,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Sim(args) => sim::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Serve(args) => serve::run(&args),
         Command::Drives(args) => drives::run(&args),
         Command::Workloads(args) => workloads::run(&args),
     };

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
-use nandscape_lab_run::{Finished, Precondition, Simulation};
+use nandscape_lab_run::{Finished, Precondition, Report, Simulation};
 
 use crate::failure::Failure;
 use crate::workload_words::WorkloadWords;
@@ -24,8 +24,12 @@ Examples:
   nandscape sim --drive mine.toml --rw randwrite --rate-iops 50000 --runtime 2s --out results/")]
 pub(crate) struct SimArgs {
     /// A drive by name or profile file, see `nandscape drives`
-    #[arg(long, value_name = "P")]
-    drive: String,
+    #[arg(long, value_name = "P", required_unless_present = "replay")]
+    drive: Option<String>,
+    /// A run that `nandscape serve --record` recorded, again in virtual time: the same drives, the same arrivals, the same
+    /// events to the nanosecond
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["drive", "set", "workload", "rw", "precondition", "seed", "no_delay", "store", "out"])]
+    pub(crate) replay: Option<PathBuf>,
     /// Change a key of the profile: ftl.gc.victim=cost_benefit; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -46,20 +50,20 @@ pub(crate) struct SimArgs {
     store: StoreArg,
     /// Check the drive's tables against each other afterwards
     #[arg(long)]
-    check: bool,
+    pub(crate) check: bool,
     /// Print the report as one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Write report.json and the resolved profile into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write what every die and channel did to this file, for chrome://tracing or ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
-    chrome_trace: Option<PathBuf>,
+    pub(crate) chrome_trace: Option<PathBuf>,
 }
 
 #[derive(Copy, Clone, ValueEnum)]
-enum PreconditionArg {
+pub(crate) enum PreconditionArg {
     None,
     Full,
     Steady,
@@ -71,20 +75,27 @@ enum StoreArg {
     Ram,
 }
 
+impl From<PreconditionArg> for Precondition {
+    fn from(word: PreconditionArg) -> Precondition {
+        match word {
+            PreconditionArg::None => Precondition::None,
+            PreconditionArg::Full => Precondition::Full,
+            PreconditionArg::Steady => Precondition::Steady,
+        }
+    }
+}
+
 /// Runs it and prints the report.
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
-    let profile = resolve(&args.drive, &args.set)?;
+    let Some(drive) = &args.drive else { return crate::replay::run(args) };
+    let profile = resolve(drive, &args.set)?;
     let profile = if args.no_delay { profile.without_delay() } else { profile };
     let simulation = Simulation {
         store: match args.store {
             StoreArg::None => StoreKind::None,
             StoreArg::Ram => StoreKind::Ram,
         },
-        precondition: match args.precondition {
-            PreconditionArg::None => Precondition::None,
-            PreconditionArg::Full => Precondition::Full,
-            PreconditionArg::Steady => Precondition::Steady,
-        },
+        precondition: args.precondition.into(),
         workload: args.words.workload()?,
         seed: args.seed,
         trace: args.chrome_trace.is_some(),
@@ -102,7 +113,12 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         true => output::result(&finished.report.to_json()),
         false => output::result(&table::render(&finished.report)),
     }?;
-    match finished.report.errors.is_empty() {
+    judge([&finished.report])
+}
+
+/// A run in which requests failed has failed.
+pub(crate) fn judge<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Result<(), Failure> {
+    match reports.into_iter().all(|report| report.errors.is_empty()) {
         true => Ok(()),
         false => Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status"))),
     }
@@ -139,6 +155,6 @@ fn write_files(args: &SimArgs, simulation: &Simulation, finished: &Finished) -> 
     Ok(())
 }
 
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -38,5 +38,5 @@ pub use client::{Client, Intake, Interest};
 pub use handle::Handle;
 pub use port::{ConnectionId, Export, Port, QueueExport, Released};
 #[cfg(target_os = "linux")]
-pub use reactor::{PollMode, Reactor, Setup};
+pub use reactor::{PollMode, Reactor, Setup, pin_to_core};
 pub use timing::Timing;

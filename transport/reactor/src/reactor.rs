@@ -45,6 +45,19 @@ pub struct Setup {
     pub log: Box<dyn Fn(&str)>,
 }
 
+/// Keeps the calling thread on one core, counted over those that the process may use.
+///
+/// # Errors
+/// When there is no such core.
+pub fn pin_to_core(number: usize) -> io::Result<()> {
+    let allowed = rustix::thread::sched_getaffinity(None)?;
+    let mut cores = (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
+    let core = cores.nth(number).ok_or(io::ErrorKind::NotFound)?;
+    let mut only = rustix::thread::CpuSet::new();
+    only.set(core);
+    Ok(rustix::thread::sched_setaffinity(None, &only)?)
+}
+
 /// Events run between two looks at what they completed.
 const EVENTS_A_LOOK: u32 = 256;
 /// The loop is awake this long before an event is due.

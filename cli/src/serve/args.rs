@@ -1,0 +1,154 @@
+//! The words of `nandscape serve`, and what they mean.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
+use nandscape_transport_nbd::Address;
+use nandscape_transport_reactor::PollMode;
+
+use crate::failure::Failure;
+use crate::sim::resolve;
+
+/// Serve drives in real time.
+///
+/// A drive is a model that runs by the wall clock: unmodified clients see its latencies, its garbage collection and its
+/// limits. Sockets appear when they can serve. SIGTERM and Ctrl-C drain, flush and end in order.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape serve --drive default --set capacity=4GiB --nbd unix:/tmp/nandscape.sock
+  fio --name=a --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/nandscape.sock' --rw=randread --iodepth=16 \\
+      --runtime=10 --time_based
+
+  nandscape serve --drive fast=default --drive old=mqsim-mlc --set capacity=1GiB --nbd 127.0.0.1:10809
+  nandscape serve --drive default --set capacity=1GiB --nbd unix:/tmp/n.sock --record run.rec
+  nandscape sim --replay run.rec --chrome-trace run.json     the same run again, in virtual time")]
+pub(crate) struct ServeArgs {
+    /// A drive by profile name or file, with the name that clients know it by; may be repeated. The first is also the
+    /// one of clients that give no name
+    #[arg(long, value_name = "[NAME=]P", required = true)]
+    drive: Vec<String>,
+    /// Change a key of every drive's profile: capacity=4GiB; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Where data is kept: in memory, or nowhere (reads give zeros)
+    #[arg(long, value_enum, default_value = "ram")]
+    store: StoreArg,
+    /// The state the drives begin in
+    #[arg(long, value_enum, default_value = "none")]
+    precondition: crate::sim::PreconditionArg,
+    /// Decides everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Flash, link and firmware take no time
+    #[arg(long)]
+    no_delay: bool,
+    /// Serve NBD at unix:PATH or HOST:PORT; may be repeated
+    #[arg(long, value_name = "ADDR", required = true)]
+    pub(super) nbd: Vec<Address>,
+    /// Listen at TCP addresses that others can reach too. Whoever reaches them can read and write the drives
+    #[arg(long)]
+    pub(super) allow_remote: bool,
+    /// Whether the server sleeps when nothing is due, or keeps its cores busy
+    #[arg(long, value_enum, default_value = "adaptive")]
+    poll: PollArg,
+    /// Threads that the drives are spread over
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) reactors: usize,
+    /// Keep each of those threads on a core of its own
+    #[arg(long)]
+    pub(super) pin: bool,
+    /// Record everything that arrives, for `nandscape sim --replay`
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
+    /// Write what every die and channel did to this file at the end, for chrome://tracing or ui.perfetto.dev. It is kept
+    /// in memory until then
+    #[arg(long, value_name = "FILE")]
+    pub(super) chrome_trace: Option<PathBuf>,
+    /// Check the drives' tables against each other at the end
+    #[arg(long)]
+    pub(super) check: bool,
+    /// Print the figures at the end as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
+enum StoreArg {
+    None,
+    Ram,
+}
+
+#[derive(Copy, Clone, ValueEnum)]
+enum PollArg {
+    Busy,
+    Adaptive,
+}
+
+impl ServeArgs {
+    /// The drives of each reactor.
+    pub(super) fn plan(&self) -> Result<Vec<LiveDrives>, Failure> {
+        if !(1..=self.drive.len()).contains(&self.reactors) {
+            let (reactors, drives) = (self.reactors, self.drive.len());
+            return input(format!("--reactors {reactors}: a drive has one thread, so from 1 to {drives} have work"));
+        }
+        if self.reactors > 1 && (self.record.is_some() || self.chrome_trace.is_some()) {
+            return input("--record and --chrome-trace follow one reactor; leave out --reactors");
+        }
+        let specs = self.drive.iter().map(|word| self.spec(word)).collect::<Result<Vec<DriveSpec>, Failure>>()?;
+        for (number, spec) in specs.iter().enumerate() {
+            if specs[..number].iter().any(|earlier| earlier.name == spec.name) {
+                let name = &spec.name;
+                return input(format!("--drive: two drives are called {name:?}; name them, as in --drive b={name}"));
+            }
+        }
+        let share = |reactor: usize| reactor * specs.len() / self.reactors;
+        let part = |reactor: usize| LiveDrives {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            seed: self.seed,
+            drives: specs[share(reactor)..share(reactor + 1)].to_vec(),
+        };
+        Ok((0..self.reactors).map(part).collect())
+    }
+
+    fn spec(&self, word: &str) -> Result<DriveSpec, Failure> {
+        let (name, profile) = match word.split_once('=') {
+            Some((name, profile)) => (name.to_owned(), profile),
+            None => (String::new(), word),
+        };
+        let resolved = resolve(profile, &self.set)?;
+        resolved.notes.iter().for_each(|note| crate::output::note(note));
+        Ok(DriveSpec {
+            name: if name.is_empty() { resolved.name.clone() } else { name },
+            profile_name: resolved.name.clone(),
+            profile: resolved.to_toml(),
+            no_delay: self.no_delay,
+            keeps_data: self.store == StoreArg::Ram,
+            precondition: Precondition::from(self.precondition),
+        })
+    }
+
+    pub(super) fn poll_mode(&self) -> PollMode {
+        match self.poll {
+            PollArg::Busy => PollMode::Busy,
+            PollArg::Adaptive => PollMode::Adaptive,
+        }
+    }
+
+    pub(super) fn wants_json(&self) -> bool {
+        self.json
+    }
+}
+
+fn input<T>(problem: impl std::fmt::Display) -> Result<T, Failure> {
+    Err(Failure::Input(anyhow::anyhow!("{problem}")))
+}
+
+/// How a client names a drive.
+pub(super) fn how_to_connect(address: &Address, name: &str) -> String {
+    match address {
+        Address::Unix(path) => format!("serving {name} at nbd+unix:///{name}?socket={}", path.display()),
+        Address::Tcp(address) => format!("serving {name} at nbd://{address}/{name}"),
+    }
+}

@@ -1,0 +1,108 @@
+//! `nandscape serve`: live drives in real time, for any client.
+
+mod args;
+mod live_line;
+mod reactors;
+mod summary;
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use nandscape_sim::units::Bytes;
+use nandscape_transport_nbd::{Exported, Listener, ListenerConfig};
+use nandscape_transport_reactor::handle::{ExportFigures, Figures};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+pub(crate) use args::ServeArgs;
+
+use crate::failure::Failure;
+use crate::output;
+use reactors::{Running, start_all};
+
+/// Clients at a time, over all drives of a listener.
+const MAX_CLIENTS: usize = 1_024;
+/// The longest wait for a client that negotiates.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why the server is to end.
+enum Ending {
+    /// A signal, or an order over the control socket.
+    Asked,
+    /// A reactor has ended by itself.
+    Broken,
+}
+
+/// Serves until it is told to stop.
+pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
+    let plan = args.plan()?;
+    let (tell, ending) = channel();
+    watch_signals(tell.clone()).map_err(Failure::run)?;
+    let broken = tell.clone();
+    let running = start_all(&plan, args, move || {
+        // Nobody waits for it any more when the server has ended.
+        let _ = broken.send(Ending::Broken);
+    })?;
+    let listeners = listen(args, &running)?;
+    let line = live_line::LiveLine::start(running.handles());
+    let ended = wait(&ending);
+    drop(line);
+    drop(listeners);
+    let figures = running.stop(args)?;
+    output::result(&args.summary(&figures))?;
+    match ended {
+        Ending::Asked => Ok(()),
+        Ending::Broken => Err(Failure::Run(anyhow::anyhow!("a drive has ended by itself"))),
+    }
+}
+
+fn wait(ending: &Receiver<Ending>) -> Ending {
+    ending.recv().unwrap_or(Ending::Broken)
+}
+
+/// SIGTERM and SIGINT end the server in order; a second one ends it at once.
+fn watch_signals(tell: Sender<Ending>) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for (count, _) in signals.forever().enumerate() {
+            if count > 0 || tell.send(Ending::Asked).is_err() {
+                std::process::exit(1);
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// Begins to listen; from then on there are sockets.
+fn listen(args: &ServeArgs, running: &Running) -> Result<Vec<Listener>, Failure> {
+    let mut listeners = Vec::new();
+    for address in &args.nbd {
+        let export = |drive: &reactors::LiveDrive| {
+            let description = format!("{}, {}", drive.profile, Bytes(drive.info.bytes()));
+            let exported = Exported { name: drive.name.clone(), description, info: drive.info };
+            (exported, drive.handle.clone(), drive.number)
+        };
+        let config = ListenerConfig {
+            address: address.clone(),
+            allow_remote: args.allow_remote,
+            max_clients: MAX_CLIENTS,
+            patience: PATIENCE,
+            exports: running.drives.iter().map(export).collect(),
+            log: Box::new(output::note),
+        };
+        let listener = Listener::start(config)
+            .map_err(|error| Failure::Input(anyhow::anyhow!("--nbd {address}: cannot listen: {error}")))?;
+        if args.allow_remote {
+            output::note("unauthenticated: whoever reaches this address can read and write the drives");
+        }
+        running.drives.iter().for_each(|drive| output::note(&args::how_to_connect(listener.address(), &drive.name)));
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
+/// The figures of all drives together.
+pub(crate) fn all_exports(figures: &[Figures]) -> impl Iterator<Item = &ExportFigures> {
+    figures.iter().flat_map(|figures| &figures.exports)
+}

@@ -1,0 +1,165 @@
+//! The threads that own the drives: starting them, and ending them in order.
+
+use std::rc::Rc;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+use anyhow::Context as _;
+use nandscape_drive::DriveInfo;
+use nandscape_lab_run::{LiveDrives, SsdExport};
+use nandscape_sim::Executor;
+use nandscape_transport_reactor::handle::Figures;
+use nandscape_transport_reactor::recording::Recorder;
+use nandscape_transport_reactor::{Export, Handle, Port, Reactor, Setup};
+
+use super::ServeArgs;
+use crate::failure::Failure;
+use crate::{output, progress};
+
+/// A drive that is served.
+pub(super) struct LiveDrive {
+    /// The name that clients know it by.
+    pub(super) name: String,
+    /// Its profile.
+    pub(super) profile: String,
+    /// What it is.
+    pub(super) info: DriveInfo,
+    /// The reactor that owns it.
+    pub(super) handle: Handle,
+    /// Its number there.
+    pub(super) number: u16,
+}
+
+/// Reactors at work.
+pub(super) struct Running {
+    /// All drives, in the order of the command line.
+    pub(super) drives: Vec<LiveDrive>,
+    handles: Vec<Handle>,
+    threads: Vec<JoinHandle<anyhow::Result<Ended>>>,
+}
+
+/// What a reactor leaves behind.
+struct Ended {
+    figures: Figures,
+    trace: Option<String>,
+}
+
+/// What a reactor needs of the command line, on its own thread.
+#[derive(Clone)]
+struct Wishes {
+    poll: nandscape_transport_reactor::PollMode,
+    core: Option<usize>,
+    record: Option<std::path::PathBuf>,
+    trace: bool,
+    check: bool,
+}
+
+/// Starts a thread for each part of the plan, and waits until their drives are made. `on_end` is told when one ends.
+pub(super) fn start_all(
+    plan: &[LiveDrives],
+    args: &ServeArgs,
+    on_end: impl Fn() + Send + Clone + 'static,
+) -> Result<Running, Failure> {
+    let mut running = Running { drives: Vec::new(), handles: Vec::new(), threads: Vec::new() };
+    for (core, live) in plan.iter().enumerate() {
+        let wishes = Wishes {
+            poll: args.poll_mode(),
+            core: args.pin.then_some(core),
+            record: args.record.clone(),
+            trace: args.chrome_trace.is_some(),
+            check: args.check,
+        };
+        let (live, on_end) = (live.clone(), on_end.clone());
+        let (tell, told) = channel();
+        let thread = std::thread::Builder::new().name(format!("reactor {core}")).spawn(move || {
+            let result = serve(&live, &wishes, move |served| {
+                // Who started this thread waits for it.
+                let _ = tell.send(served);
+            });
+            on_end();
+            result
+        });
+        running.threads.push(thread.context("cannot start a thread").map_err(Failure::Run)?);
+        match told.recv() {
+            Ok((handle, drives)) => {
+                running.handles.push(handle);
+                running.drives.extend(drives);
+            }
+            Err(_) => return Err(running.failure()),
+        }
+    }
+    Ok(running)
+}
+
+impl Running {
+    /// The ways to the reactors.
+    pub(super) fn handles(&self) -> Vec<Handle> {
+        self.handles.clone()
+    }
+
+    /// Ends all reactors in order, and writes what was recorded.
+    pub(super) fn stop(self, args: &ServeArgs) -> Result<Vec<Figures>, Failure> {
+        self.handles.iter().for_each(Handle::stop);
+        let mut figures = Vec::new();
+        for thread in self.threads {
+            let ended = thread.join().map_err(|_| Failure::Run(anyhow::anyhow!("a reactor has panicked")))?;
+            let Ended { figures: last, trace } = ended.map_err(Failure::Run)?;
+            figures.push(last);
+            if let (Some(path), Some(trace)) = (&args.chrome_trace, trace) {
+                std::fs::write(path, trace)
+                    .with_context(|| format!("--chrome-trace {}", path.display()))
+                    .map_err(Failure::Run)?;
+            }
+        }
+        Ok(figures)
+    }
+
+    /// Why the last reactor ended before it served.
+    fn failure(mut self) -> Failure {
+        let last = self.threads.pop().map(JoinHandle::join);
+        self.handles.iter().for_each(Handle::stop);
+        match last {
+            Some(Ok(Err(error))) => Failure::Input(error),
+            _ => Failure::Run(anyhow::anyhow!("a reactor ended before it served")),
+        }
+    }
+}
+
+/// The life of a reactor's thread.
+fn serve(live: &LiveDrives, wishes: &Wishes, tell: impl FnOnce((Handle, Vec<LiveDrive>))) -> anyhow::Result<Ended> {
+    if let Some(core) = wishes.core {
+        nandscape_transport_reactor::pin_to_core(core).with_context(|| format!("--pin: core {core}"))?;
+    }
+    let executor = Executor::new();
+    let sim = executor.sim();
+    let exports = live.build(&sim, &*progress::bar())?;
+    if wishes.trace {
+        sim.trace().switch_on();
+    }
+    let mut port = Port::new(&sim, exports.iter().map(|export| export.clone() as Rc<dyn Export>).collect());
+    if let Some(path) = &wishes.record {
+        let header = serde_json::to_string(live).context("the header of the recording")?;
+        port.record(Recorder::create(path, &header).with_context(|| format!("--record {}", path.display()))?);
+    }
+    let names = live.drives.iter().map(|spec| spec.name.clone()).collect();
+    let log = Box::new(output::note);
+    let (reactor, handle) = Reactor::new(Setup { executor, port, names, poll: wishes.poll, log })?;
+    tell((handle.clone(), described(live, &exports, &handle)));
+    let (executor, figures) = reactor.run()?;
+    if wishes.check {
+        exports.iter().try_for_each(|export| export.ssd().check()).map_err(anyhow::Error::msg)?;
+    }
+    let trace = wishes.trace.then(|| executor.sim().trace().to_chrome_json());
+    Ok(Ended { figures, trace })
+}
+
+fn described(live: &LiveDrives, exports: &[Rc<SsdExport>], handle: &Handle) -> Vec<LiveDrive> {
+    let describe = |((spec, export), number): ((&nandscape_lab_run::DriveSpec, &Rc<SsdExport>), u16)| LiveDrive {
+        name: spec.name.clone(),
+        profile: spec.profile_name.clone(),
+        info: export.info(),
+        handle: handle.clone(),
+        number,
+    };
+    live.drives.iter().zip(exports).zip(0..).map(describe).collect()
+}
