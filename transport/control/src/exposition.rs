@@ -81,7 +81,7 @@ fn counters(page: &mut Page<'_>, drives: &[&ExportFigures]) -> fmt::Result {
         });
         match name.strip_suffix("_total") {
             Some(name) => {
-                let help = "Counted by the drive since it was made";
+                let help = "Counted by the drive itself; it only grows";
                 page.counter(&format!("nandscape_drive_{name}"), help, None, samples)?;
             }
             None => page.gauge(&format!("nandscape_drive_{name}"), "As the drive has it now", None, samples)?,
