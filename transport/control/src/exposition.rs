@@ -1,4 +1,5 @@
-//! The figures of several reactors as OpenMetrics text. Names carry units in the base units of OpenMetrics: seconds, bytes.
+//! The figures of several reactors as OpenMetrics text. Names carry their units, the base units of the format: seconds
+//! and bytes.
 
 use std::collections::BTreeSet;
 use std::fmt;

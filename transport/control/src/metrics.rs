@@ -34,8 +34,8 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 pub struct MetricsServer(Server);
 
 impl MetricsServer {
-    /// Listens for scrapes of the reactors behind `handles`. TCP addresses other than loopback have to be allowed: nobody
-    /// who connects is asked who they are.
+    /// Listens for scrapes of the reactors behind `handles`. TCP addresses other than loopback have to be allowed:
+    /// nobody who connects is asked who they are.
     ///
     /// # Errors
     /// When the address cannot be listened at, or is not allowed.

@@ -107,8 +107,8 @@ pub struct Delays {
 }
 
 impl Statistics {
-    /// Puts together what several reactors have counted. Drives come in the order of `figures`; clients, commands in the
-    /// drives and timing are added up, and the time is that of the reactor that began first.
+    /// Puts together what several reactors have counted. Drives come in the order of `figures`; clients, commands in
+    /// the drives and timing are added up, and the time is that of the reactor that began first.
     pub fn of(figures: &[Figures]) -> Statistics {
         let now = figures.iter().map(|one| one.now).max().unwrap_or(Time::ZERO);
         Statistics {
