@@ -6,7 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `address`, `listener` | where to listen; taking clients in |
+//! | `listener` | taking clients in |
 //! | `handshake` | fixed newstyle negotiation |
 //! | `session` | one client: requests in, replies out |
 //! | `translate` | an NBD request as NVMe commands |
@@ -15,13 +15,12 @@
 //! Left out: TLS, block status, extended headers.
 #![cfg(target_os = "linux")]
 
-pub mod address;
 mod handshake;
 mod listener;
 mod replies;
 mod session;
 mod translate;
 
-pub use address::Address;
 pub use handshake::Exported;
 pub use listener::{Listener, ListenerConfig};
+pub use nandscape_transport_reactor::socket::Address;

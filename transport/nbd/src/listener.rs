@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nandscape_transport_reactor::Handle;
+use nandscape_transport_reactor::socket::{Address, Listening, Stream, rest_after_failure};
 
-use crate::address::{Address, Listening, Stream};
 use crate::handshake::{Exported, negotiate};
 use crate::session::Session;
 
@@ -30,7 +30,7 @@ pub struct ListenerConfig {
 
 /// Listens until it is dropped.
 pub struct Listener {
-    address: Address,
+    listening: Arc<Listening>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -60,30 +60,27 @@ impl Listener {
     /// When the address cannot be listened at.
     pub fn start(config: ListenerConfig) -> io::Result<Listener> {
         let ListenerConfig { address, allow_remote, max_clients, patience, exports, log } = config;
-        let listening = address.listen(allow_remote)?;
-        let address = listening.local()?;
+        let listening = Arc::new(address.listen(allow_remote)?);
         let (exported, reactors) =
             exports.into_iter().map(|(exported, handle, number)| (exported, (handle, number))).unzip();
         let seats = Arc::default();
         let server = Arc::new(Server { exported, reactors, seats, max_clients, patience, log });
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread =
-            thread::Builder::new().name("nbd".to_owned()).spawn(move || accept(&listening, &server, &stopped))?;
-        Ok(Listener { address, stop, thread: Some(thread) })
+        let (stopped, taking) = (stop.clone(), listening.clone());
+        let thread = thread::Builder::new().name("nbd".to_owned()).spawn(move || accept(&taking, &server, &stopped))?;
+        Ok(Listener { listening, stop, thread: Some(thread) })
     }
 
     /// Where it listens: with the port that the system chose, where it was left to it.
     pub fn address(&self) -> &Address {
-        &self.address
+        self.listening.address()
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // Accepting is waited for by connecting; if that fails, the listener has gone already.
-        let _ = Stream::connect(&self.address);
+        self.listening.interrupt();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -100,16 +97,10 @@ fn accept(listening: &Listening, server: &Arc<Server>, stop: &AtomicBool) {
             Ok(stream) => server.clone().take(stream),
             Err(error) => {
                 (server.log)(&format!("nbd: a client could not be accepted: {error}"));
-                // Out of descriptors, mostly: the next one would fail as well until somebody leaves.
-                rest();
+                rest_after_failure();
             }
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "nothing tells when descriptors are free again")]
-fn rest() {
-    thread::sleep(Duration::from_millis(100));
 }
 
 impl Server {
@@ -133,9 +124,9 @@ impl Server {
     }
 
     fn negotiate(&self, mut stream: Stream, seat: Seat) -> io::Result<()> {
-        stream.set_timeout(Some(self.patience))?;
+        stream.set_read_timeout(Some(self.patience))?;
+        stream.set_write_timeout(Some(self.patience))?;
         let Some(agreed) = negotiate(&mut stream, &self.exported)? else { return Ok(()) };
-        stream.set_timeout(None)?;
         stream.set_nonblocking()?;
         let (handle, number) = &self.reactors[agreed.export];
         let make = move |info| Box::new(Session::new(stream, info, agreed.structured, seat)) as Box<_>;

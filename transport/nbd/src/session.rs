@@ -9,11 +9,11 @@ use nandscape_drive::{DriveInfo, HostMem};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_transport_reactor::Released;
 use nandscape_transport_reactor::client::{Client, Gone, Intake, Interest};
+use nandscape_transport_reactor::socket::Stream;
 use nandscape_wire_nbd::{REQUEST_MAGIC, Request, command};
 use nandscape_wire_nvme::Status;
 use zerocopy::FromBytes;
 
-use crate::address::Stream;
 use crate::handshake::MAX_REQUEST;
 use crate::listener::Seat;
 use crate::replies::Replies;

@@ -15,8 +15,9 @@
 //! | `reactor` | the loop (Linux) |
 //! | `handle` | talking to a reactor from another thread |
 //! | `ring` | a queue pair between threads, for clients in this process |
+//! | `socket` | addresses to listen at, unix and TCP sockets |
 //!
-//! Left out: wire protocols, listening for clients, and what blocks: side threads do that and pass on the outcome.
+//! Left out: wire protocols, taking clients in, and what blocks: side threads do that and pass on the outcome.
 
 pub mod client;
 mod clock;
@@ -29,6 +30,8 @@ pub mod recording;
 pub mod replay;
 #[cfg(target_os = "linux")]
 pub mod ring;
+#[cfg(target_os = "linux")]
+pub mod socket;
 pub mod timing;
 #[cfg(target_os = "linux")]
 mod waiter;

@@ -1,0 +1,205 @@
+//! The control socket: a line of JSON is a command, a line of JSON is its reply. It belongs to its owner alone.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use nandscape_transport_reactor::Handle;
+use nandscape_transport_reactor::socket::{Address, Stream};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::server::{Server, Service};
+use crate::statistics::{Statistics, gather};
+
+/// Bytes of a line at most, without its end.
+const MAX_LINE: usize = 64 << 10;
+
+/// What is borne of clients.
+struct Limits {
+    /// At a time.
+    clients: usize,
+    /// The longest wait for one that does not take its reply.
+    patience: Duration,
+}
+
+const LIMITS: Limits = Limits { clients: 64, patience: Duration::from_secs(5) };
+
+/// Serves the control socket until it is dropped, which also removes the socket.
+pub struct ControlServer(Server);
+
+impl ControlServer {
+    /// Listens at `path` for orders to the reactors behind `handles`. `on_stop` is called on a side thread each time a
+    /// client asks for the end, after it was answered; it should pass that on and return, and must not drop the server.
+    ///
+    /// # Errors
+    /// When the path cannot be listened at.
+    pub fn start(
+        path: &Path,
+        handles: Vec<Handle>,
+        on_stop: impl Fn() + Send + Sync + 'static,
+    ) -> io::Result<ControlServer> {
+        ControlServer::with(path, handles, on_stop, LIMITS)
+    }
+
+    fn with(
+        path: &Path,
+        handles: Vec<Handle>,
+        on_stop: impl Fn() + Send + Sync + 'static,
+        limits: Limits,
+    ) -> io::Result<ControlServer> {
+        let service = Service {
+            name: "control",
+            max_clients: limits.clients,
+            read_patience: None,
+            write_patience: limits.patience,
+            refusal: line(&error(format!("there are {} clients already", limits.clients))),
+            serve: Box::new(move |stream| serve(stream, &handles, &on_stop)),
+        };
+        let listening = Address::Unix(path.to_owned()).listen(false)?;
+        Server::start(listening, service).map(ControlServer)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &Address {
+        self.0.address()
+    }
+}
+
+/// A line from a client.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    command: Command,
+}
+
+#[derive(Copy, Clone, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Command {
+    Help,
+    Statistics,
+    Stop,
+}
+
+fn serve(mut stream: &Stream, handles: &[Handle], on_stop: &dyn Fn()) -> io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        (&mut reader).take(MAX_LINE as u64 + 1).read_until(b'\n', &mut bytes)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if bytes.len() > MAX_LINE && !bytes.ends_with(b"\n") {
+            // There is no telling where it ends.
+            return stream.write_all(&line(&error(format!("a line has at most {MAX_LINE} bytes"))));
+        }
+        let text = bytes.trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        let command = match serde_json::from_slice::<Request>(text) {
+            Ok(request) => request.command,
+            Err(problem) => {
+                stream.write_all(&line(&error(problem.to_string())))?;
+                continue;
+            }
+        };
+        let sent = stream.write_all(&reply(command, handles));
+        if let Command::Stop = command {
+            // Who does not wait for the answer has asked all the same.
+            on_stop();
+        }
+        sent?;
+    }
+}
+
+fn reply(command: Command, handles: &[Handle]) -> Vec<u8> {
+    match command {
+        Command::Help => line(&json!({
+            "commands": {
+                "help": "this",
+                "statistics": "figures of all drives since they began, schema 1",
+                "stop": "take in nothing more, finish what there is, flush, and end",
+            }
+        })),
+        Command::Statistics => match gather(handles) {
+            figures if figures.is_empty() => line(&json!({ "error": "the drives have ended" })),
+            figures => line(&Statistics::of(&figures)),
+        },
+        Command::Stop => line(&json!({ "stopping": true })),
+    }
+}
+
+/// What is wrong, and what would be right.
+fn error(problem: impl Into<String>) -> serde_json::Value {
+    json!({
+        "error": problem.into(),
+        "valid": [{ "command": "help" }, { "command": "statistics" }, { "command": "stop" }],
+    })
+}
+
+fn line(value: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(value).expect("names are strings");
+    line.push(b'\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn server(folder: &tempfile::TempDir, clients: usize, patience: Duration) -> (ControlServer, std::path::PathBuf) {
+        let path = folder.path().join("control");
+        let server = ControlServer::with(&path, Vec::new(), || {}, Limits { clients, patience }).unwrap();
+        (server, path)
+    }
+
+    fn helped(stream: &UnixStream) -> bool {
+        (&*stream).write_all(b"{\"command\":\"help\"}\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line.starts_with("{\"commands\":")
+    }
+
+    #[test]
+    fn a_client_that_never_reads_is_dropped_and_the_others_do_not_notice() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_server, path) = server(&folder, 4, Duration::from_millis(50));
+        let mut deaf = UnixStream::connect(&path).unwrap();
+        let other = UnixStream::connect(&path).unwrap();
+        assert!(helped(&other));
+        // Replies fill its socket, the server waits for it to read, and then for it no more.
+        let question = b"{\"command\":\"help\"}\n".repeat(1_000);
+        let broken = std::iter::repeat_with(|| deaf.write_all(&question)).find_map(Result::err).unwrap();
+        assert!(matches!(broken.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{broken}");
+        assert!(helped(&other));
+    }
+
+    #[test]
+    fn one_client_too_many_is_told_so_and_those_who_leave_make_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let (server, path) = server(&folder, 2, LIMITS.patience);
+        let two = [UnixStream::connect(&path).unwrap(), UnixStream::connect(&path).unwrap()];
+        assert!(two.iter().all(helped));
+        let mut told = String::new();
+        UnixStream::connect(&path).unwrap().read_to_string(&mut told).unwrap();
+        assert!(told.starts_with("{\"error\":\"there are 2 clients already\"") && told.ends_with("}\n"), "{told}");
+        // The last word of a client is answered; when its thread ends is its own affair.
+        drop(two);
+        let comes_in = || {
+            let stream = UnixStream::connect(&path).unwrap();
+            let mut line = String::new();
+            // Who is turned away may find the connection closed before it has asked.
+            let _ = (&stream).write_all(b"{\"command\":\"help\"}\n");
+            let _ = BufReader::new(&stream).read_line(&mut line);
+            line.starts_with("{\"commands\":")
+        };
+        while !comes_in() {}
+        drop(server);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,135 @@
+//! Taking clients in: a thread that accepts, and one for each client, a bounded number of them. Ending it ends them.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nandscape_transport_reactor::socket::{Address, Listening, Stream, rest_after_failure};
+
+/// Serves one client; its connection is closed afterwards. An error is the client's business.
+pub(crate) type Serve = Box<dyn Fn(&Stream) -> io::Result<()> + Send + Sync>;
+
+/// What clients get, and how much of it.
+pub(crate) struct Service {
+    /// Names the threads.
+    pub(crate) name: &'static str,
+    /// Clients at a time.
+    pub(crate) max_clients: usize,
+    /// The longest wait for a client to send; `None` is for ever.
+    pub(crate) read_patience: Option<Duration>,
+    /// The longest wait for a client to take what is sent.
+    pub(crate) write_patience: Duration,
+    /// What is sent to a client for whom there is no room.
+    pub(crate) refusal: Vec<u8>,
+    /// Serves one of them.
+    pub(crate) serve: Serve,
+}
+
+/// Listens until it is dropped, which disconnects all clients.
+pub(crate) struct Server {
+    listening: Arc<Listening>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the threads of clients share. The listening socket is not in it: it must not outlive the server.
+struct Shared {
+    service: Service,
+    stopping: AtomicBool,
+    clients: Mutex<Clients>,
+}
+
+#[derive(Default)]
+struct Clients {
+    next: u64,
+    connected: BTreeMap<u64, (Arc<Stream>, JoinHandle<()>)>,
+}
+
+impl Server {
+    pub(crate) fn start(listening: Listening, service: Service) -> io::Result<Server> {
+        let name = service.name.to_owned();
+        let shared = Shared { service, stopping: AtomicBool::new(false), clients: Mutex::default() };
+        let (listening, shared) = (Arc::new(listening), Arc::new(shared));
+        let (accepting, taking) = (listening.clone(), shared.clone());
+        let thread = thread::Builder::new().name(name).spawn(move || taking.accept(&accepting))?;
+        Ok(Server { listening, shared, thread: Some(thread) })
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        self.listening.address()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        self.listening.interrupt();
+        // A thread that panicked has said so already.
+        let _ = self.thread.take().map(JoinHandle::join);
+        // Nobody is taken in any more.
+        let connected = std::mem::take(&mut self.shared.clients().connected);
+        connected.values().for_each(|(stream, _)| stream.shutdown(Shutdown::Both));
+        for (_, thread) in connected.into_values() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn accept(self: Arc<Shared>, listening: &Listening) {
+        loop {
+            let accepted = listening.accept();
+            if self.stopping.load(Ordering::SeqCst) {
+                return;
+            }
+            match accepted {
+                Ok(stream) => self.take(stream),
+                Err(_) => rest_after_failure(),
+            }
+        }
+    }
+
+    /// Gives a client a thread, or turns it away.
+    fn take(self: &Arc<Shared>, stream: Stream) {
+        let mut clients = self.clients();
+        if clients.connected.len() >= self.service.max_clients {
+            drop(clients);
+            self.turn_away(&stream);
+            return;
+        }
+        let (number, stream) = (clients.next, Arc::new(stream));
+        clients.next += 1;
+        let (shared, socket) = (self.clone(), stream.clone());
+        let name = format!("{} client", self.service.name);
+        let spawned = thread::Builder::new().name(name).spawn(move || {
+            // Who broke off knows it.
+            let _ = shared.serve(&socket);
+            socket.shutdown(Shutdown::Both);
+            // It has to have been put there first, so this waits for the lock.
+            shared.clients().connected.remove(&number);
+        });
+        match spawned {
+            Ok(thread) => drop(clients.connected.insert(number, (stream, thread))),
+            Err(_) => self.turn_away(&stream),
+        }
+    }
+
+    fn serve(&self, stream: &Stream) -> io::Result<()> {
+        stream.set_read_timeout(self.service.read_patience)?;
+        stream.set_write_timeout(Some(self.service.write_patience))?;
+        (self.service.serve)(stream)
+    }
+
+    fn turn_away(&self, mut stream: &Stream) {
+        // A fresh socket has room for it; and who does not get it sees the connection closed.
+        let _ = stream.set_nonblocking().and_then(|()| stream.write_all(&self.service.refusal));
+    }
+
+    fn clients(&self) -> MutexGuard<'_, Clients> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,210 @@
+//! The figures of several reactors as one object, for JSON. Field names carry their units.
+
+use std::collections::BTreeMap;
+
+use nandscape_sim::{Histogram, Span, Time};
+use nandscape_transport_reactor::handle::{ExportFigures, Figures, Tally};
+use nandscape_transport_reactor::{Handle, Timing};
+use serde::Serialize;
+
+/// The version of the format.
+const SCHEMA: u32 = 1;
+
+/// Figures since the drives began.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Statistics {
+    /// The version of this format.
+    pub schema: u32,
+    /// Drive time.
+    pub time_s: f64,
+    /// Clients connected to drives.
+    pub clients: usize,
+    /// Commands in the drives.
+    pub outstanding: usize,
+    /// In the order in which they were given.
+    pub drives: Vec<DriveStatistics>,
+    /// How well the model keeps up with the clock on the wall.
+    pub timing: TimingStatistics,
+}
+
+/// Figures of one drive.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DriveStatistics {
+    /// Its name.
+    pub name: String,
+    /// Reads, compares, verifies.
+    pub reads: Requests,
+    /// Writes of any kind.
+    pub writes: Requests,
+    /// Everything without data: flushes, deallocations.
+    pub others: Requests,
+    /// What the drive itself counts, by name.
+    pub counters: BTreeMap<&'static str, f64>,
+}
+
+/// Commands of one kind.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Requests {
+    /// Those that succeeded.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those that failed.
+    pub errors: u64,
+    /// Latencies in drive time of those that succeeded.
+    pub latency_us: Latency,
+}
+
+/// Latencies; null without commands.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Latency {
+    /// Exact mean.
+    pub mean: Option<f64>,
+    /// Percentiles, within 0.1%.
+    pub p50: Option<f64>,
+    /// 90%.
+    pub p90: Option<f64>,
+    /// 99%.
+    pub p99: Option<f64>,
+    /// 99.9%.
+    pub p99_9: Option<f64>,
+    /// 99.99%.
+    pub p99_99: Option<f64>,
+    /// Exact maximum.
+    pub max: Option<f64>,
+}
+
+/// How well the model keeps up, over all reactors.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TimingStatistics {
+    /// From the instant at which the model completed a command to its completion being on its way to the client.
+    pub release_lag_us: Delays,
+    /// Between looking for arrivals and looking again, while awake.
+    pub poll_gap_us: Delays,
+    /// How far a model was behind the wall clock when it still had events to run, at most.
+    pub behind_max_us: f64,
+    /// Turns of the loop.
+    pub turns: u64,
+    /// How often it slept.
+    pub sleeps: u64,
+}
+
+/// Delays; null without any.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Delays {
+    /// How many.
+    pub count: u64,
+    /// Percentiles, within 0.1%.
+    pub p50: Option<f64>,
+    /// 99%.
+    pub p99: Option<f64>,
+    /// 99.9%.
+    pub p99_9: Option<f64>,
+    /// 99.99%.
+    pub p99_99: Option<f64>,
+    /// Exact maximum.
+    pub max: Option<f64>,
+}
+
+impl Statistics {
+    /// Puts together what several reactors have counted. Drives come in the order of `figures`; clients, commands in
+    /// the drives and timing are added up, and the time is that of the reactor that began first.
+    pub fn of(figures: &[Figures]) -> Statistics {
+        let now = figures.iter().map(|one| one.now).max().unwrap_or(Time::ZERO);
+        Statistics {
+            schema: SCHEMA,
+            time_s: now.since(Time::ZERO).ns() as f64 / 1e9,
+            clients: figures.iter().map(|one| one.clients).sum(),
+            outstanding: figures.iter().map(|one| one.outstanding).sum(),
+            drives: figures.iter().flat_map(|one| &one.exports).map(DriveStatistics::of).collect(),
+            timing: TimingStatistics::of(&timing(figures)),
+        }
+    }
+}
+
+/// Figures of all reactors that have not ended.
+pub(crate) fn gather(handles: &[Handle]) -> Vec<Figures> {
+    handles.iter().filter_map(Handle::figures).collect()
+}
+
+/// How well all of them together keep up.
+pub(crate) fn timing(figures: &[Figures]) -> Timing {
+    let mut sum = Timing::default();
+    figures.iter().for_each(|one| sum.merge(&one.timing));
+    sum
+}
+
+impl DriveStatistics {
+    fn of(export: &ExportFigures) -> DriveStatistics {
+        DriveStatistics {
+            name: export.name.clone(),
+            reads: Requests::of(&export.reads),
+            writes: Requests::of(&export.writes),
+            others: Requests::of(&export.others),
+            counters: export.counters.clone(),
+        }
+    }
+}
+
+impl Requests {
+    fn of(tally: &Tally) -> Requests {
+        let (latency, quantile) = (&tally.latency, |share| quantile_us(&tally.latency, share));
+        Requests {
+            count: latency.count(),
+            bytes: tally.bytes,
+            errors: tally.errors,
+            latency_us: Latency {
+                mean: (latency.count() > 0).then(|| latency.mean_ns() / 1e3),
+                p50: quantile(0.5),
+                p90: quantile(0.9),
+                p99: quantile(0.99),
+                p99_9: quantile(0.999),
+                p99_99: quantile(0.9999),
+                max: quantile(1.0),
+            },
+        }
+    }
+}
+
+impl TimingStatistics {
+    fn of(timing: &Timing) -> TimingStatistics {
+        TimingStatistics {
+            release_lag_us: Delays::of(&timing.release_lag),
+            poll_gap_us: Delays::of(&timing.poll_gap),
+            behind_max_us: us(timing.behind_max),
+            turns: timing.turns,
+            sleeps: timing.sleeps,
+        }
+    }
+}
+
+impl Delays {
+    fn of(histogram: &Histogram) -> Delays {
+        let quantile = |share| quantile_us(histogram, share);
+        Delays {
+            count: histogram.count(),
+            p50: quantile(0.5),
+            p99: quantile(0.99),
+            p99_9: quantile(0.999),
+            p99_99: quantile(0.9999),
+            max: quantile(1.0),
+        }
+    }
+}
+
+/// A quantile; that of 1 is the exact maximum. `None` without values.
+pub(crate) fn quantile(histogram: &Histogram, share: f64) -> Option<Span> {
+    match histogram.count() {
+        0 => None,
+        _ if share >= 1.0 => Some(histogram.max()),
+        _ => Some(histogram.quantile(share)),
+    }
+}
+
+fn quantile_us(histogram: &Histogram, share: f64) -> Option<f64> {
+    quantile(histogram, share).map(us)
+}
+
+fn us(span: Span) -> f64 {
+    span.ns() as f64 / 1e3
+}

@@ -1,0 +1,100 @@
+//! Reactors over drives of which everything is known: a command takes 10 us, those beyond the end fail.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use nandscape_drive::{Completion, Drive, DriveInfo, Io};
+use nandscape_sim::{Executor, Sim, Span};
+use nandscape_transport_reactor::ring::RingHost;
+use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+/// Blocks of a drive.
+const BLOCKS: u64 = 1_000;
+/// Bytes of a block.
+pub(crate) const BLOCK: usize = 512;
+
+struct Plain(Sim);
+
+impl Drive for Plain {
+    fn info(&self) -> DriveInfo {
+        DriveInfo {
+            nsid: 1,
+            blocks: BLOCKS,
+            lba_bytes: BLOCK as u32,
+            max_blocks: 256,
+            unit_bytes: 4_096,
+            volatile_cache: false,
+            keeps_data: false,
+        }
+    }
+
+    fn submit(&self, io: Io) {
+        let sim = self.0.clone();
+        self.0.spawn(async move {
+            sim.sleep(Span::from_us(10)).await;
+            let beyond = io.command.opcode != IoOpcode::FLUSH.0 && io.command.slba() >= BLOCKS;
+            io.token.complete(Completion::of(if beyond { Status::LBA_OUT_OF_RANGE } else { Status::SUCCESS }));
+        });
+    }
+}
+
+struct Counting(Sim);
+
+impl Export for Counting {
+    fn info(&self) -> DriveInfo {
+        Plain(self.0.clone()).info()
+    }
+
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+        Ok(Rc::new(Plain(self.0.clone())))
+    }
+
+    fn counters(&self) -> BTreeMap<&'static str, f64> {
+        BTreeMap::from([("free_blocks", 7.0), ("programmed_bytes_total", 8_192.0)])
+    }
+}
+
+/// Runs a reactor for each list of drives while `work` is done with the ways to them.
+pub(crate) fn serve(reactors: &[&[&str]], work: impl FnOnce(Vec<Handle>)) {
+    thread::scope(|scope| {
+        let start = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let (tell, told) = channel();
+            scope.spawn(move || {
+                let executor = Executor::new();
+                let sim = executor.sim();
+                let exports = names.iter().map(|_| Rc::new(Counting(sim.clone())) as Rc<dyn Export>).collect();
+                let port = Port::new(&sim, exports);
+                let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(|_| {}) };
+                let (reactor, handle) = Reactor::new(setup).unwrap();
+                tell.send(handle).unwrap();
+                reactor.run().unwrap();
+            });
+            told.recv().unwrap()
+        };
+        let handles: Vec<Handle> = reactors.iter().map(|names| start(names)).collect();
+        work(handles.clone());
+        handles.iter().for_each(Handle::stop);
+    });
+}
+
+/// Does some commands of a drive one after another: so many reads of two blocks, writes of one, and flushes, and a read
+/// that fails.
+pub(crate) fn load(handle: &Handle, export: u16, reads: usize, writes: usize, flushes: usize) {
+    let mut host = RingHost::connect(handle, export, 4).unwrap();
+    let read = SubmissionEntry::blocks(IoOpcode::READ, 1, 4, 2);
+    let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 8, 1);
+    let commands = std::iter::repeat_n((read, 2), reads)
+        .chain(std::iter::repeat_n((write, 1), writes))
+        .chain(std::iter::repeat_n((SubmissionEntry::io(IoOpcode::FLUSH, 1), 0), flushes))
+        .chain([(SubmissionEntry::blocks(IoOpcode::READ, 1, BLOCKS, 1), 1)]);
+    for (tag, (command, blocks)) in commands.enumerate() {
+        host.submit(tag as u64, command, vec![0; blocks * BLOCK]).unwrap();
+        while host.poll().is_none() {
+            thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Where the servers beside a reactor listen: `unix:PATH` or `HOST:PORT`; and their sockets, of either kind.
+//!
+//! Left out: taking clients in, which each server does in its own way.
+
+use std::fmt;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
+
+/// A place to listen at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Address {
+    /// A unix socket.
+    Unix(PathBuf),
+    /// A TCP port.
+    Tcp(String),
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Address, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return match path {
+                "" => Err("unix: needs a path, as in unix:/run/nbd.sock".to_owned()),
+                path => Ok(Address::Unix(PathBuf::from(path))),
+            };
+        }
+        match text.rsplit_once(':') {
+            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(Address::Tcp(text.to_owned())),
+            _ => Err(format!("{text:?} is not an address: give unix:PATH, or HOST:PORT as in 127.0.0.1:10809")),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+            Address::Tcp(address) => f.write_str(address),
+        }
+    }
+}
+
+/// A socket that listens. Dropping a unix socket removes its file.
+pub struct Listening {
+    socket: Socket,
+    /// Where clients connect: with the port that the system chose, where it was left to it.
+    address: Address,
+}
+
+enum Socket {
+    /// With the device and inode of its file.
+    Unix(UnixListener, (u64, u64)),
+    Tcp(TcpListener),
+}
+
+/// A connected socket.
+pub enum Stream {
+    /// A unix socket.
+    Unix(UnixStream),
+    /// A TCP connection.
+    Tcp(TcpStream),
+}
+
+impl Address {
+    /// Listens. A unix socket has mode 0600 from the moment it exists; one that a dead server left is replaced. TCP
+    /// addresses other than loopback are refused unless `allow_remote`.
+    ///
+    /// # Errors
+    /// When the address is taken, cannot be had, or is not allowed.
+    pub fn listen(&self, allow_remote: bool) -> io::Result<Listening> {
+        match self {
+            Address::Unix(path) => listen_unix(path),
+            Address::Tcp(address) => {
+                let addresses: Vec<_> = address.to_socket_addrs()?.collect();
+                if !allow_remote && addresses.iter().any(|address| !address.ip().is_loopback()) {
+                    let problem = "not an address of this machine alone, and nobody who connects is asked who they \
+                                   are. Allow it with --allow-remote";
+                    return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+                }
+                let listener = TcpListener::bind(&addresses[..])?;
+                let address = Address::Tcp(listener.local_addr()?.to_string());
+                Ok(Listening { socket: Socket::Tcp(listener), address })
+            }
+        }
+    }
+}
+
+fn listen_unix(path: &Path) -> io::Result<Listening> {
+    if UnixStream::connect(path).is_ok() {
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
+    }
+    if path.symlink_metadata().is_ok_and(|found| !found.file_type().is_socket()) {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "something that is not a socket is there"));
+    }
+    let mut hidden = path.as_os_str().to_owned();
+    hidden.push(format!(".{}", std::process::id()));
+    let hidden = PathBuf::from(hidden);
+    let listener = bind_unix(&hidden)?;
+    let file = hidden.symlink_metadata()?;
+    fs::rename(&hidden, path)?;
+    let socket = Socket::Unix(listener, (file.dev(), file.ino()));
+    Ok(Listening { socket, address: Address::Unix(path.to_owned()) })
+}
+
+/// Makes a socket of mode 0600. Linux gives the file the mode of the socket, less the umask: see unix(7), "Pathname
+/// socket ownership and permissions". So there is no moment at which it is open to more.
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let socket = File::from(socket);
+    socket.set_permissions(Permissions::from_mode(0o600))?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, 128)?;
+    Ok(UnixListener::from(std::os::fd::OwnedFd::from(socket)))
+}
+
+impl Listening {
+    /// Waits for a client.
+    ///
+    /// # Errors
+    /// When there is none to be had: mostly for want of descriptors, or because of [`Listening::interrupt`].
+    pub fn accept(&self) -> io::Result<Stream> {
+        match &self.socket {
+            Socket::Unix(listener, _) => Ok(Stream::Unix(listener.accept()?.0)),
+            Socket::Tcp(listener) => {
+                let stream = listener.accept()?.0;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+
+    /// Takes no more clients: [`Listening::accept`] fails from now on, and who waits in it returns.
+    pub fn interrupt(&self) {
+        // It fails on a socket that listens no more.
+        let _ = match &self.socket {
+            Socket::Unix(listener, _) => rustix::net::shutdown(listener, Shutdown::Both),
+            Socket::Tcp(listener) => rustix::net::shutdown(listener, Shutdown::Both),
+        };
+    }
+
+    /// The address that clients connect to.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let (Socket::Unix(_, file), Address::Unix(path)) = (&self.socket, &self.address) else { return };
+        // Somebody may have removed it already, and put something else there.
+        if path.symlink_metadata().is_ok_and(|found| (found.dev(), found.ino()) == *file) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Waits a little after accepting a client has failed: mostly for want of descriptors, and then the next one would fail
+/// as well until somebody leaves.
+#[expect(clippy::disallowed_methods, reason = "nothing tells when descriptors are free again")]
+pub fn rest_after_failure() {
+    std::thread::sleep(Duration::from_millis(100));
+}
+
+impl Stream {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn connect(address: &Address) -> io::Result<Stream> {
+        match address {
+            Address::Unix(path) => Ok(Stream::Unix(UnixStream::connect(path)?)),
+            Address::Tcp(address) => Ok(Stream::Tcp(TcpStream::connect(address)?)),
+        }
+    }
+
+    /// The longest wait for the other side to send; `None` is for ever.
+    ///
+    /// # Errors
+    /// When the socket does not take it.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_read_timeout(timeout),
+            Stream::Tcp(stream) => stream.set_read_timeout(timeout),
+        }
+    }
+
+    /// The longest wait for the other side to take what is sent; `None` is for ever.
+    ///
+    /// # Errors
+    /// When the socket does not take it.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_write_timeout(timeout),
+            Stream::Tcp(stream) => stream.set_write_timeout(timeout),
+        }
+    }
+
+    /// From now on nothing waits.
+    ///
+    /// # Errors
+    /// When the socket does not take it.
+    pub fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_nonblocking(true),
+            Stream::Tcp(stream) => stream.set_nonblocking(true),
+        }
+    }
+
+    /// Ends what is sent, what is received, or both; who waits for it returns.
+    pub fn shutdown(&self, how: std::net::Shutdown) {
+        // It fails when the other side has gone, and then there is nothing to end.
+        let _ = match self {
+            Stream::Unix(stream) => stream.shutdown(how),
+            Stream::Tcp(stream) => stream.shutdown(how),
+        };
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl io::Read for &Stream {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&*stream).read(bytes),
+            Stream::Tcp(stream) => (&*stream).read(bytes),
+        }
+    }
+}
+
+impl io::Write for &Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&*stream).write(bytes),
+            Stream::Tcp(stream) => (&*stream).write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl io::Read for Stream {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(bytes)
+    }
+}
+
+impl io::Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! Sockets to listen at: modes, what a dead server left, what a live one has, what remains.
+#![cfg(target_os = "linux")]
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::thread;
+
+use nandscape_transport_reactor::socket::{Address, Listening, Stream};
+
+fn refusal(address: &Address) -> ErrorKind {
+    address.listen(false).map(|_: Listening| ()).unwrap_err().kind()
+}
+
+#[test]
+fn a_unix_socket_is_its_owners_alone_and_goes_with_its_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let address = Address::Unix(path.clone());
+    // What a dead server left: a socket at which nobody listens.
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let listening = address.listen(false).unwrap();
+    assert_eq!(listening.address(), &address);
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o600);
+    // The live one is left alone.
+    assert_eq!(refusal(&address), ErrorKind::AddrInUse);
+    let names: Vec<_> = folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["s"]);
+    drop(listening);
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_is_not_a_socket_is_never_replaced_and_what_is_anothers_never_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    std::fs::write(&path, "a letter").unwrap();
+    assert_eq!(refusal(&Address::Unix(path.clone())), ErrorKind::AlreadyExists);
+    assert_eq!(std::fs::read(&path).unwrap(), b"a letter");
+    std::fs::remove_file(&path).unwrap();
+    let listening = Address::Unix(path.clone()).listen(false).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, "another letter").unwrap();
+    drop(listening);
+    assert_eq!(std::fs::read(&path).unwrap(), b"another letter");
+}
+
+#[test]
+fn who_waits_for_a_client_can_be_interrupted_even_when_the_socket_has_been_unlinked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    for address in [Address::Unix(path.clone()), "127.0.0.1:0".parse().unwrap()] {
+        let listening = address.listen(false).unwrap();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                listening.accept().unwrap().write_all(b"hi").unwrap();
+                listening.accept().map(|_: Stream| ())
+            });
+            let mut greeting = [0; 2];
+            Stream::connect(listening.address()).unwrap().read_exact(&mut greeting).unwrap();
+            // It may have been removed, and then nobody can connect.
+            let _ = std::fs::remove_file(&path);
+            listening.interrupt();
+            assert!(waiting.join().unwrap().is_err());
+        });
+    }
+}
+
+#[test]
+fn an_address_that_others_can_reach_has_to_be_allowed() {
+    let everywhere: Address = "0.0.0.0:0".parse().unwrap();
+    assert_eq!(refusal(&everywhere), ErrorKind::PermissionDenied);
+    let listening = everywhere.listen(true).unwrap();
+    let Address::Tcp(address) = listening.address() else { panic!("{} is no TCP address", listening.address()) };
+    assert!(address.starts_with("0.0.0.0:") && !address.ends_with(":0"), "{address}");
+}
+
+#[test]
+fn addresses_are_read_as_they_are_written() {
+    for text in ["unix:/run/nandscape.sock", "127.0.0.1:10809", "[::1]:10809", "localhost:1"] {
+        assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+    }
+    for text in ["", "unix:", "localhost", ":10809", "localhost:", "localhost:70000", "/run/nandscape.sock"] {
+        let error = text.parse::<Address>().unwrap_err();
+        assert!(error.contains("unix:"), "{text:?}: {error}");
+    }
+}
