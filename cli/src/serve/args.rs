@@ -47,6 +47,12 @@ pub(crate) struct ServeArgs {
     /// Serve NBD at unix:PATH or HOST:PORT; may be repeated
     #[arg(long, value_name = "ADDR", required = true)]
     pub(super) nbd: Vec<Address>,
+    /// Serve metrics for Prometheus over HTTP at HOST:PORT
+    #[arg(long, value_name = "ADDR")]
+    pub(super) metrics: Option<Address>,
+    /// Take orders at a unix socket: statistics, stop
+    #[arg(long, value_name = "PATH")]
+    pub(super) control: Option<PathBuf>,
     /// Listen at TCP addresses that others can reach too. Whoever reaches them can read and write the drives
     #[arg(long)]
     pub(super) allow_remote: bool,

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use nandscape_sim::units::Bytes;
+use nandscape_transport_control::{ControlServer, MetricsServer};
 use nandscape_transport_nbd::{Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -44,12 +45,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         // Nobody waits for it any more when the server has ended.
         let _ = broken.send(Ending::Broken);
     })?;
+    let beside = watch(args, &running, &tell)?;
     let listeners = listen(args, &running)?;
     let line = live_line::LiveLine::start(running.handles());
     let ended = wait(&ending);
     drop(line);
     drop(listeners);
     let figures = running.stop(args)?;
+    drop(beside);
     output::result(&args.summary(&figures))?;
     match ended {
         Ending::Asked => Ok(()),
@@ -72,6 +75,31 @@ fn watch_signals(tell: Sender<Ending>) -> anyhow::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// What looks on from beside, as long as it is kept.
+struct Beside {
+    _metrics: Option<MetricsServer>,
+    _control: Option<ControlServer>,
+}
+
+fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<Beside, Failure> {
+    let metrics = args.metrics.as_ref().map(|address| {
+        MetricsServer::start(address, args.allow_remote, running.handles())
+            .map_err(|error| Failure::Input(anyhow::anyhow!("--metrics {address}: cannot listen: {error}")))
+    });
+    let control = args.control.as_ref().map(|path| {
+        let tell = tell.clone();
+        // Who asks a second time finds that nobody listens any more.
+        let stop = move || drop(tell.send(Ending::Asked));
+        ControlServer::start(path, running.handles(), stop)
+            .map_err(|error| Failure::Input(anyhow::anyhow!("--control {}: cannot listen: {error}", path.display())))
+    });
+    let (metrics, control) = (metrics.transpose()?, control.transpose()?);
+    if let Some(metrics) = &metrics {
+        output::note(&format!("metrics at http://{}/metrics", metrics.address()));
+    }
+    Ok(Beside { _metrics: metrics, _control: control })
 }
 
 /// Begins to listen; from then on there are sockets.

@@ -1,9 +1,8 @@
 //! What a server has done, at its end.
 
-use nandscape_sim::Histogram;
+use nandscape_transport_control::Statistics;
 use nandscape_transport_reactor::Timing;
-use nandscape_transport_reactor::handle::{Figures, Tally};
-use serde_json::{Map, Value, json};
+use nandscape_transport_reactor::handle::Figures;
 
 use super::{ServeArgs, all_exports};
 
@@ -11,7 +10,7 @@ impl ServeArgs {
     /// For people, or as JSON.
     pub(super) fn summary(&self, figures: &[Figures]) -> String {
         match self.wants_json() {
-            true => serde_json::to_string_pretty(&as_json(figures)).expect("plain data"),
+            true => serde_json::to_string_pretty(&Statistics::of(figures)).expect("plain data"),
             false => as_text(figures),
         }
     }
@@ -48,59 +47,8 @@ fn as_text(figures: &[Figures]) -> String {
     text
 }
 
-fn as_json(figures: &[Figures]) -> Value {
-    let drives: Vec<Value> = all_exports(figures)
-        .map(|export| {
-            let counters: Map<String, Value> =
-                export.counters.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-            json!({
-                "name": export.name,
-                "reads": tally(&export.reads),
-                "writes": tally(&export.writes),
-                "others": tally(&export.others),
-                "counters": counters,
-            })
-        })
-        .collect();
-    let timing = timing(figures);
-    json!({
-        "schema": 1,
-        "drives": drives,
-        "timing": {
-            "release_lag_us": distribution(&timing.release_lag),
-            "poll_gap_us": distribution(&timing.poll_gap),
-            "behind_max_us": timing.behind_max.as_us(),
-            "turns": timing.turns,
-            "sleeps": timing.sleeps,
-        },
-    })
-}
-
 fn timing(figures: &[Figures]) -> Timing {
     let mut timing = Timing::default();
     figures.iter().for_each(|one| timing.merge(&one.timing));
     timing
-}
-
-fn tally(tally: &Tally) -> Value {
-    json!({
-        "count": tally.latency.count(),
-        "bytes": tally.bytes,
-        "errors": tally.errors,
-        "latency_us": distribution(&tally.latency),
-    })
-}
-
-fn distribution(histogram: &Histogram) -> Value {
-    let us = |quantile: f64| histogram.quantile(quantile).as_us();
-    json!({
-        "count": histogram.count(),
-        "mean": histogram.mean_ns() / 1e3,
-        "p50": us(0.5),
-        "p90": us(0.9),
-        "p99": us(0.99),
-        "p99_9": us(0.999),
-        "p99_99": us(0.9999),
-        "max": histogram.max().as_us(),
-    })
 }

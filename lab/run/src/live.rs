@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
+use nandscape_device_media::{OpCounts, StoreKind};
 use nandscape_device_ssd::{Profile, ProfileError, Resolved, Ssd};
 use nandscape_drive::{Drive, DriveInfo};
 use nandscape_sim::{Seed, Sim};
@@ -90,13 +90,16 @@ pub struct SsdExport {
     ssd: Rc<Ssd>,
     profile: Resolved,
     queues: QueueExport,
+    /// What bringing it into its state of use took.
+    begun: OpCounts,
 }
 
 impl SsdExport {
     fn new(sim: &Sim, ssd: Rc<Ssd>, profile: Resolved) -> SsdExport {
         let entries = ENTRIES.min(profile.max_queue_entries());
         let queues = QueueExport::new(sim, ssd.controller(), profile.max_queue_pairs(), entries);
-        SsdExport { ssd, profile, queues }
+        let begun = ssd.op_counts();
+        SsdExport { ssd, profile, queues, begun }
     }
 
     /// The drive.
@@ -120,7 +123,7 @@ impl Export for SsdExport {
     }
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {
-        let (ftl, ops) = (self.ssd.ftl_stats(), self.ssd.op_counts());
+        let (ftl, ops) = (self.ssd.ftl_stats(), self.ssd.op_counts().since(&self.begun));
         let unit = f64::from(self.info().unit_bytes);
         BTreeMap::from([
             ("host_written_bytes_total", ftl.host_bytes as f64),

@@ -101,7 +101,7 @@ pub enum RecordingError {
     },
 }
 
-/// Writes a recording. A failure to write ends the recording, not the run; [`Recorder::end`] tells of it.
+/// Writes a recording. A failure to write ends the recording, not the run; `Port::end_recording` tells of it.
 pub struct Recorder {
     file: BufWriter<File>,
     failure: Option<io::Error>,
