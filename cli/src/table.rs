@@ -95,7 +95,6 @@ fn drive(report: &Report) -> String {
             count(report.gc.pages_moved),
             count(report.gc.blocked_reads)
         ));
-        text.push_str(&long_run(report));
     }
     let busy: Vec<String> = report
         .busy
@@ -114,20 +113,6 @@ fn drive(report: &Report) -> String {
         text.push_str(&format!("failed: {failed} requests with {status}\n"));
     }
     text
-}
-
-/// The write amplification that could go on, where free space has changed so much that the measured one could not.
-fn long_run(report: &Report) -> String {
-    let (Some(waf), Some(balanced)) = (report.waf, report.waf_at_constant_free_space) else { return String::new() };
-    if (waf - balanced).abs() < 0.05 * waf {
-        return String::new();
-    }
-    let why = match waf > balanced {
-        true => "GC gained more space than the writes used up",
-        false => "the writes used up more space than GC gained",
-    };
-    let (before, after) = (count(report.gc.free_blocks_before), count(report.gc.free_blocks_after));
-    format!("  {balanced:.3} in the long run: {why}, {before} free blocks became {after}\n")
 }
 
 /// With thousands set apart.

@@ -319,12 +319,6 @@ impl Resolved {
         u64::from(channels) * u64::from(dies_per_channel) * u64::from(planes_per_die)
     }
 
-    /// Mapping units of a block.
-    pub fn units_per_block(&self) -> u64 {
-        let Counts { pages_per_block, page_size, unit_size, .. } = self.geometry;
-        u64::from(pages_per_block) * u64::from(page_size / unit_size)
-    }
-
     /// The most entries of a queue.
     pub fn max_queue_entries(&self) -> u32 {
         self.controller.max_queue_entries

@@ -42,9 +42,6 @@ pub struct Report {
     pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, serde_json::Value>>,
     /// Units programmed over units the host wrote; null without writes.
     pub waf: Option<f64>,
-    /// The same, had GC gained just as much space as the writes used up: what could go on. Null without writes, without
-    /// GC, or where GC gained nothing.
-    pub waf_at_constant_free_space: Option<f64>,
     /// Garbage collection.
     pub gc: Gc,
     /// Over-provisioning as achieved, without the reserve.
@@ -97,8 +94,7 @@ pub struct Gc {
     pub pages_moved: u64,
     /// Reads of the host that waited for a garbage collection.
     pub blocked_reads: u64,
-    /// Erased blocks when the measured phase began. Collections that fill this pool up count in the write amplification,
-    /// and so do those that it spared.
+    /// Erased blocks when the measured phase began.
     pub free_blocks_before: u64,
     /// Erased blocks when it ended.
     pub free_blocks_after: u64,
@@ -169,7 +165,6 @@ pub(crate) struct Parts {
     pub(crate) seed: u64,
     pub(crate) precondition: &'static str,
     pub(crate) unit_bytes: u64,
-    pub(crate) units_per_block: u64,
     pub(crate) over_provisioning: f64,
     pub(crate) reserve_blocks: u64,
     pub(crate) ftl: Stats,
@@ -188,7 +183,6 @@ impl Report {
         let shown =
             |direction: &Direction| *direction != Direction::Trim || outcome.tally(*direction).latency.count() > 0;
         let directions: Vec<Direction> = Direction::ALL.into_iter().filter(shown).collect();
-        let waf_at_constant_free_space = balanced_waf(&parts);
         let ftl = &parts.ftl;
         Report {
             schema: SCHEMA,
@@ -205,7 +199,6 @@ impl Report {
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
             waf: (ftl.host_bytes > 0)
                 .then(|| (ftl.programmed_units() * parts.unit_bytes) as f64 / ftl.host_bytes as f64),
-            waf_at_constant_free_space,
             gc: Gc {
                 blocks: ftl.gc_blocks,
                 pages_moved: ftl.gc_units,
@@ -238,20 +231,6 @@ impl Report {
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("a report is plain data")
     }
-}
-
-/// A block that is reclaimed costs the units moved out of it and gains the others. What it cost to gain more space than
-/// was used up, or what was spared by gaining less, is taken off.
-fn balanced_waf(parts: &Parts) -> Option<f64> {
-    let ftl = &parts.ftl;
-    let (programmed, units) = (ftl.programmed_units() as f64, parts.units_per_block as f64);
-    let moved = ftl.gc_units as f64 / ftl.gc_blocks.max(1) as f64;
-    let gained = (ftl.gc_blocks + ftl.wear_blocks) as f64 * units - programmed;
-    if ftl.host_bytes == 0 || ftl.gc_blocks == 0 || moved >= units {
-        return None;
-    }
-    let cost = gained * moved / (units - moved);
-    Some((programmed - cost) * parts.unit_bytes as f64 / ftl.host_bytes as f64)
 }
 
 fn us(span: Span) -> f64 {

@@ -60,7 +60,6 @@ impl About<'_> {
             unit_bytes: ended.unit_bytes,
             over_provisioning: self.profile.sizing.over_provisioning,
             reserve_blocks: self.profile.reserve_blocks(),
-            units_per_block: self.profile.units_per_block(),
             ftl: ended.ftl.since(&begun.ftl),
             free_blocks_before: begun.ftl.free_blocks,
             ops: ended.ops.since(&begun.ops),

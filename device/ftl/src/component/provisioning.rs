@@ -35,6 +35,9 @@ pub trait Provisioning {
     /// CHECK: how many blocks of a plane are free.
     fn free_blocks(&self, plane: PlaneId) -> u32;
 
+    /// CHECK: how many pages of a plane are left to hand out, those of open blocks included.
+    fn free_pages(&self, blocks: &impl BlockMetadata, plane: PlaneId) -> u32;
+
     /// Counts closes and puts: the clock by which blocks age.
     fn sequence(&self) -> u64;
 }

@@ -17,7 +17,7 @@ use crate::component::{BlockMetadata, BlockState, Components, Mapping, Provision
 
 /// How far a block is emptied.
 pub(super) struct Cursor {
-    victim: BlockId,
+    pub(super) victim: BlockId,
     /// Whether whole pages are still being copied back, before the rest is packed.
     copybacks: bool,
     /// The first unit not yet planned.
@@ -48,6 +48,11 @@ impl Moves {
     pub(super) fn is_empty(&self) -> bool {
         self.copybacks.is_empty() && self.units.is_empty()
     }
+
+    /// Units to move, where a page holds `per_page`.
+    pub(super) fn count(&self, per_page: u32) -> u32 {
+        self.copybacks.len() as u32 * per_page + self.units.len() as u32
+    }
 }
 
 impl<C: Components> State<C>
@@ -56,7 +61,10 @@ where
 {
     /// Begins to empty a block.
     pub(super) fn begin(&mut self, victim: BlockId, copyback: bool) -> Cursor {
-        self.blocks.get_mut(victim).state = BlockState::Collecting;
+        let info = self.blocks.get_mut(victim);
+        info.state = BlockState::Collecting;
+        let cost = info.valid;
+        self.pace_mut(self.geometry.plane_of(victim)).chosen(cost);
         Cursor::new(&self.geometry, victim, copyback)
     }
 
@@ -154,7 +162,7 @@ where
     /// Counts what a collection for `cause` has programmed.
     fn count_moves(&mut self, moves: &Moves, cause: Cause) {
         let per_page = u64::from(self.geometry.units_per_page());
-        let moved = moves.copybacks.len() as u64 * per_page + moves.units.len() as u64;
+        let moved = u64::from(moves.count(self.geometry.units_per_page()));
         self.counters.padding_units += moves.targets.len() as u64 * per_page - moves.units.len() as u64;
         match cause {
             cause::WEAR => self.counters.wear_units += moved,
@@ -164,9 +172,11 @@ where
 
     /// A block that a collection for `cause` has emptied is erased.
     pub(super) fn reclaim(&mut self, block: BlockId, cause: Cause) {
+        let plane = self.geometry.plane_of(block);
         self.count_block(cause);
+        self.pace_mut(plane).erased();
         self.provisioning.put(&mut self.blocks, block);
-        self.update_ready(self.geometry.plane_of(block));
+        self.update_ready(plane);
     }
 
     fn count_block(&mut self, cause: Cause) {
@@ -178,28 +188,51 @@ where
 }
 
 impl PageFtl {
-    /// Starts the collectors that are due.
+    /// Starts the collectors that are due, and has those go on that waited.
     pub(super) fn start_collectors(&self) {
-        loop {
-            let Some(plane) = self.state.borrow_mut().due.pop() else { return };
-            self.collectors.start(plane);
-        }
+        let mut state = self.state.borrow_mut();
+        state.due.drain(..).for_each(|plane| self.collectors.start(plane));
+        state.woken.drain(..).for_each(|plane| self.go_on[plane.0 as usize].notify());
     }
 
     /// Cleans blocks of a plane until enough are free or nothing would be gained.
     pub(super) async fn collect_plane(&self, plane: PlaneId) {
         let mut fruitless = false;
-        while !fruitless && self.state.borrow().is_low(plane) {
-            let victim = self.state.borrow().victim(plane, &*self.config.gc.victim);
-            match victim {
-                Some(victim) => {
-                    self.collect_block(plane, victim, cause::GC).await;
+        while !fruitless && self.has_to_collect(plane) {
+            let cursor = self.next_victim(plane);
+            match cursor {
+                Some(cursor) => {
+                    self.collect_block(plane, cursor, cause::GC).await;
                     self.level_wear(plane).await;
                 }
                 None => fruitless = true,
             }
         }
         self.state.borrow_mut().collector_ended(plane, fruitless);
+        self.pump();
+    }
+
+    fn has_to_collect(&self, plane: PlaneId) -> bool {
+        let state = self.state.borrow();
+        state.planes[plane.0 as usize].left_off.is_some() || state.is_low(plane)
+    }
+
+    /// What was left off, or else the block that the policy chooses.
+    fn next_victim(&self, plane: PlaneId) -> Option<Cursor> {
+        let mut state = self.state.borrow_mut();
+        let left_off = state.planes[plane.0 as usize].left_off.take();
+        left_off.or_else(|| {
+            let victim = state.victim(plane, &*self.config.gc.victim)?;
+            Some(state.begin(victim, self.config.gc.copyback))
+        })
+    }
+
+    /// Waits until the host has used up what the collector has gained.
+    async fn keep_pace(&self, plane: PlaneId) {
+        while !self.state.borrow().may_collect(plane) {
+            self.state.borrow_mut().wait_to_collect(plane);
+            self.go_on[plane.0 as usize].changed().await;
+        }
     }
 
     /// Static wear levelling: moves cold data off a block that has been spared for too long, so that it is written.
@@ -210,38 +243,52 @@ impl PageFtl {
         }
         let spared = self.state.borrow().least_worn(plane, threshold);
         if let Some(block) = spared {
-            self.collect_block(plane, block, cause::WEAR).await;
+            let cursor = self.state.borrow_mut().begin(block, self.config.gc.copyback);
+            self.collect_block(plane, cursor, cause::WEAR).await;
         }
     }
 
-    async fn collect_block(&self, plane: PlaneId, victim: BlockId, cause: Cause) {
+    async fn collect_block(&self, plane: PlaneId, mut cursor: Cursor, cause: Cause) {
+        let (gc, victim) = (&self.config.gc, cursor.victim);
         let who = self.config.priority.who(cause);
-        let gc = &self.config.gc;
-        let mut seized = self.media.seize(plane, gc.reach, who).await;
-        let mut cursor = self.state.borrow_mut().begin(victim, gc.copyback);
+        let seize = || self.media.seize(plane, gc.reach, who);
+        let mut seized = None;
         loop {
+            if cause == cause::GC {
+                self.keep_pace(plane).await;
+            }
+            let mut holding = match seized.take() {
+                Some(holding) => holding,
+                None => seize().await,
+            };
             let moves = self.state.borrow_mut().plan(&mut cursor, gc.batch);
             if moves.is_empty() {
+                seized = Some(holding);
                 break;
             }
-            self.relocate(&mut seized, &moves).await;
+            self.relocate(&mut holding, &moves).await;
             self.state.borrow_mut().commit(&moves, cause, |unit| Lpn(self.media.tag(unit)));
-            if gc.batch.is_some() {
-                drop(seized);
-                seized = self.media.seize(plane, gc.reach, who).await;
+            if gc.batch.is_none() {
+                seized = Some(holding);
+            }
+            if self.state.borrow_mut().moved(plane, &moves) {
+                self.pump();
             }
         }
 
         // Reads that looked the old place up before the move are let through before it is erased.
         if self.pins(victim) > 0 {
-            drop(seized);
+            drop(seized.take());
             while self.pins(victim) > 0 {
                 self.unpinned.changed().await;
             }
-            seized = self.media.seize(plane, gc.reach, who).await;
         }
-        seized.erase(victim).await;
-        drop(seized);
+        let mut holding = match seized {
+            Some(holding) => holding,
+            None => seize().await,
+        };
+        holding.erase(victim).await;
+        drop(holding);
         self.state.borrow_mut().reclaim(victim, cause);
         self.pump();
     }

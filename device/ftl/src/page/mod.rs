@@ -7,12 +7,14 @@
 //! | `write` | from the host into the cache, and from the cache to flash |
 //! | `read` | from an extent to the pages to fetch |
 //! | `collect` | garbage collection and wear levelling |
+//! | `pace` | keeping collectors in step with the host |
 //! | `plant` | reaching a full or a worn-in drive without running to it |
 //! | `check` | the invariants |
 
 mod cache;
 mod check;
 mod collect;
+mod pace;
 mod plant;
 mod read;
 mod state;
@@ -65,7 +67,8 @@ pub struct GcConfig {
     pub reach: Reach,
     /// Whether pages that are current as a whole are copied within the plane, without the channel.
     pub copyback: bool,
-    /// Pages programmed before others get a turn at what was kept from them; `None` is a whole block.
+    /// Pages programmed before others get a turn at what was kept from them, and the collector keeps in step with the
+    /// host; `None` is a whole block, at once.
     pub batch: Option<u32>,
     /// Free blocks of a plane at or below which its collector begins.
     pub start: u32,
@@ -103,6 +106,8 @@ pub struct PageFtl {
     room: Credits,
     /// A read has let go of its block.
     unpinned: Signal,
+    /// A plane's collector, which waited, is to go on.
+    go_on: Vec<Signal>,
     programs: Workers<ProgramJob>,
     fills: Workers<FillJob>,
     collectors: Workers<PlaneId>,
@@ -115,6 +120,7 @@ impl PageFtl {
     /// When the system does not give the memory for the mapping table.
     pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig) -> io::Result<Rc<PageFtl>> {
         let state = State::new(&media, &config)?;
+        let go_on = state.planes.iter().map(|_| Signal::new(sim)).collect();
         let room = Credits::new(sim, config.cache_units as usize, cause::HOST_WRITE);
         Ok(Rc::new_cyclic(|weak: &Weak<PageFtl>| PageFtl {
             sim: sim.clone(),
@@ -122,6 +128,7 @@ impl PageFtl {
             state: RefCell::new(state),
             room,
             unpinned: Signal::new(sim),
+            go_on,
             programs: pool(sim, weak, |ftl, job| async move { ftl.program(job).await }),
             fills: pool(sim, weak, |ftl, job| async move { ftl.fill(job).await }),
             collectors: pool(sim, weak, |ftl, plane| async move { ftl.collect_plane(plane).await }),

@@ -6,6 +6,8 @@ use std::io;
 use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId, Registers, UnitId};
 
 use super::cache::WriteCache;
+use super::collect::Cursor;
+use super::pace::Pace;
 use super::{PageFtlConfig, Plain};
 use crate::address::{Location, Lpn, SlotId, UnitSize};
 use crate::component::{BlockMetadata, BlockState, Components, Mapping, Provisioning, Stream};
@@ -26,18 +28,22 @@ pub(super) struct State<C: Components> {
     pub(super) planes: Vec<PlaneState>,
     /// How many host programs a plane is given at a time: one for its array, one to fill its cache register.
     programs_per_plane: u32,
-    gc_start: u32,
-    /// Planes without room for the host until their collectors have made some.
+    pub(super) gc_start: u32,
+    /// Planes without a page for the host until their collectors have gone on.
     short_of_space: u32,
     /// Planes whose collector found nothing to gain; until something changes there is no use in starting it again.
     fruitless: u32,
     /// Planes whose collector is to be started.
     pub(super) due: Vec<PlaneId>,
+    /// Whether collectors keep in step with the host.
+    pub(super) paced: bool,
+    /// Planes whose collector waited and is to go on.
+    pub(super) woken: Vec<PlaneId>,
     pub(super) counters: Stats,
 }
 
 /// What is going on in a plane.
-#[derive(Copy, Clone, Default)]
+#[derive(Default)]
 pub(super) struct PlaneState {
     /// Host pages handed out and not yet programmed.
     programs: u32,
@@ -45,6 +51,9 @@ pub(super) struct PlaneState {
     /// A collector is at work, or about to be.
     collecting: bool,
     fruitless: bool,
+    pub(super) pace: Pace,
+    /// How far a block was emptied in no time, for the collector to go on with.
+    pub(super) left_off: Option<Cursor>,
 }
 
 impl State<Plain> {
@@ -64,12 +73,14 @@ impl State<Plain> {
             map: FlatMap::new(config.logical_units)?,
             cache: WriteCache::new(config.cache_units, unit, media.keeps_data()),
             allocation: Box::new(Striped::new(&geometry, config.allocation)),
-            planes: vec![PlaneState::default(); geometry.planes() as usize],
+            planes: (0..geometry.planes()).map(|_| PlaneState::default()).collect(),
             programs_per_plane: if media.timing().registers == Registers::Double { 2 } else { 1 },
             gc_start: config.gc.start,
             short_of_space: 0,
             fruitless: 0,
             due: Vec::new(),
+            paced: config.gc.batch.is_some(),
+            woken: Vec::new(),
             counters: Stats::default(),
         };
         (0..geometry.planes()).for_each(|plane| state.update_ready(PlaneId(plane)));
@@ -110,9 +121,14 @@ where
         }
     }
 
-    /// Whether a plane is to be given more host pages, and whether that is for want of space.
+    /// Whether a plane has a page for the host.
+    pub(super) fn has_room_for_host(&self, plane: PlaneId) -> bool {
+        self.provisioning.has_room(plane, Stream::Host)
+    }
+
+    /// Whether a plane is to be given more host pages, and whether that is because of its collector.
     pub(super) fn update_ready(&mut self, plane: PlaneId) {
-        let has_room = self.provisioning.has_room(plane, Stream::Host);
+        let has_room = self.has_room_for_host(plane) && !self.is_behind(plane);
         let state = &mut self.planes[plane.0 as usize];
         let was_short = std::mem::replace(&mut state.short_of_space, !has_room);
         self.short_of_space = self.short_of_space + u32::from(!has_room) - u32::from(was_short);
@@ -124,12 +140,13 @@ where
         let plane = self.allocation.next()?;
         let page = self.provisioning.get(&mut self.blocks, plane, Stream::Host).expect("a ready plane has room");
         self.planes[plane.0 as usize].programs += 1;
-        self.update_ready(plane);
         self.check_collector(plane);
+        self.update_ready(plane);
+        self.wake_collector(plane);
         Some(page)
     }
 
-    /// Whether some plane has no room for the host until its collector has made some.
+    /// Whether some plane has no page for the host until its collector has gone on.
     pub(super) fn is_short_of_space(&self) -> bool {
         self.short_of_space > 0
     }
@@ -211,6 +228,7 @@ where
     /// A plane's collector ends; `fruitless` when it found nothing to gain.
     pub(super) fn collector_ended(&mut self, plane: PlaneId, fruitless: bool) {
         self.planes[plane.0 as usize].collecting = false;
+        self.update_ready(plane);
         self.set_fruitless(plane, fruitless);
     }
 
@@ -222,9 +240,9 @@ where
         }
     }
 
-    /// Whether a plane has few free blocks.
-    pub(super) fn is_low(&self, plane: PlaneId) -> bool {
-        self.provisioning.free_blocks(plane) <= self.gc_start
+    /// Whether a plane's collector is at work.
+    pub(super) fn is_collecting(&self, plane: PlaneId) -> bool {
+        self.planes[plane.0 as usize].collecting
     }
 
     /// The block of a plane that `policy` would clean, among those that gain at least a page.

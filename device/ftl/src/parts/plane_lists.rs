@@ -115,6 +115,13 @@ impl Provisioning for PlaneLists {
         self.planes[plane.0 as usize].free.len() as u32
     }
 
+    fn free_pages(&self, blocks: &impl BlockMetadata, plane: PlaneId) -> u32 {
+        let pages = self.geometry.pages_per_block();
+        let open = self.planes[plane.0 as usize].open.iter().flatten();
+        let left: u32 = open.map(|block| pages - blocks.get(*block).allocated).sum();
+        self.free_blocks(plane) * pages + left
+    }
+
     fn sequence(&self) -> u64 {
         self.sequence
     }

@@ -8,18 +8,18 @@ mod image;
 
 use std::collections::VecDeque;
 
-use nandscape_device_media::{BlockId, PlaneId, Reach, UnitId};
+use nandscape_device_media::{PlaneId, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Rng, Seed};
 use smallvec::SmallVec;
 
+use super::collect::Cursor;
 use super::state::State;
 use super::write::NO_LPN;
 use super::{PageFtl, Plain};
 use crate::address::{Location, Lpn};
-use crate::component::{BlockMetadata, Mapping, Provisioning, Stream};
+use crate::component::{BlockMetadata, Mapping};
 use crate::ftl::Stats;
-use crate::parts::COLLECTOR_RESERVE;
 
 /// A state of use.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -59,6 +59,7 @@ impl PageFtl {
             Plant::Full => self.plant_full(progress),
             Plant::Steady => self.plant_steady(seed, progress),
         };
+        self.hand_over();
         self.state.borrow_mut().counters = Stats::default();
         report
     }
@@ -132,41 +133,52 @@ impl PageFtl {
         }
     }
 
-    /// Free blocks of a plane that are left once its collector has done what it does under a load that never pauses.
+    /// Free blocks of a plane at which its collector stands under a load.
     ///
-    /// A collector that holds the plane for whole blocks, or takes no time, gets ahead of the host and ends by itself.
-    /// One that gives turns between batches falls behind, until the host has to wait for it.
+    /// One that keeps in step with the host stands where it begins. One that cleans whole blocks at once gets ahead of
+    /// the host and ends by itself.
     pub(super) fn free_under_load(&self) -> u32 {
         let gc = &self.config.gc;
-        if gc.batch.is_none() || gc.reach == Reach::Nothing { gc.start + 1 } else { COLLECTOR_RESERVE }
+        if gc.batch.is_some() { gc.start } else { gc.start + 1 }
     }
 
-    /// Cleans blocks of a plane as far as its collector does under a load that never pauses.
+    /// Cleans blocks of a plane as far as its collector would by now.
     fn make_room(&self, state: &mut State<Plain>, plane: PlaneId) {
-        let (free, mut fruitless) = (self.free_under_load(), false);
-        let wanting = |state: &State<Plain>| {
-            state.provisioning.free_blocks(plane) < free || !state.provisioning.has_room(plane, Stream::Host)
-        };
-        while !fruitless && wanting(state) {
-            match state.victim(plane, &*self.config.gc.victim) {
-                Some(victim) => self.clean_at_once(state, victim),
+        let (mut left_off, mut fruitless) = (state.planes[plane.0 as usize].left_off.take(), false);
+        while !fruitless && state.may_collect(plane) && (left_off.is_some() || state.is_low(plane)) {
+            let cursor = left_off.take().or_else(|| {
+                let victim = state.victim(plane, &*self.config.gc.victim)?;
+                Some(state.begin(victim, self.config.gc.copyback))
+            });
+            match cursor {
+                Some(cursor) => left_off = self.collect_at_once(state, plane, cursor),
                 None => fruitless = true,
             }
         }
-        state.collector_ended(plane, fruitless);
+        match left_off {
+            Some(cursor) => state.planes[plane.0 as usize].left_off = Some(cursor),
+            None => state.collector_ended(plane, fruitless),
+        }
     }
 
-    fn clean_at_once(&self, state: &mut State<Plain>, victim: BlockId) {
-        let mut cursor = state.begin(victim, self.config.gc.copyback);
-        loop {
-            let moves = state.plan(&mut cursor, None);
-            if moves.is_empty() {
-                break;
-            }
-            self.move_at_once(state, &moves);
+    /// Does a batch of moves, or, when none is left, erases the block. Returns how far it is if it is not erased.
+    fn collect_at_once(&self, state: &mut State<Plain>, plane: PlaneId, mut cursor: Cursor) -> Option<Cursor> {
+        let moves = state.plan(&mut cursor, self.config.gc.batch);
+        if moves.is_empty() {
+            self.media.plant_erase(cursor.victim);
+            state.reclaim(cursor.victim, cause::GC);
+            return None;
         }
-        self.media.plant_erase(victim);
-        state.reclaim(victim, cause::GC);
+        self.move_at_once(state, &moves);
+        state.moved(plane, &moves);
+        Some(cursor)
+    }
+
+    /// Has collectors go on, once the drive is used, where they were left off.
+    fn hand_over(&self) {
+        let mut state = self.state.borrow_mut();
+        let planes = (0..state.geometry.planes()).map(PlaneId);
+        state.due = planes.filter(|plane| state.planes[plane.0 as usize].left_off.is_some()).collect();
     }
 
     fn move_at_once(&self, state: &mut State<Plain>, moves: &super::collect::Moves) {
