@@ -162,7 +162,12 @@ impl<F: Ftl> NvmeController<F> {
             // In boxes: what is rare must not make every command larger.
             Command::Compare { extent } => Box::pin(self.compare(extent, mem, log)).await,
             Command::Verify { extent } => Box::pin(self.verify(extent, log)).await,
-            Command::WriteZeroes { extent, fua } => Box::pin(self.write_zeroes(extent, fua, log)).await,
+            Command::WriteZeroes { extent, deallocate: false, fua } => {
+                Box::pin(self.write(extent, None, fua, log)).await
+            }
+            Command::WriteZeroes { extent, deallocate: true, fua } => {
+                Box::pin(self.deallocate_to_zeroes(extent, fua, log)).await
+            }
             Command::Deallocate { extents } => Box::pin(self.deallocate(&extents, mem, log)).await,
             Command::Hints => Box::pin(self.hints(mem, log)).await,
             Command::Flush => Box::pin(self.flush(log)).await,

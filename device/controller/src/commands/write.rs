@@ -36,8 +36,15 @@ impl<F: Ftl> NvmeController<F> {
         Ok(())
     }
 
-    /// Whole mapping units are deallocated, for deallocated blocks read as zeros; the edges are written.
-    pub(crate) async fn write_zeroes(&self, extent: Extent, fua: bool, log: &mut Breakdown) -> Result<(), Status> {
+    /// Write Zeroes with the Deallocate bit (DEAC): whole mapping units are deallocated, for deallocated blocks read as
+    /// zeros; the edges are written. Without the bit the specification leaves it to the controller whether it
+    /// deallocates; this one writes zeros, and the blocks count as written.
+    pub(crate) async fn deallocate_to_zeroes(
+        &self,
+        extent: Extent,
+        fua: bool,
+        log: &mut Breakdown,
+    ) -> Result<(), Status> {
         let unit = u64::from(self.ftl.unit().sectors());
         let end = extent.start + u64::from(extent.sectors);
         let inner = extent.start.next_multiple_of(unit)..end / unit * unit;
