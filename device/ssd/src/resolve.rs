@@ -9,7 +9,7 @@ use nandscape_device_media::{Geometry, MediaConfig, Priority, Reach, StoreKind, 
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 use nandscape_sim::{Seed, Span};
 
-use crate::keys::{GcKeys, ProfileKeys, TimingKeys};
+use crate::keys::{GcKeys, LinkKeys, ProfileKeys, TimingKeys};
 use crate::profile::{Profile, ProfileError};
 use crate::sizing::{Demand, Sizing};
 use crate::values::{Choice, FtlKind, PerPageType, Text, Victim};
@@ -335,11 +335,16 @@ impl Resolved {
         self.controller.max_queue_pairs
     }
 
-    /// Zeroes flash, link and firmware time.
+    /// Zeroes flash, link and firmware time: in the keys too, so that they say what runs.
     pub fn without_delay(mut self) -> Resolved {
-        self.timing = self.timing.without_delay();
-        self.controller.firmware_time = Span::ZERO;
-        self.controller.link = LinkConfig { bandwidth: Rate::UNLIMITED, latency: Span::ZERO };
+        let zero = || Some(Text(Span::ZERO));
+        let TimingKeys { read, program, erase, bus, .. } = &mut self.keys.timing;
+        (*read, *program) = (zero().map(PerPageType::One), zero().map(PerPageType::One));
+        (*erase, *bus) = (zero(), Some(Text(Rate::UNLIMITED)));
+        self.keys.link = LinkKeys { bandwidth: Some(Text(Rate::UNLIMITED)), latency: zero() };
+        self.keys.controller.firmware_time = zero();
+        self.timing = timing(&self.keys.timing).expect("no time is a time");
+        self.controller = controller(&self.name, &self.keys).expect("no time is a time");
         self
     }
 
@@ -506,7 +511,23 @@ mod tests {
         for builtin in BUILTIN {
             let resolved = Profile::load(builtin.name).unwrap().resolve().unwrap();
             let again = Profile::parse(builtin.name, &resolved.to_toml()).unwrap().resolve().unwrap();
-            assert_eq!((again.sizing, again.capacity()), (resolved.sizing, resolved.capacity()), "{}", builtin.name);
+            assert_eq!(again, resolved, "{}", builtin.name);
+        }
+    }
+
+    #[test]
+    fn without_delay_nothing_takes_time_and_the_keys_say_so() {
+        for builtin in BUILTIN {
+            let delayed = Profile::load(builtin.name).unwrap().resolve().unwrap();
+            let resolved = delayed.clone().without_delay();
+            let Timing { read, program, erase, bus, .. } = &resolved.timing;
+            let LinkConfig { bandwidth, latency } = resolved.controller.link;
+            let times = read.iter().chain(program).chain([erase, &latency, &resolved.controller.firmware_time]);
+            assert!(times.eq(&vec![Span::ZERO; 2 * read.len() + 3]), "{}", builtin.name);
+            assert!(bus.is_unlimited() && bandwidth.is_unlimited(), "{}", builtin.name);
+            assert_eq!(read.len(), delayed.timing.read.len());
+            let again = Profile::parse(builtin.name, &resolved.to_toml()).unwrap().resolve().unwrap();
+            assert_eq!(again, resolved, "{}", builtin.name);
         }
     }
 }
