@@ -212,7 +212,7 @@ section! {
         /// Dynamic: the free block erased least often is written next (`true`), or the one freed longest ago.
         dynamic: bool,
         /// Static: data is moved off a block once it lags this many erases behind the most worn one of its plane;
-        /// 0 is never.
+        /// 0 is never. It takes an additional block of every plane, which comes on top of the over-provisioning.
         static_threshold: u32,
     }
 }

@@ -9,7 +9,7 @@ use nandscape_device_media::{Geometry, MediaConfig, Priority, Reach, StoreKind, 
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 use nandscape_sim::{Seed, Span};
 
-use crate::keys::{GcKeys, LinkKeys, ProfileKeys, TimingKeys};
+use crate::keys::{GcKeys, LinkKeys, ProfileKeys, TimingKeys, WearKeys};
 use crate::profile::{Profile, ProfileError};
 use crate::sizing::{Demand, Sizing};
 use crate::values::{Choice, FtlKind, PerPageType, Text, Victim};
@@ -208,6 +208,7 @@ fn sizing(keys: &ProfileKeys, counts: &Counts) -> Result<(Sizing, u64)> {
         planes: u64::from(counts.channels) * u64::from(counts.dies_per_channel) * u64::from(counts.planes_per_die),
         pages_per_block: u64::from(counts.pages_per_block),
         units_per_page: u64::from(counts.page_size / counts.unit_size),
+        open_blocks: wear(&keys.ftl.wear).streams().len() as u64,
         gc_free_blocks: within("ftl.gc.free_blocks", u64::from(keys.ftl.gc.free_blocks.unwrap_or(2)), 2, 1 << 16)?,
         factory_bad,
     };
@@ -406,23 +407,24 @@ impl Resolved {
     }
 
     pub(crate) fn ftl(&self) -> PageFtlConfig {
-        let (ftl, wear) = (&self.keys.ftl, &self.keys.ftl.wear);
+        let ftl = &self.keys.ftl;
         PageFtlConfig {
             logical_units: self.logical_units as u32,
             cache_units: self.cache_units,
             allocation: ftl.allocation.map_or(StripeOrder::ChannelDiePlane, |text| text.0.0),
             priority: self.controller.priority,
             gc: gc(&ftl.gc),
-            wear: WearConfig {
-                dynamic: wear.dynamic.unwrap_or(true),
-                static_threshold: wear.static_threshold.unwrap_or(0),
-            },
+            wear: wear(&ftl.wear),
         }
     }
 
     pub(crate) fn controller(&self) -> ControllerConfig {
         self.controller.clone()
     }
+}
+
+fn wear(keys: &WearKeys) -> WearConfig {
+    WearConfig { dynamic: keys.dynamic.unwrap_or(true), static_threshold: keys.static_threshold.unwrap_or(0) }
 }
 
 fn gc(keys: &GcKeys) -> GcConfig {

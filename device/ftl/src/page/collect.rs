@@ -18,6 +18,8 @@ use crate::component::{BlockMetadata, BlockState, Components, Mapping, Provision
 /// How far a block is emptied.
 pub(super) struct Cursor {
     victim: BlockId,
+    /// Where its data goes.
+    stream: Stream,
     /// Whether whole pages are still being copied back, before the rest is packed.
     copybacks: bool,
     /// The first unit not yet planned.
@@ -27,8 +29,8 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    fn new(geometry: &Geometry, victim: BlockId, copybacks: bool) -> Cursor {
-        Cursor { victim, copybacks, next: geometry.unit_at(geometry.page_at(victim, 0), 0), read: None }
+    fn new(geometry: &Geometry, victim: BlockId, stream: Stream, copybacks: bool) -> Cursor {
+        Cursor { victim, stream, copybacks, next: geometry.unit_at(geometry.page_at(victim, 0), 0), read: None }
     }
 }
 
@@ -54,10 +56,11 @@ impl<C: Components> State<C>
 where
     C::Mapping: Mapping<Miss = Infallible>,
 {
-    /// Begins to empty a block.
-    pub(super) fn begin(&mut self, victim: BlockId, copyback: bool) -> Cursor {
+    /// Begins to empty a block for `cause`.
+    pub(super) fn begin(&mut self, victim: BlockId, copyback: bool, cause: Cause) -> Cursor {
         self.blocks.get_mut(victim).state = BlockState::Collecting;
-        Cursor::new(&self.geometry, victim, copyback)
+        let stream = if cause == cause::WEAR { Stream::Levelled } else { Stream::Collected };
+        Cursor::new(&self.geometry, victim, stream, copyback)
     }
 
     /// Plans the next moves out of a block and takes the pages they go to, at most `batch` of them. Nothing is planned
@@ -85,10 +88,10 @@ where
             }
             if group.len() as u32 == geometry.units_per_page() {
                 cursor.next = UnitId(group[0].0 + geometry.units_per_page());
-                moves.copybacks.push((geometry.page_of(group[0]), self.collector_page(plane)));
+                moves.copybacks.push((geometry.page_of(group[0]), self.collector_page(plane, cursor.stream)));
             }
         }
-        *cursor = Cursor::new(&geometry, cursor.victim, false);
+        *cursor = Cursor::new(&geometry, cursor.victim, cursor.stream, false);
     }
 
     /// The other units, packed into as few pages as they fit.
@@ -110,7 +113,7 @@ where
             cursor.read = Some(geometry.page_of(*last));
         }
         let targets = moves.units.len().div_ceil(per_page);
-        moves.targets = (0..targets).map(|_| self.collector_page(plane)).collect();
+        moves.targets = (0..targets).map(|_| self.collector_page(plane, cursor.stream)).collect();
     }
 
     /// The current units of a block that are yet to be planned.
@@ -119,8 +122,8 @@ where
         self.blocks.valid_units(cursor.victim).filter(move |unit| *unit >= next)
     }
 
-    fn collector_page(&mut self, plane: PlaneId) -> PageId {
-        let page = self.provisioning.get(&mut self.blocks, plane, Stream::Collected);
+    fn collector_page(&mut self, plane: PlaneId, stream: Stream) -> PageId {
+        let page = self.provisioning.get(&mut self.blocks, plane, stream);
         // A block that the collector opens is one less for the host.
         self.update_ready(plane);
         page.expect("the collector's reserve holds any block's data")
@@ -202,7 +205,8 @@ impl PageFtl {
         self.state.borrow_mut().collector_ended(plane, fruitless);
     }
 
-    /// Static wear levelling: moves cold data off a block that has been spared for too long, so that it is written.
+    /// Static wear levelling: moves cold data off a block that has been spared for too long, so that it is written. The
+    /// data goes to the most worn free block, which it spares in turn.
     async fn level_wear(&self, plane: PlaneId) {
         let threshold = self.config.wear.static_threshold;
         if threshold == 0 {
@@ -218,7 +222,7 @@ impl PageFtl {
         let who = self.config.priority.who(cause);
         let gc = &self.config.gc;
         let mut seized = self.media.seize(plane, gc.reach, who).await;
-        let mut cursor = self.state.borrow_mut().begin(victim, gc.copyback);
+        let mut cursor = self.state.borrow_mut().begin(victim, gc.copyback, cause);
         loop {
             let moves = self.state.borrow_mut().plan(&mut cursor, gc.batch);
             if moves.is_empty() {

@@ -33,7 +33,7 @@ use nandscape_sim::workers::Workers;
 use nandscape_sim::{Sim, Wait};
 
 use crate::address::{Extent, Lpn, UnitSize};
-use crate::component::{Components, Mapping};
+use crate::component::{Components, Mapping, Stream};
 use crate::ftl::{Fetch, Fetches, Ftl, Settling, Stats};
 use crate::parts::{BadBlockTable, BlockTable, FlatMap, PlaneLists};
 use crate::policy::{StripeOrder, VictimPolicy};
@@ -81,6 +81,16 @@ pub struct WearConfig {
     /// Static: how many erases the least worn full block of a plane may lag behind the most worn one before its data
     /// is moved away; 0 is never.
     pub static_threshold: u32,
+}
+
+impl WearConfig {
+    /// The streams that are written, each with an open block on every plane.
+    pub const fn streams(&self) -> &'static [Stream] {
+        match self.static_threshold {
+            0 => &[Stream::Host, Stream::Collected],
+            _ => &Stream::ALL,
+        }
+    }
 }
 
 /// The plain choice of components: every table in memory, lists by plane.

@@ -247,12 +247,13 @@ where
         best.map(|(_, _, block)| block)
     }
 
-    /// The full block of a plane that was erased least often, if it lags `threshold` behind the most worn one.
+    /// The full block of a plane that was erased least often, and of those the one with the oldest data, if it lags
+    /// more than `threshold` erases behind the most worn one.
     pub(super) fn least_worn(&self, plane: PlaneId, threshold: u32) -> Option<BlockId> {
         let used = self.geometry.blocks_of(plane).filter(|block| self.blocks.get(*block).state != BlockState::Bad);
         let most = used.map(|block| self.blocks.get(block).erases).max()?;
         let full = self.geometry.blocks_of(plane).filter(|block| self.blocks.get(*block).state == BlockState::Full);
-        let least = full.min_by_key(|block| self.blocks.get(*block).erases)?;
+        let least = full.min_by_key(|block| (self.blocks.get(*block).erases, self.blocks.get(*block).sealed_at))?;
         (most - self.blocks.get(least).erases > threshold).then_some(least)
     }
 

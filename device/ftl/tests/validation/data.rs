@@ -168,9 +168,9 @@ fn draw_setup(rng: &mut Rng, case: u64) -> Setup {
     setup.store = StoreKind::Ram;
     setup.spurious_polls = pick(0, 1) == 1;
     setup.seed = case;
-    // A plane's garbage is a page of every block at least, apart from what the collector turns with.
+    // A plane's garbage is a page of every block at least, apart from open blocks and what the collector turns with.
     let good = setup.blocks_per_plane - setup.factory_bad;
-    let data_pages = (good - 2 - setup.gc_start) * setup.pages_per_block;
+    let data_pages = (good - setup.wear.streams().len() as u32 - setup.gc_start) * setup.pages_per_block;
     let garbage_units = good * (setup.units_per_page - 1);
     let most = setup.plane_count() * (data_pages * setup.units_per_page - garbage_units);
     setup.logical_units = most * pick(60, 100) / 100;

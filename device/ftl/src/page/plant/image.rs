@@ -33,7 +33,7 @@ struct PlanePlan {
     /// Units that each full block holds, the youngest first.
     shares: Vec<u32>,
     /// Pages of the open block of each stream.
-    open_pages: [u32; Stream::ALL.len()],
+    open_pages: Vec<(Stream, u32)>,
 }
 
 impl PageFtl {
@@ -61,7 +61,7 @@ impl PageFtl {
             }
         }
         for (plane, plan) in &plans {
-            for (stream, pages) in Stream::ALL.into_iter().zip(plan.open_pages) {
+            for &(stream, pages) in &plan.open_pages {
                 choice.choose(pages * per_page, pages * per_page, rng);
                 blocks.extend(self.write_block(state, *plane, stream, pages, &choice));
             }
@@ -78,13 +78,14 @@ impl PageFtl {
         let total = (end - first) as u32;
         let (pages, per_page) = (state.geometry.pages_per_block(), state.geometry.units_per_page());
         // One is open for each stream. A collector that has next to no garbage to gain leaves fewer free.
-        let filled = usable.count() - Stream::ALL.len();
+        let streams = self.config.wear.streams();
+        let filled = usable.count() - streams.len();
         let spare = filled.saturating_sub(total.div_ceil(pages * per_page) as usize);
         let full = filled - spare.clamp(COLLECTOR_RESERVE as usize, self.free_under_load() as usize);
         // Somewhere between two blocks, each plane elsewhere, and no fuller than there is data for.
-        let most = pages.min(total / per_page / Stream::ALL.len() as u32 + 1);
-        let open_pages = Stream::ALL.map(|_| rng.below(u64::from(most)) as u32);
-        let open_units: u32 = open_pages.iter().map(|pages| pages * per_page).sum();
+        let most = pages.min(total / per_page / streams.len() as u32 + 1);
+        let open_pages: Vec<_> = streams.iter().map(|stream| (*stream, rng.below(u64::from(most)) as u32)).collect();
+        let open_units: u32 = open_pages.iter().map(|(_, pages)| pages * per_page).sum();
         PlanePlan { shares: exponential_shares(total - open_units, full, pages * per_page), open_pages }
     }
 

@@ -157,7 +157,7 @@ impl PageFtl {
     }
 
     fn clean_at_once(&self, state: &mut State<Plain>, victim: BlockId) {
-        let mut cursor = state.begin(victim, self.config.gc.copyback);
+        let mut cursor = state.begin(victim, self.config.gc.copyback, cause::GC);
         loop {
             let moves = state.plan(&mut cursor, None);
             if moves.is_empty() {
