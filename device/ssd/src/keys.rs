@@ -2,7 +2,7 @@
 
 use nandscape_device_controller::BufferMode;
 use nandscape_device_ftl::policy::StripeOrder;
-use nandscape_device_media::{Cell, Priority, Reach, Registers};
+use nandscape_device_media::{Cell, GcScheme, Priority, Registers};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
@@ -193,7 +193,7 @@ section! {
     GcKeys at "ftl.gc" {
         /// What a collection keeps the host out of: `"controller"`, `"channel"`, `"plane"`; or `"none"`, where it also
         /// takes no time.
-        scheme: Text<Choice<Reach>>,
+        scheme: Text<Choice<GcScheme>>,
         /// Which block is cleaned next: `"greedy"` or `"cost_benefit"`.
         victim: Text<Choice<Victim>>,
         /// Whether pages that are current as a whole are copied within the plane, without the channel.

@@ -6,7 +6,7 @@
 //! whole page of garbage whenever the host has to wait for one.
 
 /// Blocks a plane below which blocks are made smaller.
-const MIN_BLOCKS: u64 = 16;
+pub(crate) const MIN_BLOCKS: u64 = 16;
 /// Pages to which a block is made smaller at most.
 const MIN_PAGES: u64 = 16;
 

@@ -224,7 +224,7 @@ impl Report {
                 units_padding: ftl.padding_units,
                 units_wear: ftl.wear_units,
                 read_modify_writes: ftl.read_modify_writes,
-                buffer_merges: ftl.cache_merges,
+                buffer_merges: ftl.buffer_merges,
             },
             busy: parts.busy,
             erases: Erases { min: ftl.erases.0, max: ftl.erases.1 },

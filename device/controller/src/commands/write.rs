@@ -25,12 +25,12 @@ impl<F: Ftl> NvmeController<F> {
         let durable = self.write_waits_for_flash(fua);
         let mut settling = Vec::new();
         for (part, at) in parts(extent, self.ftl.max_reserve()) {
-            let room = self.ftl.reserve(part, log.waits(Stage::Queue)).await;
+            let reservation = self.ftl.reserve(part, log.waits(Stage::Queue)).await;
             let mem = data.map(|mem| mem.part(at, part.bytes() as usize));
             if data.is_some() {
                 self.link.receive(part.bytes(), log).await;
             }
-            settling.extend(self.ftl.accept(part, mem.as_ref(), room, durable));
+            settling.extend(self.ftl.accept(part, mem.as_ref(), reservation, durable));
         }
         self.settle(settling, log).await;
         Ok(())

@@ -3,8 +3,6 @@
 //! Each plane has a collector of its own, which moves data within its plane. It begins when few blocks are free, in
 //! the background; the host's writes wait for it only when a plane has none left but the collector's own.
 
-use std::convert::Infallible;
-
 use nandscape_device_media::{BlockId, Geometry, PageId, PageImage, PlaneId, Seized, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::Cause;
@@ -13,7 +11,7 @@ use super::PageFtl;
 use super::state::State;
 use super::write::NO_LPN;
 use crate::address::Lpn;
-use crate::component::{BlockMetadata, BlockState, Components, Mapping, Provisioning, Stream};
+use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 
 /// How far a block is emptied.
 pub(super) struct Cursor {
@@ -52,10 +50,7 @@ impl Moves {
     }
 }
 
-impl<C: Components> State<C>
-where
-    C::Mapping: Mapping<Miss = Infallible>,
-{
+impl State {
     /// Begins to empty a block for `cause`.
     pub(super) fn begin(&mut self, victim: BlockId, copyback: bool, cause: Cause) -> Cursor {
         self.blocks.get_mut(victim).state = BlockState::Collecting;
@@ -193,7 +188,7 @@ impl PageFtl {
     pub(super) async fn collect_plane(&self, plane: PlaneId) {
         let mut fruitless = false;
         while !fruitless && self.state.borrow().is_low(plane) {
-            let victim = self.state.borrow().victim(plane, &*self.config.gc.victim);
+            let victim = self.state.borrow().victim(plane, &*self.victim_policy);
             match victim {
                 Some(victim) => {
                     self.collect_block(plane, victim, cause::GC).await;
@@ -221,7 +216,7 @@ impl PageFtl {
     async fn collect_block(&self, plane: PlaneId, victim: BlockId, cause: Cause) {
         let who = self.config.priority.who(cause);
         let gc = &self.config.gc;
-        let mut seized = self.media.seize(plane, gc.reach, who).await;
+        let mut seized = self.media.seize(plane, gc.scheme, who).await;
         let mut cursor = self.state.borrow_mut().begin(victim, gc.copyback, cause);
         loop {
             let moves = self.state.borrow_mut().plan(&mut cursor, gc.batch);
@@ -232,7 +227,7 @@ impl PageFtl {
             self.state.borrow_mut().commit(&moves, cause, |unit| Lpn(self.media.tag(unit)));
             if gc.batch.is_some() {
                 drop(seized);
-                seized = self.media.seize(plane, gc.reach, who).await;
+                seized = self.media.seize(plane, gc.scheme, who).await;
             }
         }
 
@@ -242,7 +237,7 @@ impl PageFtl {
             while self.pins(victim) > 0 {
                 self.unpinned.changed().await;
             }
-            seized = self.media.seize(plane, gc.reach, who).await;
+            seized = self.media.seize(plane, gc.scheme, who).await;
         }
         seized.erase(victim).await;
         drop(seized);

@@ -5,28 +5,29 @@ use std::io;
 
 use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId, Registers, UnitId};
 
-use super::cache::WriteCache;
-use super::{PageFtlConfig, Plain};
+use super::PageFtlConfig;
+use super::buffer::WriteBuffer;
 use crate::address::{Location, Lpn, SlotId, UnitSize};
-use crate::component::{BlockMetadata, BlockState, Components, Mapping, Provisioning, Stream};
+use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 use crate::ftl::Stats;
 use crate::parts::{BadBlockTable, BlockTable, FlatMap, FreeOrder, PlaneLists};
-use crate::policy::{AllocationPolicy, Candidate, Striped, VictimPolicy};
+use crate::policy::{AllocationPolicy, Candidate, VictimPolicy};
 
-pub(super) struct State<C: Components> {
+/// Tables that are all in memory, so that nothing is ever missing.
+pub(super) struct State {
     pub(super) geometry: Geometry,
     pub(super) unit: UnitSize,
     pub(super) keeps_data: bool,
-    pub(super) bad: C::BadBlocks,
-    pub(super) blocks: C::Blocks,
-    pub(super) provisioning: C::Provisioning,
-    pub(super) map: C::Mapping,
-    pub(super) cache: WriteCache,
+    pub(super) bad: BadBlockTable,
+    pub(super) blocks: BlockTable,
+    pub(super) provisioning: PlaneLists,
+    pub(super) map: FlatMap,
+    pub(super) buffer: WriteBuffer,
     pub(super) allocation: Box<dyn AllocationPolicy>,
     pub(super) planes: Vec<PlaneState>,
     /// How many host programs a plane is given at a time: one for its array, one to fill its cache register.
     programs_per_plane: u32,
-    gc_start: u32,
+    gc_free_blocks: u32,
     /// Planes without room for the host until their collectors have made some.
     short_of_space: u32,
     /// Planes whose collector found nothing to gain; until something changes there is no use in starting it again.
@@ -47,8 +48,12 @@ pub(super) struct PlaneState {
     fruitless: bool,
 }
 
-impl State<Plain> {
-    pub(super) fn new(media: &Media, config: &PageFtlConfig) -> io::Result<State<Plain>> {
+impl State {
+    pub(super) fn new(
+        media: &Media,
+        config: &PageFtlConfig,
+        allocation: Box<dyn AllocationPolicy>,
+    ) -> io::Result<State> {
         let geometry = *media.geometry();
         let unit = UnitSize::of_bytes(geometry.unit_size());
         let bad = BadBlockTable::from_factory(media);
@@ -62,11 +67,11 @@ impl State<Plain> {
             bad,
             blocks,
             map: FlatMap::new(config.logical_units)?,
-            cache: WriteCache::new(config.cache_units, unit, media.keeps_data()),
-            allocation: Box::new(Striped::new(&geometry, config.allocation)),
+            buffer: WriteBuffer::new(config.buffer_units, unit, media.keeps_data()),
+            allocation,
             planes: vec![PlaneState::default(); geometry.planes() as usize],
             programs_per_plane: if media.timing().registers == Registers::Double { 2 } else { 1 },
-            gc_start: config.gc.start,
+            gc_free_blocks: config.gc.free_blocks,
             short_of_space: 0,
             fruitless: 0,
             due: Vec::new(),
@@ -85,10 +90,7 @@ pub(super) fn sure<T>(result: Result<T, Infallible>) -> T {
     }
 }
 
-impl<C: Components> State<C>
-where
-    C::Mapping: Mapping<Miss = Infallible>,
-{
+impl State {
     #[inline]
     pub(super) fn location(&self, lpn: Lpn) -> Location {
         sure(self.map.lookup(lpn))
@@ -152,18 +154,18 @@ where
         }
     }
 
-    /// A cache slot's data is on flash, at `unit`. Whether that is the current copy, or the one a newer slot falls back
+    /// A slot's data is on flash, at `unit`. Whether that is the current copy, or the one a newer slot falls back
     /// on, or nothing any more, the mapping tells.
     pub(super) fn slot_programmed(&mut self, id: SlotId, unit: UnitId) {
-        let (lpn, durable) = (self.cache.slot(id).lpn, self.cache.slot(id).durable);
+        let (lpn, durable) = (self.buffer.slot(id).lpn, self.buffer.slot(id).durable);
         match self.location(lpn) {
-            Location::Cached(current) if current == id => {
+            Location::Buffered(current) if current == id => {
                 self.remap(lpn, Location::Flash(unit));
                 self.blocks.validate(unit);
                 self.drop_copy(durable);
             }
-            Location::Cached(newer) if self.cache.slot(newer).durable == Location::Cached(id) => {
-                self.cache.slot_mut(newer).durable = Location::Flash(unit);
+            Location::Buffered(newer) if self.buffer.slot(newer).durable == Location::Buffered(id) => {
+                self.buffer.slot_mut(newer).durable = Location::Flash(unit);
                 self.blocks.validate(unit);
                 self.drop_copy(durable);
             }
@@ -182,12 +184,12 @@ where
             location if location == old => {
                 self.remap(lpn, new);
             }
-            Location::Cached(slot) => {
-                let holder = match self.cache.slot(slot).durable {
-                    Location::Cached(before) => before,
+            Location::Buffered(slot) => {
+                let holder = match self.buffer.slot(slot).durable {
+                    Location::Buffered(before) => before,
                     _ => slot,
                 };
-                let durable = &mut self.cache.slot_mut(holder).durable;
+                let durable = &mut self.buffer.slot_mut(holder).durable;
                 assert_eq!(*durable, old, "{lpn:?}: {from:?} is valid, and nobody refers to it");
                 *durable = new;
             }
@@ -224,7 +226,7 @@ where
 
     /// Whether a plane has few free blocks.
     pub(super) fn is_low(&self, plane: PlaneId) -> bool {
-        self.provisioning.free_blocks(plane) <= self.gc_start
+        self.provisioning.free_blocks(plane) <= self.gc_free_blocks
     }
 
     /// The block of a plane that `policy` would clean, among those that gain at least a page.

@@ -1,20 +1,20 @@
 //! Wear: how evenly blocks are erased, what levelling moves, and that bad blocks are left alone.
 
 use nandscape_device_ftl::{Ftl, Stats, WearConfig};
-use nandscape_device_media::{BlockId, Reach};
+use nandscape_device_media::{BlockId, GcScheme};
 use nandscape_sim::Seed;
 
 use super::rig::{Rig, Setup};
 
-fn setup(gc_start: u32, dynamic: bool, static_threshold: u32) -> Setup {
+fn setup(gc_free_blocks: u32, dynamic: bool, static_threshold: u32) -> Setup {
     let wear = WearConfig { dynamic, static_threshold };
-    Setup { gc_start, wear, reach: Reach::Plane, ..Setup::new((1, 1, 1), 64, 32) }.filled(0.8)
+    Setup { gc_free_blocks, wear, scheme: GcScheme::Plane, ..Setup::new((1, 1, 1), 64, 32) }.filled(0.8)
 }
 
 /// Overwrites the first share of a full drive, twenty times the drive's size a round; returns the state and counts
 /// after each round.
-fn wear_out(gc_start: u32, dynamic: bool, static_threshold: u32, hot: f64, rounds: u32) -> Vec<Stats> {
-    let setup = setup(gc_start, dynamic, static_threshold);
+fn wear_out(gc_free_blocks: u32, dynamic: bool, static_threshold: u32, hot: f64, rounds: u32) -> Vec<Stats> {
+    let setup = setup(gc_free_blocks, dynamic, static_threshold);
     let mut rig = Rig::new(&setup);
     let mut rng = Seed::new(setup.seed).child("wear").rng();
     rig.fill();
@@ -95,7 +95,7 @@ fn static_levelling_moves_each_cold_block_once_a_threshold() {
 #[test]
 fn bad_blocks_are_never_programmed_or_mapped() {
     let wear = WearConfig { dynamic: true, static_threshold: 4 };
-    let setup = Setup { factory_bad: 3, wear, reach: Reach::Plane, ..Setup::new((2, 1, 2), 24, 16) }.filled(0.8);
+    let setup = Setup { factory_bad: 3, wear, scheme: GcScheme::Plane, ..Setup::new((2, 1, 2), 24, 16) }.filled(0.8);
     let mut rig = Rig::new(&setup);
     let mut rng = Seed::new(setup.seed).child("bad").rng();
     rig.fill();

@@ -15,7 +15,6 @@ use nandscape_sim::Rng;
 use nandscape_sim::permutation::Permutation;
 
 use super::super::PageFtl;
-use super::super::Plain;
 use super::super::state::State;
 use crate::address::{Location, Lpn};
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
@@ -46,7 +45,7 @@ impl PageFtl {
     }
 
     /// Writes all blocks in the order of age, and marks the units that still hold data. Returns the blocks.
-    fn write_blocks(&self, state: &mut State<Plain>, rng: &mut Rng) -> Vec<BlockId> {
+    fn write_blocks(&self, state: &mut State, rng: &mut Rng) -> Vec<BlockId> {
         let planes = (0..state.geometry.planes()).map(PlaneId);
         let (pages, per_page) = (state.geometry.pages_per_block(), state.geometry.units_per_page());
         let plans: Vec<(PlaneId, PlanePlan)> =
@@ -71,7 +70,7 @@ impl PageFtl {
     }
 
     /// How many units each full block of a plane is to hold, and how far the open ones are written.
-    fn plan_plane(&self, state: &State<Plain>, plane: PlaneId, rng: &mut Rng) -> PlanePlan {
+    fn plan_plane(&self, state: &State, plane: PlaneId, rng: &mut Rng) -> PlanePlan {
         let usable = state.geometry.blocks_of(plane).filter(|block| state.blocks.get(*block).state != BlockState::Bad);
         let (planes, logical) = (u64::from(state.geometry.planes()), u64::from(self.config.logical_units));
         let (first, end) = (u64::from(plane.0) * logical / planes, (u64::from(plane.0) + 1) * logical / planes);
@@ -92,7 +91,7 @@ impl PageFtl {
     /// Writes the first pages of a stream's next block; the units chosen hold data. `None` when there is no page.
     fn write_block(
         &self,
-        state: &mut State<Plain>,
+        state: &mut State,
         plane: PlaneId,
         stream: Stream,
         pages: u32,
@@ -114,7 +113,7 @@ impl PageFtl {
     }
 
     /// Deals the logical units to the units that are to hold data.
-    fn deal(&self, state: &mut State<Plain>, blocks: &[BlockId], rng: &mut Rng, progress: &mut dyn FnMut(f64)) {
+    fn deal(&self, state: &mut State, blocks: &[BlockId], rng: &mut Rng, progress: &mut dyn FnMut(f64)) {
         let logical = u64::from(self.config.logical_units);
         let lines = logical.div_ceil(LINE);
         let order = Permutation::new(lines, rng);

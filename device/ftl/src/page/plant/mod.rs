@@ -8,14 +8,14 @@ mod image;
 
 use std::collections::VecDeque;
 
-use nandscape_device_media::{BlockId, PlaneId, Reach, UnitId};
+use nandscape_device_media::{BlockId, GcScheme, PlaneId, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Rng, Seed};
 use smallvec::SmallVec;
 
+use super::PageFtl;
 use super::state::State;
 use super::write::NO_LPN;
-use super::{PageFtl, Plain};
 use crate::address::{Location, Lpn};
 use crate::component::{BlockMetadata, Mapping, Provisioning, Stream};
 use crate::ftl::Stats;
@@ -138,17 +138,17 @@ impl PageFtl {
     /// One that gives turns between batches falls behind, until the host has to wait for it.
     pub(super) fn free_under_load(&self) -> u32 {
         let gc = &self.config.gc;
-        if gc.batch.is_none() || gc.reach == Reach::Nothing { gc.start + 1 } else { COLLECTOR_RESERVE }
+        if gc.batch.is_none() || gc.scheme == GcScheme::Nothing { gc.free_blocks + 1 } else { COLLECTOR_RESERVE }
     }
 
     /// Cleans blocks of a plane as far as its collector does under a load that never pauses.
-    fn make_room(&self, state: &mut State<Plain>, plane: PlaneId) {
+    fn make_room(&self, state: &mut State, plane: PlaneId) {
         let (free, mut fruitless) = (self.free_under_load(), false);
-        let wanting = |state: &State<Plain>| {
+        let wanting = |state: &State| {
             state.provisioning.free_blocks(plane) < free || !state.provisioning.has_room(plane, Stream::Host)
         };
         while !fruitless && wanting(state) {
-            match state.victim(plane, &*self.config.gc.victim) {
+            match state.victim(plane, &*self.victim_policy) {
                 Some(victim) => self.clean_at_once(state, victim),
                 None => fruitless = true,
             }
@@ -156,7 +156,7 @@ impl PageFtl {
         state.collector_ended(plane, fruitless);
     }
 
-    fn clean_at_once(&self, state: &mut State<Plain>, victim: BlockId) {
+    fn clean_at_once(&self, state: &mut State, victim: BlockId) {
         let mut cursor = state.begin(victim, self.config.gc.copyback, cause::GC);
         loop {
             let moves = state.plan(&mut cursor, None);
@@ -169,7 +169,7 @@ impl PageFtl {
         state.reclaim(victim, cause::GC);
     }
 
-    fn move_at_once(&self, state: &mut State<Plain>, moves: &super::collect::Moves) {
+    fn move_at_once(&self, state: &mut State, moves: &super::collect::Moves) {
         let per_page = state.geometry.units_per_page();
         for &(from, to) in &moves.copybacks {
             let tags = (0..per_page).map(|unit| self.media.tag(state.geometry.unit_at(from, unit)));
