@@ -5,12 +5,12 @@ use std::io::IsTerminal as _;
 use std::rc::Rc;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nandscape_lab_run::{Progress, Stage};
+use nandscape_lab_run::{Phase, Progress};
 
 /// A bar on standard error.
 struct Bar {
     bar: ProgressBar,
-    stage: Cell<Option<Stage>>,
+    phase: Cell<Option<Phase>>,
 }
 
 /// Progress for a user at a terminal, none for others.
@@ -21,15 +21,15 @@ pub(crate) fn bar() -> Rc<dyn Progress> {
     let bar = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr_with_hz(10));
     let style = ProgressStyle::with_template("{msg:16} {bar:40} {percent:>3}% {elapsed}").expect("a valid template");
     bar.set_style(style);
-    Rc::new(Bar { bar, stage: Cell::new(None) })
+    Rc::new(Bar { bar, phase: Cell::new(None) })
 }
 
 impl Progress for Bar {
-    fn at(&self, stage: Stage, share: f64) {
-        if self.stage.replace(Some(stage)) != Some(stage) {
-            self.bar.set_message(match stage {
-                Stage::Preconditioning => "preconditioning",
-                Stage::Running => "running",
+    fn at(&self, phase: Phase, share: f64) {
+        if self.phase.replace(Some(phase)) != Some(phase) {
+            self.bar.set_message(match phase {
+                Phase::Preconditioning => "preconditioning",
+                Phase::Running => "running",
             });
         }
         self.bar.set_position((share * 1_000.0) as u64);

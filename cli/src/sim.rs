@@ -33,8 +33,6 @@ pub(crate) struct SimArgs {
     /// Change a key of the profile: ftl.gc.victim=cost_benefit; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    #[command(flatten)]
-    words: WorkloadWords,
     /// The state the drive is brought into first, in no time: as new, every block written once, or worn in by random
     /// overwrites until write amplification stands still
     #[arg(long, value_enum, default_value = "full")]
@@ -60,6 +58,9 @@ pub(crate) struct SimArgs {
     /// Write what every die and channel did to this file, for chrome://tracing or ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub(crate) chrome_trace: Option<PathBuf>,
+    // The last, for its heading goes on to what follows.
+    #[command(flatten)]
+    words: WorkloadWords,
 }
 
 #[derive(Copy, Clone, ValueEnum)]

@@ -4,44 +4,41 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
-use nandscape_lab_run::{Latency, Report};
+use nandscape_lab_run::{Host, Latency, Report};
 use serde_json::Value;
 
 /// The report as text.
 pub(crate) fn render(report: &Report) -> String {
-    let mut text = String::new();
-    text.push_str(&format!(
-        "{} under {}, {}, seed {}\n\n",
-        report.profile,
-        report.workload,
-        match report.precondition {
-            "none" => "new",
-            "full" => "written once",
-            _ => "worn in",
-        },
-        report.seed
-    ));
-    text.push_str(&format!(
-        "{} requests, {} in {} of drive time: {} IOPS, {}/s\n\n",
-        count(report.requests),
-        bytes(report.bytes as f64),
-        seconds(report.virtual_s),
-        count(report.iops as u64),
-        bytes(report.bytes_per_s),
-    ));
-    text.push_str(&latencies(report));
-    text.push('\n');
-    text.push_str(&breakdowns(report));
-    text.push('\n');
-    text.push_str(&drive(report));
-    text.push_str(&format!(
-        "\nset up in {:.1} s, simulated in {:.2} s ({} requests a CPU second), {} of memory\n",
-        report.host.setup_s,
-        report.host.wall_s,
-        count((report.requests as f64 / report.host.cpu_s.max(1e-9)) as u64),
-        bytes(report.host.peak_rss_bytes as f64),
-    ));
-    text
+    let parts = [head(report), latencies(report), breakdowns(report), drive(report), host(report)];
+    parts.join("\n")
+}
+
+/// What was run, and how fast.
+fn head(report: &Report) -> String {
+    let Report { profile, workload, seed, .. } = report;
+    let state = match report.precondition {
+        "none" => "new",
+        "full" => "written once",
+        _ => "worn in",
+    };
+    let done = format!("{} requests, {}", count(report.requests), bytes(report.bytes as f64));
+    let speed = match (report.iops, report.bytes_per_s) {
+        (Some(iops), Some(rate)) => {
+            let time = seconds(report.virtual_s);
+            format!(" in {time} of drive time: {} IOPS, {}/s", count(iops as u64), bytes(rate))
+        }
+        _ => "; no drive time passed".to_owned(),
+    };
+    format!("{profile} under {workload}, {state}, seed {seed}\n\n{done}{speed}\n")
+}
+
+/// What the run cost this machine.
+fn host(report: &Report) -> String {
+    let Host { setup_s, wall_s, cpu_s, peak_rss_bytes, .. } = &report.host;
+    let speed = |cpu_s: f64| count((report.requests as f64 / cpu_s.max(1e-9)) as u64);
+    let speed = cpu_s.map_or(String::new(), |cpu_s| format!(" ({} requests a CPU second)", speed(cpu_s)));
+    let memory = peak_rss_bytes.map_or(String::new(), |peak| format!(", {} of memory", bytes(peak as f64)));
+    format!("set up in {setup_s:.1} s, simulated in {wall_s:.2} s{speed}{memory}\n")
 }
 
 fn table(header: &[&str]) -> Table {
@@ -88,14 +85,7 @@ fn breakdowns(report: &Report) -> String {
 
 fn drive(report: &Report) -> String {
     let mut text = String::new();
-    if let Some(waf) = report.waf {
-        text.push_str(&format!(
-            "write amplification {waf:.3}; GC reclaimed {} blocks, moved {} mapping units, held up {} reads\n",
-            count(report.gc.blocks),
-            count(report.gc.pages_moved),
-            count(report.gc.blocked_reads)
-        ));
-    }
+    text.push_str(&amplification(report));
     let busy: Vec<String> = report
         .busy
         .iter()
@@ -113,6 +103,17 @@ fn drive(report: &Report) -> String {
         text.push_str(&format!("failed: {failed} requests with {status}\n"));
     }
     text
+}
+
+/// What writing cost. Collections may also go on that writes before the measured phase began.
+fn amplification(report: &Report) -> String {
+    let gc = &report.gc;
+    if report.waf.is_none() && (gc.blocks, gc.pages_moved, gc.blocked_reads) == (0, 0, 0) {
+        return String::new();
+    }
+    let waf = report.waf.map_or(String::new(), |waf| format!("write amplification {waf:.3}; "));
+    let (blocks, moved, reads) = (count(gc.blocks), count(gc.pages_moved), count(gc.blocked_reads));
+    format!("{waf}GC reclaimed {blocks} blocks, moved {moved} mapping units, held up {reads} reads\n")
 }
 
 /// With thousands set apart.

@@ -120,6 +120,6 @@ pub mod workload {
 pub mod run {
     pub use nandscape_device_media::StoreKind;
     pub use nandscape_lab_run::{
-        Finished, Gc, Host, Latency, Precondition, Progress, Report, RunError, Simulation, Stage,
+        Finished, Gc, Host, Latency, Phase, Precondition, Progress, Report, RunError, Simulation,
     };
 }

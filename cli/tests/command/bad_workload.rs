@@ -68,6 +68,7 @@ fn rates_and_times_are_checked() {
     words(&["--rate-iops", "10", "--rate-process", "bursty"], &["\"bursty\" is not a process: linear or poisson"]);
     words(&["--runtime", "10"], &["--runtime", "a time such as \"40us\""]);
     words(&["--runtime=-1s"], &["--runtime"]);
+    words(&["--runtime", "0s"], &["runtime = 0ns is no time to run"]);
     words(&["--runtime", "18446744073s"], &["years of drive time"]);
     words(&["--burst", "10ms"], &["--burst", "such as \"10ms/90ms\""]);
     words(&["--burst", "0ms/1ms"], &["--burst"]);

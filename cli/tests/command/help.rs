@@ -63,6 +63,18 @@ fn help_says_what_every_flag_of_the_contract_does() {
 }
 
 #[test]
+fn words_of_the_workload_and_options_are_under_their_own_headings() {
+    let help = succeed(&["sim", "--help"]);
+    let (options, workload) = help.split_once("Workload:\n").expect("the heading");
+    for flag in ["--drive", "--set", "--precondition", "--seed", "--json", "--out"] {
+        assert!(options.contains(&format!("  {flag}")) && !workload.contains(&format!("  {flag} ")), "{flag}: {help}");
+    }
+    for word in ["--workload", "--rw", "--runtime", "--warmup-count"] {
+        assert!(workload.contains(&format!("  {word} ")) && !options.contains(&format!("  {word} ")), "{word}: {help}");
+    }
+}
+
+#[test]
 fn the_version_is_told() {
     assert_eq!(succeed(&["--version"]), format!("nandscape {}\n", env!("CARGO_PKG_VERSION")));
 }

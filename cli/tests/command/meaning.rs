@@ -123,6 +123,25 @@ fn no_delay_zeroes_flash_link_and_firmware() {
         assert_eq!(number(&report, path), 0.0, "{path}");
     }
     assert_eq!(number(&report, "/requests"), 5_000.0);
+    assert!(report["iops"].is_null() && report["bytes_per_s"].is_null(), "nothing is per second of no time");
+    let args =
+        ["sim", "--drive", "default", "--set", "capacity=64MiB", "--no-delay", "--rw", "read", "--io-count", "9"];
+    assert!(succeed(&args).contains("9 requests, 36.86 kB; no drive time passed\n"));
+}
+
+#[test]
+fn the_profile_of_a_run_without_delay_has_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().display().to_string();
+    let load = ["--rw", "randrw", "--io-count", "500"];
+    let mut first = sim(&[&load[..], &["--no-delay", "--out", &out]].concat());
+    let profile = folder.path().join("profile.toml").display().to_string();
+    let args = [&["sim", "--json", "--drive", &profile][..], &load].concat();
+    let mut again: Value = serde_json::from_str(&succeed(&args)).expect("JSON");
+    for report in [&mut first, &mut again] {
+        report.as_object_mut().expect("an object").retain(|field, _| !["host", "notes", "profile"].contains(&&**field));
+    }
+    assert_eq!(first, again);
 }
 
 #[test]

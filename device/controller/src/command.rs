@@ -28,6 +28,8 @@ pub(crate) enum Command {
     },
     WriteZeroes {
         extent: Extent,
+        /// The Deallocate bit (DEAC).
+        deallocate: bool,
         fua: bool,
     },
     /// Dataset Management with the deallocate attribute.
@@ -57,7 +59,7 @@ impl Command {
         }
         let opcode = IoOpcode(entry.opcode);
         namespace.check_nsid(entry, opcode)?;
-        let fua = Cdw12::of(entry).fua();
+        let (deallocate, fua) = (Cdw12::of(entry).deac(), Cdw12::of(entry).fua());
         match opcode {
             IoOpcode::FLUSH => Ok(Command::Flush),
             IoOpcode::READ => Ok(Command::Read { extent: namespace.data_extent(entry, mem)? }),
@@ -70,7 +72,7 @@ impl Command {
                 Ok(Command::Compare { extent: namespace.source_extent(entry, mem)? })
             }
             IoOpcode::VERIFY => Ok(Command::Verify { extent: namespace.extent(entry)? }),
-            IoOpcode::WRITE_ZEROES => Ok(Command::WriteZeroes { extent: namespace.extent(entry)?, fua }),
+            IoOpcode::WRITE_ZEROES => Ok(Command::WriteZeroes { extent: namespace.extent(entry)?, deallocate, fua }),
             IoOpcode::DATASET_MANAGEMENT => namespace.dataset_management(entry, mem),
             _ => Err(Status::INVALID_OPCODE.final_()),
         }

@@ -11,13 +11,13 @@ use nandscape_drive::{Breakdown, Controller, DriveInfo, HostMem, QueueId, Stage}
 use nandscape_sim::account::Totals;
 use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::workers::Workers;
-use nandscape_sim::{Cause, Sim, Time};
+use nandscape_sim::{Cause, Sim, Span, Time};
 use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status, SubmissionEntry};
 
 use crate::admin::Admin;
-use crate::arbiter::{Arbiter as _, RoundRobin};
+use crate::arbiter::Arbiter;
 use crate::command::{Command, Namespace};
 use crate::commands::PageJob;
 use crate::config::ControllerConfig;
@@ -37,14 +37,15 @@ pub struct NvmeController<F: Ftl> {
     pub(crate) admin: Admin,
     pub(crate) namespace: Namespace,
     queues: RefCell<Queues>,
-    arbiter: RefCell<RoundRobin>,
+    arbiter: RefCell<Box<dyn Arbiter>>,
     generations: Cell<u32>,
     /// Commands in work.
     in_work: Cell<u32>,
     /// What the command was that ended last: those who got its slot waited for it.
     last_ended: Cell<Cause>,
     host_counts: Cell<HostCounts>,
-    servers: Workers<Fetched<F>>,
+    /// Commands that were fetched, each on its way through [`Fetched::serve`].
+    served: Workers<Fetched<F>>,
     pub(crate) page_reads: Workers<PageJob<F>>,
     me: Weak<NvmeController<F>>,
     track: Track,
@@ -71,21 +72,27 @@ struct Fetched<F: Ftl> {
 
 /// How a command ended: status, and DW0 and DW1 of its completion.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct Reply {
     pub(crate) status: Status,
     pub(crate) dw0: u32,
     pub(crate) dw1: u32,
 }
 
-impl From<Result<(), Status>> for Outcome {
-    fn from(result: Result<(), Status>) -> Outcome {
-        Outcome { status: result.err().unwrap_or(Status::SUCCESS), dw0: 0, dw1: 0 }
+impl From<Result<(), Status>> for Reply {
+    fn from(result: Result<(), Status>) -> Reply {
+        Reply { status: result.err().unwrap_or(Status::SUCCESS), dw0: 0, dw1: 0 }
     }
 }
 
 impl<F: Ftl> NvmeController<F> {
     /// A controller over `ftl`, with no queue yet.
-    pub fn new(sim: &Sim, media: Rc<Media>, ftl: Rc<F>, config: ControllerConfig) -> Rc<NvmeController<F>> {
+    pub fn new(
+        sim: &Sim,
+        media: Rc<Media>,
+        ftl: Rc<F>,
+        config: ControllerConfig,
+        arbiter: Box<dyn Arbiter>,
+    ) -> Rc<NvmeController<F>> {
         let namespace = Namespace {
             nsid: NSID,
             blocks: ftl.sectors() * 512 / u64::from(config.lba_bytes),
@@ -101,12 +108,12 @@ impl<F: Ftl> NvmeController<F> {
             admin: Admin::new(sim),
             namespace,
             queues: RefCell::new(Queues::new(config.max_queue_pairs, config.max_queue_entries)),
-            arbiter: RefCell::default(),
+            arbiter: RefCell::new(arbiter),
             generations: Cell::new(0),
             in_work: Cell::new(0),
             last_ended: Cell::new(cause::HOST_READ),
             host_counts: Cell::default(),
-            servers: Workers::new(sim, Fetched::serve),
+            served: Workers::new(sim, Fetched::serve),
             page_reads: Workers::new(sim, PageJob::run),
             me: me.clone(),
             track: sim.trace().track("commands".to_owned()),
@@ -129,7 +136,8 @@ impl<F: Ftl> NvmeController<F> {
         self.link.usage()
     }
 
-    /// Fetches while there are entries and command slots. Called when either changes.
+    /// Fetches while there are entries and command slots; called when either changes. What is fetched goes on to
+    /// [`Fetched::serve`], side by side with the others, once [`Fetched::lead`] has passed.
     fn fetch(&self) {
         while self.in_work.get() < self.config.command_slots {
             let mut queues = self.queues.borrow_mut();
@@ -140,17 +148,17 @@ impl<F: Ftl> NvmeController<F> {
             let (pair, submission) = queues.fetch(id);
             drop(queues);
             self.in_work.set(self.in_work.get() + 1);
-            // Not checked yet: any address may stand there.
-            self.ftl.expect(submission.entry.slba().saturating_mul(self.namespace.lba_sectors()));
-            // On the way, and in the firmware's hands: neither keeps other commands waiting.
-            let (latency, firmware) = (self.config.link.latency, self.config.firmware_time);
+            if id != QueueId::ADMIN {
+                self.ftl.prefetch(submission.entry.slba().saturating_mul(self.namespace.lba_sectors()));
+            }
             let (at, behind) = (self.sim.now(), self.last_ended.get());
             let fetched = Fetched { controller: self.handle(), pair, submission, at, behind };
-            self.servers.start_after(latency + firmware, fetched);
+            let [(_, link), (_, firmware)] = Fetched::<F>::lead(&self.config);
+            self.served.start_after(link + firmware, fetched);
         }
     }
 
-    async fn io_command(&self, entry: &SubmissionEntry, mem: &HostMem, log: &mut Breakdown) -> Outcome {
+    async fn io_command(&self, entry: &SubmissionEntry, mem: &HostMem, log: &mut Breakdown) -> Reply {
         let command = match Command::parse(entry, mem, &self.namespace) {
             Ok(command) => command,
             Err(status) => return Err(status).into(),
@@ -162,7 +170,12 @@ impl<F: Ftl> NvmeController<F> {
             // In boxes: what is rare must not make every command larger.
             Command::Compare { extent } => Box::pin(self.compare(extent, mem, log)).await,
             Command::Verify { extent } => Box::pin(self.verify(extent, log)).await,
-            Command::WriteZeroes { extent, fua } => Box::pin(self.write_zeroes(extent, fua, log)).await,
+            Command::WriteZeroes { extent, deallocate: false, fua } => {
+                Box::pin(self.write(extent, None, fua, log)).await
+            }
+            Command::WriteZeroes { extent, deallocate: true, fua } => {
+                Box::pin(self.deallocate_to_zeroes(extent, fua, log)).await
+            }
             Command::Deallocate { extents } => Box::pin(self.deallocate(&extents, mem, log)).await,
             Command::Hints => Box::pin(self.hints(mem, log)).await,
             Command::Flush => Box::pin(self.flush(log)).await,
@@ -194,10 +207,10 @@ impl<F: Ftl> NvmeController<F> {
         self.fetch();
     }
 
-    fn complete(&self, pair: PairKey, cid: u16, outcome: Outcome, breakdown: Breakdown) {
+    fn complete(&self, pair: PairKey, cid: u16, reply: Reply, breakdown: Breakdown) {
         let mut entry = CompletionEntry { cid: cid.into(), ..CompletionEntry::default() };
-        (entry.dw0, entry.dw1) = (outcome.dw0.into(), outcome.dw1.into());
-        entry.set_status(outcome.status, false);
+        (entry.dw0, entry.dw1) = (reply.dw0.into(), reply.dw1.into());
+        entry.set_status(reply.status, false);
         let ring = self.queues.borrow_mut().post(pair, Posted { entry, breakdown });
         if let Some(ring) = ring {
             ring.notify();
@@ -223,22 +236,28 @@ impl<F: Ftl> NvmeController<F> {
 }
 
 impl<F: Ftl> Fetched<F> {
-    /// Serves the command once firmware has dealt with it.
+    /// What a command takes from its fetch until it is served: it is on the way, and in the firmware's hands. Neither
+    /// keeps other commands waiting.
+    fn lead(config: &ControllerConfig) -> [(Stage, Span); 2] {
+        [(Stage::Link, config.link.latency), (Stage::Firmware, config.firmware_time)]
+    }
+
+    /// Serves the command, once its [`lead`](Fetched::lead) has passed: parses it and does it, posts its completion, and
+    /// lets others have its slot.
     async fn serve(self) {
         let Fetched { controller, pair, submission, at, behind } = self;
         let controller = &*controller;
         let Submission { entry, mem, submitted } = submission;
         let mut log = Breakdown::new();
         log.waits(Stage::Queue).add(behind, at - submitted);
-        log.spend(Stage::Link, controller.config.link.latency);
-        log.spend(Stage::Firmware, controller.config.firmware_time);
-        let outcome = match pair.id {
+        Fetched::<F>::lead(&controller.config).into_iter().for_each(|(stage, time)| log.spend(stage, time));
+        let reply = match pair.id {
             QueueId::ADMIN => Box::pin(controller.admin_command(&entry, &mem, &mut log)).await,
             _ => Some(controller.io_command(&entry, &mem, &mut log).await),
         };
-        if let Some(outcome) = outcome {
+        if let Some(reply) = reply {
             debug_assert_eq!(log.total(), controller.sim.now() - submitted, "stages do not sum: {log:?}");
-            controller.complete(pair, entry.cid.get(), outcome, log);
+            controller.complete(pair, entry.cid.get(), reply, log);
         }
         controller.trace_command(&entry, submitted);
         controller.ended(entry.opcode);

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `controller` | fetching, serving, completing |
 //! | `queues` | the device's side of queue pairs |
-//! | `arbiter` | whose turn it is |
+//! | `arbiter` | whose turn it is: one trait, one file an answer |
 //! | `command` | from 64 bytes to a typed command, or to the status that says what is wrong with it |
 //! | `commands` | what each command of the NVM command set does |
 //! | `admin` | identify, features, logs |
@@ -18,7 +18,7 @@
 //! Left out: a read cache, namespaces other than one, Format, firmware update, reservations, fused operations.
 
 mod admin;
-mod arbiter;
+pub mod arbiter;
 mod command;
 mod commands;
 mod config;

@@ -15,7 +15,7 @@ pub(crate) struct Queues {
 }
 
 /// Queues with entries to fetch: a bit each.
-pub(crate) struct Waiting {
+pub struct Waiting {
     words: Vec<u64>,
     count: u32,
 }
@@ -48,12 +48,12 @@ impl Waiting {
     }
 
     /// Whether a queue has entries to fetch.
-    pub(crate) fn contains(&self, id: QueueId) -> bool {
+    pub fn contains(&self, id: QueueId) -> bool {
         self.words[usize::from(id.0) / 64] & 1 << (id.0 % 64) != 0
     }
 
     /// The first queue from `from` on, in ascending order.
-    pub(crate) fn first_from(&self, from: u16) -> Option<QueueId> {
+    pub fn first_from(&self, from: u16) -> Option<QueueId> {
         let start = usize::from(from) / 64;
         let word = |index: usize| self.words[index] & if index == start { u64::MAX << (from % 64) } else { u64::MAX };
         let index = (start..self.words.len()).find(|index| word(*index) != 0)?;

@@ -10,6 +10,7 @@ use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::{Executor, Span};
 use nandscape_wire_nvme::feature::{self, NumberOfQueues};
 use nandscape_wire_nvme::identify::{self, cns};
+use nandscape_wire_nvme::io::DEAC;
 use nandscape_wire_nvme::log::{self, CommandsAndEffects, Smart};
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, NSID_ALL, Status, SubmissionEntry};
 use zerocopy::FromBytes;
@@ -338,5 +339,12 @@ fn reads_of_deallocated_blocks_are_reported_to_hosts_that_ask() {
         assert_eq!(status(read(4, 8), HostMem::none()).await, Status::DEALLOCATED_OR_UNWRITTEN);
         let verify = SubmissionEntry::blocks(IoOpcode::VERIFY, 1, 8, 1);
         assert_eq!(status(verify, HostMem::none()).await, Status::DEALLOCATED_OR_UNWRITTEN);
+        // Zeros are written where the host does not ask for deallocation, and not where it does.
+        let mut zeroes = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 8, 8);
+        assert_eq!(status(zeroes, HostMem::none()).await, Status::SUCCESS);
+        assert_eq!(status(read(8, 8), HostMem::none()).await, Status::SUCCESS);
+        zeroes.cdw12 |= DEAC;
+        assert_eq!(status(zeroes, HostMem::none()).await, Status::SUCCESS);
+        assert_eq!(status(read(8, 8), HostMem::none()).await, Status::DEALLOCATED_OR_UNWRITTEN);
     });
 }

@@ -9,7 +9,7 @@ use nandscape_device_ftl::Ftl;
 use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::Span;
 use nandscape_sim::units::Rate;
-use nandscape_wire_nvme::io::FUA;
+use nandscape_wire_nvme::io::{DEAC, FUA};
 use nandscape_wire_nvme::{IoOpcode, NSID_ALL, SubmissionEntry, feature};
 
 /// What every command takes.
@@ -129,14 +129,28 @@ fn a_read_takes_the_sum_of_its_steps() {
 }
 
 #[test]
-fn deallocation_and_zeros_take_no_flash() {
+fn zeros_with_deallocation_take_no_flash() {
     with(mode(BufferMode::Through), async |sim, drive| {
         let host = host(sim, drive, QueueId(1));
         let (entry, mem) = page(0);
         timed(sim, &host, entry, mem).await;
-        let zeroes = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 0, 32);
+        let mut zeroes = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 0, 32);
+        zeroes.cdw12 |= DEAC;
         assert_eq!(timed(sim, &host, zeroes, HostMem::none()).await.1, COMMAND);
         assert_eq!(timed(sim, &host, read(0, 32), HostMem::none()).await.1, COMMAND + over(LINK, 16 << 10));
+    });
+}
+
+/// Zeros are written like data, but for the host link, which they do not cross.
+#[test]
+fn zeros_without_deallocation_are_programmed() {
+    with(mode(BufferMode::Through), async |sim, drive| {
+        let host = host(sim, drive, QueueId(1));
+        let zeroes = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 0, 32);
+        let program = over(BUS, 16 << 10) + PROGRAM;
+        assert_eq!(timed(sim, &host, zeroes, HostMem::none()).await.1, COMMAND + program);
+        let time = timed(sim, &host, read(0, 32), HostMem::zeroed(16 << 10)).await.1;
+        assert_eq!(time, COMMAND + READ + over(BUS, 16 << 10) + over(LINK, 16 << 10));
     });
 }
 

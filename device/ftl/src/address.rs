@@ -9,7 +9,7 @@ pub const SECTOR: u32 = 512;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Lpn(pub u32);
 
-/// A slot of the write cache.
+/// A slot of the write buffer.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SlotId(pub u32);
 
@@ -20,13 +20,13 @@ pub enum Location {
     Unmapped,
     /// In the flash.
     Flash(UnitId),
-    /// In the write cache, on its way to the flash.
-    Cached(SlotId),
+    /// In the write buffer, on its way to the flash.
+    Buffered(SlotId),
 }
 
-/// First raw value that stands for a cache slot; see [`nandscape_device_media::geometry::MAX_UNITS`].
+/// First raw value that stands for a slot; see [`nandscape_device_media::geometry::MAX_UNITS`].
 const FIRST_SLOT: u32 = u32::MAX - (1 << 24) + 2;
-/// How many cache slots a location can tell apart.
+/// How many slots a location can tell apart.
 pub const MAX_SLOTS: u32 = u32::MAX - FIRST_SLOT + 1;
 
 impl Location {
@@ -36,7 +36,7 @@ impl Location {
         match self {
             Location::Unmapped => 0,
             Location::Flash(unit) => unit.0 + 1,
-            Location::Cached(slot) => FIRST_SLOT + slot.0,
+            Location::Buffered(slot) => FIRST_SLOT + slot.0,
         }
     }
 
@@ -45,7 +45,7 @@ impl Location {
     pub const fn from_raw(raw: u32) -> Location {
         match raw {
             0 => Location::Unmapped,
-            FIRST_SLOT.. => Location::Cached(SlotId(raw - FIRST_SLOT)),
+            FIRST_SLOT.. => Location::Buffered(SlotId(raw - FIRST_SLOT)),
             _ => Location::Flash(UnitId(raw - 1)),
         }
     }
@@ -183,8 +183,8 @@ mod tests {
             Location::Unmapped,
             Location::Flash(UnitId(0)),
             Location::Flash(UnitId((MAX_UNITS - 1) as u32)),
-            Location::Cached(SlotId(0)),
-            Location::Cached(SlotId(MAX_SLOTS - 1)),
+            Location::Buffered(SlotId(0)),
+            Location::Buffered(SlotId(MAX_SLOTS - 1)),
         ];
         for location in all {
             assert_eq!(Location::from_raw(location.to_raw()), location);

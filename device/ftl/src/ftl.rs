@@ -18,7 +18,7 @@ use crate::address::{Extent, UnitSize};
 /// A flash translation layer.
 pub trait Ftl: 'static {
     /// What was set aside by [`Ftl::reserve`], given back when dropped.
-    type Room<'a>
+    type Reservation<'a>
     where
         Self: 'a;
 
@@ -31,10 +31,10 @@ pub trait Ftl: 'static {
     /// The most sectors that may be reserved for at once.
     fn max_reserve(&self) -> u32;
 
-    /// A command for the sector was fetched, and will soon be looked up.
-    fn expect(&self, sector: u64);
+    /// The sector will soon be looked up. Any number will do; it is not checked yet.
+    fn prefetch(&self, sector: u64);
 
-    /// Maps an extent for reading. Deallocated and cached parts are copied to `mem` now. The blocks of the rest are
+    /// Maps an extent for reading. Deallocated and buffered parts are copied to `mem` now. The blocks of the rest are
     /// pinned until [`Ftl::fetched`].
     fn lookup(&self, extent: Extent, mem: &HostMem) -> Fetches;
 
@@ -42,11 +42,16 @@ pub trait Ftl: 'static {
     fn fetched(&self, fetch: Fetch, mem: &HostMem);
 
     /// Waits for room for an extent; the time is added to `waited`.
-    fn reserve(&self, extent: Extent, waited: &mut Wait) -> impl Future<Output = Self::Room<'_>>;
+    fn reserve(&self, extent: Extent, waited: &mut Wait) -> impl Future<Output = Self::Reservation<'_>>;
 
     /// Takes a write; `None` writes zeros. With `watch`, the result tells when it is on flash.
-    fn accept(&self, extent: Extent, data: Option<&HostMem>, room: Self::Room<'_>, watch: bool)
-    -> Option<Rc<Settling>>;
+    fn accept(
+        &self,
+        extent: Extent,
+        data: Option<&HostMem>,
+        reservation: Self::Reservation<'_>,
+        watch: bool,
+    ) -> Option<Rc<Settling>>;
 
     /// Gives up the data of the whole units in an extent: they read as zeros from now on.
     fn deallocate(&self, extent: Extent);
@@ -80,12 +85,12 @@ pub struct Fetch {
     /// Bytes that the host gets of it.
     pub host_bytes: u32,
     /// What to copy; empty where the drive keeps no data.
-    pub copies: Vec<Copy>,
+    pub copies: Vec<CopyOut>,
 }
 
 /// A part of a unit to copy to the host.
 #[derive(Clone, Debug)]
-pub struct Copy {
+pub struct CopyOut {
     /// The unit.
     pub unit: UnitId,
     /// First byte within the unit.
@@ -94,11 +99,11 @@ pub struct Copy {
     pub len: usize,
     /// Where to, within the host's memory.
     pub at: usize,
-    /// Newer bytes of the unit that were in the write cache at lookup: those of the sectors in the mask.
+    /// Newer bytes of the unit that were in the write buffer at lookup: those of the sectors in the mask.
     pub overlay: Option<(u64, Rc<[u8]>)>,
 }
 
-/// Tells when a number of cache slots have reached the flash.
+/// Tells when a number of slots have reached the flash.
 pub struct Settling {
     sim: Sim,
     begun: Time,
@@ -174,8 +179,8 @@ pub struct Stats {
     pub wear_blocks: u64,
     /// Units read from flash because a write covered only a part of them.
     pub read_modify_writes: u64,
-    /// Writes that found their unit in the write cache.
-    pub cache_merges: u64,
+    /// Writes that found their unit in the write buffer.
+    pub buffer_merges: u64,
     /// Erased blocks now.
     pub free_blocks: u64,
     /// Lowest, highest and summed erase count of the blocks in use.
@@ -194,7 +199,7 @@ impl Stats {
             gc_blocks: self.gc_blocks - earlier.gc_blocks,
             wear_blocks: self.wear_blocks - earlier.wear_blocks,
             read_modify_writes: self.read_modify_writes - earlier.read_modify_writes,
-            cache_merges: self.cache_merges - earlier.cache_merges,
+            buffer_merges: self.buffer_merges - earlier.buffer_merges,
             ..*self
         }
     }

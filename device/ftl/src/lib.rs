@@ -21,4 +21,4 @@ pub mod policy;
 
 pub use address::Extent;
 pub use ftl::{Fetch, Ftl, Stats};
-pub use page::{GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, WearConfig};
+pub use page::{GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};

@@ -31,6 +31,6 @@ pub use cell::Cell;
 pub use geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 pub use media::{Media, MediaConfig, OpCounts, PageImage};
 pub use priority::Priority;
-pub use seized::{Reach, Seized};
+pub use seized::{GcScheme, Seized};
 pub use store::StoreKind;
 pub use timing::{Registers, Timing};

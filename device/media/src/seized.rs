@@ -14,7 +14,7 @@ use crate::plane::Register;
 
 /// What a collection keeps others out of.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Reach {
+pub enum GcScheme {
     /// Nothing, and its work takes no time: the ideal drive that others are compared with.
     Nothing,
     /// The plane it cleans.
@@ -25,38 +25,38 @@ pub enum Reach {
     Controller,
 }
 
-impl Reach {
+impl GcScheme {
     /// All reaches, by their names in profiles.
-    pub const ALL: [(&str, Reach); 4] = [
-        ("controller", Reach::Controller),
-        ("channel", Reach::Channel),
-        ("plane", Reach::Plane),
-        ("none", Reach::Nothing),
+    pub const ALL: [(&str, GcScheme); 4] = [
+        ("controller", GcScheme::Controller),
+        ("channel", GcScheme::Channel),
+        ("plane", GcScheme::Plane),
+        ("none", GcScheme::Nothing),
     ];
 }
 
-/// A plane, and what its [`Reach`] adds, held for one collector until dropped.
+/// A plane, and what its [`GcScheme`] adds, held for one collector until dropped.
 pub struct Seized<'a> {
     media: &'a Media,
     plane: PlaneId,
     who: Who,
-    /// `None` for [`Reach::Nothing`].
+    /// `None` for [`GcScheme::Nothing`].
     register: Option<Register<'a>>,
     channel: Option<Hold<'a>>,
     _controller: Option<Hold<'a>>,
 }
 
 impl Media {
-    /// Waits until a plane, and what `reach` adds, is free for a collector, widest first.
-    pub async fn seize(&self, plane: PlaneId, reach: Reach, who: Who) -> Seized<'_> {
+    /// Waits until a plane, and what `scheme` adds, is free for a collector, widest first.
+    pub async fn seize(&self, plane: PlaneId, scheme: GcScheme, who: Who) -> Seized<'_> {
         let mut seized = Seized { media: self, plane, who, register: None, channel: None, _controller: None };
-        if reach == Reach::Controller {
+        if scheme == GcScheme::Controller {
             seized._controller = Some(self.controller.take(who, &mut Wait::default()).await);
         }
-        if reach >= Reach::Plane {
+        if scheme >= GcScheme::Plane {
             seized.register = Some(self.planes[plane.0 as usize].seize(who).await);
         }
-        if reach >= Reach::Channel {
+        if scheme >= GcScheme::Channel {
             let channel = self.geometry.channel_of(plane) as usize;
             seized.channel = Some(self.channels[channel].take(who, &mut Wait::default()).await);
         }

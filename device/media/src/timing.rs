@@ -33,14 +33,6 @@ pub struct Timing {
     pub partial_transfer: bool,
 }
 
-impl Timing {
-    /// The same flash with every time zero.
-    pub fn without_delay(self) -> Timing {
-        let zeros = vec![Span::ZERO; self.cell.page_types()];
-        Timing { read: zeros.clone(), program: zeros, erase: Span::ZERO, bus: Rate::UNLIMITED, ..self }
-    }
-}
-
 /// The times, looked up by page number within a block.
 pub(crate) struct PageTimes {
     read: Vec<Span>,
@@ -89,14 +81,5 @@ mod tests {
             |time: fn(&PageTimes, u32) -> Span| (0..5).map(|page| time(&times, page).ns() / 1_000).collect::<Vec<_>>();
         assert_eq!(of(PageTimes::read), [56, 77, 106, 56, 77]);
         assert_eq!(of(PageTimes::program), [820, 2_225, 5_734, 820, 2_225]);
-    }
-
-    #[test]
-    fn without_delay_nothing_takes_time_and_nothing_else_changes() {
-        let without = timing().without_delay();
-        let times = PageTimes::new(&without, 5);
-        assert!((0..5).all(|page| times.read(page).is_zero() && times.program(page).is_zero()));
-        assert_eq!((without.erase, without.bus), (Span::ZERO, Rate::UNLIMITED));
-        assert_eq!((without.cell, without.registers, without.partial_transfer), (Cell::Tlc, Registers::Double, true));
     }
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::store::UnitData;
 use nandscape_device_media::{
-    BlockId, Cell, Geometry, Media, MediaConfig, OpCounts, PageId, PageImage, PlaneId, Priority, Reach, Registers,
+    BlockId, Cell, GcScheme, Geometry, Media, MediaConfig, OpCounts, PageId, PageImage, PlaneId, Priority, Registers,
     StoreKind, Timing, UnitId,
 };
 use nandscape_drive::Breakdown;
@@ -74,7 +74,7 @@ enum Act {
     },
     Collect {
         block: u32,
-        reach: usize,
+        scheme: usize,
     },
     Read {
         page: u32,
@@ -94,7 +94,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         6 => block.clone().prop_map(|block| Act::Program { block }),
         1 => block.clone().prop_map(|block| Act::PlantProgram { block }),
         3 => (page.clone(), block.clone()).prop_map(|(from, block)| Act::Copy { from, block }),
-        2 => (block.clone(), 0..Reach::ALL.len()).prop_map(|(block, reach)| Act::Collect { block, reach }),
+        2 => (block.clone(), 0..GcScheme::ALL.len()).prop_map(|(block, scheme)| Act::Collect { block, scheme }),
         2 => page.prop_map(|page| Act::Read { page }),
         1 => block.clone().prop_map(|block| Act::Erase { block }),
         1 => block.prop_map(|block| Act::PlantErase { block }),
@@ -171,14 +171,14 @@ async fn act(media: &Media, oracle: &mut Oracle, act: Act) {
             // Within the plane, from a page that was programmed.
             let block = from / (BLOCKS * PAGES) * BLOCKS + block % BLOCKS;
             let (Some(to), Some((tag, has_data))) = (oracle.next(block), oracle.page(from)) else { return };
-            let mut seized = media.seize(PlaneId(block / BLOCKS), Reach::Plane, gc()).await;
+            let mut seized = media.seize(PlaneId(block / BLOCKS), GcScheme::Plane, gc()).await;
             seized.copyback(&[(PageId(from), to)]).await;
             oracle.program(block, tag, has_data);
             oracle.counts.copybacks += 1;
         }
-        Act::Collect { block, reach } => {
+        Act::Collect { block, scheme } => {
             let (Some(page), tag) = (oracle.next(block), oracle.tag()) else { return };
-            let mut seized = media.seize(PlaneId(block / BLOCKS), Reach::ALL[reach].1, gc()).await;
+            let mut seized = media.seize(PlaneId(block / BLOCKS), GcScheme::ALL[scheme].1, gc()).await;
             seized.read(&[(page, 4_096), (page, 8_192)]).await;
             seized.program(page, image(tag)).await;
             let other = block / BLOCKS * BLOCKS + (block + 1) % BLOCKS;
@@ -242,7 +242,7 @@ fn a_copy_goes_to_the_next_page_only() {
     let mut executor = Executor::new();
     let media = media(&executor.sim(), StoreKind::None, 0);
     let copy = async {
-        media.seize(PlaneId(0), Reach::Plane, gc()).await.copyback(&[(PageId(0), PageId(PAGES + 1))]).await;
+        media.seize(PlaneId(0), GcScheme::Plane, gc()).await.copyback(&[(PageId(0), PageId(PAGES + 1))]).await;
     };
     executor.block_on(copy).unwrap();
 }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Cell, Geometry, Media, MediaConfig, PageId, PageImage, PlaneId, Priority, Reach, Registers, StoreKind,
+    BlockId, Cell, GcScheme, Geometry, Media, MediaConfig, PageId, PageImage, PlaneId, Priority, Registers, StoreKind,
     Timing,
 };
 use nandscape_drive::breakdown::cause;
@@ -90,13 +90,13 @@ impl Flash {
         });
     }
 
-    /// A collection that takes everything up to `reach` at a time, erases, and gives back what it holds.
-    fn collect_at(&self, us: u64, name: &'static str, plane: u32, reach: Reach) {
+    /// A collection that takes everything up to `scheme` at a time, erases, and gives back what it holds.
+    fn collect_at(&self, us: u64, name: &'static str, plane: u32, scheme: GcScheme) {
         let flash = self.clone();
         self.sim.spawn(async move {
             let Flash { sim, media, priority, log, .. } = flash;
             sim.sleep_until(Time::from_ns(us * 1_000)).await;
-            let mut seized = media.seize(PlaneId(plane), reach, priority.who(cause::GC)).await;
+            let mut seized = media.seize(PlaneId(plane), scheme, priority.who(cause::GC)).await;
             seized.erase(BlockId(plane * BLOCKS + 1)).await;
             log.borrow_mut().push((sim.now().ns() / 1_000, name));
         });
@@ -240,10 +240,10 @@ fn channels_know_priorities_too() {
 /// channel.
 #[test]
 fn a_collection_keeps_out_what_it_reaches() {
-    let run = |reach| {
+    let run = |scheme| {
         let mut executor = Executor::new();
         let flash = flash(&executor, Registers::Double, Priority::Fifo);
-        flash.collect_at(10, "collection", 0, reach);
+        flash.collect_at(10, "collection", 0, scheme);
         for (name, plane) in [("plane", 0), ("channel", 1), ("elsewhere", 3)] {
             flash.at(20, name, plane, Op::Read, READ);
         }
@@ -256,12 +256,12 @@ fn a_collection_keeps_out_what_it_reaches() {
         (ends.into_iter().map(|(us, _)| us).collect::<Vec<_>>(), waits)
     };
     // In the order of the alphabet: channel, collection, elsewhere, metadata, plane. Planes 0 and 1 share a channel.
-    assert_eq!(run(Reach::Nothing), (vec![100, 10, 80, 100, 80], vec![0, 0, 0]));
-    assert_eq!(run(Reach::Plane), (vec![80, 2_010, 80, 100, 2_070], vec![1_990, 0, 0]));
+    assert_eq!(run(GcScheme::Nothing), (vec![100, 10, 80, 100, 80], vec![0, 0, 0]));
+    assert_eq!(run(GcScheme::Plane), (vec![80, 2_010, 80, 100, 2_070], vec![1_990, 0, 0]));
     // Sensed at 60, sent when the channel is given back; the plane is sensed from then on.
-    assert_eq!(run(Reach::Channel), (vec![2_030, 2_010, 80, 100, 2_070], vec![1_990, 1_950, 0]));
+    assert_eq!(run(GcScheme::Channel), (vec![2_030, 2_010, 80, 100, 2_070], vec![1_990, 1_950, 0]));
     // Nothing of the host begins; metadata is the controller's own.
-    let (ends, waits) = run(Reach::Controller);
+    let (ends, waits) = run(GcScheme::Controller);
     assert_eq!((ends, waits), (vec![2_090, 2_010, 2_070, 80, 2_070], vec![0, 0, 1_990]));
 }
 
@@ -270,9 +270,9 @@ fn a_collection_waits_for_what_has_begun_and_collections_of_the_controller_take_
     let mut executor = Executor::new();
     let flash = flash(&executor, Registers::Double, Priority::Fifo);
     flash.at(0, "program", 0, Op::Program(0), WRITE);
-    flash.collect_at(10, "first", 0, Reach::Controller);
-    flash.collect_at(20, "second", 3, Reach::Controller);
-    flash.collect_at(30, "plane only", 4, Reach::Plane);
+    flash.collect_at(10, "first", 0, GcScheme::Controller);
+    flash.collect_at(20, "second", 3, GcScheme::Controller);
+    flash.collect_at(30, "plane only", 4, GcScheme::Plane);
     let ends = [(820, "program"), (2_030, "plane only"), (2_820, "first"), (4_820, "second")];
     assert_eq!(flash.run(&mut executor), ends);
 }
@@ -280,7 +280,7 @@ fn a_collection_waits_for_what_has_begun_and_collections_of_the_controller_take_
 /// A collector that is dropped, while it waits or while it holds everything, leaves the drive as it was.
 #[test]
 fn a_dropped_collection_gives_everything_back() {
-    for reach in [Reach::Plane, Reach::Channel, Reach::Controller] {
+    for scheme in [GcScheme::Plane, GcScheme::Channel, GcScheme::Controller] {
         // The plane is free for it at 820 us.
         for drop_at in [15, 500, 819, 821, 1_500] {
             let mut executor = Executor::new();
@@ -291,7 +291,7 @@ fn a_dropped_collection_gives_everything_back() {
                 .block_on(async {
                     let mut collection = Box::pin(async {
                         collector.sim.sleep(Span::from_us(10)).await;
-                        let mut seized = collector.media.seize(PlaneId(0), reach, Priority::Fifo.who(cause::GC)).await;
+                        let mut seized = collector.media.seize(PlaneId(0), scheme, Priority::Fifo.who(cause::GC)).await;
                         seized.erase(BlockId(1)).await;
                     });
                     let mut patience = pin!(collector.sim.sleep(Span::from_us(drop_at)));
@@ -304,7 +304,7 @@ fn a_dropped_collection_gives_everything_back() {
                 .unwrap();
             flash.at(3_000, "after", 0, Op::Read, READ);
             let ends = flash.run(&mut executor);
-            assert_eq!(ends, [(820, "program"), (3_060, "after")], "{reach:?} dropped at {drop_at} us");
+            assert_eq!(ends, [(820, "program"), (3_060, "after")], "{scheme:?} dropped at {drop_at} us");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use nandscape_device_controller::BufferMode;
 use nandscape_device_ftl::policy::StripeOrder;
-use nandscape_device_media::{Cell, Priority, Reach, Registers};
+use nandscape_device_media::{Cell, GcScheme, Priority, Registers};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
@@ -193,7 +193,7 @@ section! {
     GcKeys at "ftl.gc" {
         /// What a collection keeps the host out of: `"controller"`, `"channel"`, `"plane"`; or `"none"`, where it also
         /// takes no time.
-        scheme: Text<Choice<Reach>>,
+        scheme: Text<Choice<GcScheme>>,
         /// Which block is cleaned next: `"greedy"` or `"cost_benefit"`.
         victim: Text<Choice<Victim>>,
         /// Whether pages that are current as a whole are copied within the plane, without the channel.
@@ -212,7 +212,7 @@ section! {
         /// Dynamic: the free block erased least often is written next (`true`), or the one freed longest ago.
         dynamic: bool,
         /// Static: data is moved off a block once it lags this many erases behind the most worn one of its plane;
-        /// 0 is never.
+        /// 0 is never. It takes an additional block of every plane, which comes on top of the over-provisioning.
         static_threshold: u32,
     }
 }

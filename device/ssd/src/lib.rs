@@ -7,11 +7,13 @@
 //! | `keys` | every key, with its meaning |
 //! | `values` | how values are written |
 //! | `resolve` | from keys to a drive's configuration, checked |
+//! | `policies` | which policy stands behind which name |
 //! | `sizing` | how much flash a capacity needs |
 //! | `builtin` | the profiles that come with it (`profiles/*.toml`) |
 
 mod builtin;
 mod keys;
+mod policies;
 mod profile;
 mod resolve;
 mod sizing;

@@ -5,10 +5,8 @@
 //! pages hold several mapping units and over-provisioning is small, as many blocks more as it takes for some block to hold a
 //! whole page of garbage whenever the host has to wait for one.
 
-use nandscape_device_ftl::component::Stream;
-
 /// Blocks a plane below which blocks are made smaller.
-const MIN_BLOCKS: u64 = 16;
+pub(crate) const MIN_BLOCKS: u64 = 16;
 /// Pages to which a block is made smaller at most.
 const MIN_PAGES: u64 = 16;
 
@@ -25,6 +23,8 @@ pub(crate) struct Demand {
     pub pages_per_block: u64,
     /// Mapping units of a page.
     pub units_per_page: u64,
+    /// Blocks of a plane that are open at a time: one a stream.
+    pub open_blocks: u64,
     /// Free blocks of a plane at which garbage collection begins.
     pub gc_free_blocks: u64,
     /// Share of blocks that are bad from the factory.
@@ -95,7 +95,7 @@ impl Demand {
     }
 
     fn reserve(&self, data: u64, pages_per_block: u64) -> u64 {
-        let turning = Stream::ALL.len() as u64 + self.gc_free_blocks;
+        let turning = self.open_blocks + self.gc_free_blocks;
         // When the host waits, each plane's garbage is at least what was provisioned beyond the logical space. Spread
         // evenly over its blocks, some block has a page of it if that is a page a block; blocks lacking for that are added.
         let garbage_pages = (data as f64 * self.over_provisioning.max(0.0)) * pages_per_block as f64;
@@ -116,6 +116,7 @@ mod tests {
             planes: 128,
             pages_per_block: 768,
             units_per_page: 4,
+            open_blocks: 2,
             gc_free_blocks: 2,
             factory_bad: 0.0,
         }

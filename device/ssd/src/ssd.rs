@@ -10,6 +10,7 @@ use nandscape_drive::Controller;
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Seed, Sim};
 
+use crate::policies;
 use crate::resolve::Resolved;
 
 /// An emulated SSD.
@@ -26,8 +27,9 @@ impl Ssd {
     /// When the system does not give the memory for its tables.
     pub fn new(sim: &Sim, profile: &Resolved, store: StoreKind, seed: Seed) -> io::Result<Ssd> {
         let media = Rc::new(Media::new(sim, profile.media(store, seed.child("media")))?);
-        let ftl = PageFtl::new(sim, media.clone(), profile.ftl())?;
-        let controller = NvmeController::new(sim, media.clone(), ftl.clone(), profile.controller());
+        let ftl = PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?;
+        let controller =
+            NvmeController::new(sim, media.clone(), ftl.clone(), profile.controller(), policies::arbiter());
         Ok(Ssd { media, ftl, controller })
     }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use nandscape_device_controller::BufferMode;
 use nandscape_device_ftl::policy::StripeOrder;
-use nandscape_device_media::{Cell, Priority, Reach, Registers};
+use nandscape_device_media::{Cell, GcScheme, Priority, Registers};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
@@ -126,7 +126,7 @@ macro_rules! named {
 named! {
     Cell => [Cell::Slc, Cell::Mlc, Cell::Tlc, Cell::Qlc].map(|cell| (cell.name(), cell));
     Registers => [("single", Registers::Single), ("double", Registers::Double)];
-    Reach => Reach::ALL;
+    GcScheme => GcScheme::ALL;
     Priority => Priority::ALL;
     BufferMode => BufferMode::ALL;
     StripeOrder => StripeOrder::ALL;

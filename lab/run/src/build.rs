@@ -7,7 +7,7 @@ use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_sim::{Seed, Sim};
 use serde::{Deserialize, Serialize};
 
-use crate::simulation::{Progress, Stage};
+use crate::simulation::{Phase, Progress};
 
 /// The state that a drive is brought into first.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -50,6 +50,6 @@ pub fn build_drive(
         Precondition::Full => Plant::Full,
         Precondition::Steady => Plant::Steady,
     };
-    ssd.plant(plant, seed.child("precondition"), &mut |share| progress.at(Stage::Preconditioning, share));
+    ssd.plant(plant, seed.child("precondition"), &mut |share| progress.at(Phase::Preconditioning, share));
     Ok(ssd)
 }

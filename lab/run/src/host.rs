@@ -1,22 +1,20 @@
 //! What a run costs the machine it runs on. The only place in the lab that looks at a clock.
+//!
+//! CPU time and resident set are the system's to tell; where this program does not know how to ask, they are absent.
 
 use std::time::Instant;
-
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::time::{ClockId, clock_gettime};
 
 /// A moment on the machine's clocks.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Moment {
     wall: Instant,
-    cpu_ns: i64,
+    cpu_ns: Option<i64>,
 }
 
 impl Moment {
     #[expect(clippy::disallowed_methods, reason = "measures the machine, not the model")]
     pub(crate) fn now() -> Moment {
-        let cpu = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("every Unix has the clock");
-        Moment { wall: Instant::now(), cpu_ns: cpu.tv_sec() * 1_000_000_000 + cpu.tv_nsec() }
+        Moment { wall: Instant::now(), cpu_ns: cpu_ns() }
     }
 
     /// Wall-clock seconds since `earlier`.
@@ -25,14 +23,35 @@ impl Moment {
     }
 
     /// CPU seconds of the whole process since `earlier`.
-    pub(crate) fn cpu_s_since(&self, earlier: Moment) -> f64 {
-        (self.cpu_ns - earlier.cpu_ns) as f64 / 1e9
+    pub(crate) fn cpu_s_since(&self, earlier: Moment) -> Option<f64> {
+        Some((self.cpu_ns? - earlier.cpu_ns?) as f64 / 1e9)
     }
 }
 
+/// CPU time of the process so far, all threads.
+#[cfg(unix)]
+fn cpu_ns() -> Option<i64> {
+    use nix::time::{ClockId, clock_gettime};
+    let cpu = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).ok()?;
+    Some(cpu.tv_sec() * 1_000_000_000 + cpu.tv_nsec())
+}
+
+#[cfg(not(unix))]
+fn cpu_ns() -> Option<i64> {
+    None
+}
+
 /// The largest resident set of the process so far, in bytes.
-pub(crate) fn peak_rss_bytes() -> u64 {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the call has no failure for oneself");
-    // Linux counts in KiB.
-    usage.max_rss() as u64 * 1_024
+#[cfg(unix)]
+pub(crate) fn peak_rss_bytes() -> Option<u64> {
+    use nix::sys::resource::{UsageWho, getrusage};
+    // Apple's systems count in bytes, Linux and the BSDs in KiB.
+    let unit = if cfg!(target_vendor = "apple") { 1 } else { 1_024 };
+    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+    Some(usage.max_rss() as u64 * unit)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn peak_rss_bytes() -> Option<u64> {
+    None
 }

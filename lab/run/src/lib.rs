@@ -24,4 +24,4 @@ pub use build::{Precondition, build_drive};
 pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
 pub use replay::{Replay, ReplayError, Replayed};
 pub use report::{Gc, Host, Latency, Report};
-pub use simulation::{Finished, Progress, RunError, Simulation, Stage};
+pub use simulation::{Finished, Phase, Progress, RunError, Simulation};

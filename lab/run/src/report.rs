@@ -32,10 +32,10 @@ pub struct Report {
     pub bytes: u64,
     /// Drive time from the first request to the last completion.
     pub virtual_s: f64,
-    /// Requests a second of drive time.
-    pub iops: f64,
-    /// Bytes a second of drive time.
-    pub bytes_per_s: f64,
+    /// Requests a second of drive time; null when none passed.
+    pub iops: Option<f64>,
+    /// Bytes a second of drive time; null when none passed.
+    pub bytes_per_s: Option<f64>,
     /// Latencies by direction.
     pub latency_us: BTreeMap<&'static str, Latency>,
     /// Mean time by stage; the stages sum to the mean latency.
@@ -148,12 +148,12 @@ pub struct Erases {
 pub struct Host {
     /// Wall-clock time of the measured phase.
     pub wall_s: f64,
-    /// CPU time of the process over the measured phase, all threads.
-    pub cpu_s: f64,
+    /// CPU time of the process over the measured phase, all threads; null where the system does not tell.
+    pub cpu_s: Option<f64>,
     /// Wall-clock time until then.
     pub setup_s: f64,
-    /// The largest resident set.
-    pub peak_rss_bytes: u64,
+    /// The largest resident set; null where the system does not tell.
+    pub peak_rss_bytes: Option<u64>,
     /// The program.
     pub version: &'static str,
 }
@@ -178,7 +178,7 @@ pub(crate) struct Parts {
 impl Report {
     pub(crate) fn new(outcome: &Outcome, parts: Parts) -> Report {
         let virtual_s = outcome.elapsed().as_s();
-        let per_s = |count: u64| if virtual_s > 0.0 { count as f64 / virtual_s } else { 0.0 };
+        let per_s = |count: u64| (virtual_s > 0.0).then(|| count as f64 / virtual_s);
         // Trims are shown where there are any.
         let shown =
             |direction: &Direction| *direction != Direction::Trim || outcome.tally(*direction).latency.count() > 0;
@@ -217,7 +217,7 @@ impl Report {
                 units_padding: ftl.padding_units,
                 units_wear: ftl.wear_units,
                 read_modify_writes: ftl.read_modify_writes,
-                buffer_merges: ftl.cache_merges,
+                buffer_merges: ftl.buffer_merges,
             },
             busy: parts.busy,
             erases: Erases { min: ftl.erases.0, max: ftl.erases.1 },

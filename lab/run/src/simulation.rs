@@ -17,7 +17,7 @@ use crate::snapshot::{About, Snapshot};
 
 /// A part of a run that takes its time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Stage {
+pub enum Phase {
     /// Bringing the drive into its state of use.
     Preconditioning,
     /// The workload.
@@ -26,12 +26,12 @@ pub enum Stage {
 
 /// Is told how far a run is.
 pub trait Progress {
-    /// A share, from 0 to 1, of a stage is done.
-    fn at(&self, stage: Stage, share: f64);
+    /// A share, from 0 to 1, of a phase is done.
+    fn at(&self, phase: Phase, share: f64);
 }
 
 impl Progress for () {
-    fn at(&self, _: Stage, _: f64) {}
+    fn at(&self, _: Phase, _: f64) {}
 }
 
 /// Everything a run depends on.
@@ -106,7 +106,7 @@ impl Hooks for Watch {
     }
 
     fn progress(&self, share: f64) {
-        self.progress.at(Stage::Running, share);
+        self.progress.at(Phase::Running, share);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Whether a workload and a drive fit each other, and whether the clock reaches the workload's end.
 
+use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
 use crate::spec::{JobSpec, Limit, Workload};
@@ -17,6 +18,7 @@ impl Workload {
     pub fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
         let measured = match self.limit {
             Limit::Requests(count) => count,
+            Limit::Runtime(Span::ZERO) => return Err("runtime = 0ns is no time to run".to_owned()),
             Limit::Runtime(_) => 0,
         };
         let requests = self.warmup.checked_add(measured);
@@ -71,7 +73,6 @@ impl JobSpec {
 mod tests {
     use super::*;
     use crate::spec::{Rate, RateProcess};
-    use nandscape_sim::Span;
 
     fn error(job: JobSpec) -> String {
         Workload::of(job).check_on(64 << 20, 4_096).unwrap_err()

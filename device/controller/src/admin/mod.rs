@@ -12,7 +12,7 @@ use nandscape_sim::Sim;
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 
-use crate::controller::{NvmeController, Outcome};
+use crate::controller::{NvmeController, Reply};
 use features::Features;
 
 /// Asynchronous Event Request Limit: how many may be outstanding.
@@ -38,7 +38,7 @@ impl<F: Ftl> NvmeController<F> {
         entry: &SubmissionEntry,
         mem: &HostMem,
         log: &mut Breakdown,
-    ) -> Option<Outcome> {
+    ) -> Option<Reply> {
         if entry.flags & (FLAGS_FUSED | FLAGS_PSDT) != 0 {
             return Some(Err(Status::INVALID_FIELD.final_()).into());
         }
@@ -65,7 +65,7 @@ impl<F: Ftl> NvmeController<F> {
         })
     }
 
-    async fn deliver(&self, answer: Answer, mem: &HostMem, log: &mut Breakdown) -> Outcome {
+    async fn deliver(&self, answer: Answer, mem: &HostMem, log: &mut Breakdown) -> Reply {
         if mem.len() < answer.data.len() {
             return Err(Status::DATA_SGL_LENGTH_INVALID.final_()).into();
         }
@@ -73,7 +73,7 @@ impl<F: Ftl> NvmeController<F> {
             self.link.send(answer.data.len() as u64, log).await;
             mem.write(0, &answer.data);
         }
-        Outcome { status: Status::SUCCESS, dw0: answer.value, dw1: 0 }
+        Reply { status: Status::SUCCESS, dw0: answer.value, dw1: 0 }
     }
 }
 

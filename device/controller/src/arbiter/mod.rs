@@ -4,12 +4,11 @@ mod round_robin;
 
 use nandscape_drive::QueueId;
 
-use crate::queues::Waiting;
-
-pub(crate) use round_robin::RoundRobin;
+pub use crate::queues::Waiting;
+pub use round_robin::RoundRobin;
 
 /// Chooses the queue from which the next entry is fetched.
-pub(crate) trait Arbiter {
+pub trait Arbiter {
     /// The next queue among those waiting, of which there is at least one. `burst` is how many entries a queue may have
     /// fetched in a row; `None` is no limit.
     fn next(&mut self, waiting: &Waiting, burst: Option<u32>) -> QueueId;

@@ -2,12 +2,11 @@
 
 use nandscape_drive::QueueId;
 
-use super::Arbiter;
-use crate::queues::Waiting;
+use super::{Arbiter, Waiting};
 
 /// See the file.
 #[derive(Default)]
-pub(crate) struct RoundRobin {
+pub struct RoundRobin {
     /// The queue whose turn it is, and how many entries it has had.
     current: Option<(QueueId, u32)>,
 }

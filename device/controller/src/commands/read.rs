@@ -1,6 +1,6 @@
 //! Read, Compare, Verify (NVM 3.3.4, 3.3.1, 3.3.5).
 
-use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_device_ftl::{Extent, Fetch, Ftl};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::Status;
 
@@ -12,15 +12,12 @@ impl<F: Ftl> NvmeController<F> {
     pub(crate) async fn read(&self, extent: Extent, mem: &HostMem, log: &mut Breakdown) -> Result<(), Status> {
         self.check_holes(extent)?;
         let mut fetches = self.ftl.lookup(extent, mem);
-        match fetches.pop() {
+        match fetches[..] {
             // The ordinary small read: all of it in one page.
-            Some(fetch) if u64::from(fetch.host_bytes) == extent.bytes() => {
-                self.fetch_page(fetch, mem, true, log).await;
+            [Fetch { host_bytes, .. }] if u64::from(host_bytes) == extent.bytes() => {
+                self.fetch_page(fetches.remove(0), mem, true, log).await;
             }
-            last => {
-                fetches.extend(last);
-                Box::pin(self.fetch_pages(fetches, extent, mem, true, log)).await;
-            }
+            _ => Box::pin(self.fetch_pages(fetches, extent, mem, true, log)).await,
         }
         Ok(())
     }

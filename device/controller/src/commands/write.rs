@@ -25,19 +25,26 @@ impl<F: Ftl> NvmeController<F> {
         let durable = self.write_waits_for_flash(fua);
         let mut settling = Vec::new();
         for (part, at) in parts(extent, self.ftl.max_reserve()) {
-            let room = self.ftl.reserve(part, log.waits(Stage::Queue)).await;
+            let reservation = self.ftl.reserve(part, log.waits(Stage::Queue)).await;
             let mem = data.map(|mem| mem.part(at, part.bytes() as usize));
             if data.is_some() {
                 self.link.receive(part.bytes(), log).await;
             }
-            settling.extend(self.ftl.accept(part, mem.as_ref(), room, durable));
+            settling.extend(self.ftl.accept(part, mem.as_ref(), reservation, durable));
         }
         self.settle(settling, log).await;
         Ok(())
     }
 
-    /// Whole mapping units are deallocated, for deallocated blocks read as zeros; the edges are written.
-    pub(crate) async fn write_zeroes(&self, extent: Extent, fua: bool, log: &mut Breakdown) -> Result<(), Status> {
+    /// Write Zeroes with the Deallocate bit (DEAC): whole mapping units are deallocated, for deallocated blocks read as
+    /// zeros; the edges are written. Without the bit the specification leaves it to the controller whether it
+    /// deallocates; this one writes zeros, and the blocks count as written.
+    pub(crate) async fn deallocate_to_zeroes(
+        &self,
+        extent: Extent,
+        fua: bool,
+        log: &mut Breakdown,
+    ) -> Result<(), Status> {
         let unit = u64::from(self.ftl.unit().sectors());
         let end = extent.start + u64::from(extent.sectors);
         let inner = extent.start.next_multiple_of(unit)..end / unit * unit;

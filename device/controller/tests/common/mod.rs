@@ -4,12 +4,13 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use nandscape_device_controller::arbiter::RoundRobin;
 use nandscape_device_controller::{BufferMode, ControllerConfig, Identity, LinkConfig, NvmeController};
-use nandscape_device_ftl::policy::{Greedy, StripeOrder};
-use nandscape_device_ftl::{Ftl, GcConfig, PageFtl, PageFtlConfig, WearConfig};
+use nandscape_device_ftl::policy::{Greedy, StripeOrder, Striped};
+use nandscape_device_ftl::{Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    Cell as FlashCell, Geometry, Media, MediaConfig, Priority, Reach, Registers, StoreKind, Timing,
+    Cell as FlashCell, GcScheme, Geometry, Media, MediaConfig, Priority, Registers, StoreKind, Timing,
 };
 use nandscape_drive::conformance::Host;
 use nandscape_drive::ring::{Posted, Ring, Submission};
@@ -76,17 +77,18 @@ pub(crate) fn drive_with(sim: &Sim, config: ControllerConfig, store: StoreKind) 
     let geometry = Geometry::new(counts).unwrap();
     let media = MediaConfig { geometry, timing, store, factory_bad: 0, seed: Seed::new(1) };
     let media = Rc::new(Media::new(sim, media).unwrap());
-    let gc = GcConfig { reach: Reach::Plane, copyback: false, batch: Some(1), start: 2, victim: Box::new(Greedy) };
+    let gc = GcConfig { scheme: GcScheme::Plane, copyback: false, batch: Some(1), free_blocks: 2 };
     let ftl = PageFtlConfig {
         logical_units: (CAPACITY / 4_096) as u32,
-        cache_units: 64,
-        allocation: StripeOrder::ChannelDiePlane,
+        buffer_units: 64,
         priority: config.priority,
         gc,
         wear: WearConfig { dynamic: true, static_threshold: 0 },
     };
-    let ftl = PageFtl::new(sim, media.clone(), ftl).unwrap();
-    NvmeController::new(sim, media, ftl, config)
+    let allocation = Box::new(Striped::new(&geometry, StripeOrder::ChannelDiePlane));
+    let policies = Policies { allocation, victim: Box::new(Greedy) };
+    let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
+    NvmeController::new(sim, media, ftl, config, Box::new(RoundRobin::default()))
 }
 
 /// Runs a test on a new drive, and checks the drive's tables afterwards.

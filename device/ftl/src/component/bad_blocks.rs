@@ -6,7 +6,4 @@ use nandscape_device_media::BlockId;
 pub trait BadBlocks {
     /// GET: whether a block is bad.
     fn is_bad(&self, block: BlockId) -> bool;
-
-    /// How many blocks are bad.
-    fn count(&self) -> u32;
 }

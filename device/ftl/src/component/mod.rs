@@ -2,7 +2,7 @@
 //! noticing. Calls are synchronous; a component that would have to read flash says so instead of waiting.
 //!
 //! A trait is here once an FTL needs it. OX's persistent mapping, log and checkpoint (P4, P6, P7) are not yet.
-//! Garbage collection and write cache (P8, P9) are processes rather than tables: they live in the FTL that runs
+//! Garbage collection and write buffer (P8, P9) are processes rather than tables: they live in the FTL that runs
 //! them, and what can be varied about them hangs on the traits of [`policy`](crate::policy).
 
 mod bad_blocks;
@@ -14,15 +14,3 @@ pub use bad_blocks::BadBlocks;
 pub use blocks::{BlockInfo, BlockMetadata, BlockState};
 pub use mapping::Mapping;
 pub use provisioning::{Provisioning, Stream};
-
-/// One choice of components.
-pub trait Components: 'static {
-    /// P1-BAD.
-    type BadBlocks: BadBlocks;
-    /// P2-BLK.
-    type Blocks: BlockMetadata;
-    /// P3-PRO.
-    type Provisioning: Provisioning;
-    /// P5-MAP.
-    type Mapping: Mapping;
-}

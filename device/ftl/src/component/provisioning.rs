@@ -11,11 +11,13 @@ pub enum Stream {
     Host,
     /// Data moved by a collector, which is colder.
     Collected,
+    /// Data moved by static wear levelling, which is the coldest: it goes to the most worn blocks.
+    Levelled,
 }
 
 impl Stream {
     /// All streams.
-    pub const ALL: [Stream; 2] = [Stream::Host, Stream::Collected];
+    pub const ALL: [Stream; 3] = [Stream::Host, Stream::Collected, Stream::Levelled];
 }
 
 /// Hands out pages and keeps the free blocks, plane by plane.

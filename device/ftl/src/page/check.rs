@@ -2,13 +2,13 @@
 
 use nandscape_device_media::{BlockId, Media, PlaneId, UnitId};
 
-use super::cache::SlotState;
+use super::buffer::SlotState;
 use super::state::State;
-use super::{Plain, write::NO_LPN};
+use super::write::NO_LPN;
 use crate::address::{Location, Lpn, SlotId};
 use crate::component::{BadBlocks, BlockMetadata, BlockState, Mapping, Provisioning};
 
-impl State<Plain> {
+impl State {
     /// Checks the tables against each other and against the tags in the flash.
     pub(super) fn check(&self, media: &Media) -> Result<(), String> {
         let mut referred = vec![false; self.geometry.units() as usize];
@@ -16,7 +16,7 @@ impl State<Plain> {
             match self.location(lpn) {
                 Location::Unmapped => {}
                 Location::Flash(unit) => self.refer(&mut referred, media, lpn, unit)?,
-                Location::Cached(slot) => self.check_slot(&mut referred, media, lpn, slot)?,
+                Location::Buffered(slot) => self.check_slot(&mut referred, media, lpn, slot)?,
             }
         }
         for unit in (0..self.geometry.units()).map(UnitId) {
@@ -42,12 +42,12 @@ impl State<Plain> {
     }
 
     fn check_slot(&self, referred: &mut [bool], media: &Media, lpn: Lpn, id: SlotId) -> Result<(), String> {
-        let slot = self.cache.slot(id);
+        let slot = self.buffer.slot(id);
         if slot.lpn != lpn || slot.state == SlotState::Free {
             return Err(format!("{lpn:?} is mapped to {id:?}, which holds {:?} and is {:?}", slot.lpn, slot.state));
         }
         let durable = match slot.durable {
-            Location::Cached(before) => self.cache.slot(before).durable,
+            Location::Buffered(before) => self.buffer.slot(before).durable,
             copy => copy,
         };
         match durable {

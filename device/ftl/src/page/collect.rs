@@ -3,8 +3,6 @@
 //! Each plane has a collector of its own, which moves data within its plane. It begins when few blocks are free, in
 //! the background; the host's writes wait for it only when a plane has none left but the collector's own.
 
-use std::convert::Infallible;
-
 use nandscape_device_media::{BlockId, Geometry, PageId, PageImage, PlaneId, Seized, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::Cause;
@@ -13,11 +11,13 @@ use super::PageFtl;
 use super::state::State;
 use super::write::NO_LPN;
 use crate::address::Lpn;
-use crate::component::{BlockMetadata, BlockState, Components, Mapping, Provisioning, Stream};
+use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 
 /// How far a block is emptied.
 pub(super) struct Cursor {
     pub(super) victim: BlockId,
+    /// Where its data goes.
+    stream: Stream,
     /// Whether whole pages are still being copied back, before the rest is packed.
     copybacks: bool,
     /// The first unit not yet planned.
@@ -27,8 +27,8 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    fn new(geometry: &Geometry, victim: BlockId, copybacks: bool) -> Cursor {
-        Cursor { victim, copybacks, next: geometry.unit_at(geometry.page_at(victim, 0), 0), read: None }
+    fn new(geometry: &Geometry, victim: BlockId, stream: Stream, copybacks: bool) -> Cursor {
+        Cursor { victim, stream, copybacks, next: geometry.unit_at(geometry.page_at(victim, 0), 0), read: None }
     }
 }
 
@@ -55,17 +55,15 @@ impl Moves {
     }
 }
 
-impl<C: Components> State<C>
-where
-    C::Mapping: Mapping<Miss = Infallible>,
-{
-    /// Begins to empty a block.
-    pub(super) fn begin(&mut self, victim: BlockId, copyback: bool) -> Cursor {
+impl State {
+    /// Begins to empty a block for `cause`.
+    pub(super) fn begin(&mut self, victim: BlockId, copyback: bool, cause: Cause) -> Cursor {
         let info = self.blocks.get_mut(victim);
         info.state = BlockState::Collecting;
         let cost = info.valid;
         self.pace_mut(self.geometry.plane_of(victim)).chosen(cost);
-        Cursor::new(&self.geometry, victim, copyback)
+        let stream = if cause == cause::WEAR { Stream::Levelled } else { Stream::Collected };
+        Cursor::new(&self.geometry, victim, stream, copyback)
     }
 
     /// Plans the next moves out of a block and takes the pages they go to, at most `batch` of them. Nothing is planned
@@ -93,10 +91,10 @@ where
             }
             if group.len() as u32 == geometry.units_per_page() {
                 cursor.next = UnitId(group[0].0 + geometry.units_per_page());
-                moves.copybacks.push((geometry.page_of(group[0]), self.collector_page(plane)));
+                moves.copybacks.push((geometry.page_of(group[0]), self.collector_page(plane, cursor.stream)));
             }
         }
-        *cursor = Cursor::new(&geometry, cursor.victim, false);
+        *cursor = Cursor::new(&geometry, cursor.victim, cursor.stream, false);
     }
 
     /// The other units, packed into as few pages as they fit.
@@ -118,7 +116,7 @@ where
             cursor.read = Some(geometry.page_of(*last));
         }
         let targets = moves.units.len().div_ceil(per_page);
-        moves.targets = (0..targets).map(|_| self.collector_page(plane)).collect();
+        moves.targets = (0..targets).map(|_| self.collector_page(plane, cursor.stream)).collect();
     }
 
     /// The current units of a block that are yet to be planned.
@@ -127,8 +125,8 @@ where
         self.blocks.valid_units(cursor.victim).filter(move |unit| *unit >= next)
     }
 
-    fn collector_page(&mut self, plane: PlaneId) -> PageId {
-        let page = self.provisioning.get(&mut self.blocks, plane, Stream::Collected);
+    fn collector_page(&mut self, plane: PlaneId, stream: Stream) -> PageId {
+        let page = self.provisioning.get(&mut self.blocks, plane, stream);
         // A block that the collector opens is one less for the host.
         self.update_ready(plane);
         page.expect("the collector's reserve holds any block's data")
@@ -222,8 +220,8 @@ impl PageFtl {
         let mut state = self.state.borrow_mut();
         let left_off = state.planes[plane.0 as usize].left_off.take();
         left_off.or_else(|| {
-            let victim = state.victim(plane, &*self.config.gc.victim)?;
-            Some(state.begin(victim, self.config.gc.copyback))
+            let victim = state.victim(plane, &*self.victim_policy)?;
+            Some(state.begin(victim, self.config.gc.copyback, cause::GC))
         })
     }
 
@@ -235,7 +233,8 @@ impl PageFtl {
         }
     }
 
-    /// Static wear levelling: moves cold data off a block that has been spared for too long, so that it is written.
+    /// Static wear levelling: moves cold data off a block that has been spared for too long, so that it is written. The
+    /// data goes to the most worn free block, which it spares in turn.
     async fn level_wear(&self, plane: PlaneId) {
         let threshold = self.config.wear.static_threshold;
         if threshold == 0 {
@@ -243,7 +242,7 @@ impl PageFtl {
         }
         let spared = self.state.borrow().least_worn(plane, threshold);
         if let Some(block) = spared {
-            let cursor = self.state.borrow_mut().begin(block, self.config.gc.copyback);
+            let cursor = self.state.borrow_mut().begin(block, self.config.gc.copyback, cause::WEAR);
             self.collect_block(plane, cursor, cause::WEAR).await;
         }
     }
@@ -251,7 +250,7 @@ impl PageFtl {
     async fn collect_block(&self, plane: PlaneId, mut cursor: Cursor, cause: Cause) {
         let (gc, victim) = (&self.config.gc, cursor.victim);
         let who = self.config.priority.who(cause);
-        let seize = || self.media.seize(plane, gc.reach, who);
+        let seize = || self.media.seize(plane, gc.scheme, who);
         let mut seized = None;
         loop {
             if cause == cause::GC {

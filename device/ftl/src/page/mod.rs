@@ -1,17 +1,17 @@
-//! The page-mapping FTL: any unit anywhere, log-structured blocks, a write cache in front, collectors behind.
+//! The page-mapping FTL: any unit anywhere, log-structured blocks, a write buffer in front, collectors behind.
 //!
 //! | file | what |
 //! |---|---|
 //! | `state` | the components together: every change of mapping and validity, synchronous |
-//! | `cache` | the write cache's slots |
-//! | `write` | from the host into the cache, and from the cache to flash |
+//! | `buffer` | the write buffer's slots |
+//! | `write` | from the host into the buffer, and from the buffer to flash |
 //! | `read` | from an extent to the pages to fetch |
 //! | `collect` | garbage collection and wear levelling |
 //! | `pace` | keeping collectors in step with the host |
 //! | `plant` | reaching a full or a worn-in drive without running to it |
 //! | `check` | the invariants |
 
-mod cache;
+mod buffer;
 mod check;
 mod collect;
 mod pace;
@@ -26,7 +26,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::{Rc, Weak};
 
-use nandscape_device_media::{Media, PlaneId, Priority, Reach};
+use nandscape_device_media::{GcScheme, Media, PlaneId, Priority};
 use nandscape_drive::HostMem;
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::credits::Credits;
@@ -35,24 +35,22 @@ use nandscape_sim::workers::Workers;
 use nandscape_sim::{Sim, Wait};
 
 use crate::address::{Extent, Lpn, UnitSize};
-use crate::component::{Components, Mapping};
+use crate::component::{Mapping, Stream};
 use crate::ftl::{Fetch, Fetches, Ftl, Settling, Stats};
-use crate::parts::{BadBlockTable, BlockTable, FlatMap, PlaneLists};
-use crate::policy::{StripeOrder, VictimPolicy};
+use crate::policy::{AllocationPolicy, VictimPolicy};
 use state::State;
 use write::{FillJob, ProgramJob};
 
 pub use plant::{Plant, PlantReport};
-pub use write::Room;
+pub use write::Reservation;
 
 /// How a page-mapping FTL works.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PageFtlConfig {
     /// Size of the host's address space in mapping units.
     pub logical_units: u32,
-    /// Size of the write cache in mapping units.
-    pub cache_units: u32,
-    /// The order in which the host's pages are spread over the drive.
-    pub allocation: StripeOrder,
+    /// Size of the write buffer in mapping units.
+    pub buffer_units: u32,
     /// Who is served first by planes and channels.
     pub priority: Priority,
     /// Garbage collection.
@@ -62,16 +60,23 @@ pub struct PageFtlConfig {
 }
 
 /// How garbage is collected.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GcConfig {
     /// What a collection keeps others out of.
-    pub reach: Reach,
+    pub scheme: GcScheme,
     /// Whether pages that are current as a whole are copied within the plane, without the channel.
     pub copyback: bool,
     /// Pages programmed before others get a turn at what was kept from them, and the collector keeps in step with the
     /// host; `None` is a whole block, at once.
     pub batch: Option<u32>,
     /// Free blocks of a plane at or below which its collector begins.
-    pub start: u32,
+    pub free_blocks: u32,
+}
+
+/// What a page-mapping FTL leaves to others to decide.
+pub struct Policies {
+    /// On which plane the host's next page is written.
+    pub allocation: Box<dyn AllocationPolicy>,
     /// Which block is cleaned next.
     pub victim: Box<dyn VictimPolicy>,
 }
@@ -86,14 +91,14 @@ pub struct WearConfig {
     pub static_threshold: u32,
 }
 
-/// The plain choice of components: every table in memory, lists by plane.
-pub struct Plain;
-
-impl Components for Plain {
-    type BadBlocks = BadBlockTable;
-    type Blocks = BlockTable;
-    type Provisioning = PlaneLists;
-    type Mapping = FlatMap;
+impl WearConfig {
+    /// The streams that are written, each with an open block on every plane.
+    pub const fn streams(&self) -> &'static [Stream] {
+        match self.static_threshold {
+            0 => &[Stream::Host, Stream::Collected],
+            _ => &Stream::ALL,
+        }
+    }
 }
 
 /// See the module.
@@ -101,9 +106,10 @@ pub struct PageFtl {
     sim: Sim,
     media: Rc<Media>,
     config: PageFtlConfig,
-    state: RefCell<State<Plain>>,
-    /// Slots of the write cache that nobody holds.
-    room: Credits,
+    victim_policy: Box<dyn VictimPolicy>,
+    state: RefCell<State>,
+    /// Slots of the write buffer that nobody holds.
+    free_slots: Credits,
     /// A read has let go of its block.
     unpinned: Signal,
     /// A plane's collector, which waited, is to go on.
@@ -118,20 +124,21 @@ impl PageFtl {
     ///
     /// # Errors
     /// When the system does not give the memory for the mapping table.
-    pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig) -> io::Result<Rc<PageFtl>> {
-        let state = State::new(&media, &config)?;
+    pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig, policies: Policies) -> io::Result<Rc<PageFtl>> {
+        let state = State::new(&media, &config, policies.allocation)?;
         let go_on = state.planes.iter().map(|_| Signal::new(sim)).collect();
-        let room = Credits::new(sim, config.cache_units as usize, cause::HOST_WRITE);
+        let free_slots = Credits::new(sim, config.buffer_units as usize, cause::HOST_WRITE);
         Ok(Rc::new_cyclic(|weak: &Weak<PageFtl>| PageFtl {
             sim: sim.clone(),
             media,
             state: RefCell::new(state),
-            room,
+            free_slots,
             unpinned: Signal::new(sim),
             go_on,
             programs: pool(sim, weak, |ftl, job| async move { ftl.program(job).await }),
             fills: pool(sim, weak, |ftl, job| async move { ftl.fill(job).await }),
             collectors: pool(sim, weak, |ftl, plane| async move { ftl.collect_plane(plane).await }),
+            victim_policy: policies.victim,
             config,
         }))
     }
@@ -161,7 +168,7 @@ where
 }
 
 impl Ftl for PageFtl {
-    type Room<'a> = Room<'a>;
+    type Reservation<'a> = Reservation<'a>;
 
     fn sectors(&self) -> u64 {
         u64::from(self.config.logical_units) * u64::from(self.unit().sectors())
@@ -172,14 +179,14 @@ impl Ftl for PageFtl {
     }
 
     fn max_reserve(&self) -> u32 {
-        // All but one unit of a page may be in the cache for want of another to fill the page, and stay there. Then, an
+        // All but one unit of a page may be in the buffer for want of another to fill the page, and stay there. Then, an
         // extent that is not aligned touches one unit more than it has.
         let state = self.state.borrow();
-        (self.config.cache_units - state.geometry.units_per_page()) * state.unit.sectors()
+        (self.config.buffer_units - state.geometry.units_per_page()) * state.unit.sectors()
     }
 
     #[inline]
-    fn expect(&self, sector: u64) {
+    fn prefetch(&self, sector: u64) {
         let state = self.state.borrow();
         let lpn = state.unit.unit_of(sector);
         if lpn < u64::from(self.config.logical_units) {
@@ -192,19 +199,25 @@ impl Ftl for PageFtl {
     }
 
     fn fetched(&self, fetch: Fetch, mem: &HostMem) {
-        self.finish_fetch(fetch, mem);
+        read::fetched(self, fetch, mem);
     }
 
-    async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Room<'_> {
-        Room::reserve(self, extent, waited).await
+    async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
+        write::reserve(self, extent, waited).await
     }
 
-    fn accept(&self, extent: Extent, data: Option<&HostMem>, room: Room<'_>, watch: bool) -> Option<Rc<Settling>> {
-        self.accept_write(extent, data, room, watch)
+    fn accept(
+        &self,
+        extent: Extent,
+        data: Option<&HostMem>,
+        reservation: Reservation<'_>,
+        watch: bool,
+    ) -> Option<Rc<Settling>> {
+        write::accept(self, extent, data, reservation, watch)
     }
 
     fn deallocate(&self, extent: Extent) {
-        self.deallocate_units(extent);
+        write::deallocate(self, extent);
     }
 
     fn has_holes(&self, extent: Extent) -> bool {
@@ -212,7 +225,7 @@ impl Ftl for PageFtl {
     }
 
     fn flush(&self) -> Option<Rc<Settling>> {
-        self.flush_cache()
+        write::flush(self)
     }
 
     fn check(&self) -> Result<(), String> {

@@ -13,13 +13,11 @@
 //! A collector that holds what it cleans for whole blocks is not paced: it begins when few blocks are free, and gets ahead
 //! by itself.
 
-use std::convert::Infallible;
-
 use nandscape_device_media::PlaneId;
 
 use super::collect::Moves;
 use super::state::State;
-use crate::component::{Components, Mapping, Provisioning, Stream};
+use crate::component::Provisioning;
 
 /// How far below its target a plane's space is when the host has to wait: this share of a block, and a page at least.
 const LIMIT: u64 = 64;
@@ -51,10 +49,7 @@ impl Pace {
     }
 }
 
-impl<C: Components> State<C>
-where
-    C::Mapping: Mapping<Miss = Infallible>,
-{
+impl State {
     /// A plane's free space in units.
     fn space(&self, plane: PlaneId) -> u64 {
         let free =
@@ -64,14 +59,14 @@ where
 
     /// The free space in units that a collector keeps.
     fn target(&self) -> u64 {
-        (u64::from(self.gc_start) + Stream::ALL.len() as u64) * u64::from(self.geometry.units_per_block())
+        u64::from(self.gc_free_blocks + self.open_blocks) * u64::from(self.geometry.units_per_block())
     }
 
     /// Whether a plane has so little space that a victim is to be chosen.
     pub(super) fn is_low(&self, plane: PlaneId) -> bool {
         match self.paced {
             true => self.space(plane) < self.target(),
-            false => self.provisioning.free_blocks(plane) <= self.gc_start,
+            false => self.provisioning.free_blocks(plane) <= self.gc_free_blocks,
         }
     }
 

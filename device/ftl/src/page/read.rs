@@ -1,6 +1,5 @@
 //! From an extent to the pages to fetch.
 
-use std::convert::Infallible;
 use std::rc::Rc;
 
 use nandscape_device_media::UnitId;
@@ -9,45 +8,47 @@ use nandscape_drive::HostMem;
 use super::PageFtl;
 use super::state::State;
 use crate::address::{Extent, Location, Piece, SlotId};
-use crate::component::{BlockMetadata, Components, Mapping};
-use crate::ftl::{Copy, Fetch, Fetches};
+use crate::component::BlockMetadata;
+use crate::ftl::{CopyOut, Fetch, Fetches};
 
-impl<C: Components> State<C>
-where
-    C::Mapping: Mapping<Miss = Infallible>,
-{
+impl State {
     pub(super) fn lookup(&mut self, extent: Extent, mem: &HostMem) -> Fetches {
         let mut fetches = Fetches::new();
         for piece in extent.pieces(self.unit) {
             match self.location(piece.lpn) {
                 Location::Unmapped => mem.clear(piece.at, piece.bytes()),
                 Location::Flash(unit) => self.fetch(&mut fetches, unit, &piece, None),
-                Location::Cached(slot) => self.lookup_cached(&mut fetches, slot, &piece, mem),
+                Location::Buffered(slot) => self.lookup_buffered(&mut fetches, slot, &piece, mem),
             }
         }
         fetches
     }
 
-    /// Served from the cache, unless the slot lacks some of the sectors: those come from the copy it will replace.
-    fn lookup_cached(&mut self, fetches: &mut Fetches, id: SlotId, piece: &Piece, mem: &HostMem) {
-        let held = self.cache.slot(id).mask;
+    /// Served from the buffer, unless the slot lacks some of the sectors: those come from the copy it will replace.
+    fn lookup_buffered(&mut self, fetches: &mut Fetches, id: SlotId, piece: &Piece, mem: &HostMem) {
+        let held = self.buffer.slot(id).mask;
         if held & piece.mask() == piece.mask() {
-            if let Some(data) = self.cache.data(id) {
+            if let Some(data) = self.buffer.data(id) {
                 mem.write(piece.at, &data[piece.offset()..piece.offset() + piece.bytes()]);
             }
             return;
         }
-        let Location::Flash(unit) = self.cache.slot(id).durable else {
+        let Location::Flash(unit) = self.buffer.slot(id).durable else {
             unreachable!("{:?}: a slot over no copy on flash is whole", piece.lpn)
         };
-        let overlay = self.cache.data(id).map(|data| (held, Rc::from(data)));
+        let overlay = self.buffer.data(id).map(|data| (held, Rc::from(data)));
         self.fetch(fetches, unit, piece, overlay);
     }
 
     fn fetch(&mut self, fetches: &mut Fetches, unit: UnitId, piece: &Piece, overlay: Option<(u64, Rc<[u8]>)>) {
         let page = self.geometry.page_of(unit);
-        let copy =
-            self.keeps_data.then(|| Copy { unit, offset: piece.offset(), len: piece.bytes(), at: piece.at, overlay });
+        let copy = self.keeps_data.then(|| CopyOut {
+            unit,
+            offset: piece.offset(),
+            len: piece.bytes(),
+            at: piece.at,
+            overlay,
+        });
         let (flash_bytes, host_bytes) = (self.geometry.unit_size(), piece.bytes() as u32);
         // Neighbours on the host are neighbours on flash when they were written together: one page serves both.
         match fetches.last_mut() {
@@ -68,17 +69,18 @@ where
     }
 }
 
-impl PageFtl {
-    pub(super) fn finish_fetch(&self, fetch: Fetch, mem: &HostMem) {
-        fetch.copies.iter().for_each(|copy| self.copy_out(copy, mem));
-        let mut state = self.state.borrow_mut();
-        let block = state.geometry.block_of(fetch.page);
-        if state.blocks.unpin(block) == 0 {
-            self.unpinned.notify();
-        }
+/// A page was read: the data goes to the host, and its block is let go of.
+pub(super) fn fetched(ftl: &PageFtl, fetch: Fetch, mem: &HostMem) {
+    fetch.copies.iter().for_each(|copy| ftl.copy_out(copy, mem));
+    let mut state = ftl.state.borrow_mut();
+    let block = state.geometry.block_of(fetch.page);
+    if state.blocks.unpin(block) == 0 {
+        ftl.unpinned.notify();
     }
+}
 
-    fn copy_out(&self, copy: &Copy, mem: &HostMem) {
+impl PageFtl {
+    fn copy_out(&self, copy: &CopyOut, mem: &HostMem) {
         match self.media.data(copy.unit) {
             Some(data) => mem.write(copy.at, &data[copy.offset..copy.offset + copy.len]),
             // Programmed without data, as by planting.

@@ -5,30 +5,33 @@ use std::io;
 
 use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId, Registers, UnitId};
 
-use super::cache::WriteCache;
+use super::PageFtlConfig;
+use super::buffer::WriteBuffer;
 use super::collect::Cursor;
 use super::pace::Pace;
-use super::{PageFtlConfig, Plain};
 use crate::address::{Location, Lpn, SlotId, UnitSize};
-use crate::component::{BlockMetadata, BlockState, Components, Mapping, Provisioning, Stream};
+use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 use crate::ftl::Stats;
 use crate::parts::{BadBlockTable, BlockTable, FlatMap, FreeOrder, PlaneLists};
-use crate::policy::{AllocationPolicy, Candidate, Striped, VictimPolicy};
+use crate::policy::{AllocationPolicy, Candidate, VictimPolicy};
 
-pub(super) struct State<C: Components> {
+/// Tables that are all in memory, so that nothing is ever missing.
+pub(super) struct State {
     pub(super) geometry: Geometry,
     pub(super) unit: UnitSize,
     pub(super) keeps_data: bool,
-    pub(super) bad: C::BadBlocks,
-    pub(super) blocks: C::Blocks,
-    pub(super) provisioning: C::Provisioning,
-    pub(super) map: C::Mapping,
-    pub(super) cache: WriteCache,
+    pub(super) bad: BadBlockTable,
+    pub(super) blocks: BlockTable,
+    pub(super) provisioning: PlaneLists,
+    pub(super) map: FlatMap,
+    pub(super) buffer: WriteBuffer,
     pub(super) allocation: Box<dyn AllocationPolicy>,
     pub(super) planes: Vec<PlaneState>,
     /// How many host programs a plane is given at a time: one for its array, one to fill its cache register.
     programs_per_plane: u32,
-    pub(super) gc_start: u32,
+    pub(super) gc_free_blocks: u32,
+    /// Blocks of a plane that are open at a time: one a stream.
+    pub(super) open_blocks: u32,
     /// Planes without a page for the host until their collectors have gone on.
     short_of_space: u32,
     /// Planes whose collector found nothing to gain; until something changes there is no use in starting it again.
@@ -56,8 +59,12 @@ pub(super) struct PlaneState {
     pub(super) left_off: Option<Cursor>,
 }
 
-impl State<Plain> {
-    pub(super) fn new(media: &Media, config: &PageFtlConfig) -> io::Result<State<Plain>> {
+impl State {
+    pub(super) fn new(
+        media: &Media,
+        config: &PageFtlConfig,
+        allocation: Box<dyn AllocationPolicy>,
+    ) -> io::Result<State> {
         let geometry = *media.geometry();
         let unit = UnitSize::of_bytes(geometry.unit_size());
         let bad = BadBlockTable::from_factory(media);
@@ -71,11 +78,12 @@ impl State<Plain> {
             bad,
             blocks,
             map: FlatMap::new(config.logical_units)?,
-            cache: WriteCache::new(config.cache_units, unit, media.keeps_data()),
-            allocation: Box::new(Striped::new(&geometry, config.allocation)),
+            buffer: WriteBuffer::new(config.buffer_units, unit, media.keeps_data()),
+            allocation,
             planes: (0..geometry.planes()).map(|_| PlaneState::default()).collect(),
             programs_per_plane: if media.timing().registers == Registers::Double { 2 } else { 1 },
-            gc_start: config.gc.start,
+            gc_free_blocks: config.gc.free_blocks,
+            open_blocks: config.wear.streams().len() as u32,
             short_of_space: 0,
             fruitless: 0,
             due: Vec::new(),
@@ -96,10 +104,7 @@ pub(super) fn sure<T>(result: Result<T, Infallible>) -> T {
     }
 }
 
-impl<C: Components> State<C>
-where
-    C::Mapping: Mapping<Miss = Infallible>,
-{
+impl State {
     #[inline]
     pub(super) fn location(&self, lpn: Lpn) -> Location {
         sure(self.map.lookup(lpn))
@@ -169,18 +174,18 @@ where
         }
     }
 
-    /// A cache slot's data is on flash, at `unit`. Whether that is the current copy, or the one a newer slot falls back
+    /// A slot's data is on flash, at `unit`. Whether that is the current copy, or the one a newer slot falls back
     /// on, or nothing any more, the mapping tells.
     pub(super) fn slot_programmed(&mut self, id: SlotId, unit: UnitId) {
-        let (lpn, durable) = (self.cache.slot(id).lpn, self.cache.slot(id).durable);
+        let (lpn, durable) = (self.buffer.slot(id).lpn, self.buffer.slot(id).durable);
         match self.location(lpn) {
-            Location::Cached(current) if current == id => {
+            Location::Buffered(current) if current == id => {
                 self.remap(lpn, Location::Flash(unit));
                 self.blocks.validate(unit);
                 self.drop_copy(durable);
             }
-            Location::Cached(newer) if self.cache.slot(newer).durable == Location::Cached(id) => {
-                self.cache.slot_mut(newer).durable = Location::Flash(unit);
+            Location::Buffered(newer) if self.buffer.slot(newer).durable == Location::Buffered(id) => {
+                self.buffer.slot_mut(newer).durable = Location::Flash(unit);
                 self.blocks.validate(unit);
                 self.drop_copy(durable);
             }
@@ -199,12 +204,12 @@ where
             location if location == old => {
                 self.remap(lpn, new);
             }
-            Location::Cached(slot) => {
-                let holder = match self.cache.slot(slot).durable {
-                    Location::Cached(before) => before,
+            Location::Buffered(slot) => {
+                let holder = match self.buffer.slot(slot).durable {
+                    Location::Buffered(before) => before,
                     _ => slot,
                 };
-                let durable = &mut self.cache.slot_mut(holder).durable;
+                let durable = &mut self.buffer.slot_mut(holder).durable;
                 assert_eq!(*durable, old, "{lpn:?}: {from:?} is valid, and nobody refers to it");
                 *durable = new;
             }
@@ -265,12 +270,13 @@ where
         best.map(|(_, _, block)| block)
     }
 
-    /// The full block of a plane that was erased least often, if it lags `threshold` behind the most worn one.
+    /// The full block of a plane that was erased least often, and of those the one with the oldest data, if it lags
+    /// more than `threshold` erases behind the most worn one.
     pub(super) fn least_worn(&self, plane: PlaneId, threshold: u32) -> Option<BlockId> {
         let used = self.geometry.blocks_of(plane).filter(|block| self.blocks.get(*block).state != BlockState::Bad);
         let most = used.map(|block| self.blocks.get(block).erases).max()?;
         let full = self.geometry.blocks_of(plane).filter(|block| self.blocks.get(*block).state == BlockState::Full);
-        let least = full.min_by_key(|block| self.blocks.get(*block).erases)?;
+        let least = full.min_by_key(|block| (self.blocks.get(*block).erases, self.blocks.get(*block).sealed_at))?;
         (most - self.blocks.get(least).erases > threshold).then_some(least)
     }
 

@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Cell, Geometry, Media, MediaConfig, PlaneId, Priority, Reach, Registers, StoreKind, Timing,
+    BlockId, Cell, GcScheme, Geometry, Media, MediaConfig, PlaneId, Priority, Registers, StoreKind, Timing,
 };
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Executor, Rng, Seed, Span};
 
-use super::{GcConfig, PageFtl, PageFtlConfig, Plant, WearConfig};
+use super::{GcConfig, PageFtl, PageFtlConfig, Plant, Policies, WearConfig};
 use crate::component::{BlockMetadata, BlockState, Provisioning};
-use crate::policy::{CostBenefit, Greedy, StripeOrder, VictimPolicy};
+use crate::policy::{CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
 
 const PAGES: u32 = 32;
 const UNITS_PER_PAGE: u32 = 2;
@@ -43,14 +43,14 @@ fn drive(seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<PageFtl> {
     let media = MediaConfig { geometry, timing, store: StoreKind::None, factory_bad: 2, seed: Seed::new(seed) };
     let config = PageFtlConfig {
         logical_units: 2 * 28 * PAGES * UNITS_PER_PAGE,
-        cache_units: 16,
-        allocation: StripeOrder::ChannelDiePlane,
+        buffer_units: 16,
         priority: Priority::Fifo,
-        gc: GcConfig { reach: Reach::Plane, copyback: false, batch: Some(1), start: 2, victim },
+        gc: GcConfig { scheme: GcScheme::Plane, copyback: false, batch: Some(1), free_blocks: 2 },
         wear: WearConfig { dynamic: true, static_threshold: 0 },
     };
     let media = Rc::new(Media::new(&sim, media).unwrap());
-    let ftl = PageFtl::new(&sim, media, config).unwrap();
+    let allocation = Box::new(Striped::new(&geometry, StripeOrder::ChannelDiePlane));
+    let ftl = PageFtl::new(&sim, media, config, Policies { allocation, victim }).unwrap();
     ftl.plant(Plant::Steady, Seed::new(seed), &mut |_| ());
     ftl
 }

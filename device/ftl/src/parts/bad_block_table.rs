@@ -7,24 +7,18 @@ use crate::component::BadBlocks;
 /// Bad blocks as a table of flags.
 pub struct BadBlockTable {
     bad: Vec<bool>,
-    count: u32,
 }
 
 impl BadBlockTable {
     /// CREATE: takes over the marks from the factory.
     pub fn from_factory(media: &Media) -> BadBlockTable {
-        let bad: Vec<bool> = (0..media.geometry().blocks()).map(|block| media.is_factory_bad(BlockId(block))).collect();
-        let count = bad.iter().filter(|bad| **bad).count() as u32;
-        BadBlockTable { bad, count }
+        let bad = (0..media.geometry().blocks()).map(|block| media.is_factory_bad(BlockId(block)));
+        BadBlockTable { bad: bad.collect() }
     }
 }
 
 impl BadBlocks for BadBlockTable {
     fn is_bad(&self, block: BlockId) -> bool {
         self.bad[block.0 as usize]
-    }
-
-    fn count(&self) -> u32 {
-        self.count
     }
 }

@@ -132,10 +132,6 @@ mod tests {
         fn is_bad(&self, _: BlockId) -> bool {
             false
         }
-
-        fn count(&self) -> u32 {
-            0
-        }
     }
 
     proptest! {

@@ -1,6 +1,9 @@
 //! Provisioning with a list of free blocks and one open block a stream on every plane.
 //!
 //! The last free block of a plane is kept for the collector: without it, a full plane could never be cleaned.
+//!
+//! Levelled data opens the free block erased most often, whatever the order of the others: it will keep the block from
+//! being erased for long.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,7 +15,7 @@ use crate::component::{BlockMetadata, BlockState, Provisioning, Stream};
 /// Free blocks that only the collector may take.
 pub const COLLECTOR_RESERVE: u32 = 1;
 
-/// Which free block is opened next.
+/// Which free block is opened next, but for levelled data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FreeOrder {
     /// The one freed longest ago.
@@ -36,6 +39,20 @@ struct Lists {
     open: [Option<BlockId>; Stream::ALL.len()],
 }
 
+impl Lists {
+    fn take_next(&mut self) -> Option<BlockId> {
+        self.free.pop().map(|Reverse((_, block))| BlockId(block))
+    }
+
+    /// Looks at all of them: few are free, and this is rare.
+    fn take_most_worn(&mut self, blocks: &impl BlockMetadata) -> Option<BlockId> {
+        let most =
+            self.free.iter().map(|Reverse((_, block))| BlockId(*block)).max_by_key(|id| blocks.get(*id).erases)?;
+        self.free.retain(|Reverse((_, block))| *block != most.0);
+        Some(most)
+    }
+}
+
 impl PlaneLists {
     /// All blocks free that `blocks` says are.
     pub fn new(geometry: &Geometry, order: FreeOrder, blocks: &impl BlockMetadata) -> PlaneLists {
@@ -55,9 +72,12 @@ impl PlaneLists {
         let block = match lists.open[stream as usize] {
             Some(block) => block,
             None => {
-                let Reverse((_, block)) = lists.free.pop()?;
-                blocks.get_mut(BlockId(block)).state = BlockState::Open(stream);
-                BlockId(block)
+                let block = match stream {
+                    Stream::Levelled => lists.take_most_worn(blocks)?,
+                    _ => lists.take_next()?,
+                };
+                blocks.get_mut(block).state = BlockState::Open(stream);
+                block
             }
         };
         lists.open[stream as usize] = Some(block);

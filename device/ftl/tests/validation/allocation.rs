@@ -2,7 +2,7 @@
 
 use nandscape_device_ftl::policy::{AllocationPolicy, StripeOrder, Striped};
 use nandscape_device_media::geometry::Counts;
-use nandscape_device_media::{Geometry, PlaneId, Reach};
+use nandscape_device_media::{GcScheme, Geometry, PlaneId};
 use nandscape_sim::Seed;
 
 use super::rig::{Rig, Setup};
@@ -66,7 +66,7 @@ fn a_fill_in_order_goes_round_the_planes() {
         let setup = Setup {
             allocation,
             logical_units: planes * 16,
-            cache_units: planes,
+            buffer_units: planes,
             ..Setup::new((CHANNELS, DIES, PLANES), 8, 8)
         };
         let mut rig = Rig::new(&setup);
@@ -89,7 +89,7 @@ fn a_fill_in_order_goes_round_the_planes() {
 #[test]
 fn data_is_spread_evenly_under_collection() {
     for (name, allocation) in StripeOrder::ALL {
-        let setup = Setup { allocation, reach: Reach::Plane, ..Setup::new((2, 2, 2), 24, 32) }.filled(0.8);
+        let setup = Setup { allocation, scheme: GcScheme::Plane, ..Setup::new((2, 2, 2), 24, 32) }.filled(0.8);
         let mut rig = Rig::new(&setup);
         let mut rng = Seed::new(setup.seed).child("spread").rng();
         rig.fill();

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_device_ftl::{Extent, Ftl, PageFtl, WearConfig};
-use nandscape_device_media::{Media, Priority, Reach, Registers, StoreKind};
+use nandscape_device_media::{GcScheme, Media, Priority, Registers, StoreKind};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::{Rng, Seed, Sim, Span, Wait};
@@ -102,7 +102,7 @@ impl Actor {
         }
     }
 
-    /// Half of the time within a few units, so that writes meet in the cache and on their way; of any alignment.
+    /// Half of the time within a few units, so that writes meet in the buffer and on their way; of any alignment.
     fn extent(&mut self) -> Extent {
         let sectors = self.ftl.sectors();
         let most = self.ftl.max_reserve().min(3 * UNIT_SECTORS).into();
@@ -116,9 +116,9 @@ impl Actor {
     }
 
     async fn write(&mut self, extent: Extent) {
-        let room = self.ftl.reserve(extent, &mut Wait::default()).await;
+        let reservation = self.ftl.reserve(extent, &mut Wait::default()).await;
         let bytes = self.model.borrow_mut().write(extent);
-        let settling = self.ftl.accept(extent, Some(&HostMem::from_bytes(&bytes)), room, self.rng.chance(0.1));
+        let settling = self.ftl.accept(extent, Some(&HostMem::from_bytes(&bytes)), reservation, self.rng.chance(0.1));
         if let Some(settling) = settling {
             settling.settled().await;
         }
@@ -155,11 +155,11 @@ fn draw_setup(rng: &mut Rng, case: u64) -> Setup {
     let mut pick = |from: u64, to: u64| (from + rng.below(to - from + 1)) as u32;
     let mut setup = Setup::new((pick(1, 2), pick(1, 2), pick(1, 2)), pick(9, 14), pick(4, 8));
     setup.units_per_page = 1 << pick(0, 2);
-    setup.cache_units = setup.units_per_page * pick(2, 6);
-    setup.reach = Reach::ALL[pick(0, 3) as usize].1;
+    setup.buffer_units = setup.units_per_page * pick(2, 6);
+    setup.scheme = GcScheme::ALL[pick(0, 3) as usize].1;
     setup.copyback = pick(0, 1) == 1;
     setup.batch = Some(pick(0, 3)).filter(|batch| *batch > 0);
-    setup.gc_start = pick(2, 3);
+    setup.gc_free_blocks = pick(2, 3);
     setup.cost_benefit = pick(0, 1) == 1;
     setup.wear = WearConfig { dynamic: pick(0, 1) == 1, static_threshold: pick(0, 1) };
     setup.registers = [Registers::Single, Registers::Double][pick(0, 1) as usize];
@@ -168,9 +168,9 @@ fn draw_setup(rng: &mut Rng, case: u64) -> Setup {
     setup.store = StoreKind::Ram;
     setup.spurious_polls = pick(0, 1) == 1;
     setup.seed = case;
-    // A plane's garbage is a page of every block at least, apart from what the collector turns with.
+    // A plane's garbage is a page of every block at least, apart from open blocks and what the collector turns with.
     let good = setup.blocks_per_plane - setup.factory_bad;
-    let data_pages = (good - 2 - setup.gc_start) * setup.pages_per_block;
+    let data_pages = (good - setup.wear.streams().len() as u32 - setup.gc_free_blocks) * setup.pages_per_block;
     let garbage_units = good * (setup.units_per_page - 1);
     let most = setup.plane_count() * (data_pages * setup.units_per_page - garbage_units);
     setup.logical_units = most * pick(60, 100) / 100;
@@ -216,7 +216,7 @@ fn reads_give_what_was_written_under_collection() {
         let stats = rig.ftl.stats();
         moved += stats.gc_units;
         completed += stats.read_modify_writes;
-        merged += stats.cache_merges;
+        merged += stats.buffer_merges;
         wear += stats.wear_units;
     }
     println!("{moved} units moved, {completed} completed from flash, {merged} merged, {wear} moved for wear");

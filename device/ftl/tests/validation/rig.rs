@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::policy::{CostBenefit, Greedy, StripeOrder, VictimPolicy};
-use nandscape_device_ftl::{Extent, Ftl, GcConfig, PageFtl, PageFtlConfig, Stats, WearConfig};
+use nandscape_device_ftl::policy::{CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
+use nandscape_device_ftl::{Extent, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, Stats, WearConfig};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Cell, Geometry, Media, MediaConfig, OpCounts, Priority, Reach, Registers, StoreKind, Timing, UnitId,
+    BlockId, Cell, GcScheme, Geometry, Media, MediaConfig, OpCounts, Priority, Registers, StoreKind, Timing, UnitId,
 };
 use nandscape_drive::HostMem;
 use nandscape_sim::units::Rate;
@@ -33,11 +33,11 @@ pub(crate) struct Setup {
     pub(crate) pages_per_block: u32,
     pub(crate) units_per_page: u32,
     pub(crate) logical_units: u32,
-    pub(crate) cache_units: u32,
-    pub(crate) reach: Reach,
+    pub(crate) buffer_units: u32,
+    pub(crate) scheme: GcScheme,
     pub(crate) copyback: bool,
     pub(crate) batch: Option<u32>,
-    pub(crate) gc_start: u32,
+    pub(crate) gc_free_blocks: u32,
     pub(crate) cost_benefit: bool,
     pub(crate) wear: WearConfig,
     pub(crate) allocation: StripeOrder,
@@ -57,11 +57,11 @@ impl Setup {
             pages_per_block,
             units_per_page: 1,
             logical_units: 0,
-            cache_units: 4 * planes.0 * planes.1 * planes.2,
-            reach: Reach::Nothing,
+            buffer_units: 4 * planes.0 * planes.1 * planes.2,
+            scheme: GcScheme::Nothing,
             copyback: false,
             batch: None,
-            gc_start: 2,
+            gc_free_blocks: 2,
             cost_benefit: false,
             wear: WearConfig { dynamic: true, static_threshold: 0 },
             allocation: StripeOrder::ChannelDiePlane,
@@ -91,7 +91,7 @@ impl Setup {
     /// The same with a logical space that fills the given share of what holds data or garbage, under greedy cleaning
     /// by collectors that keep up with the host.
     pub(crate) fn filled(mut self, fill: f64) -> Setup {
-        let blocks = f64::from(self.blocks_per_plane - self.factory_bad) - erased_blocks(fill, self.gc_start);
+        let blocks = f64::from(self.blocks_per_plane - self.factory_bad) - erased_blocks(fill, self.gc_free_blocks);
         let units = f64::from(self.plane_count() * self.units_per_block()) * blocks;
         self.logical_units = (units * fill).round() as u32;
         self
@@ -139,7 +139,8 @@ impl Rig {
             seed: Seed::new(setup.seed).child("media"),
         };
         let media = Rc::new(Media::new(&sim, config).expect("memory for a small drive"));
-        let ftl = PageFtl::new(&sim, media.clone(), setup.ftl()).expect("memory for a small drive");
+        let ftl = PageFtl::new(&sim, media.clone(), setup.ftl(), setup.policies(&geometry))
+            .expect("memory for a small drive");
         Rig { executor, sim, media, ftl, setup: setup.clone() }
     }
 
@@ -149,14 +150,14 @@ impl Rig {
         self.executor.block_on(work).unwrap_or_else(|stalled| panic!("{stalled}: {setup:?}"))
     }
 
-    /// Writes units one after the other, as fast as the write cache takes them.
+    /// Writes units one after the other, as fast as the write buffer takes them.
     pub(crate) fn write_units(&mut self, lpns: impl Iterator<Item = u32>) {
         let ftl = self.ftl.clone();
         self.run(async move {
             for lpn in lpns {
                 let extent = unit_extent(lpn);
-                let room = ftl.reserve(extent, &mut Wait::default()).await;
-                ftl.accept(extent, None, room, false);
+                let reservation = ftl.reserve(extent, &mut Wait::default()).await;
+                ftl.accept(extent, None, reservation, false);
             }
         });
     }
@@ -218,21 +219,23 @@ impl Rig {
 
 impl Setup {
     fn ftl(&self) -> PageFtlConfig {
-        let victim: Box<dyn VictimPolicy> = if self.cost_benefit { Box::new(CostBenefit) } else { Box::new(Greedy) };
         PageFtlConfig {
             logical_units: self.logical_units,
-            cache_units: self.cache_units,
-            allocation: self.allocation,
+            buffer_units: self.buffer_units,
             priority: self.priority,
             gc: GcConfig {
-                reach: self.reach,
+                scheme: self.scheme,
                 copyback: self.copyback,
                 batch: self.batch,
-                start: self.gc_start,
-                victim,
+                free_blocks: self.gc_free_blocks,
             },
             wear: self.wear,
         }
+    }
+
+    fn policies(&self, geometry: &Geometry) -> Policies {
+        let victim: Box<dyn VictimPolicy> = if self.cost_benefit { Box::new(CostBenefit) } else { Box::new(Greedy) };
+        Policies { allocation: Box::new(Striped::new(geometry, self.allocation)), victim }
     }
 }
 

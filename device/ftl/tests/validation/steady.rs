@@ -2,7 +2,7 @@
 //! three times over, by a host that never pauses.
 
 use nandscape_device_ftl::{Ftl, Plant};
-use nandscape_device_media::Reach;
+use nandscape_device_media::GcScheme;
 use nandscape_sim::Seed;
 
 use super::rig::{Rig, Setup, waf};
@@ -71,7 +71,7 @@ fn planted_is_as_run(setup: &Setup) {
         "waf {planted_waf:.3} planted, {run_waf:.3} run; free blocks a plane {planted_free:.2}, {run_free:.2}; \
          Kolmogorov distance {distance:.3}, of a run from the others {scatter:.3}; {:?}, {:?}, batch {:?}, \
          cost_benefit {}",
-        setup.planes, setup.reach, setup.batch, setup.cost_benefit
+        setup.planes, setup.scheme, setup.batch, setup.cost_benefit
     );
     println!("{what}");
     assert!((planted_waf / run_waf - 1.0).abs() <= WAF_TOLERANCE, "{what}: {setup:?}");
@@ -83,7 +83,7 @@ fn planted_is_as_run(setup: &Setup) {
 #[test]
 fn of_one_plane() {
     for cost_benefit in [false, true] {
-        let setup = Setup { cost_benefit, reach: Reach::Plane, ..Setup::new((1, 1, 1), 192, 128) }.filled(0.8);
+        let setup = Setup { cost_benefit, scheme: GcScheme::Plane, ..Setup::new((1, 1, 1), 192, 128) }.filled(0.8);
         planted_is_as_run(&setup);
         planted_is_as_run(&Setup { batch: Some(1), ..setup });
     }
@@ -93,8 +93,8 @@ fn of_one_plane() {
 fn of_pages_of_several_units() {
     for cost_benefit in [false, true] {
         let setup = Setup { cost_benefit, units_per_page: 4, ..Setup::new((2, 1, 2), 64, 32) }.filled(0.85);
-        planted_is_as_run(&Setup { reach: Reach::Channel, ..setup.clone() });
-        planted_is_as_run(&Setup { reach: Reach::Plane, batch: Some(1), ..setup });
+        planted_is_as_run(&Setup { scheme: GcScheme::Channel, ..setup.clone() });
+        planted_is_as_run(&Setup { scheme: GcScheme::Plane, batch: Some(1), ..setup });
     }
 }
 
@@ -103,6 +103,6 @@ fn of_many_small_planes() {
     for cost_benefit in [false, true] {
         let setup = Setup { cost_benefit, ..Setup::new((4, 2, 2), 24, 32) }.filled(0.75);
         planted_is_as_run(&setup);
-        planted_is_as_run(&Setup { reach: Reach::Plane, batch: Some(1), ..setup });
+        planted_is_as_run(&Setup { scheme: GcScheme::Plane, batch: Some(1), ..setup });
     }
 }

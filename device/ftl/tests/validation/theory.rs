@@ -30,9 +30,9 @@ pub(crate) fn large_block_waf(fill: f64) -> f64 {
 /// It ends when one block more is free than it begins at. The host's open block is half written on average. The
 /// collector's is written to between `v` and `b`, each place as likely, where `v` is what a victim holds: the run of
 /// victims ends with one whose units did not overflow into a new block, so that at least they are in it.
-pub(crate) fn erased_blocks(fill: f64, gc_start: u32) -> f64 {
+pub(crate) fn erased_blocks(fill: f64, gc_free_blocks: u32) -> f64 {
     let current = 1.0 - 1.0 / large_block_waf(fill);
-    f64::from(gc_start + 1) + 0.5 + 0.5 * (1.0 - current)
+    f64::from(gc_free_blocks + 1) + 0.5 + 0.5 * (1.0 - current)
 }
 
 /// For blocks of `units`, of which `padding` hold nothing from the start, on average: the form above with blocks that

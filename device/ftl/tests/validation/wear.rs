@@ -1,16 +1,20 @@
 //! Wear: how evenly blocks are erased, what levelling moves, and that bad blocks are left alone.
 
 use nandscape_device_ftl::{Ftl, Stats, WearConfig};
-use nandscape_device_media::{BlockId, Reach};
+use nandscape_device_media::{BlockId, GcScheme};
 use nandscape_sim::Seed;
 
 use super::rig::{Rig, Setup};
 
+fn setup(gc_free_blocks: u32, dynamic: bool, static_threshold: u32) -> Setup {
+    let wear = WearConfig { dynamic, static_threshold };
+    Setup { gc_free_blocks, wear, scheme: GcScheme::Plane, ..Setup::new((1, 1, 1), 64, 32) }.filled(0.8)
+}
+
 /// Overwrites the first share of a full drive, twenty times the drive's size a round; returns the state and counts
 /// after each round.
-fn wear_out(gc_start: u32, dynamic: bool, static_threshold: u32, hot: f64, rounds: u32) -> Vec<Stats> {
-    let wear = WearConfig { dynamic, static_threshold };
-    let setup = Setup { gc_start, wear, reach: Reach::Plane, ..Setup::new((1, 1, 1), 64, 32) }.filled(0.8);
+fn wear_out(gc_free_blocks: u32, dynamic: bool, static_threshold: u32, hot: f64, rounds: u32) -> Vec<Stats> {
+    let setup = setup(gc_free_blocks, dynamic, static_threshold);
     let mut rig = Rig::new(&setup);
     let mut rng = Seed::new(setup.seed).child("wear").rng();
     rig.fill();
@@ -71,11 +75,27 @@ fn static_levelling_bounds_the_spread_by_its_threshold() {
     }
 }
 
+/// Cold data that is put on a block as worn as any is not in the way again before the others have been erased as often as
+/// the threshold. So in the time in which the blocks in use are erased E times, each cold block is moved E / threshold
+/// times, and once to begin with. Half as much again is left for blocks that lag with data that is not cold.
+#[test]
+fn static_levelling_moves_each_cold_block_once_a_threshold() {
+    for threshold in [4, 10] {
+        let (setup, stats) = (setup(2, true, threshold), wear_out(2, true, threshold, 0.5, 3)[2]);
+        // One is shared with data that is not cold, and one is open.
+        let cold_blocks = f64::from((setup.logical_units / 2).div_ceil(setup.units_per_block()) + 1);
+        let moves = stats.wear_blocks as f64 / cold_blocks;
+        let most = 1.5 * f64::from(stats.erases.1) / f64::from(threshold) + 1.0;
+        println!("threshold {threshold}: moved {moves:.1} times, at most {most:.1}; {stats:?}");
+        assert!(moves <= most, "threshold {threshold}: {moves} moves, {most} at most: {stats:?}");
+    }
+}
+
 /// Tags are zeros on flash that was never programmed, and here no unit with data has that tag but unit 0.
 #[test]
 fn bad_blocks_are_never_programmed_or_mapped() {
     let wear = WearConfig { dynamic: true, static_threshold: 4 };
-    let setup = Setup { factory_bad: 3, wear, reach: Reach::Plane, ..Setup::new((2, 1, 2), 24, 16) }.filled(0.8);
+    let setup = Setup { factory_bad: 3, wear, scheme: GcScheme::Plane, ..Setup::new((2, 1, 2), 24, 16) }.filled(0.8);
     let mut rig = Rig::new(&setup);
     let mut rng = Seed::new(setup.seed).child("bad").rng();
     rig.fill();

@@ -5,7 +5,7 @@
 //! flash has programmed and erased. Where they do not keep up, it is taken from that count.
 
 use nandscape_device_ftl::{Ftl, Stats};
-use nandscape_device_media::Reach;
+use nandscape_device_media::GcScheme;
 use nandscape_sim::Seed;
 
 use super::rig::{Rig, Setup, unit_extent, waf};
@@ -62,7 +62,7 @@ fn meets_the_figures(setup: &Setup) {
         let measured = measure(&setup);
         let what =
             |against: &str| format!("{:?} planes, seed {}, fill {fill}, against {against}", setup.planes, setup.seed);
-        let erased = erased_blocks(fill, setup.gc_start);
+        let erased = erased_blocks(fill, setup.gc_free_blocks);
         assert_near(&what("erased blocks"), measured.erased_blocks, erased, 0.02);
         assert_near(&what("published"), measured.waf, published, TOLERANCE);
         assert_near(&what("large blocks"), measured.waf, large_block_waf(fill), TOLERANCE);
@@ -90,15 +90,15 @@ fn pages_of_several_units_meet_the_published_figures() {
 /// victims are chosen, cost some accuracy: 3%.
 #[test]
 fn collectors_that_take_time_amplify_by_what_is_left_erased() {
-    for reach in [Reach::Plane, Reach::Channel, Reach::Controller] {
+    for scheme in [GcScheme::Plane, GcScheme::Channel, GcScheme::Controller] {
         for (batch, copyback) in [(None, true), (Some(1), false)] {
-            let setup = Setup { reach, batch, copyback, ..Setup::new((2, 1, 2), 128, 128) }.filled(0.8);
+            let setup = Setup { scheme, batch, copyback, ..Setup::new((2, 1, 2), 128, 128) }.filled(0.8);
             let measured = measure(&setup);
             let blocks = f64::from(setup.blocks_per_plane) - measured.erased_blocks;
             let units = f64::from(setup.plane_count() * setup.units_per_block()) * blocks;
             let fill = f64::from(setup.logical_units) / units;
             let what = format!(
-                "{reach:?}, batch {batch:?}, copyback {copyback}, erased blocks {:.2}, fill {fill:.4}",
+                "{scheme:?}, batch {batch:?}, copyback {copyback}, erased blocks {:.2}, fill {fill:.4}",
                 measured.erased_blocks
             );
             assert_near(&what, measured.waf, greedy_waf(fill, setup.units_per_block(), setup.padding()), TOLERANCE);
@@ -126,15 +126,20 @@ fn trimmed_space_amplifies_as_a_smaller_drive() {
 #[test]
 fn what_is_counted_is_what_the_flash_did() {
     for (copyback, units_per_page) in [(false, 1), (true, 1), (false, 4), (true, 4)] {
-        let setup =
-            Setup { copyback, units_per_page, cache_units: 32, reach: Reach::Plane, ..Setup::new((2, 1, 1), 40, 32) }
-                .filled(0.8);
+        let setup = Setup {
+            copyback,
+            units_per_page,
+            buffer_units: 32,
+            scheme: GcScheme::Plane,
+            ..Setup::new((2, 1, 1), 40, 32)
+        }
+        .filled(0.8);
         let mut rig = Rig::new(&setup);
         let mut rng = Seed::new(setup.seed).child("accounting").rng();
         rig.fill();
         rig.settle();
         let (stats, ops) = (rig.ftl.stats(), rig.media.counts());
-        // A unit still in the write cache is not drawn again: every write is programmed.
+        // A unit still in the write buffer is not drawn again: every write is programmed.
         let written: Vec<u32> = (0..20_000)
             .scan(Vec::new(), |recent: &mut Vec<u32>, _| {
                 let lpn = std::iter::repeat_with(|| rng.below(u64::from(setup.logical_units)) as u32)
@@ -155,7 +160,7 @@ fn what_is_counted_is_what_the_flash_did() {
         let programmed = ops.programs * per_page;
         assert_eq!(stats.host_units, written.len() as u64, "{what}");
         assert_eq!(stats.host_bytes, written.len() as u64 * 4_096, "{what}");
-        assert_eq!((stats.cache_merges, stats.read_modify_writes, stats.wear_units), (0, 0, 0), "{what}");
+        assert_eq!((stats.buffer_merges, stats.read_modify_writes, stats.wear_units), (0, 0, 0), "{what}");
         assert_eq!(stats.gc_units, programmed - written.len() as u64 - stats.padding_units, "{what}");
         assert_eq!(stats.gc_blocks, ops.erases, "{what}");
         assert!((waf(&stats) - programmed as f64 / written.len() as f64).abs() < 1e-12, "{what}");

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Geometry, Media, MediaConfig, OpCounts, PageId, PageImage, PlaneId, Priority, Reach, StoreKind, Timing,
+    BlockId, GcScheme, Geometry, Media, MediaConfig, OpCounts, PageId, PageImage, PlaneId, Priority, StoreKind, Timing,
 };
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
@@ -86,8 +86,8 @@ impl Customer {
             }
             Work::Erase => self.media.erase(erased, who(cause::GC), &mut log).await,
             Work::Collect { copies, moves, holds_channel } => {
-                let reach = if *holds_channel { Reach::Channel } else { Reach::Plane };
-                self.collect(PlaneId(op.plane), reach, collected, erased, copies, moves).await;
+                let scheme = if *holds_channel { GcScheme::Channel } else { GcScheme::Plane };
+                self.collect(PlaneId(op.plane), scheme, collected, erased, copies, moves).await;
                 return;
             }
         }
@@ -97,7 +97,7 @@ impl Customer {
     async fn collect(
         &self,
         plane: PlaneId,
-        reach: Reach,
+        scheme: GcScheme,
         into: BlockId,
         erased: BlockId,
         copies: &[(u32, u32)],
@@ -105,7 +105,7 @@ impl Customer {
     ) {
         let geometry = self.media.geometry();
         let page = |number| -> PageId { geometry.page_at(into, number) };
-        let mut seized = self.media.seize(plane, reach, self.priority.who(cause::GC)).await;
+        let mut seized = self.media.seize(plane, scheme, self.priority.who(cause::GC)).await;
         if !copies.is_empty() {
             seized.copyback(&copies.iter().map(|&(from, to)| (page(from), page(to))).collect::<Vec<_>>()).await;
         }

@@ -15,7 +15,6 @@ use nandscape_sim::Rng;
 use nandscape_sim::permutation::Permutation;
 
 use super::super::PageFtl;
-use super::super::Plain;
 use super::super::state::State;
 use crate::address::{Location, Lpn};
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
@@ -33,7 +32,7 @@ struct PlanePlan {
     /// Units that each full block holds, the youngest first.
     shares: Vec<u32>,
     /// Pages of the open block of each stream.
-    open_pages: [u32; Stream::ALL.len()],
+    open_pages: Vec<(Stream, u32)>,
 }
 
 impl PageFtl {
@@ -46,7 +45,7 @@ impl PageFtl {
     }
 
     /// Writes all blocks in the order of age, and marks the units that still hold data. Returns the blocks.
-    fn write_blocks(&self, state: &mut State<Plain>, rng: &mut Rng) -> Vec<BlockId> {
+    fn write_blocks(&self, state: &mut State, rng: &mut Rng) -> Vec<BlockId> {
         let planes = (0..state.geometry.planes()).map(PlaneId);
         let (pages, per_page) = (state.geometry.pages_per_block(), state.geometry.units_per_page());
         let plans: Vec<(PlaneId, PlanePlan)> =
@@ -61,7 +60,7 @@ impl PageFtl {
             }
         }
         for (plane, plan) in &plans {
-            for (stream, pages) in Stream::ALL.into_iter().zip(plan.open_pages) {
+            for &(stream, pages) in &plan.open_pages {
                 choice.choose(pages * per_page, pages * per_page, rng);
                 blocks.extend(self.write_block(state, *plane, stream, pages, &choice));
             }
@@ -71,27 +70,28 @@ impl PageFtl {
     }
 
     /// How many units each full block of a plane is to hold, and how far the open ones are written.
-    fn plan_plane(&self, state: &State<Plain>, plane: PlaneId, rng: &mut Rng) -> PlanePlan {
+    fn plan_plane(&self, state: &State, plane: PlaneId, rng: &mut Rng) -> PlanePlan {
         let usable = state.geometry.blocks_of(plane).filter(|block| state.blocks.get(*block).state != BlockState::Bad);
         let (planes, logical) = (u64::from(state.geometry.planes()), u64::from(self.config.logical_units));
         let (first, end) = (u64::from(plane.0) * logical / planes, (u64::from(plane.0) + 1) * logical / planes);
         let total = (end - first) as u32;
         let (pages, per_page) = (state.geometry.pages_per_block(), state.geometry.units_per_page());
         // One is open for each stream. A collector that has next to no garbage to gain leaves fewer free.
-        let filled = usable.count() - Stream::ALL.len();
+        let streams = self.config.wear.streams();
+        let filled = usable.count() - streams.len();
         let spare = filled.saturating_sub(total.div_ceil(pages * per_page) as usize);
         let full = filled - spare.clamp(COLLECTOR_RESERVE as usize, self.free_under_load() as usize);
         // Somewhere between two blocks, each plane elsewhere, and no fuller than there is data for.
-        let most = pages.min(total / per_page / Stream::ALL.len() as u32 + 1);
-        let open_pages = Stream::ALL.map(|_| rng.below(u64::from(most)) as u32);
-        let open_units: u32 = open_pages.iter().map(|pages| pages * per_page).sum();
+        let most = pages.min(total / per_page / streams.len() as u32 + 1);
+        let open_pages: Vec<_> = streams.iter().map(|stream| (*stream, rng.below(u64::from(most)) as u32)).collect();
+        let open_units: u32 = open_pages.iter().map(|(_, pages)| pages * per_page).sum();
         PlanePlan { shares: exponential_shares(total - open_units, full, pages * per_page), open_pages }
     }
 
     /// Writes the first pages of a stream's next block; the units chosen hold data. `None` when there is no page.
     fn write_block(
         &self,
-        state: &mut State<Plain>,
+        state: &mut State,
         plane: PlaneId,
         stream: Stream,
         pages: u32,
@@ -113,7 +113,7 @@ impl PageFtl {
     }
 
     /// Deals the logical units to the units that are to hold data.
-    fn deal(&self, state: &mut State<Plain>, blocks: &[BlockId], rng: &mut Rng, progress: &mut dyn FnMut(f64)) {
+    fn deal(&self, state: &mut State, blocks: &[BlockId], rng: &mut Rng, progress: &mut dyn FnMut(f64)) {
         let logical = u64::from(self.config.logical_units);
         let lines = logical.div_ceil(LINE);
         let order = Permutation::new(lines, rng);

@@ -13,10 +13,10 @@ use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Rng, Seed};
 use smallvec::SmallVec;
 
+use super::PageFtl;
 use super::collect::Cursor;
 use super::state::State;
 use super::write::NO_LPN;
-use super::{PageFtl, Plain};
 use crate::address::{Location, Lpn};
 use crate::component::{BlockMetadata, Mapping};
 use crate::ftl::Stats;
@@ -139,16 +139,16 @@ impl PageFtl {
     /// the host and ends by itself.
     pub(super) fn free_under_load(&self) -> u32 {
         let gc = &self.config.gc;
-        if gc.batch.is_some() { gc.start } else { gc.start + 1 }
+        if gc.batch.is_some() { gc.free_blocks } else { gc.free_blocks + 1 }
     }
 
     /// Cleans blocks of a plane as far as its collector would by now.
-    fn make_room(&self, state: &mut State<Plain>, plane: PlaneId) {
+    fn make_room(&self, state: &mut State, plane: PlaneId) {
         let (mut left_off, mut fruitless) = (state.planes[plane.0 as usize].left_off.take(), false);
         while !fruitless && state.may_collect(plane) && (left_off.is_some() || state.is_low(plane)) {
             let cursor = left_off.take().or_else(|| {
-                let victim = state.victim(plane, &*self.config.gc.victim)?;
-                Some(state.begin(victim, self.config.gc.copyback))
+                let victim = state.victim(plane, &*self.victim_policy)?;
+                Some(state.begin(victim, self.config.gc.copyback, cause::GC))
             });
             match cursor {
                 Some(cursor) => left_off = self.collect_at_once(state, plane, cursor),
@@ -162,7 +162,7 @@ impl PageFtl {
     }
 
     /// Does a batch of moves, or, when none is left, erases the block. Returns how far it is if it is not erased.
-    fn collect_at_once(&self, state: &mut State<Plain>, plane: PlaneId, mut cursor: Cursor) -> Option<Cursor> {
+    fn collect_at_once(&self, state: &mut State, plane: PlaneId, mut cursor: Cursor) -> Option<Cursor> {
         let moves = state.plan(&mut cursor, self.config.gc.batch);
         if moves.is_empty() {
             self.media.plant_erase(cursor.victim);
@@ -181,7 +181,7 @@ impl PageFtl {
         state.due = planes.filter(|plane| state.planes[plane.0 as usize].left_off.is_some()).collect();
     }
 
-    fn move_at_once(&self, state: &mut State<Plain>, moves: &super::collect::Moves) {
+    fn move_at_once(&self, state: &mut State, moves: &super::collect::Moves) {
         let per_page = state.geometry.units_per_page();
         for &(from, to) in &moves.copybacks {
             let tags = (0..per_page).map(|unit| self.media.tag(state.geometry.unit_at(from, unit)));

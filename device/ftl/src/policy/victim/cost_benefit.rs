@@ -16,10 +16,6 @@ impl VictimPolicy for CostBenefit {
         let cost = u128::from(2 * candidate.valid).max(1);
         u64::try_from(gained * SCALE / cost).unwrap_or(u64::MAX)
     }
-
-    fn name(&self) -> &'static str {
-        "cost_benefit"
-    }
 }
 
 #[cfg(test)]

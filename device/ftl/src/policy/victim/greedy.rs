@@ -9,8 +9,4 @@ impl VictimPolicy for Greedy {
     fn merit(&self, candidate: &Candidate) -> u64 {
         u64::from(candidate.units - candidate.valid)
     }
-
-    fn name(&self) -> &'static str {
-        "greedy"
-    }
 }

@@ -23,7 +23,4 @@ pub struct Candidate {
 pub trait VictimPolicy {
     /// How much is to be said for cleaning the block; the highest is taken, the oldest of equals.
     fn merit(&self, candidate: &Candidate) -> u64;
-
-    /// The name in profiles.
-    fn name(&self) -> &'static str;
 }

@@ -1,16 +1,8 @@
-//! On which plane the host's next page is written.
+//! Planes in turn, so that a run of pages is spread over the whole drive.
 
 use nandscape_device_media::{Geometry, PlaneId};
 
-/// Chooses planes. It is told which ones are ready: those that have room for a page and are not busy with enough of
-/// them already.
-pub trait AllocationPolicy {
-    /// A plane is ready from now on, or no longer.
-    fn set_ready(&mut self, plane: PlaneId, ready: bool);
-
-    /// The plane for the next page; `None` when none is ready.
-    fn next(&mut self) -> Option<PlaneId>;
-}
+use super::AllocationPolicy;
 
 /// The order in which stripes run over the dimensions of a drive; the first named varies fastest.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
-//! P9-WCA (OX table 5.10): the write cache, as slots of one unit each in the order in which they go to flash.
+//! P9-WCA (OX table 5.10): the write buffer, as slots of one unit each in the order in which they go to flash.
 //!
 //! A slot may hold a part of its unit only. What is missing is read from flash when the slot's turn comes and not
-//! before, so that small writes to neighbouring sectors meet in the cache. While a slot is on its way, and until it is
+//! before, so that small writes to neighbouring sectors meet in the buffer. While a slot is on its way, and until it is
 //! on flash, the copy it replaces stays current there.
 
 use std::rc::Rc;
@@ -42,7 +42,7 @@ pub(super) struct Slot {
     prev: u32,
 }
 
-pub(super) struct WriteCache {
+pub(super) struct WriteBuffer {
     slots: Vec<Slot>,
     free: Vec<SlotId>,
     head: u32,
@@ -63,8 +63,8 @@ pub(super) struct Batch {
     pub(super) partial: SmallVec<[SlotId; 8]>,
 }
 
-impl WriteCache {
-    pub(super) fn new(slots: u32, unit: UnitSize, keeps_data: bool) -> WriteCache {
+impl WriteBuffer {
+    pub(super) fn new(slots: u32, unit: UnitSize, keeps_data: bool) -> WriteBuffer {
         let slot = || Slot {
             lpn: Lpn(0),
             state: SlotState::Free,
@@ -76,7 +76,7 @@ impl WriteCache {
             next: NIL,
             prev: NIL,
         };
-        WriteCache {
+        WriteBuffer {
             slots: (0..slots).map(|_| slot()).collect(),
             free: (0..slots).rev().map(SlotId).collect(),
             head: NIL,
@@ -189,7 +189,7 @@ impl WriteCache {
         while at != NIL && (batch.whole.len() as u32) < count {
             let (id, slot) = (SlotId(at), &self.slots[at as usize]);
             match slot.durable {
-                Location::Cached(_) => {}
+                Location::Buffered(_) => {}
                 _ if self.is_whole(id) => batch.whole.push(id),
                 _ => batch.partial.push(id),
             }

@@ -1,0 +1,39 @@
+//! Which policy stands behind which name in a profile. A technique that decides something is a policy: a trait where the
+//! question is asked, a file with the answer, its name here.
+
+use nandscape_device_controller::arbiter::{Arbiter, RoundRobin};
+use nandscape_device_ftl::Policies;
+use nandscape_device_ftl::policy::{AllocationPolicy, CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
+use nandscape_device_media::Geometry;
+
+use crate::keys::FtlKeys;
+use crate::values::Victim;
+
+/// `ftl.allocation` of a profile that does not give it.
+pub(crate) const DEFAULT_ALLOCATION: StripeOrder = StripeOrder::ChannelDiePlane;
+/// `ftl.gc.victim` of a profile that does not give it.
+pub(crate) const DEFAULT_VICTIM: Victim = Victim::Greedy;
+
+/// The policies of an FTL.
+pub(crate) fn of_ftl(keys: &FtlKeys, geometry: &Geometry) -> Policies {
+    Policies {
+        allocation: allocation(keys.allocation.map_or(DEFAULT_ALLOCATION, |text| text.0.0), geometry),
+        victim: victim(keys.gc.victim.map_or(DEFAULT_VICTIM, |text| text.0.0)),
+    }
+}
+
+fn allocation(order: StripeOrder, geometry: &Geometry) -> Box<dyn AllocationPolicy> {
+    Box::new(Striped::new(geometry, order))
+}
+
+fn victim(victim: Victim) -> Box<dyn VictimPolicy> {
+    match victim {
+        Victim::Greedy => Box::new(Greedy),
+        Victim::CostBenefit => Box::new(CostBenefit),
+    }
+}
+
+/// Whose turn it is among the submission queues. There is one answer so far, and no key.
+pub(crate) fn arbiter() -> Box<dyn Arbiter> {
+    Box::new(RoundRobin::default())
+}

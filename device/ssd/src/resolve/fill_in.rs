@@ -1,0 +1,59 @@
+//! Writes what was decided into the keys: what was derived, and the defaults of what was left out.
+
+use nandscape_device_ftl::{GcConfig, PageFtlConfig, WearConfig};
+use nandscape_sim::units::Bytes;
+
+use super::Resolved;
+use super::flash::{DEFAULT_FACTORY_BAD, DEFAULT_OVER_PROVISIONING};
+use crate::policies::{DEFAULT_ALLOCATION, DEFAULT_VICTIM};
+use crate::values::{Choice, FtlKind, Text};
+
+impl Resolved {
+    pub(super) fn fill_in(&mut self) {
+        self.keys.base = None;
+        self.keys.capacity = Some(Text(Bytes(self.capacity())));
+        self.fill_in_flash();
+        self.fill_in_controller();
+        self.fill_in_ftl();
+    }
+
+    fn fill_in_flash(&mut self) {
+        let keys = &mut self.keys;
+        keys.geometry.pages_per_block = Some(self.sizing.pages_per_block);
+        keys.geometry.blocks_per_plane = Some(self.sizing.blocks_per_plane);
+        keys.geometry.factory_bad_blocks.get_or_insert(Text(DEFAULT_FACTORY_BAD));
+        keys.timing.partial_transfer = Some(self.timing.partial_transfer);
+    }
+
+    fn fill_in_controller(&mut self) {
+        let (keys, decided) = (&mut self.keys, &self.controller);
+        keys.lba_size = Some(Text(Bytes(decided.lba_bytes.into())));
+        keys.link.bandwidth = Some(Text(decided.link.bandwidth));
+        keys.link.latency = Some(Text(decided.link.latency));
+        let keys = &mut keys.controller;
+        keys.firmware_time = Some(Text(decided.firmware_time));
+        keys.command_slots = Some(decided.command_slots);
+        keys.queue_pairs = Some(decided.max_queue_pairs.into());
+        keys.queue_entries = Some(decided.max_queue_entries);
+        keys.max_transfer = Some(Text(Bytes(decided.max_transfer.into())));
+        keys.priority = Some(Text(Choice(decided.priority)));
+    }
+
+    fn fill_in_ftl(&mut self) {
+        let PageFtlConfig { gc, wear, .. } = self.ftl;
+        let keys = &mut self.keys.ftl;
+        keys.kind.get_or_insert(Text(Choice(FtlKind::Page)));
+        keys.over_provisioning.get_or_insert(Text(DEFAULT_OVER_PROVISIONING));
+        keys.mapping_unit = Some(Text(Bytes(self.geometry.unit_size.into())));
+        keys.allocation.get_or_insert(Text(Choice(DEFAULT_ALLOCATION)));
+        keys.gc.victim.get_or_insert(Text(Choice(DEFAULT_VICTIM)));
+        let GcConfig { scheme, copyback, batch, free_blocks } = gc;
+        keys.gc.scheme = Some(Text(Choice(scheme)));
+        keys.gc.copyback = Some(copyback);
+        keys.gc.batch = Some(batch.unwrap_or(0));
+        keys.gc.free_blocks = Some(free_blocks);
+        let WearConfig { dynamic, static_threshold } = wear;
+        keys.wear.dynamic = Some(dynamic);
+        keys.wear.static_threshold = Some(static_threshold);
+    }
+}

@@ -1,0 +1,163 @@
+//! `[geometry]` and `[timing]`: how much flash there is, and how long it takes.
+
+use nandscape_device_ftl::address::SECTOR;
+use nandscape_device_media::Timing;
+use nandscape_device_media::geometry::Counts;
+use nandscape_sim::Span;
+use nandscape_sim::units::{Bytes, Ratio};
+
+use super::Result;
+use super::bounds::{need, not_too_long, not_too_slow, or, power_of_two, within, wrong};
+use super::ftl::{DEFAULT_FREE_BLOCKS, wear};
+use crate::keys::{ProfileKeys, TimingKeys};
+use crate::profile::ProfileError;
+use crate::sizing::{Demand, Sizing};
+use crate::values::{PerPageType, Text};
+
+/// `ftl.over_provisioning` of a profile that does not give it.
+pub(super) const DEFAULT_OVER_PROVISIONING: Ratio = Ratio(0.12);
+/// `geometry.factory_bad_blocks` of a profile that does not give it.
+pub(super) const DEFAULT_FACTORY_BAD: Ratio = Ratio(0.0);
+/// `ftl.mapping_unit` of a profile that does not give it.
+const DEFAULT_MAPPING_UNIT: Bytes = Bytes(4 << 10);
+
+pub(super) fn timing(keys: &TimingKeys) -> Result<Timing> {
+    let cell = need("timing.cell", &keys.cell)?.0.0;
+    let times = |key: &str, value: &Option<PerPageType<Text<Span>>>| -> Result<Vec<Span>> {
+        let types = cell.page_types();
+        match need(key, value)? {
+            PerPageType::One(time) => Ok(vec![not_too_long(key, time.0)?; types]),
+            PerPageType::Each(times) if times.len() == types => {
+                times.iter().map(|time| not_too_long(key, time.0)).collect()
+            }
+            PerPageType::Each(times) => wrong(
+                key,
+                format!(
+                    "has {} times, but {} has {types} page types; give one time, or {types}",
+                    times.len(),
+                    cell.name()
+                ),
+            ),
+        }
+    };
+    Ok(Timing {
+        cell,
+        read: times("timing.read", &keys.read)?,
+        program: times("timing.program", &keys.program)?,
+        erase: not_too_long("timing.erase", need("timing.erase", &keys.erase)?.0)?,
+        bus: not_too_slow("timing.bus", need("timing.bus", &keys.bus)?.0)?,
+        registers: need("timing.registers", &keys.registers)?.0.0,
+        partial_transfer: keys.partial_transfer.unwrap_or(true),
+    })
+}
+
+/// Bytes of a page and of a mapping unit.
+fn page_and_unit(keys: &ProfileKeys) -> Result<(u32, u32)> {
+    let page_size = need("geometry.page_size", &keys.geometry.page_size)?.0;
+    let page_size = power_of_two("geometry.page_size", page_size, 4 << 10, 256 << 10)?;
+    let unit_size = or(&keys.ftl.mapping_unit, DEFAULT_MAPPING_UNIT);
+    let unit_size = power_of_two("ftl.mapping_unit", unit_size, 4 << 10, 32 << 10)?;
+    match unit_size <= page_size {
+        true => Ok((page_size, unit_size)),
+        false => wrong(
+            "ftl.mapping_unit",
+            format!("{} is larger than geometry.page_size, {}", Bytes(unit_size.into()), Bytes(page_size.into())),
+        ),
+    }
+}
+
+/// The counts as the profile has them; blocks a plane are not known yet.
+pub(super) fn counts(keys: &ProfileKeys) -> Result<Counts> {
+    let (page_size, unit_size) = page_and_unit(keys)?;
+    let geometry = &keys.geometry;
+    let count = |key: &str, value: &Option<u32>, most: u64, least: u64| -> Result<u32> {
+        Ok(within(key, u64::from(need(key, value)?), least, most)? as u32)
+    };
+    Ok(Counts {
+        channels: count("geometry.channels", &geometry.channels, 256, 1)?,
+        dies_per_channel: count("geometry.dies_per_channel", &geometry.dies_per_channel, 256, 1)?,
+        planes_per_die: count("geometry.planes_per_die", &geometry.planes_per_die, 64, 1)?,
+        blocks_per_plane: 0,
+        pages_per_block: count("geometry.pages_per_block", &geometry.pages_per_block, 1 << 16, 4)?,
+        page_size,
+        unit_size,
+    })
+}
+
+/// What the size of the drive is derived from, but for the capacity.
+fn demand(keys: &ProfileKeys, counts: &Counts) -> Result<Demand> {
+    let over_provisioning = or(&keys.ftl.over_provisioning, DEFAULT_OVER_PROVISIONING).0;
+    if over_provisioning > 100.0 {
+        return wrong(
+            "ftl.over_provisioning",
+            format!("{over_provisioning} is more than a hundredfold; 0.12 and \"12%\" are both valid"),
+        );
+    }
+    let factory_bad = or(&keys.geometry.factory_bad_blocks, DEFAULT_FACTORY_BAD).0;
+    if factory_bad >= 0.5 {
+        return wrong("geometry.factory_bad_blocks", format!("{factory_bad} is not below a half; \"0.5%\" is usual"));
+    }
+    let free_blocks = u64::from(keys.ftl.gc.free_blocks.unwrap_or(DEFAULT_FREE_BLOCKS));
+    Ok(Demand {
+        logical_units: 0,
+        over_provisioning,
+        planes: u64::from(counts.channels) * u64::from(counts.dies_per_channel) * u64::from(counts.planes_per_die),
+        pages_per_block: u64::from(counts.pages_per_block),
+        units_per_page: u64::from(counts.page_size / counts.unit_size),
+        open_blocks: wear(&keys.ftl.wear).streams().len() as u64,
+        gc_free_blocks: within("ftl.gc.free_blocks", free_blocks, 2, 1 << 16)?,
+        factory_bad,
+    })
+}
+
+/// Capacity from blocks, or blocks from capacity; given both, that they agree. The flash, and the logical units.
+pub(super) fn sizing(keys: &ProfileKeys, counts: &Counts) -> Result<(Sizing, u32)> {
+    let demand = demand(keys, counts)?;
+    let size = |logical_units: u32| Demand { logical_units: logical_units.into(), ..demand }.size();
+    match (keys.capacity, keys.geometry.blocks_per_plane) {
+        (Some(Text(capacity)), given) => {
+            let logical_units = logical_units(capacity, counts.unit_size)?;
+            let sizing = size(logical_units).ok_or_else(too_large)?;
+            match given {
+                Some(blocks) if blocks != sizing.blocks_per_plane => wrong(
+                    "geometry.blocks_per_plane",
+                    format!(
+                        "{blocks} does not agree with capacity = {capacity}, which needs {}; give only one of the two",
+                        sizing.blocks_per_plane
+                    ),
+                ),
+                _ => Ok((sizing, logical_units)),
+            }
+        }
+        (None, Some(blocks)) => {
+            // Whole megabytes, as the makers' sizes are.
+            let step = (1 << 20) / u64::from(counts.unit_size);
+            let Some(logical_units) = demand.largest(blocks, step) else {
+                let problem = format!("{blocks} leave no room for data; 32 or more are usual");
+                return wrong("geometry.blocks_per_plane", problem);
+            };
+            let logical_units = u32::try_from(logical_units).map_err(|_| too_large())?;
+            Ok((size(logical_units).ok_or_else(too_large)?, logical_units))
+        }
+        (None, None) => wrong("capacity", "is missing; give it, or geometry.blocks_per_plane"),
+    }
+}
+
+fn too_large() -> ProfileError {
+    ProfileError::new("capacity", "is more than addresses reach: 16 TiB of flash at a mapping unit of 4 KiB")
+}
+
+fn logical_units(capacity: Bytes, unit_size: u32) -> Result<u32> {
+    let least = 1 << 20;
+    if capacity.0 < least || !capacity.0.is_multiple_of(u64::from(unit_size)) {
+        let unit = Bytes(unit_size.into());
+        return wrong(
+            "capacity",
+            format!("{capacity} is not a multiple of the mapping unit, {unit}, from {} on", Bytes(least)),
+        );
+    }
+    u32::try_from(capacity.0 / u64::from(unit_size)).map_err(|_| too_large())
+}
+
+/// Sectors are the finest piece that anything names.
+const _: () = assert!(SECTOR == 512);

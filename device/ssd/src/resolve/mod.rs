@@ -1,0 +1,252 @@
+//! From keys to a drive's configuration: what is missing is derived, what cannot be is refused.
+//!
+//! | file | what |
+//! |---|---|
+//! | `bounds` | whether a value is there and within bounds |
+//! | `flash`, `ftl`, `controller` | the sections of a profile |
+//! | `fill_in` | back into the keys, with what was decided |
+
+mod bounds;
+mod controller;
+mod fill_in;
+mod flash;
+mod ftl;
+
+use nandscape_device_controller::ControllerConfig;
+use nandscape_device_ftl::{PageFtlConfig, Policies};
+use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::{Geometry, MediaConfig, StoreKind, Timing};
+use nandscape_sim::units::Rate;
+use nandscape_sim::{Seed, Span};
+
+use crate::keys::{LinkKeys, ProfileKeys, TimingKeys};
+use crate::policies;
+use crate::profile::{Profile, ProfileError};
+use crate::sizing::{MIN_BLOCKS, Sizing};
+use crate::values::{PerPageType, Text};
+
+/// A profile with everything decided.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Resolved {
+    /// The profile's name.
+    pub name: String,
+    /// All keys, with what was derived filled in.
+    pub keys: ProfileKeys,
+    /// How much flash there is.
+    pub sizing: Sizing,
+    /// What was decided otherwise than written, and why.
+    pub notes: Vec<String>,
+    timing: Timing,
+    geometry: Counts,
+    ftl: PageFtlConfig,
+    controller: ControllerConfig,
+}
+
+type Result<T> = std::result::Result<T, ProfileError>;
+
+impl Profile {
+    /// Decides everything.
+    ///
+    /// # Errors
+    /// The key that cannot be as it is, and what would be valid.
+    pub fn resolve(&self) -> Result<Resolved> {
+        let keys = &self.keys;
+        let timing = flash::timing(&keys.timing)?;
+        let given = flash::counts(keys)?;
+        let (sizing, logical_units) = flash::sizing(keys, &given)?;
+        let Sizing { pages_per_block, blocks_per_plane, .. } = sizing;
+        let geometry = Counts { pages_per_block, blocks_per_plane, ..given };
+        Geometry::new(geometry).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
+        let smaller = format!(
+            "geometry.pages_per_block is {pages_per_block} instead of {}, so that each plane has {MIN_BLOCKS} blocks or more",
+            given.pages_per_block
+        );
+        let mut resolved = Resolved {
+            name: self.name.clone(),
+            keys: keys.clone(),
+            sizing,
+            notes: if pages_per_block == given.pages_per_block { Vec::new() } else { vec![smaller] },
+            timing,
+            geometry,
+            ftl: ftl::ftl(keys, &geometry, logical_units)?,
+            controller: controller::controller(&self.name, keys)?,
+        };
+        resolved.fill_in();
+        Ok(resolved)
+    }
+}
+
+impl Resolved {
+    /// Capacity in bytes.
+    pub fn capacity(&self) -> u64 {
+        u64::from(self.ftl.logical_units) * u64::from(self.geometry.unit_size)
+    }
+
+    /// Bytes of a logical block.
+    pub fn lba_bytes(&self) -> u32 {
+        self.controller.lba_bytes
+    }
+
+    /// Blocks that garbage collection needs to turn, over the whole drive.
+    pub fn reserve_blocks(&self) -> u64 {
+        u64::from(self.sizing.reserve_per_plane) * self.planes()
+    }
+
+    /// Planes of the drive.
+    pub fn planes(&self) -> u64 {
+        let Counts { channels, dies_per_channel, planes_per_die, .. } = self.geometry;
+        u64::from(channels) * u64::from(dies_per_channel) * u64::from(planes_per_die)
+    }
+
+    /// Mapping units of a block.
+    pub fn units_per_block(&self) -> u64 {
+        let Counts { pages_per_block, page_size, unit_size, .. } = self.geometry;
+        u64::from(pages_per_block) * u64::from(page_size / unit_size)
+    }
+
+    /// The most entries of a queue.
+    pub fn max_queue_entries(&self) -> u32 {
+        self.controller.max_queue_entries
+    }
+
+    /// The I/O queue pairs that a host can create.
+    pub fn max_queue_pairs(&self) -> u16 {
+        self.controller.max_queue_pairs
+    }
+
+    /// Zeroes flash, link and firmware time: in the keys too, so that they say what runs.
+    pub fn without_delay(mut self) -> Resolved {
+        let (zero, unlimited) = (Text(Span::ZERO), Some(Text(Rate::UNLIMITED)));
+        let TimingKeys { read, program, erase, bus, .. } = &mut self.keys.timing;
+        (*read, *program) = (Some(PerPageType::One(zero)), Some(PerPageType::One(zero)));
+        (*erase, *bus) = (Some(zero), unlimited);
+        self.keys.link = LinkKeys { bandwidth: unlimited, latency: Some(zero) };
+        self.keys.controller.firmware_time = Some(zero);
+        self.timing = flash::timing(&self.keys.timing).expect("no time is a time");
+        self.controller = controller::controller(&self.name, &self.keys).expect("no time is a time");
+        self
+    }
+
+    /// The keys as TOML, with what was derived.
+    pub fn to_toml(&self) -> String {
+        Profile { name: self.name.clone(), keys: self.keys.clone() }.to_toml()
+    }
+
+    pub(crate) fn media(&self, store: StoreKind, seed: Seed) -> MediaConfig {
+        MediaConfig {
+            geometry: self.geometry(),
+            timing: self.timing.clone(),
+            store,
+            factory_bad: self.sizing.bad_per_plane,
+            seed,
+        }
+    }
+
+    pub(crate) fn ftl(&self) -> PageFtlConfig {
+        self.ftl
+    }
+
+    pub(crate) fn policies(&self) -> Policies {
+        policies::of_ftl(&self.keys.ftl, &self.geometry())
+    }
+
+    pub(crate) fn controller(&self) -> ControllerConfig {
+        self.controller.clone()
+    }
+
+    fn geometry(&self) -> Geometry {
+        Geometry::new(self.geometry).expect("checked when it was resolved")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::BUILTIN;
+    use nandscape_device_controller::LinkConfig;
+    use nandscape_sim::units::{Bytes, Ratio};
+
+    fn error(changes: &[&str]) -> String {
+        let mut profile = Profile::load("default").unwrap();
+        changes.iter().for_each(|change| profile.set(change).unwrap());
+        profile.resolve().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_builtin_works_at_any_capacity_from_64_mib_up() {
+        for builtin in BUILTIN {
+            for capacity in ["64MiB", "100MiB", "1GiB", "77GiB", "1TiB", "4TiB"] {
+                let mut profile = Profile::load(builtin.name).unwrap();
+                profile.set(&format!("capacity={capacity}")).unwrap();
+                let resolved = profile.resolve().unwrap_or_else(|error| panic!("{}: {error}", builtin.name));
+                assert_eq!(Bytes(resolved.capacity()), capacity.parse().unwrap());
+                let wanted = bounds::or(&profile.keys.ftl.over_provisioning, Ratio(0.12)).0;
+                assert!(resolved.sizing.over_provisioning >= wanted - 1e-9, "{} {capacity}", builtin.name);
+            }
+            Profile::load(builtin.name).unwrap().resolve().unwrap();
+        }
+    }
+
+    #[test]
+    fn impossible_values_are_refused_by_key_with_what_is_valid() {
+        let cases: [(&[&str], &str); 17] = [
+            (&["geometry.channels=0"], "geometry.channels: 0 is out of range; from 1 to 256"),
+            (&["geometry.page_size=5000"], "geometry.page_size: 5000B is not a power of two from 4KiB"),
+            (&["ftl.mapping_unit=32KiB"], "ftl.mapping_unit: 32KiB is larger than geometry.page_size"),
+            (&["timing.read=[\"1us\"]"], "timing.read: has 1 times, but tlc has 3 page types"),
+            (&["timing.cell=qlc"], "timing.read: has 3 times, but qlc has 4"),
+            (&["capacity=10000"], "capacity: 10000B is not a multiple of the mapping unit"),
+            (&["capacity=100TiB"], "capacity: is more than addresses reach"),
+            (&["capacity=15TiB", "ftl.over_provisioning=1"], "geometry: "),
+            (&["capacity=1GiB", "geometry.blocks_per_plane=7"], "geometry.blocks_per_plane: 7 leave no room"),
+            (&["ftl.over_provisioning=1000"], "ftl.over_provisioning: 1000 is more than a hundredfold"),
+            (&["buffer.size=4KiB"], "buffer.size: 4KiB is out of range"),
+            (&["lba_size=520"], "lba_size: 520 is not valid"),
+            (&["timing.read=11s"], "timing.read: 11s is out of range; from 0ns to 10s"),
+            (&["link.latency=1000000s"], "link.latency: 1000000s is out of range"),
+            (&["timing.bus=1B/s"], "timing.bus: 1B/s is out of range; 1KB/s or more"),
+            (&["link.bandwidth=1B/1000s"], "link.bandwidth: 1B/1000s is out of range"),
+            (&["ftl.gc.free_blocks=1"], "ftl.gc.free_blocks: 1 is out of range; from 2"),
+        ];
+        for (changes, expected) in cases {
+            let text = error(changes);
+            assert!(text.starts_with(expected), "{changes:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn capacity_and_blocks_in_one_profile_must_agree() {
+        let text = |blocks: u32| {
+            format!("version = 1\nbase = \"default\"\ncapacity = \"1GiB\"\n[geometry]\nblocks_per_plane = {blocks}\n")
+        };
+        let error = Profile::parse("both", &text(7)).unwrap().resolve().unwrap_err().to_string();
+        assert!(error.contains("does not agree with capacity = 1GiB, which needs"), "{error}");
+        let needed: u32 = error.split("needs ").nth(1).unwrap().split(';').next().unwrap().parse().unwrap();
+        assert!(Profile::parse("both", &text(needed)).unwrap().resolve().is_ok());
+    }
+
+    #[test]
+    fn what_was_resolved_resolves_to_itself() {
+        for builtin in BUILTIN {
+            let resolved = Profile::load(builtin.name).unwrap().resolve().unwrap();
+            let again = Profile::parse(builtin.name, &resolved.to_toml()).unwrap().resolve().unwrap();
+            assert_eq!(again, resolved, "{}", builtin.name);
+        }
+    }
+
+    #[test]
+    fn without_delay_nothing_takes_time_and_the_keys_say_so() {
+        for builtin in BUILTIN {
+            let delayed = Profile::load(builtin.name).unwrap().resolve().unwrap();
+            let resolved = delayed.clone().without_delay();
+            let Timing { read, program, erase, bus, .. } = &resolved.timing;
+            let LinkConfig { bandwidth, latency } = resolved.controller.link;
+            let times = read.iter().chain(program).chain([erase, &latency, &resolved.controller.firmware_time]);
+            assert!(times.eq(&vec![Span::ZERO; 2 * read.len() + 3]), "{}", builtin.name);
+            assert!(bus.is_unlimited() && bandwidth.is_unlimited(), "{}", builtin.name);
+            assert_eq!(read.len(), delayed.timing.read.len());
+            let again = Profile::parse(builtin.name, &resolved.to_toml()).unwrap().resolve().unwrap();
+            assert_eq!(again, resolved, "{}", builtin.name);
+        }
+    }
+}
