@@ -12,7 +12,6 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use nandscape_drive::HostMem;
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Executor, Span, Time};
-use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::client::{Client, Gone, Intake, Interest};
@@ -225,13 +224,10 @@ impl Reactor {
 
     fn count(&mut self, one: &Released) {
         let figures = &mut self.figures[usize::from(one.export)];
-        let tally = match Transfer::of(one.opcode) {
-            Transfer::ToHost => &mut figures.reads,
-            Transfer::ToController => &mut figures.writes,
-            Transfer::None | Transfer::Both => match IoOpcode(one.opcode) {
-                IoOpcode::WRITE_ZEROES => &mut figures.writes,
-                _ => &mut figures.others,
-            },
+        let tally = match IoOpcode(one.opcode) {
+            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => &mut figures.reads,
+            IoOpcode::WRITE | IoOpcode::WRITE_ZEROES => &mut figures.writes,
+            _ => &mut figures.others,
         };
         match one.completion.status.is_success() {
             true => {
