@@ -132,7 +132,7 @@ fn listen(args: &ServeArgs, running: &Running) -> Result<Vec<Listener>, Failure>
     Ok(listeners)
 }
 
-fn no_place(address: &nandscape_transport_nbd::Address, error: &std::io::Error) -> Failure {
+fn no_place(address: &nandscape_transport_reactor::socket::Address, error: &std::io::Error) -> Failure {
     Failure::Input(anyhow::anyhow!("--nbd {address}: cannot listen: {error}"))
 }
 
