@@ -72,7 +72,7 @@ pub enum RecordingError {
         error: io::Error,
     },
     /// The file is not a recording.
-    #[error("{path}: not a recording: it does not begin with {MAGIC:?}")]
+    #[error("{path}: not a recording: it does not begin as one does")]
     NotOne {
         /// The file.
         path: String,
@@ -204,8 +204,12 @@ impl Reader {
         let file = File::open(path).map_err(|error| RecordingError::File { path: name.clone(), error })?;
         let mut file = BufReader::new(file);
         let mut magic = [0; MAGIC.len()];
-        if file.read_exact(&mut magic).is_err() || magic != MAGIC {
-            return Err(RecordingError::NotOne { path: name });
+        match file.read_exact(&mut magic) {
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                return Err(RecordingError::File { path: name, error });
+            }
+            Ok(()) if magic == MAGIC => {}
+            _ => return Err(RecordingError::NotOne { path: name }),
         }
         let offset = MAGIC.len() as u64;
         let mut reader = Reader { path: name, file, header: String::new(), number: 0, offset };
