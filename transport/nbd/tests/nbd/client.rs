@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::server::Server;
 
 /// A connection that hangs fails its test after so long.
-const HANGS: Duration = Duration::from_secs(60);
+pub(crate) const HANGS: Duration = Duration::from_secs(60);
 
 pub(crate) struct Client {
     pub(crate) stream: UnixStream,

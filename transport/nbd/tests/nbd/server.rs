@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nandscape_drive::DriveInfo;
 use nandscape_sim::Executor;
@@ -13,6 +13,7 @@ use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::Figures;
 use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
 
+use crate::client::HANGS;
 use crate::drive::{Log, Plain, PlainExport, Seen};
 
 /// The drives, by their export names.
@@ -74,9 +75,12 @@ impl Server {
         self.complaints.lock().unwrap().clone()
     }
 
-    /// Waits, for as long as it takes, until the figures are so.
+    /// Waits until the figures are so. A test that waits for a minute has failed.
+    #[expect(clippy::disallowed_methods, reason = "what never comes is told from what is slow by nothing but time")]
     pub(crate) fn until(&self, so: impl Fn(&Figures) -> bool) {
+        let begun = Instant::now();
         while !so(&self.figures()) {
+            assert!(begun.elapsed() < HANGS, "it does not come to that");
             std::thread::yield_now();
         }
     }
