@@ -1,7 +1,7 @@
 //! A drive over one queue pair of a controller: gives out command identifiers, fills the submission queue, reaps
 //! completions when notified. Commands beyond the queue's depth wait here in order.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
@@ -18,6 +18,8 @@ pub struct QueueDrive {
     sim: Sim,
     controller: Rc<dyn Controller>,
     id: QueueId,
+    /// Whether the queue pair is this drive's own: until it was created, it may be somebody else's.
+    created: Cell<bool>,
     ring: Rc<Ring>,
     state: RefCell<State>,
 }
@@ -50,6 +52,7 @@ impl QueueDrive {
                 sim: sim.clone(),
                 controller,
                 id,
+                created: Cell::new(false),
                 ring: Rc::new(Ring::new(entries, Some(notify))),
                 state: RefCell::new(State {
                     tail: 0,
@@ -62,6 +65,7 @@ impl QueueDrive {
             }
         });
         drive.controller.create_queue_pair(id, drive.ring.clone())?;
+        drive.created.set(true);
         Ok(drive)
     }
 
@@ -152,8 +156,10 @@ impl Drive for QueueDrive {
 
 impl Drop for QueueDrive {
     fn drop(&mut self) {
-        // The pair may be gone already, with its controller's queues.
-        let _ = self.controller.delete_queue_pair(self.id);
+        if self.created.get() {
+            // It may be gone already, with its controller's queues.
+            let _ = self.controller.delete_queue_pair(self.id);
+        }
         let state = self.state.get_mut();
         if self.sim.is_stopped() {
             return;

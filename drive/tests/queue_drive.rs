@@ -55,13 +55,16 @@ impl Controller for Manual {
     }
 
     fn create_queue_pair(&self, _: QueueId, ring: Rc<Ring>) -> Result<(), Status> {
+        if self.ring.borrow().is_some() {
+            return Err(Status::INVALID_QUEUE_ID);
+        }
         self.phase.set(true);
         *self.ring.borrow_mut() = Some(ring);
         Ok(())
     }
 
     fn delete_queue_pair(&self, _: QueueId) -> Result<(), Status> {
-        Ok(())
+        self.ring.take().map(|_| ()).ok_or(Status::INVALID_QUEUE_ID)
     }
 
     fn ring_submission(&self, _: QueueId, tail: u16) {
@@ -145,6 +148,22 @@ fn deleting_the_pair_ends_what_is_outstanding_and_what_waits() {
     let mut ended = host.ended.borrow().clone();
     ended.sort_by_key(|(tag, _)| *tag);
     assert_eq!(ended, [(0, Status::SUCCESS), (1, aborted), (2, aborted), (3, aborted)]);
+}
+
+/// Who looks for a free pair finds others' first.
+#[test]
+fn a_pair_that_is_somebody_elses_stays_theirs() {
+    let executor = Executor::new();
+    let controller = Rc::new(Manual::default());
+    let (drive, host) = eager(&executor.sim(), &controller, 3, 0);
+    host.submit(0);
+    let refusal = QueueDrive::new(&executor.sim(), controller.clone(), QueueId(1), 3).err();
+    assert_eq!(refusal, Some(Status::INVALID_QUEUE_ID));
+    assert!(controller.ring.borrow().is_some(), "the pair is still there");
+    controller.step();
+    assert_eq!(*host.ended.borrow(), [(0, Status::SUCCESS)]);
+    drop(drive);
+    assert!(controller.ring.borrow().is_none(), "its owner takes it along");
 }
 
 #[test]

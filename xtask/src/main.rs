@@ -6,6 +6,7 @@
 //! | `lint` | formatting, Clippy, documentation |
 //! | `layering` | which crate may depend on which |
 //! | `tidy` | what files look like: headers, lengths, links |
+//! | `tools` | other people's programs that tests are run with |
 //! | `bench` | speed and memory, alone or against another revision |
 //! | `run`, `say`, `files`, `clock` | programs run, lines printed, files found, time taken |
 
@@ -18,6 +19,7 @@ mod run;
 mod say;
 mod test;
 mod tidy;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -49,6 +51,8 @@ enum Command {
     Layering,
     /// Check what the files look like, and print their measures
     Tidy,
+    /// Look for the clients that the tests of live drives need, and install them where that can be done without asking
+    Tools,
     /// Measure speed and memory; the results are kept under bench/results
     Bench(bench::BenchArgs),
 }
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
         Command::Lint(args) => lint::run(&args),
         Command::Layering => layering::run(),
         Command::Tidy => tidy::run(),
+        Command::Tools => tools::run(),
         Command::Bench(args) => bench::run(&args),
     };
     match result {

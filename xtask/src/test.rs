@@ -8,12 +8,13 @@ use clap::Args;
 use crate::clock::Moment;
 use crate::lint::{self, LintArgs};
 use crate::run::{cargo, step};
-use crate::{layering, say, tidy};
+use crate::{layering, say, tidy, tools};
 
 /// Run everything that must pass: layering, tidy, lint, then the tests of all crates, their command lines and their
 /// documentation.
 ///
-/// It needs the toolchain and the crates' registry, and nothing else of the machine. It stops at the first failure.
+/// It needs the toolchain, the crates' registry, and the clients that live drives are tested with, which it installs where it
+/// may. It stops at the first failure.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -37,10 +38,18 @@ pub(crate) fn run(args: &TestArgs) -> anyhow::Result<()> {
     let begun = Moment::now();
     layering::run()?;
     tidy::run()?;
+    if needs_tools(args) {
+        tools::run()?;
+    }
     lint::run(&LintArgs { package: args.package.clone(), quick: args.quick })?;
     commands(args).into_iter().try_for_each(step)?;
     say::line(&format!("\nall passed in {:.0} s", begun.passed().as_secs_f64()));
     Ok(())
+}
+
+/// Only the command line's tests run clients.
+fn needs_tools(args: &TestArgs) -> bool {
+    cfg!(target_os = "linux") && (args.package.is_empty() || args.package.iter().any(|name| name == "nandscape-cli"))
 }
 
 fn commands(args: &TestArgs) -> Vec<Command> {

@@ -38,6 +38,9 @@ enum Ending {
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let plan = args.plan()?;
+    args.nbd
+        .iter()
+        .try_for_each(|address| address.check(args.allow_remote).map_err(|error| no_place(address, &error)))?;
     let (tell, ending) = channel();
     watch_signals(tell.clone()).map_err(Failure::run)?;
     let broken = tell.clone();
@@ -119,8 +122,7 @@ fn listen(args: &ServeArgs, running: &Running) -> Result<Vec<Listener>, Failure>
             exports: running.drives.iter().map(export).collect(),
             log: Box::new(output::note),
         };
-        let listener = Listener::start(config)
-            .map_err(|error| Failure::Input(anyhow::anyhow!("--nbd {address}: cannot listen: {error}")))?;
+        let listener = Listener::start(config).map_err(|error| no_place(address, &error))?;
         if args.allow_remote {
             output::note("unauthenticated: whoever reaches this address can read and write the drives");
         }
@@ -128,6 +130,10 @@ fn listen(args: &ServeArgs, running: &Running) -> Result<Vec<Listener>, Failure>
         listeners.push(listener);
     }
     Ok(listeners)
+}
+
+fn no_place(address: &nandscape_transport_reactor::socket::Address, error: &std::io::Error) -> Failure {
+    Failure::Input(anyhow::anyhow!("--nbd {address}: cannot listen: {error}"))
 }
 
 /// The figures of all drives together.

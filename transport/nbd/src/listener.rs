@@ -1,15 +1,15 @@
 //! Taking clients in: a thread that accepts, and for each client one that negotiates and then hands it to a reactor.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nandscape_transport_reactor::Handle;
 use nandscape_transport_reactor::socket::{Address, Listening, Stream, rest_after_failure};
 
-use crate::handshake::{Exported, negotiate};
+use crate::handshake::{Agreed, Exported, negotiate};
 use crate::session::Session;
 
 /// What is listened for, and where clients go.
@@ -20,7 +20,7 @@ pub struct ListenerConfig {
     pub allow_remote: bool,
     /// Clients at a time, those that negotiate included.
     pub max_clients: usize,
-    /// The longest wait for a client that negotiates.
+    /// The longest time that a client may take to negotiate, all in all.
     pub patience: Duration,
     /// The drives, each with the reactor that owns it and its number there.
     pub exports: Vec<(Exported, Handle, u16)>,
@@ -95,12 +95,18 @@ fn accept(listening: &Listening, server: &Arc<Server>, stop: &AtomicBool) {
         }
         match accepted {
             Ok(stream) => server.clone().take(stream),
+            Err(error) if is_passing(&error) => {}
             Err(error) => {
                 (server.log)(&format!("nbd: a client could not be accepted: {error}"));
                 rest_after_failure();
             }
         }
     }
+}
+
+/// A client that left before it was accepted, or a signal.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
 }
 
 impl Server {
@@ -114,8 +120,15 @@ impl Server {
         }
         let server = self.clone();
         let started = thread::Builder::new().name("nbd handshake".to_owned()).spawn(move || {
-            if let Err(error) = server.negotiate(stream, seat) {
-                (server.log)(&format!("nbd: negotiation failed: {error}"));
+            let mut stream = stream;
+            match server.negotiate(&mut stream) {
+                Ok(Some(agreed)) => server.hand_over(stream, agreed, seat),
+                Ok(None) => {}
+                Err(error) => {
+                    (server.log)(&format!("nbd: negotiation failed: {error}"));
+                    // Who sees the socket closed finds the seat free.
+                    drop(seat);
+                }
             }
         });
         if let Err(error) = started {
@@ -123,14 +136,60 @@ impl Server {
         }
     }
 
-    fn negotiate(&self, mut stream: Stream, seat: Seat) -> io::Result<()> {
-        stream.set_read_timeout(Some(self.patience))?;
-        stream.set_write_timeout(Some(self.patience))?;
-        let Some(agreed) = negotiate(&mut stream, &self.exported)? else { return Ok(()) };
+    fn negotiate(&self, stream: &mut Stream) -> io::Result<Option<Agreed>> {
+        let agreed = negotiate(&mut Hurried::new(stream, self.patience), &self.exported)?;
+        stream.set_read_timeout(None)?;
+        stream.set_write_timeout(None)?;
         stream.set_nonblocking()?;
+        Ok(agreed)
+    }
+
+    fn hand_over(&self, stream: Stream, agreed: Agreed, seat: Seat) {
         let (handle, number) = &self.reactors[agreed.export];
         let make = move |info| Box::new(Session::new(stream, info, agreed.structured, seat)) as Box<_>;
         handle.connect(*number, Box::new(make));
+    }
+}
+
+/// A stream for so long only, however often it is read and written.
+struct Hurried<'a> {
+    stream: &'a mut Stream,
+    patience: Duration,
+    begun: Instant,
+}
+
+impl Hurried<'_> {
+    #[expect(clippy::disallowed_methods, reason = "a client's patience is in real time")]
+    fn new(stream: &mut Stream, patience: Duration) -> Hurried<'_> {
+        Hurried { stream, patience, begun: Instant::now() }
+    }
+
+    /// Does something within the time that is left.
+    #[expect(clippy::disallowed_methods, reason = "a client's patience is in real time")]
+    fn hurry<T>(&mut self, mut act: impl FnMut(&mut Stream) -> io::Result<T>) -> io::Result<T> {
+        let late = || io::Error::new(io::ErrorKind::TimedOut, format!("it took longer than {:?}", self.patience));
+        let left = self.patience.checked_sub(self.begun.elapsed()).filter(|left| !left.is_zero()).ok_or_else(late)?;
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.set_write_timeout(Some(left))?;
+        act(self.stream).map_err(|error| if error.kind() == io::ErrorKind::WouldBlock { late() } else { error })
+    }
+}
+
+impl Read for Hurried<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self.hurry(|stream| stream.read(bytes))? {
+            0 if !bytes.is_empty() => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the client hung up")),
+            count => Ok(count),
+        }
+    }
+}
+
+impl Write for Hurried<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.hurry(|stream| stream.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

@@ -32,6 +32,10 @@ impl Replies {
             self.sent = 0;
             self.bytes.clear();
             self.bytes.shrink_to(KEPT);
+        } else if self.sent > self.bytes.len() / 2 {
+            // Who takes some but never all must not make it grow for ever.
+            self.bytes.drain(..self.sent);
+            self.sent = 0;
         }
     }
 
@@ -75,5 +79,24 @@ impl Replies {
             len: (len as u32).into(),
         };
         self.bytes.extend_from_slice(header.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_never_takes_everything_does_not_make_it_grow() {
+        let mut replies = Replies::default();
+        let megabyte = HostMem::zeroed(1 << 20);
+        for cookie in 0..200 {
+            replies.data(cookie, 0, &megabyte, true);
+            replies.advance(replies.len() - 100);
+            assert_eq!((replies.len(), replies.waiting().len()), (100, 100));
+            assert!(replies.bytes.capacity() <= 4 << 20, "{} bytes after {cookie} replies", replies.bytes.capacity());
+        }
+        replies.advance(100);
+        assert!(replies.waiting().is_empty() && replies.bytes.capacity() <= KEPT);
     }
 }

@@ -30,6 +30,8 @@ const READS_A_TURN: usize = 4;
 
 /// See the module.
 pub(crate) struct Session {
+    /// Given up before the socket is closed: who sees that finds the seat free.
+    _seat: Seat,
     stream: Stream,
     info: DriveInfo,
     structured: bool,
@@ -49,7 +51,8 @@ pub(crate) struct Session {
     blocked: bool,
     /// The client has said good-bye: what is in work is done, and that is all.
     leaving: bool,
-    _seat: Seat,
+    /// It has said good-bye and takes no more replies.
+    deaf: bool,
 }
 
 /// A write whose data is still coming.
@@ -76,6 +79,7 @@ struct Pending {
 impl Session {
     pub(crate) fn new(stream: Stream, info: DriveInfo, structured: bool, seat: Seat) -> Session {
         Session {
+            _seat: seat,
             stream,
             info,
             structured,
@@ -89,7 +93,7 @@ impl Session {
             stalled: false,
             blocked: false,
             leaving: false,
-            _seat: seat,
+            deaf: false,
         }
     }
 
@@ -291,7 +295,7 @@ impl Client for Session {
 
     fn flush(&mut self) -> Result<(), Gone> {
         self.blocked = false;
-        while self.replies.len() > 0 {
+        while self.replies.len() > 0 && !self.deaf {
             match self.stream.write(self.replies.waiting()) {
                 Ok(count) => self.replies.advance(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -299,8 +303,13 @@ impl Client for Session {
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // What it asked for before it said good-bye is done whether it waits for the replies or not.
+                Err(_) if self.leaving => self.deaf = true,
                 Err(error) => return Err(Gone::because(error.to_string())),
             }
+        }
+        if self.deaf {
+            self.replies.advance(self.replies.len());
         }
         match self.leaving && self.pending.is_empty() {
             true => Err(Gone::quietly()),

@@ -162,6 +162,11 @@ impl Port {
         self.recorder.take().map_or(Ok(()), |recorder| recorder.end(now))
     }
 
+    /// What went wrong with the recording since the last call: it ends there, the run goes on.
+    pub(crate) fn recording_problem(&mut self) -> Option<String> {
+        self.recorder.as_mut()?.news()
+    }
+
     /// The drives that can be connected to.
     pub fn exports(&self) -> &[Rc<dyn Export>] {
         &self.exports

@@ -12,7 +12,6 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use nandscape_drive::HostMem;
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Executor, Span, Time};
-use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::client::{Client, Gone, Intake, Interest};
@@ -87,6 +86,8 @@ pub struct Reactor {
     polled: Vec<Key>,
     /// Clients with completions to send.
     dirty: Vec<Key>,
+    /// Clients found gone while the model ran. They leave when it stands at this turn's time, as a recording has it.
+    lost: Vec<(Key, Gone)>,
     released: Vec<Released>,
     /// When each of those was completed.
     completed_at: Vec<Time>,
@@ -130,6 +131,7 @@ impl Reactor {
             ready: Vec::new(),
             polled: Vec::new(),
             dirty: Vec::new(),
+            lost: Vec::new(),
             released: Vec::new(),
             completed_at: Vec::new(),
             slept: false,
@@ -167,6 +169,9 @@ impl Reactor {
         self.advance();
         self.executor.arrive(self.turn);
         self.port.begin_turn();
+        if let Some(problem) = self.port.recording_problem() {
+            (self.log)(&problem);
+        }
         if !std::mem::take(&mut self.slept) {
             self.timing.poll_gap.record(self.turn - before);
         }
@@ -219,13 +224,10 @@ impl Reactor {
 
     fn count(&mut self, one: &Released) {
         let figures = &mut self.figures[usize::from(one.export)];
-        let tally = match Transfer::of(one.opcode) {
-            Transfer::ToHost => &mut figures.reads,
-            Transfer::ToController => &mut figures.writes,
-            Transfer::None | Transfer::Both => match IoOpcode(one.opcode) {
-                IoOpcode::WRITE_ZEROES => &mut figures.writes,
-                _ => &mut figures.others,
-            },
+        let tally = match IoOpcode(one.opcode) {
+            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => &mut figures.reads,
+            IoOpcode::WRITE | IoOpcode::WRITE_ZEROES => &mut figures.writes,
+            _ => &mut figures.others,
         };
         match one.completion.status.is_success() {
             true => {
@@ -242,7 +244,7 @@ impl Reactor {
             let Some(connected) = self.clients.get_mut(key) else { continue };
             match connected.client.flush() {
                 Ok(()) => self.watch(key),
-                Err(gone) => self.disconnect(key, &gone),
+                Err(gone) => self.lost.push((key, gone)),
             }
         }
         self.dirty = dirty;
@@ -251,6 +253,10 @@ impl Reactor {
     /// Takes in what has come from outside; whether anything had.
     fn take_in(&mut self) -> bool {
         let mut came = self.hear();
+        for (key, gone) in std::mem::take(&mut self.lost) {
+            self.disconnect(key, &gone);
+            came = true;
+        }
         if self.stopping.is_some() {
             self.ready.clear();
             return came;
@@ -299,7 +305,7 @@ impl Reactor {
         if let Some(socket) = connected.client.socket()
             && let Err(error) = self.waiter.change(socket, key.to_bits(), interest)
         {
-            self.disconnect(key, &Gone::because(error.to_string()));
+            self.lost.push((key, Gone::because(error.to_string())));
         }
     }
 

@@ -72,7 +72,7 @@ pub enum RecordingError {
         error: io::Error,
     },
     /// The file is not a recording.
-    #[error("{path}: not a recording: it does not begin with {MAGIC:?}")]
+    #[error("{path}: not a recording: it does not begin as one does")]
     NotOne {
         /// The file.
         path: String,
@@ -103,8 +103,11 @@ pub enum RecordingError {
 
 /// Writes a recording. A failure to write ends the recording, not the run; `Port::end_recording` tells of it.
 pub struct Recorder {
+    path: String,
     file: BufWriter<File>,
     failure: Option<io::Error>,
+    /// Whether somebody was told of the failure.
+    told: bool,
     body: Vec<u8>,
 }
 
@@ -116,9 +119,13 @@ impl Recorder {
     pub fn create(path: &Path, header: &str) -> io::Result<Recorder> {
         let mut file = BufWriter::new(File::create(path)?);
         file.write_all(&MAGIC)?;
-        let mut recorder = Recorder { file, failure: None, body: Vec::new() };
+        let path = path.display().to_string();
+        let mut recorder = Recorder { path, file, failure: None, told: false, body: Vec::new() };
         recorder.put(HEADER, &[header.as_bytes()]);
-        recorder.failure.take().map_or(Ok(recorder), Err)
+        recorder.failure.take().map_or(Ok(()), Err)?;
+        // A place that takes nothing is found out now, not at the end.
+        recorder.file.flush()?;
+        Ok(recorder)
     }
 
     pub(crate) fn turn(&mut self, at: Time) {
@@ -146,8 +153,19 @@ impl Recorder {
 
     pub(crate) fn end(mut self, at: Time) -> io::Result<()> {
         self.put(END, &[&at.ns().to_le_bytes()]);
-        self.failure.map_or(Ok(()), Err)?;
-        self.file.flush()
+        let failure = self.failure.take().or_else(|| self.file.flush().err());
+        failure.map_or(Ok(()), |error| Err(io::Error::new(error.kind(), self.problem(&error))))
+    }
+
+    /// A failure that nobody was told of.
+    pub(crate) fn news(&mut self) -> Option<String> {
+        let news = self.failure.as_ref().filter(|_| !self.told).map(|error| self.problem(error))?;
+        self.told = true;
+        Some(news)
+    }
+
+    fn problem(&self, error: &io::Error) -> String {
+        format!("the recording {} is not whole: {error}", self.path)
     }
 
     fn put(&mut self, kind: u8, parts: &[&[u8]]) {
@@ -186,8 +204,12 @@ impl Reader {
         let file = File::open(path).map_err(|error| RecordingError::File { path: name.clone(), error })?;
         let mut file = BufReader::new(file);
         let mut magic = [0; MAGIC.len()];
-        if file.read_exact(&mut magic).is_err() || magic != MAGIC {
-            return Err(RecordingError::NotOne { path: name });
+        match file.read_exact(&mut magic) {
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                return Err(RecordingError::File { path: name, error });
+            }
+            Ok(()) if magic == MAGIC => {}
+            _ => return Err(RecordingError::NotOne { path: name }),
         }
         let offset = MAGIC.len() as u64;
         let mut reader = Reader { path: name, file, header: String::new(), number: 0, offset };

@@ -40,6 +40,9 @@ pub struct RingHost {
     replies: Consumer<Reply>,
     handle: Handle,
     info: DriveInfo,
+    depth: usize,
+    /// Commands whose completion was not taken: with more than `depth`, completions would find no room.
+    outstanding: usize,
 }
 
 /// The reactor's end.
@@ -78,7 +81,7 @@ impl RingHost {
             }),
         );
         let info = told.recv().map_err(|_| Status::INVALID_QUEUE_ID)?;
-        Ok(RingHost { requests, replies, handle: handle.clone(), info })
+        Ok(RingHost { requests, replies, handle: handle.clone(), info, depth, outstanding: 0 })
     }
 
     /// What the drive is.
@@ -89,17 +92,23 @@ impl RingHost {
     /// Submits a command with its memory, which may be empty.
     ///
     /// # Errors
-    /// The memory, when the ring is full.
+    /// The memory, when as many commands are outstanding as there is room for.
     pub fn submit(&mut self, tag: u64, command: SubmissionEntry, data: Vec<u8>) -> Result<(), Vec<u8>> {
+        if self.outstanding == self.depth {
+            return Err(data);
+        }
         let request = Request { tag, command, data };
         self.requests.push(request).map_err(|rtrb::PushError::Full(request)| request.data)?;
+        self.outstanding += 1;
         self.handle.wake();
         Ok(())
     }
 
     /// Takes a completion, if there is one.
     pub fn poll(&mut self) -> Option<Reply> {
-        self.replies.pop().ok()
+        let reply = self.replies.pop().ok()?;
+        self.outstanding -= 1;
+        Some(reply)
     }
 
     /// Whether the drive has gone.

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -72,6 +72,17 @@ pub enum Stream {
 }
 
 impl Address {
+    /// Whether this can be listened at, as far as that shows without listening.
+    ///
+    /// # Errors
+    /// When another server listens there, something else is in the way, or it is not allowed.
+    pub fn check(&self, allow_remote: bool) -> io::Result<()> {
+        match self {
+            Address::Unix(path) => check_unix(path),
+            Address::Tcp(address) => resolve(address, allow_remote).map(|_| ()),
+        }
+    }
+
     /// Listens. A unix socket has mode 0600 from the moment it exists; one that a dead server left is replaced. TCP
     /// addresses other than loopback are refused unless `allow_remote`.
     ///
@@ -81,13 +92,7 @@ impl Address {
         match self {
             Address::Unix(path) => listen_unix(path),
             Address::Tcp(address) => {
-                let addresses: Vec<_> = address.to_socket_addrs()?.collect();
-                if !allow_remote && addresses.iter().any(|address| !address.ip().is_loopback()) {
-                    let problem = "not an address of this machine alone, and nobody who connects is asked who they \
-                                   are. Allow it with --allow-remote";
-                    return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
-                }
-                let listener = TcpListener::bind(&addresses[..])?;
+                let listener = TcpListener::bind(&resolve(address, allow_remote)?[..])?;
                 let address = Address::Tcp(listener.local_addr()?.to_string());
                 Ok(Listening { socket: Socket::Tcp(listener), address })
             }
@@ -95,13 +100,28 @@ impl Address {
     }
 }
 
-fn listen_unix(path: &Path) -> io::Result<Listening> {
+fn resolve(address: &str, allow_remote: bool) -> io::Result<Vec<SocketAddr>> {
+    let addresses: Vec<_> = address.to_socket_addrs()?.collect();
+    if !allow_remote && addresses.iter().any(|address| !address.ip().is_loopback()) {
+        let problem = "not an address of this machine alone, and nobody who connects is asked who they are. Allow it \
+                       with --allow-remote";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+    }
+    Ok(addresses)
+}
+
+fn check_unix(path: &Path) -> io::Result<()> {
     if UnixStream::connect(path).is_ok() {
         return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
     }
     if path.symlink_metadata().is_ok_and(|found| !found.file_type().is_socket()) {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "something that is not a socket is there"));
     }
+    Ok(())
+}
+
+fn listen_unix(path: &Path) -> io::Result<Listening> {
+    check_unix(path)?;
     let mut hidden = path.as_os_str().to_owned();
     hidden.push(format!(".{}", std::process::id()));
     let hidden = PathBuf::from(hidden);

@@ -1,0 +1,65 @@
+//! Clients that are killed, and servers that are told to end.
+
+use std::io::Read as _;
+use std::os::unix::net::UnixStream;
+
+use rustix::process::Signal;
+
+use crate::server::{Server, number};
+use crate::tools::{fio, start_fio};
+
+/// Writes for as long as it is let.
+const ENDLESS: [&str; 6] = ["--rw=randrw", "--bs=16k", "--iodepth=32", "--size=64m", "--time_based", "--runtime=600"];
+
+/// Waits until the server's drive has work: its recording, or in this case its replies to a client of our own, would tell
+/// less than the drive itself, which a second client sees get slower; so the recording's length is looked at.
+fn until_at_work(server: &Server) {
+    while std::fs::metadata(server.path("run.rec")).map_or(0, |found| found.len()) < 4 << 20 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_client_that_is_killed_takes_nobody_along() {
+    let mut server = Server::small(&["--record", "run.rec"]);
+    let mut killed = start_fio(&server, &ENDLESS);
+    until_at_work(&server);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert!(server.is_running());
+    fio(&server, &["--rw=randrw", "--bs=4k", "--iodepth=4", "--size=4m", "--verify=crc32c"]);
+    let ended = server.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn a_server_that_is_told_to_end_drains_and_leaves_no_socket() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut server = Server::small(&["--record", "run.rec"]);
+        let mut client = start_fio(&server, &ENDLESS);
+        until_at_work(&server);
+        server.signal(signal);
+        let ended = server.wait();
+        // Its connection has gone; it ends by itself, with an error.
+        assert!(!client.wait().unwrap().success());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let figures = serde_json::from_str(&ended.out).unwrap();
+        assert_eq!(number(&figures, "/drives/0/writes/errors") + number(&figures, "/drives/0/reads/errors"), 0.0);
+        assert!(number(&figures, "/drives/0/others/count") >= 1.0, "it was flushed");
+        assert!(!server.path("n.sock").exists());
+    }
+}
+
+/// Turns are counted, not time: however slow the machine, a loop that has nothing to do must not turn.
+#[test]
+fn a_server_without_work_rests() {
+    let server = Server::small(&[]);
+    let mut idle = UnixStream::connect(server.path("n.sock")).unwrap();
+    idle.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+    let mut greeting = [0; 18];
+    idle.read_exact(&mut greeting).unwrap();
+    let error = idle.read(&mut greeting).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "nothing is said to who says nothing");
+    let turns = number(&server.figures(), "/timing/turns");
+    assert!(turns < 20_000.0, "{turns} turns with nothing to do");
+}

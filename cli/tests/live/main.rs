@@ -1,0 +1,19 @@
+//! `nandscape serve` as users meet it: the program is run, and unmodified clients use its drives: fio, nbdinfo, nbdcopy,
+//! qemu-img. `cargo xtask tools` installs them.
+//!
+//! | file | what |
+//! |---|---|
+//! | `server` | runs the server, tells when it serves, ends it |
+//! | `tools` | runs the clients |
+//! | `integrity` | what is written is read, under garbage collection, by each client |
+//! | `ending` | clients that are killed, servers that are told to end |
+//! | `sockets` | where it listens, and where it refuses to |
+//! | `recordings` | recorded and replayed, and what is no recording |
+#![cfg(target_os = "linux")]
+
+mod ending;
+mod integrity;
+mod recordings;
+mod server;
+mod sockets;
+mod tools;

@@ -1,0 +1,103 @@
+//! Recorded and replayed, and what is no recording.
+
+use crate::server::{SMALL, Server, number, refuse, sim};
+use crate::tools::fio;
+
+const WORK: [&str; 6] =
+    ["--rw=randrw", "--bsrange=4k-64k", "--iodepth=16", "--size=64m", "--io_size=80m", "--fsync=64"];
+
+/// A recorded run of fio: its folder, with the recording and the trace in it, and its figures.
+fn recorded() -> (tempfile::TempDir, serde_json::Value) {
+    let mut server = Server::small(&["--record", "run.rec", "--chrome-trace", "live.json"]);
+    fio(&server, &WORK);
+    fio(&server, &["--rw=randtrim", "--bs=64k", "--size=8m"]);
+    server.signal(rustix::process::Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let folder = std::mem::replace(&mut server.folder, tempfile::tempdir().unwrap());
+    (folder, serde_json::from_str(&ended.out).unwrap())
+}
+
+#[test]
+fn a_recorded_run_of_fio_replays_to_the_byte_and_half_of_it_as_far_as_it_goes() {
+    let (folder, figures) = recorded();
+    let file = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    let again = sim(folder.path(), &["--replay", "run.rec", "--chrome-trace", "again.json", "--json", "--check"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(file("live.json") == file("again.json"), "the traces differ");
+    let report: serde_json::Value = serde_json::from_str(&again.out).unwrap();
+    for (live, replayed) in [
+        ("/drives/0/reads/latency_us/mean", "/latency_us/read/mean"),
+        ("/drives/0/reads/latency_us/max", "/latency_us/read/max"),
+        ("/drives/0/writes/latency_us/mean", "/latency_us/write/mean"),
+        ("/drives/0/writes/count", "/latency_us/write/count"),
+        ("/drives/0/counters/gc_blocks_total", "/gc/blocks"),
+    ] {
+        assert_eq!(number(&figures, live), number(&report, replayed), "{live}");
+    }
+    assert!(number(&report, "/gc/blocks") > 0.0);
+
+    let whole = file("run.rec");
+    std::fs::write(folder.path().join("torn.rec"), &whole[..whole.len() / 2]).unwrap();
+    let torn = sim(folder.path(), &["--replay", "torn.rec", "--json", "--check"]);
+    assert_eq!(torn.code, Some(0), "{torn:?}");
+    assert!(torn.err.contains("the recording breaks off"), "{}", torn.err);
+    let part: serde_json::Value = serde_json::from_str(&torn.out).unwrap();
+    assert!(number(&part, "/requests") < number(&report, "/requests"));
+
+    let mut damaged = whole;
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    std::fs::write(folder.path().join("damaged.rec"), &damaged).unwrap();
+    let ended = sim(folder.path(), &["--replay", "damaged.rec"]);
+    assert_eq!((ended.code, &ended.out as &str), (Some(2), ""), "{ended:?}");
+    assert!(ended.err.contains("damaged.rec: record "), "{}", ended.err);
+}
+
+#[test]
+fn what_is_no_recording_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    write("empty", b"");
+    write("garbage", &[0x5a; 10_000]);
+    write("magic", b"NSCREC1\n");
+    // The length of a header, its kind, a body that is not ours, and its checksum.
+    let body = b"\0{\"color\": \"blue\"}";
+    let foreign = [&b"NSCREC1\n"[..], &(body.len() as u32 - 1).to_le_bytes(), body, &crc32(body).to_le_bytes()];
+    write("foreign", &foreign.concat());
+    for (file, words) in [
+        ("missing", "missing: No such file"),
+        ("empty", "empty: not a recording"),
+        ("garbage", "garbage: not a recording"),
+        ("magic", "the header is missing"),
+        ("foreign", "foreign: the header cannot be read"),
+        (".", "directory"),
+    ] {
+        let ended = sim(folder.path(), &["--replay", file]);
+        assert_eq!((ended.code, &ended.out as &str), (Some(2), ""), "{file}: {ended:?}");
+        assert!(ended.err.contains(words), "{file} does not say {words:?}: {}", ended.err);
+    }
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(!0, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum: u32, _| sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 })
+    }) ^ !0
+}
+
+#[test]
+fn a_place_that_takes_no_recording_is_refused_before_anything_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    for (place, words) in [
+        ("/dev/full", "--record /dev/full: No space left"),
+        ("no/such/folder/run.rec", "--record no/such/folder/run.rec: No such file"),
+        (".", "--record .: Is a directory"),
+    ] {
+        let mut args = SMALL.to_vec();
+        args.extend(["--nbd", "unix:n.sock", "--record", place]);
+        let ended = refuse(folder.path(), &args);
+        assert_eq!((ended.code, &ended.out as &str), (Some(2), ""), "{place}: {ended:?}");
+        assert!(ended.err.contains(words), "{place} does not say {words:?}: {}", ended.err);
+        assert!(!folder.path().join("n.sock").exists());
+    }
+}

@@ -1,0 +1,170 @@
+//! Runs the server.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// A small drive with little to spare, full: collectors run as soon as a few blocks are overwritten.
+pub(crate) const SMALL: [&str; 14] = [
+    "--drive",
+    "small=default",
+    "--set",
+    "capacity=64MiB",
+    "--set",
+    "geometry.channels=2",
+    "--set",
+    "geometry.dies_per_channel=4",
+    "--set",
+    "ftl.over_provisioning=2%",
+    "--set",
+    "buffer.size=1MiB",
+    "--precondition",
+    "full",
+];
+
+/// A server that serves.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) folder: tempfile::TempDir,
+    /// What it says on standard error after it has begun to serve.
+    rest: Option<JoinHandle<String>>,
+}
+
+/// How a run of the program ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Server {
+    /// Serves the small drive at `n.sock` in a folder of its own, and checks its tables at the end.
+    pub(crate) fn small(more: &[&str]) -> Server {
+        let folder = tempfile::tempdir().unwrap();
+        let mut args: Vec<&str> = SMALL.to_vec();
+        args.extend(["--nbd", "unix:n.sock", "--check", "--json"]);
+        args.extend(more);
+        Server::start(folder, &args)
+    }
+
+    /// Runs the program in a folder and waits until it says that it serves.
+    pub(crate) fn start(folder: tempfile::TempDir, args: &[&str]) -> Server {
+        let mut child = command(folder.path(), args).spawn().unwrap();
+        let (heard, rest) = listen(&mut child);
+        if heard.recv().is_err() {
+            let out = child.wait().unwrap();
+            panic!("the server does not serve: {out}\n{}", rest.join().unwrap());
+        }
+        Server { child, folder, rest: Some(rest) }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The drive's URI.
+    pub(crate) fn uri(&self) -> String {
+        format!("nbd+unix:///small?socket={}", self.path("n.sock").display())
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Tells it to end and waits for it.
+    pub(crate) fn end(mut self) -> Ended {
+        self.signal(Signal::TERM);
+        self.wait()
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn wait(&mut self) -> Ended {
+        let mut out = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        let code = self.child.wait().unwrap().code();
+        let err = self.rest.take().unwrap().join().unwrap();
+        assert!(!err.contains("panicked"), "{err}");
+        Ended { code, out, err }
+    }
+
+    /// Tells it to end, holds that it ended well, and gives its figures.
+    pub(crate) fn figures(self) -> Value {
+        let ended = self.end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        serde_json::from_str(&ended.out).expect("one JSON object")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended already, mostly.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    command.arg("serve").args(args).current_dir(folder);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Reads standard error to its end; tells when the server says that it serves.
+fn listen(child: &mut Child) -> (Receiver<()>, JoinHandle<String>) {
+    let (tell, heard) = channel();
+    let err = BufReader::new(child.stderr.take().unwrap());
+    let rest = std::thread::spawn(move || {
+        let mut tell = Some(tell);
+        let mut text = String::new();
+        for line in err.lines() {
+            let line = line.unwrap();
+            if line.contains("serving ")
+                && let Some(tell) = tell.take()
+            {
+                // Whoever waits for it may have given up.
+                let _ = tell.send(());
+            }
+            text.push_str(&line);
+            text.push('\n');
+        }
+        text
+    });
+    (heard, rest)
+}
+
+/// Runs `nandscape serve` to an end that comes by itself.
+pub(crate) fn refuse(folder: &Path, args: &[&str]) -> Ended {
+    run(command(folder, args))
+}
+
+/// Runs `nandscape sim`.
+pub(crate) fn sim(folder: &Path, args: &[&str]) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    command.arg("sim").args(args).current_dir(folder);
+    run(command)
+}
+
+fn run(mut command: Command) -> Ended {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let ended = Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) };
+    assert!(!ended.err.contains("panicked"), "{ended:?}");
+    ended
+}
+
+/// A number of a server's figures.
+pub(crate) fn number(figures: &Value, path: &str) -> f64 {
+    let found = figures.pointer(path).and_then(Value::as_f64);
+    found.unwrap_or_else(|| panic!("{path} is no number in {figures:#}"))
+}

@@ -1,0 +1,85 @@
+//! Where it listens, and where it refuses to.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+
+use crate::server::{SMALL, Server, refuse};
+use crate::tools::run;
+
+fn at<'a>(addresses: &[&'a str]) -> Vec<&'a str> {
+    let mut args = SMALL.to_vec();
+    addresses.iter().for_each(|address| args.extend(["--nbd", address]));
+    args
+}
+
+/// Refused with status 2, and these words; nothing is left in the folder but `left`.
+fn refused(folder: &std::path::Path, args: &[&str], words: &str, left: &[&str]) {
+    let ended = refuse(folder, args);
+    assert_eq!((ended.code, &ended.out as &str), (Some(2), ""), "{args:?}: {ended:?}");
+    assert!(ended.err.contains(words), "{args:?} does not say {words:?}: {}", ended.err);
+    let mut names: Vec<_> = folder.read_dir().unwrap().map(|one| one.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, left, "{args:?}");
+}
+
+#[test]
+fn a_socket_is_its_owners_serves_as_soon_as_it_is_there_and_goes_with_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    // What a dead server left.
+    drop(UnixListener::bind(folder.path().join("n.sock")).unwrap());
+    let server = Server::start(folder, &at(&["unix:n.sock", "unix:m.sock"]));
+    for socket in ["n.sock", "m.sock"] {
+        // The second appears a moment later.
+        while !server.path(socket).exists() {
+            std::thread::yield_now();
+        }
+        assert_eq!(server.path(socket).metadata().unwrap().permissions().mode() & 0o7777, 0o600);
+        run("nbdinfo", &["--size", &format!("nbd+unix:///?socket={}", server.path(socket).display())]);
+    }
+    // Another server is refused, and harms neither the socket nor what this one would record.
+    std::fs::write(server.path("run.rec"), "precious").unwrap();
+    let mut args = at(&["unix:n.sock"]);
+    args.extend(["--record", "run.rec"]);
+    let left = ["m.sock", "n.sock", "run.rec"];
+    refused(server.folder.path(), &args, "--nbd unix:n.sock: cannot listen: another server listens there", &left);
+    assert_eq!(std::fs::read(server.path("run.rec")).unwrap(), b"precious");
+    run("nbdinfo", &["--size", &server.uri()]);
+    let (sockets, folder) = (["n.sock", "m.sock"].map(|socket| server.path(socket)), server.path(""));
+    let mut server = server;
+    server.signal(rustix::process::Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(folder.exists() && sockets.iter().all(|socket| !socket.exists()));
+}
+
+#[test]
+fn bad_addresses_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("letter"), "").unwrap();
+    let long = format!("unix:{}", "x".repeat(200));
+    for (address, words) in [
+        ("n.sock", "is not an address: give unix:PATH, or HOST:PORT"),
+        ("unix:", "unix: needs a path"),
+        ("127.0.0.1:70000", "is not an address"),
+        ("unix:letter", "something that is not a socket is there"),
+        ("unix:no/such/folder/n.sock", "No such file"),
+        ("0.0.0.0:0", "--allow-remote"),
+        ("[::]:0", "--allow-remote"),
+        (&long, "cannot listen"),
+    ] {
+        refused(folder.path(), &at(&[address]), words, &["letter"]);
+    }
+    // One bad address among good ones: nothing is served.
+    refused(folder.path(), &at(&["unix:n.sock", "0.0.0.0:0"]), "--allow-remote", &["letter"]);
+}
+
+#[test]
+fn tcp_is_served_and_to_others_only_when_that_is_allowed() {
+    let server = Server::start(tempfile::tempdir().unwrap(), &at(&["127.0.0.1:0"]));
+    let said = server.end().err;
+    assert!(said.contains("serving small at nbd://127.0.0.1:") && !said.contains("127.0.0.1:0/"), "{said}");
+    let mut args = at(&["0.0.0.0:0"]);
+    args.push("--allow-remote");
+    let said = Server::start(tempfile::tempdir().unwrap(), &args).end().err;
+    assert!(said.contains("serving small at nbd://0.0.0.0:") && said.contains("unauthenticated"), "{said}");
+}

@@ -1,0 +1,242 @@
+//! The two clocks agree: an emulated SSD served over NBD in real time, with everything that arrives recorded, and the
+//! recording run again in virtual time. Every event of every die and channel is the same, to the byte, and so is every
+//! figure: with garbage collection, several clients at once, hang-ups in the middle of writes, and work left behind.
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use nandscape_device_ssd::Profile;
+use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition, Replay};
+use nandscape_sim::{Executor, Rng, Seed};
+use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
+use nandscape_transport_reactor::handle::{ExportFigures, Figures};
+use nandscape_transport_reactor::recording::Recorder;
+use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
+use nandscape_wire_nbd::{OPTION_MAGIC, OptionHeader, REQUEST_MAGIC, Request, SimpleReply, command, flag, option};
+use zerocopy::{FromBytes, IntoBytes};
+
+const CAPACITY: u64 = 64 << 20;
+const CLIENTS: u64 = 4;
+/// Sessions of each client, one after another.
+const SESSIONS: u64 = 5;
+/// Batches of requests in a session.
+const BATCHES: u64 = 12;
+
+/// A small drive with little to spare, so that collectors run.
+fn drives(mode: &str, seed: u64) -> LiveDrives {
+    let mut profile = Profile::load("default").unwrap();
+    let mode = format!("buffer.mode={mode}");
+    let small = ["capacity=64MiB", "geometry.channels=2", "geometry.dies_per_channel=2", "ftl.over_provisioning=2%"];
+    small.into_iter().chain(["buffer.size=1MiB", &mode]).for_each(|change| profile.set(change).unwrap());
+    let drive = DriveSpec {
+        name: "small".to_owned(),
+        profile_name: "default".to_owned(),
+        profile: profile.resolve().unwrap().to_toml(),
+        no_delay: false,
+        keeps_data: true,
+        precondition: Precondition::Full,
+    };
+    LiveDrives { version: "test".to_owned(), seed, drives: vec![drive] }
+}
+
+/// Stops the reactor, even if a client has panicked.
+struct Ends(Handle);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Serves while `work` is done at the socket; the trace and the last figures. The drive's tables are sound at the end.
+fn serve(live: &LiveDrives, poll: PollMode, record: &Path, work: impl FnOnce(&Path)) -> (String, Figures) {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("nbd.sock");
+    let (tell, told) = channel();
+    thread::scope(|scope| {
+        let reactor = scope.spawn(move || {
+            let executor = Executor::new();
+            let sim = executor.sim();
+            let exports = live.build(&sim, &()).unwrap();
+            sim.trace().switch_on();
+            let mut port = Port::new(&sim, exports.iter().map(|export| export.clone() as Rc<dyn Export>).collect());
+            port.record(Recorder::create(record, &serde_json::to_string(live).unwrap()).unwrap());
+            let names = vec!["small".to_owned()];
+            let setup = Setup { executor, port, names, poll, log: Box::new(|_| {}) };
+            let (reactor, handle) = Reactor::new(setup).unwrap();
+            tell.send((handle, exports[0].info())).unwrap();
+            let (executor, figures) = reactor.run().unwrap();
+            exports[0].ssd().check().unwrap();
+            (executor.sim().trace().to_chrome_json(), figures)
+        });
+        let (handle, info) = told.recv().unwrap();
+        let exported = Exported { name: "small".to_owned(), description: String::new(), info };
+        let listener = Listener::start(ListenerConfig {
+            address: Address::Unix(socket.clone()),
+            allow_remote: false,
+            max_clients: 64,
+            patience: Duration::from_secs(60),
+            exports: vec![(exported, handle.clone(), 0)],
+            log: Box::new(|_| {}),
+        });
+        let ends = Ends(handle);
+        work(&socket);
+        drop(listener.unwrap());
+        drop(ends);
+        reactor.join().unwrap()
+    })
+}
+
+/// Negotiated in the old way: no reply can be refused, and none needs to be understood.
+fn connect(socket: &Path) -> UnixStream {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let mut greeting = [0; 18];
+    stream.read_exact(&mut greeting).unwrap();
+    let header = OptionHeader { magic: OPTION_MAGIC.into(), option: option::EXPORT_NAME.into(), len: 0.into() };
+    stream.write_all(&[&[0, 0, 0, 3], header.as_bytes()].concat()).unwrap();
+    let mut size_and_flags = [0; 10];
+    stream.read_exact(&mut size_and_flags).unwrap();
+    assert_eq!(size_and_flags[..8], CAPACITY.to_be_bytes());
+    stream
+}
+
+fn request(kind: u16, flags: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
+    let (magic, cookie) = (REQUEST_MAGIC.into(), cookie.into());
+    let request =
+        Request { magic, flags: flags.into(), kind: kind.into(), cookie, offset: offset.into(), len: len.into() };
+    let data = if kind == command::WRITE { len as usize } else { 0 };
+    [request.as_bytes(), &vec![cookie.get() as u8; data]].concat()
+}
+
+/// A random request, its kind and its length.
+fn random(rng: &mut Rng, cookie: u64) -> (Vec<u8>, u16, u32) {
+    let most = if rng.below(4) == 0 { 256 } else { 32 };
+    let blocks = 1 + rng.below(most);
+    let (offset, len) = (rng.below(CAPACITY / 512 - blocks) * 512, (blocks * 512) as u32);
+    let (kind, flags) = match rng.below(20) {
+        0..12 => (command::WRITE, if rng.below(8) == 0 { flag::FUA } else { 0 }),
+        12..17 => (command::READ, 0),
+        17 => (command::TRIM, 0),
+        18 => (command::WRITE_ZEROES, if rng.below(2) == 0 { flag::NO_HOLE } else { 0 }),
+        _ => return (request(command::FLUSH, 0, cookie, 0, 0), command::FLUSH, 0),
+    };
+    (request(kind, flags, cookie, offset, len), kind, len)
+}
+
+/// Several sessions: each sends batches and takes the replies, and ends in one way or another.
+fn client(socket: &Path, seed: u64, number: u64) {
+    let mut rng = Seed::new(seed).child("client").nth(number).rng();
+    for session in 0..SESSIONS {
+        let mut stream = connect(socket);
+        for _ in 0..BATCHES {
+            let batch: BTreeMap<u64, _> =
+                (0..1 + rng.below(16)).map(|cookie| (cookie, random(&mut rng, cookie))).collect();
+            let bytes: Vec<u8> = batch.values().flat_map(|(bytes, ..)| bytes.clone()).collect();
+            stream.write_all(&bytes).unwrap();
+            for _ in &batch {
+                let mut reply = [0; 16];
+                stream.read_exact(&mut reply).unwrap();
+                let reply = SimpleReply::read_from_bytes(&reply).unwrap();
+                let (_, kind, len) = &batch[&reply.cookie.get()];
+                assert_eq!(reply.error.get(), 0, "seed {seed}: request {kind} of {len} bytes");
+                if *kind == command::READ {
+                    stream.read_exact(&mut vec![0; *len as usize]).unwrap();
+                }
+            }
+        }
+        let last: Vec<u8> = (0..8).flat_map(|cookie| random(&mut rng, cookie).0).collect();
+        let write = request(command::WRITE, 0, 9, 0, 65_536);
+        let farewell = match session % 4 {
+            // In order, with work in flight.
+            0 => [last, request(command::DISC, 0, 0, 0, 0)].concat(),
+            // With work in flight.
+            1 => last,
+            // In the middle of a write's data, with work in flight.
+            2 => [&last, &write[..40_000]].concat(),
+            // In the middle of a request.
+            _ => write[..11].to_vec(),
+        };
+        stream.write_all(&farewell).unwrap();
+    }
+}
+
+fn figures_agree(live: &ExportFigures, again: &nandscape_lab_run::Report, what: &str) {
+    let pairs = [("read", &live.reads), ("write", &live.writes)];
+    for (direction, tally) in pairs {
+        let found = &again.latency_us[direction];
+        assert_eq!(found.count, tally.latency.count(), "{what}: {direction}s");
+        assert_eq!(found.max, Some(tally.latency.max().as_us()), "{what}: the longest {direction}");
+        assert_eq!(found.mean, Some(tally.latency.mean_ns() / 1e3), "{what}: the mean {direction}");
+    }
+    assert_eq!(again.gc.blocks as f64, live.counters["gc_blocks_total"], "{what}: blocks that were collected");
+}
+
+fn the_clocks_agree(mode: &str, poll: PollMode) {
+    let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(11, |seed| seed.parse().expect("a number"));
+    let what = format!("{mode}, {poll:?}, seed {seed}");
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("run.rec");
+    let (trace, figures) = serve(&drives(mode, seed), poll, &record, |socket| {
+        thread::scope(|scope| (0..CLIENTS).for_each(|number| drop(scope.spawn(move || client(socket, seed, number)))));
+    });
+    let live = &figures.exports[0];
+    assert!(live.counters["gc_blocks_total"] > 10.0, "{what}: collectors ran: {:?}", live.counters);
+    assert!(live.reads.latency.count() > 100 && live.others.latency.count() > 20, "{what}");
+
+    let again = Replay { recording: record, trace: true, check: true }.run(&()).unwrap();
+    assert!(!again.broken_off, "{what}");
+    figures_agree(live, &again.reports[0], &what);
+    let again = again.trace.expect("it was asked for");
+    let differs = trace.bytes().zip(again.bytes()).position(|(live, again)| live != again);
+    assert_eq!((differs, trace.len()), (None, again.len()), "{what}: the first byte that differs, and the lengths");
+}
+
+#[test]
+fn with_a_buffer_that_survives_power_cuts() {
+    the_clocks_agree("capacitor", PollMode::Adaptive);
+}
+
+#[test]
+fn with_a_volatile_buffer() {
+    the_clocks_agree("volatile", PollMode::Adaptive);
+}
+
+#[test]
+fn without_a_buffer() {
+    the_clocks_agree("through", PollMode::Adaptive);
+}
+
+#[test]
+fn with_a_loop_that_never_rests() {
+    the_clocks_agree("capacitor", PollMode::Busy);
+}
+
+/// The flush of one connection covers what was completed on another: a volatile buffer is empty after it.
+#[test]
+fn a_flush_covers_what_other_connections_wrote() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("run.rec");
+    let (_, figures) = serve(&drives("volatile", 1), PollMode::Adaptive, &record, |socket| {
+        let (mut writer, mut flusher) = (connect(socket), connect(socket));
+        let mut reply = [0; 16];
+        writer.write_all(&request(command::WRITE, 0, 1, 0, 4_096)).unwrap();
+        writer.read_exact(&mut reply).unwrap();
+        flusher.write_all(&request(command::FLUSH, 0, 2, 0, 0)).unwrap();
+        flusher.read_exact(&mut reply).unwrap();
+    });
+    let export = &figures.exports[0];
+    let program = 500e3;
+    // The first flush waited for a program; the one at the end of the run, with nothing left to flush, did not.
+    assert_eq!(export.others.latency.count(), 2);
+    assert!(export.others.latency.max().ns() as f64 >= program, "the flush waited for the flash");
+    assert!(export.writes.latency.max().ns() as f64 <= program / 10.0, "the write did not");
+    assert!(export.counters["flash_programmed_bytes_total"] >= 4_096.0, "{:?}", export.counters);
+}

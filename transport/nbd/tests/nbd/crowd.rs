@@ -1,0 +1,143 @@
+//! Many clients, and those that ask too much.
+
+use std::time::Duration;
+
+use nandscape_wire_nbd::command;
+use nandscape_wire_nvme::IoOpcode;
+use zerocopy::IntoBytes;
+
+use crate::client::{Client, pattern, request};
+use crate::drive::{BLOCK, BROKEN, Seen};
+use crate::server::{Limits, Server};
+
+const MIB: u64 = 1 << 20;
+
+/// More than may be in work at a time: nothing is lost, nothing stays.
+#[test]
+fn five_thousand_requests_in_one_go() {
+    let server = Server::start();
+    let mut client = Client::ready(&server, "first", false);
+    let (count, first) = (5_000u64, BROKEN - 4_000);
+    let mut bytes = Vec::new();
+    for number in 0..count {
+        let offset = (first + number) * BLOCK;
+        bytes.extend_from_slice(request(command::WRITE, 0, number, offset, 512).as_bytes());
+        bytes.extend_from_slice(&pattern(number + 1, 512));
+    }
+    client.send(&bytes);
+    // The block that cannot be written is among them.
+    let mut answered = vec![0; count as usize];
+    for _ in 0..count {
+        let (cookie, error) = client.simple();
+        assert_eq!(error != 0, first + cookie == BROKEN);
+        answered[cookie as usize] += 1;
+    }
+    assert!(answered.iter().all(|times| *times == 1), "each is answered once");
+
+    let reads: Vec<u8> = (0..count)
+        .flat_map(|number| request(command::READ, 0, number, (first + number) * BLOCK, 512).as_bytes().to_vec())
+        .collect();
+    client.send(&reads);
+    for _ in 0..count {
+        let (cookie, error) = client.simple();
+        if error == 0 {
+            assert_eq!(client.receive_vec(512), pattern(cookie + 1, 512));
+        }
+    }
+    assert_eq!(server.figures().outstanding, 0);
+}
+
+/// It asks for 500 MiB and takes nothing: the server holds 64 MiB for it and stops listening, and goes on when it reads.
+#[test]
+fn a_client_that_does_not_read_is_held_at_its_limit() {
+    let server = Server::start();
+    let mut greedy = Client::ready(&server, "first", false);
+    let mut polite = Client::ready(&server, "second", false);
+    let data = pattern(3, MIB as usize);
+    assert_eq!(greedy.write(0, 0, &data), 0);
+    for number in 0..500 {
+        greedy.request(command::READ, 0, number, 0, MIB as u32);
+    }
+    server.until(|figures| figures.exports[0].reads.bytes >= 63 * MIB);
+    for number in 0..200 {
+        assert_eq!(polite.write(0, number * BLOCK, &[number as u8; 512]), 0);
+        assert_eq!(polite.read(number * BLOCK, 512), Ok(vec![number as u8; 512]));
+    }
+    let figures = server.figures();
+    let held = figures.exports[0].reads.bytes;
+    // What the socket itself holds comes on top.
+    assert!(figures.outstanding == 0 && held <= 66 * MIB, "{held} bytes were read for it");
+    for number in 0..500 {
+        assert_eq!(greedy.simple(), (number, 0));
+        assert!(greedy.receive_vec(MIB as usize) == data, "read {number}");
+    }
+    assert_eq!(server.figures().exports[0].reads.bytes, 500 * MIB);
+}
+
+/// As above, but it hangs up, or the server ends.
+#[test]
+fn a_client_that_does_not_read_can_leave() {
+    let server = Server::start();
+    let mut greedy = Client::ready(&server, "first", false);
+    for number in 0..200 {
+        greedy.request(command::READ, 0, number, 0, MIB as u32);
+    }
+    server.until(|figures| figures.exports[0].reads.bytes >= 63 * MIB);
+    drop(greedy);
+    server.until(|figures| figures.clients == 0);
+    assert_eq!(Client::ready(&server, "first", false).read(0, 512), Ok(vec![0; 512]));
+}
+
+#[test]
+fn large_writes_that_come_in_drops_hinder_nobody() {
+    let server = Server::start();
+    let mut slow = Client::ready(&server, "first", false);
+    let mut quick = Client::ready(&server, "first", false);
+    let data = pattern(6, 100_000 / 512 * 512);
+    slow.send(request(command::WRITE, 0, 1, 0, data.len() as u32).as_bytes());
+    for (number, drop) in data.chunks(1_000).enumerate() {
+        slow.send(drop);
+        assert_eq!(quick.read(0, 512), Ok(vec![0; 512]), "drop {number}: not written yet");
+        if number == 98 {
+            break;
+        }
+    }
+    slow.send(&data[99_000..]);
+    assert_eq!(slow.simple(), (1, 0));
+    assert_eq!(quick.read(0, data.len() as u32), Ok(data));
+}
+
+/// Several connections to one export are one drive: what one has written and been told of, another sees and can flush.
+#[test]
+fn connections_to_one_export_share_it() {
+    let server = Server::start();
+    let mut writer = Client::ready(&server, "first", false);
+    let mut flusher = Client::ready(&server, "", true);
+    for round in 1..20 {
+        assert_eq!(writer.write(0, round * 4_096, &pattern(round, 4_096)), 0);
+        assert_eq!(flusher.ask(command::FLUSH, 0, 0, 0), 0);
+        let opcodes: Vec<_> = server.seen().iter().map(|seen: &Seen| seen.opcode).collect();
+        assert_eq!(opcodes, [IoOpcode::WRITE, IoOpcode::FLUSH], "in this order");
+        flusher.request(command::READ, 0, round, round * 4_096, 4_096);
+        assert_eq!(flusher.chunk().body[8..], pattern(round, 4_096));
+        server.seen();
+    }
+}
+
+#[test]
+fn one_client_too_many_is_turned_away_until_somebody_leaves() {
+    let server = Server::with(Limits { max_clients: 3, patience: Duration::from_secs(60) });
+    let mut seated: Vec<Client> = (0..2).map(|_| Client::ready(&server, "", false)).collect();
+    seated.push(Client::greeted(&server));
+    for _ in 0..3 {
+        assert_eq!(Client::connect(&server).rest(), [0; 0]);
+    }
+    assert_eq!(server.complaints().len(), 3);
+    assert!(server.complaints().iter().all(|one| one.contains("turned away: there are 3")));
+    assert_eq!(seated[0].read(0, 512), Ok(vec![0; 512]));
+    drop(seated.pop());
+    seated[0].request(command::DISC, 0, 0, 0, 0);
+    assert_eq!(seated[0].rest(), [0; 0], "its seat is free now");
+    let mut next = Client::ready(&server, "", false);
+    assert_eq!(next.read(0, 512), Ok(vec![0; 512]));
+}

@@ -1,0 +1,23 @@
+//! The NBD server as clients meet it: over its socket, byte by byte. The drive behind it is a plain one of these tests,
+//! and so is the client; what an emulated SSD makes of the same requests is tested where it can be named.
+//!
+//! | file | what |
+//! |---|---|
+//! | `drive` | the drive: one server, data in memory, every command noted |
+//! | `server` | a reactor and a listener around it |
+//! | `client` | a blocking client that sends and expects whatever it is told |
+//! | `handshake` | negotiation: every option, good and bad |
+//! | `requests` | transmission: every request, good and bad |
+//! | `leaving` | good-byes and hang-ups |
+//! | `crowd` | slow, greedy and silent clients, several clients, several drives |
+//! | `fuzz` | bytes that make no sense |
+#![cfg(target_os = "linux")]
+
+mod client;
+mod crowd;
+mod drive;
+mod fuzz;
+mod handshake;
+mod leaving;
+mod requests;
+mod server;

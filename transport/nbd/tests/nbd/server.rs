@@ -1,0 +1,128 @@
+//! A reactor on a thread, and a listener before it.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nandscape_drive::DriveInfo;
+use nandscape_sim::Executor;
+use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
+use nandscape_transport_reactor::handle::Figures;
+use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
+
+use crate::client::HANGS;
+use crate::drive::{Log, Plain, PlainExport, Seen};
+
+/// The drives, by their export names.
+pub(crate) const NAMES: [&str; 2] = ["first", "second"];
+
+/// Serves two drives until it is stopped or dropped.
+pub(crate) struct Server {
+    pub(crate) handle: Handle,
+    pub(crate) path: PathBuf,
+    listener: Option<Listener>,
+    reactor: Option<JoinHandle<Figures>>,
+    logs: Vec<Log>,
+    /// What was said of clients.
+    complaints: Arc<Mutex<Vec<String>>>,
+    _folder: tempfile::TempDir,
+}
+
+/// What may differ.
+pub(crate) struct Limits {
+    pub(crate) max_clients: usize,
+    pub(crate) patience: Duration,
+}
+
+impl Server {
+    pub(crate) fn start() -> Server {
+        Server::with(Limits { max_clients: 64, patience: Duration::from_secs(60) })
+    }
+
+    pub(crate) fn with(limits: Limits) -> Server {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("nbd.sock");
+        let logs = vec![Log::default(), Log::default()];
+        let complaints = Arc::new(Mutex::new(Vec::new()));
+        let (handle, info, reactor) = start_reactor(logs.clone(), complaints.clone());
+        let exported = |name: &str| Exported { name: name.to_owned(), description: format!("the {name} one"), info };
+        let hears = complaints.clone();
+        let listener = Listener::start(ListenerConfig {
+            address: Address::Unix(path.clone()),
+            allow_remote: false,
+            max_clients: limits.max_clients,
+            patience: limits.patience,
+            exports: NAMES.iter().zip(0..).map(|(name, number)| (exported(name), handle.clone(), number)).collect(),
+            log: Box::new(move |line| hears.lock().unwrap().push(line.to_owned())),
+        });
+        let listener = Some(listener.unwrap());
+        Server { handle, path, listener, reactor: Some(reactor), logs, complaints, _folder: folder }
+    }
+
+    /// What the first drive did since the last call.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        std::mem::take(&mut *self.logs[0].lock().unwrap())
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        self.handle.figures().expect("the reactor is at work")
+    }
+
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        self.complaints.lock().unwrap().clone()
+    }
+
+    /// Waits until the figures are so. A test that waits for a minute has failed.
+    #[expect(clippy::disallowed_methods, reason = "what never comes is told from what is slow by nothing but time")]
+    pub(crate) fn until(&self, so: impl Fn(&Figures) -> bool) {
+        let begun = Instant::now();
+        while !so(&self.figures()) {
+            assert!(begun.elapsed() < HANGS, "it does not come to that");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Ends it in order; its last figures.
+    pub(crate) fn stop(mut self) -> Figures {
+        self.end().expect("it was not stopped before")
+    }
+
+    fn end(&mut self) -> Option<Figures> {
+        self.listener = None;
+        self.handle.stop();
+        let figures = self.reactor.take()?.join();
+        assert!(!self.path.exists(), "a server that has ended leaves no socket");
+        Some(figures.expect("the reactor has not panicked"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.end();
+        }
+    }
+}
+
+fn start_reactor(logs: Vec<Log>, complaints: Arc<Mutex<Vec<String>>>) -> (Handle, DriveInfo, JoinHandle<Figures>) {
+    let (tell, told) = channel();
+    let reactor = std::thread::spawn(move || {
+        let executor = Executor::new();
+        let sim = executor.sim();
+        let export = |log| Rc::new(PlainExport(Plain::start(&sim, log))) as Rc<dyn Export>;
+        let exports: Vec<_> = logs.into_iter().map(export).collect();
+        let info = exports[0].info();
+        let port = Port::new(&sim, exports);
+        let names = NAMES.map(str::to_owned).to_vec();
+        let log = Box::new(move |line: &str| complaints.lock().unwrap().push(line.to_owned()));
+        let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log };
+        let (reactor, handle) = Reactor::new(setup).unwrap();
+        tell.send((handle, info)).unwrap();
+        reactor.run().unwrap().1
+    });
+    let (handle, info) = told.recv().unwrap();
+    (handle, info, reactor)
+}

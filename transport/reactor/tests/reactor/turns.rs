@@ -1,0 +1,97 @@
+//! What a turn does besides running the model: rings, rest, and telling what went wrong.
+
+use std::io::Read as _;
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use nandscape_transport_reactor::PollMode;
+use nandscape_transport_reactor::recording::Recorder;
+use nandscape_transport_reactor::ring::RingHost;
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+use crate::plain::serve;
+
+fn read(slba: u64) -> SubmissionEntry {
+    SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 1)
+}
+
+/// A host that hands over more than there is room for gets its memory back, and what it was told is taken comes out
+/// again even if it asks for nothing more.
+#[test]
+fn a_ring_takes_as_many_commands_as_it_has_room_for() {
+    serve(PollMode::Adaptive, None, |handle| {
+        let mut host = RingHost::connect(&handle, 0, 4).unwrap();
+        for round in 0..200 {
+            let mut taken = Vec::new();
+            // Long enough for the reactor to have taken some off the ring.
+            for attempt in 0..500 {
+                match host.submit(attempt, read(attempt), vec![0; 512]) {
+                    Ok(()) => taken.push(attempt),
+                    Err(data) => assert_eq!(data.len(), 512),
+                }
+            }
+            assert_eq!(taken, [0, 1, 2, 3], "round {round}");
+            for tag in taken {
+                let reply = std::iter::repeat_with(|| host.poll()).flatten().next().unwrap();
+                assert_eq!((reply.tag, reply.status), (tag, Status::SUCCESS));
+            }
+            assert!(host.poll().is_none());
+        }
+    });
+}
+
+/// Turns are counted, not time: however slow the machine, a loop that has nothing to do must not turn.
+#[test]
+fn an_idle_reactor_rests_and_a_busy_one_does_not() {
+    let turns_in_a_while = |poll| {
+        let mut turns = 0;
+        serve(poll, None, |handle| {
+            let mut host = RingHost::connect(&handle, 0, 4).unwrap();
+            host.submit(0, read(0), vec![0; 512]).unwrap();
+            while host.poll().is_none() {}
+            let before = handle.figures().unwrap().timing;
+            let (_open, nothing) = channel::<()>();
+            assert_eq!(nothing.recv_timeout(Duration::from_millis(300)), Err(RecvTimeoutError::Timeout));
+            turns = handle.figures().unwrap().timing.turns - before.turns;
+        });
+        turns
+    };
+    let idle = turns_in_a_while(PollMode::Adaptive);
+    assert!(idle < 2_000, "{idle} turns with nothing to do");
+    let busy = turns_in_a_while(PollMode::Busy);
+    assert!(busy > 2 * idle, "{busy} turns of a loop that never rests, {idle} of one that does");
+}
+
+#[test]
+fn a_place_that_takes_no_recording_is_found_out_at_once() {
+    for place in ["/dev/full", "/no/such/folder/run.rec", "/"] {
+        assert!(Recorder::create(Path::new(place), "a header").is_err(), "{place}");
+    }
+}
+
+/// The run goes on; somebody is told at once, once, and the end is a failure.
+#[test]
+fn a_recording_that_breaks_off_is_told_of_and_ends_no_run() {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+    let begun = thread::spawn(move || {
+        let mut magic = [0; 8];
+        reader.read_exact(&mut magic).unwrap();
+        magic
+    });
+    let ended = serve(PollMode::Adaptive, Some(Path::new(&path)), |handle| {
+        drop(writer);
+        assert_eq!(begun.join().unwrap(), nandscape_transport_reactor::recording::MAGIC);
+        let mut host = RingHost::connect(&handle, 0, 4).unwrap();
+        for tag in 0..2_000 {
+            host.submit(tag, read(tag), vec![0; 512]).unwrap();
+            while host.poll().is_none() {}
+        }
+    });
+    let error = ended.failure.expect("the recording is not whole").to_string();
+    assert_eq!(ended.said, [&error as &str]);
+    assert!(error.contains(&path) && error.contains("not whole"), "{error}");
+}

@@ -1,0 +1,156 @@
+//! The reactor in real time, and what it recorded replayed in virtual time: the same events at the same times.
+//!
+//! The whole SSD is put to the same test where it can be named.
+
+use std::cell::Cell;
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+use std::thread;
+
+use nandscape_drive::HostMem;
+use nandscape_transport_reactor::client::{Gone, Intake};
+use nandscape_transport_reactor::recording::{Reader, RecordingError};
+use nandscape_transport_reactor::replay::{Ending, replay};
+use nandscape_transport_reactor::ring::RingHost;
+use nandscape_transport_reactor::{Client, Handle, Interest, PollMode, Released};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+use crate::plain::{build, replayed, serve};
+
+/// Keeps `depth` reads outstanding until `count` are done, then leaves with what is outstanding.
+fn client(handle: &Handle, seed: u64, depth: usize, count: usize) {
+    let mut host = RingHost::connect(handle, 0, depth).unwrap();
+    let mut rng = nandscape_sim::Seed::new(seed).rng();
+    let mut spare: Vec<Vec<u8>> = (0..depth).map(|_| vec![0; 512]).collect();
+    let mut done = 0;
+    while done < count {
+        while let Some(data) = spare.pop() {
+            let slba = rng.below(1_000);
+            host.submit(slba, SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 1), data).unwrap();
+        }
+        match host.poll() {
+            Some(reply) => {
+                assert_eq!((reply.status, &reply.data[..8]), (Status::SUCCESS, &reply.tag.to_le_bytes()[..]));
+                spare.push(reply.data);
+                done += 1;
+            }
+            None => thread::yield_now(),
+        }
+    }
+}
+
+#[test]
+fn a_recorded_run_replays_to_the_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, poll) in [PollMode::Adaptive, PollMode::Busy].into_iter().enumerate() {
+        let path = folder.path().join(format!("{number}.rec"));
+        let live = serve(poll, Some(&path), |handle| {
+            // Several clients one after another, each of which leaves in the middle, and one idle beside them.
+            let _idle = RingHost::connect(&handle, 0, 4).unwrap();
+            for (seed, depth) in [(1, 1), (2, 8), (3, 3)] {
+                client(&handle, seed, depth, 60);
+            }
+        });
+        let live = live.trace;
+        let (again, ending, released) = replayed(&path);
+        assert!(released >= 180, "{released} commands were replayed");
+        assert_eq!(ending, Ending::Whole);
+        assert!(live.len() > 5_000 && live == again, "{poll:?}: the traces differ");
+    }
+}
+
+#[test]
+fn a_torn_recording_replays_as_far_as_it_goes_and_a_damaged_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("whole.rec");
+    serve(PollMode::Adaptive, Some(&path), |handle| client(&handle, 5, 4, 50));
+    let whole = std::fs::read(&path).unwrap();
+    let all = replayed(&path).2;
+    let torn = folder.path().join("torn.rec");
+    for len in (whole.len() / 2..whole.len()).step_by(97) {
+        std::fs::write(&torn, &whole[..len]).unwrap();
+        let (_, ending, count) = replayed(&torn);
+        assert!(ending == Ending::BrokenOff && count <= all, "{len} of {} bytes", whole.len());
+    }
+    for at in (20..whole.len()).step_by(whole.len() / 50) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x10;
+        std::fs::write(&torn, &damaged).unwrap();
+        let error = Reader::open(&torn).and_then(|mut reader| {
+            let (mut executor, mut port) = build();
+            replay(&mut executor, &mut port, &mut reader, |_| {})
+        });
+        match error {
+            Err(RecordingError::Damaged { .. }) | Ok(Ending::BrokenOff) => {}
+            other => panic!("a flipped bit at {at} gave {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn nothing_is_recorded_of_an_empty_run_but_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("empty.rec");
+    serve(PollMode::Adaptive, Some(&path), |_| {});
+    // The flush that ends every run is an arrival too.
+    assert_eq!(replayed(&path).1, Ending::Whole);
+}
+
+/// Asks for three blocks each turn and takes so many completions; then its connection turns out to be broken.
+struct Breaks {
+    asked: u64,
+    takes: Rc<Cell<u64>>,
+}
+
+impl Client for Breaks {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn interest(&self) -> Interest {
+        Interest::default()
+    }
+
+    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+        for _ in 0..3 {
+            self.asked += 1;
+            intake.submit(
+                self.asked,
+                SubmissionEntry::blocks(IoOpcode::READ, 1, self.asked % 5, 1),
+                HostMem::zeroed(512),
+            );
+        }
+        Ok(true)
+    }
+
+    fn complete(&mut self, _released: Released) {
+        self.takes.set(self.takes.get().saturating_sub(1));
+    }
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        if self.takes.get() == 0 { Err(Gone::because("broken pipe")) } else { Ok(()) }
+    }
+
+    fn is_flushed(&self) -> bool {
+        true
+    }
+}
+
+/// That is found out while the model runs, between two events. The recording must say of it when the model could tell.
+#[test]
+fn a_client_found_gone_when_it_is_answered_goes_at_the_same_time_in_the_replay() {
+    let folder = tempfile::tempdir().unwrap();
+    for takes in 1..40 {
+        let path = folder.path().join("run.rec");
+        let live = serve(PollMode::Busy, Some(&path), |handle| {
+            let make = move |_| Box::new(Breaks { asked: 0, takes: Rc::new(Cell::new(takes)) }) as Box<dyn Client>;
+            let _idle = RingHost::connect(&handle, 0, 4).unwrap();
+            handle.connect(0, Box::new(make));
+            while handle.figures().unwrap().exports[0].reads.latency.count() < takes {}
+            client(&handle, takes, 2, 20);
+        });
+        assert_eq!(live.said, ["client 1: broken pipe"]);
+        let (again, ending, _) = replayed(&path);
+        assert!(ending == Ending::Whole && live.trace == again, "{takes} completions taken: the traces differ");
+    }
+}

@@ -1,0 +1,110 @@
+//! `cargo xtask tools`: the clients that the tests of live drives are run with, which are other people's programs.
+//!
+//! Left out: versions. What a test needs of a client has been in it for years.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::bail;
+use nix::unistd::geteuid;
+
+use crate::run::step;
+use crate::say;
+
+/// A program, and Debian's package of it.
+struct Tool {
+    name: &'static str,
+    package: &'static str,
+}
+
+const TOOLS: [Tool; 4] = [
+    Tool { name: "fio", package: "fio" },
+    Tool { name: "nbdinfo", package: "libnbd-bin" },
+    Tool { name: "nbdcopy", package: "libnbd-bin" },
+    Tool { name: "qemu-img", package: "qemu-utils" },
+];
+
+/// Looks for them, and installs what is missing where that can be done without asking: as root, with apt-get.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let missing = missing(&folders());
+    if missing.is_empty() {
+        say::line(&format!("tools: {} are there", names(TOOLS.iter())));
+        return Ok(());
+    }
+    let packages = packages(&missing);
+    if !geteuid().is_root() || !is_there("apt-get", &folders()) {
+        bail!("{}", advice(&missing, &packages));
+    }
+    say::line(&format!("tools: {} missing; installing {}", names(missing.iter().copied()), packages.join(", ")));
+    install(&packages).into_iter().try_for_each(step)?;
+    match &self::missing(&folders())[..] {
+        [] => Ok(()),
+        still => bail!("{}", advice(still, &self::packages(still))),
+    }
+}
+
+fn folders() -> Vec<PathBuf> {
+    std::env::var_os("PATH").map_or_else(Vec::new, |path| std::env::split_paths(&path).collect())
+}
+
+fn is_there(name: &str, folders: &[PathBuf]) -> bool {
+    folders.iter().any(|folder: &PathBuf| Path::is_file(&folder.join(name)))
+}
+
+fn missing(folders: &[PathBuf]) -> Vec<&'static Tool> {
+    TOOLS.iter().filter(|tool| !is_there(tool.name, folders)).collect()
+}
+
+fn names<'a>(tools: impl Iterator<Item = &'a Tool>) -> String {
+    tools.map(|tool| tool.name).collect::<Vec<_>>().join(", ")
+}
+
+fn packages(missing: &[&Tool]) -> Vec<&'static str> {
+    let mut packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+    packages.dedup();
+    packages
+}
+
+fn advice(missing: &[&Tool], packages: &[&str]) -> String {
+    format!(
+        "tools: {} missing, which the tests of live drives need. On Debian and Ubuntu: sudo apt-get install {}. \
+         Elsewhere: the packages of fio, libnbd and qemu's tools",
+        names(missing.iter().copied()),
+        packages.join(" ")
+    )
+}
+
+fn install(packages: &[&str]) -> Vec<Command> {
+    let apt = |words: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    };
+    vec![apt(&["update"]), apt(&[&["install", "--yes", "--no-install-recommends"], packages].concat())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::words;
+
+    #[test]
+    fn what_is_missing_is_found_and_named_with_its_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = [PathBuf::from("/no/such/folder"), folder.path().to_owned()];
+        assert_eq!(missing(&folders).len(), TOOLS.len());
+        std::fs::write(folder.path().join("fio"), "").unwrap();
+        let missing = missing(&folders);
+        assert_eq!(packages(&missing), ["libnbd-bin", "qemu-utils"]);
+        let advice = advice(&missing, &packages(&missing));
+        assert!(advice.contains("nbdinfo, nbdcopy, qemu-img missing"), "{advice}");
+        assert!(advice.contains("apt-get install libnbd-bin qemu-utils"), "{advice}");
+    }
+
+    #[test]
+    fn what_is_missing_is_installed_without_questions() {
+        let shown: Vec<String> = install(&["fio", "qemu-utils"]).iter().map(words).collect();
+        let install = "DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends fio qemu-utils";
+        assert_eq!(shown, ["DEBIAN_FRONTEND=noninteractive apt-get update", install]);
+    }
+}
