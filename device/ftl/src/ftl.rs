@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use nandscape_device_media::{PageId, UnitId};
 use nandscape_drive::{Breakdown, HostMem};
-use nandscape_sim::{Sim, Time, Wait};
+use nandscape_sim::{Cause, Sim, Time, Wait};
 use smallvec::SmallVec;
 
 use crate::address::{Extent, UnitSize};
@@ -113,10 +113,12 @@ pub struct Settling {
 }
 
 /// How the last of several slots reached the flash.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settled {
     /// How long after the beginning its program operation was issued.
     pub issued_after: nandscape_sim::Span,
+    /// Behind whom it waited until then.
+    pub behind: Cause,
     /// Where the program operation's time went.
     pub breakdown: Breakdown,
 }
@@ -128,15 +130,21 @@ impl Settling {
             sim: sim.clone(),
             begun: sim.now(),
             left: Cell::new(count),
-            last: RefCell::default(),
+            last: RefCell::new(Settled {
+                issued_after: nandscape_sim::Span::ZERO,
+                behind: nandscape_drive::breakdown::cause::HOST_WRITE,
+                breakdown: Breakdown::new(),
+            }),
             waiting: Cell::new(None),
         })
     }
 
-    /// One slot is on flash, by a program operation issued at the given time; or it was deallocated.
-    pub fn one_settled(&self, program: Option<(Time, &Breakdown)>) {
-        if let Some((issued, breakdown)) = program {
-            *self.last.borrow_mut() = Settled { issued_after: issued.since(self.begun), breakdown: breakdown.clone() };
+    /// One slot is on flash, by a program operation issued at the given time, until which it waited behind the given
+    /// cause; or it was deallocated.
+    pub fn one_settled(&self, program: Option<(Time, Cause, &Breakdown)>) {
+        if let Some((issued, behind, breakdown)) = program {
+            let issued_after = issued.since(self.begun);
+            *self.last.borrow_mut() = Settled { issued_after, behind, breakdown: breakdown.clone() };
         }
         self.left.set(self.left.get() - 1);
         if self.left.get() == 0

@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::ftl::{Settled, Settling};
 use nandscape_device_ftl::{Extent, Ftl};
-use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_sim::Span;
 use nandscape_wire_nvme::Status;
@@ -79,13 +78,13 @@ impl<F: Ftl> NvmeController<F> {
             last = Some(part.settled().await);
         }
         let waited = self.sim.now() - begun;
-        let Some(Settled { issued_after, breakdown }) = last else { return };
+        let Some(Settled { issued_after, behind, breakdown }) = last else { return };
         // The last part's own program tells where the time went, if it covers all of it.
         if issued_after + breakdown.total() == waited && waited > Span::ZERO {
-            log.waits(Stage::Queue).add(cause::HOST_WRITE, issued_after);
+            log.waits(Stage::Queue).add(behind, issued_after);
             *log += &breakdown;
         } else {
-            log.waits(Stage::Queue).add(cause::HOST_WRITE, waited);
+            log.waits(Stage::Queue).add(behind, waited);
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | `write` | from the host into the buffer, and from the buffer to flash |
 //! | `read` | from an extent to the pages to fetch |
 //! | `collect` | garbage collection and wear levelling |
+//! | `holdup` | behind whom the host's data waits |
 //! | `pace` | keeping collectors in step with the host |
 //! | `plant` | reaching a full or a worn-in drive without running to it |
 //! | `check` | the invariants |
@@ -14,6 +15,7 @@
 mod buffer;
 mod check;
 mod collect;
+mod holdup;
 mod pace;
 mod plant;
 mod read;

@@ -8,6 +8,7 @@ use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId, Register
 use super::PageFtlConfig;
 use super::buffer::WriteBuffer;
 use super::collect::Cursor;
+use super::holdup::Holdups;
 use super::pace::Pace;
 use crate::address::{Location, Lpn, SlotId, UnitSize};
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
@@ -32,8 +33,8 @@ pub(super) struct State {
     pub(super) gc_free_blocks: u32,
     /// Blocks of a plane that are open at a time: one a stream.
     pub(super) open_blocks: u32,
-    /// Planes without a page for the host until their collectors have gone on.
-    short_of_space: u32,
+    /// Behind whom the host's data waits.
+    pub(super) holdups: Holdups,
     /// Planes whose collector found nothing to gain; until something changes there is no use in starting it again.
     fruitless: u32,
     /// Planes whose collector is to be started.
@@ -50,7 +51,6 @@ pub(super) struct State {
 pub(super) struct PlaneState {
     /// Host pages handed out and not yet programmed.
     programs: u32,
-    short_of_space: bool,
     /// A collector is at work, or about to be.
     collecting: bool,
     fruitless: bool,
@@ -84,7 +84,7 @@ impl State {
             programs_per_plane: if media.timing().registers == Registers::Double { 2 } else { 1 },
             gc_free_blocks: config.gc.free_blocks,
             open_blocks: config.wear.streams().len() as u32,
-            short_of_space: 0,
+            holdups: Holdups::new(&geometry, config.gc.batch.is_none().then_some(config.gc.scheme)),
             fruitless: 0,
             due: Vec::new(),
             paced: config.gc.batch.is_some(),
@@ -134,9 +134,8 @@ impl State {
     /// Whether a plane is to be given more host pages, and whether that is because of its collector.
     pub(super) fn update_ready(&mut self, plane: PlaneId) {
         let has_room = self.has_room_for_host(plane) && !self.is_behind(plane);
-        let state = &mut self.planes[plane.0 as usize];
-        let was_short = std::mem::replace(&mut state.short_of_space, !has_room);
-        self.short_of_space = self.short_of_space + u32::from(!has_room) - u32::from(was_short);
+        self.holdups.set_short(plane, !has_room);
+        let state = &self.planes[plane.0 as usize];
         self.allocation.set_ready(plane, has_room && state.programs < self.programs_per_plane);
     }
 
@@ -149,11 +148,6 @@ impl State {
         self.update_ready(plane);
         self.wake_collector(plane);
         Some(page)
-    }
-
-    /// Whether some plane has no page for the host until its collector has gone on.
-    pub(super) fn is_short_of_space(&self) -> bool {
-        self.short_of_space > 0
     }
 
     /// A host page has been programmed.
@@ -226,13 +220,16 @@ impl State {
         let state = &mut self.planes[plane.0 as usize];
         if low && !state.collecting && !state.fruitless {
             state.collecting = true;
+            self.holdups.collecting(plane, true);
             self.due.push(plane);
         }
     }
 
     /// A plane's collector ends; `fruitless` when it found nothing to gain.
     pub(super) fn collector_ended(&mut self, plane: PlaneId, fruitless: bool) {
-        self.planes[plane.0 as usize].collecting = false;
+        if std::mem::replace(&mut self.planes[plane.0 as usize].collecting, false) {
+            self.holdups.collecting(plane, false);
+        }
         self.update_ready(plane);
         self.set_fruitless(plane, fruitless);
     }

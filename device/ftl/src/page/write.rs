@@ -195,9 +195,9 @@ impl PageFtl {
         while let Some(job) = state.next_program(&mut fills) {
             self.programs.start(job);
         }
-        let short = self.free_slots.contended() && state.is_short_of_space();
+        let behind = state.holdups.culprit();
         drop(state);
-        self.free_slots.blame(if short { cause::GC } else { cause::HOST_WRITE });
+        self.free_slots.blame(behind);
         fills.into_iter().for_each(|job| self.fills.start(job));
         self.start_collectors();
     }
@@ -206,6 +206,7 @@ impl PageFtl {
     pub(super) async fn program(&self, job: ProgramJob) {
         let issued = self.sim.now();
         let mut log = Breakdown::new();
+        let behind = self.state.borrow().holdups.culprit();
         let image = self.state.borrow_mut().image(&job);
         let who = self.config.priority.who(cause::HOST_WRITE);
         self.media.program(job.page, image, who, &mut log).await;
@@ -217,9 +218,11 @@ impl PageFtl {
             state.slot_programmed(*slot, unit);
             watchers.extend(state.buffer.remove(*slot));
         }
+        let plane = state.geometry.plane_of(state.geometry.block_of(job.page));
+        state.holdups.programmed(plane, &log);
         state.host_page_programmed(job.page);
         drop(state);
-        watchers.iter().for_each(|settling| settling.one_settled(Some((issued, &log))));
+        watchers.iter().for_each(|settling| settling.one_settled(Some((issued, behind, &log))));
         self.free_slots.give(job.slots.len());
         self.pump();
     }
