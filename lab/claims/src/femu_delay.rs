@@ -55,5 +55,9 @@ fn measure(effort: &Effort) -> anyhow::Result<Findings> {
         findings.judge(name("p99.99 release error"), us(&seen.late, 0.9999), "us", Bound::Below(55.0));
     }
     idle.stand_beside(&mut findings);
+    findings.reason.push_str(
+        ". Reads in flight come to keep company: those due together are completed and seen one after the other, and one \
+         interruption makes all of them late",
+    );
     Ok(findings)
 }

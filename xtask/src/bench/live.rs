@@ -18,6 +18,8 @@ use crate::say;
 const TURNS: usize = 3;
 /// fio's words for a turn.
 const READS: [&str; 5] = ["--rw=randread", "--bs=4k", "--time_based", "--runtime=2", "--ramp_time=0.5"];
+/// Both servers of `nbd-delay` never sleep, so that the difference is the delay, and not who had to be woken.
+const AWAKE: [&str; 2] = ["--poll", "busy"];
 /// Zeroes everything but the flash read.
 const ONLY_READS: [&str; 10] = [
     "--set",
@@ -98,20 +100,22 @@ fn figures(turns: &[Vec<Value>], servers: usize) -> Option<Vec<Figure>> {
 }
 
 pub(crate) fn nbd_delay(subject: &Subject) -> Measured {
-    let folder = Folder::new()?;
-    let delayed = Server::nandscape(&folder, subject.program(), "delayed", &ONLY_READS)?;
-    let undelayed = Server::nandscape(&folder, subject.program(), "undelayed", &["--no-delay"])?;
-    let words = [&READS[..], &["--iodepth=1"]].concat();
-    let (mut turns, mut idle) = (Vec::new(), Vec::new());
+    let (mut turns, mut servers, mut idle) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..TURNS {
-        let (Some(with), Some(without)) = (delayed.fio(&words)?, undelayed.fio(&words)?) else { return missing("fio") };
-        turns.push(vec![with, without]);
+        let mut turn = Vec::new();
+        for words in [&ONLY_READS[..], &["--no-delay"]] {
+            let Some((report, server)) = alone(subject, words)? else { return missing("fio") };
+            turn.push(report);
+            servers.push(server);
+        }
+        turns.push(turn);
         idle.extend(idle_lateness_us(2.0));
     }
     let (with, without) = (compare(&turns, 0, mean_us), compare(&turns, 1, mean_us));
     let ((with, _), (without, _)) = with.zip(without).context("fio reports no latency")?;
-    let server = delayed.end()?;
-    let lag = server.pointer("/timing/release_lag_us/p99").and_then(Value::as_f64).context("no release lag")?;
+    let lag = |server: &Value| server.pointer("/timing/release_lag_us/p99").and_then(Value::as_f64);
+    let lags: Option<Vec<f64>> = servers.iter().step_by(2).map(lag).collect();
+    let lag = median(&lags.context("the server reports no release lag")?);
     idle.sort_unstable_by(f64::total_cmp);
     let idle = idle[idle.len() * 99 / 100];
     let figure = |name, value, aim| Figure { name, value, aim, more_is_better: false };
@@ -123,7 +127,17 @@ pub(crate) fn nbd_delay(subject: &Subject) -> Measured {
         figure("idle loop's lateness p99, us", idle, ""),
         figure("release lag / idle loop's", lag / idle, "at most 2"),
     ];
-    Ok(Some((figures, json!({"turns": turns, "idle_p99_us": idle, "server": server}))))
+    Ok(Some((figures, json!({"turns": turns, "idle_p99_us": idle, "servers": servers}))))
+}
+
+/// One server for one measurement: two that spin would take each other's core. fio's report and the server's own.
+fn alone(subject: &Subject, words: &[&str]) -> anyhow::Result<Option<(Value, Value)>> {
+    let folder = Folder::new()?;
+    let server = Server::nandscape(&folder, subject.program(), "nandscape", &[&AWAKE[..], words].concat())?;
+    match server.fio(&[&READS[..], &["--iodepth=1"]].concat())? {
+        Some(report) => Ok(Some((report, server.end()?))),
+        None => Ok(None),
+    }
 }
 
 /// How late a loop that only reads the clock sees deadlines 50 us apart.
