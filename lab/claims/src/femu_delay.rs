@@ -56,8 +56,7 @@ fn measure(effort: &Effort) -> anyhow::Result<Findings> {
     }
     idle.stand_beside(&mut findings);
     findings.reason.push_str(
-        ". Reads in flight come to keep company: those due together are completed and seen one after the other, and one \
-         interruption makes all of them late",
+        ". With several in flight there is more: reads that are due together are completed and seen one after the other",
     );
     Ok(findings)
 }

@@ -79,7 +79,7 @@ impl Idle {
         }
         findings.reason = format!(
             "In the same run two idle loops that only tell each other the time were late by {:.1} us at p99, {:.1} at \
-             p99.99 and {:.0} at most: that much is this machine's, which gives its processors to others meanwhile",
+             p99.99 and {:.0} at most: so much is this machine's, with no drive between them; what exceeds it is not",
             us(&self.told, 0.99),
             us(&self.told, 0.9999),
             self.told.max().as_us()
