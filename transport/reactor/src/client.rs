@@ -67,7 +67,7 @@ pub trait Client {
     /// [`Gone`] when the connection is to be closed.
     fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone>;
 
-    /// A command has completed.
+    /// A command has completed. Where telling the client costs next to nothing, that happens here.
     fn complete(&mut self, released: Released);
 
     /// Sends what can be sent without waiting.

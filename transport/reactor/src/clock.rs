@@ -5,21 +5,23 @@ use std::time::Instant;
 
 use nandscape_sim::Time;
 
-/// Counts from when it was made.
+/// The wall clock of one reactor: counts from when it was started, in every thread alike.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct WallClock {
+pub struct WallClock {
     start: Instant,
 }
 
 impl WallClock {
+    /// Begins now.
     #[expect(clippy::disallowed_methods, reason = "this is the wall clock")]
-    pub(crate) fn new() -> WallClock {
+    pub fn start() -> WallClock {
         WallClock { start: Instant::now() }
     }
 
+    /// Time since it began. A model that keeps up is no further than this.
     #[inline]
     #[expect(clippy::disallowed_methods, reason = "this is the wall clock")]
-    pub(crate) fn now(&self) -> Time {
+    pub fn now(&self) -> Time {
         Time::from_ns(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 }

@@ -7,6 +7,7 @@ use nandscape_drive::DriveInfo;
 use nandscape_sim::{Histogram, Time};
 
 use crate::client::Client;
+use crate::clock::WallClock;
 use crate::timing::Timing;
 use crate::waiter::Waker;
 
@@ -66,12 +67,18 @@ pub struct Tally {
 pub struct Handle {
     messages: Sender<Message>,
     waker: Waker,
+    clock: WallClock,
 }
 
 impl Handle {
-    pub(crate) fn new(waker: Waker) -> (Handle, Receiver<Message>) {
+    pub(crate) fn new(waker: Waker, clock: WallClock) -> (Handle, Receiver<Message>) {
         let (messages, inbox) = channel();
-        (Handle { messages, waker }, inbox)
+        (Handle { messages, waker, clock }, inbox)
+    }
+
+    /// The clock that the reactor takes its time from: the time since a completion's stamp is what passed since then.
+    pub fn clock(&self) -> WallClock {
+        self.clock
     }
 
     /// Connects a client to a drive. If the drive refuses, or the reactor has ended, `make` is dropped.

@@ -13,6 +13,7 @@
 //! | `client` | what a transport implements for each of its clients |
 //! | `waiter` | sleeping to the nanosecond and for sockets, in one system call (Linux) |
 //! | `reactor` | the loop (Linux) |
+//! | `vigil` | how long it stays awake in case a client comes back |
 //! | `handle` | talking to a reactor from another thread |
 //! | `ring` | a queue pair between threads, for clients in this process |
 //! | `socket` | addresses to listen at, unix and TCP sockets |
@@ -34,9 +35,12 @@ pub mod ring;
 pub mod socket;
 pub mod timing;
 #[cfg(target_os = "linux")]
+mod vigil;
+#[cfg(target_os = "linux")]
 mod waiter;
 
 pub use client::{Client, Intake, Interest};
+pub use clock::WallClock;
 #[cfg(target_os = "linux")]
 pub use handle::Handle;
 pub use port::{ConnectionId, Export, Port, QueueExport, Released};

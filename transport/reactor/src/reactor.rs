@@ -19,6 +19,7 @@ use crate::clock::WallClock;
 use crate::handle::{ExportFigures, Figures, Handle, MakeClient, Message};
 use crate::port::{ConnectionId, Export, Port, Released};
 use crate::timing::Timing;
+use crate::vigil::Vigil;
 use crate::waiter::{Patience, Waiter};
 
 /// Whether a reactor ever sleeps.
@@ -57,12 +58,12 @@ pub fn pin_to_core(number: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &only)?)
 }
 
-/// Events run between two looks at what they completed.
-const EVENTS_A_LOOK: u32 = 256;
+/// Events run between two looks at what they completed: a client in this process has it at once.
+const EVENTS_A_LOOK: u32 = 16;
+/// Looks between two times that completions are sent: a system call for many is better than one for each.
+const LOOKS_A_SENDING: u32 = 16;
 /// The loop is awake this long before an event is due.
 const AWAKE_BEFORE: Span = Span::from_us(80);
-/// The loop stays awake this long after something has come.
-const AWAKE_AFTER: Span = Span::from_us(60);
 /// Time given to clients to take their last completions when the reactor ends.
 const LAST_WORDS: Span = Span::from_s(5);
 /// The tag of the flushes at the end.
@@ -91,14 +92,15 @@ pub struct Reactor {
     released: Vec<Released>,
     /// When each of those was completed.
     completed_at: Vec<Time>,
+    vigil: Vigil,
     /// Whether it has slept since the last turn.
     slept: bool,
     figures: Vec<ExportFigures>,
     timing: Timing,
     /// The time of the last turn.
     turn: Time,
-    /// When something last came from outside.
-    last_arrival: Time,
+    /// When something last came from outside or went there.
+    last_activity: Time,
     stopping: Option<Time>,
 }
 
@@ -115,7 +117,8 @@ impl Reactor {
     /// When the system has no more descriptors.
     pub fn new(setup: Setup) -> io::Result<(Reactor, Handle)> {
         let waiter = Waiter::new()?;
-        let (handle, inbox) = Handle::new(waiter.waker());
+        let clock = WallClock::start();
+        let (handle, inbox) = Handle::new(waiter.waker(), clock);
         let Setup { executor, port, names, poll, log } = setup;
         let figures = names.into_iter().map(|name| ExportFigures { name, ..ExportFigures::default() }).collect();
         let reactor = Reactor {
@@ -123,7 +126,7 @@ impl Reactor {
             port,
             poll,
             log,
-            clock: WallClock::new(),
+            clock,
             waiter,
             inbox,
             clients: Slots::new(),
@@ -134,11 +137,12 @@ impl Reactor {
             lost: Vec::new(),
             released: Vec::new(),
             completed_at: Vec::new(),
+            vigil: Vigil::default(),
             slept: false,
             figures,
             timing: Timing::default(),
             turn: Time::ZERO,
-            last_arrival: Time::ZERO,
+            last_activity: Time::ZERO,
             stopping: None,
         };
         Ok((reactor, handle))
@@ -153,6 +157,9 @@ impl Reactor {
             let came = self.turn();
             if !came {
                 self.rest()?;
+            } else if !self.polled.is_empty() && self.waiter.has_sockets() {
+                // Clients without a socket may keep it busy for ever.
+                self.waiter.wait(Patience::None, &mut self.ready)?;
             }
         }
         self.say_farewell();
@@ -176,17 +183,21 @@ impl Reactor {
             self.timing.poll_gap.record(self.turn - before);
         }
         let came = self.take_in();
+        self.vigil.looked(came);
         if came {
-            self.last_arrival = self.turn;
+            self.last_activity = self.turn;
         }
         came
     }
 
     /// Runs the model up to this turn's time, and sends what it completes on its way.
     fn advance(&mut self) {
-        loop {
+        for look in 1.. {
             let done = self.executor.advance(self.turn, EVENTS_A_LOOK);
-            self.release();
+            self.hand_over();
+            if done || look % LOOKS_A_SENDING == 0 {
+                self.send();
+            }
             if done {
                 return;
             }
@@ -195,14 +206,10 @@ impl Reactor {
         }
     }
 
-    /// Hands completions to their clients and sends them.
-    fn release(&mut self) {
+    /// Hands completions to their clients.
+    fn hand_over(&mut self) {
         let mut released = std::mem::take(&mut self.released);
         self.port.take_released(&mut released);
-        if released.is_empty() {
-            self.released = released;
-            return;
-        }
         for one in released.drain(..) {
             self.completed_at.push(one.at);
             self.count(&one);
@@ -215,8 +222,16 @@ impl Reactor {
             }
         }
         self.released = released;
+    }
+
+    /// Sends what was handed over.
+    fn send(&mut self) {
+        if self.completed_at.is_empty() {
+            return;
+        }
         self.flush();
         let now = self.clock.now();
+        self.last_activity = now;
         for at in self.completed_at.drain(..) {
             self.timing.release_lag.record(now.since(at));
         }
@@ -377,6 +392,7 @@ impl Reactor {
             if self.take_in() {
                 return Ok(());
             }
+            self.vigil.sleeps();
             self.timing.sleeps += 1;
             self.slept = true;
         }
@@ -389,7 +405,7 @@ impl Reactor {
         }
         let now = self.clock.now();
         let due = self.executor.next_due().map(|due| due.since(now));
-        if now.since(self.last_arrival) < AWAKE_AFTER || due.is_some_and(|left| left <= AWAKE_BEFORE) {
+        if now.since(self.last_activity) < self.vigil.length() || due.is_some_and(|left| left <= AWAKE_BEFORE) {
             return Patience::None;
         }
         match due {

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use nandscape_drive::mem::Buffer;
 use nandscape_drive::{DriveInfo, HostMem};
+use nandscape_sim::Time;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -30,6 +31,10 @@ pub struct Reply {
     pub tag: u64,
     /// How it ended.
     pub status: Status,
+    /// When the model took it in.
+    pub arrived: Time,
+    /// When the model completed it, by [`Handle::clock`]; it gets here later.
+    pub at: Time,
     /// Its memory.
     pub data: Vec<u8>,
 }
@@ -167,9 +172,14 @@ impl Client for RingClient {
     fn complete(&mut self, released: Released) {
         let index = released.tag as u32;
         let slot = &mut self.slots[index as usize];
-        let reply = Reply { tag: slot.tag, status: released.completion.status, data: slot.buffer.take() };
+        let Released { arrived, at, completion, .. } = released;
+        let reply = Reply { tag: slot.tag, status: completion.status, arrived, at, data: slot.buffer.take() };
         self.free.push(index);
-        self.waiting.push(reply);
+        if !self.waiting.is_empty() {
+            self.waiting.push(reply);
+        } else if let Err(rtrb::PushError::Full(reply)) = self.replies.push(reply) {
+            self.waiting.push(reply);
+        }
     }
 
     fn flush(&mut self) -> Result<(), Gone> {

@@ -29,7 +29,8 @@ impl Waker {
     /// Wakes the loop if it sleeps. What was handed over before this call is seen by it.
     pub(crate) fn wake(&self) {
         fence(Ordering::SeqCst);
-        if self.shared.asleep.swap(false, Ordering::SeqCst) {
+        // Only looked at while the loop is awake: writing it would take its cache line from the loop each time.
+        if self.shared.asleep.load(Ordering::Relaxed) && self.shared.asleep.swap(false, Ordering::SeqCst) {
             // It can only fail when the counter is full, and then the loop is awake.
             let _ = rustix::io::write(&self.shared.event, &1u64.to_ne_bytes());
         }
@@ -52,6 +53,9 @@ pub(crate) struct Waiter {
     epoll: OwnedFd,
     waker: Waker,
     events: Vec<Event>,
+    /// Sockets that are watched.
+    sockets: usize,
+    announced: bool,
 }
 
 /// The number of the waker's own event.
@@ -67,35 +71,50 @@ impl Waiter {
         // The kernel may delay a thread's timers by 50 us unless it is told not to.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let waker = Waker { shared: Arc::new(Shared { event, asleep: AtomicBool::new(false) }) };
-        Ok(Waiter { epoll, waker, events: Vec::with_capacity(EVENTS) })
+        Ok(Waiter { epoll, waker, events: Vec::with_capacity(EVENTS), sockets: 0, announced: false })
     }
 
     pub(crate) fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    pub(crate) fn add(&self, socket: BorrowedFd<'_>, number: u64, interest: Interest) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(number), flags(interest))?)
+    pub(crate) fn add(&mut self, socket: BorrowedFd<'_>, number: u64, interest: Interest) -> io::Result<()> {
+        epoll::add(&self.epoll, socket, EventData::new_u64(number), flags(interest))?;
+        self.sockets += 1;
+        Ok(())
+    }
+
+    /// Whether any socket is watched.
+    pub(crate) fn has_sockets(&self) -> bool {
+        self.sockets > 0
     }
 
     pub(crate) fn change(&self, socket: BorrowedFd<'_>, number: u64, interest: Interest) -> io::Result<()> {
         Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(number), flags(interest))?)
     }
 
-    pub(crate) fn remove(&self, socket: BorrowedFd<'_>) {
-        // It may be closed already, and is then gone from the set.
-        let _ = epoll::delete(&self.epoll, socket);
+    /// Watches a socket no more.
+    pub(crate) fn remove(&mut self, socket: BorrowedFd<'_>) {
+        // It is not in the set where adding it failed.
+        self.sockets -= usize::from(epoll::delete(&self.epoll, socket).is_ok());
     }
 
     /// From now on [`Waker::wake`] ends the next wait at once. Between this and waiting, look once more at everything
     /// that other threads hand over.
-    pub(crate) fn announce_sleep(&self) {
+    pub(crate) fn announce_sleep(&mut self) {
+        self.announced = true;
         self.waker.shared.asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
     /// Waits. The numbers of sockets that are ready are added to `ready`.
     pub(crate) fn wait(&mut self, patience: Patience, ready: &mut Vec<u64>) -> io::Result<()> {
+        let announced = std::mem::take(&mut self.announced);
+        if patience == Patience::None && !announced && self.sockets == 0 {
+            // There is nothing that the system could tell.
+            std::hint::spin_loop();
+            return Ok(());
+        }
         let timeout = match patience {
             Patience::None => Some(Timespec { tv_sec: 0, tv_nsec: 0 }),
             Patience::For(span) => {
@@ -118,7 +137,9 @@ impl Waiter {
                 number => ready.push(number),
             }
         }
-        self.waker.shared.asleep.store(false, Ordering::SeqCst);
+        if announced {
+            self.waker.shared.asleep.store(false, Ordering::SeqCst);
+        }
         if woken {
             let mut count = [0; 8];
             // Nothing to read is as good.

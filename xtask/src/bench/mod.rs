@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `suite` | the benchmarks, and the figures taken from a run's report |
+//! | `live`, `servers` | those of drives in real time; they and their rivals as servers |
 //! | `subject` | the program that is measured: this tree's, or another revision's |
 //! | `calibration` | a fixed piece of work, so that figures of different machines can be related |
 //! | `record` | raw results, kept under `bench/results` |
@@ -11,7 +12,9 @@
 //! Nothing here passes or fails: speed is a ratio against a rival measured in the same session.
 
 mod calibration;
+mod live;
 mod record;
+mod servers;
 mod subject;
 mod suite;
 mod summary;
@@ -21,7 +24,7 @@ use clap::Args;
 
 use self::record::{Line, Machine, Record};
 use self::subject::Subject;
-use self::suite::{Benchmark, SUITE};
+use self::suite::{Benchmark, How, SUITE};
 use crate::{clock, run, say};
 
 /// Measure speed and memory of the release build. Raw results are added under bench/results, one file a session.
@@ -67,7 +70,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     for number in 1..=args.runs {
         for benchmark in &chosen {
             for (at, subject) in in_turn(&subjects, number) {
-                let line = measure(benchmark, (at, subject), number, &machine)?;
+                let Some(line) = measure(benchmark, (at, subject), number, &machine)? else { continue };
                 say::line(&summary::of_run(&line));
                 record.add(&line)?;
                 lines.push(line);
@@ -102,15 +105,24 @@ fn measure(
     (at, subject): (usize, &Subject),
     run: u32,
     machine: &Machine,
-) -> anyhow::Result<Line> {
+) -> anyhow::Result<Option<Line>> {
     let calibration = calibration::measure();
-    let report = subject.report(benchmark.args)?;
-    let figures = (benchmark.figures)(&report, &|| subject.flash_bytes(benchmark.args))
-        .with_context(|| format!("{}: the report lacks a figure", benchmark.name))?;
+    let (figures, report) = match benchmark.how {
+        How::Sim { args, figures } => {
+            let report = subject.report(args)?;
+            let figures = figures(&report, &|| subject.flash_bytes(args))
+                .with_context(|| format!("{}: the report lacks a figure", benchmark.name))?;
+            (figures, report)
+        }
+        How::Live(live) => match live(subject).with_context(|| benchmark.name)? {
+            Some(measured) => measured,
+            None => return Ok(None),
+        },
+    };
     if figures.iter().any(|figure| !figure.value.is_finite()) {
         bail!("{}: a run took no measurable time", benchmark.name);
     }
-    Ok(Line {
+    Ok(Some(Line {
         date: clock::date(),
         subject: at,
         revision: subject.revision.clone(),
@@ -120,7 +132,7 @@ fn measure(
         calibration,
         figures,
         report,
-    })
+    }))
 }
 
 #[cfg(test)]

@@ -16,6 +16,9 @@ pub(crate) struct Subject {
     program: PathBuf,
 }
 
+/// The package that measures claims.
+const CLAIMS: &str = "nandscape-lab-claims";
+
 impl Subject {
     /// Builds this tree.
     pub(crate) fn of_this_tree() -> anyhow::Result<Subject> {
@@ -42,6 +45,21 @@ impl Subject {
     #[cfg(test)]
     pub(crate) fn named(revision: &str) -> Subject {
         Subject { revision: revision.to_owned(), program: PathBuf::new() }
+    }
+
+    /// The program.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Measures a claim, whatever its verdict; `None` where the revision has none.
+    pub(crate) fn claim(&self, name: &str) -> anyhow::Result<Option<Value>> {
+        let program = claims_of(&self.program);
+        if !program.exists() {
+            return Ok(None);
+        }
+        let output = Command::new(&program).args([name, "--json"]).output().context("cannot run the claims")?;
+        serde_json::from_slice(&output.stdout).map(Some).context("the claim's outcome is no JSON")
     }
 
     /// Runs a simulation for its report.
@@ -86,7 +104,20 @@ fn build(tree: &Path, target: &Path, kept: &Path) -> anyhow::Result<PathBuf> {
     })?;
     std::fs::create_dir_all(kept.parent().expect("lies in a folder"))?;
     std::fs::copy(target.join("release/nandscape"), kept).context("cannot keep the program built")?;
+    if tree.join("lab/claims").exists() {
+        let mut command = cargo();
+        command.current_dir(tree).args(["build", "--release", "--package", CLAIMS]);
+        command.env("CARGO_TARGET_DIR", target);
+        step(command)?;
+        std::fs::copy(target.join("release").join(CLAIMS), claims_of(kept)).context("cannot keep the claims built")?;
+    }
     Ok(kept.to_owned())
+}
+
+/// Where the program that measures claims is kept, beside the other.
+fn claims_of(kept: &Path) -> PathBuf {
+    let name = kept.file_name().unwrap_or_default().to_string_lossy();
+    kept.with_file_name(format!("{name}-claims"))
 }
 
 /// A tree of another revision, gone when dropped.

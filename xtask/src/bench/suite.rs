@@ -4,17 +4,34 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::live;
+use super::subject::Subject;
+
 /// One benchmark.
 pub(crate) struct Benchmark {
     /// Its name.
     pub(crate) name: &'static str,
     /// One line on what it is.
     pub(crate) about: &'static str,
-    /// What follows `nandscape sim --json`.
-    pub(crate) args: &'static [&'static str],
-    /// Its figures, from the report; the second argument gives the bytes of flash of the drive.
-    pub(crate) figures: fn(&Value, FlashBytes<'_>) -> Option<Vec<Figure>>,
+    /// What is run.
+    pub(crate) how: How,
 }
+
+/// What a benchmark runs.
+pub(crate) enum How {
+    /// A simulation.
+    Sim {
+        /// What follows `nandscape sim --json`.
+        args: &'static [&'static str],
+        /// Its figures, from the report; the second argument gives the bytes of flash of the drive.
+        figures: fn(&Value, FlashBytes<'_>) -> Option<Vec<Figure>>,
+    },
+    /// A drive in real time: its figures, and all that was measured; nothing where a program that it takes is missing.
+    Live(fn(&Subject) -> Measured),
+}
+
+/// The figures of a live drive, and all that was measured.
+pub(crate) type Measured = anyhow::Result<Option<(Vec<Figure>, Value)>>;
 
 /// Finds out how much flash the drive of a benchmark has.
 pub(crate) type FlashBytes<'a> = &'a dyn Fn() -> Option<f64>;
@@ -37,120 +54,148 @@ pub(crate) const SUITE: &[Benchmark] = &[
     Benchmark {
         name: "reads",
         about: "4 KiB random reads, 32 at a time, of the default drive (256 GiB, 8 channels x 8 dies)",
-        args: &[
-            "--drive",
-            "default",
-            "--rw",
-            "randread",
-            "--bs",
-            "4k",
-            "--iodepth",
-            "32",
-            "--precondition",
-            "full",
-            "--io-count",
-            "4000000",
-            "--warmup-count",
-            "100000",
-        ],
-        figures: reads,
+        how: How::Sim {
+            args: &[
+                "--drive",
+                "default",
+                "--rw",
+                "randread",
+                "--bs",
+                "4k",
+                "--iodepth",
+                "32",
+                "--precondition",
+                "full",
+                "--io-count",
+                "4000000",
+                "--warmup-count",
+                "100000",
+            ],
+            figures: reads,
+        },
     },
     Benchmark {
         name: "overwrites",
         about: "4 KiB random overwrites in steady state, 32 at a time, of the default drive (16 KiB pages)",
-        args: &[
-            "--drive",
-            "default",
-            "--rw",
-            "randwrite",
-            "--bs",
-            "4k",
-            "--iodepth",
-            "32",
-            "--precondition",
-            "steady",
-            "--io-count",
-            "2000000",
-            "--warmup-count",
-            "100000",
-        ],
-        figures: overwrites,
+        how: How::Sim {
+            args: &[
+                "--drive",
+                "default",
+                "--rw",
+                "randwrite",
+                "--bs",
+                "4k",
+                "--iodepth",
+                "32",
+                "--precondition",
+                "steady",
+                "--io-count",
+                "2000000",
+                "--warmup-count",
+                "100000",
+            ],
+            figures: overwrites,
+        },
     },
     Benchmark {
         name: "overwrites-4k-page",
         about: "the same on 8 channels x 8 dies of 4 KiB pages: a page program is a mapping-unit program",
-        args: &[
-            "--drive",
-            "femu-blackbox",
-            "--set",
-            "capacity=256GiB",
-            "--set",
-            "ftl.over_provisioning=12%",
-            "--rw",
-            "randwrite",
-            "--bs",
-            "4k",
-            "--iodepth",
-            "32",
-            "--precondition",
-            "steady",
-            "--io-count",
-            "1000000",
-            "--warmup-count",
-            "100000",
-        ],
-        figures: overwrites,
+        how: How::Sim {
+            args: &[
+                "--drive",
+                "femu-blackbox",
+                "--set",
+                "capacity=256GiB",
+                "--set",
+                "ftl.over_provisioning=12%",
+                "--rw",
+                "randwrite",
+                "--bs",
+                "4k",
+                "--iodepth",
+                "32",
+                "--precondition",
+                "steady",
+                "--io-count",
+                "1000000",
+                "--warmup-count",
+                "100000",
+            ],
+            figures: overwrites,
+        },
     },
     Benchmark {
         name: "start-none",
         about: "start-up and memory of the default drive at 1 TiB, new",
-        args: &[
-            "--drive",
-            "default",
-            "--set",
-            "capacity=1TiB",
-            "--rw",
-            "randread",
-            "--io-count",
-            "1000",
-            "--precondition",
-            "none",
-        ],
-        figures: start_empty,
+        how: How::Sim {
+            args: &[
+                "--drive",
+                "default",
+                "--set",
+                "capacity=1TiB",
+                "--rw",
+                "randread",
+                "--io-count",
+                "1000",
+                "--precondition",
+                "none",
+            ],
+            figures: start_empty,
+        },
     },
     Benchmark {
         name: "start-full",
         about: "the same, every block written once",
-        args: &[
-            "--drive",
-            "default",
-            "--set",
-            "capacity=1TiB",
-            "--rw",
-            "randread",
-            "--io-count",
-            "1000",
-            "--precondition",
-            "full",
-        ],
-        figures: start_used,
+        how: How::Sim {
+            args: &[
+                "--drive",
+                "default",
+                "--set",
+                "capacity=1TiB",
+                "--rw",
+                "randread",
+                "--io-count",
+                "1000",
+                "--precondition",
+                "full",
+            ],
+            figures: start_used,
+        },
     },
     Benchmark {
         name: "start-steady",
         about: "the same, worn in",
-        args: &[
-            "--drive",
-            "default",
-            "--set",
-            "capacity=1TiB",
-            "--rw",
-            "randread",
-            "--io-count",
-            "1000",
-            "--precondition",
-            "steady",
-        ],
-        figures: start_used,
+        how: How::Sim {
+            args: &[
+                "--drive",
+                "default",
+                "--set",
+                "capacity=1TiB",
+                "--rw",
+                "randread",
+                "--io-count",
+                "1000",
+                "--precondition",
+                "steady",
+            ],
+            figures: start_used,
+        },
+    },
+    Benchmark {
+        name: "nbd-qd1",
+        about: "4 KiB random reads by fio over NBD on a unix socket, one at a time, no delays; against nbdkit memory",
+        how: How::Live(live::nbd_qd1),
+    },
+    Benchmark { name: "nbd-qd32", about: "the same, 32 at a time", how: How::Live(live::nbd_qd32) },
+    Benchmark {
+        name: "nbd-delay",
+        about: "the same, one at a time, with a flash read of 50 us; lateness beside that of an idle loop",
+        how: How::Live(live::nbd_delay),
+    },
+    Benchmark {
+        name: "ring-64",
+        about: "4 KiB random reads through shared-memory queue pairs, 64 at a time, no delays (claim femu-scalability)",
+        how: How::Live(live::ring_64),
     },
 ];
 
@@ -211,7 +256,11 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), SUITE.len());
-        assert!(SUITE.iter().all(|benchmark| benchmark.about.len() > 10 && benchmark.args.contains(&"--rw")));
+        assert!(SUITE.iter().all(|benchmark| benchmark.about.len() > 10));
+        assert!(SUITE.iter().all(|benchmark| match benchmark.how {
+            How::Sim { args, .. } => args.contains(&"--rw"),
+            How::Live(_) => true,
+        }));
     }
 
     #[test]

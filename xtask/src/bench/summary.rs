@@ -78,7 +78,7 @@ fn ratio(new: &[f64], old: &[f64], more_is_better: bool) -> String {
     format!("{median:.3} ({least:.3}..{most:.3}) {verdict}")
 }
 
-fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     match (sorted.len(), sorted.len() / 2) {

@@ -1,0 +1,127 @@
+//! NBD servers on unix sockets: the program under test and its rivals; and fio as their client.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+use crate::clock::Moment;
+use crate::run;
+
+/// Bytes of every drive served.
+const SIZE: &str = "256M";
+/// Time in which a server's socket has to appear.
+const START: Duration = Duration::from_secs(30);
+
+/// A running server. It is killed when dropped.
+pub(crate) struct Server {
+    child: Child,
+    export: &'static str,
+    socket: PathBuf,
+}
+
+/// A folder for sockets, gone when dropped. Their paths have to be short.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> anyhow::Result<Folder> {
+        let folder = std::env::temp_dir().join(format!("nandscape-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(Folder(folder))
+    }
+
+    fn socket(&self, name: &str) -> PathBuf {
+        self.0.join(format!("{name}.sock"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What stays behind is a few sockets in a folder for temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Server {
+    /// `nandscape serve` with these words besides.
+    pub(crate) fn nandscape(folder: &Folder, program: &Path, name: &str, words: &[&str]) -> anyhow::Result<Server> {
+        let socket = folder.socket(name);
+        let mut command = Command::new(program);
+        command.args(["serve", "--json", "--drive", "default", "--set", "capacity=256MiB", "--precondition", "full"]);
+        command.args(words).arg("--nbd").arg(format!("unix:{}", socket.display())).stdout(Stdio::piped());
+        Server::start(command, "", socket)?.context("the program has gone")
+    }
+
+    /// nbdkit with its memory plugin; `None` where it is not installed.
+    pub(crate) fn nbdkit(folder: &Folder) -> anyhow::Result<Option<Server>> {
+        let socket = folder.socket("nbdkit");
+        let mut command = Command::new("nbdkit");
+        command.args(["--foreground", "--unix"]).arg(&socket).args(["memory", SIZE]).stdout(Stdio::null());
+        Server::start(command, "", socket)
+    }
+
+    /// QEMU's storage daemon on a device that keeps nothing; `None` where it is not installed.
+    pub(crate) fn qemu(folder: &Folder) -> anyhow::Result<Option<Server>> {
+        let socket = folder.socket("qemu");
+        let mut command = Command::new("qemu-storage-daemon");
+        command.arg("--blockdev").arg(format!("driver=null-co,node-name=null,size={SIZE},read-zeroes=on"));
+        command.arg("--nbd-server").arg(format!("addr.type=unix,addr.path={}", socket.display()));
+        command.args(["--export", "type=nbd,id=null,node-name=null,name=null,writable=on"]).stdout(Stdio::null());
+        Server::start(command, "null", socket)
+    }
+
+    fn start(mut command: Command, export: &'static str, socket: PathBuf) -> anyhow::Result<Option<Server>> {
+        let words = run::words(&command);
+        let child = match command.stderr(Stdio::null()).spawn() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            child => child.with_context(|| format!("cannot run: {words}"))?,
+        };
+        let mut server = Server { child, export, socket };
+        let begun = Moment::now();
+        while !server.socket.exists() {
+            if server.child.try_wait()?.is_some() || begun.passed() > START {
+                bail!("serves nothing: {words}");
+            }
+            std::thread::yield_now();
+        }
+        Ok(Some(server))
+    }
+
+    /// fio against it, with these words: its report of reads, or of writes where it only writes.
+    pub(crate) fn fio(&self, words: &[&str]) -> anyhow::Result<Option<Value>> {
+        let mut command = Command::new("fio");
+        command.args(["--name=bench", "--ioengine=nbd", "--output-format=json", "--randrepeat=1", "--size", SIZE]);
+        command.arg(format!("--uri=nbd+unix:///{}?socket={}", self.export, self.socket.display())).args(words);
+        let output = match command.output() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            output => output.context("cannot run fio")?,
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        // Notes come first.
+        let json = text.find('{').map_or("", |start| &text[start..]);
+        let report: Value = serde_json::from_str(json)
+            .with_context(|| format!("fio fails: {}", String::from_utf8_lossy(&output.stderr)))?;
+        let job = report.pointer("/jobs/0").context("fio reports no job")?;
+        Ok(Some(if job["read"]["total_ios"] == 0 { job["write"].clone() } else { job["read"].clone() }))
+    }
+
+    /// Ends `nandscape serve` in order, for its figures.
+    pub(crate) fn end(mut self) -> anyhow::Result<Value> {
+        run::output(Command::new("kill").args(["-TERM", &self.child.id().to_string()]))?;
+        let mut text = String::new();
+        let mut stdout = self.child.stdout.take().context("its output was not asked for")?;
+        std::io::Read::read_to_string(&mut stdout, &mut text)?;
+        serde_json::from_str(&text).context("the server's figures are no JSON")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
