@@ -319,6 +319,13 @@ fn the_timestamp_runs_from_where_it_was_set() {
         assert!(completion.status.is_success());
         sim.sleep(Span::from_ms(5_000)).await;
         assert_eq!(now().await, (epoch + 5_000, 1));
+        // Below the time that the drive has run, and the last there is.
+        for (set_to, later) in [(5u64, 8u64), (0, 3), ((1 << 48) - 1, 2)] {
+            let completion = admin.execute(set, HostMem::from_bytes(&set_to.to_le_bytes())).await.unwrap();
+            assert!(completion.status.is_success());
+            sim.sleep(Span::from_ms(3)).await;
+            assert_eq!(now().await, (later, 1), "3 ms after it was set to {set_to}");
+        }
         let short = admin.execute(set, HostMem::zeroed(7)).await.unwrap();
         assert_eq!(short.status.meaning(), Status::DATA_SGL_LENGTH_INVALID);
     });
