@@ -75,6 +75,12 @@ fn capacities_have_bounds() {
     let parts =
         ["geometry.blocks_per_plane: 7 does not agree with capacity = 1GiB, which needs", "only one of the two"];
     refuse(&["sim", "--rw", "read", "--drive", &path], &parts);
+    // On the command line it is the same.
+    let parts = ["geometry.blocks_per_plane: 999 does not agree with capacity = 1GiB, which needs"];
+    change(&["capacity=1GiB", "geometry.blocks_per_plane=999"], &parts);
+    change(&["geometry.blocks_per_plane=999", "capacity=1GiB"], &parts);
+    let show = ["drives", "show", "default", "--resolved", "--set", "capacity=1GiB"];
+    refuse(&[&show[..], &["--set", "geometry.blocks_per_plane=999"]].concat(), &parts);
 }
 
 #[test]
