@@ -61,6 +61,22 @@ fn identify_controller() {
     });
 }
 
+/// Base 5.1.13.2.1, MDTS: the limit is 2^MDTS pages of 4 KiB, and 0 is no limit, so that 8 KiB is the least there is.
+#[test]
+fn the_least_transfer_limit_is_the_one_identified() {
+    for (lba_bytes, blocks) in [(512, 16), (4_096, 2)] {
+        with_admin(ControllerConfig { max_transfer: 8 << 10, lba_bytes, ..config() }, async |admin, io| {
+            let bytes = data(admin, SubmissionEntry::identify(cns::CONTROLLER, 0)).await.unwrap();
+            assert_eq!(identify::Controller::read_from_bytes(&bytes).unwrap().mdts, 1);
+            for (count, status) in [(blocks, Status::SUCCESS), (blocks + 1, Status::INVALID_FIELD)] {
+                let mem = HostMem::zeroed((count * lba_bytes) as usize);
+                let ended = io.execute(read(0, count), mem).await.unwrap();
+                assert_eq!(ended.status.meaning(), status, "{count} blocks of {lba_bytes} bytes");
+            }
+        });
+    }
+}
+
 #[test]
 fn a_drive_without_a_store_does_not_offer_compare() {
     let mut executor = Executor::new();
