@@ -150,6 +150,11 @@ impl<F: Ftl> NvmeController<F> {
         }
     }
 
+    /// Whether the queue pair that a command came from is still there.
+    pub(crate) fn has_pair(&self, pair: PairKey) -> bool {
+        self.queues.borrow().exists(pair)
+    }
+
     async fn io_command(&self, entry: &SubmissionEntry, mem: &HostMem, log: &mut Breakdown) -> Outcome {
         let command = match Command::parse(entry, mem, &self.namespace) {
             Ok(command) => command,
@@ -233,7 +238,7 @@ impl<F: Ftl> Fetched<F> {
         log.spend(Stage::Link, controller.config.link.latency);
         log.spend(Stage::Firmware, controller.config.firmware_time);
         let outcome = match pair.id {
-            QueueId::ADMIN => Box::pin(controller.admin_command(&entry, &mem, &mut log)).await,
+            QueueId::ADMIN => Box::pin(controller.admin_command(pair, &entry, &mem, &mut log)).await,
             _ => Some(controller.io_command(&entry, &mem, &mut log).await),
         };
         if let Some(outcome) = outcome {
@@ -272,7 +277,11 @@ impl<F: Ftl> Controller for NvmeController<F> {
     }
 
     fn delete_queue_pair(&self, id: QueueId) -> Result<(), Status> {
-        self.queues.borrow_mut().delete(id)
+        self.queues.borrow_mut().delete(id)?;
+        if id == QueueId::ADMIN {
+            self.admin.forget_event_requests();
+        }
+        Ok(())
     }
 
     fn ring_submission(&self, id: QueueId, tail: u16) {

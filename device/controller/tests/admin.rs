@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{BLOCKS, CAPACITY, PAIRS, config, drive_with, host, read, with, write};
+use common::{BLOCKS, CAPACITY, PAIRS, Pair, config, drive_with, host, read, with, write};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
 use nandscape_device_media::StoreKind;
 use nandscape_drive::conformance::Host;
-use nandscape_drive::{HostMem, QueueId};
+use nandscape_drive::{Controller, HostMem, QueueId};
 use nandscape_sim::{Executor, Span};
 use nandscape_wire_nvme::feature::{self, NumberOfQueues};
 use nandscape_wire_nvme::identify::{self, cns};
@@ -211,6 +211,34 @@ fn event_requests_stay_outstanding_up_to_their_limit() {
         // They take no command slot away.
         let io = host(sim, drive, QueueId(1));
         assert!(io.execute(read(0, 1), HostMem::zeroed(512)).await.unwrap().status.is_success());
+    });
+}
+
+#[test]
+fn event_requests_go_with_the_admin_queue() {
+    with(config(), async |sim, drive| {
+        let event = || SubmissionEntry::admin(AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST);
+        // Deleted when they are outstanding; deleted when they are on their way.
+        for wait in [Span::from_ms(1), Span::ZERO, Span::from_ms(1)] {
+            let admin = Pair::new(sim, drive, 0, 16);
+            for _ in 0..4 {
+                admin.put(event(), HostMem::none());
+            }
+            admin.ring();
+            sim.sleep(wait).await;
+            assert!(admin.reap().is_none(), "the limit is not reached");
+            drive.delete_queue_pair(QueueId::ADMIN).unwrap();
+        }
+        let admin = Pair::new(sim, drive, 0, 16);
+        sim.sleep(Span::from_ms(1)).await;
+        for _ in 0..5 {
+            admin.put(event(), HostMem::none());
+        }
+        admin.ring();
+        sim.sleep(Span::from_ms(1)).await;
+        let over = admin.reap().unwrap();
+        assert_eq!(over.entry.status().meaning(), Status::EVENT_REQUEST_LIMIT_EXCEEDED);
+        assert_eq!((over.entry.cid.get(), admin.reap().is_none()), (4, true), "and only the fifth");
     });
 }
 
