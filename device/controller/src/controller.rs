@@ -168,8 +168,8 @@ impl<F: Ftl> NvmeController<F> {
             Command::Compare { extent } => Box::pin(self.compare(extent, mem, log)).await,
             Command::Verify { extent } => Box::pin(self.verify(extent, log)).await,
             Command::WriteZeroes { extent, fua } => Box::pin(self.write_zeroes(extent, fua, log)).await,
-            Command::Deallocate { extents } => Box::pin(self.deallocate(&extents, mem, log)).await,
-            Command::Hints => Box::pin(self.hints(mem, log)).await,
+            Command::Deallocate { extents, bytes } => Box::pin(self.deallocate(&extents, bytes, log)).await,
+            Command::Hints { bytes } => Box::pin(self.hints(bytes, log)).await,
             Command::Flush => Box::pin(self.flush(log)).await,
         }
         .into()
