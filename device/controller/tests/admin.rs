@@ -50,6 +50,8 @@ fn identify_controller() {
         // Powers of two of 4 KiB: 128 KiB; entries of 64 and 16 bytes.
         assert_eq!((id.mdts, id.sqes, id.cqes), (5, 0x66, 0x44));
         assert_eq!((id.nn.get(), id.fuses.get()), (1, 0));
+        // One slot, and that read-only; effects, long logs with offsets, the logs of what is supported.
+        assert_eq!((id.frmw, id.lpa), (0b0000_0011, 0b0010_0110));
         assert_eq!(u128::from_le_bytes(id.tnvmcap), u128::from(CAPACITY));
         let expected = identify::ONCS_COMPARE
             | identify::ONCS_DSM
@@ -262,6 +264,27 @@ fn the_effects_log_names_the_commands_that_there_are() {
     });
 }
 
+/// Base 5.1.12.1.1 and 5.1.12.1.18, against what the drive answers for each identifier.
+#[test]
+fn the_logs_of_logs_and_features_name_those_that_there_are() {
+    for buffer in [BufferMode::Volatile, BufferMode::Capacitor] {
+        with_admin(ControllerConfig { buffer, ..config() }, async |admin, _| {
+            let page = async |log, bytes| data(admin, SubmissionEntry::get_log_page(log, NSID_ALL, bytes)).await;
+            let bit = |page: &[u8], id: u8| page[usize::from(id) * 4] & 1 != 0;
+            let (logs, features) = (page(0x00, 1_024).await.unwrap(), page(0x12, 1_024).await.unwrap());
+            for id in 0..=255 {
+                let answer = page(id, 64).await;
+                assert_eq!(bit(&logs, id), answer != Err(Status::INVALID_LOG_PAGE), "log {id:x}h");
+                let answer = data(admin, SubmissionEntry::get_features(id)).await;
+                assert_eq!(bit(&features, id), answer.is_ok(), "feature {id:x}h");
+            }
+            // Error Recovery is of the namespace (bit 20), Arbitration of the controller (bit 21).
+            assert_eq!((&features[0x05 * 4..0x06 * 4], &features[4..8]), (&[1, 0, 0x10, 0][..], &[1, 0, 0x20, 0][..]));
+            assert_eq!(page(0x13, 4_096).await.unwrap(), [0; 4_096], "no NVMe-MI command");
+        });
+    }
+}
+
 #[test]
 fn smart_counts_what_the_host_did() {
     with_admin(config(), async |admin, io| {
@@ -296,7 +319,7 @@ fn logs_are_read_in_parts_and_refused_beyond_their_end() {
         for (log, offset) in [(log::SMART, 516), (log::SMART, 1 << 40), (log::SMART, 2)] {
             assert_eq!(data(admin, page(log, offset, 4)).await, Err(Status::INVALID_FIELD), "{log:x}h at {offset}");
         }
-        for log in [0x00, 0x04, 0x7f, 0xff] {
+        for log in [0x04, 0x06, 0x7f, 0xff] {
             assert_eq!(data(admin, page(log, 0, 4)).await, Err(Status::INVALID_LOG_PAGE), "log {log:x}h");
         }
         let short = admin.execute(page(log::SMART, 0, 512), HostMem::zeroed(256)).await.unwrap();

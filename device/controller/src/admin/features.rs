@@ -106,6 +106,15 @@ impl<F: Ftl> NvmeController<F> {
         Ok(Answer::default())
     }
 
+    /// Whether there is such a feature.
+    pub(super) fn has_feature(&self, id: u8) -> bool {
+        match id {
+            feature::VOLATILE_WRITE_CACHE => self.has_volatile_cache(),
+            feature::ARBITRATION | feature::ERROR_RECOVERY | feature::NUMBER_OF_QUEUES | feature::TIMESTAMP => true,
+            other => self.admin.features.borrow().get_without_effect(other).is_some(),
+        }
+    }
+
     fn queue_counts(&self) -> NumberOfQueues {
         NumberOfQueues::new(self.config.max_queue_pairs, self.config.max_queue_pairs)
     }
