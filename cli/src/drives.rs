@@ -71,9 +71,7 @@ fn show(drive: &str, resolved: bool, changes: &[String]) -> Result<(), Failure> 
         Some(builtin) => output::result(builtin.text),
         None => {
             let mut profile = Profile::load(drive).map_err(Failure::input)?;
-            for change in changes {
-                profile.set(change).map_err(Failure::input)?;
-            }
+            profile.set_all(changes).map_err(Failure::input)?;
             output::result(&profile.to_toml())
         }
     }

@@ -128,9 +128,7 @@ pub(crate) fn judge<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Result
 /// A profile by name or file, with changes, everything decided.
 pub(crate) fn resolve(drive: &str, changes: &[String]) -> Result<Resolved, Failure> {
     let mut profile = Profile::load(drive).map_err(Failure::input)?;
-    for change in changes {
-        profile.set(change).map_err(Failure::input)?;
-    }
+    profile.set_all(changes).map_err(Failure::input)?;
     profile.resolve().map_err(|error| Failure::Input(anyhow::Error::new(error).context(format!("drive {drive}"))))
 }
 

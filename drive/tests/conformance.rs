@@ -31,6 +31,10 @@ enum Fault {
     WrapsAtTheEnd,
     /// Transfers have no limit.
     IgnoresTheTransferLimit,
+    /// Memory that is longer than the transfer is refused.
+    RefusesLongerMemory,
+    /// Reads fill memory that is longer than the transfer.
+    FillsLongerMemory,
     /// Fused commands are taken for plain ones.
     IgnoresFuse,
     /// Blocks that overlapping writes share are mixed of both.
@@ -47,7 +51,7 @@ enum Fault {
     CompletesWhenDropped,
 }
 
-const FAULTS: [(Fault, &str); 14] = [
+const FAULTS: [(Fault, &str); 16] = [
     (Fault::LosesABlock, "should hold"),
     (Fault::WaversAfterDeallocation, "should hold"),
     (Fault::NeverDiffers, "Compare Failure"),
@@ -55,6 +59,8 @@ const FAULTS: [(Fault, &str); 14] = [
     (Fault::DeallocatesBeforeChecking, "a bad range after good ones"),
     (Fault::WrapsAtTheEnd, "instead of [LBA Out of Range"),
     (Fault::IgnoresTheTransferLimit, "instead of [Invalid Field"),
+    (Fault::RefusesLongerMemory, "1 bytes more than it moves: ended with"),
+    (Fault::FillsLongerMemory, "the memory is not as it should be"),
     (Fault::IgnoresFuse, "FUSE 01b"),
     (Fault::TearsBlocks, "a part of the data"),
     (Fault::DropsCommands, "Internal Error"),
@@ -188,7 +194,8 @@ impl Memory {
             if blocks > u64::from(INFO.max_blocks) && self.fault != Fault::IgnoresTheTransferLimit {
                 return Err(Status::INVALID_FIELD);
             }
-            if mem.len() as u64 != blocks * LBA as u64 {
+            let moved = blocks * LBA as u64;
+            if (mem.len() as u64) < moved || mem.len() as u64 > moved && self.fault == Fault::RefusesLongerMemory {
                 return Err(Status::DATA_TRANSFER_ERROR);
             }
         }
@@ -206,6 +213,9 @@ impl Memory {
 
     fn read(&self, extent: std::ops::Range<usize>, mem: &HostMem) -> Result<(), Status> {
         mem.write(0, &self.bytes.borrow()[extent.clone()]);
+        if self.fault == Fault::FillsLongerMemory {
+            mem.clear(extent.len(), mem.len() - extent.len());
+        }
         if self.fault == Fault::WaversAfterDeallocation {
             let wavers = !self.wavering.replace(!self.wavering.get());
             for lba in (extent.start / LBA) as u64..(extent.end / LBA) as u64 {
@@ -218,7 +228,7 @@ impl Memory {
     }
 
     fn write(&self, extent: std::ops::Range<usize>, mem: &HostMem) -> Result<(), Status> {
-        let mut data = mem.to_vec();
+        let mut data = mem.part(0, extent.len()).to_vec();
         match self.fault {
             Fault::LosesABlock if data.len() > LBA => data.truncate(data.len() - LBA),
             // The second half of its last block stays as it was, where there was something.
@@ -235,7 +245,7 @@ impl Memory {
     }
 
     fn compare(&self, extent: std::ops::Range<usize>, mem: &HostMem) -> Result<(), Status> {
-        match self.bytes.borrow()[extent] == mem.to_vec()[..] || self.fault == Fault::NeverDiffers {
+        match self.bytes.borrow()[extent.clone()] == mem.to_vec()[..extent.len()] || self.fault == Fault::NeverDiffers {
             true => Ok(()),
             false => Err(Status::COMPARE_FAILURE),
         }

@@ -75,6 +75,12 @@ fn capacities_have_bounds() {
     let parts =
         ["geometry.blocks_per_plane: 7 does not agree with capacity = 1GiB, which needs", "only one of the two"];
     refuse(&["sim", "--rw", "read", "--drive", &path], &parts);
+    // On the command line it is the same.
+    let parts = ["geometry.blocks_per_plane: 999 does not agree with capacity = 1GiB, which needs"];
+    change(&["capacity=1GiB", "geometry.blocks_per_plane=999"], &parts);
+    change(&["geometry.blocks_per_plane=999", "capacity=1GiB"], &parts);
+    let show = ["drives", "show", "default", "--resolved", "--set", "capacity=1GiB"];
+    refuse(&[&show[..], &["--set", "geometry.blocks_per_plane=999"]].concat(), &parts);
 }
 
 #[test]
@@ -104,7 +110,9 @@ fn values_out_of_range_and_wrong_units_are_refused() {
     change(&["controller.queue_pairs=65535"], &["from 1 to 65534"]);
     change(&["controller.queue_entries=1"], &["from 2 to 65536"]);
     change(&["controller.command_slots=0"], &["from 1 to 65536"]);
-    change(&["controller.max_transfer=3MiB"], &["not a power of two from 4KiB to 32MiB"]);
+    change(&["controller.max_transfer=3MiB"], &["not a power of two from 8KiB to 32MiB"]);
+    // One page of 4 KiB would be MDTS 0, which is no limit.
+    change(&["controller.max_transfer=4KiB"], &["controller.max_transfer: 4KiB is not a power of two from 8KiB"]);
     change(&["lba_size=520"], &["lba_size: 520 is not valid; 512 and 4096 are"]);
 }
 

@@ -32,12 +32,15 @@ pub(crate) enum Command {
         deallocate: bool,
         fua: bool,
     },
-    /// Dataset Management with the deallocate attribute.
+    /// Dataset Management with the deallocate attribute. The list of ranges has `bytes` bytes.
     Deallocate {
         extents: Vec<Extent>,
+        bytes: u64,
     },
     /// Dataset Management without it: hints, which this controller has no use for.
-    Hints,
+    Hints {
+        bytes: u64,
+    },
     Flush,
 }
 
@@ -109,13 +112,14 @@ impl Namespace {
         self.checked_extent(entry.slba(), u64::from(Cdw12::of(entry).nlb_z()) + 1)
     }
 
-    /// The extent of a command that moves data, where there is any, within the transfer limit (MDTS).
+    /// The extent of a command that moves data, where there is any, within the transfer limit (MDTS). Memory beyond it is
+    /// left alone (Base 4.3.2: an SGL may describe more than is transferred).
     fn data_extent(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Extent, Status> {
         if u32::from(Cdw12::of(entry).nlb_z()) + 1 > self.max_blocks {
             return Err(Status::INVALID_FIELD.final_());
         }
         let extent = self.extent(entry)?;
-        match mem.is_none() || mem.len() as u64 == extent.bytes() {
+        match mem.is_none() || mem.len() as u64 >= extent.bytes() {
             true => Ok(extent),
             false => Err(Status::DATA_SGL_LENGTH_INVALID.final_()),
         }
@@ -143,11 +147,12 @@ impl Namespace {
         if attributes & !DSM_ATTRIBUTES != 0 {
             return Err(Status::INVALID_FIELD.final_());
         }
-        if mem.len() < ranges * size_of::<DsmRange>() {
+        let bytes = ranges * size_of::<DsmRange>();
+        if mem.len() < bytes {
             return Err(Status::DATA_SGL_LENGTH_INVALID.final_());
         }
         if attributes & DSM_DEALLOCATE == 0 {
-            return Ok(Command::Hints);
+            return Ok(Command::Hints { bytes: bytes as u64 });
         }
         let mut extents = Vec::with_capacity(ranges);
         for index in 0..ranges {
@@ -155,7 +160,7 @@ impl Namespace {
             mem.read(index * size_of::<DsmRange>(), range.as_mut_bytes());
             self.push_range(&range, &mut extents)?;
         }
-        Ok(Command::Deallocate { extents })
+        Ok(Command::Deallocate { extents, bytes: bytes as u64 })
     }
 
     /// A range may be longer than an extent can be.
@@ -191,6 +196,8 @@ mod tests {
         let extent = Extent { start: 8, sectors: 8 };
         assert_eq!(parse(blocks(IoOpcode::READ, 8, 8), 4_096), Ok(Command::Read { extent }));
         assert_eq!(parse(blocks(IoOpcode::WRITE, 8, 8), 4_096), Ok(Command::Write { extent, fua: false }));
+        // Memory may be longer than what is moved.
+        assert_eq!(parse(blocks(IoOpcode::READ, 8, 8), 4_097), Ok(Command::Read { extent }));
         let four_k = Namespace { lba_bytes: 4_096, ..NAMESPACE };
         let read = Command::parse(&blocks(IoOpcode::READ, 1, 1), &HostMem::none(), &four_k);
         assert_eq!(read, Ok(Command::Read { extent }));
@@ -238,7 +245,10 @@ mod tests {
             Command::parse(&SubmissionEntry::deallocate(1, ranges.len() as u32), &mem, &NAMESPACE)
         };
         let extents = vec![Extent { start: 0, sectors: 10 }, Extent { start: 990, sectors: 10 }];
-        assert_eq!(command(&[range(0, 10), range(500, 0), range(990, 10)]), Ok(Command::Deallocate { extents }));
+        assert_eq!(
+            command(&[range(0, 10), range(500, 0), range(990, 10)]),
+            Ok(Command::Deallocate { extents, bytes: 48 })
+        );
         assert_eq!(command(&[range(0, 10), range(991, 10)]), Err(Status::LBA_OUT_OF_RANGE.final_()));
         assert_eq!(command(&[range(u64::MAX, 2)]), Err(Status::LBA_OUT_OF_RANGE.final_()));
     }

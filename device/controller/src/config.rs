@@ -50,7 +50,7 @@ pub struct ControllerConfig {
     pub max_queue_pairs: u16,
     /// Entries of a queue.
     pub max_queue_entries: u32,
-    /// Bytes that one command may move, a power of two from 4 KiB on.
+    /// Bytes that one command may move, a power of two from 8 KiB on.
     pub max_transfer: u32,
     /// Bytes of a logical block: 512 or 4,096.
     pub lba_bytes: u32,

@@ -158,6 +158,11 @@ impl<F: Ftl> NvmeController<F> {
         }
     }
 
+    /// Whether the queue pair that a command came from is still there.
+    pub(crate) fn has_pair(&self, pair: PairKey) -> bool {
+        self.queues.borrow().exists(pair)
+    }
+
     async fn io_command(&self, entry: &SubmissionEntry, mem: &HostMem, log: &mut Breakdown) -> Reply {
         let command = match Command::parse(entry, mem, &self.namespace) {
             Ok(command) => command,
@@ -176,8 +181,8 @@ impl<F: Ftl> NvmeController<F> {
             Command::WriteZeroes { extent, deallocate: true, fua } => {
                 Box::pin(self.deallocate_to_zeroes(extent, fua, log)).await
             }
-            Command::Deallocate { extents } => Box::pin(self.deallocate(&extents, mem, log)).await,
-            Command::Hints => Box::pin(self.hints(mem, log)).await,
+            Command::Deallocate { extents, bytes } => Box::pin(self.deallocate(&extents, bytes, log)).await,
+            Command::Hints { bytes } => Box::pin(self.hints(bytes, log)).await,
             Command::Flush => Box::pin(self.flush(log)).await,
         }
         .into()
@@ -252,7 +257,7 @@ impl<F: Ftl> Fetched<F> {
         log.waits(Stage::Queue).add(behind, at - submitted);
         Fetched::<F>::lead(&controller.config).into_iter().for_each(|(stage, time)| log.spend(stage, time));
         let reply = match pair.id {
-            QueueId::ADMIN => Box::pin(controller.admin_command(&entry, &mem, &mut log)).await,
+            QueueId::ADMIN => Box::pin(controller.admin_command(pair, &entry, &mem, &mut log)).await,
             _ => Some(controller.io_command(&entry, &mem, &mut log).await),
         };
         if let Some(reply) = reply {
@@ -291,7 +296,11 @@ impl<F: Ftl> Controller for NvmeController<F> {
     }
 
     fn delete_queue_pair(&self, id: QueueId) -> Result<(), Status> {
-        self.queues.borrow_mut().delete(id)
+        self.queues.borrow_mut().delete(id)?;
+        if id == QueueId::ADMIN {
+            self.admin.forget_event_requests();
+        }
+        Ok(())
     }
 
     fn ring_submission(&self, id: QueueId, tail: u16) {

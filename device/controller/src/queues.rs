@@ -108,6 +108,11 @@ impl Queues {
         pair.map(|_| self.waiting.set(id, false)).ok_or(Status::INVALID_QUEUE_ID.final_())
     }
 
+    /// Whether a pair is still there, and not another of the same identifier.
+    pub(crate) fn exists(&self, key: PairKey) -> bool {
+        self.pairs[usize::from(key.id.0)].as_ref().is_some_and(|pair| pair.generation == key.generation)
+    }
+
     /// The host moved the submission tail. A value outside the queue is ignored.
     pub(crate) fn set_sq_tail(&mut self, id: QueueId, tail: u16) {
         let Some(pair) = self.pairs.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return };

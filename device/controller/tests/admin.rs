@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{BLOCKS, CAPACITY, PAIRS, config, drive_with, host, read, with, write};
+use common::{BLOCKS, CAPACITY, PAIRS, Pair, config, drive_with, host, read, with, write};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
 use nandscape_device_media::StoreKind;
 use nandscape_drive::conformance::Host;
-use nandscape_drive::{HostMem, QueueId};
+use nandscape_drive::{Controller, HostMem, QueueId};
 use nandscape_sim::{Executor, Span};
 use nandscape_wire_nvme::feature::{self, NumberOfQueues};
 use nandscape_wire_nvme::identify::{self, cns};
@@ -51,6 +51,8 @@ fn identify_controller() {
         // Powers of two of 4 KiB: 128 KiB; entries of 64 and 16 bytes.
         assert_eq!((id.mdts, id.sqes, id.cqes), (5, 0x66, 0x44));
         assert_eq!((id.nn.get(), id.fuses.get()), (1, 0));
+        // One slot, and that read-only; effects, long logs with offsets, the logs of what is supported.
+        assert_eq!((id.frmw, id.lpa), (0b0000_0011, 0b0010_0110));
         assert_eq!(u128::from_le_bytes(id.tnvmcap), u128::from(CAPACITY));
         let expected = identify::ONCS_COMPARE
             | identify::ONCS_DSM
@@ -60,6 +62,22 @@ fn identify_controller() {
         assert_eq!(id.oncs.get(), expected);
         assert!(text(&id.subnqn).starts_with("nqn.2"));
     });
+}
+
+/// Base 5.1.13.2.1, MDTS: the limit is 2^MDTS pages of 4 KiB, and 0 is no limit, so that 8 KiB is the least there is.
+#[test]
+fn the_least_transfer_limit_is_the_one_identified() {
+    for (lba_bytes, blocks) in [(512, 16), (4_096, 2)] {
+        with_admin(ControllerConfig { max_transfer: 8 << 10, lba_bytes, ..config() }, async |admin, io| {
+            let bytes = data(admin, SubmissionEntry::identify(cns::CONTROLLER, 0)).await.unwrap();
+            assert_eq!(identify::Controller::read_from_bytes(&bytes).unwrap().mdts, 1);
+            for (count, status) in [(blocks, Status::SUCCESS), (blocks + 1, Status::INVALID_FIELD)] {
+                let mem = HostMem::zeroed((count * lba_bytes) as usize);
+                let ended = io.execute(read(0, count), mem).await.unwrap();
+                assert_eq!(ended.status.meaning(), status, "{count} blocks of {lba_bytes} bytes");
+            }
+        });
+    }
 }
 
 #[test]
@@ -200,6 +218,34 @@ fn event_requests_stay_outstanding_up_to_their_limit() {
 }
 
 #[test]
+fn event_requests_go_with_the_admin_queue() {
+    with(config(), async |sim, drive| {
+        let event = || SubmissionEntry::admin(AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST);
+        // Deleted when they are outstanding; deleted when they are on their way.
+        for wait in [Span::from_ms(1), Span::ZERO, Span::from_ms(1)] {
+            let admin = Pair::new(sim, drive, 0, 16);
+            for _ in 0..4 {
+                admin.put(event(), HostMem::none());
+            }
+            admin.ring();
+            sim.sleep(wait).await;
+            assert!(admin.reap().is_none(), "the limit is not reached");
+            drive.delete_queue_pair(QueueId::ADMIN).unwrap();
+        }
+        let admin = Pair::new(sim, drive, 0, 16);
+        sim.sleep(Span::from_ms(1)).await;
+        for _ in 0..5 {
+            admin.put(event(), HostMem::none());
+        }
+        admin.ring();
+        sim.sleep(Span::from_ms(1)).await;
+        let over = admin.reap().unwrap();
+        assert_eq!(over.entry.status().meaning(), Status::EVENT_REQUEST_LIMIT_EXCEEDED);
+        assert_eq!((over.entry.cid.get(), admin.reap().is_none()), (4, true), "and only the fifth");
+    });
+}
+
+#[test]
 fn the_effects_log_names_the_commands_that_there_are() {
     with_admin(config(), async |admin, io| {
         let bytes = data(admin, SubmissionEntry::get_log_page(log::COMMANDS_AND_EFFECTS, 0, 4_096)).await.unwrap();
@@ -217,6 +263,27 @@ fn the_effects_log_names_the_commands_that_there_are() {
             assert_eq!(named, answer != Err(Status::INVALID_OPCODE), "admin opcode {opcode:x}h");
         }
     });
+}
+
+/// Base 5.1.12.1.1 and 5.1.12.1.18, against what the drive answers for each identifier.
+#[test]
+fn the_logs_of_logs_and_features_name_those_that_there_are() {
+    for buffer in [BufferMode::Volatile, BufferMode::Capacitor] {
+        with_admin(ControllerConfig { buffer, ..config() }, async |admin, _| {
+            let page = async |log, bytes| data(admin, SubmissionEntry::get_log_page(log, NSID_ALL, bytes)).await;
+            let bit = |page: &[u8], id: u8| page[usize::from(id) * 4] & 1 != 0;
+            let (logs, features) = (page(0x00, 1_024).await.unwrap(), page(0x12, 1_024).await.unwrap());
+            for id in 0..=255 {
+                let answer = page(id, 64).await;
+                assert_eq!(bit(&logs, id), answer != Err(Status::INVALID_LOG_PAGE), "log {id:x}h");
+                let answer = data(admin, SubmissionEntry::get_features(id)).await;
+                assert_eq!(bit(&features, id), answer.is_ok(), "feature {id:x}h");
+            }
+            // Error Recovery is of the namespace (bit 20), Arbitration of the controller (bit 21).
+            assert_eq!((&features[0x05 * 4..0x06 * 4], &features[4..8]), (&[1, 0, 0x10, 0][..], &[1, 0, 0x20, 0][..]));
+            assert_eq!(page(0x13, 4_096).await.unwrap(), [0; 4_096], "no NVMe-MI command");
+        });
+    }
 }
 
 #[test]
@@ -253,7 +320,7 @@ fn logs_are_read_in_parts_and_refused_beyond_their_end() {
         for (log, offset) in [(log::SMART, 516), (log::SMART, 1 << 40), (log::SMART, 2)] {
             assert_eq!(data(admin, page(log, offset, 4)).await, Err(Status::INVALID_FIELD), "{log:x}h at {offset}");
         }
-        for log in [0x00, 0x04, 0x7f, 0xff] {
+        for log in [0x04, 0x06, 0x7f, 0xff] {
             assert_eq!(data(admin, page(log, 0, 4)).await, Err(Status::INVALID_LOG_PAGE), "log {log:x}h");
         }
         let short = admin.execute(page(log::SMART, 0, 512), HostMem::zeroed(256)).await.unwrap();
@@ -320,6 +387,13 @@ fn the_timestamp_runs_from_where_it_was_set() {
         assert!(completion.status.is_success());
         sim.sleep(Span::from_ms(5_000)).await;
         assert_eq!(now().await, (epoch + 5_000, 1));
+        // Below the time that the drive has run, and the last there is.
+        for (set_to, later) in [(5u64, 8u64), (0, 3), ((1 << 48) - 1, 2)] {
+            let completion = admin.execute(set, HostMem::from_bytes(&set_to.to_le_bytes())).await.unwrap();
+            assert!(completion.status.is_success());
+            sim.sleep(Span::from_ms(3)).await;
+            assert_eq!(now().await, (later, 1), "3 ms after it was set to {set_to}");
+        }
         let short = admin.execute(set, HostMem::zeroed(7)).await.unwrap();
         assert_eq!(short.status.meaning(), Status::DATA_SGL_LENGTH_INVALID);
     });

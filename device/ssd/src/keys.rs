@@ -149,7 +149,7 @@ section! {
         queue_pairs: u32,
         /// The most entries of a queue, 2 to 65536: `4096`.
         queue_entries: u32,
-        /// The most that one command moves (MDTS), a power of two from 4KiB to 32MiB: `"2MiB"`.
+        /// The most that one command moves (MDTS), a power of two from 8KiB to 32MiB: `"2MiB"`.
         max_transfer: Text<Bytes>,
         /// Who is served first by planes and channels: `"fifo"` or `"reads_first"`.
         priority: Text<Choice<Priority>>,

@@ -54,29 +54,26 @@ impl Profile {
         Ok(Profile { name: source.name(), keys: source.keys(MAX_BASES)? })
     }
 
-    /// Makes a change of the form `KEY=VALUE`, as `ftl.gc.victim=greedy`. The value is read as TOML, else as text.
+    /// Makes one change, as [`Profile::set_all`] makes many. Each call counts over the ones before.
     ///
     /// # Errors
     /// When there is no such key, or the value is not one of its.
     pub fn set(&mut self, change: &str) -> Result<(), ProfileError> {
-        let origin = || format!("--set {change}");
-        let (key, value) = change
-            .split_once('=')
-            .ok_or_else(|| ProfileError::new(origin(), "a change is KEY=VALUE, for example ftl.gc.victim=greedy"))?;
-        if let given @ ("version" | "base") = key.trim() {
-            let problem = format!("{given} belongs into a profile's file; name the profile itself instead");
-            return Err(ProfileError::new(origin(), problem));
+        self.set_all([change])
+    }
+
+    /// Makes changes of the form `KEY=VALUE`, as `ftl.gc.victim=greedy`. A value is read as TOML, else as text.
+    ///
+    /// They are one layer on top of the profile: given both, capacity and blocks a plane must agree.
+    ///
+    /// # Errors
+    /// When there is no such key, or the value is not one of its. Nothing is changed then.
+    pub fn set_all<S: AsRef<str>>(&mut self, changes: impl IntoIterator<Item = S>) -> Result<(), ProfileError> {
+        let mut over = ProfileKeys::default();
+        for change in changes {
+            over.overlay(change_keys(change.as_ref())?);
         }
-        let text = value.trim();
-        let parsed =
-            toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut table| table.remove("value"));
-        let mut nested = parsed.unwrap_or_else(|| Value::String(text.to_owned()));
-        for part in key.trim().rsplit('.') {
-            nested = Value::Table(Table::from_iter([(part.to_owned(), nested)]));
-        }
-        let keys: ProfileKeys =
-            nested.try_into().map_err(|error: toml::de::Error| ProfileError::new(origin(), message(&error)))?;
-        self.keys = layer(std::mem::take(&mut self.keys), keys);
+        self.keys = layer(std::mem::take(&mut self.keys), over);
         Ok(())
     }
 
@@ -86,7 +83,27 @@ impl Profile {
     }
 }
 
-/// Lays one profile on another. Of capacity and blocks a plane, which follow from each other, the upper one counts.
+/// The one key that a change gives.
+fn change_keys(change: &str) -> Result<ProfileKeys, ProfileError> {
+    let origin = || format!("--set {change}");
+    let (key, value) = change
+        .split_once('=')
+        .ok_or_else(|| ProfileError::new(origin(), "a change is KEY=VALUE, for example ftl.gc.victim=greedy"))?;
+    if let given @ ("version" | "base") = key.trim() {
+        let problem = format!("{given} belongs into a profile's file; name the profile itself instead");
+        return Err(ProfileError::new(origin(), problem));
+    }
+    let text = value.trim();
+    let parsed = toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut table| table.remove("value"));
+    let mut nested = parsed.unwrap_or_else(|| Value::String(text.to_owned()));
+    for part in key.trim().rsplit('.') {
+        nested = Value::Table(Table::from_iter([(part.to_owned(), nested)]));
+    }
+    nested.try_into().map_err(|error: toml::de::Error| ProfileError::new(origin(), message(&error)))
+}
+
+/// Lays one profile on another. Capacity and blocks a plane follow from each other: what the upper one gives of them
+/// counts. If it gives both, they must agree, which is checked when everything is decided.
 fn layer(mut under: ProfileKeys, over: ProfileKeys) -> ProfileKeys {
     match (over.capacity.is_some(), over.geometry.blocks_per_plane.is_some()) {
         (true, false) => under.geometry.blocks_per_plane = None,
@@ -251,6 +268,23 @@ mod tests {
         assert!(profile.keys.capacity.is_none());
         profile.set("capacity=1GiB").unwrap();
         assert!(profile.keys.geometry.blocks_per_plane.is_none());
+        // Side by side neither is the upper one.
+        for changes in
+            [["capacity=1GiB", "geometry.blocks_per_plane=100"], ["geometry.blocks_per_plane=100", "capacity=1GiB"]]
+        {
+            profile.set_all(changes).unwrap();
+            assert!(profile.keys.capacity.is_some() && profile.keys.geometry.blocks_per_plane == Some(100));
+        }
+    }
+
+    #[test]
+    fn of_a_key_given_twice_the_last_counts_and_bad_changes_change_nothing() {
+        let mut profile = Profile::load("default").unwrap();
+        profile.set_all(["geometry.channels=4", "geometry.channels=2"]).unwrap();
+        assert_eq!(profile.keys.geometry.channels, Some(2));
+        let before = profile.clone();
+        profile.set_all(["geometry.channels=8", "geometry.chanels=8"]).unwrap_err();
+        assert_eq!(profile, before);
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn draw(rng: &mut Rng) -> Vec<String> {
         ("timing.partial_transfer", &["true", "false"]),
         ("controller.command_slots", &["1", "3", "64"]),
         ("controller.priority", &["fifo", "reads_first"]),
-        ("controller.max_transfer", &["4KiB", "32KiB", "1MiB"]),
+        ("controller.max_transfer", &["8KiB", "32KiB", "1MiB"]),
         // From two pages of the largest size on.
         ("buffer.size", &["128KiB", "256KiB", "1MiB"]),
         ("buffer.mode", &["capacitor", "volatile", "through"]),

@@ -47,6 +47,7 @@ pub fn fields(make: Make<'_>, seed: u64) -> Result<(), String> {
             }
             guard.check().await.map_err(|what| format!("after {name}: {what}"))?;
         }
+        longer_memory(host).await?;
         last_blocks(host).await
     })
 }
@@ -185,6 +186,43 @@ fn deallocations(info: &DriveInfo, cases: &mut Vec<Case>) {
     case("fewer ranges than said", entry(2), ranges(&[(0, 8)]), &SHORT);
     case("half a range", entry(1), ranges(&[(0, 8)]).part(0, 8), &SHORT);
     case("no memory", entry(256), HostMem::none(), &SHORT);
+}
+
+/// Memory may be longer than the transfer: the command ends well, and what lies beyond is left alone.
+async fn longer_memory(host: &Host) -> Result<(), String> {
+    let info = host.info();
+    let run = async |opcode: IoOpcode, mut entry: SubmissionEntry, moved: &[u8], more: Vec<u8>| {
+        let slba = info.blocks / 2;
+        (entry.cdw10, entry.cdw11) = ((slba as u32).into(), ((slba >> 32) as u32).into());
+        let mem = HostMem::from_bytes(&[moved, &more].concat());
+        let status = host.execute(entry, mem.clone()).await?.status;
+        let name = format!("{opcode:?} with {} bytes more than it moves", more.len());
+        if !status.is_success() {
+            return Err(format!("{name}: ended with {status}"));
+        }
+        let after = mem.to_vec();
+        // What was written before is what is read.
+        let (_, right) = good(&info, opcode);
+        match after[moved.len()..] == more && (!info.keeps_data || after[..moved.len()] == right.to_vec()) {
+            true => Ok(()),
+            false => Err(format!("{name}: the memory is not as it should be afterwards")),
+        }
+    };
+    for opcode in [IoOpcode::WRITE, IoOpcode::READ, IoOpcode::COMPARE] {
+        for more in [1, 512, 3 * info.lba_bytes as usize] {
+            if supported(&info).contains(&opcode) {
+                let (entry, mem) = good(&info, opcode);
+                let moved = if opcode == IoOpcode::READ { vec![0; mem.len()] } else { mem.to_vec() };
+                run(opcode, entry, &moved, vec![0xa5; more]).await?;
+            }
+        }
+    }
+    // Beyond the list lies a range that would be bad.
+    let list = ranges(&[(info.blocks / 2, 1), (info.blocks, 1)]);
+    match host.execute(SubmissionEntry::deallocate(info.nsid, 1), list).await?.status {
+        status if status.is_success() => Ok(()),
+        status => Err(format!("deallocation with more ranges than said: ended with {status}")),
+    }
 }
 
 /// The last blocks are as good as any.

@@ -79,6 +79,52 @@ mod tests {
         assert!((49_000..51_000).contains(&short), "half of the gaps are below the median: {short}");
     }
 
+    /// Gaps are exponential: mean and deviation are both one over the rate, and 1 - e^-x of them are below x means. The
+    /// number of arrivals in a stretch has a variance equal to its mean.
+    #[test]
+    fn poisson_arrivals_have_exponential_gaps_and_poisson_counts() {
+        let (count, mean_ns) = (200_000, 10_000.0);
+        let times = arrivals(RateProcess::Poisson, 1e5, None, count + 1);
+        let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        let mean = gaps.iter().sum::<f64>() / count as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean) * (gap - mean)).sum::<f64>() / count as f64;
+        // The mean of n gaps deviates by 1/sqrt n, their variance by sqrt(8/n): five times that.
+        let n = libm::sqrt(count as f64);
+        assert!((mean / mean_ns - 1.0).abs() < 5.0 / n, "seed 5: mean {mean}");
+        assert!(
+            (variance / (mean_ns * mean_ns) - 1.0).abs() < 5.0 * libm::sqrt(8.0) / n,
+            "seed 5: variance {variance}"
+        );
+        for means in [0.1, 0.5, 1.0, 3.0] {
+            let share = gaps.iter().filter(|gap| **gap < means * mean_ns).count() as f64 / count as f64;
+            let expected = 1.0 - libm::exp(-means);
+            let bound = 5.0 * libm::sqrt(expected * (1.0 - expected)) / n + 1e-4;
+            assert!((share - expected).abs() < bound, "seed 5: {share} below {means} means");
+        }
+        let stretches = 2_000;
+        let mut counts = vec![0.0; stretches];
+        // Of 50 means each.
+        times.iter().for_each(|at| {
+            if let Some(count) = counts.get_mut((at / 500_000) as usize) {
+                *count += 1.0;
+            }
+        });
+        let mean = counts.iter().sum::<f64>() / stretches as f64;
+        let variance = counts.iter().map(|count| (count - mean) * (count - mean)).sum::<f64>() / stretches as f64;
+        let bound = 5.0 * libm::sqrt(2.0 / stretches as f64);
+        assert!((variance / mean - 1.0).abs() < bound, "seed 5: mean {mean}, variance {variance}");
+    }
+
+    #[test]
+    fn linear_arrivals_keep_their_rate_over_a_million() {
+        for (iops, last) in [(7.0, 142_857_142_857_143u64), (3e6, 333_333_333)] {
+            let times = arrivals(RateProcess::Linear, iops, None, 1_000_001);
+            assert_eq!(times[1_000_000], last, "{iops} a second");
+            let mean = 1e9 / iops;
+            assert!(times.windows(2).all(|pair| ((pair[1] - pair[0]) as f64 - mean).abs() <= 1.0));
+        }
+    }
+
     #[test]
     fn bursts_leave_gaps() {
         let times = arrivals(RateProcess::Linear, 1e3, Some("2ms/8ms"), 5);

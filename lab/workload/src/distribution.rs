@@ -251,6 +251,97 @@ mod tests {
         assert!((29_000..31_000).contains(&sum(100..300)));
     }
 
+    /// Checks that `hits` of `draws` are a share `p`, within five standard deviations of the binomial distribution.
+    fn expect_share(what: &str, hits: u32, draws: u32, p: f64) {
+        let (mean, deviation) = (f64::from(draws) * p, libm::sqrt(f64::from(draws) * p * (1.0 - p)));
+        let off = (f64::from(hits) - mean).abs();
+        assert!(off <= 5.0 * deviation + 0.5, "{what}, seed 7: {hits} of {draws} instead of {mean:.0}");
+    }
+
+    /// The k most popular of n blocks have H(k) / H(n) of the requests, with H(k) the sum of 1/i^theta up to k.
+    #[test]
+    fn zipf_shares_are_those_of_the_generalised_harmonic_numbers() {
+        for theta in [0.5, 0.99, 1.0, 1.2, 2.5] {
+            let draws = 200_000;
+            let mut sorted = counts(&format!("zipf:{theta}"), 10_000, draws);
+            sorted.sort_unstable_by(|a, b| b.cmp(a));
+            let harmonic = |upto: u32| (1..=upto).map(|rank| libm::pow(f64::from(rank), -theta)).sum::<f64>();
+            // The most popular few stand apart by many deviations, so that the order of counts is that of ranks.
+            for upto in [1, 2, 3] {
+                let hits = sorted[..upto as usize].iter().sum();
+                expect_share(&format!("zipf:{theta}, first {upto}"), hits, draws, harmonic(upto) / harmonic(10_000));
+            }
+        }
+    }
+
+    /// All ranks at their own place, not sorted by what came out: the draws themselves, without the scatter.
+    #[test]
+    fn zipf_ranks_far_down_have_their_shares() {
+        for theta in [0.5, 1.0, 1.2] {
+            let (zipf, mut rng, draws) = (Zipf::new(10_000, theta), Seed::new(7).rng(), 200_000);
+            let ranks: Vec<u64> = (0..draws).map(|_| zipf.rank(&mut rng)).collect();
+            let harmonic = |upto: u32| (1..=upto).map(|rank| libm::pow(f64::from(rank), -theta)).sum::<f64>();
+            for upto in [1, 10, 100, 1_000, 5_000, 9_999] {
+                let hits = ranks.iter().filter(|rank| **rank <= u64::from(upto)).count() as u32;
+                expect_share(&format!("zipf:{theta}, to rank {upto}"), hits, draws, harmonic(upto) / harmonic(10_000));
+            }
+        }
+    }
+
+    /// A share h of blocks has 1-h of the requests, a share h of these has 1-h of those, and so on.
+    #[test]
+    fn pareto_is_self_similar() {
+        for h in [0.1, 0.2, 0.4] {
+            let (blocks, draws) = (1_000_000, 200_000);
+            let mut rng = Seed::new(7).rng();
+            let sampler = Sampler::new(&Distribution::Pareto(h), blocks, &mut rng);
+            let Shape::Pareto { order, .. } = &sampler.shape else { panic!("another shape") };
+            // Where each block stands in popularity.
+            let mut rank = vec![0; blocks as usize];
+            (0..blocks).for_each(|at| rank[order.at(at) as usize] = at);
+            let ranks: Vec<u64> = (0..draws).map(|_| rank[sampler.next(&mut rng) as usize]).collect();
+            for level in 1..=4 {
+                let (space, share) = (libm::pow(h, f64::from(level)), libm::pow(1.0 - h, f64::from(level)));
+                let upto = libm::round(space * blocks as f64) as u64;
+                let hits = ranks.iter().filter(|rank| **rank < upto).count() as u32;
+                expect_share(&format!("pareto:{h}, level {level}"), hits, draws, share);
+            }
+        }
+    }
+
+    /// The normal distribution cut off at both ends: erf(x / sqrt 2) within x deviations, over that of all the space.
+    #[test]
+    fn normal_shares_are_those_of_the_error_function() {
+        for percent in [5.0, 10.0, 30.0] {
+            let (blocks, draws) = (1_000_000u64, 200_000);
+            let mut rng = Seed::new(7).rng();
+            let sampler = Sampler::new(&Distribution::Normal(percent), blocks, &mut rng);
+            let drawn: Vec<u64> = (0..draws).map(|_| sampler.next(&mut rng)).collect();
+            let (middle, deviation) = (blocks as f64 / 2.0, percent / 100.0 * blocks as f64);
+            let within = |deviations: f64| libm::erf(deviations / core::f64::consts::SQRT_2);
+            for deviations in [0.1, 0.5, 1.0, 1.5] {
+                let near = |block: &&u64| (**block as f64 + 0.5 - middle).abs() < deviations * deviation;
+                let hits = drawn.iter().filter(near).count() as u32;
+                let share = within(deviations) / within(middle / deviation);
+                expect_share(&format!("normal:{percent} within {deviations}"), hits, draws, share);
+            }
+            let lower = drawn.iter().filter(|block| **block < blocks / 2).count() as u32;
+            expect_share(&format!("normal:{percent}, lower half"), lower, draws, 0.5);
+        }
+    }
+
+    #[test]
+    fn zones_have_their_shares_and_are_even_inside() {
+        let (draws, counts) = (200_000, counts("zoned:60/10:30/20:0/30:10/40", 1_000, 200_000));
+        let cases = [(0..100, 0.6), (100..300, 0.3), (300..600, 0.0), (600..1_000, 0.1)];
+        for (zone, share) in cases {
+            let (blocks, middle) = (zone.len() as f64, (zone.start + zone.end) / 2);
+            expect_share(&format!("{zone:?}"), counts[zone.clone()].iter().sum(), draws, share);
+            expect_share(&format!("half of {zone:?}"), counts[zone.start..middle].iter().sum(), draws, share / 2.0);
+            expect_share(&format!("first of {zone:?}"), counts[zone.start], draws, share / blocks);
+        }
+    }
+
     #[test]
     fn every_distribution_stays_inside_small_spaces() {
         for text in ["uniform", "zipf:1.2", "pareto:0.3", "normal:10", "zoned:50/50:50/50"] {

@@ -119,6 +119,30 @@ mod tests {
         assert!((4_700..5_300).contains(&large), "{large}");
     }
 
+    /// Within five standard deviations of the binomial distribution; nothing and everything exactly.
+    #[test]
+    fn mixes_of_directions_and_sizes_have_their_shares() {
+        let expect = |what: &str, hits: f64, p: f64| {
+            let (mean, deviation) = (100_000.0 * p, libm::sqrt(100_000.0 * p * (1.0 - p)));
+            assert!((hits - mean).abs() <= 5.0 * deviation, "{what}, seed 1: {hits} instead of {mean}");
+        };
+        for rwmixread in [0, 1, 30, 99, 100] {
+            let bs = "4k/70:16k/25:128k/5".parse().unwrap();
+            let spec = JobSpec { rw: "randrw".parse().unwrap(), rwmixread, bs, ..JobSpec::default() };
+            let mut stream = requests(spec, 1 << 30, 0);
+            let drawn: Vec<Request> = (0..100_000).map(|_| stream.next()).collect();
+            let count = |wanted: &dyn Fn(&Request) -> bool| drawn.iter().filter(|it| wanted(it)).count() as f64;
+            let reads = f64::from(rwmixread) / 100.0;
+            expect("reads", count(&|it| it.direction == Direction::Read), reads);
+            for (bytes, share) in [(4_096, 0.70), (16_384, 0.25), (131_072, 0.05)] {
+                expect(&format!("{bytes} B"), count(&|it| it.bytes == bytes), share);
+                // Direction and size are drawn apart.
+                let both = count(&|it| it.bytes == bytes && it.direction == Direction::Read);
+                expect(&format!("reads of {bytes} B"), both, share * reads);
+            }
+        }
+    }
+
     #[test]
     fn mixes_have_their_share() {
         let spec = JobSpec { rw: "randrw".parse().unwrap(), rwmixread: 70, ..JobSpec::default() };

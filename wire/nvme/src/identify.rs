@@ -139,6 +139,12 @@ pub const VWC_FLUSH_ALL: u8 = 0b11 << 1;
 pub const LPA_EFFECTS: u8 = 1 << 1;
 /// LPA: extended data for Get Log Page, that is 32 bits of length and an offset (bit 2).
 pub const LPA_EXTENDED: u8 = 1 << 2;
+/// LPA: the logs 00h, 12h and 13h, and the scope of each command in the log 05h (bit 5).
+pub const LPA_IDENTIFIERS: u8 = 1 << 5;
+/// FRMW: the first firmware slot is read-only (bit 0).
+pub const FRMW_FIRST_READ_ONLY: u8 = 1 << 0;
+/// FRMW: one firmware slot (bits 3:1, from 1 to 7).
+pub const FRMW_ONE_SLOT: u8 = 1 << 1;
 
 /// Identify Namespace of the NVM command set (NVM 4.1.5.1).
 #[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -3,6 +3,8 @@
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+/// Supported Log Pages (Base 5.1.12.1.1).
+pub const SUPPORTED_LOG_PAGES: u8 = 0x00;
 /// Error Information (Base 5.1.12.1.2).
 pub const ERROR_INFORMATION: u8 = 0x01;
 /// SMART / Health Information (Base 5.1.12.1.3).
@@ -11,6 +13,10 @@ pub const SMART: u8 = 0x02;
 pub const FIRMWARE_SLOT: u8 = 0x03;
 /// Commands Supported and Effects (Base 5.1.12.1.6).
 pub const COMMANDS_AND_EFFECTS: u8 = 0x05;
+/// Feature Identifiers Supported and Effects (Base 5.1.12.1.18).
+pub const FEATURES_AND_EFFECTS: u8 = 0x12;
+/// NVMe-MI Commands Supported and Effects (Base 5.1.12.1.19).
+pub const MI_COMMANDS_AND_EFFECTS: u8 = 0x13;
 
 /// SMART / Health Information. Wide counters are 128-bit little-endian.
 #[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -102,6 +108,35 @@ impl CommandsAndEffects {
 pub const EFFECT_SUPPORTED: u32 = 1 << 0;
 /// LBCC: the command changes logical block content (bit 1).
 pub const EFFECT_CONTENT_CHANGE: u32 = 1 << 1;
+/// CSP, FSP: the command or feature acts on a namespace (bit 20).
+pub const SCOPE_NAMESPACE: u32 = 1 << 20;
+/// CSP, FSP: the command or feature acts on the controller (bit 21).
+pub const SCOPE_CONTROLLER: u32 = 1 << 21;
+
+/// Supported Log Pages, and Feature Identifiers Supported and Effects: a dword for each identifier.
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Identifiers {
+    /// Identifiers 0 to 255 (1023:0).
+    pub ids: [U32; 256],
+}
+
+const _: () = assert!(size_of::<Identifiers>() == 1024);
+
+impl Identifiers {
+    /// Nothing supported.
+    pub fn zeroed() -> Identifiers {
+        Identifiers::new_zeroed()
+    }
+}
+
+/// LSUPP: the log page is supported (bit 0).
+pub const LOG_SUPPORTED: u32 = 1 << 0;
+/// FSUPP: the feature is supported (bit 0).
+pub const FEATURE_SUPPORTED: u32 = 1 << 0;
+
+/// Bytes of NVMe-MI Commands Supported and Effects.
+pub const MI_COMMANDS_AND_EFFECTS_BYTES: usize = 4096;
 
 /// Firmware Slot Information (Base 5.1.12.1.4).
 #[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -10,6 +10,8 @@ use crate::controller::NvmeController;
 
 /// Bit 31 of CDW10 of Set Features: keep the value over a reset.
 const SAVE: u32 = 1 << 31;
+/// The 48 bits of a timestamp, which counts on from zero after them.
+const TIMESTAMP_MASK: u64 = (1 << 48) - 1;
 
 /// The features that can be set.
 #[derive(Clone, Debug)]
@@ -19,7 +21,8 @@ pub(super) struct Features {
     write_cache: u32,
     /// Temperature Threshold, Interrupt Coalescing, Asynchronous Event Configuration, ...: kept, without effect.
     without_effect: [(u8, u32); 5],
-    /// Milliseconds since 1970 at the drive's time zero, and whether a host has set it.
+    /// Milliseconds since 1970 at the drive's time zero, modulo 2^64: a host may set a time that is below the drive's
+    /// own. And whether a host has set it.
     epoch_ms: u64,
     epoch_set: bool,
 }
@@ -103,16 +106,24 @@ impl<F: Ftl> NvmeController<F> {
         Ok(Answer::default())
     }
 
+    /// Whether there is such a feature.
+    pub(super) fn has_feature(&self, id: u8) -> bool {
+        match id {
+            feature::VOLATILE_WRITE_CACHE => self.has_volatile_cache(),
+            feature::ARBITRATION | feature::ERROR_RECOVERY | feature::NUMBER_OF_QUEUES | feature::TIMESTAMP => true,
+            other => self.admin.features.borrow().get_without_effect(other).is_some(),
+        }
+    }
+
     fn queue_counts(&self) -> NumberOfQueues {
         NumberOfQueues::new(self.config.max_queue_pairs, self.config.max_queue_pairs)
     }
 
     /// Timestamp (Base 5.1.25.1.7): 48 bits of milliseconds, then whether the host has set it (origin, bits 3:1).
     fn timestamp(&self, features: &Features) -> [u8; 8] {
-        let now = features.epoch_ms + self.admin.sim.now().ns() / 1_000_000;
-        let mut bytes = now.to_le_bytes();
+        let now = features.epoch_ms.wrapping_add(self.admin.sim.now().ns() / 1_000_000);
+        let mut bytes = (now & TIMESTAMP_MASK).to_le_bytes();
         bytes[6] = u8::from(features.epoch_set) << 1;
-        bytes[7] = 0;
         bytes
     }
 
@@ -122,8 +133,7 @@ impl<F: Ftl> NvmeController<F> {
             return Err(Status::DATA_SGL_LENGTH_INVALID);
         }
         mem.read(0, &mut bytes);
-        (bytes[6], bytes[7]) = (0, 0);
-        let ms = u64::from_le_bytes(bytes);
+        let ms = u64::from_le_bytes(bytes) & TIMESTAMP_MASK;
         features.epoch_ms = ms.wrapping_sub(self.admin.sim.now().ns() / 1_000_000);
         features.epoch_set = true;
         Ok(())

@@ -44,7 +44,9 @@ impl<F: Ftl> NvmeController<F> {
         data.ver = VERSION.into();
         data.cntrltype = 1;
         data.aerl_z = EVENT_REQUESTS - 1;
-        data.lpa = identify::LPA_EFFECTS | identify::LPA_EXTENDED;
+        // There is always a slot; no command writes it.
+        data.frmw = identify::FRMW_FIRST_READ_ONLY | identify::FRMW_ONE_SLOT;
+        data.lpa = identify::LPA_EFFECTS | identify::LPA_EXTENDED | identify::LPA_IDENTIFIERS;
         (data.wctemp, data.cctemp) = (343.into(), 353.into());
         data.tnvmcap = u128::from(self.capacity()).to_le_bytes();
         (data.sqes, data.cqes) = (0x66, 0x44);

@@ -2,8 +2,8 @@
 
 use nandscape_device_ftl::Ftl;
 use nandscape_wire_nvme::identify::ascii;
-use nandscape_wire_nvme::log::{self, CommandsAndEffects, FirmwareSlot, Smart};
-use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::log::{self, CommandsAndEffects, FirmwareSlot, Identifiers, Smart};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, feature};
 use zerocopy::IntoBytes;
 
 use super::Answer;
@@ -22,11 +22,15 @@ impl<F: Ftl> NvmeController<F> {
             return Err(Status::INVALID_FIELD);
         }
         let log = match entry.cdw10.get() as u8 {
+            log::SUPPORTED_LOG_PAGES => supported_log_pages().as_bytes().to_vec(),
             // One entry, of error count 0: there never was an error.
             log::ERROR_INFORMATION => vec![0; 64],
             log::SMART => self.smart().as_bytes().to_vec(),
             log::FIRMWARE_SLOT => firmware_slot().as_bytes().to_vec(),
             log::COMMANDS_AND_EFFECTS => self.commands_and_effects().as_bytes().to_vec(),
+            log::FEATURES_AND_EFFECTS => self.features_and_effects().as_bytes().to_vec(),
+            // There is no NVMe-MI command.
+            log::MI_COMMANDS_AND_EFFECTS => vec![0; log::MI_COMMANDS_AND_EFFECTS_BYTES],
             _ => return Err(Status::INVALID_LOG_PAGE),
         };
         if offset > log.len() as u64 {
@@ -66,19 +70,46 @@ impl<F: Ftl> NvmeController<F> {
             AdminOpcode::KEEP_ALIVE,
         ];
         for opcode in admin {
-            effects.admin[usize::from(opcode.0)] = log::EFFECT_SUPPORTED.into();
+            effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_CONTROLLER).into();
         }
+        let read = log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE;
         for opcode in [IoOpcode::READ, IoOpcode::FLUSH, IoOpcode::VERIFY] {
-            effects.io[usize::from(opcode.0)] = log::EFFECT_SUPPORTED.into();
+            effects.io[usize::from(opcode.0)] = read.into();
         }
         for opcode in [IoOpcode::WRITE, IoOpcode::WRITE_ZEROES, IoOpcode::DATASET_MANAGEMENT] {
-            effects.io[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::EFFECT_CONTENT_CHANGE).into();
+            effects.io[usize::from(opcode.0)] = (read | log::EFFECT_CONTENT_CHANGE).into();
         }
         if self.namespace.keeps_data {
-            effects.io[usize::from(IoOpcode::COMPARE.0)] = log::EFFECT_SUPPORTED.into();
+            effects.io[usize::from(IoOpcode::COMPARE.0)] = read.into();
         }
         effects
     }
+
+    /// Error Recovery is of the namespace (NVM 4.1.3), the others are of the controller. None changes data.
+    fn features_and_effects(&self) -> Identifiers {
+        let mut features = Identifiers::zeroed();
+        for id in (0..=u8::MAX).filter(|id| self.has_feature(*id)) {
+            let scope = if id == feature::ERROR_RECOVERY { log::SCOPE_NAMESPACE } else { log::SCOPE_CONTROLLER };
+            features.ids[usize::from(id)] = (log::FEATURE_SUPPORTED | scope).into();
+        }
+        features
+    }
+}
+
+fn supported_log_pages() -> Identifiers {
+    let mut logs = Identifiers::zeroed();
+    for id in [
+        log::SUPPORTED_LOG_PAGES,
+        log::ERROR_INFORMATION,
+        log::SMART,
+        log::FIRMWARE_SLOT,
+        log::COMMANDS_AND_EFFECTS,
+        log::FEATURES_AND_EFFECTS,
+        log::MI_COMMANDS_AND_EFFECTS,
+    ] {
+        logs.ids[usize::from(id)] = log::LOG_SUPPORTED.into();
+    }
+    logs
 }
 
 fn firmware_slot() -> FirmwareSlot {

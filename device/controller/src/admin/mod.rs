@@ -13,6 +13,7 @@ use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 
 use crate::controller::{NvmeController, Reply};
+use crate::queues::PairKey;
 use features::Features;
 
 /// Asynchronous Event Request Limit: how many may be outstanding.
@@ -29,12 +30,18 @@ impl Admin {
     pub(crate) fn new(sim: &Sim) -> Admin {
         Admin { sim: sim.clone(), features: RefCell::new(Features::default()), event_requests: Cell::new(0) }
     }
+
+    /// The admin queue is deleted, and what was outstanding in it with it (Base 5.1.2, 3.7.2).
+    pub(crate) fn forget_event_requests(&self) {
+        self.event_requests.set(0);
+    }
 }
 
 impl<F: Ftl> NvmeController<F> {
     /// Serves a command of the admin queue. `None` is one that stays outstanding.
     pub(crate) async fn admin_command(
         &self,
+        pair: PairKey,
         entry: &SubmissionEntry,
         mem: &HostMem,
         log: &mut Breakdown,
@@ -51,6 +58,8 @@ impl<F: Ftl> NvmeController<F> {
             // bit 0 of DW0 says so).
             AdminOpcode::ABORT => Ok(Answer::value(1)),
             AdminOpcode::KEEP_ALIVE => Ok(Answer::value(0)),
+            // Fetched from a queue that has gone since: nobody waits for it.
+            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if !self.has_pair(pair) => return None,
             // No event ever happens: the request stays outstanding.
             AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if self.admin.event_requests.get() < EVENT_REQUESTS => {
                 self.admin.event_requests.set(self.admin.event_requests.get() + 1);

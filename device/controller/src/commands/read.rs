@@ -26,10 +26,11 @@ impl<F: Ftl> NvmeController<F> {
     pub(crate) async fn compare(&self, extent: Extent, mem: &HostMem, log: &mut Breakdown) -> Result<(), Status> {
         self.check_holes(extent)?;
         self.link.receive(extent.bytes(), log).await;
-        let own = HostMem::zeroed(mem.len());
+        let bytes = extent.bytes() as usize;
+        let own = HostMem::zeroed(bytes);
         let fetches = self.ftl.lookup(extent, &own);
         self.fetch_pages(fetches, extent, &own, false, log).await;
-        match own.to_vec() == mem.to_vec() {
+        match own.to_vec() == mem.part(0, bytes).to_vec() {
             true => Ok(()),
             false => Err(Status::COMPARE_FAILURE),
         }

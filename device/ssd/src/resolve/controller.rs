@@ -23,7 +23,8 @@ pub(super) fn controller(name: &str, keys: &ProfileKeys) -> Result<ControllerCon
         max_queue_pairs: within("controller.queue_pairs", given.queue_pairs.unwrap_or(64).into(), 1, 65_534)? as u16,
         max_queue_entries: within("controller.queue_entries", given.queue_entries.unwrap_or(4_096).into(), 2, 1 << 16)?
             as u32,
-        max_transfer: power_of_two("controller.max_transfer", max_transfer, 4 << 10, 32 << 20)?,
+        // MDTS counts in powers of two of 4 KiB, and its 0 is no limit.
+        max_transfer: power_of_two("controller.max_transfer", max_transfer, 8 << 10, 32 << 20)?,
         lba_bytes,
         buffer: need("buffer.mode", &keys.buffer.mode)?.0.0,
         link: LinkConfig {

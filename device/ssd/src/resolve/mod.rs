@@ -168,7 +168,7 @@ mod tests {
 
     fn error(changes: &[&str]) -> String {
         let mut profile = Profile::load("default").unwrap();
-        changes.iter().for_each(|change| profile.set(change).unwrap());
+        profile.set_all(changes).unwrap();
         profile.resolve().unwrap_err().to_string()
     }
 
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn impossible_values_are_refused_by_key_with_what_is_valid() {
-        let cases: [(&[&str], &str); 17] = [
+        let cases: [(&[&str], &str); 19] = [
             (&["geometry.channels=0"], "geometry.channels: 0 is out of range; from 1 to 256"),
             (&["geometry.page_size=5000"], "geometry.page_size: 5000B is not a power of two from 4KiB"),
             (&["ftl.mapping_unit=32KiB"], "ftl.mapping_unit: 32KiB is larger than geometry.page_size"),
@@ -198,7 +198,9 @@ mod tests {
             (&["capacity=10000"], "capacity: 10000B is not a multiple of the mapping unit"),
             (&["capacity=100TiB"], "capacity: is more than addresses reach"),
             (&["capacity=15TiB", "ftl.over_provisioning=1"], "geometry: "),
-            (&["capacity=1GiB", "geometry.blocks_per_plane=7"], "geometry.blocks_per_plane: 7 leave no room"),
+            (&["geometry.blocks_per_plane=7"], "geometry.blocks_per_plane: 7 leave no room"),
+            (&["capacity=1GiB", "geometry.blocks_per_plane=7"], "geometry.blocks_per_plane: 7 does not agree with"),
+            (&["controller.max_transfer=4KiB"], "controller.max_transfer: 4KiB"),
             (&["ftl.over_provisioning=1000"], "ftl.over_provisioning: 1000 is more than a hundredfold"),
             (&["buffer.size=4KiB"], "buffer.size: 4KiB is out of range"),
             (&["lba_size=520"], "lba_size: 520 is not valid"),
@@ -223,6 +225,16 @@ mod tests {
         assert!(error.contains("does not agree with capacity = 1GiB, which needs"), "{error}");
         let needed: u32 = error.split("needs ").nth(1).unwrap().split(';').next().unwrap().parse().unwrap();
         assert!(Profile::parse("both", &text(needed)).unwrap().resolve().is_ok());
+        // As changes, in either order.
+        for (blocks, agrees) in [(needed, true), (needed + 1, false), (999, false)] {
+            let mut changes = ["capacity=1GiB".to_owned(), format!("geometry.blocks_per_plane={blocks}")];
+            for _ in 0..2 {
+                let mut profile = Profile::load("default").unwrap();
+                profile.set_all(&changes).unwrap();
+                assert_eq!(profile.resolve().is_ok(), agrees, "{changes:?}");
+                changes.reverse();
+            }
+        }
     }
 
     #[test]
