@@ -1,0 +1,159 @@
+//! Data structures byte by byte, against the offsets that the specification prints (Base 5.1.12.1, 5.1.13.2; NVM 4.1.5).
+//!
+//! Each field is filled alone, and all bytes but its own must stay zero.
+
+use nandscape_wire_nvme::identify::{Controller, LbaFormat, Namespace, ascii};
+use nandscape_wire_nvme::log::{CommandsAndEffects, FirmwareSlot, Identifiers, Smart};
+use nandscape_wire_nvme::vendor;
+use zerocopy::IntoBytes;
+
+/// Checks that a structure of `size` bytes holds `expected` at `offset`, and zeros everywhere else.
+fn expect(name: &str, bytes: &[u8], size: usize, offset: usize, expected: &[u8]) {
+    let mut right = vec![0; size];
+    right[offset..offset + expected.len()].copy_from_slice(expected);
+    assert_eq!(bytes.len(), size, "{name}");
+    let wrong = bytes.iter().zip(&right).position(|(byte, right)| byte != right);
+    assert_eq!(wrong, None, "{name}: the first byte that is wrong");
+}
+
+/// Sets a field of a structure that is zero otherwise, and says where it must lie.
+macro_rules! fields {
+    ($type:ident, $size:literal: $($field:ident $([$index:literal])? = $value:expr, $offset:literal, $bytes:expr;)*) => {
+        $({
+            let mut data = $type::zeroed();
+            data.$field $([$index])? = $value;
+            expect(stringify!($field), data.as_bytes(), $size, $offset, &$bytes);
+        })*
+    };
+}
+
+#[test]
+fn identify_controller() {
+    fields! { Controller, 4096:
+        vid = 0x1234.into(), 0, [0x34, 0x12];
+        ssvid = 0x5678.into(), 2, [0x78, 0x56];
+        sn = ascii("SERIAL"), 4, *b"SERIAL              ";
+        mn = ascii("MODEL"), 24, *b"MODEL                                   ";
+        fr = ascii("1.0"), 64, *b"1.0     ";
+        rab = 3, 72, [3];
+        ieee = [1, 2, 3], 73, [1, 2, 3];
+        cmic = 1, 76, [1];
+        mdts = 5, 77, [5];
+        cntlid = 0x0102.into(), 78, [2, 1];
+        // 2.1.0: major, minor and tertiary from the top.
+        ver = 0x0002_0100.into(), 80, [0, 1, 2, 0];
+        oaes = 0x100.into(), 92, [0, 1, 0, 0];
+        ctratt = 2.into(), 96, [2, 0, 0, 0];
+        cntrltype = 1, 111, [1];
+        oacs = 0x0102.into(), 256, [2, 1];
+        acl_z = 4, 258, [4];
+        aerl_z = 3, 259, [3];
+        frmw = 3, 260, [3];
+        lpa = 0x26, 261, [0x26];
+        elpe_z = 7, 262, [7];
+        npss_z = 1, 263, [1];
+        wctemp = 343.into(), 266, [0x57, 1];
+        cctemp = 353.into(), 268, [0x61, 1];
+        tnvmcap = 0x0102_0304u128.to_le_bytes(), 280, [4, 3, 2, 1];
+        sqes = 0x66, 512, [0x66];
+        cqes = 0x44, 513, [0x44];
+        maxcmd = 0x0203.into(), 514, [3, 2];
+        nn = 1.into(), 516, [1, 0, 0, 0];
+        oncs = 0x00cd.into(), 520, [0xcd, 0];
+        fuses = 1.into(), 522, [1];
+        fna = 1, 524, [1];
+        vwc = 7, 525, [7];
+        awun_z = 0x0102.into(), 526, [2, 1];
+        awupf_z = 0x0304.into(), 528, [4, 3];
+        subnqn[0] = b'n', 768, *b"n";
+        power_states[1] = [9; 32], 2080, [9; 32];
+        vendor[0] = b'N', 3072, *b"N";
+    }
+}
+
+#[test]
+fn identify_namespace() {
+    fields! { Namespace, 4096:
+        nsze = 0x0102_0304_0506.into(), 0, [6, 5, 4, 3, 2, 1];
+        ncap = 7.into(), 8, [7];
+        nuse = 8.into(), 16, [8];
+        nsfeat = 0x14, 24, [0x14];
+        nlbaf_z = 1, 25, [1];
+        flbas = 2, 26, [2];
+        mc = 3, 27, [3];
+        dpc_dps = [4, 5], 28, [4, 5];
+        dlfeat = 9, 33, [9];
+        noiob = 0x0102.into(), 46, [2, 1];
+        nvmcap = 0x0708u128.to_le_bytes(), 48, [8, 7];
+        npwg_z = 1.into(), 64, [1];
+        npwa_z = 2.into(), 66, [2];
+        npdg_z = 3.into(), 68, [3];
+        npda_z = 4.into(), 70, [4];
+        nows_z = 5.into(), 72, [5];
+        nguid = [6; 16], 104, [6; 16];
+        eui64 = [7; 8], 120, [7; 8];
+        lbaf[0] = LbaFormat { ms: 8.into(), lbads: 9, rp: 1 }, 128, [8, 0, 9, 1];
+        lbaf[63] = LbaFormat { ms: 0.into(), lbads: 12, rp: 0 }, 380, [0, 0, 12, 0];
+        vendor[0] = 1, 384, [1];
+    }
+}
+
+#[test]
+fn smart() {
+    fields! { Smart, 512:
+        critical_warning = 1, 0, [1];
+        // 308 K.
+        temperature = 308.into(), 1, [0x34, 1];
+        available_spare = 100, 3, [100];
+        available_spare_threshold = 10, 4, [10];
+        percentage_used = 5, 5, [5];
+        data_units_read = 0x0102.into(), 32, [2, 1];
+        data_units_written = 3.into(), 48, [3];
+        host_reads = u64::MAX.into(), 64, [0xff; 8];
+        host_writes = 5.into(), 80, [5];
+        busy_minutes = 6.into(), 96, [6];
+        power_cycles = 7.into(), 112, [7];
+        power_on_hours = 8.into(), 128, [8];
+        unsafe_shutdowns = 9.into(), 144, [9];
+        media_errors = 10.into(), 160, [10];
+        error_log_entries = 11.into(), 176, [11];
+    }
+}
+
+#[test]
+fn other_logs() {
+    fields! { CommandsAndEffects, 4096:
+        admin[6] = 0x0020_0001.into(), 24, [1, 0, 0x20, 0];
+        io[1] = 0x0010_0003.into(), 1028, [3, 0, 0x10, 0];
+    }
+    fields! { FirmwareSlot, 512:
+        active = 1, 0, [1];
+        revisions[0] = *b"0.1.0   ", 8, *b"0.1.0   ";
+        revisions[6] = *b"7       ", 56, *b"7       ";
+    }
+    fields! { Identifiers, 1024:
+        ids[0] = 1.into(), 0, [1];
+        ids[255] = 0x0010_0001.into(), 1020, [1, 0, 0x10, 0];
+    }
+}
+
+#[test]
+fn vendor_table() {
+    let table = vendor::Capabilities {
+        magic: vendor::MAGIC,
+        version: 1.into(),
+        reserved: 0.into(),
+        attributes: (vendor::FAST_FAIL | 1).into(),
+        deadline: 1.into(),
+        hints: 0x0001_0103.into(),
+    };
+    let right = [b'N', b'A', b'N', b'D', 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 3, 1, 1, 0];
+    assert_eq!(table.as_bytes(), right);
+    assert_eq!(
+        (vendor::FAST_FAIL, vendor::PREEMPT, vendor::PREDICT_ONLY, vendor::NOTICE),
+        (1 << 16, 2 << 16, 4 << 16, 8 << 16)
+    );
+    assert_eq!((vendor::READY_FOR_READ.0, vendor::PAGE_MOVE.0, vendor::TRANSACTION_COMMIT.0), (0x80, 0x81, 0x84));
+    assert_eq!((vendor::LSS_FLUSH.0, vendor::BATCHED_READ.0, vendor::TRANSACTION_ABORT.0), (0x85, 0x87, 0x88));
+    assert_eq!((vendor::DEDUPLICATE.0, vendor::GC_CONTROL.0, vendor::FREE_BLOCKS.0), (0x89, 0xc0, 0xc4));
+}
