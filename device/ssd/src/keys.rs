@@ -198,10 +198,11 @@ section! {
         victim: Text<Choice<Victim>>,
         /// Whether pages that are current as a whole are copied within the plane, without the channel.
         copyback: bool,
-        /// Pages moved before the host gets a turn at what was kept from it; 0 is a whole block.
+        /// Pages moved before the host gets a turn at what was kept from it, by a collector that keeps in step with the
+        /// host's writes; 0 is a whole block, without pacing.
         batch: u32,
-        /// Free blocks of a plane at or below which its collection begins, 2 or more: `2`. They are not part of the
-        /// over-provisioning.
+        /// Free blocks of a plane, beside the open ones, that its collector keeps; with `batch = 0`, at or
+        /// below which it begins. 2 or more: `2`. They are not part of the over-provisioning.
         free_blocks: u32,
     }
 }
