@@ -65,7 +65,11 @@ impl State {
     /// Whether a plane has so little space that a victim is to be chosen.
     pub(super) fn is_low(&self, plane: PlaneId) -> bool {
         match self.paced {
-            true => self.space(plane) < self.target(),
+            // With so many blocks free there is no need to look closer.
+            true => {
+                self.provisioning.free_blocks(plane) < self.gc_free_blocks + self.open_blocks
+                    && self.space(plane) < self.target()
+            }
             false => self.provisioning.free_blocks(plane) <= self.gc_free_blocks,
         }
     }

@@ -144,6 +144,9 @@ impl PageFtl {
 
     /// Cleans blocks of a plane as far as its collector would by now.
     fn make_room(&self, state: &mut State, plane: PlaneId) {
+        if !state.is_collecting(plane) {
+            return;
+        }
         let (mut left_off, mut fruitless) = (state.planes[plane.0 as usize].left_off.take(), false);
         while !fruitless && state.may_collect(plane) && (left_off.is_some() || state.is_low(plane)) {
             let cursor = left_off.take().or_else(|| {
