@@ -124,12 +124,12 @@ impl ServeArgs {
             None => (String::new(), word),
         };
         let resolved = resolve(profile, &self.set)?;
+        let resolved = if self.no_delay { resolved.without_delay() } else { resolved };
         resolved.notes.iter().for_each(|note| crate::output::note(note));
         Ok(DriveSpec {
             name: if name.is_empty() { resolved.name.clone() } else { name },
             profile_name: resolved.name.clone(),
             profile: resolved.to_toml(),
-            no_delay: self.no_delay,
             keeps_data: self.store == StoreArg::Ram,
             precondition: Precondition::from(self.precondition),
         })

@@ -30,7 +30,6 @@ pub(crate) fn fixed_delay(name: &str, delay: Span) -> anyhow::Result<DriveSpec> 
         name: name.to_owned(),
         profile_name: profile.name.clone(),
         profile: profile.resolve()?.to_toml(),
-        no_delay: false,
         keeps_data: true,
         precondition: Precondition::None,
     })

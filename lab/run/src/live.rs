@@ -26,8 +26,6 @@ pub struct DriveSpec {
     pub profile_name: String,
     /// The resolved profile, as TOML.
     pub profile: String,
-    /// Whether flash, link and firmware take no time.
-    pub no_delay: bool,
     /// Whether it keeps data.
     pub keeps_data: bool,
     /// The state it begins in.
@@ -41,8 +39,7 @@ impl DriveSpec {
     /// When it does not fit this program.
     pub fn resolve(&self) -> Result<Resolved, ProfileError> {
         let keys = Profile::parse(&self.profile_name, &self.profile)?.keys;
-        let resolved = Profile { name: self.profile_name.clone(), keys }.resolve()?;
-        Ok(if self.no_delay { resolved.without_delay() } else { resolved })
+        Profile { name: self.profile_name.clone(), keys }.resolve()
     }
 }
 

@@ -39,7 +39,6 @@ fn drives(mode: &str, seed: u64) -> LiveDrives {
         name: "small".to_owned(),
         profile_name: "default".to_owned(),
         profile: profile.resolve().unwrap().to_toml(),
-        no_delay: false,
         keeps_data: true,
         precondition: Precondition::Full,
     };

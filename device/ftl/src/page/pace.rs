@@ -19,7 +19,7 @@ use super::collect::Moves;
 use super::state::State;
 use crate::component::Provisioning;
 
-/// How far below its target a plane's space is when the host has to wait: this share of a block, and a page at least.
+/// How far below its target a plane's space is when the host has to wait: a block divided by this, and a page at least.
 const LIMIT: u64 = 64;
 
 /// How far a plane's collector is.

@@ -131,7 +131,7 @@ impl State {
         self.provisioning.has_room(plane, Stream::Host)
     }
 
-    /// Whether a plane is to be given more host pages, and whether that is because of its collector.
+    /// Looks again whether a plane is to be given more host pages, and if not, whether its collector is the reason.
     pub(super) fn update_ready(&mut self, plane: PlaneId) {
         let has_room = self.has_room_for_host(plane) && !self.is_behind(plane);
         self.holdups.set_short(plane, !has_room);
