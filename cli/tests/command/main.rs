@@ -8,12 +8,14 @@
 //! | `report` | the fields of `--json`, their types, and what must hold between them |
 //! | `meaning` | what each flag does |
 //! | `catalogue` | every drive and workload that comes with it, in every state |
+//! | `lab` | claims listed, run, kept and reported |
 
 mod bad_drive;
 mod bad_usage;
 mod bad_workload;
 mod catalogue;
 mod help;
+mod lab;
 mod meaning;
 mod program;
 mod report;

@@ -1,13 +1,15 @@
 //! Outcomes as a page of Markdown: the verdicts first, then each claim with all that it rests on.
 
-use crate::experiment::Experiment;
-use crate::outcome::Outcome;
+use crate::experiment::{Clock, Effort, Experiment};
+use crate::outcome::{Circumstances, Outcome};
+use crate::results::EffortOf;
 use crate::show::text::under;
 use crate::verdict::Table;
 
 /// The page.
 pub fn report(outcomes: &[Outcome]) -> String {
-    let mut text = "# Verdicts\n\n".to_owned();
+    let mut text =
+        "# Verdicts\n\nMade by `nandscape lab report` of what `nandscape lab run` has measured.\n\n".to_owned();
     let rows = outcomes.iter().map(|outcome| {
         let claim = &outcome.experiment.claim;
         let name = match outcome.circumstances {
@@ -48,7 +50,7 @@ fn section(outcome: &Outcome) -> String {
     }
     outcome.notes().iter().for_each(|note| text.push_str(&format!("- note: {}\n", plain(note))));
     if let Some(circumstances) = &outcome.circumstances {
-        text.push_str(&format!("- run: {}\n\n", plain(&under(circumstances))));
+        text.push_str(&format!("- run: `{}`: {}\n\n", command(circumstances), plain(&under(circumstances))));
     }
     let criteria = outcome.judgement.criteria.iter().map(|criterion| {
         let holds = if criterion.holds { "holds" } else { "**missed**" };
@@ -69,6 +71,21 @@ fn section(outcome: &Outcome) -> String {
     let rows = choices.iter().map(|choice| [choice.open, choice.taken, choice.why].map(cell).to_vec());
     text.push_str(&format!("\n{}", table(&["left open", "taken", "why"], rows)));
     text
+}
+
+/// What measures it like that.
+fn command(Circumstances { inputs, .. }: &Circumstances) -> String {
+    let mut command = format!("nandscape lab run {}", inputs.claim);
+    if inputs.seed != 1 {
+        command.push_str(&format!(" --seed {}", inputs.seed));
+    }
+    match inputs.effort {
+        effort if effort == EffortOf::new(Effort::FULL, Clock::Virtual) => {}
+        effort if effort == EffortOf::new(Effort::FULL, Clock::Wall) => {}
+        EffortOf::Virtual { .. } => command.push_str(" --quick"),
+        EffortOf::Wall { rounds, slice_ms } => command.push_str(&format!(" --rounds {rounds} --slice-ms {slice_ms}")),
+    }
+    command
 }
 
 fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
