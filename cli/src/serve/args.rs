@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
 use nandscape_transport_nbd::Address;
-use nandscape_transport_reactor::PollMode;
+use nandscape_transport_reactor::{NoIdleStates, PollMode};
 
 use crate::failure::Failure;
 use crate::sim::resolve;
@@ -56,7 +56,8 @@ pub(crate) struct ServeArgs {
     /// Listen at TCP addresses that others can reach too. Whoever reaches them can read and write the drives
     #[arg(long)]
     pub(super) allow_remote: bool,
-    /// Whether the server sleeps when nothing is due, or keeps its cores busy
+    /// Whether the server sleeps when nothing is due, or keeps its cores busy; as root, busy also keeps the processors of
+    /// its clients from idle states, which waking them from would add to each latency
     #[arg(long, value_enum, default_value = "adaptive")]
     poll: PollArg,
     /// Threads that the drives are spread over
@@ -140,6 +141,16 @@ impl ServeArgs {
             PollArg::Busy => PollMode::Busy,
             PollArg::Adaptive => PollMode::Adaptive,
         }
+    }
+
+    /// Where the server never sleeps, its clients' processors are not to sleep either, as far as the system allows.
+    pub(super) fn keep_awake(&self) -> Option<NoIdleStates> {
+        let PollArg::Busy = self.poll else { return None };
+        let request = NoIdleStates::request();
+        if let Err(error) = &request {
+            crate::output::note(&format!("clients see their processors wake up: idle states stay on ({error})"));
+        }
+        request.ok()
     }
 
     pub(super) fn wants_json(&self) -> bool {

@@ -13,6 +13,7 @@ use nandscape_sim::units::Bytes;
 use nandscape_transport_control::{ControlServer, MetricsServer};
 use nandscape_transport_nbd::{Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
+use nandscape_transport_reactor::socket::Address;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -38,9 +39,7 @@ enum Ending {
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let plan = args.plan()?;
-    args.nbd
-        .iter()
-        .try_for_each(|address| address.check(args.allow_remote).map_err(|error| no_place(address, &error)))?;
+    check_addresses(args)?;
     let (tell, ending) = channel();
     watch_signals(tell.clone()).map_err(Failure::run)?;
     let broken = tell.clone();
@@ -49,11 +48,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         let _ = broken.send(Ending::Broken);
     })?;
     let beside = watch(args, &running, &tell)?;
+    let awake = args.keep_awake();
     let listeners = listen(args, &running)?;
     let line = live_line::LiveLine::start(running.handles());
     let ended = wait(&ending);
     drop(line);
     drop(listeners);
+    drop(awake);
     let figures = running.stop(args)?;
     drop(beside);
     output::result(&args.summary(&figures))?;
@@ -61,6 +62,24 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         Ending::Asked => Ok(()),
         Ending::Broken => Err(Failure::Run(anyhow::anyhow!("a drive has ended by itself"))),
     }
+}
+
+/// Finds out before drives are made, which may take a while, whether their servers have a place.
+fn check_addresses(args: &ServeArgs) -> Result<(), Failure> {
+    let control = args.control.as_ref().map(|path| Address::Unix(path.clone()));
+    let nbd = args.nbd.iter().map(|address| ("--nbd", address));
+    let others = args.metrics.iter().map(|address| ("--metrics", address));
+    let all = nbd.chain(others).chain(control.iter().map(|address| ("--control", address)));
+    let all: Vec<(&str, &Address)> = all.collect();
+    for (number, (word, address)) in all.iter().enumerate() {
+        address.check(args.allow_remote).map_err(|error| no_place(word, address, &error))?;
+        // The system gives each a port of its own where it is left to it.
+        let taken = |earlier: &Address| earlier == *address && !address.to_string().ends_with(":0");
+        if let Some((other, _)) = all[..number].iter().find(|(_, earlier)| taken(earlier)) {
+            return Err(Failure::Input(anyhow::anyhow!("{word} {address}: {other} is to listen there already")));
+        }
+    }
+    Ok(())
 }
 
 fn wait(ending: &Receiver<Ending>) -> Ending {
@@ -89,14 +108,14 @@ struct Beside {
 fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<Beside, Failure> {
     let metrics = args.metrics.as_ref().map(|address| {
         MetricsServer::start(address, args.allow_remote, running.handles())
-            .map_err(|error| Failure::Input(anyhow::anyhow!("--metrics {address}: cannot listen: {error}")))
+            .map_err(|error| no_place("--metrics", address, &error))
     });
     let control = args.control.as_ref().map(|path| {
         let tell = tell.clone();
         // Who asks a second time finds that nobody listens any more.
         let stop = move || drop(tell.send(Ending::Asked));
         ControlServer::start(path, running.handles(), stop)
-            .map_err(|error| Failure::Input(anyhow::anyhow!("--control {}: cannot listen: {error}", path.display())))
+            .map_err(|error| no_place("--control", &Address::Unix(path.clone()), &error))
     });
     let (metrics, control) = (metrics.transpose()?, control.transpose()?);
     if let Some(metrics) = &metrics {
@@ -122,7 +141,7 @@ fn listen(args: &ServeArgs, running: &Running) -> Result<Vec<Listener>, Failure>
             exports: running.drives.iter().map(export).collect(),
             log: Box::new(output::note),
         };
-        let listener = Listener::start(config).map_err(|error| no_place(address, &error))?;
+        let listener = Listener::start(config).map_err(|error| no_place("--nbd", address, &error))?;
         if args.allow_remote {
             output::note("unauthenticated: whoever reaches this address can read and write the drives");
         }
@@ -132,8 +151,8 @@ fn listen(args: &ServeArgs, running: &Running) -> Result<Vec<Listener>, Failure>
     Ok(listeners)
 }
 
-fn no_place(address: &nandscape_transport_reactor::socket::Address, error: &std::io::Error) -> Failure {
-    Failure::Input(anyhow::anyhow!("--nbd {address}: cannot listen: {error}"))
+fn no_place(word: &str, address: &Address, error: &std::io::Error) -> Failure {
+    Failure::Input(anyhow::anyhow!("{word} {address}: cannot listen: {error}"))
 }
 
 /// The figures of all drives together.

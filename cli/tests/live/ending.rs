@@ -63,3 +63,16 @@ fn a_server_without_work_rests() {
     let turns = number(&server.figures(), "/timing/turns");
     assert!(turns < 20_000.0, "{turns} turns with nothing to do");
 }
+
+/// It either holds the request open as long as it serves, or says that it may not.
+#[test]
+fn a_server_that_never_sleeps_keeps_processors_awake_where_it_may() {
+    let server = Server::small(&["--poll", "busy"]);
+    fio(&server, &["--rw=randread", "--bs=4k", "--iodepth=1", "--size=4m"]);
+    let files = std::fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap();
+    let held = files.flatten().filter_map(|file| file.path().read_link().ok());
+    let held = held.filter(|file| file.ends_with("cpu_dma_latency")).count();
+    let ended = server.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(usize::from(!ended.err.contains("idle states stay on")), held, "{}", ended.err);
+}

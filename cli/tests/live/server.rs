@@ -73,6 +73,11 @@ impl Server {
         format!("nbd+unix:///small?socket={}", self.path("n.sock").display())
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }

@@ -14,6 +14,7 @@
 //! | `waiter` | sleeping to the nanosecond and for sockets, in one system call (Linux) |
 //! | `reactor` | the loop (Linux) |
 //! | `vigil` | how long it stays awake in case a client comes back |
+//! | `idle_states` | keeping the processors of clients awake too |
 //! | `handle` | talking to a reactor from another thread |
 //! | `ring` | a queue pair between threads, for clients in this process |
 //! | `socket` | addresses to listen at, unix and TCP sockets |
@@ -24,6 +25,8 @@ pub mod client;
 mod clock;
 #[cfg(target_os = "linux")]
 pub mod handle;
+#[cfg(target_os = "linux")]
+mod idle_states;
 pub mod port;
 #[cfg(target_os = "linux")]
 pub mod reactor;
@@ -43,6 +46,8 @@ pub use client::{Client, Intake, Interest};
 pub use clock::WallClock;
 #[cfg(target_os = "linux")]
 pub use handle::Handle;
+#[cfg(target_os = "linux")]
+pub use idle_states::NoIdleStates;
 pub use port::{ConnectionId, Export, Port, QueueExport, Released};
 #[cfg(target_os = "linux")]
 pub use reactor::{PollMode, Reactor, Setup, pin_to_core};

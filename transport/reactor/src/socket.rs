@@ -79,7 +79,7 @@ impl Address {
     pub fn check(&self, allow_remote: bool) -> io::Result<()> {
         match self {
             Address::Unix(path) => check_unix(path),
-            Address::Tcp(address) => resolve(address, allow_remote).map(|_| ()),
+            Address::Tcp(address) => check_tcp(&resolve(address, allow_remote)?),
         }
     }
 
@@ -108,6 +108,24 @@ fn resolve(address: &str, allow_remote: bool) -> io::Result<Vec<SocketAddr>> {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
     }
     Ok(addresses)
+}
+
+/// Binds, as listening does, and does not listen: no client is led to believe that it is served.
+fn check_tcp(addresses: &[SocketAddr]) -> io::Result<()> {
+    let bind = |address: &SocketAddr| {
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        rustix::net::sockopt::set_socket_reuseaddr(&socket, true)?;
+        Ok(rustix::net::bind(&socket, address)?)
+    };
+    let mut outcome = Ok(());
+    for address in addresses {
+        outcome = bind(address);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
 }
 
 fn check_unix(path: &Path) -> io::Result<()> {
