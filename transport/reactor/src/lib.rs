@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `port` | the door: connections, commands in, completions out |
 //! | `recording`, `replay` | what arrived, as a file; the same run again |
+//! | `side_file` | the thread that writes it |
 //! | `clock`, `timing` | the wall clock; how late completions are released, how far the model is behind |
 //! | `client` | what a transport implements for each of its clients |
 //! | `waiter` | sleeping to the nanosecond and for sockets, in one system call (Linux) |
@@ -34,6 +35,7 @@ pub mod recording;
 pub mod replay;
 #[cfg(target_os = "linux")]
 pub mod ring;
+mod side_file;
 #[cfg(target_os = "linux")]
 pub mod socket;
 pub mod timing;
