@@ -179,9 +179,10 @@ impl Report {
     pub(crate) fn new(outcome: &Outcome, parts: Parts) -> Report {
         let virtual_s = outcome.elapsed().as_s();
         let per_s = |count: u64| (virtual_s > 0.0).then(|| count as f64 / virtual_s);
-        // Trims are shown where there are any.
-        let shown =
-            |direction: &Direction| *direction != Direction::Trim || outcome.tally(*direction).latency.count() > 0;
+        // Trims and flushes are shown where there are any.
+        let shown = |way: &Direction| {
+            matches!(way, Direction::Read | Direction::Write) || outcome.tally(*way).latency.count() > 0
+        };
         let directions: Vec<Direction> = Direction::ALL.into_iter().filter(shown).collect();
         let ftl = &parts.ftl;
         Report {
@@ -222,7 +223,7 @@ impl Report {
             busy: parts.busy,
             erases: Erases { min: ftl.erases.0, max: ftl.erases.1 },
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
-            notes: parts.notes,
+            notes: parts.notes.iter().chain(&outcome.notes).cloned().collect(),
             host: parts.host,
         }
     }

@@ -144,6 +144,7 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
             Some(text) => Some(text.parse().map_err(|wrong: crate::words::WordError| at("burst", wrong.to_string()))?),
             None => None,
         },
+        source: None,
         name: name.clone(),
     };
     spec.check().map_err(|problem| error(format!("job \"{name}\": {problem}")))?;

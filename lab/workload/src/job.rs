@@ -14,7 +14,8 @@ use zerocopy::IntoBytes;
 
 use crate::arrivals::next_on;
 use crate::record::Direction;
-use crate::requests::{Request, Requests};
+use crate::request::{Request, SourceError, TimedRequest};
+use crate::requests::Feed;
 use crate::run::Runner;
 use crate::spec::JobSpec;
 use crate::words::Burst;
@@ -23,7 +24,7 @@ pub(crate) struct Job {
     runner: Rc<Runner>,
     drive: Rc<dyn Drive>,
     info: DriveInfo,
-    requests: RefCell<Requests>,
+    feed: RefCell<Feed>,
     in_flight: RefCell<Slots<InFlight>>,
     /// Requests outstanding at a time, where the job keeps them outstanding.
     depth: Option<u32>,
@@ -48,21 +49,45 @@ struct InFlight {
 
 impl Job {
     /// The `clone`-th job of its kind.
-    pub(crate) fn new(runner: &Rc<Runner>, spec: &JobSpec, clone: u32, drive: Rc<dyn Drive>, seed: Seed) -> Rc<Job> {
+    ///
+    /// # Errors
+    /// When its requests cannot be had.
+    pub(crate) fn new(
+        runner: &Rc<Runner>,
+        spec: &JobSpec,
+        clone: u32,
+        drive: Rc<dyn Drive>,
+        seed: Seed,
+    ) -> Result<Rc<Job>, SourceError> {
         let info = drive.info();
-        Rc::new_cyclic(|me| Job {
+        let feed = Feed::open(spec, &info, clone, seed)?;
+        Ok(Rc::new_cyclic(|me| Job {
             runner: runner.clone(),
-            requests: RefCell::new(Requests::new(spec, info.bytes(), clone, seed)),
+            feed: RefCell::new(feed),
             drive,
             info,
             in_flight: RefCell::default(),
-            depth: spec.rate.is_none().then_some(spec.iodepth),
+            depth: (!spec.is_open()).then_some(spec.iodepth),
             burst: spec.burst,
             begun: runner.sim.now(),
             owed: Cell::new(0),
             issuing: Cell::new(false),
             me: me.clone(),
+        }))
+    }
+
+    /// Takes its next request; `None` after the last, and where the source breaks off.
+    pub(crate) fn next(&self) -> Option<TimedRequest> {
+        let next = self.feed.borrow_mut().next();
+        next.unwrap_or_else(|error| {
+            self.runner.broke_off(&*error);
+            None
         })
+    }
+
+    /// What the source of its requests had to decide.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.feed.borrow().notes()
     }
 
     /// Issues the first requests of a closed job.
@@ -71,19 +96,19 @@ impl Job {
     }
 
     /// Issues a request, now.
-    pub(crate) fn issue(&self, measured: bool) {
-        let request = self.requests.borrow_mut().next();
+    pub(crate) fn issue(&self, request: Request, measured: bool) {
         let lba_bytes = u64::from(self.info.lba_bytes);
         let (first, end) = (request.offset / lba_bytes, (request.offset + request.bytes).div_ceil(lba_bytes));
-        // A request larger than the drive takes at once is several commands at the same time.
-        let step = u64::from(self.info.max_blocks);
-        let left = (end - first).div_ceil(step) as u32;
+        // A request larger than the drive takes at once is several commands at the same time. The limit is that of data
+        // moved: one range to deallocate may have any length that fits its field.
+        let step = if request.direction == Direction::Trim { u32::MAX.into() } else { u64::from(self.info.max_blocks) };
+        let left = (end - first).div_ceil(step).max(1) as u32;
         let submitted = self.runner.sim.now();
         let entry = InFlight { request, submitted, measured, left, done: None };
         let tag = self.in_flight.borrow_mut().insert(entry).to_bits();
         let sink: Rc<dyn Sink> = self.me.upgrade().expect("a job at work is alive");
         let mut block = first;
-        while block < end {
+        for _ in 0..left {
             let blocks = step.min(end - block) as u32;
             let (command, mem) = self.command(request.direction, block, blocks);
             self.drive.submit(Io { command, mem, token: Token::new(sink.clone(), tag) });
@@ -116,8 +141,9 @@ impl Job {
             });
             return;
         }
-        match self.runner.admit() {
-            Some(measured) => self.issue(measured),
+        let next = self.next().and_then(|next| Some((next.request, self.runner.admit()?)));
+        match next {
+            Some((request, measured)) => self.issue(request, measured),
             None => self.runner.slot_ended(),
         }
     }
@@ -135,6 +161,7 @@ impl Job {
                 let range = DsmRange { slba: first.into(), blocks: blocks.into(), ..DsmRange::default() };
                 (SubmissionEntry::deallocate(nsid, 1), HostMem::from_bytes(range.as_bytes()))
             }
+            Direction::Flush => (SubmissionEntry::io(IoOpcode::FLUSH, nsid), HostMem::none()),
         }
     }
 }

@@ -7,12 +7,13 @@
 //! | `file` | workloads as TOML files, and those that come with it |
 //! | `check` | whether a workload and a drive fit each other |
 //! | `distribution` | how random addresses are spread |
-//! | `requests` | the stream of requests of one job |
+//! | `request` | a request, and the seam for requests that come from elsewhere |
+//! | `requests` | the requests of one job, drawn by those words |
 //! | `arrivals` | when requests of an open load arrive |
 //! | `run`, `job` | jobs at work against drives |
 //! | `record` | what is measured |
 //!
-//! Left out: traces, file systems, key-value loads.
+//! Left out: traces (`nandscape-lab-trace`), file systems, key-value loads.
 
 mod arrivals;
 mod check;
@@ -20,6 +21,7 @@ mod distribution;
 mod file;
 mod job;
 mod record;
+mod request;
 mod requests;
 mod run;
 mod spec;
@@ -28,6 +30,7 @@ mod words;
 pub use distribution::Distribution;
 pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, load};
 pub use record::{Direction, Outcome, Tally};
+pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
 pub use run::{Hooks, Runner};
-pub use spec::{JobSpec, Limit, Rate, RateProcess, Workload};
+pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};
 pub use words::{BlockSizes, Burst, Pattern, Share, WordError};

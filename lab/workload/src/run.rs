@@ -10,7 +10,7 @@ use nandscape_sim::{Seed, Sim, Time};
 use crate::arrivals::Arrivals;
 use crate::job::Job;
 use crate::record::Outcome;
-use crate::requests::Request;
+use crate::request::Request;
 use crate::spec::{JobSpec, Limit, Workload};
 
 /// What is told of a run while it goes on.
@@ -67,12 +67,21 @@ impl Runner {
         seed: Seed,
         mut connect: impl FnMut(&JobSpec, u32) -> Rc<dyn Drive>,
     ) -> Outcome {
+        let mut all = Vec::new();
         for (spec, number) in workload.jobs.iter().zip(0..) {
             let seed = seed.child("job").nth(number);
             let job =
                 |clone| Job::new(self, spec, clone, connect(spec, clone), seed.child("requests").nth(clone.into()));
-            let jobs: Vec<Rc<Job>> = (0..spec.numjobs).map(job).collect();
+            let jobs = match (0..spec.numjobs).map(job).collect::<Result<Vec<Rc<Job>>, _>>() {
+                Ok(jobs) => jobs,
+                Err(error) => {
+                    self.broke_off(&*error);
+                    break;
+                }
+            };
+            all.extend(jobs.iter().cloned());
             match spec.rate {
+                _ if spec.is_timed() => jobs.into_iter().for_each(|job| self.start_timed(job)),
                 Some(rate) => {
                     let arrivals = Arrivals::new(rate, spec.burst, self.sim.now(), seed.child("arrivals").rng());
                     self.start_open(jobs, arrivals);
@@ -86,7 +95,27 @@ impl Runner {
         while self.active.get() > 0 || self.outstanding.get() > 0 {
             self.idle.changed().await;
         }
-        self.outcome.take()
+        let mut outcome = self.outcome.take();
+        for note in all.iter().flat_map(|job| job.notes()) {
+            if !outcome.notes.contains(&note) {
+                outcome.notes.push(note);
+            }
+        }
+        outcome
+    }
+
+    /// Requests arrive at their own times, whatever is outstanding.
+    fn start_timed(self: &Rc<Runner>, job: Rc<Job>) {
+        self.active.set(self.active.get() + 1);
+        let (runner, start) = (self.clone(), self.sim.now());
+        self.sim.spawn(async move {
+            while let Some(next) = job.next() {
+                runner.sim.sleep_until(start + next.at).await;
+                let Some(measured) = runner.admit() else { break };
+                job.issue(next.request, measured);
+            }
+            runner.slot_ended();
+        });
     }
 
     /// Requests arrive at their times, whatever is outstanding, and go to the jobs in turn.
@@ -95,9 +124,10 @@ impl Runner {
         let runner = self.clone();
         self.sim.spawn(async move {
             for job in jobs.iter().cycle() {
+                let Some(next) = job.next() else { break };
                 runner.sim.sleep_until(arrivals.next()).await;
                 let Some(measured) = runner.admit() else { break };
-                job.issue(measured);
+                job.issue(next.request, measured);
             }
             runner.slot_ended();
         });
@@ -134,6 +164,11 @@ impl Runner {
             (Limit::Runtime(span), Some(from)) => now.since(from).ns() as f64 / span.ns().max(1) as f64,
             (Limit::Runtime(_), None) => 0.0,
         }
+    }
+
+    /// A source of requests cannot go on: what is outstanding is still waited for.
+    pub(crate) fn broke_off(&self, error: &dyn std::error::Error) {
+        self.outcome.borrow_mut().broken.get_or_insert_with(|| error.to_string());
     }
 
     /// A slot of a job found nothing left to issue.
