@@ -157,16 +157,17 @@ impl Simulation {
         Ok(Finished { report, trace })
     }
 
-    /// A queue pair for each job.
+    /// A queue pair for each job, and one for each load.
     fn connect_all(&self, sim: &Sim, ssd: &Ssd) -> Result<Vec<Rc<dyn Drive>>, RunError> {
-        let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| spec));
-        jobs.zip(1..=u16::MAX).map(|(spec, id)| self.connect(sim, ssd, spec, id)).collect()
+        // One entry always stays empty. Open jobs and loads may have any number outstanding.
+        let most = self.profile.max_queue_entries();
+        let entries = |spec: &JobSpec| if spec.is_open() { most } else { (spec.iodepth + 1).clamp(2, most) };
+        let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| entries(spec)));
+        let loads = self.workload.loads.iter().map(|_| most);
+        jobs.chain(loads).zip(1..=u16::MAX).map(|(entries, id)| self.connect(sim, ssd, entries, id)).collect()
     }
 
-    fn connect(&self, sim: &Sim, ssd: &Ssd, spec: &JobSpec, id: u16) -> Result<Rc<dyn Drive>, RunError> {
-        // One entry always stays empty. An open load may have any number outstanding.
-        let most = self.profile.max_queue_entries();
-        let entries = if spec.is_open() { most } else { (spec.iodepth + 1).clamp(2, most) };
+    fn connect(&self, sim: &Sim, ssd: &Ssd, entries: u32, id: u16) -> Result<Rc<dyn Drive>, RunError> {
         match QueueDrive::new(sim, ssd.controller(), QueueId(id), entries) {
             Ok(drive) => Ok(drive),
             Err(status) => Err(RunError::Queues { id, status }),
