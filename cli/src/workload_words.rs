@@ -94,6 +94,7 @@ impl WorkloadWords {
             distribution: self.random_distribution.clone().unwrap_or(base.distribution),
             rate: self.rate_iops.map(|iops| Rate { iops, process }),
             burst: self.burst,
+            source: None,
         };
         job.check().map_err(|problem| Failure::Input(anyhow::anyhow!("--{}", problem.replace('_', "-"))))?;
         Ok(job)

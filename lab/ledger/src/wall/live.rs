@@ -28,6 +28,7 @@ pub(crate) fn fixed_delay(name: &str, delay: Span) -> anyhow::Result<DriveSpec> 
     }
     Ok(DriveSpec {
         name: name.to_owned(),
+        number: 0,
         profile_name: profile.name.clone(),
         profile: profile.resolve()?.to_toml(),
         keeps_data: true,
