@@ -28,6 +28,6 @@ mod words;
 pub use distribution::Distribution;
 pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, load};
 pub use record::{Direction, Outcome, Tally};
-pub use run::{Hooks, Runner};
+pub use run::{Hooks, Runner, Served};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Workload};
 pub use words::{BlockSizes, Burst, Pattern, Share, WordError};
