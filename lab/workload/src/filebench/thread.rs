@@ -28,10 +28,15 @@ impl Thread {
         let begun = self.now();
         round(self).await?;
         self.client.operation("round", begun);
+        self.pause().await;
+        Ok(())
+    }
+
+    /// Pauses, as long as a thread thinks.
+    pub(crate) async fn pause(&self) {
         if !self.think.is_zero() {
             self.client.sim().sleep(self.think).await;
         }
-        Ok(())
     }
 
     fn now(&self) -> Time {

@@ -11,8 +11,8 @@ fn builtin(name: &str, requests: u64) -> Workload {
     Workload { limit: Limit::Requests(requests), ..load(name).unwrap() }
 }
 
-/// Pearson's chi-square of the operations against the proportions that YCSB's workload files give: below 15.1, which one degree
-/// of freedom exceeds in one of ten thousand runs.
+/// Pearson's chi-square of the operations against the proportions that YCSB's workload files give: below 15.1, which one
+/// degree of freedom exceeds in one of ten thousand runs.
 #[test]
 fn operations_have_the_proportions_of_ycsb() {
     let cases: [(&str, &[(&str, f64)]); 6] = [
@@ -152,5 +152,6 @@ fn what_cannot_be_is_refused() {
     assert!(on("workload = 'a'\npage_size = '2k'", 64, 4_096).contains("not a multiple of the drive's logical block"));
     let cached = on("workload = 'c'\ncache = '64MiB'", 64, 512);
     assert!(cached.contains("cache = 64MiB holds the whole table, 32MiB: nothing would reach the drive"), "{cached}");
+    assert!(on("workload = 'a'\nsize = '0'", 64, 512).contains("has no room for a record"));
     assert!(on("workload = 'a'\nsize = '1GiB'", 64, 512).contains("size = 1GiB is more than the drive has, 64MiB"));
 }
