@@ -39,6 +39,8 @@ mod request;
 mod requests;
 mod run;
 mod spec;
+#[cfg(test)]
+mod testing;
 mod words;
 mod ycsb;
 
