@@ -41,7 +41,7 @@ fn host(report: &Report) -> String {
     format!("set up in {setup_s:.1} s, simulated in {wall_s:.2} s{speed}{memory}\n")
 }
 
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(header);
     for column in table.column_iter_mut().skip(1) {
@@ -117,7 +117,7 @@ fn amplification(report: &Report) -> String {
 }
 
 /// With thousands set apart.
-fn count(number: u64) -> String {
+pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).expect("digits")).collect();
@@ -133,7 +133,7 @@ fn us(figure: f64) -> String {
     }
 }
 
-fn bytes(number: f64) -> String {
+pub(crate) fn bytes(number: f64) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     match units.iter().find(|(size, _)| number >= *size) {
         Some((size, unit)) => format!("{:.2} {unit}", number / size),
