@@ -38,7 +38,7 @@ fn host(report: &Report) -> String {
     format!("set up in {setup_s:.1} s, simulated in {wall_s:.2} s{speed}{memory}\n")
 }
 
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(header);
     for column in table.column_iter_mut().skip(1) {

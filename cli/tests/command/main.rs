@@ -7,9 +7,11 @@
 //! | `bad_drive`, `bad_workload`, `bad_usage` | input that cannot be, with what is said of it |
 //! | `report` | the fields of `--json`, their types, and what must hold between them |
 //! | `meaning` | what each flag does |
+//! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
 //! | `catalogue` | every drive and workload that comes with it, in every state |
 
 mod bad_drive;
+mod bad_traces;
 mod bad_usage;
 mod bad_workload;
 mod catalogue;
@@ -17,3 +19,4 @@ mod help;
 mod meaning;
 mod program;
 mod report;
+mod traces;
