@@ -1,6 +1,5 @@
-//! Four ways to release a completion late on purpose (Li 2020, 5.2.5, 5.4.1, Fig. 5.5a), side by side under the same load,
-//! as small programs of their own in the frame that the paper describes: an event loop that takes requests in and hands
-//! completions out, and a pool of worker threads.
+//! Ways to release a completion late on purpose (Li 2020, 5.2.5, 5.4.1), as small programs of their own in the frame that the
+//! paper describes: an event loop that takes requests in and hands completions out, and a pool of worker threads.
 //!
 //! | method | who delays |
 //! |---|---|
@@ -25,28 +24,14 @@ use anyhow::ensure;
 use nandscape_sim::{Histogram, Span, Time};
 use nandscape_transport_reactor::WallClock;
 
-use crate::claim::{Bound, Claim, Effort, Findings, us};
-use crate::cores::{CLIENT, DRIVE, on_core, stay_on};
-use crate::idle::Idle;
+use crate::wall::cores::{CLIENT, DRIVE, on_core, stay_on};
 
-pub(crate) const CLAIM: Claim = Claim {
-    id: "femu-unsafe-delay",
-    source: "Li 2020, 5.2.5, 5.4.1, Fig. 5.5a",
-    published: "put-back, busy loop and timer release 20-30 us late, the end-io queue does not; a 50 us busy loop in a \
-                single entry path gives 5 ms at 16 threads",
-    must_show: "1 to 16 in flight: the end-io queue's median completion is the earliest of the four; the busy loop in the \
-                entry path takes at least in-flight x delay",
-    measure,
-};
-
-/// Requests in flight.
-const DEPTHS: [usize; 5] = [1, 2, 4, 8, 16];
 /// What each request is to take.
-const DELAY: Span = Span::from_us(50);
+pub(crate) const DELAY: Span = Span::from_us(50);
 
 /// See the file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Method {
+pub(crate) enum Method {
     PutBack,
     BusyLoop,
     Timer,
@@ -54,55 +39,27 @@ enum Method {
     EntryLoop,
 }
 
-const METHODS: [(Method, &str); 5] = [
-    (Method::EndIo, "end-io queue"),
-    (Method::PutBack, "put-back"),
-    (Method::BusyLoop, "busy loop"),
-    (Method::Timer, "timer"),
-    (Method::EntryLoop, "busy loop in the entry path"),
-];
-
-fn measure(effort: &Effort) -> anyhow::Result<Findings> {
-    let clock = WallClock::start();
-    let mut latencies = vec![Histogram::new(); METHODS.len() * DEPTHS.len()];
-    let mut idle = Idle::default();
-    for _ in 0..effort.rounds {
-        let points = DEPTHS.iter().flat_map(|depth| METHODS.iter().map(move |(method, _)| (*method, *depth)));
-        for ((method, depth), latency) in points.zip(&mut latencies) {
-            run(method, depth, clock, effort.slice, latency)?;
-        }
-        idle.run(clock, DELAY, effort.slice);
-    }
-    let mut findings = Findings::default();
-    for (depth, latencies) in DEPTHS.iter().zip(latencies.chunks(METHODS.len())) {
-        let late = |at: usize| us(&latencies[at], 0.5) - DELAY.as_us();
-        let earliest_other = (1..4).map(late).fold(f64::MAX, f64::min);
-        let ours = format!("median lateness of the end-io queue, {depth} in flight");
-        findings.judge(ours, late(0), "us", Bound::Below(earliest_other));
-        for (at, (_, name)) in METHODS.iter().enumerate().take(4).skip(1) {
-            findings.beside(format!("median lateness of {name}, {depth} in flight"), late(at), "us");
-        }
-        // In flight x delay, less a hundredth: at each end of a slice the line in front is shorter.
-        let entry = latencies[4].mean_ns() / 1e3;
-        let name = format!("mean latency with a busy loop in the entry path, {depth} in flight");
-        findings.judge(name, entry, "us", Bound::Above(0.9 * *depth as f64 * DELAY.as_us()));
-    }
-    for (depth, latencies) in DEPTHS.iter().zip(latencies.chunks(METHODS.len())) {
-        for ((_, name), latency) in METHODS.iter().zip(latencies) {
-            findings.beside(format!("p99 latency of {name}, {depth} in flight"), us(latency, 0.99), "us");
+impl Method {
+    /// The name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Method::EndIo => "end-io queue",
+            Method::PutBack => "put-back",
+            Method::BusyLoop => "busy loop",
+            Method::Timer => "timer",
+            Method::EntryLoop => "busy loop in the entry path",
         }
     }
-    idle.stand_beside(&mut findings);
-    findings.notes.push(
-        "in-flight x delay is 0.8 ms at 16; the rest of the published 5 ms is the emulator's IDE path, which takes 583 us \
-         at 4 threads without any delay and is not rebuilt here"
-            .to_owned(),
-    );
-    Ok(findings)
 }
 
 /// Lets `depth` requests be in flight for so long. The client spins, and asks again as soon as it has an answer.
-fn run(method: Method, depth: usize, clock: WallClock, lasting: Span, latency: &mut Histogram) -> anyhow::Result<()> {
+pub(crate) fn run(
+    method: Method,
+    depth: usize,
+    clock: WallClock,
+    lasting: Span,
+    latency: &mut Histogram,
+) -> anyhow::Result<()> {
     let (to_device, arrivals) = channel();
     let (to_client, answers) = channel();
     thread::scope(|scope| {
@@ -284,9 +241,9 @@ mod tests {
     #[test]
     fn no_method_loses_a_request_or_answers_early() {
         let clock = WallClock::start();
-        for (method, name) in METHODS {
+        for method in [Method::EndIo, Method::PutBack, Method::BusyLoop, Method::Timer, Method::EntryLoop] {
             for depth in [1, 5] {
-                let mut latency = Histogram::new();
+                let (mut latency, name) = (Histogram::new(), method.name());
                 run(method, depth, clock, Span::from_ms(2), &mut latency).unwrap();
                 assert!(latency.count() >= depth as u64, "{name}: {} answers", latency.count());
                 assert!(latency.quantile(0.0) >= Span::from_ns(49_900), "{name}: after {:?}", latency.quantile(0.0));

@@ -17,8 +17,13 @@ pub(crate) fn on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> 
     })
 }
 
-/// Keeps this thread on a core. Where there is none of that number, the system decides.
+/// Keeps this thread on a core. Where there is none of that number, or no way to ask for it, the system decides.
+#[cfg(target_os = "linux")]
 pub(crate) fn stay_on(core: usize) {
-    // A machine with one core is measured as it is.
+    // Who measures has asked `lacks` first; others are served as well as can be.
     let _ = nandscape_transport_reactor::pin_to_core(core);
 }
+
+/// The system decides.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn stay_on(_: usize) {}

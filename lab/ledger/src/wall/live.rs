@@ -10,7 +10,7 @@ use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
 use nandscape_sim::{Executor, Span};
 use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
 
-use crate::cores::{DRIVE, stay_on};
+use crate::wall::cores::{DRIVE, stay_on};
 
 /// A running reactor and the way to it. It ends when dropped.
 pub(crate) struct Live {
@@ -38,9 +38,9 @@ pub(crate) fn fixed_delay(name: &str, delay: Span) -> anyhow::Result<DriveSpec> 
 
 impl Live {
     /// Starts a reactor with these drives.
-    pub(crate) fn start(drives: Vec<DriveSpec>) -> anyhow::Result<Live> {
+    pub(crate) fn start(drives: Vec<DriveSpec>, seed: u64) -> anyhow::Result<Live> {
         let (tell, told) = channel();
-        let live = LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed: 1, drives };
+        let live = LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed, drives };
         let thread = std::thread::Builder::new().name("reactor".to_owned()).spawn(move || {
             stay_on(DRIVE);
             let executor = Executor::new();

@@ -44,7 +44,7 @@ impl Seen {
 
 impl Load {
     /// Connects to a drive and writes all of it.
-    pub(crate) fn connect(handle: &Handle, export: u16, depth: usize) -> anyhow::Result<Load> {
+    pub(crate) fn connect(handle: &Handle, export: u16, depth: usize, seed: Seed) -> anyhow::Result<Load> {
         let host = match RingHost::connect(handle, export, depth) {
             Ok(host) => host,
             Err(status) => bail!("the drive takes no more clients: {status}"),
@@ -53,7 +53,7 @@ impl Load {
         let blocks = READ as u32 / info.lba_bytes;
         let places = info.blocks / u64::from(blocks);
         let (sent, buffers) = (vec![(0, Time::ZERO); depth], vec![vec![0; READ]; depth]);
-        let rng = Seed::new(1).child("load").nth(export.into()).rng();
+        let rng = seed.child("load").nth(export.into()).rng();
         let mut load = Load { host, clock: handle.clock(), rng, sent, buffers, blocks, places };
         load.fill()?;
         Ok(load)

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nandscape_sim::{Histogram, Span, Time};
 use nandscape_transport_reactor::WallClock;
 
-use crate::claim::{Findings, us};
-use crate::cores::{CLIENT, DRIVE, stay_on};
+use crate::figures::{Figures, short};
+use crate::verdict::{Judgement, Table};
+use crate::wall::cores::{CLIENT, DRIVE, stay_on};
 
 /// How late such loops were.
 #[derive(Clone, Default)]
@@ -67,22 +68,47 @@ impl Idle {
     }
 }
 
+/// The loops, by the names of their figures.
+const LOOPS: [&str; 2] = ["an idle spinning loop", "two idle loops, one telling the other"];
+/// Quantiles, by theirs.
+const QUANTILES: [(f64, &str); 3] = [(0.5, "p50"), (0.99, "p99"), (0.9999, "p99.99")];
+
 impl Idle {
-    /// Puts their lateness beside what was measured, and gives the reason for what this machine made miss.
-    pub(crate) fn stand_beside(&self, findings: &mut Findings) {
-        for (name, late) in
-            [("an idle spinning loop", &self.alone), ("two idle loops, one telling the other", &self.told)]
-        {
-            for (quantile, name_of_it) in [(0.5, "p50"), (0.99, "p99"), (0.9999, "p99.99")] {
-                findings.beside(format!("{name_of_it} lateness of {name}"), us(late, quantile), "us");
+    /// Adds their lateness to what was measured.
+    pub(crate) fn add_to(&self, figures: &mut Figures) {
+        for (name, late) in LOOPS.iter().zip([&self.alone, &self.told]) {
+            figures.add(format!("deadlines of {name}"), late.count() as f64, "");
+            for (quantile, of) in QUANTILES {
+                figures.add(format!("{of} lateness of {name}"), late.quantile(quantile).as_us(), "us");
             }
+            figures.add(format!("most lateness of {name}"), late.max().as_us(), "us");
         }
-        findings.reason = format!(
-            "In the same run two idle loops that only tell each other the time were late by {:.1} us at p99, {:.1} at \
-             p99.99 and {:.0} at most: so much is this machine's, with no drive between them; what exceeds it is not",
-            us(&self.told, 0.99),
-            us(&self.told, 0.9999),
-            self.told.max().as_us()
-        );
     }
+}
+
+/// Puts their lateness beside what is judged, and gives the reason for what this machine made miss.
+pub(crate) fn stand_beside(figures: &Figures, judgement: &mut Judgement) -> anyhow::Result<()> {
+    let mut rows = Vec::new();
+    for name in LOOPS {
+        let mut row = vec![name.to_owned(), short(figures.number(&format!("deadlines of {name}"))?)];
+        for of in ["p50", "p99", "p99.99", "most"] {
+            row.push(short(figures.number(&format!("{of} lateness of {name}"))?));
+        }
+        rows.push(row);
+    }
+    let [_, told] = LOOPS;
+    let late = |of: &str| figures.number(&format!("{of} lateness of {told}"));
+    judgement.reason = format!(
+        "In the same run two idle loops that only tell each other the time were late by {:.1} us at p99, {:.1} at p99.99 \
+         and {:.0} at most: so much is this machine's, with no drive between them; what exceeds it is not",
+        late("p99")?,
+        late("p99.99")?,
+        late("most")?
+    );
+    judgement.tables.push(Table {
+        title: "what this machine does to loops that only wait, in the same run: lateness, us".to_owned(),
+        head: ["", "deadlines", "p50", "p99", "p99.99", "most"].map(str::to_owned).to_vec(),
+        rows,
+    });
+    Ok(())
 }
