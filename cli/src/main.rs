@@ -11,6 +11,7 @@ mod replay;
 mod serve;
 mod sim;
 mod table;
+mod trace;
 mod workload_words;
 mod workloads;
 
@@ -39,6 +40,8 @@ enum Command {
     /// Serve drives in real time, over NBD
     #[cfg(target_os = "linux")]
     Serve(Box<serve::ServeArgs>),
+    /// Look at traces of block devices, and write them in other formats
+    Trace(trace::TraceArgs),
     /// List the drives that come with it, or show one
     Drives(drives::DrivesArgs),
     /// List the workloads that come with it, or show one
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(&args),
         #[cfg(target_os = "linux")]
         Command::Serve(args) => serve::run(&args),
+        Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),
         Command::Workloads(args) => workloads::run(&args),
         Command::Lab(args) => lab::run(&args),

@@ -61,7 +61,8 @@ pub(super) fn start(setting: &Setting<'_>) -> Option<()> {
         let (log_gate, gates) = (log_gate.clone(), gates.clone());
         setting.spawn(async move {
             loop {
-                user.timed(async |user| read_page(user, &data).await).await?;
+                read_page(&mut user, &data).await?;
+                user.pause().await;
                 log_gate.post().await;
                 for gate in &gates {
                     gate.post().await;

@@ -28,10 +28,15 @@ impl Thread {
         let begun = self.now();
         round(self).await?;
         self.client.operation("round", begun);
+        self.pause().await;
+        Ok(())
+    }
+
+    /// Pauses, as long as a thread thinks.
+    pub(crate) async fn pause(&self) {
         if !self.think.is_zero() {
             self.client.sim().sleep(self.think).await;
         }
-        Ok(())
     }
 
     fn now(&self) -> Time {
@@ -91,15 +96,16 @@ impl Thread {
 
     /// Appends a random number of bytes, as [`Thread::append_to`] does.
     pub(crate) async fn append(&mut self, held: Held) -> Result<(), Over> {
-        self.append_to(held.file).await
+        self.append_to(held.file, u64::MAX).await
     }
 
-    /// Appends a random number of bytes: all from 0 to the append size alike, the size itself left out.
-    pub(crate) async fn append_to(&mut self, file: FileId) -> Result<(), Over> {
+    /// Appends a random number of bytes: all from 0 to the append size alike, the size itself left out. A file that would
+    /// get larger than `most` begins anew.
+    pub(crate) async fn append_to(&mut self, file: FileId, most: u64) -> Result<(), Over> {
         let begun = self.now();
         let bytes = self.rng.below(self.append_size);
         if bytes > 0 {
-            self.fs.append(file, bytes).await?;
+            self.fs.append_below(file, bytes, most).await?;
         }
         self.client.operation("append", begun);
         Ok(())

@@ -11,7 +11,7 @@
 //!   it (a file made, removed or grown: its inode, its directory's block, the bitmap's blocks) are whole blocks, and go
 //!   through the journal.
 //! - Data is written when a program writes it, and awaited, as with direct I/O. What a write covers in part only is read
-//!   first. A read or write call sends its extents out at the same time.
+//!   first. A read or write call sends its extents out at the same time. Appends to one file follow each other.
 //! - fsync commits the journal; that includes a Flush where the drive has a volatile cache.
 //! - With a cache, pages read or written lately are read from memory, in 1 us a call; writes go through it.
 //!
@@ -23,9 +23,11 @@ mod layout;
 mod space;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use nandscape_sim::Span;
+use nandscape_sim::signal::Signal;
 
 use self::journal::Journal;
 pub(crate) use self::layout::{BLOCK, Layout, PER_DIRECTORY_BLOCK};
@@ -100,6 +102,9 @@ pub(crate) struct FileSystem {
     files: RefCell<Vec<File>>,
     journal: Journal,
     cache: RefCell<PageCache>,
+    /// Files that somebody appends to.
+    growing: RefCell<BTreeSet<FileId>>,
+    grown: Signal,
     options: Options,
 }
 
@@ -114,6 +119,8 @@ impl FileSystem {
             files: RefCell::default(),
             journal: Journal::new(client, ring),
             cache: RefCell::new(PageCache::new(options.cache / BLOCK)),
+            growing: RefCell::default(),
+            grown: Signal::new(client.sim()),
             layout,
             options,
         }))
@@ -235,17 +242,35 @@ impl FileSystem {
 
     /// Writes bytes at the end of a file. Ends the run where there is no room.
     pub(crate) async fn append(&self, file: FileId, bytes: u64) -> Result<(), Over> {
+        self.append_below(file, bytes, u64::MAX).await
+    }
+
+    /// Writes bytes at the end of a file; one that would get larger than `most` begins anew.
+    pub(crate) async fn append_below(&self, file: FileId, bytes: u64, most: u64) -> Result<(), Over> {
+        while !self.growing.borrow_mut().insert(file) {
+            self.grown.changed().await;
+        }
+        if self.bytes(file) + bytes > most {
+            self.truncate(file);
+        }
+        let appended = self.append_alone(file, bytes).await;
+        self.growing.borrow_mut().remove(&file);
+        self.grown.notify();
+        appended?;
+        self.commit_if_large().await
+    }
+
+    async fn append_alone(&self, file: FileId, bytes: u64) -> Result<(), Over> {
         let from = self.bytes(file);
         if self.grow(file, bytes).is_none() {
+            let free = self.free_bytes();
             return Err(self.client.give_up(format!(
-                "the file system is full: a file was to grow by {bytes} bytes, and {} are free; fewer or smaller files, \
-                 or a larger drive, are needed",
-                self.free_bytes()
+                "the file system is full: a file was to grow by {bytes} bytes, and {free} are free; fewer or smaller \
+                 files, or a larger drive, are needed"
             )));
         }
         self.touch_inode(file);
-        self.put(&[(file, from, bytes)], from).await?;
-        self.commit_if_large().await
+        self.put(&[(file, from, bytes)], from).await
     }
 
     /// Writes over bytes that files have, at several places (file, from, bytes) at the same time.
@@ -300,8 +325,9 @@ impl FileSystem {
         if !old.is_empty() {
             self.fetch(&old).await?;
         }
-        self.client.issue(new.iter().map(|extent| request(Direction::Write, *extent)))?.await;
+        // Others find in the cache what is being written.
         self.hold(&new);
+        self.client.issue(new.iter().map(|extent| request(Direction::Write, *extent)))?.await;
         Ok(())
     }
 

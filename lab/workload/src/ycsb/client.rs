@@ -90,11 +90,9 @@ impl Setting {
     }
 
     async fn write(&self, pages: Range<u64>) -> Result<(), Over> {
-        self.client.issue([self.request(Direction::Write, pages.clone())])?.await;
-        {
-            let mut cache = self.cache.borrow_mut();
-            pages.for_each(|page| cache.insert(page));
-        }
+        // Others find in the cache what is being written.
+        pages.clone().for_each(|page| self.cache.borrow_mut().insert(page));
+        self.client.issue([self.request(Direction::Write, pages)])?.await;
         match self.spec.sync && self.client.info().volatile_cache {
             true => self.client.flush().await,
             false => Ok(()),

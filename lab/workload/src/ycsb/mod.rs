@@ -89,7 +89,10 @@ impl Ycsb {
         let most = Table::slots_in(room, self.page_size, self.record_size);
         let wanted = self.records.map(|records| libm::ceil(records as f64 / self.load_factor) as u64);
         let slots = wanted.unwrap_or(most);
-        if slots == 0 || slots > most {
+        if most == 0 {
+            return Err(format!("size = {} of a drive of {} has no room for a record", self.size, Bytes(capacity)));
+        }
+        if slots > most {
             return Err(format!(
                 "{} records of {record} need {slots} places, and size = {} of a drive of {} has {most}; a larger drive, or \
                  fewer records, are needed",
