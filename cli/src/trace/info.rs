@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nandscape_lab_trace::{Info, Trace, describe};
+use nandscape_lab_trace::{Info, describe};
 
 use super::select::SelectWords;
 use crate::failure::Failure;
@@ -29,7 +29,7 @@ pub(crate) struct InfoArgs {
 
 /// Reads it and prints what it is.
 pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
-    let trace = Trace::open(args.select.of(&args.file)).map_err(super::failed)?;
+    let trace = super::open(args.select.of(&args.file))?;
     trace.notes().iter().for_each(|note| output::note(note));
     let info = describe(&trace).map_err(super::failed)?;
     match args.json {
