@@ -3,6 +3,7 @@
 
 mod drives;
 mod failure;
+mod lab;
 mod output;
 mod progress;
 mod replay;
@@ -45,6 +46,8 @@ enum Command {
     Drives(drives::DrivesArgs),
     /// List the workloads that come with it, or show one
     Workloads(workloads::WorkloadsArgs),
+    /// Measure what the source papers report, and judge it
+    Lab(Box<lab::LabArgs>),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),
         Command::Workloads(args) => workloads::run(&args),
+        Command::Lab(args) => lab::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

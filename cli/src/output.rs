@@ -31,3 +31,14 @@ pub(crate) fn note(text: &str) {
 pub(crate) fn error(text: &impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "error: {text}");
 }
+
+/// The command that is running, as it would be typed.
+pub(crate) fn command() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@".contains(c);
+    let word = |word: String| match !word.is_empty() && word.chars().all(plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    let words = std::env::args_os().skip(1).map(|argument| word(argument.to_string_lossy().into_owned()));
+    ["nandscape".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}

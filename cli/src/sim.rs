@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
+use nandscape_lab_report::Document;
 use nandscape_lab_run::{Finished, Precondition, Report, Simulation};
 
 use crate::failure::Failure;
@@ -54,7 +55,7 @@ pub(crate) struct SimArgs {
     /// Print the report as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write report.json and the resolved profile into this folder
+    /// Write a report into this folder: report.html, report.json, tables as CSV, and the resolved profile
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write what every die and channel did to this file, for chrome://tracing or ui.perfetto.dev
@@ -108,7 +109,11 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         profile,
     };
     prepare_files(args).map_err(Failure::Input)?;
-    let finished = simulation.run(progress::bar()).map_err(|error| match error.is_input() {
+    let finished = match args.out {
+        Some(_) => simulation.run_recorded(progress::bar()),
+        None => simulation.run(progress::bar()),
+    };
+    let finished = finished.map_err(|error| match error.is_input() {
         true => Failure::input(error),
         false => Failure::run(error),
     })?;
@@ -148,9 +153,9 @@ fn prepare_files(args: &SimArgs) -> anyhow::Result<()> {
 }
 
 fn write_files(args: &SimArgs, simulation: &Simulation, finished: &Finished) -> anyhow::Result<()> {
-    if let Some(folder) = &args.out {
-        write(&folder.join("report.json"), &finished.report.to_json())?;
-        write(&folder.join("profile.toml"), &simulation.profile.to_toml())?;
+    if let (Some(folder), Some(details)) = (&args.out, &finished.details) {
+        let (command, profile_toml) = (&output::command(), &simulation.profile.to_toml());
+        Document { report: &finished.report, details, command, profile_toml }.write(folder)?;
     }
     if let (Some(file), Some(trace)) = (&args.chrome_trace, &finished.trace) {
         write(file, trace)?;

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use nandscape_lab_report::format::{bytes, count};
 use nandscape_lab_trace::{Info, Spread, Stream, describe};
 use nandscape_lab_workload::Direction;
 
 use super::select::SelectWords;
 use crate::failure::Failure;
 use crate::output;
-use crate::table::{bytes, count, table};
+use crate::table::table;
 
 /// Describe a trace: mix, sizes, rates, gaps, footprint, sequentiality, disks.
 #[derive(Args)]

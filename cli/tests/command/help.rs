@@ -4,7 +4,7 @@ use crate::program::{refuse, succeed};
 
 #[test]
 fn every_command_has_help() {
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 14] = [
         &[],
         &["sim"],
         &["drives"],
@@ -15,6 +15,10 @@ fn every_command_has_help() {
         &["trace"],
         &["trace", "info"],
         &["trace", "convert"],
+        &["lab"],
+        &["lab", "list"],
+        &["lab", "run"],
+        &["lab", "report"],
     ];
     for command in commands {
         let help = succeed(&[command, &["--help"]].concat());

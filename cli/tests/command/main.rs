@@ -9,6 +9,7 @@
 //! | `meaning` | what each flag does |
 //! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
 //! | `catalogue` | every drive and workload that comes with it, in every state |
+//! | `lab` | claims listed, run, kept and reported |
 
 mod bad_drive;
 mod bad_traces;
@@ -16,6 +17,7 @@ mod bad_usage;
 mod bad_workload;
 mod catalogue;
 mod help;
+mod lab;
 mod meaning;
 mod program;
 mod report;

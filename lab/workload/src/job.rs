@@ -5,15 +5,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::io::Sink;
-use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Token};
+use nandscape_drive::{Completion, Drive, DriveInfo, Io, Token};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Seed, Time};
-use nandscape_wire_nvme::io::DsmRange;
-use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
-use zerocopy::IntoBytes;
 
 use crate::arrivals::next_on;
-use crate::record::Direction;
+use crate::flight::{Commands, InFlight};
 use crate::request::{Request, SourceError, TimedRequest};
 use crate::requests::Feed;
 use crate::run::Runner;
@@ -35,16 +32,6 @@ pub(crate) struct Job {
     owed: Cell<u32>,
     issuing: Cell<bool>,
     me: Weak<Job>,
-}
-
-/// A request of which not all commands have completed.
-struct InFlight {
-    request: Request,
-    submitted: Time,
-    measured: bool,
-    left: u32,
-    /// Of the commands that have: the one that ended last, unless an earlier one failed.
-    done: Option<Completion>,
 }
 
 impl Job {
@@ -97,22 +84,12 @@ impl Job {
 
     /// Issues a request, now.
     pub(crate) fn issue(&self, request: Request, measured: bool) {
-        let lba_bytes = u64::from(self.info.lba_bytes);
-        let (first, end) = (request.offset / lba_bytes, (request.offset + request.bytes).div_ceil(lba_bytes));
-        // A request larger than the drive takes at once is several commands at the same time. The limit is that of data
-        // moved: one range to deallocate may have any length that fits its field.
-        let step = if request.direction == Direction::Trim { u32::MAX.into() } else { u64::from(self.info.max_blocks) };
-        let left = (end - first).div_ceil(step).max(1) as u32;
-        let submitted = self.runner.sim.now();
-        let entry = InFlight { request, submitted, measured, left, done: None };
+        let commands = Commands::of(&request, &self.info);
+        let entry = InFlight::new(request, self.runner.sim.now(), measured, &commands);
         let tag = self.in_flight.borrow_mut().insert(entry).to_bits();
         let sink: Rc<dyn Sink> = self.me.upgrade().expect("a job at work is alive");
-        let mut block = first;
-        for _ in 0..left {
-            let blocks = step.min(end - block) as u32;
-            let (command, mem) = self.command(request.direction, block, blocks);
+        for (command, mem) in commands {
             self.drive.submit(Io { command, mem, token: Token::new(sink.clone(), tag) });
-            block += u64::from(blocks);
         }
     }
 
@@ -146,37 +123,6 @@ impl Job {
             Some((request, measured)) => self.issue(request, measured),
             None => self.runner.slot_ended(),
         }
-    }
-
-    fn command(&self, direction: Direction, first: u64, blocks: u32) -> (SubmissionEntry, HostMem) {
-        let nsid = self.info.nsid;
-        let mem = || match self.info.keeps_data {
-            true => HostMem::zeroed((u64::from(blocks) * u64::from(self.info.lba_bytes)) as usize),
-            false => HostMem::none(),
-        };
-        match direction {
-            Direction::Read => (SubmissionEntry::blocks(IoOpcode::READ, nsid, first, blocks), mem()),
-            Direction::Write => (SubmissionEntry::blocks(IoOpcode::WRITE, nsid, first, blocks), mem()),
-            Direction::Trim => {
-                let range = DsmRange { slba: first.into(), blocks: blocks.into(), ..DsmRange::default() };
-                (SubmissionEntry::deallocate(nsid, 1), HostMem::from_bytes(range.as_bytes()))
-            }
-            Direction::Flush => (SubmissionEntry::io(IoOpcode::FLUSH, nsid), HostMem::none()),
-        }
-    }
-}
-
-impl InFlight {
-    /// One of the commands has completed; how the request ended, if that was the last.
-    fn part_done(&mut self, part: Completion) -> Option<Completion> {
-        self.left -= 1;
-        let failed = self.done.as_ref().is_some_and(|done| !done.status.is_success());
-        let last = if failed { self.done.take() } else { Some(part) };
-        if self.left == 0 {
-            return last;
-        }
-        self.done = last;
-        None
     }
 }
 

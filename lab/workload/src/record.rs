@@ -59,6 +59,9 @@ pub struct Outcome {
     pub tallies: [Tally; Direction::ALL.len()],
     /// Requests that failed, by status.
     pub errors: BTreeMap<u16, u64>,
+    /// What loads call an operation (the read of a whole file, an fsync, the update of a record), and how long each took
+    /// from its beginning to the end of its last request. Empty where there are only jobs.
+    pub operations: BTreeMap<&'static str, Histogram>,
     /// What sources of requests had to decide.
     pub notes: Vec<String>,
     /// Why a source of requests broke off, if one did: the rest of its requests is missing.

@@ -56,6 +56,15 @@ pub trait RequestStream: fmt::Debug + Send + Sync {
     /// When they cannot be had, or not on this drive.
     fn open(&self, drive: &DriveInfo, clone: u32, seed: Seed) -> Result<Box<dyn RequestSource>, SourceError>;
 
+    /// Whether it can be opened on a drive of `capacity` bytes in logical blocks of `lba_bytes`; asked for before the
+    /// drive is made.
+    ///
+    /// # Errors
+    /// Why not, and what would be valid.
+    fn check_on(&self, _capacity: u64, _lba_bytes: u32) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Whether requests arrive at their own times. Else the job's `iodepth` or `rate` decides when.
     fn is_timed(&self) -> bool;
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nandscape_sim::Span;
 
 use crate::distribution::Distribution;
+use crate::load::LoadSpec;
 use crate::request::RequestStream;
 use crate::words::{BlockSizes, Burst, Pattern, Share};
 
@@ -17,6 +18,8 @@ pub struct Workload {
     pub description: String,
     /// The jobs.
     pub jobs: Vec<JobSpec>,
+    /// Loads whose requests depend on each other, beside the jobs.
+    pub loads: Vec<LoadSpec>,
     /// When it ends.
     pub limit: Limit,
     /// Requests that run first and are not counted.
@@ -143,6 +146,7 @@ impl Workload {
             name: job.name.clone(),
             description: String::new(),
             jobs: vec![job],
+            loads: Vec::new(),
             limit: Limit::Requests(DEFAULT_REQUESTS),
             warmup: 0,
         }
