@@ -7,13 +7,16 @@
 //! | `bad_drive`, `bad_workload`, `bad_usage` | input that cannot be, with what is said of it |
 //! | `report` | the fields of `--json`, their types, and what must hold between them |
 //! | `meaning` | what each flag does |
+//! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
 //! | `catalogue` | every drive and workload that comes with it, in every state |
 
 mod bad_drive;
 mod bad_usage;
 mod bad_workload;
+mod browser;
 mod catalogue;
 mod help;
 mod meaning;
+mod pages;
 mod program;
 mod report;

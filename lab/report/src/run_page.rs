@@ -68,7 +68,6 @@ fn headline(report: &Report) -> Vec<Value> {
     for (way, latency) in seen(report) {
         let value = |value: Option<f64>| us(value.unwrap_or(0.0));
         figures.push(figure(&format!("{way}, mean"), value(latency.mean), "us"));
-        figures.push(figure(&format!("{way}, p99"), value(latency.p99), "us"));
         figures.push(figure(&format!("{way}, p99.9"), value(latency.p99_9), "us"));
     }
     if let Some(waf) = report.waf {

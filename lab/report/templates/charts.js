@@ -47,7 +47,7 @@ const charts = (() => {
     slower: { log: true, text: percent, ticks: (min, max) => [1, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6].filter((x) => x >= min * 0.999 && x <= max) },
     time: { text: seconds },
     count: { text: count, zero: true },
-    bytes: { text: (x) => count(x) + "B/s", zero: true },
+    bytes: { text: (x) => x === 0 ? "0" : count(x).replace(/[kMG]?$/, (prefix) => " " + prefix) + "B/s", zero: true },
     share: { text: (x) => Math.round(x * 100) + "%", range: [0, 1] },
     plain: { text: short },
   };
@@ -75,9 +75,9 @@ const charts = (() => {
   const axis = (kind, label, side) => {
     const one = {
       stroke: css("--soft"), font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
-      label, labelSize: 18, labelGap: 2, gap: 4, ticks: { show: false }, grid: { stroke: css("--faint"), width: 1 },
+      label, labelSize: 17, labelGap: 0, gap: 3, ticks: { show: false }, grid: { stroke: css("--faint"), width: 1 },
       values: (u, ticks) => ticks.map((x) => x === null ? "" : kind.text(x)),
-      space: side === "x" ? 70 : 34, size: side === "x" ? 28 : (u, values) => Math.max(36, 12 + 7 * Math.max(0, ...(values ?? []).map((v) => v.length))),
+      space: side === "x" ? 70 : 34, size: side === "x" ? 24 : (u, values) => Math.max(36, 12 + 7 * Math.max(0, ...(values ?? []).map((v) => v.length))),
     };
     if (kind.log) {
       one.splits = (u, index, min, max) => {
@@ -94,6 +94,8 @@ const charts = (() => {
   function draw(figure, spec) {
     const holder = figure.querySelector(".plot");
     holder.replaceChildren();
+    // What took no time has no place on an axis of powers of ten.
+    if (kinds[spec.y.kind].log) spec.series.forEach((one) => { one.values = one.values.map((v) => v > 0 ? v : null); });
     const points = spec.series.reduce((sum, one) => sum + one.values.filter((v) => v !== null && v !== undefined).length, 0);
     figure.dataset.points = points;
     if (points === 0) {
@@ -104,7 +106,7 @@ const charts = (() => {
     const height = () => spec.height ?? Math.min(270, Math.max(210, holder.clientWidth * 0.5));
     const options = {
       width: holder.clientWidth, height: height(),
-      padding: [8, 14, 0, 0],
+      padding: [8, 24, 0, 0],
       scales: { x: scale(xKind, [spec.xs], spec.x.range), y: scale(yKind, spec.series.map((one) => one.values), spec.y.range) },
       axes: [axis(xKind, spec.x.label, "x"), axis(yKind, spec.y.label, "y")],
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false } },
