@@ -1,6 +1,7 @@
 //! The only place that prints. A reader that has gone away is no error.
 
 use std::io::{ErrorKind, Write as _};
+use std::path::Path;
 
 use crate::failure::Failure;
 
@@ -25,6 +26,19 @@ pub(crate) fn note(text: &str) {
 /// Tells the user why nothing came of it.
 pub(crate) fn error(text: &impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "error: {text}");
+}
+
+/// Holds that writing a page does not destroy what somebody else has put there.
+pub(crate) fn check_page(path: &Path) -> Result<(), Failure> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Ok(bytes) if String::from_utf8_lossy(&bytes).contains(nandscape_lab_report::PAGE_MARK) => Ok(()),
+        Ok(_) => Err(Failure::Input(anyhow::anyhow!(
+            "{} is there and was not made by nandscape; move it away, or name another folder with --out",
+            path.display()
+        ))),
+        Err(error) => Err(Failure::Input(anyhow::Error::new(error).context(path.display().to_string()))),
+    }
 }
 
 /// The command that is running, as it would be typed.
