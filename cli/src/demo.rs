@@ -29,11 +29,18 @@ use crate::{output, progress};
 #[command(after_help = "\
 Examples:
   nandscape demo
-  nandscape demo --out tour/ --seed 7")]
+  nandscape demo --out tour/ --seed 7
+  nandscape demo --set controller.priority=fifo --set ftl.over_provisioning=28%")]
 pub(crate) struct DemoArgs {
     /// Write report.html into this folder
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
+    /// Change a key of the drive, as in `nandscape sim`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Requests of each run
+    #[arg(long, value_name = "N", default_value_t = 400_000)]
+    io_count: u64,
     /// Decides everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -66,7 +73,7 @@ const SCHEMES: [Scheme; 4] = [
     Scheme {
         key: "channel",
         label: "GC holds a channel",
-        holds: "A read of any die on the channel waits while a page is moved on one of them.",
+        holds: "While a page is moved on one die of a channel, no page leaves any other: reads may sense, then wait.",
     },
     Scheme {
         key: "controller",
@@ -79,7 +86,6 @@ const SCHEMES: [Scheme; 4] = [
 const CAPACITY: &str = "64GiB";
 /// Light enough that one collection at a time keeps up with it.
 const IOPS: f64 = 4_000.0;
-const REQUESTS: u64 = 400_000;
 const READS: u32 = 70;
 
 /// Runs the tour.
@@ -89,10 +95,10 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let page = args.out.join("report.html");
     output::check_page(&page)?;
 
-    let simulations = SCHEMES.iter().map(|scheme| simulation(scheme, args.seed)).collect::<Result<Vec<_>, _>>()?;
+    let simulations = SCHEMES.iter().map(|scheme| simulation(scheme, args)).collect::<Result<Vec<_>, _>>()?;
     let finished = run_all(&simulations, args.threads).map_err(Failure::run)?;
-    let runs = SCHEMES.iter().zip(finished).map(|(scheme, finished)| tour_run(scheme, finished, args.seed)).collect();
-    let mut tour = Tour { load: load(), seen: Default::default(), runs };
+    let runs = SCHEMES.iter().zip(finished).map(|(scheme, finished)| tour_run(scheme, finished, args)).collect();
+    let mut tour = Tour { load: load(args), seen: Default::default(), runs };
     tour.seen = seen(&tour);
     write(&page, &tour.to_html(&output::command())).map_err(Failure::Run)?;
     match args.json {
@@ -102,28 +108,37 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     judge(tour.runs.iter().map(|run| &run.report))
 }
 
-fn simulation(scheme: &Scheme, seed: u64) -> Result<Simulation, Failure> {
-    let changes = [format!("capacity={CAPACITY}"), format!("ftl.gc.scheme={}", scheme.key)];
+/// Changes of the default drive: the size of the tour, what the user wishes, and the scheme.
+fn changes(scheme: &Scheme, args: &DemoArgs) -> Vec<String> {
+    let size = [format!("capacity={CAPACITY}")];
+    size.into_iter().chain(args.set.iter().cloned()).chain([format!("ftl.gc.scheme={}", scheme.key)]).collect()
+}
+
+fn simulation(scheme: &Scheme, args: &DemoArgs) -> Result<Simulation, Failure> {
     let rw = "randrw".parse().expect("a pattern");
     let rate = Some(Rate { iops: IOPS, process: RateProcess::Poisson });
     let job = JobSpec { name: "randrw".to_owned(), rw, rwmixread: READS, rate, ..JobSpec::default() };
     Ok(Simulation {
-        profile: resolve("default", &changes)?,
+        profile: resolve("default", &changes(scheme, args))?,
         store: StoreKind::None,
         precondition: Precondition::Steady,
-        workload: Workload { limit: Limit::Requests(REQUESTS), ..Workload::of(job) },
-        seed,
+        workload: Workload { limit: Limit::Requests(args.io_count), ..Workload::of(job) },
+        seed: args.seed,
         trace: false,
         check: false,
     })
 }
 
 /// The command that does the same.
-fn command(scheme: &Scheme, seed: u64) -> String {
-    let key = scheme.key;
+fn command(scheme: &Scheme, args: &DemoArgs) -> String {
+    let sets: Vec<String> =
+        changes(scheme, args).iter().map(|change| format!("--set {}", output::quoted(change))).collect();
+    let DemoArgs { io_count, seed, .. } = args;
     format!(
-        "nandscape sim --drive default --set capacity={CAPACITY} --set ftl.gc.scheme={key} --precondition steady \
-         --rw randrw --rwmixread {READS} --rate-iops {IOPS} --io-count {REQUESTS} --seed {seed} --out {key}/"
+        "nandscape sim --drive default {} --precondition steady --rw randrw --rwmixread {READS} --rate-iops {IOPS} \
+         --io-count {io_count} --seed {seed} --out {}/",
+        sets.join(" "),
+        scheme.key
     )
 }
 
@@ -150,29 +165,33 @@ fn run_all(simulations: &[Simulation], threads: Option<NonZeroUsize>) -> Result<
     results.into_iter().map(result).collect()
 }
 
-fn tour_run(scheme: &Scheme, finished: Finished, seed: u64) -> TourRun {
+fn tour_run(scheme: &Scheme, finished: Finished, args: &DemoArgs) -> TourRun {
     TourRun {
         label: scheme.label.to_owned(),
         holds: scheme.holds.to_owned(),
-        command: command(scheme, seed),
+        command: command(scheme, args),
         report: finished.report,
         details: finished.details.expect("it was recorded"),
     }
 }
 
-fn load() -> String {
+fn load(args: &DemoArgs) -> String {
+    let drive = match &args.set[..] {
+        [] => format!("The default drive at {CAPACITY} (so that it starts at once)"),
+        changes => format!("The default drive at {CAPACITY} with {}", changes.join(", ")),
+    };
     format!(
-        "The default drive at {CAPACITY} (so that it starts at once), worn in by random overwrites; {} requests of 4 KiB \
-         at random addresses, {READS}% of them reads, {} a second.",
-        count(REQUESTS),
+        "{drive}, worn in by random overwrites; {} requests of 4 KiB at random addresses, {READS}% of them reads, {} a \
+         second.",
+        count(args.io_count),
         count(IOPS as u64)
     )
 }
 
 /// What one sees. True of any seed, for the figures are those of the reports.
 fn seen(tour: &Tour) -> [String; 2] {
-    let p99 = |run: &TourRun| us(run.report.latency_us["read"].p99.unwrap_or(0.0));
-    let figures: Vec<String> = tour.runs.iter().map(p99).collect();
+    let p99_9 = |run: &TourRun| us(run.report.latency_us["read"].p99_9.unwrap_or(0.0));
+    let figures: Vec<String> = tour.runs.iter().map(p99_9).collect();
     let held = |run: &TourRun| {
         let share = run.report.gc.blocked_reads as f64 / run.report.latency_us["read"].count.max(1) as f64;
         format!("{:.1}%", share * 100.0)
@@ -180,7 +199,7 @@ fn seen(tour: &Tour) -> [String; 2] {
     let held: Vec<String> = tour.runs.iter().skip(1).map(held).collect();
     [
         format!(
-            "The p99 of reads is {} us with no collection in the way, {} us when a collection holds its plane, {} us \
+            "The p99.9 of reads is {} us with no collection in the way, {} us when a collection holds its plane, {} us \
              when it holds the channel, and {} us when it holds the controller.",
             figures[0], figures[1], figures[2], figures[3]
         ),

@@ -43,11 +43,15 @@ pub(crate) fn check_page(path: &Path) -> Result<(), Failure> {
 
 /// The command that is running, as it would be typed.
 pub(crate) fn command() -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@".contains(c);
-    let word = |word: String| match !word.is_empty() && word.chars().all(plain) {
-        true => word,
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    let words = std::env::args_os().skip(1).map(|argument| word(argument.to_string_lossy().into_owned()));
+    let words = std::env::args_os().skip(1).map(|argument| quoted(&argument.to_string_lossy()));
     ["nandscape".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as it would be typed in a shell.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }

@@ -4,8 +4,17 @@ use crate::program::{refuse, succeed};
 
 #[test]
 fn every_command_has_help() {
-    let commands: [&[&str]; 7] =
-        [&[], &["sim"], &["drives"], &["drives", "show"], &["drives", "keys"], &["workloads"], &["workloads", "show"]];
+    let commands: [&[&str]; 9] = [
+        &[],
+        &["sim"],
+        &["demo"],
+        &["compare"],
+        &["drives"],
+        &["drives", "show"],
+        &["drives", "keys"],
+        &["workloads"],
+        &["workloads", "show"],
+    ];
     for command in commands {
         let help = succeed(&[command, &["--help"]].concat());
         assert!(help.contains("Usage: nandscape"), "{command:?}: {help}");

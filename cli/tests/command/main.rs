@@ -8,6 +8,7 @@
 //! | `report` | the fields of `--json`, their types, and what must hold between them |
 //! | `meaning` | what each flag does |
 //! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
+//! | `compare`, `demo` | runs side by side, and the tour |
 //! | `catalogue` | every drive and workload that comes with it, in every state |
 
 mod bad_drive;
@@ -15,6 +16,8 @@ mod bad_usage;
 mod bad_workload;
 mod browser;
 mod catalogue;
+mod compare;
+mod demo;
 mod help;
 mod meaning;
 mod pages;

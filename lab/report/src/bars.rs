@@ -110,10 +110,10 @@ pub(crate) fn bars(bars: &[Bar<'_>], one_scale: bool) -> Value {
                 wide if wide > 0.08 => us(*figure),
                 _ => String::new(),
             };
-            context! { name, color, wait, label, share => figure, text => format!("{} us", us(*figure)) }
+            context! { name, color, wait, label, share => figure, text => format!("{} µs", us(*figure)) }
         };
         let parts: Vec<Value> = parts(bar.stages).iter().map(part).collect();
-        context! { name => bar.name, total => format!("{} us", us(bar.mean_us)), width, parts }
+        context! { name => bar.name, total => format!("{} µs", us(bar.mean_us)), width, parts }
     };
     bars.iter().map(bar).collect()
 }

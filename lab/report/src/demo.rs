@@ -57,9 +57,9 @@ impl Tour {
         let bars: Vec<Bar<'_>> =
             means.iter().map(|(name, mean_us, stages)| Bar { name: name.clone(), mean_us: *mean_us, stages }).collect();
         let shown = context! {
-            load => self.load, seen => self.seen, rows, timelines, command,
+            load => self.load, seen => self.seen.each_ref().map(|text| text.replace(" us", " µs")), rows, timelines, command,
             commands => self.runs.iter().map(|run| run.command.as_str()).collect::<Vec<_>>(),
-            bars => bars::bars(&bars, true), key => bars::key(&bars),
+            means => bars::bars(&bars, true), key => bars::key(&bars),
             waf => self.runs.iter().map(|run| format!("{:.2}", run.report.waf.unwrap_or(0.0))).collect::<Vec<_>>().join(", "),
             seed => self.runs[0].report.seed,
         };
@@ -81,7 +81,7 @@ impl TourRun {
             "slowest": slowest,
             "dies": dies,
             "planes_per_die": planes_per_die,
-            "lanes": lanes(operations, dies.len(), *planes_per_die, (from, to)),
+            "lanes": lanes(operations, dies, *planes_per_die, (from, to)),
             "from_s": from,
             "to_s": to,
             "operations": between(operations, from, to),
@@ -103,9 +103,10 @@ impl TourRun {
 }
 
 /// The dies of the channel on which collections were longest at work in a stretch of time, and of the next one.
-fn lanes(operations: &Operations, dies: usize, planes_per_die: u32, (from, to): (f64, f64)) -> Vec<usize> {
-    let per_channel = 8.min(dies.max(1));
-    let channels = dies.div_ceil(per_channel).max(1);
+fn lanes(operations: &Operations, dies: &[String], planes_per_die: u32, (from, to): (f64, f64)) -> Vec<usize> {
+    let channel = |die: &str| die.split(" die ").next().unwrap_or_default().to_owned();
+    let per_channel = dies.iter().take_while(|die| channel(die) == channel(&dies[0])).count().max(1);
+    let channels = dies.len().div_ceil(per_channel);
     let mut busy = vec![0; channels];
     for index in 0..operations.plane.len() {
         let start = operations.from_s + operations.start_ns[index] as f64 / 1e9;
@@ -117,7 +118,7 @@ fn lanes(operations: &Operations, dies: usize, planes_per_die: u32, (from, to): 
     let most = (0..channels).max_by_key(|channel| (busy[*channel], channels - channel)).unwrap_or(0);
     let mut shown: Vec<usize> = (0..CHANNELS.min(channels)).map(|next| (most + next) % channels).collect();
     shown.sort_unstable();
-    shown.into_iter().flat_map(|channel| channel * per_channel..((channel + 1) * per_channel).min(dies)).collect()
+    shown.into_iter().flat_map(|channel| channel * per_channel..((channel + 1) * per_channel).min(dies.len())).collect()
 }
 
 /// The operations that touch a stretch of time.
@@ -134,4 +135,26 @@ fn between(operations: &Operations, from: f64, to: f64) -> Operations {
         }
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_channel_that_collects_longest_is_shown_with_the_next() {
+        let dies: Vec<String> = (0..6).map(|die| format!("channel {} die {}", die / 2, die % 2)).collect();
+        let operations = Operations {
+            from_s: 1.0,
+            plane: vec![0, 4, 4, 2],
+            kind: vec![0, 2, 3, 3],
+            start_ns: vec![0, 0, 500, 9_000],
+            duration_ns: vec![9_000, 400, 5_000, 90_000],
+        };
+        // The erase on die 2 begins too late to count.
+        assert_eq!(lanes(&operations, &dies, 1, (1.0, 1.000_005)), [0, 1, 4, 5]);
+        assert_eq!(lanes(&operations, &dies, 1, (1.0, 1.1)), [2, 3, 4, 5]);
+        let kept = between(&operations, 1.000_006, 1.000_008);
+        assert_eq!(kept.plane, [0]);
+    }
 }

@@ -10,10 +10,7 @@ const charts = (() => {
   const us = (x) => x < 1e3 ? short(x) + " µs" : x < 1e6 ? short(x / 1e3) + " ms" : short(x / 1e6) + " s";
   const seconds = (x) => x === 0 ? "0" : x < 1e-3 ? short(x * 1e6) + " µs" : x < 1 ? short(x * 1e3) + " ms" : short(x) + " s";
   const count = (x) => x < 1e4 ? short(x) : x < 1e6 ? short(x / 1e3) + "k" : x < 1e9 ? short(x / 1e6) + "M" : short(x / 1e9) + "G";
-  const percent = (share) => {
-    const digits = Math.max(0, Math.ceil(-Math.log10(Math.max(share, 1e-9)) - 2 + 1e-9));
-    return (share * 100).toFixed(Math.min(7, share >= 0.1 ? 0 : digits)) + "%";
-  };
+  const percent = (share) => Number((share * 100).toPrecision(3)) + "%";
   // 1 / (1 - q) as a percentile: 100 is p99, 10,000 is p99.99.
   const percentile = (x) => {
     const q = 100 * (1 - 1 / x);
@@ -120,7 +117,7 @@ const charts = (() => {
       bands: spec.bands,
       hooks: {
         setSelect: [(u) => { if (u.select.width > 0) u.chosen = true; }],
-        draw: [(u) => { figure.dataset.drawn = "yes"; }],
+        draw: [(u) => { if (spec.namesAt) names(u, spec); figure.dataset.drawn = "yes"; }],
       },
     };
     const plot = new uPlot(options, [spec.xs, ...spec.series.map((one) => one.values)], holder);
@@ -129,6 +126,22 @@ const charts = (() => {
       if (holder.clientWidth > 0 && holder.clientWidth !== plot.width) plot.setSize({ width: holder.clientWidth, height: height() });
     }).observe(holder);
     return plot;
+  }
+
+  // Writes the names of lines above them, where they pass an x.
+  function names(u, spec) {
+    const at = spec.xs.findIndex((x) => x >= spec.namesAt);
+    const g = u.ctx;
+    g.save();
+    g.font = `600 ${13 * devicePixelRatio}px system-ui, sans-serif`;
+    g.textAlign = "left";
+    g.textBaseline = "alphabetic";
+    spec.series.forEach((one) => {
+      if (at < 0 || one.values[at] === null) return;
+      g.fillStyle = css(one.color);
+      g.fillText(one.label, u.valToPos(spec.xs[at], "x", true), u.valToPos(one.values[at], "y", true) - 7 * devicePixelRatio);
+    });
+    g.restore();
   }
 
   // Draws now, and again when the page turns light or dark.

@@ -3,18 +3,18 @@
 
 const several = (() => {
   // Share of requests that took longer than a latency, one line a run. `runs` have label and histogram.
-  const tails = (id, runs, what, height) => {
+  const tails = (id, runs, what, height, namesAt) => {
     const seen = runs.map((run, i) => ({ ...run, color: "--run" + i % 8 })).filter((run) => run.histogram);
     if (seen.length === 0) return;
     const [least, longest] = charts.extent(seen.map((run) => run.histogram.latency_us.filter((us) => us > 0)));
     const [from, to] = charts.logRange(least, longest);
     const xs = charts.logSpaced(from, to, 600);
     const most = Math.max(...seen.map((run) => run.histogram.requests.reduce((a, b) => a + b, 0)));
-    const deepest = Math.max(1e-6, 10 ** -Math.ceil(Math.log10(most)));
+    const deepest = 0.7 / most;
     charts.add(id, {
       x: { kind: "latency", label: what + " latency", short: "latency", range: [from, to] },
-      y: { kind: "slower", label: `share of ${what}s that take longer`, range: [deepest, 1.15] },
-      xs, height,
+      y: { kind: "slower", label: `share of ${what}s that take longer`, range: [deepest, namesAt ? 2 : 1.2] },
+      xs, height, namesAt,
       series: seen.map((run) => ({ label: run.label, color: run.color, step: true, width: 2.2, values: charts.slower(run.histogram, xs) })),
     });
   };

@@ -16,7 +16,10 @@ pub(super) fn text(figure: &Figure, value: f64) -> String {
         "us" => us(value),
         "B/s" => format!("{}/s", bytes(value)),
         _ if value >= 1_000.0 => count(value.round() as u64),
-        _ => format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+        _ => {
+            let digits = if value >= 10.0 { 1 } else { 4 };
+            format!("{value:.digits$}").trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
     }
 }
 
