@@ -9,7 +9,7 @@ use crate::program::succeed;
 
 const DRIVES: [&str; 5] = ["default", "femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc"];
 const JOBS: [&str; 5] = ["mixed", "noisy-neighbour", "bursts", "zipf-oltp", "log-and-compact"];
-const PERSONALITIES: [&str; 6] = ["fileserver", "webserver", "varmail", "webproxy", "videoserver", "oltp"];
+const PERSONALITIES: [&str; 7] = ["fileserver", "webserver", "varmail", "webproxy", "videoserver", "oltp", "networkfs"];
 const YCSB: [&str; 7] = ["ycsb-load", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"];
 const TEAFA: [&str; 9] = ["ast", "bidx", "bsel", "cosm", "dtrs", "est", "lmbe", "msnfs", "tpcc"];
 const FLASHSHARE: [&str; 13] =
