@@ -1,9 +1,11 @@
-//! Latencies: exact count, mean and maximum; percentiles within 0.1 %.
+//! Latencies: exact count, mean and maximum; percentiles within 0.1 %, or 1 % where there are many distributions.
 
 use crate::time::Span;
 
 /// Significant decimal digits of percentiles.
 const DIGITS: u8 = 3;
+/// The same where memory counts.
+const COARSE_DIGITS: u8 = 2;
 
 /// A distribution of spans.
 #[derive(Clone)]
@@ -16,7 +18,16 @@ pub struct Histogram {
 impl Histogram {
     /// A distribution without a value.
     pub fn new() -> Histogram {
-        let counts = hdrhistogram::Histogram::new(DIGITS).expect("three digits are within bounds");
+        Histogram::with_digits(DIGITS)
+    }
+
+    /// The same with percentiles within 1 %, in an eighth of the memory.
+    pub fn coarse() -> Histogram {
+        Histogram::with_digits(COARSE_DIGITS)
+    }
+
+    fn with_digits(digits: u8) -> Histogram {
+        let counts = hdrhistogram::Histogram::new(digits).expect("few digits are within bounds");
         Histogram { counts, sum: 0, max: Span::ZERO }
     }
 
@@ -59,6 +70,13 @@ impl Histogram {
     pub fn quantile(&self, quantile: f64) -> Span {
         Span::from_ns(self.counts.value_at_quantile(quantile)).min(self.max)
     }
+
+    /// The distribution itself: values, to 0.1 % and rising, with how often each was recorded. A quantile is the first
+    /// value at which the sum of the counts reaches its share.
+    pub fn values(&self) -> impl Iterator<Item = (Span, u64)> {
+        let highest = |value: u64| Span::from_ns(self.counts.highest_equivalent(value)).min(self.max);
+        self.counts.iter_recorded().map(move |step| (highest(step.value_iterated_to()), step.count_at_value()))
+    }
 }
 
 impl Default for Histogram {
@@ -84,6 +102,12 @@ mod tests {
                 let rank = (libm::ceil(values.len() as f64 * quantile) as usize).max(1);
                 let (exact, got) = (values[rank - 1] as f64, histogram.quantile(quantile).ns() as f64);
                 prop_assert!((got - exact).abs() <= exact * 0.001 + 0.5, "{} {} {}", quantile, exact, got);
+                let mut below = 0;
+                let reached = histogram.values().find(|(_, count)| {
+                    below += count;
+                    below >= rank as u64
+                });
+                prop_assert_eq!(reached.map(|(value, _)| value), Some(histogram.quantile(quantile)));
             }
         }
     }

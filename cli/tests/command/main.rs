@@ -7,13 +7,18 @@
 //! | `bad_drive`, `bad_workload`, `bad_usage` | input that cannot be, with what is said of it |
 //! | `report` | the fields of `--json`, their types, and what must hold between them |
 //! | `meaning` | what each flag does |
+//! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
 //! | `catalogue` | every drive and workload that comes with it, in every state |
+//! | `lab` | claims listed, run, kept and reported |
 
 mod bad_drive;
+mod bad_traces;
 mod bad_usage;
 mod bad_workload;
 mod catalogue;
 mod help;
+mod lab;
 mod meaning;
 mod program;
 mod report;
+mod traces;

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::{Drive, QueueDrive, QueueId};
-use nandscape_lab_workload::{Hooks, JobSpec, Runner, Workload};
+use nandscape_lab_workload::{Hooks, JobSpec, Runner, Served, Workload};
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 use nandscape_wire_nvme::Status;
 
 use crate::build::{Precondition, build_drive};
 use crate::host::Moment;
+use crate::record::{Details, Recorder};
 use crate::report::Report;
 use crate::snapshot::{About, Snapshot};
 
@@ -94,18 +95,31 @@ pub struct Finished {
     pub report: Report,
     /// What every die and channel did, as Chrome-trace JSON, if it was recorded.
     pub trace: Option<String>,
+    /// What was recorded beside the figures, if that was asked for.
+    pub details: Option<Details>,
 }
 
 /// Takes the snapshot when measuring begins, and passes progress on.
 struct Watch {
     ssd: Rc<Ssd>,
+    sim: Sim,
     begun: Rc<RefCell<Option<Snapshot>>>,
     progress: Rc<dyn Progress>,
+    recorder: Option<Rc<Recorder>>,
 }
 
 impl Hooks for Watch {
     fn measuring(&self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.begin(self.sim.now());
+        }
         *self.begun.borrow_mut() = Some(Snapshot::of(&self.ssd));
+    }
+
+    fn served(&self, request: &Served<'_>) {
+        if let Some(recorder) = &self.recorder {
+            recorder.served(request);
+        }
     }
 
     fn progress(&self, share: f64) {
@@ -119,6 +133,18 @@ impl Simulation {
     /// # Errors
     /// See [`RunError`]. Commands that fail are no error: the report counts them.
     pub fn run(&self, progress: Rc<dyn Progress>) -> Result<Finished, RunError> {
+        self.run_with(progress, false)
+    }
+
+    /// Runs it and records what its reports show beside the figures, which are the same as without.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn run_recorded(&self, progress: Rc<dyn Progress>) -> Result<Finished, RunError> {
+        self.run_with(progress, true)
+    }
+
+    fn run_with(&self, progress: Rc<dyn Progress>, recorded: bool) -> Result<Finished, RunError> {
         let created = Moment::now();
         let fits = self.workload.check_on(self.profile.capacity(), self.profile.lba_bytes());
         fits.map_err(RunError::Workload)?;
@@ -131,7 +157,9 @@ impl Simulation {
         }
 
         let begun = Rc::new(RefCell::new(None));
-        let watch = Watch { ssd: ssd.clone(), begun: begun.clone(), progress };
+        let recorder = recorded.then(|| Rc::new(Recorder::new(&sim, &ssd)));
+        let watch =
+            Watch { ssd: ssd.clone(), sim: sim.clone(), begun: begun.clone(), progress, recorder: recorder.clone() };
         let runner = Runner::new(&sim, &self.workload, Box::new(watch));
         let mut drives = self.connect_all(&sim, &ssd)?.into_iter();
         let outcome = executor.block_on(
@@ -154,7 +182,8 @@ impl Simulation {
         };
         let report = about.report(&outcome, created, &begun, &ended);
         let trace = self.trace.then(|| sim.trace().to_chrome_json());
-        Ok(Finished { report, trace })
+        let details = recorder.map(|recorder| recorder.finish(&self.profile, &self.workload, &outcome));
+        Ok(Finished { report, trace, details })
     }
 
     /// A queue pair for each job, and one for each load.

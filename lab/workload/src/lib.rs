@@ -51,7 +51,7 @@ pub use filebench::{Filebench, Personality};
 pub use load::{LoadKind, LoadSpec};
 pub use record::{Direction, Outcome, Tally};
 pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
-pub use run::{Hooks, Runner};
+pub use run::{Hooks, Runner, Served};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};
 pub use words::{BlockSizes, Burst, Pattern, Share, WordError};
 pub use ycsb::{Choice, Mix, Phase, Ycsb};

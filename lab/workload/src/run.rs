@@ -10,7 +10,7 @@ use nandscape_sim::{Seed, Sim, Time};
 use crate::arrivals::Arrivals;
 use crate::client::{Client, Over};
 use crate::job::Job;
-use crate::record::Outcome;
+use crate::record::{Direction, Outcome};
 use crate::request::Request;
 use crate::spec::{Limit, Workload};
 
@@ -21,6 +21,23 @@ pub trait Hooks {
 
     /// So many of the workload's requests have been issued, or so much of its time has passed: a share from 0 to 1.
     fn progress(&self, _share: f64) {}
+
+    /// A measured request has completed.
+    fn served(&self, _request: &Served<'_>) {}
+}
+
+/// A measured request that has completed.
+pub struct Served<'a> {
+    /// What it did.
+    pub direction: Direction,
+    /// How much it moved or deallocated.
+    pub bytes: u64,
+    /// When it was submitted or arrived.
+    pub submitted: Time,
+    /// When it completed.
+    pub completed: Time,
+    /// How.
+    pub completion: &'a Completion,
 }
 
 impl Hooks for () {}
@@ -226,7 +243,9 @@ impl Runner {
     pub(crate) fn completed(&self, request: &Request, submitted: Time, measured: bool, done: &Completion) {
         if measured {
             let now = self.sim.now();
-            self.outcome.borrow_mut().record(request.direction, request.bytes, submitted, now, done);
+            let Request { direction, bytes, .. } = *request;
+            self.outcome.borrow_mut().record(direction, bytes, submitted, now, done);
+            self.hooks.served(&Served { direction, bytes, submitted, completed: now, completion: done });
         }
         self.outstanding.set(self.outstanding.get() - 1);
         if self.outstanding.get() == 0 {

@@ -1,0 +1,52 @@
+//! `nandscape trace`: traces of block devices, described and converted; and the words with which `sim` replays them.
+//!
+//! | file | what |
+//! |---|---|
+//! | `select` | which requests of which file |
+//! | `replay` | how `sim` replays them |
+//! | `info` | `trace info` |
+//! | `convert` | `trace convert` |
+
+mod convert;
+mod info;
+mod replay;
+mod select;
+
+use clap::{Args, Subcommand};
+use nandscape_lab_trace::TraceError;
+
+pub(crate) use self::replay::TraceWords;
+use crate::failure::Failure;
+
+/// Look at traces of block devices, and write them in other formats.
+///
+/// `nandscape sim --trace` replays them.
+#[derive(Args)]
+pub(crate) struct TraceArgs {
+    #[command(subcommand)]
+    command: TraceCommand,
+}
+
+#[derive(Subcommand)]
+enum TraceCommand {
+    /// Describe a trace: mix, sizes, rates, gaps, footprint, sequentiality, disks
+    Info(info::InfoArgs),
+    /// Write a trace in another format
+    Convert(convert::ConvertArgs),
+}
+
+/// Does what is asked.
+pub(crate) fn run(args: &TraceArgs) -> Result<(), Failure> {
+    match &args.command {
+        TraceCommand::Info(args) => info::run(args),
+        TraceCommand::Convert(args) => convert::run(args),
+    }
+}
+
+/// A bad trace is bad input; a full disk is not.
+fn failed(error: TraceError) -> Failure {
+    match error {
+        TraceError::Temporary { .. } => Failure::run(error),
+        _ => Failure::input(error),
+    }
+}
