@@ -65,6 +65,11 @@ pub trait RequestStream: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Mean time between requests in seconds, where they have times and do not end by themselves; else 0.
+    fn interval_s(&self) -> f64 {
+        0.0
+    }
+
     /// Whether requests arrive at their own times. Else the job's `iodepth` or `rate` decides when.
     fn is_timed(&self) -> bool;
 }

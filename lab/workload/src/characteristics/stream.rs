@@ -20,6 +20,10 @@ impl RequestStream for Characteristics {
         self.fits(capacity, lba_bytes)
     }
 
+    fn interval_s(&self) -> f64 {
+        self.interval_ns.unwrap_or(0.0) / 1e9
+    }
+
     fn is_timed(&self) -> bool {
         self.interval_ns.is_some()
     }

@@ -89,6 +89,15 @@ impl Filebench {
         Plan::new(self, capacity, lba_bytes).map(drop)
     }
 
+    /// How long it may take until so many requests have been issued, as far as its pauses and rates decide.
+    pub(crate) fn longest_s(&self, requests: u64) -> f64 {
+        // At the worst, one thread, and a request a round.
+        let each_s = self.think.as_s()
+            + self.rounds_per_s.map_or(0.0, |rate| 1.0 / rate)
+            + self.rate.map_or(0.0, |rate| videoserver::READ_SIZE as f64 / rate as f64);
+        (requests + 1) as f64 * each_s
+    }
+
     /// Makes the file system and starts the threads. What had to be decided.
     pub(crate) fn start(&self, runner: &Rc<Runner>, client: &Rc<Client>, seed: Seed) -> Vec<String> {
         match self.try_start(runner, client, seed) {
@@ -109,9 +118,7 @@ impl Filebench {
         let rounds = Rc::new(Pace::new(self.rounds_per_s));
         let setting = Setting { spec: self, plan: &plan, client, fs: &fs, seed, rounds, threads: RefCell::default() };
         self.personality.start(&setting).ok_or_else(full)?;
-        if !self.fill {
-            fs.forget_changes();
-        }
+        fs.forget_changes();
         let threads = setting.threads.take();
         client.sim().spawn(fs.clone().commit_now_and_then());
         let (fill, inner) = (self.fill, runner.clone());

@@ -29,7 +29,7 @@ pub(super) const FIGURES: Figures = Figures {
 
 const ACTIVE: u64 = 32;
 const PASSIVE: u64 = 194;
-const READ_SIZE: u64 = 256 << 10;
+pub(super) const READ_SIZE: u64 = 256 << 10;
 const REPLACEMENT_INTERVAL: Span = Span::from_s(10);
 
 pub(super) fn start(setting: &Setting<'_>) -> Option<()> {

@@ -197,6 +197,8 @@ fn what_cannot_be_is_refused() {
     let on = |text: &str, mib: u64, lba: u32| of(text).unwrap().check_on(mib << 20, lba).unwrap_err();
     let many = on("personality = 'varmail'\nfiles = 1000000", 64, 512);
     assert!(many.contains("varmail with 1000000 files of 16KiB in the mean does not fit size = 80%"), "{many}");
+    let slow = on("personality = 'varmail'\nthink = '1000000s'", 256, 512);
+    assert!(slow.contains("years of drive time; at most 300 are valid"), "{slow}");
     let large = on("personality = 'videoserver'\nmean_size = '1GiB'", 1_024, 512);
     assert!(large.contains("with 226 files of 1GiB in the mean does not fit"), "{large}");
     assert!(on("personality = 'fileserver'", 1, 512).contains("does not fit"));
