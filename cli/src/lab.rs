@@ -218,7 +218,8 @@ fn bar() -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} points {elapsed} {msg}").expect("a valid template");
+    let style =
+        ProgressStyle::with_template("{bar:30} {pos}/{len} points {elapsed} {wide_msg}").expect("a valid template");
     bar.set_style(style);
     bar
 }

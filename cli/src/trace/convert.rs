@@ -37,7 +37,7 @@ pub(crate) struct ConvertArgs {
 
 /// Reads, writes, and tells what was changed.
 pub(crate) fn run(args: &ConvertArgs) -> Result<(), Failure> {
-    let trace = Trace::open(args.select.of(&args.input)).map_err(super::failed)?;
+    let trace = super::open(args.select.of(&args.input))?;
     let notes = match args.output == Path::new("-") {
         true => to_standard_output(&trace, args.to)?,
         false => to_file(&trace, args.to, &args.output)?,

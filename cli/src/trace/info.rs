@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use nandscape_lab_report::format::{bytes, count};
-use nandscape_lab_trace::{Info, Trace, describe};
+use nandscape_lab_trace::{Info, Spread, Stream, describe};
+use nandscape_lab_workload::Direction;
 
 use super::select::SelectWords;
 use crate::failure::Failure;
@@ -30,7 +31,7 @@ pub(crate) struct InfoArgs {
 
 /// Reads it and prints what it is.
 pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
-    let trace = Trace::open(args.select.of(&args.file)).map_err(super::failed)?;
+    let trace = super::open(args.select.of(&args.file))?;
     trace.notes().iter().for_each(|note| output::note(note));
     let info = describe(&trace).map_err(super::failed)?;
     match args.json {
@@ -64,10 +65,11 @@ fn render(info: &Info) -> String {
 
 /// One row a figure, one column a direction.
 fn figures(info: &Info) -> String {
-    let streams: Vec<_> = [("all", &info.all)].into_iter().chain(info.by.iter().map(|(way, it)| (*way, it))).collect();
+    let ways = Direction::ALL.iter().filter_map(|way| info.by.get_key_value(way.name()));
+    let streams: Vec<_> = [("all", &info.all)].into_iter().chain(ways.map(|(way, it)| (*way, it))).collect();
     let header: Vec<&str> = [""].into_iter().chain(streams.iter().map(|(way, _)| *way)).collect();
     let mut rows = table(&header);
-    let mut row = |name: &str, figure: &dyn Fn(&nandscape_lab_trace::Stream) -> String| {
+    let mut row = |name: &str, figure: &dyn Fn(&Stream) -> String| {
         let cells = streams.iter().map(|(_, stream)| figure(stream));
         rows.add_row([name.to_owned()].into_iter().chain(cells));
     };
@@ -77,13 +79,15 @@ fn figures(info: &Info) -> String {
     row("rate, mean, 1/s", &|it| it.rate_mean.map_or("-".to_owned(), number));
     row("rate, busiest second, 1/s", &|it| count(it.rate_peak));
     row("bytes, busiest second", &|it| bytes(it.bytes_peak as f64));
-    row("size, mean", &|it| binary(it.size_bytes.mean.round() as u64));
-    row("size, p50", &|it| binary(it.size_bytes.p50 as u64));
-    row("size, p99", &|it| binary(it.size_bytes.p99 as u64));
-    row("size, max", &|it| binary(it.size_bytes.max as u64));
-    let gap = |it: &nandscape_lab_trace::Stream, of: &dyn Fn(&nandscape_lab_trace::Spread) -> f64| {
-        it.gap_us.as_ref().map_or("-".to_owned(), |gap| number(of(gap)))
+    let size = |it: &Stream, of: &dyn Fn(&Spread) -> f64| {
+        it.size_bytes.as_ref().map_or("-".to_owned(), |size| binary(of(size).round() as u64))
     };
+    row("size, mean", &|it| size(it, &|size| size.mean));
+    row("size, p50", &|it| size(it, &|size| size.p50));
+    row("size, p99", &|it| size(it, &|size| size.p99));
+    row("size, max", &|it| size(it, &|size| size.max));
+    let gap =
+        |it: &Stream, of: &dyn Fn(&Spread) -> f64| it.gap_us.as_ref().map_or("-".to_owned(), |gap| number(of(gap)));
     row("gap, mean, us", &|it| gap(it, &|gap| gap.mean));
     row("gap, p50, us", &|it| gap(it, &|gap| gap.p50));
     row("gap, p99, us", &|it| gap(it, &|gap| gap.p99));

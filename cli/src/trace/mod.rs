@@ -13,10 +13,11 @@ mod replay;
 mod select;
 
 use clap::{Args, Subcommand};
-use nandscape_lab_trace::TraceError;
+use nandscape_lab_trace::{Options, Trace, TraceError};
 
 pub(crate) use self::replay::TraceWords;
 use crate::failure::Failure;
+use crate::progress;
 
 /// Look at traces of block devices, and write them in other formats.
 ///
@@ -41,6 +42,11 @@ pub(crate) fn run(args: &TraceArgs) -> Result<(), Failure> {
         TraceCommand::Info(args) => info::run(args),
         TraceCommand::Convert(args) => convert::run(args),
     }
+}
+
+/// Opens a trace, with a bar on a terminal while it is read through.
+fn open(options: Options) -> Result<Trace, Failure> {
+    Trace::open_watched(options, &progress::reading()).map_err(failed)
 }
 
 /// A bad trace is bad input; a full disk is not.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::Args;
-use nandscape_lab_trace::{Address, Pace, Replay, Trace};
+use nandscape_lab_trace::{Address, Pace, Replay};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 
 use super::select::SelectWords;
@@ -67,7 +67,7 @@ impl TraceWords {
             (false, None, Some(rate)) => Pace::Rate(rate),
             (false, None, None) => Pace::Scaled(self.time_scale.unwrap_or(1.0)),
         };
-        let trace = Trace::open(self.select.of(path)).map_err(super::failed)?;
+        let trace = super::open(self.select.of(path))?;
         let mut workload = Replay::workload(trace, pace, self.address.unwrap_or_default()).map_err(super::failed)?;
         if let (Limit::Requests(all), Some(warmup)) = (workload.limit, warmup) {
             let left = all.checked_sub(warmup).filter(|left| *left > 0);

@@ -124,16 +124,17 @@ pub struct Claim {
 impl Claim {
     /// The source, for people.
     pub fn source(&self) -> String {
-        self.places(Paper::name)
+        self.places(Paper::name, ", ")
     }
 
     /// The source as the ledger has it, with numbers for papers.
     pub fn seed(&self) -> String {
-        self.places(Paper::number)
+        self.places(Paper::number, " ")
     }
 
-    fn places(&self, paper: fn(Paper) -> &'static str) -> String {
-        let places: Vec<String> = self.source.iter().map(|(of, place)| format!("{} {place}", paper(*of))).collect();
+    fn places(&self, paper: fn(Paper) -> &'static str, between: &str) -> String {
+        let places: Vec<String> =
+            self.source.iter().map(|(of, place)| format!("{}{between}{place}", paper(*of))).collect();
         places.join("; ")
     }
 

@@ -8,8 +8,12 @@
 //! - MQSim has no fractions of nanoseconds; DiskSim and the replayer have fractions of milliseconds.
 //! - Places and sizes in bytes are multiples of 512, for a disk takes nothing else.
 //! - A request is not larger than 16 MiB, which no block layer asks for at once: numbers above 32,768 are no sectors.
+//! - Where all places and sizes are multiples of 512 and three sizes or more are no powers of two, they are bytes: as
+//!   sectors, all requests would be steps of 256 KiB, of sizes that neither a benchmark nor a file system asks for.
 //!
 //! What fits more than one is an error that asks for the format. A wrong guess would be worse.
+
+use std::collections::BTreeSet;
 
 use crate::devices::Devices;
 use crate::fields::{Words, whole};
@@ -69,7 +73,7 @@ fn unknown(first: &[u8]) -> String {
 
 /// Tells those apart that have five numbers, or says what they would mean.
 fn five_numbers(lines: &[&[u8]], fitting: Vec<Format>) -> Result<Format, String> {
-    let (mut fractions, mut odd, mut large, mut count) = (false, 0, false, 0);
+    let (mut fractions, mut odd, mut large, mut count, mut uneven) = (false, 0, false, 0, BTreeSet::new());
     for line in lines {
         let words: Vec<&[u8]> = Words(line).take(6).collect();
         let &[at, _, offset, size, _] = &words[..] else { continue };
@@ -78,10 +82,13 @@ fn five_numbers(lines: &[&[u8]], fitting: Vec<Format>) -> Result<Format, String>
         fractions |= !at.iter().all(u8::is_ascii_digit);
         odd += usize::from(!offset.is_multiple_of(512) || !size.is_multiple_of(512));
         large |= size > MOST_SECTORS;
+        if !size.is_power_of_two() {
+            uneven.insert(size);
+        }
     }
     // Of sectors, one in 512 is a multiple of 512 by chance; of bytes, only what is malformed is not. In between there is
     // doubt.
-    let (may_be_bytes, may_be_sectors) = (odd * 2 <= count, odd > 0 || !large);
+    let (may_be_bytes, may_be_sectors) = (odd * 2 <= count, odd > 0 || !large && uneven.len() < 3);
     let may_be = |format: &Format| match format {
         Format::Replay => may_be_bytes,
         Format::Mqsim => may_be_sectors && !fractions,

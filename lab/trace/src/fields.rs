@@ -88,14 +88,20 @@ pub(crate) fn exactly<'a, const N: usize>(
 
 /// A whole number.
 pub(crate) fn whole(field: &str, text: &[u8]) -> Result<u64, LineError> {
+    // Nineteen digits always fit; more of them are rare.
     let mut value = 0u64;
-    for byte in text {
+    let (sure, rest) = text.split_at(text.len().min(19));
+    for byte in sure {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(no_whole(field, text));
+        }
+        value = value * 10 + u64::from(digit);
+    }
+    for byte in rest {
         let digit = byte.wrapping_sub(b'0');
         let next = value.checked_mul(10).and_then(|ten| ten.checked_add(digit.into()));
-        match next {
-            Some(next) if digit < 10 => value = next,
-            _ => return Err(no_whole(field, text)),
-        }
+        value = next.filter(|_| digit < 10).ok_or_else(|| no_whole(field, text))?;
     }
     if text.is_empty() { Err(no_whole(field, text)) } else { Ok(value) }
 }
@@ -132,7 +138,8 @@ pub(crate) fn time(field: &str, text: &[u8], unit_ns: u64) -> Result<u64, LineEr
 #[cold]
 fn rare_time(field: &str, text: &[u8], unit_ns: u64) -> Result<u64, LineError> {
     let expected = "a time: a number, not negative";
-    let number = std::str::from_utf8(text).ok().filter(|text| !text.contains(['i', 'I', 'n', 'N', '+']));
+    let number =
+        std::str::from_utf8(text).ok().filter(|text| !text.contains(['i', 'I', 'n', 'N']) && !text.starts_with('+'));
     let number: Option<f64> = number.and_then(|text| text.parse().ok());
     let ns = number.map(|units| units * unit_ns as f64).ok_or_else(|| LineError::not(field, text, expected))?;
     match ns {
@@ -226,6 +233,7 @@ mod tests {
             ("0.1234567894", 1_000_000_000, 123_456_789),
             ("1e-05", 1_000_000_000, 10_000),
             ("1.5E3", 1_000, 1_500_000),
+            ("1.5e+06", 1_000, 1_500_000_000),
             ("2.", 1_000, 2_000),
         ] {
             assert_eq!(time("t", text.as_bytes(), unit), Ok(ns), "{text}");
@@ -234,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_refused() {
-        for text in ["-1", "-0.5", "", ".", "nan", "inf", "1.2.3", "12:30", "1,5"] {
+        for text in ["-1", "-0.5", "+1", "", ".", "nan", "inf", "1.2.3", "12:30", "1,5"] {
             assert!(problem(time("t", text.as_bytes(), 1_000)).contains("is not a"), "{text}");
         }
         for text in ["18446744073709551", "1e300", "99999999999999999.9"] {

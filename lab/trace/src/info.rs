@@ -60,8 +60,8 @@ pub struct Stream {
     pub rate_peak: u64,
     /// Bytes of the second with the most.
     pub bytes_peak: u64,
-    /// Sizes in bytes.
-    pub size_bytes: Spread,
+    /// Sizes in bytes; null for flushes, which have none.
+    pub size_bytes: Option<Spread>,
     /// The most frequent sizes: bytes and requests.
     pub frequent_sizes: Vec<(u64, u64)>,
     /// Gaps between arrivals, in microseconds; null with less than two requests.
@@ -179,12 +179,6 @@ impl Gather {
         self.last_at = record.at;
         self.requests += 1;
         self.bytes += record.bytes;
-        self.sizes.add(record.bytes);
-        if let Some(count) = self.size_counts.get_mut(&record.bytes) {
-            *count += 1;
-        } else if self.size_counts.len() < SIZES_COUNTED {
-            self.size_counts.insert(record.bytes, 1);
-        }
         let second = record.at / SECOND_NS;
         if second != self.second {
             (self.second, self.in_second) = (second, (0, 0));
@@ -192,7 +186,17 @@ impl Gather {
         self.in_second = (self.in_second.0 + 1, self.in_second.1 + record.bytes);
         self.peak = (self.peak.0.max(self.in_second.0), self.peak.1.max(self.in_second.1));
         if record.direction != Direction::Flush {
+            self.size(record.bytes);
             self.touch(record);
+        }
+    }
+
+    fn size(&mut self, bytes: u64) {
+        self.sizes.add(bytes);
+        if let Some(count) = self.size_counts.get_mut(&bytes) {
+            *count += 1;
+        } else if self.size_counts.len() < SIZES_COUNTED {
+            self.size_counts.insert(bytes, 1);
         }
     }
 
@@ -217,7 +221,8 @@ impl Gather {
         let mut frequent: Vec<(u64, u64)> = self.size_counts.into_iter().collect();
         // All sizes were counted: percentiles are exact.
         if frequent.len() < SIZES_COUNTED {
-            let quantile = |share: f64| exact_quantile(&frequent, requests, share);
+            let sized = self.sizes.histogram.count();
+            let quantile = |share: f64| exact_quantile(&frequent, sized, share);
             (size_bytes.p50, size_bytes.p90, size_bytes.p99) = (quantile(0.5), quantile(0.9), quantile(0.99));
         }
         frequent.sort_by_key(|(bytes, count)| (std::cmp::Reverse(*count), *bytes));
@@ -230,7 +235,7 @@ impl Gather {
             rate_mean: per_s(requests),
             rate_peak: self.peak.0,
             bytes_peak: self.peak.1,
-            size_bytes,
+            size_bytes: (self.sizes.histogram.count() > 0).then_some(size_bytes),
             frequent_sizes: frequent,
             gap_us: (requests > 1).then(|| self.gaps.spread(1e3)),
             gap_variation: self.gaps.variation(),

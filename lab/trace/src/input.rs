@@ -4,15 +4,33 @@
 use std::fs::File;
 use std::io::{self, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::TraceError;
 
 /// A trace's place.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     path: PathBuf,
     /// What messages call it.
     pub(crate) name: String,
+    /// Bytes read of it so far, by all readings.
+    read: Arc<AtomicU64>,
+}
+
+/// Counts what is read.
+struct Counted {
+    input: Bytes,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
 }
 
 /// The bytes of a trace, decompressed.
@@ -22,7 +40,7 @@ impl Origin {
     /// A file, or `-` for standard input.
     pub(crate) fn new(path: &Path) -> Origin {
         let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
-        Origin { path: path.to_owned(), name }
+        Origin { path: path.to_owned(), name, read: Arc::default() }
     }
 
     /// The name of the file without its folder.
@@ -38,6 +56,12 @@ impl Origin {
         self.path.is_file()
     }
 
+    /// How much of it has been read, as a share, where its length is known.
+    pub(crate) fn share_read(&self) -> Option<f64> {
+        let length = std::fs::metadata(&self.path).ok().filter(|file| file.is_file())?.len();
+        Some((self.read.load(Ordering::Relaxed) as f64 / length.max(1) as f64).min(1.0))
+    }
+
     /// Its bytes, from the first on.
     pub(crate) fn open(&self) -> Result<Bytes, TraceError> {
         let failed = |error| TraceError::Open { path: self.path.clone(), error };
@@ -47,6 +71,8 @@ impl Origin {
             false => Box::new(File::open(&self.path).map_err(failed)?),
         };
         let read = |error| TraceError::Read { origin: self.name.clone(), line: 0, error };
+        self.read.store(0, Ordering::Relaxed);
+        let raw = Box::new(Counted { input: raw, read: self.read.clone() });
         let (head, raw) = peek(raw).map_err(read)?;
         let (head, plain) = peek(decompressed(&head, raw).map_err(read)?).map_err(read)?;
         match archive(&head) {

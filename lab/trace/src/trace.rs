@@ -63,6 +63,14 @@ impl Trace {
     /// # Errors
     /// See [`TraceError`].
     pub fn open(options: Options) -> Result<Trace, TraceError> {
+        Trace::open_watched(options, &|_| {})
+    }
+
+    /// Opens a trace and reads it through; `watch` is told now and then which share of it has been read.
+    ///
+    /// # Errors
+    /// See [`TraceError`].
+    pub fn open_watched(options: Options, watch: &dyn Fn(f64)) -> Result<Trace, TraceError> {
         let origin = Origin::new(&options.path);
         let mut lines = Lines::new(origin.open()?);
         let format = match options.format {
@@ -81,10 +89,10 @@ impl Trace {
         };
         let reader = trace.reader(lines);
         if !trace.origin.is_file() {
-            trace.keep(reader)?;
-        } else if !trace.survey(Records::new(&trace, Order::of_file(reader)))? {
+            trace.keep(reader, watch)?;
+        } else if !trace.survey(Records::new(&trace, Order::of_file(reader)), watch)? {
             let lines = Lines::new(trace.origin.open()?);
-            trace.keep(trace.reader(lines))?;
+            trace.keep(trace.reader(lines), watch)?;
         }
         if trace.malformed.count > 0 && !trace.options.skip_bad {
             return Err(TraceError::Malformed(trace.malformed));
@@ -99,9 +107,10 @@ impl Trace {
     }
 
     /// Reads all there is; `false` when it is further out of order than the look-ahead reaches.
-    fn survey(&mut self, mut records: Records) -> Result<bool, TraceError> {
+    fn survey(&mut self, mut records: Records, watch: &dyn Fn(f64)) -> Result<bool, TraceError> {
         let mut totals = Totals::default();
-        for record in &mut records {
+        for (record, number) in (&mut records).zip(0..) {
+            self.tell(number, watch);
             match record {
                 Ok(record) => totals.add(&record),
                 Err(TraceError::Changed { .. }) => return Ok(false),
@@ -117,15 +126,27 @@ impl Trace {
     }
 
     /// Keeps the requests in a temporary file, sorted.
-    fn keep(&mut self, mut reader: Reader) -> Result<(), TraceError> {
+    fn keep(&mut self, mut reader: Reader, watch: &dyn Fn(f64)) -> Result<(), TraceError> {
         let mut sorter = Sorter::new().map_err(TraceError::temporary)?;
+        let mut number = 0;
         while let Some(record) = reader.next()? {
             sorter.put(record).map_err(TraceError::temporary)?;
+            number += 1;
+            self.tell(number, watch);
         }
         self.take_over(&reader, sorter.late());
         self.check_names(true)?;
         self.runs = Some(Arc::new(sorter.finish().map_err(TraceError::temporary)?));
-        self.survey(self.records()?).map(|_| ())
+        self.survey(self.records()?, &|_| {}).map(|_| ())
+    }
+
+    /// Tells how much has been read, every so many requests.
+    fn tell(&self, number: u64, watch: &dyn Fn(f64)) {
+        if number.is_multiple_of(1 << 16)
+            && let Some(share) = self.origin.share_read()
+        {
+            watch(share);
+        }
     }
 
     fn take_over(&mut self, reader: &Reader, late: u64) {

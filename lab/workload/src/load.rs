@@ -45,6 +45,15 @@ impl LoadSpec {
         }
     }
 
+    /// What it is, in words, for reports.
+    pub fn describe(&self) -> String {
+        let what = match &self.kind {
+            LoadKind::Filebench(spec) => spec.describe(),
+            LoadKind::Ycsb(spec) => spec.describe(),
+        };
+        format!("{}: {what}", self.name)
+    }
+
     /// Starts its threads. What had to be decided to make it fit the drive.
     pub(crate) fn start(&self, runner: &Rc<Runner>, client: &Rc<Client>, seed: Seed) -> Vec<String> {
         match &self.kind {

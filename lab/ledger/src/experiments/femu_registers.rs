@@ -23,7 +23,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         id: "femu-registers",
         source: &[(Paper::Femu, "Fig. 3, 3.2.3"), (Paper::Li, "3.1.7")],
         says: "two reads of one plane: with a data and a cache register the second overlaps its array read with the first \
-               one's transfer; MLC pages lower and upper in the pattern of errata.md; 48/64 us read, 900/2400 us program",
+               one's transfer; MLC pages lower and upper in a pattern of 512 digits; 48/64 us read, 900/2400 us program",
         show: Some(
             "two 48 us reads with 60 us transfers end at 108 and 216 us with a single register, 108 and 168 us with two; the \
              512-entry page-type table; per-page latencies",

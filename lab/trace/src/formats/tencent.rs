@@ -6,7 +6,7 @@ use std::io::Write as _;
 use nandscape_lab_workload::Direction;
 
 use crate::devices::Devices;
-use crate::fields::{Csv, Parsed, exactly, read_or_write, request, sectors, whole};
+use crate::fields::{Csv, Parsed, exactly, read_or_write, request, sectors, time, whole};
 use crate::format::{Disks, Facts, Part, READS_WRITES};
 
 pub(crate) const FACTS: Facts = Facts {
@@ -23,10 +23,9 @@ pub(crate) fn parse(line: &[u8], devices: &mut Devices) -> Parsed {
     let names = ["the time", "the offset", "the size", "the type", "the volume"];
     let [at, lba, size, kind, disk] = exactly(Csv(Some(line)), names, FACTS.layout)?;
     let direction = read_or_write("the type", kind, b'0', b'1', "0 for a read or 1 for a write")?;
-    let at = crate::fields::time("the time", at, 1_000_000_000).and_then(|ns| {
-        whole("the time", at)?;
-        Ok(ns)
-    })?;
+    // A whole number: with a fraction it would be another format, and there would be nothing to spread.
+    whole("the time", at)?;
+    let at = time("the time", at, 1_000_000_000)?;
     request(at, devices.of(b"", disk)?, direction, sectors("the offset", lba)?, sectors("the size", size)?)
 }
 

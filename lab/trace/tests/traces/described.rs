@@ -27,7 +27,7 @@ fn the_figures_of_a_trace_made_by_hand() {
     assert_eq!((reads.sequential, writes.sequential, info.all.sequential), (1.0 / 3.0, 0.5, 0.4));
     let gaps = info.all.gap_us.unwrap();
     assert_eq!((gaps.mean, gaps.min, gaps.max, info.all.gap_variation), (500_000.0, 500_000.0, 500_000.0, Some(0.0)));
-    let sizes = info.all.size_bytes;
+    let sizes = info.all.size_bytes.unwrap();
     assert_eq!((sizes.mean, sizes.min, sizes.p50, sizes.p99, sizes.max), (5_324.8, 1_024.0, 8_192.0, 8_192.0, 8_192.0));
     assert_eq!(info.all.frequent_sizes, [(8_192, 3), (1_024, 2)]);
     assert_eq!(
@@ -57,5 +57,7 @@ fn flushes_have_no_size_and_no_place() {
     let info = describe(&open(sample("fio-v2.log")).unwrap()).unwrap();
     let flushes = &info.by["flush"];
     assert_eq!((flushes.requests, flushes.bytes, flushes.footprint_bytes), (2, 0, 0));
+    assert!(flushes.size_bytes.is_none() && flushes.frequent_sizes.is_empty());
+    assert_eq!(info.all.size_bytes.unwrap().min, 4_096.0, "of those that have a size");
     assert_eq!(info.by["trim"].footprint_bytes, 1 << 20);
 }

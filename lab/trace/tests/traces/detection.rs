@@ -52,6 +52,9 @@ fn what_cannot_be_tells_the_three_apart() {
     };
     assert_eq!(format("0.5 0 8192 65536 1\n"), Ok(Format::Replay), "32 MiB is no request");
     assert_eq!(format("5 0 8192 65536 1\n"), Ok(Format::Replay), "nor with whole times");
+    let sizes = "0.5 0 8192 1536 1\n0.6 0 512 24576 1\n0.7 0 0 3584 0\n";
+    assert_eq!(format(sizes), Ok(Format::Replay), "nobody asks for 768 KiB, 12 MiB and 1.75 MiB in turn");
+    assert!(format(&sizes.replace("3584", "4096")).is_err(), "two such sizes may be chance");
     assert_eq!(format("0.5 0 8191 7 1\n"), Ok(Format::Disksim), "no byte begins there");
     assert_eq!(format("5 0 8191 7 1\n"), Ok(Format::Mqsim), "nor here, and DiskSim has fractions");
 }

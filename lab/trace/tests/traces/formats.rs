@@ -135,8 +135,8 @@ fn fio_2_has_waits_in_microseconds_after_the_one_before() {
         &[
             (0, "/dev/sdb", Write, 4_096, 8_192),
             (100_000, "/dev/sdb", Read, 0, 4_096),
-            (350_000, "/tmp/log", Flush, 0, 0),
-            (350_000, "/tmp/log", Flush, 0, 0),
+            (350_000, "/srv/log", Flush, 0, 0),
+            (350_000, "/srv/log", Flush, 0, 0),
             (350_000, "/dev/sdb", Trim, 1 << 20, 1 << 20),
         ],
     );

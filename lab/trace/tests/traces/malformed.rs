@@ -198,6 +198,8 @@ fn a_line_too_long_is_told_so() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// Whatever the bytes, they are read or refused, in every format.
     #[test]
     fn nothing_panics_on_any_bytes(

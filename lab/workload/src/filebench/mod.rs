@@ -34,6 +34,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use nandscape_sim::units::Bytes;
 use nandscape_sim::{Seed, Span};
 
 pub(crate) use keys::Keys;
@@ -87,6 +88,25 @@ impl Filebench {
     /// Whether a drive has what it takes.
     pub(crate) fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
         Plan::new(self, capacity, lba_bytes).map(drop)
+    }
+
+    /// What it is, in words: the personality and what it was given.
+    pub(crate) fn describe(&self) -> String {
+        let figures = self.personality.figures();
+        let (files, mean) = (self.files.unwrap_or(figures.files), self.mean_size.unwrap_or(figures.mean_size));
+        let Filebench { threads, io_size, append_size, dir_width, size, cache, journal, fill, think, .. } = self;
+        format!(
+            "personality={} threads={threads} files={files} mean_size={} io_size={} append_size={} dir_width={dir_width} \
+             size={size} cache={} journal={journal} commit_interval={} fill={fill} think={think} rounds_per_s={} rate={}",
+            self.personality.name(),
+            Bytes(mean),
+            Bytes(*io_size),
+            Bytes(*append_size),
+            Bytes(*cache),
+            self.commit_interval,
+            self.rounds_per_s.unwrap_or(0.0),
+            Bytes(self.rate.unwrap_or(0))
+        )
     }
 
     /// How long it may take until so many requests have been issued, as far as its pauses and rates decide.
