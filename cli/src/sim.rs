@@ -109,6 +109,9 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         profile,
     };
     prepare_files(args).map_err(Failure::Input)?;
+    if let Some(folder) = &args.out {
+        output::check_page(&folder.join("report.html"))?;
+    }
     let finished = match args.out {
         Some(_) => simulation.run_recorded(progress::bar()),
         None => simulation.run(progress::bar()),

@@ -4,9 +4,11 @@ use crate::program::{refuse, succeed};
 
 #[test]
 fn every_command_has_help() {
-    let commands: [&[&str]; 14] = [
+    let commands: [&[&str]; 16] = [
         &[],
         &["sim"],
+        &["demo"],
+        &["compare"],
         &["drives"],
         &["drives", "show"],
         &["drives", "keys"],

@@ -104,10 +104,16 @@ pub(crate) fn bars(bars: &[Bar<'_>], one_scale: bool) -> Value {
         let width = if one_scale && longest > 0.0 { 100.0 * bar.mean_us / longest } else { 100.0 };
         let part = |part: &Part| {
             let Part { name, color, wait, us: figure } = part;
-            context! { name, color, wait, share => figure, text => format!("{} us", us(*figure)) }
+            let room = width / 100.0 * figure / bar.mean_us;
+            let label = match room {
+                wide if wide > 0.3 => format!("{name} {}", us(*figure)),
+                wide if wide > 0.08 => us(*figure),
+                _ => String::new(),
+            };
+            context! { name, color, wait, label, share => figure, text => format!("{} µs", us(*figure)) }
         };
         let parts: Vec<Value> = parts(bar.stages).iter().map(part).collect();
-        context! { name => bar.name, total => format!("{} us", us(bar.mean_us)), width, parts }
+        context! { name => bar.name, total => format!("{} µs", us(bar.mean_us)), width, parts }
     };
     bars.iter().map(bar).collect()
 }

@@ -7,7 +7,12 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("base.html", include_str!("../templates/base.html")),
     ("parts.html", include_str!("../templates/parts.html")),
     ("run.html", include_str!("../templates/run.html")),
+    ("compare.html", include_str!("../templates/compare.html")),
+    ("demo.html", include_str!("../templates/demo.html")),
 ];
+
+/// Stands in every page, and in nobody else's.
+pub const PAGE_MARK: &str = "<meta name=\"generator\" content=\"nandscape";
 
 const STYLE: &str = include_str!("../templates/style.css");
 const CHARTS: &str = include_str!("../templates/charts.js");

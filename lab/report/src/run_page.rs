@@ -67,9 +67,8 @@ fn headline(report: &Report) -> Vec<Value> {
     }
     for (way, latency) in seen(report) {
         let value = |value: Option<f64>| us(value.unwrap_or(0.0));
-        figures.push(figure(&format!("{way}, mean"), value(latency.mean), "us"));
-        figures.push(figure(&format!("{way}, p99"), value(latency.p99), "us"));
-        figures.push(figure(&format!("{way}, p99.9"), value(latency.p99_9), "us"));
+        figures.push(figure(&format!("{way}, mean"), value(latency.mean), "µs"));
+        figures.push(figure(&format!("{way}, p99.9"), value(latency.p99_9), "µs"));
     }
     if let Some(waf) = report.waf {
         figures.push(figure("write amplification", format!("{waf:.3}"), ""));
@@ -113,11 +112,11 @@ fn slowest(slowest: &Slowest) -> Value {
     let part = |part: &nandscape_lab_run::record::Part| {
         let stage = part.stage.replace('_', " ");
         let behind = part.behind.map_or(String::new(), |behind| format!(" behind {}", behind.replace('_', " ")));
-        format!("{} us {stage}{behind}", us(part.us))
+        format!("{} µs {stage}{behind}", us(part.us))
     };
     let most: Vec<String> = parts.iter().take(3).map(part).collect();
     let text = format!(
-        "Submitted {} into the run, it took {} us; most of that is {}.",
+        "Submitted {} into the run, it took {} µs; most of that is {}.",
         seconds(*submitted_s),
         us(*latency_us),
         most.join(", then ")

@@ -10,10 +10,7 @@ const charts = (() => {
   const us = (x) => x < 1e3 ? short(x) + " µs" : x < 1e6 ? short(x / 1e3) + " ms" : short(x / 1e6) + " s";
   const seconds = (x) => x === 0 ? "0" : x < 1e-3 ? short(x * 1e6) + " µs" : x < 1 ? short(x * 1e3) + " ms" : short(x) + " s";
   const count = (x) => x < 1e4 ? short(x) : x < 1e6 ? short(x / 1e3) + "k" : x < 1e9 ? short(x / 1e6) + "M" : short(x / 1e9) + "G";
-  const percent = (share) => {
-    const digits = Math.max(0, Math.ceil(-Math.log10(Math.max(share, 1e-9)) - 2 + 1e-9));
-    return (share * 100).toFixed(Math.min(7, share >= 0.1 ? 0 : digits)) + "%";
-  };
+  const percent = (share) => Number((share * 100).toPrecision(3)) + "%";
   // 1 / (1 - q) as a percentile: 100 is p99, 10,000 is p99.99.
   const percentile = (x) => {
     const q = 100 * (1 - 1 / x);
@@ -47,7 +44,7 @@ const charts = (() => {
     slower: { log: true, text: percent, ticks: (min, max) => [1, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6].filter((x) => x >= min * 0.999 && x <= max) },
     time: { text: seconds },
     count: { text: count, zero: true },
-    bytes: { text: (x) => count(x) + "B/s", zero: true },
+    bytes: { text: (x) => x === 0 ? "0" : count(x).replace(/[kMG]?$/, (prefix) => " " + prefix) + "B/s", zero: true },
     share: { text: (x) => Math.round(x * 100) + "%", range: [0, 1] },
     plain: { text: short },
   };
@@ -75,9 +72,9 @@ const charts = (() => {
   const axis = (kind, label, side) => {
     const one = {
       stroke: css("--soft"), font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
-      label, labelSize: 18, labelGap: 2, gap: 4, ticks: { show: false }, grid: { stroke: css("--faint"), width: 1 },
+      label, labelSize: 17, labelGap: 0, gap: 3, ticks: { show: false }, grid: { stroke: css("--faint"), width: 1 },
       values: (u, ticks) => ticks.map((x) => x === null ? "" : kind.text(x)),
-      space: side === "x" ? 70 : 34, size: side === "x" ? 28 : (u, values) => Math.max(36, 12 + 7 * Math.max(0, ...(values ?? []).map((v) => v.length))),
+      space: side === "x" ? 70 : 34, size: side === "x" ? 24 : (u, values) => Math.max(36, 12 + 7 * Math.max(0, ...(values ?? []).map((v) => v.length))),
     };
     if (kind.log) {
       one.splits = (u, index, min, max) => {
@@ -94,6 +91,8 @@ const charts = (() => {
   function draw(figure, spec) {
     const holder = figure.querySelector(".plot");
     holder.replaceChildren();
+    // What took no time has no place on an axis of powers of ten.
+    if (kinds[spec.y.kind].log) spec.series.forEach((one) => { one.values = one.values.map((v) => v > 0 ? v : null); });
     const points = spec.series.reduce((sum, one) => sum + one.values.filter((v) => v !== null && v !== undefined).length, 0);
     figure.dataset.points = points;
     if (points === 0) {
@@ -104,7 +103,7 @@ const charts = (() => {
     const height = () => spec.height ?? Math.min(270, Math.max(210, holder.clientWidth * 0.5));
     const options = {
       width: holder.clientWidth, height: height(),
-      padding: [8, 14, 0, 0],
+      padding: [8, 24, 0, 0],
       scales: { x: scale(xKind, [spec.xs], spec.x.range), y: scale(yKind, spec.series.map((one) => one.values), spec.y.range) },
       axes: [axis(xKind, spec.x.label, "x"), axis(yKind, spec.y.label, "y")],
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false } },
@@ -118,7 +117,7 @@ const charts = (() => {
       bands: spec.bands,
       hooks: {
         setSelect: [(u) => { if (u.select.width > 0) u.chosen = true; }],
-        draw: [(u) => { figure.dataset.drawn = "yes"; }],
+        draw: [(u) => { if (spec.namesAt) names(u, spec); figure.dataset.drawn = "yes"; }],
       },
     };
     const plot = new uPlot(options, [spec.xs, ...spec.series.map((one) => one.values)], holder);
@@ -127,6 +126,22 @@ const charts = (() => {
       if (holder.clientWidth > 0 && holder.clientWidth !== plot.width) plot.setSize({ width: holder.clientWidth, height: height() });
     }).observe(holder);
     return plot;
+  }
+
+  // Writes the names of lines above them, where they pass an x.
+  function names(u, spec) {
+    const at = spec.xs.findIndex((x) => x >= spec.namesAt);
+    const g = u.ctx;
+    g.save();
+    g.font = `600 ${13 * devicePixelRatio}px system-ui, sans-serif`;
+    g.textAlign = "left";
+    g.textBaseline = "alphabetic";
+    spec.series.forEach((one) => {
+      if (at < 0 || one.values[at] === null) return;
+      g.fillStyle = css(one.color);
+      g.fillText(one.label, u.valToPos(spec.xs[at], "x", true), u.valToPos(one.values[at], "y", true) - 7 * devicePixelRatio);
+    });
+    g.restore();
   }
 
   // Draws now, and again when the page turns light or dark.

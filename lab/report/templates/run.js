@@ -10,9 +10,10 @@
   // Latencies: by percentile, and as a distribution.
   const most = Math.max(10, ...ways.map((way) => report.latency_us[way].count));
   const deep = Math.min(1e6, most);
+  const ends = Math.min(1e6, 10 ** Math.ceil(Math.log10(deep)));
   const grid = [...new Set([...charts.logSpaced(1, deep, 420), 2, 10, 100, 1e3, 1e4, 1e5, 1e6])].filter((x) => x <= deep).sort((a, b) => a - b);
   charts.add("percentiles", {
-    x: { kind: "percentile", label: "percentile", range: [1, deep * 1.25] },
+    x: { kind: "percentile", label: "percentile", range: [1, ends * 1.3] },
     y: { kind: "latency", label: "latency" },
     xs: grid,
     series: ways.map((way) => ({ label: way, color: "--" + way, values: charts.quantiles(histogram[way], grid) })),
@@ -25,6 +26,12 @@
     xs: latencies,
     series: ways.map((way) => ({ label: way, color: "--" + way, step: true, values: charts.atMost(histogram[way], latencies) })),
   });
+
+  // Without drive time there is nothing over time.
+  if (!(report.virtual_s > 0)) {
+    for (const list of [...Object.values(series.by), drive]) for (const key of Object.keys(list)) if (Array.isArray(list[key]) && key !== "t_s") list[key] = list[key].map(() => null);
+    for (const cause of Object.keys(drive.busy_die)) drive.busy_die[cause] = drive.t_s.map(() => null);
+  }
 
   // Over time. Each value stands for an interval, and is drawn at its middle.
   const middle = series.t_s.map((t) => t + Math.min(series.interval_s, Math.max(report.virtual_s - t, 0)) / 2);
@@ -63,7 +70,9 @@
 
   // What dies did.
   const { dies, planes_per_die: planesPerDie, shares, slowest, operations } = report.details.timeline;
-  timeline.add("dies", { dies, planesPerDie, from: 0, to: span[1], shares });
+  if (report.virtual_s > 0) timeline.add("dies", { dies, planesPerDie, from: 0, to: span[1], shares });
+  else timeline.none("dies");
+  if (!(slowest && operations.plane.length > 0)) timeline.none("around");
   if (slowest && operations.plane.length > 0) {
     const ends = operations.start_ns.map((start, i) => start + operations.duration_ns[i]);
     const from = operations.from_s, to = from + ends.reduce((a, b) => Math.max(a, b)) / 1e9;

@@ -16,7 +16,7 @@ const timeline = (() => {
     return { ticks, step };
   };
   const time = (s, step) => {
-    const [unit, size] = step >= 1 ? ["s", 1] : step >= 1e-3 ? ["ms", 1e-3] : ["µs", 1e-6];
+    const [unit, size] = step >= 0.1 ? ["s", 1] : step >= 1e-3 ? ["ms", 1e-3] : ["µs", 1e-6];
     const digits = Math.max(0, -Math.floor(Math.log10(step / size) + 1e-9));
     return (s / size).toFixed(Math.min(3, digits)) + " " + unit;
   };
@@ -236,5 +236,14 @@ const timeline = (() => {
     charts.again.push(paint);
   }
 
-  return { add };
+  // There is nothing to show.
+  function none(id) {
+    const figure = document.getElementById(id);
+    if (!figure) return;
+    figure.dataset.points = 0;
+    figure.querySelectorAll(".controls, .key").forEach((part) => part.remove());
+    figure.querySelector(".timeline").innerHTML = '<p class="none">Nothing to draw: no operation of the flash took time.</p>';
+  }
+
+  return { add, none };
 })();

@@ -226,7 +226,7 @@ fn worker(method: Method, pool: &Pool, events: &Sender<Event>, clock: WallClock)
                 pool.put(due, slot);
                 continue;
             }
-            Method::BusyLoop => spin_until(clock.now() + DELAY, clock),
+            Method::BusyLoop => spin_until(due, clock),
             _ => {}
         }
         // The event loop outlives its workers' requests.

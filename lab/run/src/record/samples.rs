@@ -88,6 +88,10 @@ impl Recorder {
     }
 
     pub(super) fn finish(mut self, ended: Time, ssd: &Ssd) -> Samples {
+        // The last look is at the end. One that was taken just before would stand for next to nothing.
+        if self.looks.len() > 1 && self.looks.last().is_some_and(|last| last.at + self.step > ended) {
+            self.looks.pop();
+        }
         if self.looks.last().is_none_or(|last| last.at < ended) {
             self.looks.push(look(ended, ssd));
         }
