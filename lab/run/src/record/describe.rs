@@ -1,10 +1,11 @@
 //! A workload in words, so that two runs can be told to have had the same.
 
-use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
+use nandscape_lab_workload::{JobSpec, Limit, LoadSpec, Rate, RateProcess, Workload};
 
-/// A line for each job, and one for when it ends.
+/// A line for each job and each load, and one for when it ends.
 pub(super) fn lines(workload: &Workload) -> Vec<String> {
-    workload.jobs.iter().map(job).chain([limit(workload)]).collect()
+    let loads = workload.loads.iter().map(LoadSpec::describe);
+    workload.jobs.iter().map(job).chain(loads).chain([limit(workload)]).collect()
 }
 
 fn job(job: &JobSpec) -> String {
@@ -14,6 +15,10 @@ fn job(job: &JobSpec) -> String {
         Some(Rate { iops, process }) => format!("rate_iops={iops} rate_process={}", process_name(*process)),
         None => format!("iodepth={iodepth}"),
     };
+    if let Some(source) = &job.source {
+        let depth = if source.0.is_timed() { String::new() } else { format!(" {depth}") };
+        return format!("{name}: {}{depth}", source.0.describe());
+    }
     let burst = job.burst.map_or(String::new(), |burst| format!(" burst={burst}"));
     format!(
         "{called}rw={rw} bs={bs} {depth} numjobs={numjobs} rwmixread={rwmixread} size={size} \
