@@ -104,7 +104,7 @@ fn files_that_are_no_reports_are_refused() {
     ] {
         refuse(&words(&[good.clone(), bad], &[]), &parts);
     }
-    refuse(&words(&[good.clone()], &[]), &["compare"]);
+    refuse(&words(std::slice::from_ref(&good), &[]), &["compare"]);
     let out = folder.path().display().to_string();
     file("compare.html", "somebody else's");
     refuse(&words(&[good.clone(), good.clone()], &["--out", &out]), &["compare.html", "not made by nandscape"]);
