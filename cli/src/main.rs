@@ -5,6 +5,7 @@ mod compare;
 mod demo;
 mod drives;
 mod failure;
+mod lab;
 mod output;
 mod progress;
 mod replay;
@@ -12,6 +13,7 @@ mod replay;
 mod serve;
 mod sim;
 mod table;
+mod trace;
 mod workload_words;
 mod workloads;
 
@@ -43,12 +45,16 @@ enum Command {
     /// Serve drives in real time, over NBD
     #[cfg(target_os = "linux")]
     Serve(Box<serve::ServeArgs>),
+    /// Look at traces of block devices, and write them in other formats
+    Trace(trace::TraceArgs),
     /// Put reports of runs side by side
     Compare(compare::CompareArgs),
     /// List the drives that come with it, or show one
     Drives(drives::DrivesArgs),
     /// List the workloads that come with it, or show one
     Workloads(workloads::WorkloadsArgs),
+    /// Measure what the source papers report, and judge it
+    Lab(Box<lab::LabArgs>),
 }
 
 fn main() -> ExitCode {
@@ -59,8 +65,10 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(&args),
         #[cfg(target_os = "linux")]
         Command::Serve(args) => serve::run(&args),
+        Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),
         Command::Workloads(args) => workloads::run(&args),
+        Command::Lab(args) => lab::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

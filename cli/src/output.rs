@@ -18,6 +18,11 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Where results go that are too long to be held: standard output, to be flushed by the caller.
+pub(crate) fn stream() -> impl std::io::Write {
+    std::io::stdout().lock()
+}
+
 /// Tells the user something that is not a result.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "note: {text}");

@@ -10,6 +10,7 @@ use nandscape_lab_report::Document;
 use nandscape_lab_run::{Finished, Precondition, Report, Simulation};
 
 use crate::failure::Failure;
+use crate::trace::TraceWords;
 use crate::workload_words::WorkloadWords;
 use crate::{output, progress, table};
 
@@ -22,14 +23,15 @@ Examples:
   nandscape sim --drive default --rw randread --iodepth 1
   nandscape sim --drive ttflash-256g --rw randrw --rwmixread 70 --precondition steady --json
   nandscape sim --drive default --set ftl.gc.scheme=channel --workload noisy-neighbour
-  nandscape sim --drive mine.toml --rw randwrite --rate-iops 50000 --runtime 2s --out results/")]
+  nandscape sim --drive mine.toml --rw randwrite --rate-iops 50000 --runtime 2s --out results/
+  nandscape sim --drive default --trace server.trace --time-scale 10")]
 pub(crate) struct SimArgs {
     /// A drive by name or profile file, see `nandscape drives`
     #[arg(long, value_name = "P", required_unless_present = "replay")]
     drive: Option<String>,
     /// A run that `nandscape serve --record` recorded, again in virtual time: the same drives, the same arrivals, the same
     /// events to the nanosecond
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["drive", "set", "workload", "rw", "precondition", "seed", "no_delay", "store", "out"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["drive", "set", "workload", "rw", "trace", "precondition", "seed", "no_delay", "store", "out"])]
     pub(crate) replay: Option<PathBuf>,
     /// Change a key of the profile: ftl.gc.victim=cost_benefit; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
@@ -59,9 +61,11 @@ pub(crate) struct SimArgs {
     /// Write what every die and channel did to this file, for chrome://tracing or ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub(crate) chrome_trace: Option<PathBuf>,
-    // The last, for its heading goes on to what follows.
+    // The last, for their headings go on to what follows.
     #[command(flatten)]
     words: WorkloadWords,
+    #[command(flatten)]
+    trace_words: TraceWords,
 }
 
 #[derive(Copy, Clone, ValueEnum)]
@@ -98,7 +102,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
             StoreArg::Ram => StoreKind::Ram,
         },
         precondition: args.precondition.into(),
-        workload: args.words.workload()?,
+        workload: args.words.workload(&args.trace_words)?,
         seed: args.seed,
         trace: args.chrome_trace.is_some(),
         check: args.check,

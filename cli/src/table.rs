@@ -38,7 +38,7 @@ fn host(report: &Report) -> String {
     format!("set up in {setup_s:.1} s, simulated in {wall_s:.2} s{speed}{memory}\n")
 }
 
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(header);
     for column in table.column_iter_mut().skip(1) {
@@ -48,13 +48,22 @@ fn table(header: &[&str]) -> Table {
 }
 
 fn latencies(report: &Report) -> String {
-    let mut rows = table(&["latency, us", "count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"]);
-    for (way, latency) in report.latency_us.iter().filter(|(_, latency)| latency.count > 0) {
+    let mut text = latency_table("latency, us", report.latency_us.iter().map(|(way, latency)| (*way, latency)));
+    if !report.operations_us.is_empty() {
+        let named = report.operations_us.iter().map(|(name, latency)| (*name, latency));
+        text.push_str(&format!("\n{}", latency_table("operation, us", named)));
+    }
+    text
+}
+
+fn latency_table<'a>(what: &str, rows: impl Iterator<Item = (&'a str, &'a Latency)>) -> String {
+    let mut table = table(&[what, "count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"]);
+    for (name, latency) in rows.filter(|(_, latency)| latency.count > 0) {
         let Latency { count: n, mean, p50, p90, p99, p99_9, p99_99, p99_9999, max } = latency;
         let figures = [mean, p50, p90, p99, p99_9, p99_99, p99_9999, max].map(|figure| us(figure.unwrap_or(0.0)));
-        rows.add_row([(*way).to_owned(), count(*n)].into_iter().chain(figures));
+        table.add_row([name.to_owned(), count(*n)].into_iter().chain(figures));
     }
-    rows.trim_fmt() + "\n"
+    table.trim_fmt() + "\n"
 }
 
 /// Where the mean went: stages down, directions across, and behind whom it was waited.

@@ -1,10 +1,14 @@
 //! `nandscape serve`: live drives in real time, for any client.
 
 mod args;
+mod descriptors;
 mod live_line;
+mod notes;
 mod reactors;
 mod summary;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -13,6 +17,7 @@ use nandscape_sim::units::Bytes;
 use nandscape_transport_control::{ControlServer, MetricsServer};
 use nandscape_transport_nbd::{Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
+use nandscape_transport_reactor::socket::Address;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -20,10 +25,9 @@ pub(crate) use args::ServeArgs;
 
 use crate::failure::Failure;
 use crate::output;
+use notes::Notes;
 use reactors::{Running, start_all};
 
-/// Clients at a time, over all drives of a listener.
-const MAX_CLIENTS: usize = 1_024;
 /// The longest wait for a client that negotiates.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -38,40 +42,77 @@ enum Ending {
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let plan = args.plan()?;
-    args.nbd
-        .iter()
-        .try_for_each(|address| address.check(args.allow_remote).map_err(|error| no_place(address, &error)))?;
+    check_addresses(args)?;
     let (tell, ending) = channel();
-    watch_signals(tell.clone()).map_err(Failure::run)?;
+    let serving = Arc::<AtomicBool>::default();
+    watch_signals(tell.clone(), serving.clone()).map_err(Failure::run)?;
+    prepare_files(args)?;
+    let (notes, printer) = Notes::start().context("cannot start a thread").map_err(Failure::Run)?;
     let broken = tell.clone();
-    let running = start_all(&plan, args, move || {
+    let running = start_all(&plan, args, &notes, move || {
         // Nobody waits for it any more when the server has ended.
         let _ = broken.send(Ending::Broken);
     })?;
+    serving.store(true, Ordering::SeqCst);
     let beside = watch(args, &running, &tell)?;
-    let listeners = listen(args, &running)?;
+    let awake = args.keep_awake();
+    let listeners = listen(args, &running, &notes)?;
     let line = live_line::LiveLine::start(running.handles());
     let ended = wait(&ending);
     drop(line);
     drop(listeners);
-    let figures = running.stop(args)?;
-    drop(beside);
+    drop(awake);
+    let (figures, ends) = running.stop();
+    drop((beside, notes));
+    printer.finish();
     output::result(&args.summary(&figures))?;
+    ends.settle(args)?;
     match ended {
         Ending::Asked => Ok(()),
         Ending::Broken => Err(Failure::Run(anyhow::anyhow!("a drive has ended by itself"))),
     }
 }
 
+/// Finds out before anything is served whether there is a place for what is written at the end.
+fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
+    let Some(trace) = &args.chrome_trace else { return Ok(()) };
+    if args.record.as_ref() == Some(trace) {
+        return Err(Failure::Input(anyhow::anyhow!("--record and --chrome-trace: two files, and both are {trace:?}")));
+    }
+    crate::sim::write(trace, "").map_err(|error| Failure::Input(error.context("--chrome-trace")))
+}
+
+/// Finds out before drives are made, which may take a while, whether their servers have a place.
+fn check_addresses(args: &ServeArgs) -> Result<(), Failure> {
+    let control = args.control.as_ref().map(|path| Address::Unix(path.clone()));
+    let nbd = args.nbd.iter().map(|address| ("--nbd", address));
+    let others = args.metrics.iter().map(|address| ("--metrics", address));
+    let all = nbd.chain(others).chain(control.iter().map(|address| ("--control", address)));
+    let all: Vec<(&str, &Address)> = all.collect();
+    for (number, (word, address)) in all.iter().enumerate() {
+        address.check(args.allow_remote).map_err(|error| no_place(word, address, &error))?;
+        // The system gives each a port of its own where it is left to it.
+        let taken = |earlier: &Address| earlier == *address && !address.to_string().ends_with(":0");
+        if let Some((other, _)) = all[..number].iter().find(|(_, earlier)| taken(earlier)) {
+            return Err(Failure::Input(anyhow::anyhow!("{word} {address}: {other} is to listen there already")));
+        }
+    }
+    Ok(())
+}
+
 fn wait(ending: &Receiver<Ending>) -> Ending {
     ending.recv().unwrap_or(Ending::Broken)
 }
 
-/// SIGTERM and SIGINT end the server in order; a second one ends it at once.
-fn watch_signals(tell: Sender<Ending>) -> anyhow::Result<()> {
+/// SIGTERM and SIGINT end the server in order; a second one ends it at once. Before it serves there is nothing to put in
+/// order.
+fn watch_signals(tell: Sender<Ending>, serving: Arc<AtomicBool>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for (count, _) in signals.forever().enumerate() {
+            if !serving.load(Ordering::SeqCst) {
+                std::process::exit(0);
+            }
             if count > 0 || tell.send(Ending::Asked).is_err() {
                 std::process::exit(1);
             }
@@ -89,14 +130,14 @@ struct Beside {
 fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<Beside, Failure> {
     let metrics = args.metrics.as_ref().map(|address| {
         MetricsServer::start(address, args.allow_remote, running.handles())
-            .map_err(|error| Failure::Input(anyhow::anyhow!("--metrics {address}: cannot listen: {error}")))
+            .map_err(|error| no_place("--metrics", address, &error))
     });
     let control = args.control.as_ref().map(|path| {
         let tell = tell.clone();
         // Who asks a second time finds that nobody listens any more.
         let stop = move || drop(tell.send(Ending::Asked));
         ControlServer::start(path, running.handles(), stop)
-            .map_err(|error| Failure::Input(anyhow::anyhow!("--control {}: cannot listen: {error}", path.display())))
+            .map_err(|error| no_place("--control", &Address::Unix(path.clone()), &error))
     });
     let (metrics, control) = (metrics.transpose()?, control.transpose()?);
     if let Some(metrics) = &metrics {
@@ -106,23 +147,25 @@ fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<B
 }
 
 /// Begins to listen; from then on there are sockets.
-fn listen(args: &ServeArgs, running: &Running) -> Result<Vec<Listener>, Failure> {
+fn listen(args: &ServeArgs, running: &Running, notes: &Notes) -> Result<Vec<Listener>, Failure> {
     let mut listeners = Vec::new();
+    let max_clients = descriptors::clients_each(args.nbd.len());
     for address in &args.nbd {
         let export = |drive: &reactors::LiveDrive| {
             let description = format!("{}, {}", drive.profile, Bytes(drive.info.bytes()));
             let exported = Exported { name: drive.name.clone(), description, info: drive.info };
             (exported, drive.handle.clone(), drive.number)
         };
+        let notes = notes.clone();
         let config = ListenerConfig {
             address: address.clone(),
             allow_remote: args.allow_remote,
-            max_clients: MAX_CLIENTS,
+            max_clients,
             patience: PATIENCE,
             exports: running.drives.iter().map(export).collect(),
-            log: Box::new(output::note),
+            log: Box::new(move |text| notes.say(text)),
         };
-        let listener = Listener::start(config).map_err(|error| no_place(address, &error))?;
+        let listener = Listener::start(config).map_err(|error| no_place("--nbd", address, &error))?;
         if args.allow_remote {
             output::note("unauthenticated: whoever reaches this address can read and write the drives");
         }
@@ -132,8 +175,8 @@ fn listen(args: &ServeArgs, running: &Running) -> Result<Vec<Listener>, Failure>
     Ok(listeners)
 }
 
-fn no_place(address: &nandscape_transport_reactor::socket::Address, error: &std::io::Error) -> Failure {
-    Failure::Input(anyhow::anyhow!("--nbd {address}: cannot listen: {error}"))
+fn no_place(word: &str, address: &Address, error: &std::io::Error) -> Failure {
+    Failure::Input(anyhow::anyhow!("{word} {address}: cannot listen: {error}"))
 }
 
 /// The figures of all drives together.

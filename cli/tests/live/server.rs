@@ -73,6 +73,11 @@ impl Server {
         format!("nbd+unix:///small?socket={}", self.path("n.sock").display())
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
@@ -113,7 +118,8 @@ impl Drop for Server {
     }
 }
 
-fn command(folder: &Path, args: &[&str]) -> Command {
+/// `nandscape serve`, in a folder.
+pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
     command.arg("serve").args(args).current_dir(folder);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

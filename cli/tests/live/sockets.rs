@@ -69,6 +69,20 @@ fn bad_addresses_are_refused() {
     ] {
         refused(folder.path(), &at(&[address]), words, &["letter"]);
     }
+    for (more, words) in [
+        (["--control", "letter"], "--control unix:letter: cannot listen: something that is not a socket is there"),
+        (["--control", "n.sock"], "--control unix:n.sock: --nbd is to listen there already"),
+        (["--nbd", "unix:n.sock"], "--nbd unix:n.sock: --nbd is to listen there already"),
+        (["--metrics", "0.0.0.0:0"], "--allow-remote"),
+    ] {
+        refused(folder.path(), &[&at(&["unix:n.sock"])[..], &more].concat(), words, &["letter"]);
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for more in [["--nbd", &address], ["--metrics", &address]] {
+        let words = format!("{} {address}: cannot listen: Address already in use", more[0]);
+        refused(folder.path(), &[&at(&["unix:n.sock"])[..], &more].concat(), &words, &["letter"]);
+    }
     // One bad address among good ones: nothing is served.
     refused(folder.path(), &at(&["unix:n.sock", "0.0.0.0:0"]), "--allow-remote", &["letter"]);
 }

@@ -71,6 +71,9 @@ pub enum RunError {
         /// What it said.
         status: Status,
     },
+    /// The requests of the workload could not be read to their end.
+    #[error("{0}")]
+    Source(String),
     /// The model is stuck.
     #[error("this is a fault of the simulator, please report it with the command that led to it")]
     Stalled(#[from] Stalled),
@@ -82,7 +85,7 @@ pub enum RunError {
 impl RunError {
     /// Whether what was asked cannot be, rather than that it went wrong.
     pub fn is_input(&self) -> bool {
-        matches!(self, RunError::Workload(_) | RunError::Queues { .. })
+        matches!(self, RunError::Workload(_) | RunError::Queues { .. } | RunError::Source(_))
     }
 }
 
@@ -162,6 +165,9 @@ impl Simulation {
         let outcome = executor.block_on(
             runner.run(&self.workload, seed.child("workload"), |_, _| drives.next().expect("a drive for each job")),
         )?;
+        if let Some(problem) = &outcome.broken {
+            return Err(RunError::Source(problem.clone()));
+        }
 
         let ended = Snapshot::of(&ssd);
         let begun = begun.take().unwrap_or_else(|| Snapshot::of(&ssd));
@@ -180,16 +186,17 @@ impl Simulation {
         Ok(Finished { report, trace, details })
     }
 
-    /// A queue pair for each job.
+    /// A queue pair for each job, and one for each load.
     fn connect_all(&self, sim: &Sim, ssd: &Ssd) -> Result<Vec<Rc<dyn Drive>>, RunError> {
-        let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| spec));
-        jobs.zip(1..=u16::MAX).map(|(spec, id)| self.connect(sim, ssd, spec, id)).collect()
+        // One entry always stays empty. Open jobs and loads may have any number outstanding.
+        let most = self.profile.max_queue_entries();
+        let entries = |spec: &JobSpec| if spec.is_open() { most } else { (spec.iodepth + 1).clamp(2, most) };
+        let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| entries(spec)));
+        let loads = self.workload.loads.iter().map(|_| most);
+        jobs.chain(loads).zip(1..=u16::MAX).map(|(entries, id)| self.connect(sim, ssd, entries, id)).collect()
     }
 
-    fn connect(&self, sim: &Sim, ssd: &Ssd, spec: &JobSpec, id: u16) -> Result<Rc<dyn Drive>, RunError> {
-        // One entry always stays empty. An open load may have any number outstanding.
-        let most = self.profile.max_queue_entries();
-        let entries = if spec.rate.is_some() { most } else { (spec.iodepth + 1).clamp(2, most) };
+    fn connect(&self, sim: &Sim, ssd: &Ssd, entries: u32, id: u16) -> Result<Rc<dyn Drive>, RunError> {
         match QueueDrive::new(sim, ssd.controller(), QueueId(id), entries) {
             Ok(drive) => Ok(drive),
             Err(status) => Err(RunError::Queues { id, status }),

@@ -37,6 +37,7 @@ fn drives(mode: &str, seed: u64) -> LiveDrives {
     small.into_iter().chain(["buffer.size=1MiB", &mode]).for_each(|change| profile.set(change).unwrap());
     let drive = DriveSpec {
         name: "small".to_owned(),
+        number: 0,
         profile_name: "default".to_owned(),
         profile: profile.resolve().unwrap().to_toml(),
         keeps_data: true,

@@ -25,6 +25,9 @@ impl Workload {
         let requests = requests.ok_or_else(|| {
             format!("io_count = {measured} and warmup_count = {} are more than can be counted", self.warmup)
         })?;
+        for load in &self.loads {
+            load.check_on(capacity, lba_bytes).map_err(|problem| format!("load \"{}\": {problem}", load.name))?;
+        }
         let runtime_s = if let Limit::Runtime(span) = self.limit { span.as_s() } else { 0.0 };
         for job in &self.jobs {
             let named = |problem: String| format!("job \"{}\": {problem}", job.name);
@@ -40,6 +43,9 @@ impl Workload {
 
 impl JobSpec {
     fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
+        if let Some(source) = &self.source {
+            return source.0.check_on(capacity, lba_bytes);
+        }
         if let Some((odd, _)) = self.bs.sizes().iter().find(|(bytes, _)| !bytes.is_multiple_of(u64::from(lba_bytes))) {
             return Err(format!("bs = {} is not a multiple of the drive's logical block, {lba_bytes}B", Bytes(*odd)));
         }
@@ -61,6 +67,7 @@ impl JobSpec {
     fn longest_s(&self, requests: u64) -> f64 {
         let period_s = self.burst.map_or(0.0, |burst| (burst.on + burst.off).as_s());
         match (self.rate, self.burst) {
+            _ if self.is_timed() => 0.0,
             (Some(rate), None) => requests as f64 / rate.iops,
             (Some(rate), Some(burst)) => requests as f64 / rate.iops * (period_s / burst.on.as_s()),
             // At the worst, one request in each burst.

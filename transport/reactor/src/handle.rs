@@ -34,6 +34,8 @@ pub struct Figures {
     pub clients: usize,
     /// Commands in the drives.
     pub outstanding: usize,
+    /// Why what arrives is not recorded, or not any more, though it should be.
+    pub recording_problem: Option<String>,
 }
 
 /// Figures of one drive.

@@ -9,11 +9,13 @@
 //! |---|---|
 //! | `port` | the door: connections, commands in, completions out |
 //! | `recording`, `replay` | what arrived, as a file; the same run again |
+//! | `side_file` | the thread that writes it |
 //! | `clock`, `timing` | the wall clock; how late completions are released, how far the model is behind |
 //! | `client` | what a transport implements for each of its clients |
 //! | `waiter` | sleeping to the nanosecond and for sockets, in one system call (Linux) |
 //! | `reactor` | the loop (Linux) |
 //! | `vigil` | how long it stays awake in case a client comes back |
+//! | `idle_states` | keeping the processors of clients awake too |
 //! | `handle` | talking to a reactor from another thread |
 //! | `ring` | a queue pair between threads, for clients in this process |
 //! | `socket` | addresses to listen at, unix and TCP sockets |
@@ -24,6 +26,8 @@ pub mod client;
 mod clock;
 #[cfg(target_os = "linux")]
 pub mod handle;
+#[cfg(target_os = "linux")]
+mod idle_states;
 pub mod port;
 #[cfg(target_os = "linux")]
 pub mod reactor;
@@ -31,6 +35,7 @@ pub mod recording;
 pub mod replay;
 #[cfg(target_os = "linux")]
 pub mod ring;
+mod side_file;
 #[cfg(target_os = "linux")]
 pub mod socket;
 pub mod timing;
@@ -43,6 +48,8 @@ pub use client::{Client, Intake, Interest};
 pub use clock::WallClock;
 #[cfg(target_os = "linux")]
 pub use handle::Handle;
+#[cfg(target_os = "linux")]
+pub use idle_states::NoIdleStates;
 pub use port::{ConnectionId, Export, Port, QueueExport, Released};
 #[cfg(target_os = "linux")]
 pub use reactor::{PollMode, Reactor, Setup, pin_to_core};

@@ -102,6 +102,7 @@ pub struct Reactor {
     /// When something last came from outside or went there.
     last_activity: Time,
     stopping: Option<Time>,
+    recording_problem: Option<String>,
 }
 
 struct Connected {
@@ -144,14 +145,16 @@ impl Reactor {
             turn: Time::ZERO,
             last_activity: Time::ZERO,
             stopping: None,
+            recording_problem: None,
         };
         Ok((reactor, handle))
     }
 
-    /// Turns until it is stopped and everything it has taken in is done. Returns the executor and its last figures.
+    /// Turns until it is stopped and everything it has taken in is done. Returns the executor and its last figures, which
+    /// also say what became of the recording.
     ///
     /// # Errors
-    /// When waiting for sockets fails, or the recording could not be written.
+    /// When waiting for sockets fails.
     pub fn run(mut self) -> io::Result<(Executor, Figures)> {
         while !self.is_finished() {
             let came = self.turn();
@@ -163,7 +166,9 @@ impl Reactor {
             }
         }
         self.say_farewell();
-        self.port.end_recording()?;
+        if let Err(problem) = self.port.end_recording() {
+            self.recording_problem = Some(problem.to_string());
+        }
         let figures = self.figures();
         Ok((self.executor, figures))
     }
@@ -178,6 +183,7 @@ impl Reactor {
         self.port.begin_turn();
         if let Some(problem) = self.port.recording_problem() {
             (self.log)(&problem);
+            self.recording_problem = Some(problem);
         }
         if !std::mem::take(&mut self.slept) {
             self.timing.poll_gap.record(self.turn - before);
@@ -456,6 +462,7 @@ impl Reactor {
             timing: self.timing.clone(),
             clients: self.clients.len(),
             outstanding: self.port.outstanding(),
+            recording_problem: self.recording_problem.clone(),
         }
     }
 }

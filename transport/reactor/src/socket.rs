@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
 
 /// A place to listen at.
@@ -79,7 +80,7 @@ impl Address {
     pub fn check(&self, allow_remote: bool) -> io::Result<()> {
         match self {
             Address::Unix(path) => check_unix(path),
-            Address::Tcp(address) => resolve(address, allow_remote).map(|_| ()),
+            Address::Tcp(address) => check_tcp(&resolve(address, allow_remote)?),
         }
     }
 
@@ -110,9 +111,41 @@ fn resolve(address: &str, allow_remote: bool) -> io::Result<Vec<SocketAddr>> {
     Ok(addresses)
 }
 
+/// Binds, as listening does, and does not listen: no client is led to believe that it is served.
+fn check_tcp(addresses: &[SocketAddr]) -> io::Result<()> {
+    let bind = |address: &SocketAddr| {
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        rustix::net::sockopt::set_socket_reuseaddr(&socket, true)?;
+        Ok(rustix::net::bind(&socket, address)?)
+    };
+    let mut outcome = Ok(());
+    for address in addresses {
+        outcome = bind(address);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
+}
+
+/// Whether nothing is there, or what a dead server left: a stream socket at which nobody listens.
 fn check_unix(path: &Path) -> io::Result<()> {
-    if UnixStream::connect(path).is_ok() {
-        return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        folder.metadata()?;
+    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
+        // A live one may have more clients at its door than it takes in for now.
+        Ok(()) | Err(Errno::AGAIN) => {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
+        }
+        Err(Errno::PROTOTYPE) => {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a socket of another kind is there"));
+        }
+        Err(Errno::NOENT | Errno::CONNREFUSED) => {}
+        Err(error) => return Err(error.into()),
     }
     if path.symlink_metadata().is_ok_and(|found| !found.file_type().is_socket()) {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "something that is not a socket is there"));
