@@ -4,6 +4,7 @@ use minijinja::{Value, context};
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_run::record::Slowest;
 use nandscape_lab_run::{Host, Latency, Report};
+use nandscape_lab_workload::Direction;
 use serde_json::to_value;
 
 use crate::bars::{self, Bar};
@@ -65,7 +66,7 @@ fn headline(report: &Report) -> Vec<Value> {
         figures.push(figure("requests a second", count(iops as u64), ""));
         figures.push(figure("throughput", bytes(rate), "/s"));
     }
-    for (way, latency) in seen(report) {
+    for (way, latency) in seen(report).filter(|(way, _)| ["read", "write"].contains(way)) {
         let value = |value: Option<f64>| us(value.unwrap_or(0.0));
         figures.push(figure(&format!("{way}, mean"), value(latency.mean), "µs"));
         figures.push(figure(&format!("{way}, p99.9"), value(latency.p99_9), "µs"));
@@ -78,7 +79,8 @@ fn headline(report: &Report) -> Vec<Value> {
 }
 
 fn seen(report: &Report) -> impl Iterator<Item = (&'static str, &Latency)> {
-    report.latency_us.iter().map(|(way, latency)| (*way, latency)).filter(|(_, latency)| latency.count > 0)
+    let found = Direction::ALL.into_iter().filter_map(|way| report.latency_us.get_key_value(way.name()));
+    found.map(|(way, latency)| (*way, latency)).filter(|(_, latency)| latency.count > 0)
 }
 
 fn latencies(report: &Report) -> Value {

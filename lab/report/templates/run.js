@@ -5,7 +5,7 @@
 (() => {
   const report = JSON.parse(document.getElementById("report").textContent);
   const { histogram, series, drive } = report.details;
-  const ways = Object.keys(histogram).sort((a, b) => ["read", "write", "trim"].indexOf(a) - ["read", "write", "trim"].indexOf(b));
+  const ways = ["read", "write", "trim", "flush"].filter((way) => way in histogram);
 
   // Latencies: by percentile, and as a distribution.
   const most = Math.max(10, ...ways.map((way) => report.latency_us[way].count));

@@ -45,7 +45,7 @@ pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
         ("requests a second".to_owned(), "", "/iops".to_owned()),
         ("bytes a second".to_owned(), "B/s", "/bytes_per_s".to_owned()),
     ];
-    for way in ["read", "write", "trim"] {
+    for way in ["read", "write", "trim", "flush"] {
         names.extend(
             PERCENTILES.map(|(name, field)| (format!("{way} {name}"), "us", format!("/latency_us/{way}/{field}"))),
         );
