@@ -8,6 +8,7 @@
 //! | file | what |
 //! |---|---|
 //! | `port` | the door: connections, commands in, completions out |
+//! | `queue_ids` | which queue pairs of a controller are free |
 //! | `recording`, `replay` | what arrived, as a file; the same run again |
 //! | `clock`, `timing` | the wall clock; how late completions are released, how far the model is behind |
 //! | `client` | what a transport implements for each of its clients |
@@ -28,6 +29,7 @@ pub mod handle;
 #[cfg(target_os = "linux")]
 mod idle_states;
 pub mod port;
+mod queue_ids;
 #[cfg(target_os = "linux")]
 pub mod reactor;
 pub mod recording;

@@ -62,6 +62,9 @@ pub fn pin_to_core(number: usize) -> io::Result<()> {
 const EVENTS_A_LOOK: u32 = 16;
 /// Looks between two times that completions are sent: a system call for many is better than one for each.
 const LOOKS_A_SENDING: u32 = 16;
+/// Messages from other threads heard in one turn: who connects and hangs up without end must not keep the loop from
+/// those who are connected. To connect one takes a few microseconds.
+const MESSAGES_A_TURN: u32 = 16;
 /// The loop is awake this long before an event is due.
 const AWAKE_BEFORE: Span = Span::from_us(80);
 /// Time given to clients to take their last completions when the reactor ends.
@@ -78,6 +81,8 @@ pub struct Reactor {
     clock: WallClock,
     waiter: Waiter,
     inbox: Receiver<Message>,
+    /// Whether it left off hearing messages before there were none.
+    may_hear_more: bool,
     clients: Slots<Connected>,
     /// The client of each connection.
     by_connection: BTreeMap<ConnectionId, Key>,
@@ -129,6 +134,7 @@ impl Reactor {
             clock,
             waiter,
             inbox,
+            may_hear_more: false,
             clients: Slots::new(),
             by_connection: BTreeMap::new(),
             ready: Vec::new(),
@@ -157,8 +163,7 @@ impl Reactor {
             let came = self.turn();
             if !came {
                 self.rest()?;
-            } else if !self.polled.is_empty() && self.waiter.has_sockets() {
-                // Clients without a socket may keep it busy for ever.
+            } else if self.is_kept_busy() && self.waiter.has_sockets() {
                 self.waiter.wait(Patience::None, &mut self.ready)?;
             }
         }
@@ -166,6 +171,12 @@ impl Reactor {
         self.port.end_recording()?;
         let figures = self.figures();
         Ok((self.executor, figures))
+    }
+
+    /// Whether those that it serves without looking at sockets may keep it busy for ever: clients without a socket, those
+    /// that sent more than their share of a turn, and other threads.
+    fn is_kept_busy(&self) -> bool {
+        !self.polled.is_empty() || !self.ready.is_empty() || self.may_hear_more
     }
 
     /// One turn; whether anything has come.
@@ -280,10 +291,11 @@ impl Reactor {
         for number in std::mem::take(&mut self.ready) {
             came |= self.take_from(Key::from_bits(number));
         }
-        for index in 0..self.polled.len() {
-            if let Some(key) = self.polled.get(index) {
-                came |= self.take_from(*key);
-            }
+        let mut index = 0;
+        while let Some(&key) = self.polled.get(index) {
+            came |= self.take_from(key);
+            // Where one has left, the next has taken its place.
+            index += usize::from(self.polled.get(index) == Some(&key));
         }
         came
     }
@@ -324,10 +336,9 @@ impl Reactor {
         }
     }
 
-    /// Reads messages from other threads; whether there were any.
+    /// Reads some messages from other threads; whether there were any.
     fn hear(&mut self) -> bool {
-        let mut heard = false;
-        loop {
+        for heard in 0..MESSAGES_A_TURN {
             match self.inbox.try_recv() {
                 Ok(Message::Connect { export, make }) => self.connect(export, make),
                 Ok(Message::Figures(reply)) => {
@@ -335,10 +346,14 @@ impl Reactor {
                     let _ = reply.send(self.figures());
                 }
                 Ok(Message::Stop) => self.stopping = self.stopping.or(Some(self.turn)),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return heard,
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
+                    self.may_hear_more = false;
+                    return heard > 0;
+                }
             }
-            heard = true;
         }
+        self.may_hear_more = true;
+        true
     }
 
     fn connect(&mut self, export: u16, make: MakeClient) {
@@ -459,3 +474,6 @@ impl Reactor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
