@@ -62,12 +62,15 @@ pub fn pin_to_core(number: usize) -> io::Result<()> {
 const EVENTS_A_LOOK: u32 = 16;
 /// Looks between two times that completions are sent: a system call for many is better than one for each.
 const LOOKS_A_SENDING: u32 = 16;
+/// The model runs so long in one turn, whatever is left: what comes from outside does not wait longer. Short beside what
+/// anybody would call a stall, long beside looking at sockets.
+const MODEL_A_TURN: Span = Span::from_ms(1);
 /// Messages from other threads heard in one turn: who connects and hangs up without end must not keep the loop from
 /// those who are connected. To connect one takes a few microseconds.
 const MESSAGES_A_TURN: u32 = 16;
 /// The loop is awake this long before an event is due.
 const AWAKE_BEFORE: Span = Span::from_us(80);
-/// Time given to clients to take their last completions when the reactor ends.
+/// Time given to clients to take their last completions when the reactor ends and the drives have done all.
 const LAST_WORDS: Span = Span::from_s(5);
 /// The tag of the flushes at the end.
 const FAREWELL: u64 = u64::MAX;
@@ -104,6 +107,8 @@ pub struct Reactor {
     timing: Timing,
     /// The time of the last turn.
     turn: Time,
+    /// What the clock showed when it began: later than its time where the model is behind.
+    begun: Time,
     /// When something last came from outside or went there.
     last_activity: Time,
     stopping: Option<Time>,
@@ -148,6 +153,7 @@ impl Reactor {
             figures,
             timing: Timing::default(),
             turn: Time::ZERO,
+            begun: Time::ZERO,
             last_activity: Time::ZERO,
             stopping: None,
         };
@@ -169,6 +175,12 @@ impl Reactor {
         }
         self.say_farewell();
         self.port.end_recording()?;
+        let left = self.port.outstanding();
+        if left > 0 {
+            return Err(io::Error::other(format!(
+                "{left} commands are left in the drives, and nothing would end them"
+            )));
+        }
         let figures = self.figures();
         Ok((self.executor, figures))
     }
@@ -181,40 +193,59 @@ impl Reactor {
 
     /// One turn; whether anything has come.
     fn turn(&mut self) -> bool {
-        let before = self.turn;
-        self.turn = self.clock.now().max(self.turn);
+        let before = self.begun;
         self.timing.turns += 1;
-        self.advance();
-        self.executor.arrive(self.turn);
-        self.port.begin_turn();
+        self.catch_up();
         if let Some(problem) = self.port.recording_problem() {
             (self.log)(&problem);
         }
         if !std::mem::take(&mut self.slept) {
-            self.timing.poll_gap.record(self.turn - before);
+            self.timing.poll_gap.record(self.begun.since(before));
         }
         let came = self.take_in();
         self.vigil.looked(came);
         if came {
-            self.last_activity = self.turn;
+            self.last_activity = self.begun;
         }
         came
     }
 
-    /// Runs the model up to this turn's time, and sends what it completes on its way.
+    /// Takes the time and runs the model up to it. What arrives from now on is stamped with it.
+    fn catch_up(&mut self) {
+        self.begun = self.clock.now();
+        self.turn = self.begun.max(self.turn);
+        self.advance();
+        self.executor.arrive(self.turn);
+        self.port.begin_turn();
+    }
+
+    /// Runs the model up to this turn's time, and sends what it completes on its way. Where that takes long, this turn's
+    /// time is as far as the model has come, and the rest is for the next turn.
     fn advance(&mut self) {
+        let any = self.executor.next_due().is_some_and(|due| due <= self.turn);
         for look in 1.. {
             let done = self.executor.advance(self.turn, EVENTS_A_LOOK);
+            let late = any && self.is_late();
+            let enough = done || late;
             self.hand_over();
-            if done || look % LOOKS_A_SENDING == 0 {
+            if enough || look % LOOKS_A_SENDING == 0 {
                 self.send();
             }
-            if done {
+            if enough {
+                if !done {
+                    self.turn = self.executor.sim().now();
+                }
                 return;
             }
-            let behind = self.clock.now().since(self.executor.sim().now());
-            self.timing.behind_max = self.timing.behind_max.max(behind);
         }
+    }
+
+    /// Notes how far the model is behind after an event; whether it has run for long and may stop here, between two times.
+    fn is_late(&mut self) -> bool {
+        let (now, reached) = (self.clock.now(), self.executor.sim().now());
+        self.timing.behind_max = self.timing.behind_max.max(now.since(reached));
+        // A replay runs all events of a turn's time before what arrived at that time.
+        now.since(self.begun) >= MODEL_A_TURN && self.executor.next_due().is_none_or(|due| due > reached)
     }
 
     /// Hands completions to their clients.
@@ -287,8 +318,12 @@ impl Reactor {
             self.ready.clear();
             return came;
         }
-        // Those who have more get their next turn at the next one.
-        for number in std::mem::take(&mut self.ready) {
+        // Those who have more get their next turn at the next one. One share each: who was answered while the model ran
+        // may be here several times.
+        let mut ready = std::mem::take(&mut self.ready);
+        ready.sort_unstable();
+        ready.dedup();
+        for number in ready {
             came |= self.take_from(Key::from_bits(number));
         }
         let mut index = 0;
@@ -432,12 +467,28 @@ impl Reactor {
     /// Whether it was stopped, and everything is done and sent, as far as clients take it.
     fn is_finished(&mut self) -> bool {
         let Some(since) = self.stopping else { return false };
-        let keys: Vec<Key> = self.by_connection.values().copied().collect();
-        self.dirty.extend(keys.iter().copied());
+        self.dirty.extend(self.by_connection.values());
         self.flush();
-        let sent = |key: &Key| self.clients.get(*key).is_none_or(|connected| connected.client.is_flushed());
-        let done = self.port.outstanding() == 0 && keys.iter().all(sent);
-        done || self.clock.now().since(since) > LAST_WORDS
+        if self.is_working() {
+            // However long it takes. The time for clients begins when it is done.
+            self.stopping = Some(self.clock.now());
+            return false;
+        }
+        let unsent = self.by_connection.values().filter_map(|key| self.clients.get(*key));
+        let mut unsent = unsent.filter(|connected| !connected.client.is_flushed()).peekable();
+        if unsent.peek().is_some() && self.clock.now().since(since) <= LAST_WORDS {
+            return false;
+        }
+        unsent.for_each(|connected| {
+            let number = connected.connection.0;
+            (self.log)(&format!("client {number}: did not take its last replies within {} s", LAST_WORDS.as_s()));
+        });
+        true
+    }
+
+    /// Whether the drives have something in work that they will finish: without an event they never would.
+    fn is_working(&self) -> bool {
+        self.port.outstanding() > 0 && self.executor.next_due().is_some()
     }
 
     /// Disconnects every client and flushes every drive.
@@ -451,12 +502,8 @@ impl Reactor {
                 self.port.submit(connection, FAREWELL, flush, HostMem::none());
             }
         }
-        let since = self.clock.now();
-        while self.port.outstanding() > 0 && self.clock.now().since(since) < LAST_WORDS {
-            self.turn = self.clock.now().max(self.turn);
-            self.advance();
-            self.executor.arrive(self.turn);
-            self.port.begin_turn();
+        while self.is_working() {
+            self.catch_up();
         }
     }
 
