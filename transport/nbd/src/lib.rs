@@ -7,7 +7,9 @@
 //! | file | what |
 //! |---|---|
 //! | `listener` | taking clients in |
+//! | `negotiating` | room for those who negotiate |
 //! | `handshake` | fixed newstyle negotiation |
+//! | `keep_alive` | finding out that a TCP client has vanished |
 //! | `session` | one client: requests in, replies out |
 //! | `translate` | an NBD request as NVMe commands |
 //! | `replies` | simple and structured replies |
@@ -16,7 +18,9 @@
 #![cfg(target_os = "linux")]
 
 mod handshake;
+mod keep_alive;
 mod listener;
+mod negotiating;
 mod replies;
 mod session;
 mod translate;

@@ -5,18 +5,34 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use nandscape_drive::DriveInfo;
 use nandscape_sim::{Histogram, Time};
+use nandscape_wire_nvme::Status;
 
 use crate::client::Client;
 use crate::clock::WallClock;
+use crate::port::ConnectionId;
 use crate::timing::Timing;
 use crate::waiter::Waker;
 
 /// Makes a client on the reactor's thread, once it is connected.
 pub type MakeClient = Box<dyn FnOnce(DriveInfo) -> Box<dyn Client> + Send>;
 
+/// Why there is no place for a client.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refused {
+    /// The drive has no queue pair left, or is none.
+    #[error("the drive takes no more connections ({0})")]
+    Drive(Status),
+    /// The reactor takes nobody in any more.
+    #[error("the drive is about to end")]
+    Ending,
+}
+
 /// What is asked of a reactor.
 pub(crate) enum Message {
     Connect { export: u16, make: MakeClient },
+    Reserve { export: u16, reply: Sender<Result<ConnectionId, Refused>> },
+    Seat { connection: ConnectionId, make: MakeClient },
+    Release(ConnectionId),
     Figures(Sender<Figures>),
     Stop,
 }
@@ -70,6 +86,29 @@ pub struct Handle {
     clock: WallClock,
 }
 
+/// A connection to a drive that waits for its client: given back when dropped without one.
+pub struct Place {
+    handle: Handle,
+    connection: ConnectionId,
+    taken: bool,
+}
+
+impl Place {
+    /// Seats the client. If the reactor ends meanwhile, `make` is dropped.
+    pub fn connect(mut self, make: MakeClient) {
+        self.taken = true;
+        self.handle.send(Message::Seat { connection: self.connection, make });
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.taken {
+            self.handle.send(Message::Release(self.connection));
+        }
+    }
+}
+
 impl Handle {
     pub(crate) fn new(waker: Waker, clock: WallClock) -> (Handle, Receiver<Message>) {
         let (messages, inbox) = channel();
@@ -84,6 +123,18 @@ impl Handle {
     /// Connects a client to a drive. If the drive refuses, or the reactor has ended, `make` is dropped.
     pub fn connect(&self, export: u16, make: MakeClient) {
         self.send(Message::Connect { export, make });
+    }
+
+    /// Opens a connection to a drive for a client that is to be told first whether there is one. Blocks until the reactor
+    /// has answered, which is between two of its turns.
+    ///
+    /// # Errors
+    /// [`Refused`] when the drive takes no more connections, or the reactor ends.
+    pub fn reserve(&self, export: u16) -> Result<Place, Refused> {
+        let (reply, answer) = channel();
+        self.send(Message::Reserve { export, reply });
+        let connection = answer.recv().unwrap_or(Err(Refused::Ending))?;
+        Ok(Place { handle: self.clone(), connection, taken: false })
     }
 
     /// Figures since the beginning; `None` when the reactor has ended.

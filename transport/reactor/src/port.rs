@@ -233,6 +233,11 @@ impl Port {
         drop(closed);
     }
 
+    /// What the drive of a connection is; `None` when it is not open.
+    pub fn info(&self, connection: ConnectionId) -> Option<DriveInfo> {
+        self.connections.get(&connection).map(|open| open.drive.info())
+    }
+
     /// Whether a connection is open.
     pub fn is_open(&self, connection: ConnectionId) -> bool {
         self.connections.contains_key(&connection)

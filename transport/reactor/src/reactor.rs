@@ -4,7 +4,7 @@
 //! T. When nothing is due soon it sleeps, and is awake again shortly before the next event: waking up takes the
 //! system longer, and less surely, than waiting takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -16,7 +16,7 @@ use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::client::{Client, Gone, Intake, Interest};
 use crate::clock::WallClock;
-use crate::handle::{ExportFigures, Figures, Handle, MakeClient, Message};
+use crate::handle::{ExportFigures, Figures, Handle, MakeClient, Message, Refused};
 use crate::port::{ConnectionId, Export, Port, Released};
 use crate::timing::Timing;
 use crate::vigil::Vigil;
@@ -89,6 +89,8 @@ pub struct Reactor {
     clients: Slots<Connected>,
     /// The client of each connection.
     by_connection: BTreeMap<ConnectionId, Key>,
+    /// Connections whose client is still to come.
+    reserved: BTreeSet<ConnectionId>,
     /// Sockets that are ready, by client.
     ready: Vec<u64>,
     /// Clients that have no socket.
@@ -142,6 +144,7 @@ impl Reactor {
             may_hear_more: false,
             clients: Slots::new(),
             by_connection: BTreeMap::new(),
+            reserved: BTreeSet::new(),
             ready: Vec::new(),
             polled: Vec::new(),
             dirty: Vec::new(),
@@ -375,7 +378,22 @@ impl Reactor {
     fn hear(&mut self) -> bool {
         for heard in 0..MESSAGES_A_TURN {
             match self.inbox.try_recv() {
-                Ok(Message::Connect { export, make }) => self.connect(export, make),
+                Ok(Message::Connect { export, make }) => match self.reserve(export) {
+                    Ok(connection) => self.seat(connection, make),
+                    Err(Refused::Ending) => {}
+                    Err(refused) => (self.log)(&format!("a client was refused: {refused}")),
+                },
+                Ok(Message::Reserve { export, reply }) => {
+                    let answer = self.reserve(export);
+                    // Who asked waits for the answer, and gives back what it does not need.
+                    let _ = reply.send(answer);
+                }
+                Ok(Message::Seat { connection, make }) => self.seat(connection, make),
+                Ok(Message::Release(connection)) => {
+                    if self.reserved.remove(&connection) {
+                        self.port.close(connection);
+                    }
+                }
                 Ok(Message::Figures(reply)) => {
                     // Who asked may have gone.
                     let _ = reply.send(self.figures());
@@ -391,18 +409,23 @@ impl Reactor {
         true
     }
 
-    fn connect(&mut self, export: u16, make: MakeClient) {
+    /// Opens a connection for a client that is still to come.
+    fn reserve(&mut self, export: u16) -> Result<ConnectionId, Refused> {
         if self.stopping.is_some() {
+            return Err(Refused::Ending);
+        }
+        let connection = self.port.open(export).map_err(Refused::Drive)?;
+        self.reserved.insert(connection);
+        Ok(connection)
+    }
+
+    /// Gives a connection its client; too late where the end has come.
+    fn seat(&mut self, connection: ConnectionId, make: MakeClient) {
+        if self.stopping.is_some() || !self.reserved.remove(&connection) {
             return;
         }
-        let connection = match self.port.open(export) {
-            Ok(connection) => connection,
-            Err(status) => {
-                (self.log)(&format!("a client was refused: the drive takes no more connections ({status})"));
-                return;
-            }
-        };
-        let client = make(self.port.exports()[usize::from(export)].info());
+        let Some(info) = self.port.info(connection) else { return };
+        let client = make(info);
         let watched = client.interest();
         let key = self.clients.insert(Connected { connection, client, watched });
         self.by_connection.insert(connection, key);
@@ -493,6 +516,7 @@ impl Reactor {
 
     /// Disconnects every client and flushes every drive.
     fn say_farewell(&mut self) {
+        std::mem::take(&mut self.reserved).into_iter().for_each(|connection| self.port.close(connection));
         let keys: Vec<Key> = self.by_connection.values().copied().collect();
         keys.iter().for_each(|key| self.disconnect(*key, &Gone::quietly()));
         for export in 0..self.port.exports().len() as u16 {

@@ -1,12 +1,10 @@
 //! Many clients, and those that ask too much.
 
-use std::time::Duration;
-
-use nandscape_wire_nbd::command;
+use nandscape_wire_nbd::{command, option, reply};
 use nandscape_wire_nvme::IoOpcode;
 use zerocopy::IntoBytes;
 
-use crate::client::{Client, pattern, request};
+use crate::client::{Client, pattern, request, wish};
 use crate::drive::{BLOCK, BROKEN, Seen};
 use crate::server::{Limits, Server};
 
@@ -124,20 +122,75 @@ fn connections_to_one_export_share_it() {
     }
 }
 
-#[test]
-fn one_client_too_many_is_turned_away_until_somebody_leaves() {
-    let server = Server::with(Limits { max_clients: 3, patience: Duration::from_secs(60) });
-    let mut seated: Vec<Client> = (0..2).map(|_| Client::ready(&server, "", false)).collect();
-    seated.push(Client::greeted(&server));
-    for _ in 0..3 {
-        assert_eq!(Client::connect(&server).rest(), [0; 0]);
+/// Takes the replies to a GO until its end: the last one's type, and its data as text.
+fn go(client: &mut Client, name: &str) -> (u32, String) {
+    client.option(option::GO, &wish(name, &[]));
+    loop {
+        let (_, kind, data) = client.option_reply();
+        if kind != reply::INFO {
+            return (kind, String::from_utf8(data).unwrap());
+        }
     }
-    assert_eq!(server.complaints().len(), 3);
-    assert!(server.complaints().iter().all(|one| one.contains("turned away: there are 3")));
+}
+
+#[test]
+fn one_client_too_many_is_told_so_until_somebody_leaves() {
+    let server = Server::with(Limits { max_clients: 3, ..Limits::default() });
+    let mut seated: Vec<Client> = (0..3).map(|_| Client::ready(&server, "", false)).collect();
+    let mut waits = Client::greeted(&server);
+    for _ in 0..3 {
+        assert_eq!(go(&mut waits, ""), (reply::ERR_POLICY, "there are 3 clients already".to_owned()));
+    }
+    assert_eq!(server.complaints(), ["nbd: a client was turned away: there are 3 clients already"; 3]);
     assert_eq!(seated[0].read(0, 512), Ok(vec![0; 512]));
-    drop(seated.pop());
     seated[0].request(command::DISC, 0, 0, 0, 0);
     assert_eq!(seated[0].rest(), [0; 0], "its seat is free now");
-    let mut next = Client::ready(&server, "", false);
-    assert_eq!(next.read(0, 512), Ok(vec![0; 512]));
+    assert_eq!(go(&mut waits, "").0, reply::ACK);
+    assert_eq!(waits.read(0, 512), Ok(vec![0; 512]));
+}
+
+/// A drive has so many queue pairs. Who is told to go on has one; asking about a drive takes none.
+#[test]
+fn who_finds_no_queue_pair_is_told_so_and_may_choose_another_drive() {
+    let server = Server::with(Limits { pairs: 2, ..Limits::default() });
+    let _first = Client::ready(&server, "first", false);
+    let mut second = Client::ready(&server, "first", false);
+    let mut third = Client::greeted(&server);
+    third.option(option::INFO, &wish("first", &[]));
+    while third.option_reply().1 != reply::ACK {}
+    let (kind, why) = go(&mut third, "first");
+    assert!(kind == reply::ERR_POLICY && why.contains("the drive takes no more connections"), "{why}");
+    let mut old = Client::greeted(&server);
+    old.option(option::EXPORT_NAME, b"first");
+    assert_eq!(old.rest(), [0; 0], "in the old way there is no refusal but hanging up, before anything is promised");
+    assert_eq!(go(&mut third, "second").0, reply::ACK);
+    assert_eq!(third.read(0, 512), Ok(vec![0; 512]));
+    second.request(command::DISC, 0, 0, 0, 0);
+    assert_eq!(second.rest(), [0; 0]);
+    assert_eq!(Client::ready(&server, "first", false).read(0, 512), Ok(vec![0; 512]));
+}
+
+/// Who is told to go on and leaves before it does gives its queue pair back.
+#[test]
+fn a_queue_pair_kept_for_somebody_who_leaves_is_given_back() {
+    let server = Server::with(Limits { pairs: 1, ..Limits::default() });
+    let places: Vec<_> = (0..3).map(|_| server.handle.reserve(0).map(drop)).collect();
+    assert_eq!(places, [Ok(()); 3]);
+    let kept = server.handle.reserve(0).unwrap();
+    assert!(server.handle.reserve(0).is_err(), "there is one");
+    // The end finds it kept, and flushes the drive all the same.
+    let figures = server.stop();
+    assert_eq!((figures.exports[0].others.latency.count(), figures.exports[0].others.errors), (1, 0));
+    drop(kept);
+}
+
+#[test]
+fn those_who_are_silent_make_room_for_those_who_come() {
+    let server = Server::start();
+    // Many times as many as may negotiate at a time.
+    let silent: Vec<Client> = (0..300).map(|_| Client::connect(&server)).collect();
+    let mut client = Client::ready(&server, "first", false);
+    assert_eq!(client.read(0, 512), Ok(vec![0; 512]));
+    let hung_up = silent.into_iter().take(200).map(|mut one| one.rest().len());
+    assert!(hung_up.into_iter().all(|len| len == 0 || len == 18), "some were greeted, and then hung up on");
 }

@@ -35,11 +35,19 @@ pub(crate) struct Server {
 pub(crate) struct Limits {
     pub(crate) max_clients: usize,
     pub(crate) patience: Duration,
+    /// Clients of each drive.
+    pub(crate) pairs: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { max_clients: 64, patience: Duration::from_secs(60), pairs: 64 }
+    }
 }
 
 impl Server {
     pub(crate) fn start() -> Server {
-        Server::with(Limits { max_clients: 64, patience: Duration::from_secs(60) })
+        Server::with(Limits::default())
     }
 
     pub(crate) fn with(limits: Limits) -> Server {
@@ -47,7 +55,7 @@ impl Server {
         let path = folder.path().join("nbd.sock");
         let logs = vec![Log::default(), Log::default()];
         let complaints = Arc::new(Mutex::new(Vec::new()));
-        let (handle, info, reactor) = start_reactor(logs.clone(), complaints.clone());
+        let (handle, info, reactor) = start_reactor(logs.clone(), complaints.clone(), limits.pairs);
         let exported = |name: &str| Exported { name: name.to_owned(), description: format!("the {name} one"), info };
         let hears = complaints.clone();
         let listener = Listener::start(ListenerConfig {
@@ -107,12 +115,16 @@ impl Drop for Server {
     }
 }
 
-fn start_reactor(logs: Vec<Log>, complaints: Arc<Mutex<Vec<String>>>) -> (Handle, DriveInfo, JoinHandle<Figures>) {
+fn start_reactor(
+    logs: Vec<Log>,
+    complaints: Arc<Mutex<Vec<String>>>,
+    most: usize,
+) -> (Handle, DriveInfo, JoinHandle<Figures>) {
     let (tell, told) = channel();
     let reactor = std::thread::spawn(move || {
         let executor = Executor::new();
         let sim = executor.sim();
-        let export = |log| Rc::new(PlainExport(Plain::start(&sim, log))) as Rc<dyn Export>;
+        let export = |log| Rc::new(PlainExport { plain: Plain::start(&sim, log), most }) as Rc<dyn Export>;
         let exports: Vec<_> = logs.into_iter().map(export).collect();
         let info = exports[0].info();
         let port = Port::new(&sim, exports);
