@@ -128,20 +128,23 @@ impl Server {
     /// Lets a client negotiate.
     fn take(self: Arc<Server>, stream: Stream) {
         let stream = Arc::new(stream);
-        self.negotiating.enter(stream.clone());
-        let (server, mine) = (self.clone(), stream.clone());
-        let started = thread::Builder::new().name("nbd handshake".to_owned()).spawn(move || server.serve(mine));
+        let number = self.negotiating.enter(stream.clone());
+        let server = self.clone();
+        let started =
+            thread::Builder::new().name("nbd handshake".to_owned()).spawn(move || server.serve(stream, number));
         if let Err(error) = started {
-            drop(self.negotiating.leave(stream));
+            self.negotiating.leave(number);
             (self.log)(&format!("nbd: a client was turned away: {error}"));
         }
     }
 
     /// A client's negotiation, on a thread of its own.
-    fn serve(&self, stream: Arc<Stream>) {
+    fn serve(&self, stream: Arc<Stream>, number: u64) {
         let agreed = negotiate(&mut Hurried::new(&stream, self.patience), &self.exported, &|export| self.admit(export));
         let made_room = "nbd: a client was turned away: it took longer to negotiate than all who came after it";
-        let Some(stream) = self.negotiating.leave(stream) else { return (self.log)(made_room) };
+        // Nobody else holds the socket of one that has left.
+        let stream = self.negotiating.leave(number).then(|| Arc::into_inner(stream)).flatten();
+        let Some(stream) = stream else { return (self.log)(made_room) };
         let outcome = match agreed {
             Ok(Some(agreed)) => hand_over(stream, agreed),
             Ok(None) => Ok(()),

@@ -10,35 +10,43 @@ use nandscape_transport_reactor::socket::Stream;
 /// Sockets of those who negotiate, in the order in which they came.
 pub(crate) struct Negotiating {
     most: usize,
-    streams: Mutex<VecDeque<Arc<Stream>>>,
+    places: Mutex<Places>,
+}
+
+#[derive(Default)]
+struct Places {
+    next: u64,
+    streams: VecDeque<(u64, Arc<Stream>)>,
 }
 
 impl Negotiating {
     /// Room for `most`.
     pub(crate) fn new(most: usize) -> Negotiating {
-        Negotiating { most, streams: Mutex::default() }
+        Negotiating { most, places: Mutex::default() }
     }
 
-    /// One begins. If there is no room, the first of the others is hung up on.
-    pub(crate) fn enter(&self, stream: Arc<Stream>) {
-        let mut streams = self.streams();
-        if streams.len() >= self.most
-            && let Some(oldest) = streams.pop_front()
+    /// One begins; its number. If there is no room, the first of the others is hung up on.
+    pub(crate) fn enter(&self, stream: Arc<Stream>) -> u64 {
+        let mut places = self.places();
+        if places.streams.len() >= self.most
+            && let Some((_, oldest)) = places.streams.pop_front()
         {
             oldest.shutdown(Shutdown::Both);
         }
-        streams.push_back(stream);
+        let number = places.next;
+        places.next += 1;
+        places.streams.push_back((number, stream));
+        number
     }
 
-    /// One has come to an end; `None` when it was hung up on to make room.
-    pub(crate) fn leave(&self, stream: Arc<Stream>) -> Option<Stream> {
-        let mut streams = self.streams();
-        let place = streams.iter().position(|one| Arc::ptr_eq(one, &stream))?;
-        streams.remove(place);
-        Arc::into_inner(stream)
+    /// One has come to an end; whether it had not been hung up on to make room.
+    pub(crate) fn leave(&self, number: u64) -> bool {
+        let mut places = self.places();
+        let place = places.streams.iter().position(|(one, _)| *one == number);
+        place.and_then(|place| places.streams.remove(place)).is_some()
     }
 
-    fn streams(&self) -> MutexGuard<'_, VecDeque<Arc<Stream>>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,6 +14,7 @@ use nandscape_wire_nbd::{REQUEST_MAGIC, Request, command};
 use nandscape_wire_nvme::Status;
 use zerocopy::FromBytes;
 
+use crate::feed::{Feed, PART};
 use crate::handshake::MAX_REQUEST;
 use crate::listener::Seat;
 use crate::replies::Replies;
@@ -27,6 +28,8 @@ const MAX_BYTES: usize = 64 << 20;
 const READ_SIZE: usize = 256 << 10;
 /// Reads from a socket before others get a turn.
 const READS_A_TURN: usize = 4;
+/// Requests understood before others get a turn: those that are refused cost nothing but the time of the loop.
+const REQUESTS_A_TURN: usize = 256;
 
 /// See the module.
 pub(crate) struct Session {
@@ -42,6 +45,10 @@ pub(crate) struct Session {
     /// A write whose data is still coming.
     coming: Option<Coming>,
     pending: Slots<Pending>,
+    /// Requests that change much without data.
+    feed: Feed,
+    /// Requests that may be understood in this turn.
+    share: usize,
     /// Bytes of the requests in work.
     held: usize,
     replies: Replies,
@@ -70,8 +77,10 @@ struct Pending {
     kind: u16,
     offset: u64,
     mem: HostMem,
-    /// Commands that have not completed.
+    /// Commands that have not completed, and one more as long as there are commands to come.
     left: u32,
+    /// Bytes that its commands in the drive affect, where it is given to the drive a part at a time.
+    affected: u64,
     /// The first failure.
     failure: Option<Status>,
 }
@@ -88,6 +97,8 @@ impl Session {
             end: 0,
             coming: None,
             pending: Slots::new(),
+            feed: Feed::default(),
+            share: 0,
             held: 0,
             replies: Replies::default(),
             stalled: false,
@@ -127,7 +138,7 @@ impl Session {
     /// Understands what was read, as far as the client may go on.
     fn parse(&mut self, intake: &mut Intake<'_>) -> Result<(), Gone> {
         self.stalled = false;
-        while !self.leaving && !self.is_full() {
+        while !self.leaving && !self.is_full() && self.share > 0 {
             if let Some(coming) = self.coming.take() {
                 match self.fill(coming) {
                     Ok(whole) => self.data_has_come(whole, intake),
@@ -142,6 +153,7 @@ impl Session {
                 return Ok(());
             };
             self.start += size_of::<Request>();
+            self.share -= 1;
             self.begin(request, intake)?;
         }
         self.stalled = true;
@@ -182,6 +194,11 @@ impl Session {
                 self.held += len as usize;
                 self.submit(&request, HostMem::whole(&new_buffer(len as usize)), intake);
             }
+            command::TRIM | command::WRITE_ZEROES => {
+                let key = self.pending.insert(Pending::of(&request, HostMem::none()));
+                self.feed.push(key, request);
+                self.feed_drive(intake);
+            }
             _ => self.submit(&request, HostMem::none(), intake),
         }
         Ok(())
@@ -203,15 +220,19 @@ impl Session {
     }
 
     fn submit(&mut self, request: &Request, mem: HostMem, intake: &mut Intake<'_>) {
-        let (cookie, kind, offset) = (request.cookie.get(), request.kind.get(), request.offset.get());
-        let pending = Pending { cookie, kind, offset, mem: mem.clone(), left: 0, failure: None };
-        let key = self.pending.insert(pending);
-        let mut count = 0;
-        commands(request, &self.info, &mem, |entry, part| {
-            intake.submit(key.to_bits(), entry, part);
-            count += 1;
-        });
+        let key = self.pending.insert(Pending::of(request, mem.clone()));
+        let count = submit_as(key, request, &self.info, &mem, intake);
         self.pending.get_mut(key).expect("just inserted").left = count;
+    }
+
+    /// Gives the drive as much of the requests without data as it may have.
+    fn feed_drive(&mut self, intake: &mut Intake<'_>) {
+        while let Some((key, part, last)) = self.feed.next() {
+            let count = submit_as(key, &part, &self.info, &HostMem::none(), intake);
+            let pending = self.pending.get_mut(key).expect("it has parts to come");
+            pending.left += count - u32::from(last);
+            pending.affected += u64::from(part.len.get());
+        }
     }
 
     /// Who hangs up between two requests with nothing in work has left in order: many clients never say good-bye.
@@ -233,6 +254,32 @@ impl Session {
             (_, failure) => self.replies.simple(*cookie, failure.map_or(0, error_of)),
         }
     }
+}
+
+impl Pending {
+    /// A request of which commands are to come.
+    fn of(request: &Request, mem: HostMem) -> Pending {
+        let (cookie, kind, offset) = (request.cookie.get(), request.kind.get(), request.offset.get());
+        Pending { cookie, kind, offset, mem, left: 1, affected: 0, failure: None }
+    }
+
+    /// A command is done; the bytes that it affected. All parts but the last are of one length, so that the sum is right
+    /// in whatever order they end.
+    fn part_done(&mut self) -> u64 {
+        let bytes = self.affected.min(PART.into());
+        self.affected -= bytes;
+        bytes
+    }
+}
+
+/// Submits a request's commands as those of `key`; how many there are.
+fn submit_as(key: Key, request: &Request, info: &DriveInfo, mem: &HostMem, intake: &mut Intake<'_>) -> u32 {
+    let mut count = 0;
+    commands(request, info, mem, |entry, part| {
+        intake.submit(key.to_bits(), entry, part);
+        count += 1;
+    });
+    count
 }
 
 fn new_buffer(len: usize) -> Buffer {
@@ -259,14 +306,16 @@ impl Client for Session {
     }
 
     fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
-        let mut came = false;
+        let mut came = self.feed.has_next();
+        self.feed_drive(intake);
+        self.share = REQUESTS_A_TURN;
         if self.stalled {
             let pending = self.pending.len();
             self.parse(intake)?;
-            came = self.pending.len() != pending;
+            came |= self.pending.len() != pending || self.share < REQUESTS_A_TURN;
         }
         for _ in 0..READS_A_TURN {
-            if self.leaving || self.is_full() {
+            if self.leaving || self.is_full() || self.share == 0 {
                 break;
             }
             let before = (self.end - self.start, self.coming.as_ref().map_or(0, |coming| coming.filled));
@@ -287,6 +336,7 @@ impl Client for Session {
             pending.failure = pending.failure.or(Some(released.completion.status));
         }
         pending.left -= 1;
+        self.feed.done(pending.part_done());
         if pending.left == 0 {
             let pending = self.pending.remove(key).expect("just seen");
             self.finish(&pending);
@@ -318,7 +368,7 @@ impl Client for Session {
     }
 
     fn has_more(&self) -> bool {
-        self.stalled && !self.leaving && !self.is_full()
+        self.feed.has_next() || (self.stalled && !self.leaving && !self.is_full())
     }
 
     fn is_flushed(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Many clients, and those that ask too much.
 
-use nandscape_wire_nbd::{command, option, reply};
+use nandscape_wire_nbd::{command, error, option, reply};
 use nandscape_wire_nvme::IoOpcode;
 use zerocopy::IntoBytes;
 
@@ -193,4 +193,56 @@ fn those_who_are_silent_make_room_for_those_who_come() {
     assert_eq!(client.read(0, 512), Ok(vec![0; 512]));
     let hung_up = silent.into_iter().take(200).map(|mut one| one.rest().len());
     assert!(hung_up.into_iter().all(|len| len == 0 || len == 18), "some were greeted, and then hung up on");
+}
+
+/// A few kilobytes ask for 80 GiB of zeroes: the drive gets them a part at a time, and another client its turn between.
+#[test]
+fn a_flood_of_requests_without_data_leaves_the_drive_to_others() {
+    for kind in [command::WRITE_ZEROES, command::TRIM] {
+        let server = Server::start();
+        let mut flood = Client::ready(&server, "first", false);
+        let mut other = Client::ready(&server, "first", false);
+        for cookie in 0..1_000 {
+            flood.request(kind, 0, cookie, 0, (80 * MIB) as u32);
+        }
+        server.until(|figures| figures.outstanding > 0);
+        for _ in 0..20 {
+            assert_eq!(other.read(0, 512), Ok(vec![0; 512]));
+            let outstanding = server.figures().outstanding;
+            assert!(outstanding <= 8, "{outstanding} commands of 4 MiB are before the next read");
+        }
+        // The end does not wait for what is not in the drive.
+        server.stop();
+    }
+}
+
+/// Each part of a long request is done, once, and it is answered once, with the first error.
+#[test]
+fn a_long_request_without_data_is_done_in_parts_and_answered_once() {
+    let server = Server::start();
+    let mut client = Client::ready(&server, "first", false);
+    let (first, len) = (BROKEN + 8, 13 * MIB / 2);
+    assert_eq!(client.ask(command::TRIM, 0, first * BLOCK - len, len as u32), error::EIO);
+    assert_eq!(client.ask(command::TRIM, 0, first * BLOCK, len as u32), 0);
+    let parts: Vec<(u64, u64)> = server.seen().iter().map(|seen| (seen.slba, seen.blocks)).collect();
+    let part = 4 * MIB / BLOCK;
+    let rest = len / BLOCK - part;
+    let before = first - len / BLOCK;
+    assert_eq!(parts, [(before, part), (before + part, rest), (first, part), (first + part, rest)]);
+}
+
+/// Requests that are refused cost nothing but time; so many are looked at in a turn, whatever was sent.
+#[test]
+fn a_flood_of_refused_requests_is_answered_a_share_at_a_time() {
+    let server = Server::start();
+    let mut flood = Client::ready(&server, "first", false);
+    let count = 5_000;
+    let bytes: Vec<u8> = (0..count).flat_map(|cookie| request(99, 0, cookie, 0, 512).as_bytes().to_vec()).collect();
+    let before = server.figures().timing.turns;
+    flood.send(&bytes);
+    for cookie in 0..count {
+        assert_eq!(flood.simple(), (cookie, error::EINVAL));
+    }
+    let turns = server.figures().timing.turns - before;
+    assert!(turns >= count / 256, "{count} requests in {turns} turns");
 }

@@ -75,7 +75,7 @@ impl Server {
         std::mem::take(&mut *self.logs[0].lock().unwrap())
     }
 
-    pub(crate) fn figures(&self) -> Figures {
+    pub(crate) fn figures(&self) -> Arc<Figures> {
         self.handle.figures().expect("the reactor is at work")
     }
 
