@@ -1,10 +1,11 @@
 //! Talking to a reactor from another thread: handing it clients, asking for figures, ending it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use nandscape_drive::DriveInfo;
-use nandscape_sim::{Histogram, Time};
+use nandscape_sim::{Histogram, Span, Time};
 use nandscape_wire_nvme::Status;
 
 use crate::client::Client;
@@ -33,7 +34,7 @@ pub(crate) enum Message {
     Reserve { export: u16, reply: Sender<Result<ConnectionId, Refused>> },
     Seat { connection: ConnectionId, make: MakeClient },
     Release(ConnectionId),
-    Figures(Sender<Figures>),
+    Figures { not_before: Time, reply: Sender<Arc<Figures>> },
     Stop,
 }
 
@@ -77,6 +78,9 @@ pub struct Tally {
     /// Latencies in drive time of those that succeeded.
     pub latency: Histogram,
 }
+
+/// The age of figures that are good enough for those who look on.
+pub const RECENT: Span = Span::from_ms(100);
 
 /// A way to a reactor. Once the reactor has ended, nothing that is asked has an effect.
 #[derive(Clone)]
@@ -138,10 +142,24 @@ impl Handle {
     }
 
     /// Figures since the beginning; `None` when the reactor has ended.
-    pub fn figures(&self) -> Option<Figures> {
+    pub fn figures(&self) -> Option<Arc<Figures>> {
+        self.figures_of(self.clock.now())
+    }
+
+    /// As [`Handle::figures`], and they may be [`RECENT`] old: however many ask, the drives are hardly held up.
+    pub fn recent_figures(&self) -> Option<Arc<Figures>> {
+        let now = self.clock.now().since(Time::ZERO);
+        self.figures_of(Time::ZERO + now.saturating_sub(RECENT))
+    }
+
+    fn figures_of(&self, not_before: Time) -> Option<Arc<Figures>> {
         let (reply, figures) = channel();
-        self.send(Message::Figures(reply));
+        self.ask(not_before, reply);
         figures.recv().ok()
+    }
+
+    pub(crate) fn ask(&self, not_before: Time, reply: Sender<Arc<Figures>>) {
+        self.send(Message::Figures { not_before, reply });
     }
 
     /// Asks the reactor to take in nothing more, to finish what it has, to flush, and to end.

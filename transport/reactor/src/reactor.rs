@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 use nandscape_drive::HostMem;
 use nandscape_sim::slots::{Key, Slots};
@@ -107,6 +108,10 @@ pub struct Reactor {
     slept: bool,
     figures: Vec<ExportFigures>,
     timing: Timing,
+    /// Who has asked for figures, which may be as old as this.
+    asked: Vec<(Time, Sender<Arc<Figures>>)>,
+    /// The figures that were told last, and when.
+    told: Option<(Time, Arc<Figures>)>,
     /// The time of the last turn.
     turn: Time,
     /// What the clock showed when it began: later than its time where the model is behind.
@@ -155,6 +160,8 @@ impl Reactor {
             slept: false,
             figures,
             timing: Timing::default(),
+            asked: Vec::new(),
+            told: None,
             turn: Time::ZERO,
             begun: Time::ZERO,
             last_activity: Time::ZERO,
@@ -376,6 +383,12 @@ impl Reactor {
 
     /// Reads some messages from other threads; whether there were any.
     fn hear(&mut self) -> bool {
+        let heard = self.hear_some();
+        self.tell();
+        heard
+    }
+
+    fn hear_some(&mut self) -> bool {
         for heard in 0..MESSAGES_A_TURN {
             match self.inbox.try_recv() {
                 Ok(Message::Connect { export, make }) => match self.reserve(export) {
@@ -394,10 +407,7 @@ impl Reactor {
                         self.port.close(connection);
                     }
                 }
-                Ok(Message::Figures(reply)) => {
-                    // Who asked may have gone.
-                    let _ = reply.send(self.figures());
-                }
+                Ok(Message::Figures { not_before, reply }) => self.asked.push((not_before, reply)),
                 Ok(Message::Stop) => self.stopping = self.stopping.or(Some(self.turn)),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
                     self.may_hear_more = false;
@@ -528,6 +538,23 @@ impl Reactor {
         }
         while self.is_working() {
             self.catch_up();
+        }
+    }
+
+    /// Tells figures to those who have asked. Copying them takes long beside a turn: all share one copy, and an old one
+    /// where it is good enough for all.
+    fn tell(&mut self) {
+        let Some(not_before) = self.asked.iter().map(|(not_before, _)| *not_before).max() else { return };
+        let (_, figures) = match self.told.take() {
+            Some(told) if told.0 >= not_before => self.told.insert(told),
+            _ => {
+                let figures = Arc::new(self.figures());
+                self.told.insert((self.clock.now(), figures))
+            }
+        };
+        for (_, reply) in self.asked.drain(..) {
+            // Who asked may have gone.
+            let _ = reply.send(figures.clone());
         }
     }
 

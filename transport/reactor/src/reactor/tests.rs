@@ -237,3 +237,31 @@ fn a_drive_that_stops_with_work_left_does_not_make_the_end_wait_for_ever() {
     let error = reactor.run().err().expect("it tells of it").to_string();
     assert!(error.contains("commands are left"), "{error}");
 }
+
+/// Copies are told apart by their address.
+#[test]
+fn all_who_ask_for_figures_during_a_turn_share_one_copy() {
+    let (mut reactor, handle) = reactor();
+    let ask = |not_before| {
+        let (reply, answer) = std::sync::mpsc::channel();
+        handle.ask(not_before, reply);
+        answer
+    };
+    let told = |reactor: &mut Reactor, ages: &[Span]| {
+        let now = reactor.clock.now();
+        let answers: Vec<_> =
+            ages.iter().map(|age| ask(Time::ZERO + now.since(Time::ZERO).saturating_sub(*age))).collect();
+        reactor.turn();
+        let mut told: Vec<Arc<Figures>> = answers.iter().map(|answer| answer.try_recv().unwrap()).collect();
+        assert!(told.iter().all(|one| Arc::ptr_eq(one, &told[0])), "one copy for all of them");
+        told.remove(0)
+    };
+    let first = told(&mut reactor, &[Span::ZERO; 10]);
+    let recent = told(&mut reactor, &[crate::handle::RECENT; 10]);
+    assert!(Arc::ptr_eq(&first, &recent), "recent enough");
+    let fresh = told(&mut reactor, &[crate::handle::RECENT, Span::ZERO]);
+    assert!(!Arc::ptr_eq(&first, &fresh) && fresh.timing.turns > first.timing.turns);
+    reactor.clock.put_forward(crate::handle::RECENT);
+    let later = told(&mut reactor, &[crate::handle::RECENT]);
+    assert!(!Arc::ptr_eq(&fresh, &later), "no longer recent");
+}
