@@ -187,7 +187,7 @@ fn hand_over(stream: Stream, agreed: Agreed) -> io::Result<()> {
     stream.set_nonblocking()?;
     keep_alive(&stream)?;
     let Agreed { admission: Admission { place, seat }, structured } = agreed;
-    place.connect(Box::new(move |info| Box::new(Session::new(stream, info, structured, seat))));
+    place.connect(Box::new(move |info, share| Box::new(Session::new(stream, info, structured, seat, share))));
     Ok(())
 }
 

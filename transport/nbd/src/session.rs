@@ -7,9 +7,9 @@ use std::rc::Rc;
 use nandscape_drive::mem::Buffer;
 use nandscape_drive::{DriveInfo, HostMem};
 use nandscape_sim::slots::{Key, Slots};
-use nandscape_transport_reactor::Released;
 use nandscape_transport_reactor::client::{Client, Gone, Intake, Interest};
 use nandscape_transport_reactor::socket::Stream;
+use nandscape_transport_reactor::{Released, Share};
 use nandscape_wire_nbd::{REQUEST_MAGIC, Request, command};
 use nandscape_wire_nvme::Status;
 use zerocopy::FromBytes;
@@ -51,6 +51,10 @@ pub(crate) struct Session {
     share: usize,
     /// Bytes of the requests in work.
     held: usize,
+    /// Its part of the memory of all clients: for those bytes and the replies.
+    memory: Share,
+    /// Bytes that the next request needs, where it had to wait for them.
+    wanted: usize,
     replies: Replies,
     /// It had to stop before it had understood everything that was read.
     stalled: bool,
@@ -86,7 +90,7 @@ struct Pending {
 }
 
 impl Session {
-    pub(crate) fn new(stream: Stream, info: DriveInfo, structured: bool, seat: Seat) -> Session {
+    pub(crate) fn new(stream: Stream, info: DriveInfo, structured: bool, seat: Seat, memory: Share) -> Session {
         Session {
             _seat: seat,
             stream,
@@ -100,6 +104,8 @@ impl Session {
             feed: Feed::default(),
             share: 0,
             held: 0,
+            memory,
+            wanted: 0,
             replies: Replies::default(),
             stalled: false,
             blocked: false,
@@ -110,7 +116,17 @@ impl Session {
 
     /// Whether the client has as much in work as it may.
     fn is_full(&self) -> bool {
-        self.pending.len() >= MAX_PENDING || self.held + self.replies.len() >= MAX_BYTES
+        self.pending.len() >= MAX_PENDING || !self.may_hold(self.wanted) || !self.memory.has_room(self.wanted)
+    }
+
+    /// Whether so many bytes more are within its own limit.
+    fn may_hold(&self, more: usize) -> bool {
+        self.held + self.replies.len() + more <= MAX_BYTES
+    }
+
+    /// Tells how much memory it holds.
+    fn settle(&mut self) {
+        self.memory.hold(self.held + self.replies.len());
     }
 
     /// Reads what the socket has, as much as there is room for. Whether there may be more; an error when it was closed.
@@ -152,6 +168,11 @@ impl Session {
             let Ok((request, _)) = Request::read_from_prefix(&self.inbox[self.start..self.end]) else {
                 return Ok(());
             };
+            self.wanted = needs(&request, &self.info);
+            if self.is_full() {
+                break;
+            }
+            self.wanted = 0;
             self.start += size_of::<Request>();
             self.share -= 1;
             self.begin(request, intake)?;
@@ -187,11 +208,13 @@ impl Session {
             command::WRITE => {
                 let buffer = refusal.is_none().then(|| new_buffer(len as usize));
                 self.held += buffer.as_ref().map_or(0, |_| len as usize);
+                self.settle();
                 self.coming = Some(Coming { request, buffer, refusal, filled: 0 });
             }
             _ if refusal.is_some() => self.refuse(&request, refusal),
             command::READ => {
                 self.held += len as usize;
+                self.settle();
                 self.submit(&request, HostMem::whole(&new_buffer(len as usize)), intake);
             }
             command::TRIM | command::WRITE_ZEROES => {
@@ -243,6 +266,31 @@ impl Session {
         }
     }
 
+    /// Sends what can be sent.
+    fn send(&mut self) -> Result<(), Gone> {
+        self.blocked = false;
+        while self.replies.len() > 0 && !self.deaf {
+            match self.stream.write(self.replies.waiting()) {
+                Ok(count) => self.replies.advance(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.blocked = true;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // What it asked for before it said good-bye is done whether it waits for the replies or not.
+                Err(_) if self.leaving => self.deaf = true,
+                Err(error) => return Err(Gone::because(error.to_string())),
+            }
+        }
+        if self.deaf {
+            self.replies.advance(self.replies.len());
+        }
+        match self.leaving && self.pending.is_empty() {
+            true => Err(Gone::quietly()),
+            false => Ok(()),
+        }
+    }
+
     fn finish(&mut self, pending: &Pending) {
         self.held -= pending.mem.len();
         let Pending { cookie, kind, offset, mem, failure, .. } = pending;
@@ -280,6 +328,12 @@ fn submit_as(key: Key, request: &Request, info: &DriveInfo, mem: &HostMem, intak
         count += 1;
     });
     count
+}
+
+/// Bytes of memory that a request takes.
+fn needs(request: &Request, info: &DriveInfo) -> usize {
+    let has_data = matches!(request.kind.get(), command::READ | command::WRITE);
+    if has_data && check(request, info).is_ok() { request.len.get() as usize } else { 0 }
 }
 
 fn new_buffer(len: usize) -> Buffer {
@@ -340,31 +394,18 @@ impl Client for Session {
         if pending.left == 0 {
             let pending = self.pending.remove(key).expect("just seen");
             self.finish(&pending);
+            self.settle();
         }
     }
 
     fn flush(&mut self) -> Result<(), Gone> {
-        self.blocked = false;
-        while self.replies.len() > 0 && !self.deaf {
-            match self.stream.write(self.replies.waiting()) {
-                Ok(count) => self.replies.advance(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.blocked = true;
-                    return Ok(());
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What it asked for before it said good-bye is done whether it waits for the replies or not.
-                Err(_) if self.leaving => self.deaf = true,
-                Err(error) => return Err(Gone::because(error.to_string())),
-            }
-        }
-        if self.deaf {
-            self.replies.advance(self.replies.len());
-        }
-        match self.leaving && self.pending.is_empty() {
-            true => Err(Gone::quietly()),
-            false => Ok(()),
-        }
+        let flushed = self.send();
+        self.settle();
+        flushed
+    }
+
+    fn is_starved(&self) -> bool {
+        self.stalled && self.may_hold(self.wanted) && !self.memory.has_room(self.wanted)
     }
 
     fn has_more(&self) -> bool {

@@ -8,14 +8,15 @@ use nandscape_drive::DriveInfo;
 use nandscape_sim::{Histogram, Span, Time};
 use nandscape_wire_nvme::Status;
 
+use crate::budget::Share;
 use crate::client::Client;
 use crate::clock::WallClock;
 use crate::port::ConnectionId;
 use crate::timing::Timing;
 use crate::waiter::Waker;
 
-/// Makes a client on the reactor's thread, once it is connected.
-pub type MakeClient = Box<dyn FnOnce(DriveInfo) -> Box<dyn Client> + Send>;
+/// Makes a client on the reactor's thread, once it is connected: with what the drive is, and its part of the memory.
+pub type MakeClient = Box<dyn FnOnce(DriveInfo, Share) -> Box<dyn Client> + Send>;
 
 /// Why there is no place for a client.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -15,6 +15,7 @@ use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Executor, Span, Time};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
+use crate::budget::{Budget, MEMORY};
 use crate::client::{Client, Gone, Intake, Interest};
 use crate::clock::WallClock;
 use crate::handle::{ExportFigures, Figures, Handle, MakeClient, Message, Refused};
@@ -90,6 +91,10 @@ pub struct Reactor {
     clients: Slots<Connected>,
     /// The client of each connection.
     by_connection: BTreeMap<ConnectionId, Key>,
+    /// Memory that clients hold.
+    budget: Rc<Budget>,
+    /// Clients that wait for memory of others.
+    starved: Vec<Key>,
     /// Connections whose client is still to come.
     reserved: BTreeSet<ConnectionId>,
     /// Sockets that are ready, by client.
@@ -133,6 +138,15 @@ impl Reactor {
     /// # Errors
     /// When the system has no more descriptors.
     pub fn new(setup: Setup) -> io::Result<(Reactor, Handle)> {
+        Reactor::with_memory(setup, MEMORY)
+    }
+
+    /// As [`Reactor::new`], and all clients together hold at most so many bytes for requests and replies, besides
+    /// [`GUARANTEED`](crate::GUARANTEED) each.
+    ///
+    /// # Errors
+    /// When the system has no more descriptors.
+    pub fn with_memory(setup: Setup, bytes: usize) -> io::Result<(Reactor, Handle)> {
         let waiter = Waiter::new()?;
         let clock = WallClock::start();
         let (handle, inbox) = Handle::new(waiter.waker(), clock);
@@ -149,6 +163,8 @@ impl Reactor {
             may_hear_more: false,
             clients: Slots::new(),
             by_connection: BTreeMap::new(),
+            budget: Budget::new(bytes),
+            starved: Vec::new(),
             reserved: BTreeSet::new(),
             ready: Vec::new(),
             polled: Vec::new(),
@@ -331,6 +347,9 @@ impl Reactor {
         // Those who have more get their next turn at the next one. One share each: who was answered while the model ran
         // may be here several times.
         let mut ready = std::mem::take(&mut self.ready);
+        if self.budget.look() {
+            ready.extend(self.starved.drain(..).map(Key::to_bits));
+        }
         ready.sort_unstable();
         ready.dedup();
         for number in ready {
@@ -368,6 +387,9 @@ impl Reactor {
         let Some(connected) = self.clients.get_mut(key) else { return };
         if connected.client.has_more() {
             self.ready.push(key.to_bits());
+        }
+        if connected.client.is_starved() && !self.starved.contains(&key) {
+            self.starved.push(key);
         }
         let interest = connected.client.interest();
         if interest == connected.watched {
@@ -435,7 +457,7 @@ impl Reactor {
             return;
         }
         let Some(info) = self.port.info(connection) else { return };
-        let client = make(info);
+        let client = make(info, self.budget.share());
         let watched = client.interest();
         let key = self.clients.insert(Connected { connection, client, watched });
         self.by_connection.insert(connection, key);
@@ -472,7 +494,7 @@ impl Reactor {
         if patience != Patience::None {
             self.waiter.announce_sleep();
             // What was handed over before the announcement would not wake the loop.
-            if self.take_in() {
+            if self.take_in() || self.has_work() {
                 return Ok(());
             }
             self.vigil.sleeps();
@@ -482,8 +504,13 @@ impl Reactor {
         self.waiter.wait(patience, &mut self.ready)
     }
 
+    /// Whether some client can go on without anything coming from outside.
+    fn has_work(&self) -> bool {
+        !self.ready.is_empty() || (!self.starved.is_empty() && self.budget.has_freed())
+    }
+
     fn patience(&mut self) -> Patience {
-        if self.poll == PollMode::Busy || self.stopping.is_some() || !self.ready.is_empty() {
+        if self.poll == PollMode::Busy || self.stopping.is_some() || self.has_work() {
             return Patience::None;
         }
         let now = self.clock.now();

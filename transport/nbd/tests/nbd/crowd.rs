@@ -246,3 +246,32 @@ fn a_flood_of_refused_requests_is_answered_a_share_at_a_time() {
     let turns = server.figures().timing.turns - before;
     assert!(turns >= count / 256, "{count} requests in {turns} turns");
 }
+
+/// Those who hold all the memory that there is for clients keep nobody from small requests; a large one waits, and goes
+/// on when they take their replies.
+#[test]
+fn clients_share_memory_and_each_has_a_little_in_any_case() {
+    let server = Server::with(Limits { memory: 40 << 20, ..Limits::default() });
+    let mut greedy: Vec<Client> = (0..4).map(|_| Client::ready(&server, "first", false)).collect();
+    for client in &mut greedy {
+        (0..20).for_each(|number| client.request(command::READ, 0, number, 0, MIB as u32));
+    }
+    server.until(|figures| figures.exports[0].reads.bytes >= 36 * MIB);
+    let mut modest = Client::ready(&server, "first", false);
+    for _ in 0..50 {
+        assert_eq!(modest.read(0, 4_096), Ok(vec![0; 4_096]));
+    }
+    modest.request(command::READ, 0, 7, 0, 32 << 20);
+    let small = 50 * 4_096;
+    let read = server.figures().exports[0].reads.bytes - small;
+    // A client has what is guaranteed besides; what the sockets hold comes on top.
+    assert!(read <= (40 + 4 + 4) * MIB, "{read} bytes were read for clients that take nothing");
+    for client in &mut greedy {
+        for number in 0..20 {
+            assert_eq!(client.simple(), (number, 0));
+            client.receive_vec(MIB as usize);
+        }
+    }
+    assert_eq!(modest.simple(), (7, 0));
+    assert_eq!(modest.receive_vec(32 << 20), vec![0; 32 << 20]);
+}

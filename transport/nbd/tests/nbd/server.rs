@@ -37,11 +37,13 @@ pub(crate) struct Limits {
     pub(crate) patience: Duration,
     /// Clients of each drive.
     pub(crate) pairs: usize,
+    /// Memory of all clients.
+    pub(crate) memory: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { max_clients: 64, patience: Duration::from_secs(60), pairs: 64 }
+        Limits { max_clients: 64, patience: Duration::from_secs(60), pairs: 64, memory: 1 << 30 }
     }
 }
 
@@ -55,7 +57,7 @@ impl Server {
         let path = folder.path().join("nbd.sock");
         let logs = vec![Log::default(), Log::default()];
         let complaints = Arc::new(Mutex::new(Vec::new()));
-        let (handle, info, reactor) = start_reactor(logs.clone(), complaints.clone(), limits.pairs);
+        let (handle, info, reactor) = start_reactor(logs.clone(), complaints.clone(), (limits.pairs, limits.memory));
         let exported = |name: &str| Exported { name: name.to_owned(), description: format!("the {name} one"), info };
         let hears = complaints.clone();
         let listener = Listener::start(ListenerConfig {
@@ -118,7 +120,7 @@ impl Drop for Server {
 fn start_reactor(
     logs: Vec<Log>,
     complaints: Arc<Mutex<Vec<String>>>,
-    most: usize,
+    (most, memory): (usize, usize),
 ) -> (Handle, DriveInfo, JoinHandle<Figures>) {
     let (tell, told) = channel();
     let reactor = std::thread::spawn(move || {
@@ -131,7 +133,7 @@ fn start_reactor(
         let names = NAMES.map(str::to_owned).to_vec();
         let log = Box::new(move |line: &str| complaints.lock().unwrap().push(line.to_owned()));
         let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log };
-        let (reactor, handle) = Reactor::new(setup).unwrap();
+        let (reactor, handle) = Reactor::with_memory(setup, memory).unwrap();
         tell.send((handle, info)).unwrap();
         reactor.run().unwrap().1
     });

@@ -92,7 +92,7 @@ impl Client for Looked {
 fn connect(handle: &Handle, leaves: bool) -> Arc<AtomicUsize> {
     let looks = Arc::new(AtomicUsize::new(0));
     let given = looks.clone();
-    handle.connect(0, Box::new(move |_| Box::new(Looked { looks: given, leaves })));
+    handle.connect(0, Box::new(move |_, _| Box::new(Looked { looks: given, leaves })));
     looks
 }
 
@@ -195,7 +195,7 @@ impl Client for Sends {
 fn sends(handle: &Handle, commands: u64, takes: Span, deaf: bool) -> Arc<AtomicUsize> {
     let answered = Arc::new(AtomicUsize::new(0));
     let given = answered.clone();
-    handle.connect(0, Box::new(move |_| Box::new(Sends { commands, takes, deaf, answered: given })));
+    handle.connect(0, Box::new(move |_, _| Box::new(Sends { commands, takes, deaf, answered: given })));
     answered
 }
 
