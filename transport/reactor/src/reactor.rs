@@ -97,6 +97,8 @@ pub struct Reactor {
     starved: Vec<Key>,
     /// Connections whose client is still to come.
     reserved: BTreeSet<ConnectionId>,
+    /// Whether sockets were not looked at after the last turn.
+    passed_over: bool,
     /// Sockets that are ready, by client.
     ready: Vec<u64>,
     /// Clients that have no socket.
@@ -167,6 +169,7 @@ impl Reactor {
             budget: Budget::new(bytes),
             starved: Vec::new(),
             reserved: BTreeSet::new(),
+            passed_over: false,
             ready: Vec::new(),
             polled: Vec::new(),
             dirty: Vec::new(),
@@ -195,12 +198,7 @@ impl Reactor {
     /// When waiting for sockets fails.
     pub fn run(mut self) -> io::Result<(Executor, Figures)> {
         while !self.is_finished() {
-            let came = self.turn();
-            if !came {
-                self.rest()?;
-            } else if self.is_kept_busy() && self.waiter.has_sockets() {
-                self.waiter.wait(Patience::None, &mut self.ready)?;
-            }
+            self.step()?;
         }
         self.say_farewell();
         if let Err(problem) = self.port.end_recording() {
@@ -216,10 +214,18 @@ impl Reactor {
         Ok((self.executor, figures))
     }
 
-    /// Whether those that it serves without looking at sockets may keep it busy for ever: clients without a socket, those
-    /// that sent more than their share of a turn, and other threads.
-    fn is_kept_busy(&self) -> bool {
-        !self.polled.is_empty() || !self.ready.is_empty() || self.may_hear_more
+    /// A turn, and a look at the sockets after it: at once where nothing has come, and after every other turn in any case,
+    /// for those who are served without that may keep it busy for ever.
+    fn step(&mut self) -> io::Result<()> {
+        if !self.turn() {
+            self.passed_over = false;
+            return self.rest();
+        }
+        self.passed_over = !self.passed_over;
+        if !self.passed_over && self.waiter.has_sockets() {
+            self.waiter.wait(Patience::None, &mut self.ready)?;
+        }
+        Ok(())
     }
 
     /// One turn; whether anything has come.
