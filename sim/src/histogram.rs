@@ -45,6 +45,17 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
+    /// The values that came after `earlier` was copied from this distribution. Their maximum is within 0.1 %.
+    ///
+    /// # Panics
+    /// When `earlier` has values that this one has not.
+    pub fn since(&self, earlier: &Histogram) -> Histogram {
+        let mut counts = self.counts.clone();
+        counts.subtract(&earlier.counts).expect("a copy has no other values");
+        let max = Span::from_ns(if counts.is_empty() { 0 } else { counts.max() }).min(self.max);
+        Histogram { counts, sum: self.sum - earlier.sum, max }
+    }
+
     /// Number of values.
     pub fn count(&self) -> u64 {
         self.counts.len()
@@ -91,6 +102,23 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn what_came_since_a_copy_is_as_if_it_had_come_alone(
+            before in prop::collection::vec(0u64..1 << 40, 0..50),
+            after in prop::collection::vec(0u64..1 << 40, 0..50),
+        ) {
+            let (mut whole, mut alone) = (Histogram::new(), Histogram::new());
+            before.iter().for_each(|&ns| whole.record(Span::from_ns(ns)));
+            let copy = whole.clone();
+            after.iter().for_each(|&ns| [&mut whole, &mut alone].into_iter().for_each(|one| one.record(Span::from_ns(ns))));
+            let since = whole.since(&copy);
+            prop_assert_eq!((since.count(), since.sum_ns()), (alone.count(), alone.sum_ns()));
+            let (exact, got) = (alone.max().ns() as f64, since.max().ns() as f64);
+            prop_assert!((got - exact).abs() <= exact * 0.001 + 0.5, "{} {}", exact, got);
+            let ranks = |one: &Histogram| [0.5, 0.99].map(|quantile| one.counts.value_at_quantile(quantile));
+            prop_assert_eq!(ranks(&since), ranks(&alone));
+        }
+
         #[test]
         fn agrees_with_a_sorted_list(mut values in prop::collection::vec(0u64..1 << 40, 1..500)) {
             let mut histogram = Histogram::new();

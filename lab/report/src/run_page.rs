@@ -84,14 +84,17 @@ fn seen(report: &Report) -> impl Iterator<Item = (&'static str, &Latency)> {
 }
 
 fn latencies(report: &Report) -> Value {
-    let row = |(way, latency): (&str, &Latency)| {
+    let row = |(way, latency): (String, &Latency)| {
         let Latency { count: n, mean, p50, p90, p99, p99_9, p99_99, p99_9999, max } = latency;
         let figures = [mean, p50, p90, p99, p99_9, p99_99, p99_9999, max].map(|figure| us(figure.unwrap_or(0.0)));
         let cells: Vec<String> = [count(*n)].into_iter().chain(figures).collect();
         context! { name => way, cells }
     };
     let columns = ["count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"];
-    context! { columns, rows => seen(report).map(row).collect::<Vec<_>>() }
+    let requests = seen(report).map(|(way, latency)| (way.to_owned(), latency));
+    let operations = report.operations_us.iter().filter(|(_, latency)| latency.count > 0);
+    let named = operations.map(|(name, latency)| (format!("operation {name}"), latency));
+    context! { columns, rows => requests.chain(named).map(row).collect::<Vec<_>>() }
 }
 
 fn breakdown(report: &Report) -> Value {

@@ -101,6 +101,10 @@ impl RequestStream for Replay {
         }))
     }
 
+    fn describe(&self) -> String {
+        format!("the requests of the trace {}", self.trace.name())
+    }
+
     fn is_timed(&self) -> bool {
         pace_keeps_times(self.pace)
     }

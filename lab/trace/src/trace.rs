@@ -137,7 +137,10 @@ impl Trace {
         self.take_over(&reader, sorter.late());
         self.check_names(true)?;
         self.runs = Some(Arc::new(sorter.finish().map_err(TraceError::temporary)?));
-        self.survey(self.records()?, &|_| {}).map(|_| ())
+        match self.merged()? {
+            Some(merged) => self.survey(Records::new(self, Order::Kept(merged)), &|_| {}).map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     /// Tells how much has been read, every so many requests.
@@ -205,16 +208,22 @@ impl Trace {
         TraceError::unusable(&self.origin.name, problem)
     }
 
+    fn merged(&self) -> Result<Option<Box<Merged>>, TraceError> {
+        let merged = self.runs.as_ref().map(|runs| runs.merged().map(Box::new));
+        merged.transpose().map_err(TraceError::temporary)
+    }
+
     /// The requests asked for, in the order of their times, which count from the beginning of what is asked for.
     ///
     /// # Errors
     /// When the file is gone.
     pub fn records(&self) -> Result<Records, TraceError> {
-        let order = match &self.runs {
-            Some(runs) => Order::Kept(Box::new(runs.merged().map_err(TraceError::temporary)?)),
+        let order = match self.merged()? {
+            Some(merged) => Order::Kept(merged),
             None => Order::of_file(self.reader(Lines::new(self.origin.open()?))),
         };
-        Ok(Records::new(self, order))
+        let totals = &self.totals;
+        Ok(Records { left: totals.requests(), disks: Some(totals.devices.len()), ..Records::new(self, order) })
     }
 
     /// The file's name.
@@ -285,6 +294,8 @@ pub struct Records {
     from: u64,
     until: u64,
     left: u64,
+    /// Where the trace has been read through before: as many requests must be left, of so many disks.
+    disks: Option<usize>,
 }
 
 enum Order {
@@ -346,6 +357,7 @@ impl Records {
             from: from.ns(),
             until: until.map_or(u64::MAX, Span::ns),
             left: limit.unwrap_or(u64::MAX),
+            disks: None,
         }
     }
 
@@ -385,14 +397,17 @@ impl Iterator for Records {
             if record.at >= self.until {
                 break;
             }
+            if self.disks.is_some_and(|disks| record.device as usize >= disks) {
+                break;
+            }
             if record.at >= self.from {
                 record.at -= self.from;
                 self.left -= 1;
                 return Some(Ok(record));
             }
         }
-        self.left = 0;
-        None
+        let missing = std::mem::take(&mut self.left) > 0 && self.disks.is_some();
+        missing.then(|| Err(TraceError::Changed { origin: self.origin.clone() }))
     }
 }
 

@@ -49,6 +49,7 @@ builtin![
     "webproxy",
     "videoserver",
     "oltp",
+    "networkfs",
     "ycsb-load",
     "ycsb-a",
     "ycsb-b",

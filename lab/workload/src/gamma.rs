@@ -1,10 +1,14 @@
-//! Numbers from the gamma distribution, by the method of Marsaglia and Tsang (2000), for shapes of at least 1.
+//! Numbers from the gamma distribution, by the method of Marsaglia and Tsang (2000).
 
 use nandscape_sim::Rng;
 
 /// A number from the gamma distribution of the given shape and mean.
 pub(crate) fn gamma(rng: &mut Rng, shape: f64, mean: f64) -> f64 {
-    debug_assert!(shape >= 1.0);
+    if shape < 1.0 {
+        // A number of the shape above times the right power of a uniform one.
+        let above = gamma(rng, shape + 1.0, shape + 1.0);
+        return above * libm::pow(1.0 - rng.unit(), 1.0 / shape) / shape * mean;
+    }
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / libm::sqrt(9.0 * d);
     loop {
@@ -34,6 +38,19 @@ mod tests {
             let y = 1.5 * means;
             let root = libm::sqrt(y);
             let p = libm::erf(root) - 2.0 * root / libm::sqrt(core::f64::consts::PI) * libm::exp(-y);
+            let hits = drawn.iter().filter(|x| **x < means * mean).count() as f64;
+            let deviation = libm::sqrt(f64::from(draws) * p * (1.0 - p));
+            assert!((hits - f64::from(draws) * p).abs() < 5.0 * deviation, "seed 4: {hits} below {means} means");
+        }
+    }
+
+    /// For shape 1/2, a square of a normal number, it is erf(sqrt y), y = 1/2 x / mean.
+    #[test]
+    fn shapes_below_one_have_theirs() {
+        let (mut rng, draws, mean) = (Seed::new(4).rng(), 200_000u32, 8.0);
+        let drawn: Vec<f64> = (0..draws).map(|_| gamma(&mut rng, 0.5, mean)).collect();
+        for means in [0.001, 0.1, 1.0, 4.0] {
+            let p = libm::erf(libm::sqrt(0.5 * means));
             let hits = drawn.iter().filter(|x| **x < means * mean).count() as f64;
             let deviation = libm::sqrt(f64::from(draws) * p * (1.0 - p));
             assert!((hits - f64::from(draws) * p).abs() < 5.0 * deviation, "seed 4: {hits} below {means} means");

@@ -10,13 +10,16 @@
 //! | `request` | a request, and the seam for requests that come from elsewhere |
 //! | `requests` | the requests of one job, drawn by those words |
 //! | `arrivals` | when requests of an open load arrive |
-//! | `characteristics` | loads by the figures that papers print of them |
+//! | `characteristics`, `gamma` | loads by the figures that papers print of them, and a function that they need |
 //! | `load` | loads whose requests depend on each other |
 //! | `filebench`, `filesystem` | filebench's personalities, and the file system below them |
+//! | `cache` | a cache of pages in the host's memory |
 //! | `ycsb` | YCSB's core workloads on a key-value table |
 //! | `run`, `job`, `client` | jobs and loads at work against drives |
 //! | `flight` | a request and its commands on their way |
 //! | `record` | what is measured |
+//! | `keys` | reading the values of workload files |
+//! | `testing` | a drive that notes what it is asked, for tests |
 //!
 //! Left out: traces (`nandscape-lab-trace`).
 

@@ -37,6 +37,23 @@ impl LoadSpec {
         }
     }
 
+    /// How long it may take until so many requests have been issued, as far as the load itself decides.
+    pub(crate) fn longest_s(&self, requests: u64) -> f64 {
+        match &self.kind {
+            LoadKind::Filebench(spec) => spec.longest_s(requests),
+            LoadKind::Ycsb(_) => 0.0,
+        }
+    }
+
+    /// What it is, in words, for reports.
+    pub fn describe(&self) -> String {
+        let what = match &self.kind {
+            LoadKind::Filebench(spec) => spec.describe(),
+            LoadKind::Ycsb(spec) => spec.describe(),
+        };
+        format!("{}: {what}", self.name)
+    }
+
     /// Starts its threads. What had to be decided to make it fit the drive.
     pub(crate) fn start(&self, runner: &Rc<Runner>, client: &Rc<Client>, seed: Seed) -> Vec<String> {
         match &self.kind {

@@ -65,6 +65,16 @@ pub trait RequestStream: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// What they are, in words, for reports.
+    fn describe(&self) -> String {
+        "requests of a source".to_owned()
+    }
+
+    /// Mean time between requests in seconds, where they have times and do not end by themselves; else 0.
+    fn interval_s(&self) -> f64 {
+        0.0
+    }
+
     /// Whether requests arrive at their own times. Else the job's `iodepth` or `rate` decides when.
     fn is_timed(&self) -> bool;
 }

@@ -198,4 +198,6 @@ fn characteristics_that_cannot_be_are_refused() {
     assert!(small.check_on(1 << 30, 512).unwrap_err().contains("has no room for the largest request, 16MiB"));
     assert!(small.check_on(64 << 30, 8_192).unwrap_err().contains("not a multiple of the drive's logical block"));
     assert_eq!(small.check_on(64 << 30, 512), Ok(()));
+    let slow = own("reads = '1'\nsize = '8k'\ninterval = '1000000s'").unwrap().check_on(64 << 30, 512).unwrap_err();
+    assert!(slow.contains("years of drive time; at most 300 are valid"), "{slow}");
 }

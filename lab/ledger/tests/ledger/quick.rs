@@ -14,6 +14,9 @@ fn every_experiment_measures_and_judges() {
     let (session, mut ear) = (session(folder.path()), Ear::default());
     let outcomes = session.run(EXPERIMENTS, &mut ear).unwrap().expect("nobody broke it off");
     assert_eq!((outcomes.len(), ear.decided.len()), (EXPERIMENTS.len(), EXPERIMENTS.len()));
+    let decided = ear.decided.iter().map(|line| experiment(line.split(' ').next().unwrap_or_default()));
+    let clocks: Vec<bool> = decided.filter(|of| of.lacks().is_none()).map(|of| of.clock == Clock::Wall).collect();
+    assert!(clocks.is_sorted(), "real time runs last: {:?}", ear.decided);
     for outcome in &outcomes {
         let claim = &outcome.experiment.claim;
         if let Some(lack) = outcome.experiment.lacks() {

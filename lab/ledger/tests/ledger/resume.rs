@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use nandscape_lab_ledger::experiment::{Clock, Effort};
+use nandscape_lab_ledger::experiment::Effort;
 use nandscape_lab_ledger::results::{Found, Inputs, Program, Stored};
 use nandscape_lab_ledger::verdict::Verdict;
-use nandscape_lab_ledger::{EXPERIMENTS, Outcome, Session};
+use nandscape_lab_ledger::{Outcome, Session};
 
 use crate::support::{Ear, TINY, TOY, TROUBLE, experiment, files, folder, session};
 
@@ -144,22 +144,6 @@ fn a_folder_serves_one_run_at_a_time() {
     assert!(refused.contains("another run is at work"), "{refused}");
     drop(lock);
     assert!(first.run(&[experiment("femu-registers")], &mut ()).unwrap().is_some());
-}
-
-#[test]
-fn real_time_runs_last_and_alone() {
-    let folder = folder();
-    let mut ear = Ear::default();
-    session(folder.path()).run(EXPERIMENTS, &mut ear).unwrap().unwrap();
-    let wall = |claim: &str| experiment(claim.split(' ').next().unwrap_or_default());
-    let clocks: Vec<bool> = ear
-        .decided
-        .iter()
-        .map(|claim| wall(claim))
-        .filter(|of| of.lacks().is_none())
-        .map(|of| of.clock == Clock::Wall)
-        .collect();
-    assert!(clocks.is_sorted(), "{:?}", ear.decided);
 }
 
 #[test]

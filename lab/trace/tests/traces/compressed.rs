@@ -104,9 +104,21 @@ fn a_pipe_is_read_once_and_its_requests_are_read_again() {
 }
 
 #[test]
-fn a_changed_file_is_noticed_or_read_as_it_is() {
-    let (_folder, path) = file("1,W,0,4096,1\n1,W,0,4096,2\n");
+fn a_file_that_grows_is_read_as_it_was_and_one_that_changes_is_refused() {
+    let before = "1,W,0,4096,1\n1,W,0,4096,2\n";
+    let (_folder, path) = file(before);
     let trace = open(&path).unwrap();
+    let reread = |text: String| {
+        std::fs::write(&path, text).unwrap();
+        let records: Result<Vec<_>, _> = trace.records().unwrap().collect();
+        records.map(|records| records.len()).map_err(|error| error.to_string())
+    };
+    assert_eq!(reread(format!("{before}1,W,0,4096,3\n2,W,0,4096,4\ntorn")), Ok(2));
+    let changed = Err(format!("{}: was changed while it was read", path.display()));
+    assert_eq!(reread("1,W,0,4096,1\n".to_owned()), changed, "a request is missing");
+    assert_eq!(reread("1,W,0,4096,1\n2,W,0,4096,2\n".to_owned()), changed, "another disk");
+    let late = "1,W,0,4096,9\n".repeat(5_000) + "1,W,0,4096,1\n";
+    assert_eq!(reread(late), Ok(2), "what is behind the requests counted is not looked at");
     std::fs::remove_file(&path).unwrap();
     assert!(trace.records().err().unwrap().to_string().contains("cannot be opened"));
 }

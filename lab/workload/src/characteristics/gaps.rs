@@ -24,6 +24,9 @@ pub(crate) struct Gaps {
     between_ns: f64,
 }
 
+/// The longest mean gap: 116 days.
+const MOST_NS: f64 = 1e16;
+
 impl Gaps {
     /// Gaps of so many nanoseconds in the mean.
     ///
@@ -41,7 +44,11 @@ impl Gaps {
             let mean = Span::from_ns(mean_ns as u64);
             return Err(format!("burst_gap = {gap} is more than the mean interval; up to {mean} is valid"));
         }
-        Ok(Gaps { ends, inside_ns, between_ns: (mean_ns - (1.0 - ends) * inside_ns) / ends })
+        let between_ns = (mean_ns - (1.0 - ends) * inside_ns) / ends;
+        if between_ns > MOST_NS {
+            return Err(format!("burst_requests = {requests} makes the gap between bursts more than {MOST_NS} ns"));
+        }
+        Ok(Gaps { ends, inside_ns, between_ns })
     }
 
     /// The next gap in nanoseconds.

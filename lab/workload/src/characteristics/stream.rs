@@ -1,11 +1,12 @@
 //! The requests of a load by its characteristics.
 
 use nandscape_drive::DriveInfo;
+use nandscape_sim::units::Bytes;
 use nandscape_sim::{Rng, Seed, Span};
 
 use super::Characteristics;
-use super::gaps::Gaps;
-use super::sizes::Sizes;
+use super::gaps::{Bursts, Gaps};
+use super::sizes::{SizeSpec, Sizes};
 use crate::distribution::Sampler;
 use crate::record::Direction;
 use crate::request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
@@ -18,6 +19,30 @@ impl RequestStream for Characteristics {
 
     fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
         self.fits(capacity, lba_bytes)
+    }
+
+    fn describe(&self) -> String {
+        let Characteristics { reads, read_size, write_size, align, sequential, footprint, distribution, .. } = self;
+        let size = |of: &SizeSpec| format!("{} in the mean, {} at most", Bytes(of.mean), Bytes(of.max));
+        let when = match (self.interval_ns, self.bursts) {
+            (Some(mean), Some(Bursts { requests, gap })) => {
+                format!(" interval={} burst_requests={requests} burst_gap={gap}", Span::from_ns(mean as u64))
+            }
+            (Some(mean), None) => format!(" interval={}", Span::from_ns(mean as u64)),
+            (None, _) => String::new(),
+        };
+        format!(
+            "reads={:.1}% of {}; writes of {}; align={} sequential={:.1}% footprint={footprint} distribution={distribution}{when}",
+            reads * 100.0,
+            size(read_size),
+            size(write_size),
+            Bytes(*align),
+            sequential * 100.0
+        )
+    }
+
+    fn interval_s(&self) -> f64 {
+        self.interval_ns.unwrap_or(0.0) / 1e9
     }
 
     fn is_timed(&self) -> bool {

@@ -26,6 +26,7 @@ pub(crate) struct Keys {
     commit_interval: Option<String>,
     fill: Option<bool>,
     think: Option<String>,
+    rounds_per_s: Option<f64>,
     rate: Option<String>,
 }
 
@@ -45,6 +46,10 @@ impl Keys {
             return Err(format!("rate: {} has none; videoserver has", personality.name()));
         }
         let rate = bytes("rate", &self.rate, figures.rate.unwrap_or(0))?;
+        let rounds_per_s = within("rounds_per_s", self.rounds_per_s.unwrap_or(figures.rounds_per_s), 0.0, 1e9)?;
+        if rounds_per_s > 0.0 && matches!(personality, Personality::Videoserver | Personality::Oltp) {
+            return Err(format!("rounds_per_s: the threads of {} have no rounds", personality.name()));
+        }
         Ok(Filebench {
             personality,
             threads: within("threads", self.threads.unwrap_or(figures.threads), 1, 65_536)?,
@@ -63,6 +68,7 @@ impl Keys {
                 .max(Span::from_us(1)),
             fill: self.fill.unwrap_or(false),
             think: read("think", self.think.as_ref(), Span::ZERO)?,
+            rounds_per_s: (rounds_per_s > 0.0).then_some(rounds_per_s),
             rate: (rate > 0).then_some(rate),
         })
     }

@@ -2,11 +2,12 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `fileserver`, `webserver`, `varmail`, `webproxy`, `videoserver`, `oltp` | one personality each |
+//! | `fileserver`, `webserver`, `varmail`, `webproxy`, `videoserver`, `oltp`, `networkfs` | one personality each |
 //! | `personality` | their names and figures |
 //! | `plan` | figures fitted to a drive |
 //! | `set` | a set of files, and who gets which |
 //! | `thread` | what a thread does with files |
+//! | `tables`, `pace` | sizes from tables; rates |
 //! | `keys` | the table `[[filebench]]` of a workload file |
 //!
 //! Numbers of files, mean sizes, threads and the flow of operations are those of the workload files that filebench
@@ -15,10 +16,13 @@
 
 mod fileserver;
 mod keys;
+mod networkfs;
 mod oltp;
+mod pace;
 mod personality;
 mod plan;
 mod set;
+mod tables;
 mod thread;
 mod varmail;
 mod videoserver;
@@ -30,13 +34,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use nandscape_sim::units::Bytes;
 use nandscape_sim::{Seed, Span};
 
 pub(crate) use keys::Keys;
 pub use personality::Personality;
 
+use self::pace::Pace;
 use self::plan::Plan;
-use self::set::{FileSet, SetSpec};
+use self::set::{FileSet, FileSizes, SetSpec};
 use self::thread::Thread;
 use crate::client::{Client, Over};
 use crate::filesystem::{FileSystem, Options};
@@ -72,6 +78,8 @@ pub struct Filebench {
     pub fill: bool,
     /// How long a thread pauses after each round.
     pub think: Span,
+    /// Rounds a second of all threads together; `None` for as many as they can.
+    pub rounds_per_s: Option<f64>,
     /// Bytes a second that the readers of the video server get together; `None` for as many as they can.
     pub rate: Option<u64>,
 }
@@ -80,6 +88,34 @@ impl Filebench {
     /// Whether a drive has what it takes.
     pub(crate) fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
         Plan::new(self, capacity, lba_bytes).map(drop)
+    }
+
+    /// What it is, in words: the personality and what it was given.
+    pub(crate) fn describe(&self) -> String {
+        let figures = self.personality.figures();
+        let (files, mean) = (self.files.unwrap_or(figures.files), self.mean_size.unwrap_or(figures.mean_size));
+        let Filebench { threads, io_size, append_size, dir_width, size, cache, journal, fill, think, .. } = self;
+        format!(
+            "personality={} threads={threads} files={files} mean_size={} io_size={} append_size={} dir_width={dir_width} \
+             size={size} cache={} journal={journal} commit_interval={} fill={fill} think={think} rounds_per_s={} rate={}",
+            self.personality.name(),
+            Bytes(mean),
+            Bytes(*io_size),
+            Bytes(*append_size),
+            Bytes(*cache),
+            self.commit_interval,
+            self.rounds_per_s.unwrap_or(0.0),
+            Bytes(self.rate.unwrap_or(0))
+        )
+    }
+
+    /// How long it may take until so many requests have been issued, as far as its pauses and rates decide.
+    pub(crate) fn longest_s(&self, requests: u64) -> f64 {
+        // At the worst, one thread, and a request a round.
+        let each_s = self.think.as_s()
+            + self.rounds_per_s.map_or(0.0, |rate| 1.0 / rate)
+            + self.rate.map_or(0.0, |rate| videoserver::READ_SIZE as f64 / rate as f64);
+        (requests + 1) as f64 * each_s
     }
 
     /// Makes the file system and starts the threads. What had to be decided.
@@ -99,11 +135,10 @@ impl Filebench {
         let full =
             || format!("the files drawn for {} do not fit the drive; take a smaller size", self.personality.name());
         let fs = FileSystem::new(client, plan.inodes(), options).ok_or_else(full)?;
-        let setting = Setting { spec: self, plan: &plan, client, fs: &fs, seed, threads: RefCell::default() };
+        let rounds = Rc::new(Pace::new(self.rounds_per_s));
+        let setting = Setting { spec: self, plan: &plan, client, fs: &fs, seed, rounds, threads: RefCell::default() };
         self.personality.start(&setting).ok_or_else(full)?;
-        if !self.fill {
-            fs.forget_changes();
-        }
+        fs.forget_changes();
         let threads = setting.threads.take();
         client.sim().spawn(fs.clone().commit_now_and_then());
         let (fill, inner) = (self.fill, runner.clone());
@@ -127,6 +162,7 @@ struct Setting<'a> {
     client: &'a Rc<Client>,
     fs: &'a Rc<FileSystem>,
     seed: Seed,
+    rounds: Rc<Pace>,
     /// Those set up, which start together once the files are written.
     threads: RefCell<Vec<Boxed>>,
 }
@@ -134,8 +170,12 @@ struct Setting<'a> {
 impl Setting<'_> {
     /// Lays out a set of files; `None` when there is no room.
     fn set(&self, name: &str, files: u64, existing: f64) -> Option<Rc<FileSet>> {
-        let Plan { mean_size, .. } = *self.plan;
-        let spec = SetSpec { files, mean_size, dir_width: self.spec.dir_width, existing };
+        let (mean, figures) = (self.plan.mean_size, self.spec.personality.figures());
+        let sizes = match figures.sizes {
+            Some(table) => FileSizes::Table(table, mean as f64 / figures.mean_size as f64),
+            None => FileSizes::Gamma(mean),
+        };
+        let spec = SetSpec { files, sizes, dir_width: self.spec.dir_width, existing };
         FileSet::lay_out(self.client, self.fs, &spec, &mut self.seed.child(name).rng())
     }
 
@@ -153,6 +193,7 @@ impl Setting<'_> {
             io_size: self.spec.io_size,
             append_size: self.spec.append_size,
             think: self.spec.think,
+            rounds: self.rounds.clone(),
         }
     }
 

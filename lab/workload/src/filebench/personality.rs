@@ -1,6 +1,7 @@
 //! The personalities by their names, and the figures that filebench's own workload files give them.
 
-use super::{Setting, fileserver, oltp, varmail, videoserver, webproxy, webserver};
+use super::tables::SizeTable;
+use super::{Setting, fileserver, networkfs, oltp, varmail, videoserver, webproxy, webserver};
 use crate::words::WordError;
 
 /// A personality of filebench.
@@ -18,14 +19,17 @@ pub enum Personality {
     Videoserver,
     /// A database with its writers and its log.
     Oltp,
+    /// Home folders on a network file server.
+    Networkfs,
 }
 
 /// The figures of a personality.
 pub(crate) struct Figures {
     pub(crate) threads: u32,
     pub(crate) files: u64,
-    /// Mean bytes of a file.
+    /// Mean bytes of a file, and the table their sizes come from, if there is one.
     pub(crate) mean_size: u64,
+    pub(crate) sizes: Option<&'static SizeTable>,
     /// Names in a directory.
     pub(crate) dir_width: u64,
     /// The share of the files that exist at the beginning.
@@ -36,6 +40,8 @@ pub(crate) struct Figures {
     pub(crate) append_size: u64,
     /// Bytes a second of all readers together.
     pub(crate) rate: Option<u64>,
+    /// Rounds a second of all threads together; 0 for as many as they can.
+    pub(crate) rounds_per_s: f64,
     /// What is made smaller on a drive that is too small: the files, or their number.
     pub(crate) shrinks: Shrinks,
 }
@@ -58,19 +64,22 @@ impl Figures {
         io_size: 1 << 20,
         append_size: 16 << 10,
         rate: None,
+        sizes: None,
+        rounds_per_s: 0.0,
         shrinks: Shrinks::Number,
     };
 }
 
 impl Personality {
     /// All of them, by their names.
-    pub const ALL: [(&str, Personality); 6] = [
+    pub const ALL: [(&str, Personality); 7] = [
         ("fileserver", Personality::Fileserver),
         ("webserver", Personality::Webserver),
         ("varmail", Personality::Varmail),
         ("webproxy", Personality::Webproxy),
         ("videoserver", Personality::Videoserver),
         ("oltp", Personality::Oltp),
+        ("networkfs", Personality::Networkfs),
     ];
 
     /// Its name.
@@ -86,6 +95,7 @@ impl Personality {
             Personality::Webproxy => &webproxy::FIGURES,
             Personality::Videoserver => &videoserver::FIGURES,
             Personality::Oltp => &oltp::FIGURES,
+            Personality::Networkfs => &networkfs::FIGURES,
         }
     }
 
@@ -98,6 +108,7 @@ impl Personality {
             Personality::Webproxy => webproxy::start(setting),
             Personality::Videoserver => videoserver::start(setting),
             Personality::Oltp => oltp::start(setting),
+            Personality::Networkfs => networkfs::start(setting),
         }
     }
 }
@@ -107,7 +118,7 @@ impl std::str::FromStr for Personality {
 
     fn from_str(text: &str) -> Result<Personality, WordError> {
         let found = Personality::ALL.iter().find(|(name, _)| *name == text).map(|(_, personality)| *personality);
-        let expected = "a personality: fileserver, webserver, varmail, webproxy, videoserver or oltp";
+        let expected = "a personality: fileserver, webserver, varmail, webproxy, videoserver, oltp or networkfs";
         found.ok_or_else(|| WordError::new(text, expected))
     }
 }

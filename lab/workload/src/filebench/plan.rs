@@ -20,6 +20,8 @@ pub(crate) struct Plan {
 
 /// Files beside those counted: logs.
 const EXTRA_FILES: u64 = 1;
+/// The standard deviation of file sizes over their mean: sqrt(2/3) for filebench's distribution, below 4.5 for tables.
+const SPREADS: [f64; 2] = [0.82, 4.5];
 /// The fewest files that a personality makes sense with.
 const FEWEST: u64 = 10;
 
@@ -87,7 +89,8 @@ impl Plan {
         // A file may grow by an append or two, and its last block is half empty in the mean. Sizes are random: two
         // deviations of their sum.
         let one = (self.mean_size + 2 * spec.append_size.min(self.mean_size) + BLOCK / 2) as f64;
-        let spread = 2.0 * 0.82 * libm::sqrt(self.files as f64) * self.mean_size as f64;
+        let deviation = SPREADS[usize::from(spec.personality.figures().sizes.is_some())];
+        let spread = 2.0 * deviation * libm::sqrt(self.files as f64) * self.mean_size as f64;
         let directories = self.files.div_ceil(spec.dir_width) + self.files / PER_DIRECTORY_BLOCK + 1;
         self.files as f64 * one + spread + (directories * BLOCK) as f64 <= room as f64
     }

@@ -10,15 +10,16 @@ use std::rc::Rc;
 use nandscape_sim::Rng;
 use nandscape_sim::signal::Signal;
 
+use super::tables::SizeTable;
 use crate::client::Client;
 use crate::filesystem::{FileId, FileSystem};
 use crate::gamma::gamma;
 
 /// What a set of files is made of.
-#[derive(Copy, Clone, PartialEq, Debug)]
+#[derive(Copy, Clone)]
 pub(crate) struct SetSpec {
     pub(crate) files: u64,
-    pub(crate) mean_size: u64,
+    pub(crate) sizes: FileSizes,
     /// Names in a directory.
     pub(crate) dir_width: u64,
     /// The share of the files that exist at the beginning.
@@ -27,6 +28,25 @@ pub(crate) struct SetSpec {
 
 /// The shape of the gamma distribution that filebench draws sizes from, unless told otherwise.
 const SIZE_SHAPE: f64 = 1.5;
+
+/// How the sizes of a set's files are drawn.
+#[derive(Copy, Clone)]
+pub(crate) enum FileSizes {
+    /// Of the given mean, by filebench's distribution.
+    Gamma(u64),
+    /// From a table, times a factor.
+    Table(&'static SizeTable, f64),
+}
+
+impl FileSizes {
+    fn next(self, rng: &mut Rng) -> u64 {
+        let size = match self {
+            FileSizes::Gamma(mean) => gamma(rng, SIZE_SHAPE, mean as f64),
+            FileSizes::Table(table, factor) => table.next(rng) as f64 * factor,
+        };
+        (libm::round(size) as u64).max(1)
+    }
+}
 
 struct Entry {
     file: FileId,
@@ -74,8 +94,7 @@ impl FileSet {
                 directory = fs.lay_out_directory(spec.dir_width.min(spec.files - number))?;
             }
             let file = fs.add_file(directory + within / crate::filesystem::PER_DIRECTORY_BLOCK);
-            let size = (libm::round(gamma(rng, SIZE_SHAPE, spec.mean_size as f64)) as u64).max(1);
-            entries.push(Entry { file, size, users: Users::Readers(0) });
+            entries.push(Entry { file, size: spec.sizes.next(rng), users: Users::Readers(0) });
         }
         let mut order: Vec<u32> = (0..entries.len() as u32).collect();
         rng.shuffle(&mut order);
@@ -128,6 +147,24 @@ impl FileSet {
             Some(number)
         })
         .await
+    }
+
+    /// Takes the file that exists at a number, or the first behind it that may be read.
+    pub(crate) async fn to_read_from(&self, number: u32) -> Held {
+        self.inner.borrow_mut().rotors[0] = number;
+        self.to_read().await
+    }
+
+    /// Takes the file that exists at a number, or the first behind it that nobody uses.
+    pub(crate) async fn to_change_from(&self, number: u32) -> Held {
+        self.inner.borrow_mut().rotors[0] = number;
+        self.to_change().await
+    }
+
+    /// Takes the name at a number, or the first behind it, without a file.
+    pub(crate) async fn to_make_from(&self, number: u32) -> Held {
+        self.inner.borrow_mut().rotors[1] = number;
+        self.to_make().await
     }
 
     /// The file has been made: it exists, and is still its user's alone.

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use nandscape_sim::{Rng, Span, Time};
 
+use super::pace::Pace;
 use super::set::{FileSet, Held};
 use crate::client::{Client, Over};
 use crate::filesystem::{FileId, FileSystem};
@@ -20,11 +21,15 @@ pub(crate) struct Thread {
     pub(crate) append_size: u64,
     /// How long it pauses after each round.
     pub(crate) think: Span,
+    /// When a round may begin.
+    pub(crate) rounds: Rc<Pace>,
 }
 
 impl Thread {
     /// Does a round, and pauses.
     pub(crate) async fn timed(&mut self, round: impl AsyncFnOnce(&mut Thread) -> Result<(), Over>) -> Result<(), Over> {
+        let turn = self.rounds.turn(self.now(), 1);
+        self.client.sim().sleep_until(turn).await;
         let begun = self.now();
         round(self).await?;
         self.client.operation("round", begun);
@@ -66,6 +71,11 @@ impl Thread {
     /// Makes the next file that does not exist. It is empty, and the thread's own.
     pub(crate) async fn create(&mut self, set: &FileSet) -> Result<Held, Over> {
         let held = set.to_make().await;
+        self.create_as(set, held).await
+    }
+
+    /// Makes a file that was chosen.
+    pub(crate) async fn create_as(&mut self, set: &FileSet, held: Held) -> Result<Held, Over> {
         let begun = self.now();
         self.fs.create(held.file).await?;
         set.made(held);
@@ -122,6 +132,11 @@ impl Thread {
     /// Removes the next file that nobody uses.
     pub(crate) async fn delete_next(&mut self, set: &FileSet) -> Result<(), Over> {
         let held = set.to_change().await;
+        self.delete(set, held).await
+    }
+
+    /// Removes a file that is the thread's own.
+    pub(crate) async fn delete(&mut self, set: &FileSet, held: Held) -> Result<(), Over> {
         let begun = self.now();
         self.fs.remove(held.file).await?;
         set.removed(held);

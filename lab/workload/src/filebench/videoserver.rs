@@ -4,12 +4,12 @@
 //!
 //! Of the files one seventh is active (32 of 226); of the passive ones half exist at first.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_sim::{Span, Time};
+use nandscape_sim::Span;
 
 use super::Setting;
+use super::pace::Pace;
 use super::personality::{Figures, Shrinks};
 use super::set::FileSet;
 use super::thread::Thread;
@@ -29,7 +29,7 @@ pub(super) const FIGURES: Figures = Figures {
 
 const ACTIVE: u64 = 32;
 const PASSIVE: u64 = 194;
-const READ_SIZE: u64 = 256 << 10;
+pub(super) const READ_SIZE: u64 = 256 << 10;
 const REPLACEMENT_INTERVAL: Span = Span::from_s(10);
 
 pub(super) fn start(setting: &Setting<'_>) -> Option<()> {
@@ -37,7 +37,7 @@ pub(super) fn start(setting: &Setting<'_>) -> Option<()> {
     let active_files = (files * ACTIVE / (ACTIVE + PASSIVE)).max(1);
     let active = setting.set("active", active_files, 1.0)?;
     let passive = setting.set("passive", (files - active_files).max(1), FIGURES.existing)?;
-    let pace = Rc::new(Pace { rate: setting.spec.rate, free: Cell::new(Time::ZERO) });
+    let pace = Rc::new(Pace::new(setting.spec.rate.map(|rate| rate as f64)));
     for number in 0..setting.spec.threads {
         let (mut thread, active, pace) = (setting.thread("reader", number.into()), active.clone(), pace.clone());
         setting.spawn(async move {
@@ -77,23 +77,4 @@ async fn replace(writer: &mut Thread, passive: &FileSet) -> Result<(), Over> {
     writer.write_whole(new).await?;
     passive.release(new);
     Ok(())
-}
-
-/// Holds all readers together to a rate.
-struct Pace {
-    /// Bytes a second.
-    rate: Option<u64>,
-    /// When the bytes given out so far will have gone by.
-    free: Cell<Time>,
-}
-
-impl Pace {
-    /// When a read of so many bytes may begin.
-    fn turn(&self, now: Time, bytes: u64) -> Time {
-        let Some(rate) = self.rate else { return now };
-        let turn = self.free.get().max(now);
-        let takes = u128::from(bytes) * 1_000_000_000 / u128::from(rate);
-        self.free.set(turn + Span::from_ns(takes as u64));
-        turn
-    }
 }

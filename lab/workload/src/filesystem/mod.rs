@@ -192,7 +192,6 @@ impl FileSystem {
         for extent in extents {
             self.client.prepare(request(Direction::Write, extent)).await;
         }
-        self.forget_changes();
     }
 
     /// What was laid out counts as on the drive.

@@ -89,6 +89,17 @@ impl Operation {
     }
 }
 
+impl Choice {
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Choice::Uniform => "uniform",
+            Choice::Zipfian => "zipfian",
+            Choice::Latest => "latest",
+        }
+    }
+}
+
 impl std::str::FromStr for Choice {
     type Err = WordError;
 

@@ -71,6 +71,28 @@ pub enum Phase {
 }
 
 impl Ycsb {
+    /// What it is, in words.
+    pub(crate) fn describe(&self) -> String {
+        let shares: Vec<String> = match self.phase {
+            Phase::Load => vec!["phase=load".to_owned()],
+            Phase::Run => {
+                let given = self.mix.shares().into_iter().filter(|(_, share)| *share > 0.0);
+                given.map(|(operation, share)| format!("{}={share}%", operation.name())).collect()
+            }
+        };
+        let records = self.records.map_or("all that fit".to_owned(), |records| records.to_string());
+        let Ycsb { choice, threads, record_size, page_size, load_factor, size, cache, max_scan, sync, .. } = self;
+        format!(
+            "{} distribution={} threads={threads} records={records} record_size={} page_size={} \
+             load_factor={load_factor} size={size} cache={} max_scan={max_scan} sync={sync}",
+            shares.join(" "),
+            choice.name(),
+            Bytes(*record_size),
+            Bytes(*page_size),
+            Bytes(*cache)
+        )
+    }
+
     /// Whether a drive has what it takes.
     pub(crate) fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
         self.plan(capacity, lba_bytes).map(drop)
