@@ -38,8 +38,8 @@ pub(crate) struct DemoArgs {
     /// Change a key of the drive, as in `nandscape sim`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Requests of each run
-    #[arg(long, value_name = "N", default_value_t = 400_000)]
+    /// Requests of each run, 1,000 or more: percentiles rest on them
+    #[arg(long, value_name = "N", default_value_t = 400_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     io_count: u64,
     /// Decides everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -95,6 +95,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let page = args.out.join("report.html");
     output::check_page(&page)?;
 
+    if args.set.iter().any(|change| change.trim_start().starts_with("ftl.gc.scheme")) {
+        return Err(Failure::Input(anyhow::anyhow!("--set ftl.gc.scheme: the tour goes through all of them")));
+    }
     let simulations = SCHEMES.iter().map(|scheme| simulation(scheme, args)).collect::<Result<Vec<_>, _>>()?;
     let finished = run_all(&simulations, args.threads).map_err(Failure::run)?;
     let runs = SCHEMES.iter().zip(finished).map(|(scheme, finished)| tour_run(scheme, finished, args)).collect();
@@ -178,6 +181,9 @@ fn tour_run(scheme: &Scheme, finished: Finished, args: &DemoArgs) -> TourRun {
 fn load(args: &DemoArgs) -> String {
     let drive = match &args.set[..] {
         [] => format!("The default drive at {CAPACITY} (so that it starts at once)"),
+        changes if changes.iter().any(|change| change.trim_start().starts_with("capacity")) => {
+            format!("The default drive with {}", changes.join(", "))
+        }
         changes => format!("The default drive at {CAPACITY} with {}", changes.join(", ")),
     };
     format!(
@@ -214,13 +220,13 @@ fn seen(tour: &Tour) -> [String; 2] {
 fn text(tour: &Tour) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING);
-    table.set_header(["read latency, us", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"]);
+    table.set_header(["read latency, us", "count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"]);
     table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     for run in &tour.runs {
         let latency = &run.report.latency_us["read"];
         let figures = [latency.mean, latency.p50, latency.p90, latency.p99, latency.p99_9, latency.p99_99, latency.max];
         let cells = figures.map(|figure| us(figure.unwrap_or(0.0)));
-        table.add_row([run.label.clone()].into_iter().chain(cells));
+        table.add_row([run.label.clone(), count(latency.count)].into_iter().chain(cells));
     }
     format!("{}\n\n{}\n\n{}\n{}\n", tour.load, table.trim_fmt(), tour.seen[0], tour.seen[1])
 }

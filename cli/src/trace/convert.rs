@@ -54,8 +54,28 @@ fn to_standard_output(trace: &Trace, to: Format) -> Result<Vec<String>, Failure>
     }
 }
 
-/// Into a file beside it first, so that the trace may be written over itself, and nothing half done is left.
+/// Into a file. What is there and is none, a device or a pipe, is written to and stays what it is.
 fn to_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>, Failure> {
+    let cannot = || format!("cannot write {}", path.display());
+    // A link stays a link.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    match target.metadata() {
+        Ok(found) if !found.is_file() => {
+            let device = std::fs::File::options().write(true).open(&target).with_context(cannot);
+            let mut packed = Packed::new(path, BufWriter::new(device.map_err(Failure::Input)?))
+                .with_context(cannot)
+                .map_err(Failure::Run)?;
+            let notes = convert(trace, to, packed.writer()).map_err(|error| failed(error, path))?;
+            let flushed = packed.finish().and_then(|mut buffer| buffer.flush());
+            flushed.with_context(cannot).map_err(Failure::Run)?;
+            Ok(notes)
+        }
+        _ => to_regular_file(trace, to, &target),
+    }
+}
+
+/// Into a file beside it first, so that the trace may be written over itself, and nothing half done is left.
+fn to_regular_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>, Failure> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let cannot = || format!("cannot write {}", path.display());
     let file = tempfile::Builder::new().prefix(".nandscape").tempfile_in(folder).with_context(cannot);
@@ -91,18 +111,16 @@ fn failed(error: ConvertError, path: &Path) -> Failure {
     }
 }
 
-type File = BufWriter<tempfile::NamedTempFile>;
-
 /// A file, compressed as its name says.
-enum Packed {
-    Plain(File),
-    Gzip(flate2::write::GzEncoder<File>),
-    Zstd(zstd::stream::write::Encoder<'static, File>),
-    Bzip2(bzip2::write::BzEncoder<File>),
+enum Packed<F: Write> {
+    Plain(F),
+    Gzip(flate2::write::GzEncoder<F>),
+    Zstd(zstd::stream::write::Encoder<'static, F>),
+    Bzip2(bzip2::write::BzEncoder<F>),
 }
 
-impl Packed {
-    fn new(path: &Path, file: File) -> io::Result<Packed> {
+impl<F: Write> Packed<F> {
+    fn new(path: &Path, file: F) -> io::Result<Packed<F>> {
         Ok(match path.extension().and_then(OsStr::to_str) {
             Some("gz") => Packed::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::default())),
             Some("zst") => {
@@ -124,7 +142,7 @@ impl Packed {
         }
     }
 
-    fn finish(self) -> io::Result<File> {
+    fn finish(self) -> io::Result<F> {
         match self {
             Packed::Plain(file) => Ok(file),
             Packed::Gzip(file) => file.finish(),

@@ -101,8 +101,26 @@ impl RequestStream for Replay {
         }))
     }
 
+    /// Two replays are told the same where they ask a drive for the same.
     fn describe(&self) -> String {
-        format!("the requests of the trace {}", self.trace.name())
+        let totals = self.trace.totals();
+        let pace = match self.pace {
+            Pace::Scaled(1.0) => "at its times".to_owned(),
+            Pace::Scaled(scale) => format!("{scale} times as fast"),
+            Pace::Rate(rate) => format!("at {rate} requests a second"),
+            Pace::NoStall(iodepth) => format!("{iodepth} outstanding at a time"),
+        };
+        let address = match self.address {
+            Address::Wrap => "wrapped",
+            Address::Scale => "scaled",
+        };
+        let digest = totals.digest();
+        format!(
+            "the trace {}, {} requests of {} bytes in all, digest {digest:08x}, {pace}, addresses {address}",
+            self.trace.name(),
+            totals.requests(),
+            totals.bytes()
+        )
     }
 
     fn is_timed(&self) -> bool {

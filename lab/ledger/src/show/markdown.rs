@@ -54,9 +54,9 @@ fn section(outcome: &Outcome) -> String {
     }
     let criteria = outcome.judgement.criteria.iter().map(|criterion| {
         let holds = if criterion.holds { "holds" } else { "**missed**" };
-        [&criterion.what, &criterion.measured.to_string(), &criterion.unit, &criterion.must_be, holds]
-            .map(cell)
-            .to_vec()
+        let told = [&criterion.what, &criterion.measured.to_string(), &criterion.unit, &criterion.must_be]
+            .map(|text| cell(text));
+        told.into_iter().chain([holds.to_owned()]).collect()
     });
     text.push_str(&table(&["measured", "", "unit", "must be", ""], criteria));
     for Table { title, head, rows } in &outcome.judgement.tables {

@@ -1,4 +1,4 @@
-//! Order: a ranking, or a shape: below or above a bound, rising or falling. It must hold at every point named, and where a
+//! Order: a ranking, or a bound that is kept. It must hold at every point named, and where a
 //! point was run several times, whichever runs are compared: the highest of the lower ones is below the lowest of the next.
 
 use super::Criterion;
@@ -20,11 +20,6 @@ pub type Ranking<'a> = [(&'a str, Vec<f64>)];
 /// Each is below the next.
 pub fn ranked(what: impl Into<String>, ranking: &Ranking<'_>, unit: &str) -> Criterion {
     compare(what, ranking, unit, "<", |lower, higher| lower < higher)
-}
-
-/// None is above the next by more than a tolerance, which is a share.
-pub fn never_falls(what: impl Into<String>, ranking: &Ranking<'_>, unit: &str, tolerance: f64) -> Criterion {
-    compare(what, ranking, unit, "<=", |lower, higher| lower <= higher * (1.0 + tolerance))
 }
 
 fn compare(
@@ -86,14 +81,5 @@ mod tests {
             ("none < plane", "1 to 2, 3")
         );
         assert!(!ranked("p99", &[("alone", vec![1.0])], "us").holds, "one alone is no ranking");
-    }
-
-    #[test]
-    fn what_never_falls_may_be_equal_within_its_tolerance() {
-        let ranking = |one: f64, two: f64, three: f64| [("a", vec![one]), ("b", vec![two]), ("c", vec![three])];
-        assert!(never_falls("waf", &ranking(1.0, 1.0, 1.0), "", 0.0).holds);
-        assert!(never_falls("waf", &ranking(1.0, 1.0005, 1.0), "", 0.001).holds);
-        assert!(!never_falls("waf", &ranking(1.0, 1.0, 0.99), "", 0.001).holds);
-        assert!(!never_falls("waf", &ranking(2.0, 1.0, 3.0), "", 0.001).holds);
     }
 }

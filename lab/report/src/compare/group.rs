@@ -20,15 +20,19 @@ pub struct Column {
     pub(crate) runs: Vec<Run>,
 }
 
-/// The inputs of a run but for the seed. Where a report has no details, names are all there is.
+/// The inputs of a run but for the seed. A report without details does not tell them: it is an experiment of its own.
 fn inputs(run: &Run) -> Value {
     let (report, details) = (&run.report, &run.report["details"]);
+    if details.is_null() {
+        return json!(run.path);
+    }
     json!([
         report["profile"],
         report["workload"],
         report["precondition"],
         details["profile_keys"],
-        details["workload_lines"]
+        details["workload_lines"],
+        report["host"]["version"]
     ])
 }
 
