@@ -4,6 +4,7 @@ use nandscape_sim::Span;
 use nandscape_sim::units::Rate;
 
 use crate::cell::Cell;
+use crate::features::Features;
 
 /// Page registers of a plane (FEMU Fig. 3).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -31,6 +32,8 @@ pub struct Timing {
     pub registers: Registers,
     /// Whether a read moves only the units asked for over the channel, or always the whole page.
     pub partial_transfer: bool,
+    /// What the flash does beyond that.
+    pub features: Features,
 }
 
 /// The times, looked up by page number within a block.
@@ -71,6 +74,7 @@ mod tests {
             bus: Rate::new(4_096, Span::from_us(52)),
             registers: Registers::Double,
             partial_transfer: true,
+            features: Features::default(),
         }
     }
 

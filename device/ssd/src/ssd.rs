@@ -64,7 +64,7 @@ impl Ssd {
     /// Busy time so far of each plane, each channel, and the link to and from the host.
     pub fn usage(&self) -> Usage {
         Usage {
-            planes: self.media.plane_usage(),
+            planes: self.media.array_usage(),
             channels: self.media.channel_usage(),
             link: self.controller.link_usage(),
         }

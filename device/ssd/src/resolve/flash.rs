@@ -1,8 +1,8 @@
 //! `[geometry]` and `[timing]`: how much flash there is, and how long it takes.
 
 use nandscape_device_ftl::address::SECTOR;
-use nandscape_device_media::Timing;
 use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::{Features, Timing};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Ratio};
 
@@ -48,6 +48,7 @@ pub(super) fn timing(keys: &TimingKeys) -> Result<Timing> {
         bus: not_too_slow("timing.bus", need("timing.bus", &keys.bus)?.0)?,
         registers: need("timing.registers", &keys.registers)?.0.0,
         partial_transfer: keys.partial_transfer.unwrap_or(true),
+        features: Features::default(),
     })
 }
 
