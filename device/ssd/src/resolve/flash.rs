@@ -2,12 +2,13 @@
 
 use nandscape_device_ftl::address::SECTOR;
 use nandscape_device_media::geometry::Counts;
-use nandscape_device_media::{Features, Timing};
+use nandscape_device_media::{ProgramUnit, Timing};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Ratio};
 
 use super::Result;
 use super::bounds::{need, not_too_long, not_too_slow, or, power_of_two, within, wrong};
+use super::features::features;
 use super::ftl::{DEFAULT_FREE_BLOCKS, wear};
 use crate::keys::{ProfileKeys, TimingKeys};
 use crate::profile::ProfileError;
@@ -40,6 +41,13 @@ pub(super) fn timing(keys: &TimingKeys) -> Result<Timing> {
             ),
         }
     };
+    if keys.program_unit.is_some_and(|unit| unit.0.0 == ProgramUnit::WordLine)
+        && matches!(keys.program, Some(PerPageType::Each(_)))
+    {
+        let problem = "has a time for each page type, but with timing.program_unit = \"word_line\" a word line is programmed \
+                       at once: give one time";
+        return wrong("timing.program", problem);
+    }
     Ok(Timing {
         cell,
         read: times("timing.read", &keys.read)?,
@@ -48,7 +56,7 @@ pub(super) fn timing(keys: &TimingKeys) -> Result<Timing> {
         bus: not_too_slow("timing.bus", need("timing.bus", &keys.bus)?.0)?,
         registers: need("timing.registers", &keys.registers)?.0.0,
         partial_transfer: keys.partial_transfer.unwrap_or(true),
-        features: Features::default(),
+        features: features(keys)?,
     })
 }
 
