@@ -219,14 +219,21 @@ impl Media {
     /// # Panics
     /// When it is not the next page of its block.
     pub async fn program(&self, page: PageId, image: PageImage, who: Who, log: &mut Breakdown) {
-        self.program_together(smallvec![(page, image)], who, log).await;
+        self.program_together(smallvec![(page, image)], who, log, |_| ()).await;
     }
 
     /// Programs pages of one LUN with one command: pages of the same number in several planes, those of a word line.
+    /// `loaded` is called when all of them are in the register, with where the time has gone until then.
     ///
     /// # Panics
     /// When one is not the next page of its block, or they are not of one LUN.
-    pub async fn program_together(&self, pages: PageImages, who: Who, log: &mut Breakdown) {
+    pub async fn program_together(
+        &self,
+        pages: PageImages,
+        who: Who,
+        log: &mut Breakdown,
+        loaded: impl FnOnce(&Breakdown),
+    ) {
         self.advance(&pages);
         self.dispatch(who, log).await;
         let (plane, channel, _) = self.locate(pages[0].0);
@@ -236,6 +243,7 @@ impl Media {
         for _ in &pages {
             self.transfer(channel, self.whole_page(), who, log).await;
         }
+        loaded(log);
 
         // 10h: the array programs what is in the register.
         register.move_in(log).await;

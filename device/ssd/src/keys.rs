@@ -1,6 +1,6 @@
 //! Every key of a profile, with its meaning. The documentation page is made from this file.
 
-use nandscape_device_controller::BufferMode;
+use nandscape_device_controller::{BufferMode, Duplex};
 use nandscape_device_ftl::policy::StripeOrder;
 use nandscape_device_media::{Cell, GcScheme, PlaneMode, Priority, ProgramUnit, Registers};
 use nandscape_sim::Span;
@@ -201,6 +201,11 @@ section! {
     LinkKeys at "link" {
         /// Data rate in each direction: `"7GB/s"` or `"unlimited"`.
         bandwidth: Text<Rate>,
+        /// Whether the directions have the bandwidth each, `"full"`, or share it, `"half"`.
+        duplex: Text<Choice<Duplex>>,
+        /// The bytes after which a transfer gives others in its direction a turn, a power of two from 128 to 1MiB: `"4KiB"`.
+        /// Without it, transfers are served whole.
+        packet: Text<Bytes>,
         /// What every command takes on the way, besides its data: `"1us"`.
         latency: Text<Span>,
     }
@@ -228,7 +233,9 @@ section! {
     /// The write buffer.
     BufferKeys at "buffer" {
         /// `"capacitor"`: survives a power cut, a write completes when it is in. `"volatile"`: the same, but lost
-        /// in a power cut; Flush waits until it is on flash. `"through"`: a write completes when it is on flash.
+        /// in a power cut; Flush waits until it is on flash. `"register"`: a write completes when its page is in the
+        /// register of its die, which then programs it; Flush waits as with `"volatile"`. `"through"`: a write completes
+        /// when it is on flash.
         mode: Text<Choice<BufferMode>>,
         /// Room for data on its way to flash: `"16MiB"`. At least two pages.
         size: Text<Bytes>,

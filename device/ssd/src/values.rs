@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-use nandscape_device_controller::BufferMode;
+use nandscape_device_controller::{BufferMode, Duplex};
 use nandscape_device_ftl::policy::StripeOrder;
 use nandscape_device_media::{Cell, GcScheme, PlaneMode, Priority, ProgramUnit, Registers};
 use nandscape_sim::units::Ratio;
@@ -137,6 +137,7 @@ named! {
     GcScheme => GcScheme::ALL;
     Priority => Priority::ALL;
     BufferMode => BufferMode::ALL;
+    Duplex => Duplex::ALL;
     StripeOrder => StripeOrder::ALL;
     FtlKind => [("page", FtlKind::Page)];
     Victim => [("greedy", Victim::Greedy), ("cost_benefit", Victim::CostBenefit)];

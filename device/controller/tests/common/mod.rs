@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_device_controller::arbiter::RoundRobin;
-use nandscape_device_controller::{BufferMode, ControllerConfig, Identity, LinkConfig, NvmeController};
+use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, Identity, LinkConfig, NvmeController};
 use nandscape_device_ftl::policy::{Greedy, StripeOrder, Striped};
 use nandscape_device_ftl::{Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
 use nandscape_device_media::geometry::Counts;
@@ -44,7 +44,12 @@ pub(crate) fn config() -> ControllerConfig {
         max_transfer: 128 << 10,
         lba_bytes: 512,
         buffer: BufferMode::Capacitor,
-        link: LinkConfig { bandwidth: LINK.parse().unwrap(), latency: LINK_LATENCY },
+        link: LinkConfig {
+            bandwidth: LINK.parse().unwrap(),
+            duplex: Duplex::Full,
+            packet: None,
+            latency: LINK_LATENCY,
+        },
         priority: Priority::Fifo,
         identity: Identity { serial: "SERIAL-1".to_owned(), model: "A model".to_owned() },
     }

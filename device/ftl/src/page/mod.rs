@@ -40,7 +40,7 @@ use nandscape_sim::{Sim, Wait};
 
 use crate::address::{Extent, Lpn, UnitSize};
 use crate::component::{Mapping, Stream};
-use crate::ftl::{Fetch, Fetches, Ftl, Settling, Stats};
+use crate::ftl::{Fetch, Fetches, Ftl, Milestone, Settling, Stats};
 use crate::policy::{AllocationPolicy, VictimPolicy};
 use state::State;
 use write::{FillJob, ProgramJob};
@@ -220,7 +220,7 @@ impl Ftl for PageFtl {
         extent: Extent,
         data: Option<&HostMem>,
         reservation: Reservation<'_>,
-        watch: bool,
+        watch: Option<Milestone>,
     ) -> Option<Rc<Settling>> {
         write::accept(self, extent, data, reservation, watch)
     }

@@ -14,7 +14,7 @@ use super::state::State;
 use super::together::Pages;
 use crate::address::{Extent, Location, Piece, SlotId};
 use crate::component::BlockMetadata;
-use crate::ftl::Settling;
+use crate::ftl::{Milestone, Settling};
 
 /// The tag of a unit that was programmed to fill a page and holds nothing.
 pub(super) const NO_LPN: u32 = u32::MAX;
@@ -131,11 +131,11 @@ pub(super) fn accept(
     extent: Extent,
     data: Option<&HostMem>,
     mut reservation: Reservation<'_>,
-    watch: bool,
+    watch: Option<Milestone>,
 ) -> Option<Rc<Settling>> {
     let mut state = ftl.state.borrow_mut();
     let units = extent.units(state.unit);
-    let settling = watch.then(|| Settling::new(&ftl.sim, units));
+    let settling = watch.map(|milestone| Settling::new(&ftl.sim, units, milestone));
     for piece in extent.pieces(state.unit) {
         let (slot, is_new) = state.slot_for(&piece);
         state.buffer.write(slot, &piece, |bytes| match data {
@@ -188,7 +188,7 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
         return None;
     }
     let slots: Vec<SlotId> = state.buffer.occupied().collect();
-    let settling = Settling::new(&ftl.sim, slots.len() as u32);
+    let settling = Settling::new(&ftl.sim, slots.len() as u32, Milestone::Flash);
     slots.iter().for_each(|slot| state.buffer.watch(*slot, &settling));
     drop(state);
     ftl.pump();
@@ -217,7 +217,11 @@ impl PageFtl {
         let behind = self.state.borrow().holdups.culprit();
         let images = self.state.borrow_mut().images(&job);
         let who = self.config.priority.who(cause::HOST_WRITE);
-        self.media.program_together(images, who, &mut log).await;
+        let loaded = |log: &Breakdown| {
+            let watchers = self.state.borrow_mut().buffer.loaded(&job.slots);
+            watchers.iter().for_each(|settling| settling.one_settled(Some((issued, behind, log))));
+        };
+        self.media.program_together(images, who, &mut log, loaded).await;
 
         let mut state = self.state.borrow_mut();
         let mut watchers = Vec::new();

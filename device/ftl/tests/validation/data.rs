@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use nandscape_device_ftl::ftl::Milestone;
 use nandscape_device_ftl::{Extent, Ftl, PageFtl, WearConfig};
 use nandscape_device_media::{
     Cell, Ecc, Features, GcScheme, Media, PlaneMode, Priority, ProgramUnit, ReadRetry, Registers, StoreKind, Suspend,
@@ -120,7 +121,9 @@ impl Actor {
     async fn write(&mut self, extent: Extent) {
         let reservation = self.ftl.reserve(extent, &mut Wait::default()).await;
         let bytes = self.model.borrow_mut().write(extent);
-        let settling = self.ftl.accept(extent, Some(&HostMem::from_bytes(&bytes)), reservation, self.rng.chance(0.1));
+        let milestone = if self.rng.chance(0.2) { Milestone::Register } else { Milestone::Flash };
+        let watch = self.rng.chance(0.1).then_some(milestone);
+        let settling = self.ftl.accept(extent, Some(&HostMem::from_bytes(&bytes)), reservation, watch);
         if let Some(settling) = settling {
             settling.settled().await;
         }

@@ -167,7 +167,7 @@ impl Rig {
             for lpn in lpns {
                 let extent = unit_extent(lpn);
                 let reservation = ftl.reserve(extent, &mut Wait::default()).await;
-                ftl.accept(extent, None, reservation, false);
+                ftl.accept(extent, None, reservation, None);
             }
         });
     }

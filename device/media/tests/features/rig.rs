@@ -108,7 +108,7 @@ impl Flash {
                 Op::Together(pages, planes) => {
                     let all = (plane..plane + planes).flat_map(|plane| (0..pages).map(move |number| (plane, number)));
                     let pages: PageImages = all.map(|(plane, number)| (page(plane, number), image())).collect();
-                    media.program_together(pages, who, &mut log).await;
+                    media.program_together(pages, who, &mut log, |_| ()).await;
                 }
                 Op::Erase => media.erase(BlockId(plane * BLOCKS + 1), who, &mut log).await,
             }

@@ -31,6 +31,7 @@ impl Resolved {
         let (keys, decided) = (&mut self.keys, &self.controller);
         keys.lba_size = Some(Text(Bytes(decided.lba_bytes.into())));
         keys.link.bandwidth = Some(Text(decided.link.bandwidth));
+        keys.link.duplex = Some(Text(Choice(decided.link.duplex)));
         keys.link.latency = Some(Text(decided.link.latency));
         let keys = &mut keys.controller;
         keys.firmware_time = Some(Text(decided.firmware_time));

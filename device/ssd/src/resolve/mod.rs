@@ -124,7 +124,7 @@ impl Resolved {
         (*read, *program) = (Some(PerPageType::One(zero)), Some(PerPageType::One(zero)));
         (*erase, *bus) = (Some(zero), unlimited);
         features::without_delay(&mut self.keys.timing);
-        self.keys.link = LinkKeys { bandwidth: unlimited, latency: Some(zero) };
+        self.keys.link = LinkKeys { bandwidth: unlimited, latency: Some(zero), ..self.keys.link };
         self.keys.controller.firmware_time = Some(zero);
         self.timing = flash::timing(&self.keys.timing).expect("no time is a time");
         self.controller = controller::controller(&self.name, &self.keys).expect("no time is a time");
@@ -312,7 +312,7 @@ mod tests {
             let delayed = Profile::load(builtin.name).unwrap().resolve().unwrap();
             let resolved = delayed.clone().without_delay();
             let Timing { read, program, erase, bus, .. } = &resolved.timing;
-            let LinkConfig { bandwidth, latency } = resolved.controller.link;
+            let LinkConfig { bandwidth, latency, .. } = resolved.controller.link;
             let times = read.iter().chain(program).chain([erase, &latency, &resolved.controller.firmware_time]);
             assert!(times.eq(&vec![Span::ZERO; 2 * read.len() + 3]), "{}", builtin.name);
             assert!(bus.is_unlimited() && bandwidth.is_unlimited(), "{}", builtin.name);
