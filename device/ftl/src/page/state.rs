@@ -31,8 +31,8 @@ pub(super) struct State {
     pub(super) planes: Vec<PlaneState>,
     /// Pages that are programmed with one command.
     pub(super) together: Together,
-    /// How many host programs a plane is given at a time: one for its array, one to fill its cache register.
-    programs_per_plane: u32,
+    /// How many host programs a plane or die is given at a time: one for its array, one to fill its cache register.
+    programs_per_lun: u32,
     pub(super) gc_free_blocks: u32,
     /// Blocks of a plane that are open at a time: one a stream.
     pub(super) open_blocks: u32,
@@ -52,7 +52,7 @@ pub(super) struct State {
 /// What is going on in a plane.
 #[derive(Default)]
 pub(super) struct PlaneState {
-    /// Programs of the host that pages were handed out for and that have not ended.
+    /// Programs of the host that have begun and not ended. Where planes share a die, its first plane counts.
     programs: u32,
     /// A collector is at work, or about to be.
     collecting: bool,
@@ -85,7 +85,7 @@ impl State {
             allocation,
             planes: (0..geometry.planes()).map(|_| PlaneState::default()).collect(),
             together: Together::new(&geometry, media.timing()),
-            programs_per_plane: if media.timing().registers == Registers::Double { 2 } else { 1 },
+            programs_per_lun: if media.timing().registers == Registers::Double { 2 } else { 1 },
             gc_free_blocks: config.gc.free_blocks,
             open_blocks: config.wear.streams().len() as u32,
             holdups: Holdups::new(&geometry, config.gc.batch.is_none().then_some(config.gc.scheme)),
@@ -153,7 +153,7 @@ impl State {
     }
 
     fn is_busy(&self, plane: PlaneId) -> bool {
-        self.planes[plane.0 as usize].programs >= self.programs_per_plane
+        self.planes[self.together.lun_of(plane).start as usize].programs >= self.programs_per_lun
     }
 
     /// Whether a collection of a plane may let urgent reads in: not where the host's writes wait for it.
@@ -168,23 +168,25 @@ impl State {
         for number in 1..count {
             assert_eq!(get().0, first.0 + number, "a word line is in one block");
         }
-        self.planes[plane.0 as usize].programs += 1;
         self.check_collector(plane);
-        self.update_ready(plane);
         self.wake_collector(plane);
         (first.0..first.0 + count).map(PageId)
     }
 
+    /// A program of the host's data on a plane, and perhaps others of its die, begins.
+    pub(super) fn host_program_begins(&mut self, plane: PlaneId) {
+        let lun = self.together.lun_of(plane);
+        self.planes[lun.start as usize].programs += 1;
+        lun.for_each(|plane| self.update_ready(PlaneId(plane)));
+    }
+
     /// A program of the host's data has ended.
     pub(super) fn host_program_ended(&mut self, pages: &[PageId]) {
-        let plane_of = |geometry: &Geometry, page: &PageId| geometry.plane_of(geometry.block_of(*page));
-        let geometry = self.geometry;
-        for group in pages.chunk_by(|one, other| plane_of(&geometry, one) == plane_of(&geometry, other)) {
-            let plane = plane_of(&geometry, &group[0]);
-            self.planes[plane.0 as usize].programs -= 1;
-            group.iter().for_each(|page| self.page_programmed(*page));
-            self.update_ready(plane);
-        }
+        let plane = self.geometry.plane_of(self.geometry.block_of(pages[0]));
+        let lun = self.together.lun_of(plane);
+        self.planes[lun.start as usize].programs -= 1;
+        pages.iter().for_each(|page| self.page_programmed(*page));
+        lun.for_each(|plane| self.update_ready(PlaneId(plane)));
     }
 
     /// A page has been programmed. A block that is full now may be worth cleaning.

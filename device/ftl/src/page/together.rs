@@ -6,6 +6,8 @@
 //!
 //! Left out: multi-plane programs of collectors, which work in one plane.
 
+use std::ops::Range;
+
 use nandscape_device_media::{Features, Geometry, PageId, PlaneId, PlaneMode, ProgramUnit, Timing};
 use smallvec::SmallVec;
 
@@ -19,6 +21,8 @@ pub(super) struct Together {
     pub(super) word_line: u32,
     /// Planes at the most.
     planes: u32,
+    /// Planes that share an array.
+    per_lun: u32,
 }
 
 /// Pages that are programmed with one command.
@@ -27,21 +31,29 @@ pub(super) type Pages = SmallVec<[PageId; 4]>;
 impl Together {
     pub(super) fn new(geometry: &Geometry, timing: &Timing) -> Together {
         let Features { planes, program_unit, .. } = timing.features;
+        let per_die = geometry.counts().planes_per_die;
         Together {
             word_line: match program_unit {
                 ProgramUnit::Page => 1,
                 ProgramUnit::WordLine => timing.cell.page_types() as u32,
             },
-            planes: match planes {
-                PlaneMode::Independent | PlaneMode::Die => 1,
-                PlaneMode::MultiPlane => geometry.counts().planes_per_die,
-            },
+            planes: if planes == PlaneMode::MultiPlane { per_die } else { 1 },
+            per_lun: if planes == PlaneMode::Independent { 1 } else { per_die },
         }
     }
 
     /// Pages of a program at the most.
     pub(super) fn pages(self) -> u32 {
         self.word_line * self.planes
+    }
+
+    /// The planes that share an array with this one, itself included.
+    #[inline]
+    pub(super) fn lun_of(self, plane: PlaneId) -> Range<u32> {
+        match self.per_lun {
+            1 => plane.0..plane.0 + 1,
+            planes => plane.0 - plane.0 % planes..plane.0 - plane.0 % planes + planes,
+        }
     }
 
     /// Pages of one plane that hold at least `pages`, in whole word lines.
@@ -61,20 +73,22 @@ impl State {
     pub(super) fn next_host_pages(&mut self, units: u32) -> Option<Pages> {
         let first = self.allocation.next()?;
         let word_line = self.together.word_line;
-        if self.together.planes == 1 {
-            return Some(self.take_host_pages(first, word_line).collect());
-        }
-        let most = units.div_ceil(self.geometry.units_per_page() * word_line);
-        let planes = self.in_step(first, most as usize);
-        Some(planes.into_iter().flat_map(|plane| self.take_host_pages(plane, word_line).collect::<Pages>()).collect())
+        let pages = match self.together.planes {
+            1 => self.take_host_pages(first, word_line).collect(),
+            _ => {
+                let most = units.div_ceil(self.geometry.units_per_page() * word_line);
+                let planes = self.in_step(first, most as usize);
+                planes.into_iter().flat_map(|plane| self.take_host_pages(plane, word_line)).collect()
+            }
+        };
+        self.host_program_begins(first);
+        Some(pages)
     }
 
     /// The planes of a die that can be programmed together, at most so many: of those that are ready, the ones whose next
     /// page has the lowest number.
     fn in_step(&self, of_die: PlaneId, most: usize) -> SmallVec<[PlaneId; 4]> {
-        let per_die = self.geometry.counts().planes_per_die;
-        let first = of_die.0 - of_die.0 % per_die;
-        let ready = || (first..first + per_die).map(PlaneId).filter(|plane| self.is_ready(*plane));
+        let ready = || self.together.lun_of(of_die).map(PlaneId).filter(|plane| self.is_ready(*plane));
         let number = |plane| self.provisioning.next_number(&self.blocks, plane, Stream::Host);
         let lowest = ready().map(number).min().expect("the plane in turn is ready");
         ready().filter(|plane| number(*plane) == lowest).take(most).collect()

@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn impossible_values_are_refused_by_key_with_what_is_valid() {
-        let cases: [(&[&str], &str); 33] = [
+        let cases: [(&[&str], &str); 34] = [
             (&["geometry.channels=0"], "geometry.channels: 0 is out of range; from 1 to 256"),
             (&["geometry.page_size=5000"], "geometry.page_size: 5000B is not a power of two from 4KiB"),
             (&["ftl.mapping_unit=32KiB"], "ftl.mapping_unit: 32KiB is larger than geometry.page_size"),
@@ -214,6 +214,7 @@ mod tests {
             (&["timing.bus=1B/s"], "timing.bus: 1B/s is out of range; 1KB/s or more"),
             (&["link.bandwidth=1B/1000s"], "link.bandwidth: 1B/1000s is out of range"),
             (&["ftl.gc.free_blocks=1"], "ftl.gc.free_blocks: 1 is out of range; from 2"),
+            (&["link.packet=100"], "link.packet: 100B is not a power of two from 128B"),
             (&["timing.command=11s"], "timing.command: 11s is out of range"),
             (&["timing.ecc.time=11s"], "timing.ecc.time: 11s is out of range"),
             (&["timing.ecc.codeword=100"], "timing.ecc.codeword: 100B is not a power of two"),
@@ -294,6 +295,9 @@ mod tests {
                 "timing.suspend.erase=20us",
                 "timing.suspend.limit=7",
                 "ftl.gc.preempt=true",
+                "link.duplex=half",
+                "link.packet=4KiB",
+                "buffer.mode=register",
             ])
             .unwrap();
         let resolved = profile.resolve().unwrap();

@@ -114,6 +114,7 @@ impl PageFtl {
         let state = &mut *self.state.borrow_mut();
         let plane = state.allocation.next().expect("collectors keep up when they take no time");
         let page = state.take_host_pages(plane, 1).next().expect("one was asked for");
+        state.host_program_begins(plane);
         let units = (state.geometry.unit_at(page, 0).0..).map(UnitId);
         let mut tags = Tags::new();
         for (lpn, unit) in lpns.zip(units) {
@@ -192,6 +193,7 @@ impl PageFtl {
         let per_page = state.geometry.units_per_page() as usize;
         while !state.provisioning.next_number(&state.blocks, plane, Stream::Host).is_multiple_of(word_line) {
             let page = state.take_host_pages(plane, 1).next().expect("one was asked for");
+            state.host_program_begins(plane);
             self.media.plant_program(page, padding(per_page));
             state.host_program_ended(&[page]);
         }
