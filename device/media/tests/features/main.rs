@@ -3,6 +3,7 @@
 
 mod command;
 mod correction;
+mod polls;
 mod rig;
 mod suspension;
 mod together;

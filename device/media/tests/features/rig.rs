@@ -118,6 +118,12 @@ impl Flash {
         });
     }
 
+    /// Reads the first page of a plane.
+    pub(crate) async fn read(&self, plane: u32) {
+        let page = PageId(plane * BLOCKS * PAGES);
+        self.media.read(page, 8_192, self.priority.who(READ), &mut Breakdown::new()).await;
+    }
+
     /// A collection of a plane that does some steps.
     pub(crate) fn collect_at(&self, at: u64, name: &'static str, plane: u32, preemptible: bool, steps: Vec<Step>) {
         let flash = self.clone();
