@@ -99,10 +99,11 @@ impl Register<'_> {
                 return Poll::Ready(());
             }
             let now = lun.sim.now();
-            if worth_it(now.max(earliest)) && lun.urgent_read_waits(self.who.class) {
-                if now >= earliest || may_stop.as_mut().poll(context).is_ready() {
-                    return Poll::Ready(());
-                }
+            if worth_it(now.max(earliest))
+                && lun.urgent_read_waits(self.who.class)
+                && (now >= earliest || may_stop.as_mut().poll(context).is_ready())
+            {
+                return Poll::Ready(());
             }
             lun.interruptible();
             Poll::Pending

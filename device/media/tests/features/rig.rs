@@ -166,8 +166,7 @@ impl Flash {
 
 async fn collect(seized: &mut Seized<'_>, plane: u32, steps: &[Step]) {
     let page = |block: u32, number| PageId((plane * BLOCKS + block) * PAGES + number);
-    let mut next = 0;
-    for step in steps {
+    for (next, step) in (0..).zip(steps) {
         match *step {
             Step::Copy { check } => seized.copyback(&[(page(0, next), page(2, next))], check).await,
             Step::Move => {
@@ -176,7 +175,6 @@ async fn collect(seized: &mut Seized<'_>, plane: u32, steps: &[Step]) {
             }
             Step::Erase => seized.erase(BlockId(plane * BLOCKS + 1)).await,
         }
-        next += 1;
     }
 }
 
