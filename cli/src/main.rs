@@ -1,8 +1,11 @@
 //! The `nandscape` command. Results go to standard output, everything else to standard error. Exit status: 0 done,
 //! 1 the run failed, 2 bad usage or input.
 
+mod compare;
+mod demo;
 mod drives;
 mod failure;
+mod lab;
 mod output;
 mod progress;
 mod replay;
@@ -10,6 +13,7 @@ mod replay;
 mod serve;
 mod sim;
 mod table;
+mod trace;
 mod workload_words;
 mod workloads;
 
@@ -22,6 +26,7 @@ use clap::{Parser, Subcommand};
 #[command(name = "nandscape", version, arg_required_else_help = true, max_term_width = 110)]
 #[command(after_help = "\
 Start here:
+  nandscape demo                                           what garbage collection does to reads, in half a minute
   nandscape sim --drive default --rw randread              a first simulation
   nandscape sim --drive default --rw randrw --precondition steady
                                                            the same drive worn in, reads beside writes
@@ -33,25 +38,37 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// A tour: what garbage collection does to reads, as a table here and a page in report.html
+    Demo(demo::DemoArgs),
     /// Simulate a drive under a workload, in virtual time
     Sim(Box<sim::SimArgs>),
     /// Serve drives in real time, over NBD
     #[cfg(target_os = "linux")]
     Serve(Box<serve::ServeArgs>),
+    /// Look at traces of block devices, and write them in other formats
+    Trace(trace::TraceArgs),
+    /// Put reports of runs side by side
+    Compare(compare::CompareArgs),
     /// List the drives that come with it, or show one
     Drives(drives::DrivesArgs),
     /// List the workloads that come with it, or show one
     Workloads(workloads::WorkloadsArgs),
+    /// Measure what the source papers report, and judge it
+    Lab(Box<lab::LabArgs>),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Sim(args) => sim::run(&args),
         #[cfg(target_os = "linux")]
         Command::Serve(args) => serve::run(&args),
+        Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),
         Command::Workloads(args) => workloads::run(&args),
+        Command::Lab(args) => lab::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,7 @@
 //! The only place that prints. A reader that has gone away is no error.
 
 use std::io::{ErrorKind, Write as _};
+use std::path::Path;
 
 use crate::failure::Failure;
 
@@ -17,6 +18,11 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Where results go that are too long to be held: standard output, to be flushed by the caller.
+pub(crate) fn stream() -> impl std::io::Write {
+    std::io::stdout().lock()
+}
+
 /// Tells the user something that is not a result.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "note: {text}");
@@ -25,4 +31,32 @@ pub(crate) fn note(text: &str) {
 /// Tells the user why nothing came of it.
 pub(crate) fn error(text: &impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "error: {text}");
+}
+
+/// Holds that writing a page does not destroy what somebody else has put there.
+pub(crate) fn check_page(path: &Path) -> Result<(), Failure> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Ok(bytes) if String::from_utf8_lossy(&bytes).contains(nandscape_lab_report::PAGE_MARK) => Ok(()),
+        Ok(_) => Err(Failure::Input(anyhow::anyhow!(
+            "{} is there and was not made by nandscape; move it away, or name another folder with --out",
+            path.display()
+        ))),
+        Err(error) => Err(Failure::Input(anyhow::Error::new(error).context(path.display().to_string()))),
+    }
+}
+
+/// The command that is running, as it would be typed.
+pub(crate) fn command() -> String {
+    let words = std::env::args_os().skip(1).map(|argument| quoted(&argument.to_string_lossy()));
+    ["nandscape".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as it would be typed in a shell.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }

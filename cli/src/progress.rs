@@ -13,15 +13,39 @@ struct Bar {
     phase: Cell<Option<Phase>>,
 }
 
+/// A bar for the reading of a trace, told shares from 0 to 1; nothing in a pipe.
+pub(crate) fn reading() -> impl Fn(f64) {
+    let shown = std::io::stderr().is_terminal().then(|| Reading(styled("reading")));
+    move |share| {
+        if let Some(Reading(bar)) = &shown {
+            bar.set_position((share * 1_000.0) as u64);
+        }
+    }
+}
+
+/// Vanishes with its reading.
+struct Reading(ProgressBar);
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+fn styled(message: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr_with_hz(10));
+    let style = ProgressStyle::with_template("{msg:16} {bar:40} {percent:>3}% {elapsed}").expect("a valid template");
+    bar.set_style(style);
+    bar.set_message(message);
+    bar
+}
+
 /// Progress for a user at a terminal, none for others.
 pub(crate) fn bar() -> Rc<dyn Progress> {
     if !std::io::stderr().is_terminal() {
         return Rc::new(());
     }
-    let bar = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr_with_hz(10));
-    let style = ProgressStyle::with_template("{msg:16} {bar:40} {percent:>3}% {elapsed}").expect("a valid template");
-    bar.set_style(style);
-    Rc::new(Bar { bar, phase: Cell::new(None) })
+    Rc::new(Bar { bar: styled(""), phase: Cell::new(None) })
 }
 
 impl Progress for Bar {
@@ -39,5 +63,55 @@ impl Progress for Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// One bar for several runs, each a part of it.
+pub(crate) struct Shared {
+    bar: ProgressBar,
+}
+
+/// What one of several runs tells.
+pub(crate) struct SharedPart {
+    bar: ProgressBar,
+    /// How much of it has been told, in thousandths.
+    told: Cell<u64>,
+}
+
+/// A bar for so many runs, for a user at a terminal.
+pub(crate) fn shared(runs: usize) -> Shared {
+    let target = match std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr_with_hz(10),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(Some(1_000 * runs as u64), target);
+    let style = ProgressStyle::with_template("{msg:16} {bar:40} {percent:>3}% {elapsed}").expect("a valid template");
+    bar.set_style(style);
+    bar.set_message("simulating");
+    Shared { bar }
+}
+
+impl Shared {
+    /// For one run.
+    pub(crate) fn part(&self) -> SharedPart {
+        SharedPart { bar: self.bar.clone(), told: Cell::new(0) }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Progress for SharedPart {
+    /// Preconditioning is the first half.
+    fn at(&self, phase: Phase, share: f64) {
+        let thousandths = match phase {
+            Phase::Preconditioning => share * 500.0,
+            Phase::Running => 500.0 + share * 500.0,
+        } as u64;
+        let before = self.told.replace(thousandths.max(self.told.get()));
+        self.bar.inc(thousandths.saturating_sub(before));
     }
 }

@@ -6,9 +6,11 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
+use nandscape_lab_report::Document;
 use nandscape_lab_run::{Finished, Precondition, Report, Simulation};
 
 use crate::failure::Failure;
+use crate::trace::TraceWords;
 use crate::workload_words::WorkloadWords;
 use crate::{output, progress, table};
 
@@ -21,14 +23,15 @@ Examples:
   nandscape sim --drive default --rw randread --iodepth 1
   nandscape sim --drive ttflash-256g --rw randrw --rwmixread 70 --precondition steady --json
   nandscape sim --drive default --set ftl.gc.scheme=channel --workload noisy-neighbour
-  nandscape sim --drive mine.toml --rw randwrite --rate-iops 50000 --runtime 2s --out results/")]
+  nandscape sim --drive mine.toml --rw randwrite --rate-iops 50000 --runtime 2s --out results/
+  nandscape sim --drive default --trace server.trace --time-scale 10")]
 pub(crate) struct SimArgs {
     /// A drive by name or profile file, see `nandscape drives`
     #[arg(long, value_name = "P", required_unless_present = "replay")]
     drive: Option<String>,
     /// A run that `nandscape serve --record` recorded, again in virtual time: the same drives, the same arrivals, the same
     /// events to the nanosecond
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["drive", "set", "workload", "rw", "precondition", "seed", "no_delay", "store", "out"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["drive", "set", "workload", "rw", "trace", "precondition", "seed", "no_delay", "store", "out"])]
     pub(crate) replay: Option<PathBuf>,
     /// Change a key of the profile: ftl.gc.victim=cost_benefit; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
@@ -52,15 +55,17 @@ pub(crate) struct SimArgs {
     /// Print the report as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write report.json and the resolved profile into this folder
+    /// Write a report into this folder: report.html, report.json, tables as CSV, and the resolved profile
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write what every die and channel did to this file, for chrome://tracing or ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub(crate) chrome_trace: Option<PathBuf>,
-    // The last, for its heading goes on to what follows.
+    // The last, for their headings go on to what follows.
     #[command(flatten)]
     words: WorkloadWords,
+    #[command(flatten)]
+    trace_words: TraceWords,
 }
 
 #[derive(Copy, Clone, ValueEnum)]
@@ -97,14 +102,21 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
             StoreArg::Ram => StoreKind::Ram,
         },
         precondition: args.precondition.into(),
-        workload: args.words.workload()?,
+        workload: args.words.workload(&args.trace_words)?,
         seed: args.seed,
         trace: args.chrome_trace.is_some(),
         check: args.check,
         profile,
     };
     prepare_files(args).map_err(Failure::Input)?;
-    let finished = simulation.run(progress::bar()).map_err(|error| match error.is_input() {
+    if let Some(folder) = &args.out {
+        output::check_page(&folder.join("report.html"))?;
+    }
+    let finished = match args.out {
+        Some(_) => simulation.run_recorded(progress::bar()),
+        None => simulation.run(progress::bar()),
+    };
+    let finished = finished.map_err(|error| match error.is_input() {
         true => Failure::input(error),
         false => Failure::run(error),
     })?;
@@ -144,9 +156,9 @@ fn prepare_files(args: &SimArgs) -> anyhow::Result<()> {
 }
 
 fn write_files(args: &SimArgs, simulation: &Simulation, finished: &Finished) -> anyhow::Result<()> {
-    if let Some(folder) = &args.out {
-        write(&folder.join("report.json"), &finished.report.to_json())?;
-        write(&folder.join("profile.toml"), &simulation.profile.to_toml())?;
+    if let (Some(folder), Some(details)) = (&args.out, &finished.details) {
+        let (command, profile_toml) = (&output::command(), &simulation.profile.to_toml());
+        Document { report: &finished.report, details, command, profile_toml }.write(folder)?;
     }
     if let (Some(file), Some(trace)) = (&args.chrome_trace, &finished.trace) {
         write(file, trace)?;

@@ -4,6 +4,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
+use nandscape_lab_report::format::{bytes, count, seconds, state_of_use, us};
 use nandscape_lab_run::{Host, Latency, Report};
 use serde_json::Value;
 
@@ -16,11 +17,7 @@ pub(crate) fn render(report: &Report) -> String {
 /// What was run, and how fast.
 fn head(report: &Report) -> String {
     let Report { profile, workload, seed, .. } = report;
-    let state = match report.precondition {
-        "none" => "new",
-        "full" => "written once",
-        _ => "worn in",
-    };
+    let state = state_of_use(report.precondition);
     let done = format!("{} requests, {}", count(report.requests), bytes(report.bytes as f64));
     let speed = match (report.iops, report.bytes_per_s) {
         (Some(iops), Some(rate)) => {
@@ -41,7 +38,7 @@ fn host(report: &Report) -> String {
     format!("set up in {setup_s:.1} s, simulated in {wall_s:.2} s{speed}{memory}\n")
 }
 
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(header);
     for column in table.column_iter_mut().skip(1) {
@@ -51,13 +48,22 @@ fn table(header: &[&str]) -> Table {
 }
 
 fn latencies(report: &Report) -> String {
-    let mut rows = table(&["latency, us", "count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"]);
-    for (way, latency) in report.latency_us.iter().filter(|(_, latency)| latency.count > 0) {
+    let mut text = latency_table("latency, us", report.latency_us.iter().map(|(way, latency)| (*way, latency)));
+    if !report.operations_us.is_empty() {
+        let named = report.operations_us.iter().map(|(name, latency)| (*name, latency));
+        text.push_str(&format!("\n{}", latency_table("operation, us", named)));
+    }
+    text
+}
+
+fn latency_table<'a>(what: &str, rows: impl Iterator<Item = (&'a str, &'a Latency)>) -> String {
+    let mut table = table(&[what, "count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"]);
+    for (name, latency) in rows.filter(|(_, latency)| latency.count > 0) {
         let Latency { count: n, mean, p50, p90, p99, p99_9, p99_99, p99_9999, max } = latency;
         let figures = [mean, p50, p90, p99, p99_9, p99_99, p99_9999, max].map(|figure| us(figure.unwrap_or(0.0)));
-        rows.add_row([(*way).to_owned(), count(*n)].into_iter().chain(figures));
+        table.add_row([name.to_owned(), count(*n)].into_iter().chain(figures));
     }
-    rows.trim_fmt() + "\n"
+    table.trim_fmt() + "\n"
 }
 
 /// Where the mean went: stages down, directions across, and behind whom it was waited.
@@ -114,37 +120,4 @@ fn amplification(report: &Report) -> String {
     let waf = report.waf.map_or(String::new(), |waf| format!("write amplification {waf:.3}; "));
     let (blocks, moved, reads) = (count(gc.blocks), count(gc.pages_moved), count(gc.blocked_reads));
     format!("{waf}GC reclaimed {blocks} blocks, moved {moved} mapping units, held up {reads} reads\n")
-}
-
-/// With thousands set apart.
-fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).expect("digits")).collect();
-    groups.join(",")
-}
-
-fn us(figure: f64) -> String {
-    match figure {
-        0.0 => "0".to_owned(),
-        small if small < 100.0 => format!("{small:.2}"),
-        medium if medium < 10_000.0 => format!("{medium:.1}"),
-        large => count(large.round() as u64),
-    }
-}
-
-fn bytes(number: f64) -> String {
-    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
-    match units.iter().find(|(size, _)| number >= *size) {
-        Some((size, unit)) => format!("{:.2} {unit}", number / size),
-        None => format!("{number:.0} B"),
-    }
-}
-
-fn seconds(number: f64) -> String {
-    match number {
-        long if long >= 1.0 => format!("{long:.3} s"),
-        short if short >= 1e-3 => format!("{:.3} ms", short * 1e3),
-        tiny => format!("{:.3} us", tiny * 1e6),
-    }
 }

@@ -7,6 +7,7 @@ use nandscape_lab_workload::{
 use nandscape_sim::Span;
 
 use crate::failure::Failure;
+use crate::trace::TraceWords;
 
 /// fio's words. Each has its default in a workload made of words, and none where a file is given.
 #[derive(Args)]
@@ -58,10 +59,11 @@ pub(crate) struct WorkloadWords {
 
 impl WorkloadWords {
     /// The workload meant.
-    pub(crate) fn workload(&self) -> Result<Workload, Failure> {
-        let mut workload = match &self.workload {
-            Some(name) => load(name).map_err(Failure::input)?,
-            None => Workload::of(self.job()?),
+    pub(crate) fn workload(&self, trace: &TraceWords) -> Result<Workload, Failure> {
+        let mut workload = match (trace.workload(self.iodepth, self.rate_iops, self.warmup_count)?, &self.workload) {
+            (Some(replay), _) => replay,
+            (None, Some(name)) => load(name).map_err(Failure::input)?,
+            (None, None) => Workload::of(self.job()?),
         };
         if let Some(count) = self.io_count {
             workload.limit = Limit::Requests(count);
@@ -78,7 +80,7 @@ impl WorkloadWords {
     fn job(&self) -> Result<JobSpec, Failure> {
         let Some(rw) = self.rw else {
             return Err(Failure::Input(anyhow::anyhow!(
-                "no workload: give --rw (for example --rw randread), or --workload (see `nandscape workloads`)"
+                "no workload: give --rw (for example --rw randread), or --workload (see `nandscape workloads`), or --trace FILE"
             )));
         };
         let base = JobSpec::default();
@@ -94,6 +96,7 @@ impl WorkloadWords {
             distribution: self.random_distribution.clone().unwrap_or(base.distribution),
             rate: self.rate_iops.map(|iops| Rate { iops, process }),
             burst: self.burst,
+            source: None,
         };
         job.check().map_err(|problem| Failure::Input(anyhow::anyhow!("--{}", problem.replace('_', "-"))))?;
         Ok(job)

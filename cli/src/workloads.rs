@@ -37,7 +37,8 @@ fn list() -> Result<(), Failure> {
     table.load_style(NOTHING).set_header(["workload", "jobs", "what it is"]);
     for builtin in BUILTIN {
         let workload = load(builtin.name).map_err(Failure::input)?;
-        let jobs: Vec<String> = workload.jobs.iter().map(|job| job.name.clone()).collect();
+        let jobs = workload.jobs.iter().map(|job| &job.name);
+        let jobs: Vec<&str> = jobs.chain(workload.loads.iter().map(|load| &load.name)).map(String::as_str).collect();
         table.add_row([builtin.name.to_owned(), jobs.join(", "), workload.description]);
     }
     output::result(&table.trim_fmt())

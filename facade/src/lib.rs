@@ -7,7 +7,8 @@
 //! | module | what |
 //! |---|---|
 //! | [`ssd`] | profiles, and drives made from them |
-//! | [`workload`] | what is asked of a drive, in fio's words |
+//! | [`workload`] | what is asked of a drive: in fio's words, by characteristics, as filebench and YCSB ask |
+//! | [`trace`] | block traces: read, described, converted, and made workloads |
 //! | [`run`] | a drive under a workload, and the report |
 //! | [`drive`] | one command in, one completion out: the seam where drives are stacked |
 //! | [`nvme`] | commands, completions and statuses as bytes |
@@ -111,8 +112,17 @@ pub mod ssd {
 /// What is asked of a drive.
 pub mod workload {
     pub use nandscape_lab_workload::{
-        BUILTIN, BlockSizes, Burst, Direction, Distribution, JobSpec, Limit, Pattern, Rate, RateProcess, Share,
-        Workload, WorkloadError, load,
+        BUILTIN, BlockSizes, Burst, Bursts, Characteristics, Choice, Direction, Distribution, Filebench, JobSpec,
+        Limit, LoadKind, LoadSpec, Mix, Pattern, Personality, Phase, Rate, RateProcess, Request, RequestSource,
+        RequestStream, Share, SizeSpec, Source, SourceError, TimedRequest, Workload, WorkloadError, Ycsb, load,
+    };
+}
+
+/// Block traces: read, described, written in other formats, and made workloads.
+pub mod trace {
+    pub use nandscape_lab_trace::{
+        Action, Address, ConvertError, Device, Format, Info, Malformed, Options, Pace, Record, Records, Replay,
+        Selection, Totals, Trace, TraceError, convert, describe,
     };
 }
 

@@ -41,6 +41,34 @@ impl Permutation {
             }
         }
     }
+
+    /// The index at which a number stands: the other way round.
+    #[inline]
+    pub fn index_of(&self, number: u64) -> u64 {
+        debug_assert!(number < self.bound);
+        let mut x = number;
+        loop {
+            for (odd, add) in self.keys.iter().rev() {
+                // The fold shifts by at least half of the bits, so that folding again undoes it.
+                x ^= x >> self.shift;
+                x = x.wrapping_sub(*add).wrapping_mul(inverse(*odd)) & self.mask;
+            }
+            if x < self.bound {
+                return x;
+            }
+        }
+    }
+}
+
+/// The number that undoes a multiplication by `odd` modulo 2^64. Newton's method doubles the right bits, 3 at first.
+const fn inverse(odd: u64) -> u64 {
+    let mut inverse = odd;
+    let mut step = 0;
+    while step < 5 {
+        inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
+        step += 1;
+    }
+    inverse
 }
 
 #[cfg(test)]
@@ -54,6 +82,7 @@ mod tests {
         fn every_number_stands_once(bound in 1u64..3_000, seed in any::<u64>()) {
             let permutation = Permutation::new(bound, &mut Seed::new(seed).rng());
             let mut all: Vec<u64> = (0..bound).map(|index| permutation.at(index)).collect();
+            prop_assert!(all.iter().zip(0..).all(|(number, index)| permutation.index_of(*number) == index));
             all.sort_unstable();
             prop_assert_eq!(all, (0..bound).collect::<Vec<_>>());
         }

@@ -4,12 +4,20 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
+use std::rc::Rc;
 
 use crate::time::Time;
 
 /// Names a line of the picture: a die, a channel, the link.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Track(u32);
+
+impl Track {
+    /// Its number: tracks are numbered from 0 in the order of [`Trace::track`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// Something that took time on one track.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -26,10 +34,20 @@ pub struct Event {
     pub detail: u64,
 }
 
-/// Collects events while it is on.
+/// Is told of every event as it ends. It must not change the model.
+pub trait Listener {
+    /// Something has ended.
+    fn ended(&self, event: &Event);
+}
+
+/// Collects events while it is on, and tells whoever listens of them.
 #[derive(Default)]
 pub struct Trace {
-    on: Cell<bool>,
+    /// Whether anybody wants events.
+    wanted: Cell<bool>,
+    /// Whether they are kept.
+    kept: Cell<bool>,
+    listener: RefCell<Option<Rc<dyn Listener>>>,
     tracks: RefCell<Vec<String>>,
     events: RefCell<Vec<Event>>,
 }
@@ -41,13 +59,20 @@ impl Trace {
 
     /// Starts recording.
     pub fn switch_on(&self) {
-        self.on.set(true);
+        self.kept.set(true);
+        self.wanted.set(true);
     }
 
-    /// Whether events are recorded.
+    /// From now on `listener` is told of every event, whether events are kept or not.
+    pub fn listen(&self, listener: Rc<dyn Listener>) {
+        *self.listener.borrow_mut() = Some(listener);
+        self.wanted.set(true);
+    }
+
+    /// Whether anybody wants events.
     #[inline]
     pub fn is_on(&self) -> bool {
-        self.on.get()
+        self.wanted.get()
     }
 
     /// Adds a line to the picture.
@@ -58,7 +83,12 @@ impl Trace {
     }
 
     pub(crate) fn push(&self, event: Event) {
-        self.events.borrow_mut().push(event);
+        if let Some(listener) = &*self.listener.borrow() {
+            listener.ended(&event);
+        }
+        if self.kept.get() {
+            self.events.borrow_mut().push(event);
+        }
     }
 
     /// Number of events recorded.
@@ -111,6 +141,24 @@ fn escape(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::executor::Executor;
+
+    #[test]
+    fn a_listener_hears_of_events_that_are_not_kept() {
+        struct Ends(RefCell<Vec<u64>>);
+        impl Listener for Ends {
+            fn ended(&self, event: &Event) {
+                self.0.borrow_mut().push(event.end.ns());
+            }
+        }
+        let executor = Executor::new();
+        let sim = executor.sim();
+        let track = sim.trace().track("die 0".to_owned());
+        let ends = Rc::new(Ends(RefCell::default()));
+        sim.trace().listen(ends.clone());
+        let end = Time::from_ns(9);
+        sim.trace_event(|start| Event { track, name: "read", start, end, detail: 0 });
+        assert_eq!((&*ends.0.borrow(), sim.trace().len()), (&vec![9], 0));
+    }
 
     #[test]
     fn the_json_names_tracks_and_keeps_nanoseconds() {

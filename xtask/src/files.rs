@@ -9,15 +9,15 @@ const OURS: &[&str] = &[".ci", ".cargo", ".github"];
 /// Folders that tools fill.
 const BUILT: &[&str] = &["target", "node_modules", "__pycache__"];
 
-/// A text file.
+/// A file.
 pub(crate) struct Text {
     /// Its path from the root, with forward slashes.
     pub(crate) path: String,
-    /// What is in it.
+    /// What is in it; nothing where that is no text.
     pub(crate) text: String,
 }
 
-/// All text files below `root`, in the order of their paths.
+/// All files below `root`, in the order of their paths.
 pub(crate) fn texts(root: &Path) -> anyhow::Result<Vec<Text>> {
     let mut paths = Vec::new();
     walk(root, &mut paths).with_context(|| format!("cannot list {}", root.display()))?;
@@ -26,9 +26,7 @@ pub(crate) fn texts(root: &Path) -> anyhow::Result<Vec<Text>> {
     for path in paths {
         let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let name = path.strip_prefix(root).expect("found below it").to_string_lossy().replace('\\', "/");
-        if let Ok(text) = String::from_utf8(bytes) {
-            texts.push(Text { path: name, text });
-        }
+        texts.push(Text { path: name, text: String::from_utf8(bytes).unwrap_or_default() });
     }
     Ok(texts)
 }
@@ -63,6 +61,6 @@ mod tests {
         }
         std::fs::write(folder.path().join("picture"), [0xff, 0xfe]).unwrap();
         let found: Vec<String> = texts(folder.path()).unwrap().into_iter().map(|file| file.path).collect();
-        assert_eq!(found, [".ci/run", "a.rs", "sub/c.md"]);
+        assert_eq!(found, [".ci/run", "a.rs", "picture", "sub/c.md"]);
     }
 }

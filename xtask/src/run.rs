@@ -52,7 +52,7 @@ pub(crate) fn step(mut command: Command) -> anyhow::Result<()> {
     let words = words(&command);
     say::line(&format!("\n==> {words}"));
     let begun = Moment::now();
-    let status = command.status().with_context(|| format!("cannot run: {words}"))?;
+    let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot run: {words}"))?;
     let took = begun.passed().as_secs_f64();
     if !status.success() {
         bail!("failed after {took:.1} s ({status}): {words}");

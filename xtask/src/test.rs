@@ -61,7 +61,13 @@ fn commands(args: &TestArgs) -> Vec<Command> {
     };
     // Cargo refuses examples in documentation of crates that have no library.
     let documented = !args.quick && args.package.is_empty();
-    if documented { vec![test("--all-targets"), test("--doc")] } else { vec![test("--all-targets")] }
+    if !documented {
+        return vec![test("--all-targets")];
+    }
+    // What is behind features is tested there.
+    let mut parquet = cargo();
+    parquet.args(["test", "--package", "nandscape-lab-report", "--features", "parquet"]).args(&args.filter);
+    vec![test("--all-targets"), test("--doc"), parquet]
 }
 
 #[cfg(test)]
@@ -76,7 +82,8 @@ mod tests {
     #[test]
     fn all_tests_run() {
         let all = TestArgs { package: Vec::new(), quick: false, filter: None };
-        assert_eq!(shown(&all), ["cargo test --workspace --all-targets", "cargo test --workspace --doc"]);
+        let features = "cargo test --package nandscape-lab-report --features parquet";
+        assert_eq!(shown(&all), ["cargo test --workspace --all-targets", "cargo test --workspace --doc", features]);
     }
 
     #[test]

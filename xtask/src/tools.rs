@@ -1,4 +1,4 @@
-//! `cargo xtask tools`: the clients that the tests of live drives are run with, which are other people's programs.
+//! `cargo xtask tools`: other people's programs that tests run: clients of live drives, and a browser for reports.
 //!
 //! Left out: versions. What a test needs of a client has been in it for years.
 
@@ -17,11 +17,12 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 4] = [
+const TOOLS: [Tool; 5] = [
     Tool { name: "fio", package: "fio" },
     Tool { name: "nbdinfo", package: "libnbd-bin" },
     Tool { name: "nbdcopy", package: "libnbd-bin" },
     Tool { name: "qemu-img", package: "qemu-utils" },
+    Tool { name: "chromium", package: "chromium" },
 ];
 
 /// Looks for them, and installs what is missing where that can be done without asking: as root, with apt-get.
@@ -67,8 +68,8 @@ fn packages(missing: &[&Tool]) -> Vec<&'static str> {
 
 fn advice(missing: &[&Tool], packages: &[&str]) -> String {
     format!(
-        "tools: {} missing, which the tests of live drives need. On Debian and Ubuntu: sudo apt-get install {}. \
-         Elsewhere: the packages of fio, libnbd and qemu's tools",
+        "tools: {} missing, which the tests of live drives and of reports need. On Debian and Ubuntu: sudo apt-get \
+         install {}. Elsewhere: the packages of fio, libnbd, qemu's tools and Chromium",
         names(missing.iter().copied()),
         packages.join(" ")
     )
@@ -95,10 +96,10 @@ mod tests {
         assert_eq!(missing(&folders).len(), TOOLS.len());
         std::fs::write(folder.path().join("fio"), "").unwrap();
         let missing = missing(&folders);
-        assert_eq!(packages(&missing), ["libnbd-bin", "qemu-utils"]);
+        assert_eq!(packages(&missing), ["libnbd-bin", "qemu-utils", "chromium"]);
         let advice = advice(&missing, &packages(&missing));
-        assert!(advice.contains("nbdinfo, nbdcopy, qemu-img missing"), "{advice}");
-        assert!(advice.contains("apt-get install libnbd-bin qemu-utils"), "{advice}");
+        assert!(advice.contains("nbdinfo, nbdcopy, qemu-img, chromium missing"), "{advice}");
+        assert!(advice.contains("apt-get install libnbd-bin qemu-utils chromium"), "{advice}");
     }
 
     #[test]

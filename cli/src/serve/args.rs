@@ -103,7 +103,12 @@ impl ServeArgs {
         if self.reactors > 1 && (self.record.is_some() || self.chrome_trace.is_some()) {
             return input("--record and --chrome-trace follow one reactor; leave out --reactors");
         }
-        let specs = self.drive.iter().map(|word| self.spec(word)).collect::<Result<Vec<DriveSpec>, Failure>>()?;
+        let specs = self
+            .drive
+            .iter()
+            .zip(0..)
+            .map(|(word, number)| self.spec(word, number))
+            .collect::<Result<Vec<DriveSpec>, Failure>>()?;
         for (number, spec) in specs.iter().enumerate() {
             if specs[..number].iter().any(|earlier| earlier.name == spec.name) {
                 let name = &spec.name;
@@ -119,7 +124,7 @@ impl ServeArgs {
         Ok((0..self.reactors).map(part).collect())
     }
 
-    fn spec(&self, word: &str) -> Result<DriveSpec, Failure> {
+    fn spec(&self, word: &str, number: u64) -> Result<DriveSpec, Failure> {
         let (name, profile) = match word.split_once('=') {
             Some((name, profile)) => (name.to_owned(), profile),
             None => (String::new(), word),
@@ -129,6 +134,7 @@ impl ServeArgs {
         resolved.notes.iter().for_each(|note| crate::output::note(note));
         Ok(DriveSpec {
             name: if name.is_empty() { resolved.name.clone() } else { name },
+            number,
             profile_name: resolved.name.clone(),
             profile: resolved.to_toml(),
             keeps_data: self.store == StoreArg::Ram,
@@ -165,7 +171,16 @@ fn input<T>(problem: impl std::fmt::Display) -> Result<T, Failure> {
 /// How a client names a drive.
 pub(super) fn how_to_connect(address: &Address, name: &str) -> String {
     match address {
-        Address::Unix(path) => format!("serving {name} at nbd+unix:///{name}?socket={}", path.display()),
-        Address::Tcp(address) => format!("serving {name} at nbd://{address}/{name}"),
+        Address::Unix(path) => {
+            let path = escape(&path.display().to_string());
+            format!("serving {name} at nbd+unix:///{}?socket={path}", escape(name))
+        }
+        Address::Tcp(address) => format!("serving {name} at nbd://{address}/{}", escape(name)),
     }
+}
+
+/// A name or path as it stands in a URI (RFC 3986, 2.1): what has a meaning there becomes its code.
+fn escape(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }

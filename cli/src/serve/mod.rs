@@ -1,10 +1,14 @@
 //! `nandscape serve`: live drives in real time, for any client.
 
 mod args;
+mod descriptors;
 mod live_line;
+mod notes;
 mod reactors;
 mod summary;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -21,10 +25,9 @@ pub(crate) use args::ServeArgs;
 
 use crate::failure::Failure;
 use crate::output;
+use notes::Notes;
 use reactors::{Running, start_all};
 
-/// Clients at a time, over all drives of a listener.
-const MAX_CLIENTS: usize = 1_024;
 /// The longest wait for a client that negotiates.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -41,27 +44,42 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let plan = args.plan()?;
     check_addresses(args)?;
     let (tell, ending) = channel();
-    watch_signals(tell.clone()).map_err(Failure::run)?;
+    let serving = Arc::<AtomicBool>::default();
+    watch_signals(tell.clone(), serving.clone()).map_err(Failure::run)?;
+    prepare_files(args)?;
+    let (notes, printer) = Notes::start().context("cannot start a thread").map_err(Failure::Run)?;
     let broken = tell.clone();
-    let running = start_all(&plan, args, move || {
+    let running = start_all(&plan, args, &notes, move || {
         // Nobody waits for it any more when the server has ended.
         let _ = broken.send(Ending::Broken);
     })?;
+    serving.store(true, Ordering::SeqCst);
     let beside = watch(args, &running, &tell)?;
     let awake = args.keep_awake();
-    let listeners = listen(args, &running)?;
+    let listeners = listen(args, &running, &notes)?;
     let line = live_line::LiveLine::start(running.handles());
     let ended = wait(&ending);
     drop(line);
     drop(listeners);
     drop(awake);
-    let figures = running.stop(args)?;
-    drop(beside);
+    let (figures, ends) = running.stop();
+    drop((beside, notes));
+    printer.finish();
     output::result(&args.summary(&figures))?;
+    ends.settle(args)?;
     match ended {
         Ending::Asked => Ok(()),
         Ending::Broken => Err(Failure::Run(anyhow::anyhow!("a drive has ended by itself"))),
     }
+}
+
+/// Finds out before anything is served whether there is a place for what is written at the end.
+fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
+    let Some(trace) = &args.chrome_trace else { return Ok(()) };
+    if args.record.as_ref() == Some(trace) {
+        return Err(Failure::Input(anyhow::anyhow!("--record and --chrome-trace: two files, and both are {trace:?}")));
+    }
+    crate::sim::write(trace, "").map_err(|error| Failure::Input(error.context("--chrome-trace")))
 }
 
 /// Finds out before drives are made, which may take a while, whether their servers have a place.
@@ -86,11 +104,15 @@ fn wait(ending: &Receiver<Ending>) -> Ending {
     ending.recv().unwrap_or(Ending::Broken)
 }
 
-/// SIGTERM and SIGINT end the server in order; a second one ends it at once.
-fn watch_signals(tell: Sender<Ending>) -> anyhow::Result<()> {
+/// SIGTERM and SIGINT end the server in order; a second one ends it at once. Before it serves there is nothing to put in
+/// order.
+fn watch_signals(tell: Sender<Ending>, serving: Arc<AtomicBool>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for (count, _) in signals.forever().enumerate() {
+            if !serving.load(Ordering::SeqCst) {
+                std::process::exit(0);
+            }
             if count > 0 || tell.send(Ending::Asked).is_err() {
                 std::process::exit(1);
             }
@@ -125,21 +147,23 @@ fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<B
 }
 
 /// Begins to listen; from then on there are sockets.
-fn listen(args: &ServeArgs, running: &Running) -> Result<Vec<Listener>, Failure> {
+fn listen(args: &ServeArgs, running: &Running, notes: &Notes) -> Result<Vec<Listener>, Failure> {
     let mut listeners = Vec::new();
+    let max_clients = descriptors::clients_each(args.nbd.len());
     for address in &args.nbd {
         let export = |drive: &reactors::LiveDrive| {
             let description = format!("{}, {}", drive.profile, Bytes(drive.info.bytes()));
             let exported = Exported { name: drive.name.clone(), description, info: drive.info };
             (exported, drive.handle.clone(), drive.number)
         };
+        let notes = notes.clone();
         let config = ListenerConfig {
             address: address.clone(),
             allow_remote: args.allow_remote,
-            max_clients: MAX_CLIENTS,
+            max_clients,
             patience: PATIENCE,
             exports: running.drives.iter().map(export).collect(),
-            log: Box::new(output::note),
+            log: Box::new(move |text| notes.say(text)),
         };
         let listener = Listener::start(config).map_err(|error| no_place("--nbd", address, &error))?;
         if args.allow_remote {

@@ -13,8 +13,9 @@ use nandscape_transport_reactor::recording::Recorder;
 use nandscape_transport_reactor::{Export, Handle, Port, Reactor, Setup};
 
 use super::ServeArgs;
+use super::notes::Notes;
 use crate::failure::Failure;
-use crate::{output, progress};
+use crate::progress;
 
 /// A drive that is served.
 pub(super) struct LiveDrive {
@@ -42,6 +43,29 @@ pub(super) struct Running {
 struct Ended {
     figures: Figures,
     trace: Option<String>,
+    /// What is wrong with its drives.
+    inconsistency: Option<String>,
+}
+
+/// What all reactors leave behind besides figures.
+#[derive(Default)]
+pub(super) struct Ends {
+    traces: Vec<String>,
+    problems: Vec<anyhow::Error>,
+}
+
+impl Ends {
+    /// Writes what was recorded of them.
+    ///
+    /// # Errors
+    /// The first thing that went wrong, once everything is written that can be.
+    pub(super) fn settle(mut self, args: &ServeArgs) -> Result<(), Failure> {
+        if let Some(path) = &args.chrome_trace {
+            let written = self.traces.iter().map(|trace| crate::sim::write(path, trace).context("--chrome-trace"));
+            self.problems.extend(written.filter_map(Result::err));
+        }
+        self.problems.into_iter().next().map_or(Ok(()), |problem| Err(Failure::Run(problem)))
+    }
 }
 
 /// What a reactor needs of the command line, on its own thread.
@@ -52,12 +76,14 @@ struct Wishes {
     record: Option<std::path::PathBuf>,
     trace: bool,
     check: bool,
+    notes: Notes,
 }
 
 /// Starts a thread for each part of the plan, and waits until their drives are made. `on_end` is told when one ends.
 pub(super) fn start_all(
     plan: &[LiveDrives],
     args: &ServeArgs,
+    notes: &Notes,
     on_end: impl Fn() + Send + Clone + 'static,
 ) -> Result<Running, Failure> {
     let mut running = Running { drives: Vec::new(), handles: Vec::new(), threads: Vec::new() };
@@ -68,6 +94,7 @@ pub(super) fn start_all(
             record: args.record.clone(),
             trace: args.chrome_trace.is_some(),
             check: args.check,
+            notes: notes.clone(),
         };
         let (live, on_end) = (live.clone(), on_end.clone());
         let (tell, told) = channel();
@@ -97,21 +124,23 @@ impl Running {
         self.handles.clone()
     }
 
-    /// Ends all reactors in order, and writes what was recorded.
-    pub(super) fn stop(self, args: &ServeArgs) -> Result<Vec<Figures>, Failure> {
+    /// Ends all reactors in order: their figures, and how each ended.
+    pub(super) fn stop(self) -> (Vec<Figures>, Ends) {
         self.handles.iter().for_each(Handle::stop);
-        let mut figures = Vec::new();
+        let (mut figures, mut ends) = (Vec::new(), Ends::default());
         for thread in self.threads {
-            let ended = thread.join().map_err(|_| Failure::Run(anyhow::anyhow!("a reactor has panicked")))?;
-            let Ended { figures: last, trace } = ended.map_err(Failure::Run)?;
-            figures.push(last);
-            if let (Some(path), Some(trace)) = (&args.chrome_trace, trace) {
-                std::fs::write(path, trace)
-                    .with_context(|| format!("--chrome-trace {}", path.display()))
-                    .map_err(Failure::Run)?;
+            match thread.join() {
+                Ok(Ok(Ended { figures: last, trace, inconsistency })) => {
+                    let problems = inconsistency.into_iter().chain(last.recording_problem.clone());
+                    ends.problems.extend(problems.map(anyhow::Error::msg));
+                    ends.traces.extend(trace);
+                    figures.push(last);
+                }
+                Ok(Err(error)) => ends.problems.push(error),
+                Err(_) => ends.problems.push(anyhow::anyhow!("a reactor has panicked")),
             }
         }
-        Ok(figures)
+        (figures, ends)
     }
 
     /// Why the last reactor ended before it served.
@@ -142,15 +171,14 @@ fn serve(live: &LiveDrives, wishes: &Wishes, tell: impl FnOnce((Handle, Vec<Live
         port.record(Recorder::create(path, &header).with_context(|| format!("--record {}", path.display()))?);
     }
     let names = live.drives.iter().map(|spec| spec.name.clone()).collect();
-    let log = Box::new(output::note);
+    let notes = wishes.notes.clone();
+    let log = Box::new(move |text: &str| notes.say(text));
     let (reactor, handle) = Reactor::new(Setup { executor, port, names, poll: wishes.poll, log })?;
     tell((handle.clone(), described(live, &exports, &handle)));
     let (executor, figures) = reactor.run()?;
-    if wishes.check {
-        exports.iter().try_for_each(|export| export.ssd().check()).map_err(anyhow::Error::msg)?;
-    }
+    let checked = if wishes.check { exports.iter().try_for_each(|export| export.ssd().check()) } else { Ok(()) };
     let trace = wishes.trace.then(|| executor.sim().trace().to_chrome_json());
-    Ok(Ended { figures, trace })
+    Ok(Ended { figures, trace, inconsistency: checked.err() })
 }
 
 fn described(live: &LiveDrives, exports: &[Rc<SsdExport>], handle: &Handle) -> Vec<LiveDrive> {

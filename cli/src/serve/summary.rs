@@ -35,13 +35,17 @@ fn as_text(figures: &[Figures]) -> String {
         }
     }
     let timing = timing(figures);
-    let lag = &timing.release_lag;
+    let (lag, gap) = (&timing.release_lag, &timing.poll_gap);
     text.push_str(&format!(
-        "released late by p50 {:.1} us, p99 {:.1}, p99.99 {:.1}, max {:.1}; the model was behind by {:.1} us at most\n",
+        "released late by p50 {:.1} us, p99 {:.1}, p99.99 {:.1}, max {:.1}; looked for arrivals every {:.1} us (p50), \
+         {:.1} (p99), {:.1} at most; the model was behind by {:.1} us at most\n",
         lag.quantile(0.5).as_us(),
         lag.quantile(0.99).as_us(),
         lag.quantile(0.9999).as_us(),
         lag.max().as_us(),
+        gap.quantile(0.5).as_us(),
+        gap.quantile(0.99).as_us(),
+        gap.max().as_us(),
         timing.behind_max.as_us(),
     ));
     text

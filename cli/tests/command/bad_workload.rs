@@ -115,7 +115,10 @@ fn files_are_refused_with_their_line() {
         &["random_distribution: \"zipf:x\" is not"],
     );
     file("version = 1\njob = []\n", &["has no [[job]]"]);
-    file("version = 1\n", &["missing field `job`"]);
+    file("version = 1\n", &["has no [[job]], [[characteristics]], [[filebench]] or [[ycsb]]"]);
+    file("version = 1\n[[filebench]]\npersonality = \"mail\"\n", &["filebench \"mail\": personality: \"mail\" is not"]);
+    file("version = 1\n[[ycsb]]\nworkload = \"a\"\nrecord = 3\n", &["mine.toml:4:", "unknown field `record`"]);
+    file("version = 1\n[[characteristics]]\nreads = \"1\"\n", &["characteristics \"load0\": has no read_size"]);
     file("version = 9\n[[job]]\nrw = \"read\"\n", &["version = 9 is not known"]);
     file("version = 1\nio_count = 1\nruntime = \"1s\"\n[[job]]\nrw = \"read\"\n", &["io_count or runtime, not both"]);
     file("version = 1\nruntime = \"soon\"\n[[job]]\nrw = \"read\"\n", &["runtime: \"soon\" is not a time"]);

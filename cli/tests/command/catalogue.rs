@@ -8,7 +8,20 @@ use serde_json::Value;
 use crate::program::succeed;
 
 const DRIVES: [&str; 5] = ["default", "femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc"];
-const WORKLOADS: [&str; 5] = ["mixed", "noisy-neighbour", "bursts", "zipf-oltp", "log-and-compact"];
+const JOBS: [&str; 5] = ["mixed", "noisy-neighbour", "bursts", "zipf-oltp", "log-and-compact"];
+const PERSONALITIES: [&str; 7] = ["fileserver", "webserver", "varmail", "webproxy", "videoserver", "oltp", "networkfs"];
+const YCSB: [&str; 7] = ["ycsb-load", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"];
+const TEAFA: [&str; 9] = ["ast", "bidx", "bsel", "cosm", "dtrs", "est", "lmbe", "msnfs", "tpcc"];
+const FLASHSHARE: [&str; 13] =
+    ["bfs", "gpgnu", "gp", "gzip", "index", "kmn", "pr", "ungzip", "wcgnu", "wc", "ap", "au", "is"];
+
+/// All that come with it.
+fn workloads() -> Vec<String> {
+    let named = [&JOBS[..], &PERSONALITIES, &YCSB].concat().into_iter().map(str::to_owned);
+    let teafa = TEAFA.iter().map(|row| format!("teafa-{row}"));
+    let flashshare = FLASHSHARE.iter().map(|row| format!("flashshare-{row}"));
+    named.chain(teafa).chain(flashshare).collect()
+}
 
 fn report(args: &[&str]) -> Value {
     serde_json::from_str(&succeed(&[&["sim", "--json", "--check"], args].concat())).expect("JSON")
@@ -21,13 +34,14 @@ fn lists_name_everything() {
         assert!(drives.contains(name), "{name}");
         assert!(succeed(&["drives", "show", name]).starts_with("version = 1"));
     }
-    for name in WORKLOADS {
-        assert!(workloads.contains(name), "{name}");
+    let names = self::workloads();
+    for name in &names {
+        assert!(workloads.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}");
         assert!(succeed(&["workloads", "show", name]).starts_with("version = 1"));
     }
     // One line each, and the heading: these lists hold nothing that is not tried here.
     assert_eq!(drives.lines().count(), DRIVES.len() + 1, "{drives}");
-    assert_eq!(workloads.lines().count(), WORKLOADS.len() + 1, "{workloads}");
+    assert_eq!(workloads.lines().count(), names.len() + 1, "{workloads}");
 }
 
 #[test]
@@ -79,12 +93,29 @@ fn every_drive_works_at_any_size_in_every_state() {
 
 #[test]
 fn every_workload_runs() {
-    for workload in WORKLOADS {
-        let report =
-            report(&["--drive", "default", "--set", "capacity=1GiB", "--workload", workload, "--io-count", "5000"]);
-        assert_eq!((&report["requests"], &report["workload"]), (&5_000.into(), &workload.into()));
+    let small = ["--drive", "default", "--set", "capacity=256MiB", "--io-count", "2000"];
+    for workload in workloads() {
+        let report = report(&[&small[..], &["--workload", &workload]].concat());
+        assert_eq!((&report["requests"], &report["workload"]), (&2_000.into(), &workload.as_str().into()));
         assert_eq!(report["errors"], serde_json::json!({}), "{workload}");
+        // What threads do has operations, what jobs do has none.
+        let has_threads = PERSONALITIES.contains(&&*workload) || YCSB.contains(&&*workload);
+        assert_eq!(report.get("operations_us").is_some(), has_threads, "{workload}");
     }
+}
+
+#[test]
+fn operations_are_shown_and_wait_for_their_requests() {
+    let small =
+        ["--drive", "default", "--set", "capacity=256MiB", "--set", "buffer.mode=volatile", "--io-count", "4000"];
+    let report = report(&[&small[..], &["--workload", "varmail", "--seed", "3"]].concat());
+    // On a drive with a volatile cache, each fsync is a write to the journal and a flush.
+    let mean = |of: &str, name: &str| report[of][name]["mean"].as_f64().expect("a mean");
+    assert!(mean("operations_us", "fsync") > mean("latency_us", "flush"), "{report:#}");
+    assert!(report["latency_us"]["flush"]["count"].as_u64() > Some(100), "{report:#}");
+    assert_eq!(report["requests"], 4_000, "flushes count as requests");
+    let table = succeed(&[&["sim"], &small[..], &["--workload", "varmail"]].concat());
+    assert!(table.contains("operation, us") && table.contains("fsync"), "{table}");
 }
 
 #[test]

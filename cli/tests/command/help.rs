@@ -4,8 +4,24 @@ use crate::program::{refuse, succeed};
 
 #[test]
 fn every_command_has_help() {
-    let commands: [&[&str]; 7] =
-        [&[], &["sim"], &["drives"], &["drives", "show"], &["drives", "keys"], &["workloads"], &["workloads", "show"]];
+    let commands: [&[&str]; 16] = [
+        &[],
+        &["sim"],
+        &["demo"],
+        &["compare"],
+        &["drives"],
+        &["drives", "show"],
+        &["drives", "keys"],
+        &["workloads"],
+        &["workloads", "show"],
+        &["trace"],
+        &["trace", "info"],
+        &["trace", "convert"],
+        &["lab"],
+        &["lab", "list"],
+        &["lab", "run"],
+        &["lab", "report"],
+    ];
     for command in commands {
         let help = succeed(&[command, &["--help"]].concat());
         assert!(help.contains("Usage: nandscape"), "{command:?}: {help}");
@@ -20,9 +36,16 @@ fn help_gives_examples_that_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("mine.toml");
     std::fs::write(&file, "version = 1\nbase = \"default\"\n").expect("a profile");
+    let trace = folder.path().join("server.trace");
+    std::fs::write(&trace, "0.000 0 0 65536 1\n0.100 0 65536 512 0\n").expect("a trace");
     let (file, out) = (file.display().to_string(), folder.path().display().to_string());
+    let trace = trace.display().to_string();
     for example in examples {
-        let example = example.replace("mine.toml", &file).replace("results/", &out).replace("=1TiB", "=1GiB");
+        let example = example
+            .replace("mine.toml", &file)
+            .replace("results/", &out)
+            .replace("server.trace", &trace)
+            .replace("=1TiB", "=1GiB");
         let mut args = vec!["sim"];
         args.extend(example.split_whitespace());
         args.extend(["--set", "capacity=64MiB"]);
@@ -57,6 +80,9 @@ fn help_says_what_every_flag_of_the_contract_does() {
         "warmup-count",
         "precondition",
         "no-delay",
+        "trace",
+        "format",
+        "time-scale",
     ] {
         assert!(help.contains(&format!("--{flag}")), "--{flag}");
     }

@@ -7,13 +7,24 @@
 //! | `bad_drive`, `bad_workload`, `bad_usage` | input that cannot be, with what is said of it |
 //! | `report` | the fields of `--json`, their types, and what must hold between them |
 //! | `meaning` | what each flag does |
+//! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
+//! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
+//! | `compare`, `demo` | runs side by side, and the tour |
 //! | `catalogue` | every drive and workload that comes with it, in every state |
+//! | `lab` | claims listed, run, kept and reported |
 
 mod bad_drive;
+mod bad_traces;
 mod bad_usage;
 mod bad_workload;
+mod browser;
 mod catalogue;
+mod compare;
+mod demo;
 mod help;
+mod lab;
 mod meaning;
+mod pages;
 mod program;
 mod report;
+mod traces;

@@ -172,7 +172,9 @@ fn out_holds_the_report_and_the_profile() {
     let trace = folder.path().join("trace.json").display().to_string();
     let report = sim(&["--rw", "randread", "--io-count", "100", "--out", &path, "--chrome-trace", &trace]);
     let kept = std::fs::read_to_string(out.join("report.json")).expect("a report");
-    assert_eq!(serde_json::from_str::<Value>(&kept).expect("JSON"), report);
+    let mut kept: Value = serde_json::from_str(&kept).expect("JSON");
+    kept.as_object_mut().expect("an object").retain(|field, _| !["command", "details"].contains(&&**field));
+    assert_eq!(kept, report);
     let profile = out.join("profile.toml").display().to_string();
     succeed(&["drives", "show", &profile, "--resolved"]);
     let trace = std::fs::read_to_string(trace).expect("a trace");

@@ -1,12 +1,12 @@
 //! Clients that are killed, and servers that are told to end.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::server::{Server, number};
-use crate::tools::{fio, start_fio};
+use crate::server::{SMALL, Server, command, number, sim};
+use crate::tools::{fio, run, start_fio};
 
 /// Writes for as long as it is let.
 const ENDLESS: [&str; 6] = ["--rw=randrw", "--bs=16k", "--iodepth=32", "--size=64m", "--time_based", "--runtime=600"];
@@ -28,8 +28,56 @@ fn a_client_that_is_killed_takes_nobody_along() {
     killed.wait().unwrap();
     assert!(server.is_running());
     fio(&server, &["--rw=randrw", "--bs=4k", "--iodepth=4", "--size=4m", "--verify=crc32c"]);
-    let ended = server.end();
+    server.signal(Signal::TERM);
+    let ended = server.wait();
     assert_eq!(ended.code, Some(0), "{ended:?}");
+    // What its end took along is no failure of the replay.
+    let again = sim(server.folder.path(), &["--replay", "run.rec", "--json", "--check"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+}
+
+/// Two thousand clients break the rules, and what is said of that is read by nobody.
+#[test]
+fn a_server_that_nobody_listens_to_serves_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = [&SMALL[..], &["--nbd", "unix:n.sock"]].concat();
+    let mut server = command(folder.path(), &args).spawn().unwrap();
+    let path = folder.path().join("n.sock");
+    let mut err = BufReader::new(server.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("serving ") {
+        line.clear();
+        assert!(err.read_line(&mut line).unwrap() > 0, "it does not serve");
+    }
+    for _ in 0..2_000 {
+        let mut client = UnixStream::connect(&path).unwrap();
+        let mut greeting = [0; 18];
+        client.read_exact(&mut greeting).unwrap();
+        // Fixed newstyle without zeroes; the export without a name; then something that is no request. The drive may have
+        // no room for one more at this moment.
+        let hello = [&3u32.to_be_bytes()[..], b"IHAVEOPT", &1u32.to_be_bytes(), &0u32.to_be_bytes(), &[7; 28]].concat();
+        let _ = client.write_all(&hello).and_then(|()| client.read_to_end(&mut Vec::new()));
+    }
+    run("nbdinfo", &["--size", &format!("nbd+unix:///?socket={}", path.display())]);
+    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+}
+
+/// It takes long to make this drive. Its trace's file is there from the beginning.
+#[test]
+fn a_server_that_is_told_to_end_before_it_serves_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let drive = ["--drive", "default", "--set", "capacity=512GiB", "--precondition", "steady"];
+    let args = [&drive[..], &["--nbd", "unix:n.sock", "--chrome-trace", "trace.json"]].concat();
+    let server = command(folder.path(), &args).spawn().unwrap();
+    while !folder.path().join("trace.json").exists() {
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+    let ended = server.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!((ended.status.code(), ended.stdout.len()), (Some(0), 0), "{said}");
+    assert!(!said.contains("serving"), "{said}");
 }
 
 #[test]

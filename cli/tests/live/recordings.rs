@@ -89,15 +89,18 @@ fn crc32(bytes: &[u8]) -> u32 {
 fn a_place_that_takes_no_recording_is_refused_before_anything_is_served() {
     let folder = tempfile::tempdir().unwrap();
     for (place, words) in [
-        ("/dev/full", "--record /dev/full: No space left"),
-        ("no/such/folder/run.rec", "--record no/such/folder/run.rec: No such file"),
-        (".", "--record .: Is a directory"),
+        (&["--record", "/dev/full"][..], "--record /dev/full: No space left"),
+        (&["--record", "no/such/folder/run.rec"], "--record no/such/folder/run.rec: No such file"),
+        (&["--record", "."], "--record .: Is a directory"),
+        (&["--chrome-trace", "no/such/folder/run.json"], "--chrome-trace: cannot write no/such/folder/run.json"),
+        (&["--record", "run", "--chrome-trace", "run"], "--record and --chrome-trace: two files"),
     ] {
         let mut args = SMALL.to_vec();
-        args.extend(["--nbd", "unix:n.sock", "--record", place]);
+        args.extend(["--nbd", "unix:n.sock"]);
+        args.extend(place);
         let ended = refuse(folder.path(), &args);
-        assert_eq!((ended.code, &ended.out as &str), (Some(2), ""), "{place}: {ended:?}");
-        assert!(ended.err.contains(words), "{place} does not say {words:?}: {}", ended.err);
+        assert_eq!((ended.code, &ended.out as &str), (Some(2), ""), "{place:?}: {ended:?}");
+        assert!(ended.err.contains(words), "{place:?} does not say {words:?}: {}", ended.err);
         assert!(!folder.path().join("n.sock").exists());
     }
 }

@@ -118,7 +118,8 @@ impl Drop for Server {
     }
 }
 
-fn command(folder: &Path, args: &[&str]) -> Command {
+/// `nandscape serve`, in a folder.
+pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
     command.arg("serve").args(args).current_dir(folder);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -302,6 +302,11 @@ impl Media {
         self.channels.iter().map(Resource::usage).collect()
     }
 
+    /// The line of each plane's array in the event trace, in the order of planes.
+    pub fn plane_tracks(&self) -> &[Track] {
+        &self.tracks.planes
+    }
+
     /// Programs a page in no time and without using anything: for reaching a state without running to it.
     ///
     /// # Panics

@@ -61,6 +61,11 @@ impl Ssd {
         self.media.counts()
     }
 
+    /// The flash.
+    pub fn media(&self) -> &Media {
+        &self.media
+    }
+
     /// Busy time so far of each plane, each channel, and the link to and from the host.
     pub fn usage(&self) -> Usage {
         Usage {

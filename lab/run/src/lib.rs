@@ -7,6 +7,7 @@
 //! | `simulation` | the run |
 //! | `live`, `replay` | what a live drive needs of the model, and a recorded run of one again |
 //! | `snapshot` | a drive's counters before and after |
+//! | `record` | latency, throughput, the drive and its dies over time, when that is asked for |
 //! | `report` | its figures, as the contract of `--json` has them |
 //! | `host` | what the run cost the machine it ran on |
 //!
@@ -15,6 +16,7 @@
 mod build;
 mod host;
 mod live;
+pub mod record;
 mod replay;
 mod report;
 mod simulation;
@@ -22,6 +24,7 @@ mod snapshot;
 
 pub use build::{Precondition, build_drive};
 pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
+pub use record::Details;
 pub use replay::{Replay, ReplayError, Replayed};
 pub use report::{Gc, Host, Latency, Report};
 pub use simulation::{Finished, Phase, Progress, RunError, Simulation};

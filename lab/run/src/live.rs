@@ -22,6 +22,8 @@ const ENTRIES: u32 = 1_024;
 pub struct DriveSpec {
     /// The name that clients know it by.
     pub name: String,
+    /// Tells it from the others of the run, on whatever thread they are: part of its seed.
+    pub number: u64,
     /// The name of its profile.
     pub profile_name: String,
     /// The resolved profile, as TOML.
@@ -61,13 +63,13 @@ impl LiveDrives {
     /// When a profile does not fit this program, or the system does not give the memory for the tables.
     pub fn build(&self, sim: &Sim, progress: &dyn Progress) -> Result<Vec<Rc<SsdExport>>, BuildError> {
         let seed = Seed::new(self.seed).child("live");
-        let build = |(spec, number): (&DriveSpec, u64)| {
+        let build = |spec: &DriveSpec| {
             let profile = spec.resolve()?;
             let store = if spec.keeps_data { StoreKind::Ram } else { StoreKind::None };
-            let ssd = build_drive(sim, &profile, store, spec.precondition, seed.nth(number), progress)?;
+            let ssd = build_drive(sim, &profile, store, spec.precondition, seed.nth(spec.number), progress)?;
             Ok(Rc::new(SsdExport::new(sim, Rc::new(ssd), profile)))
         };
-        self.drives.iter().zip(0..).map(build).collect()
+        self.drives.iter().map(build).collect()
     }
 }
 

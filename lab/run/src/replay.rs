@@ -61,6 +61,8 @@ pub struct Replayed {
     pub trace: Option<String>,
     /// Whether the recording breaks off, as when its writer was killed.
     pub broken_off: bool,
+    /// The version of the program that recorded it.
+    pub version: String,
 }
 
 impl Replay {
@@ -99,7 +101,8 @@ impl Replay {
         };
         let reports = drives.iter().enumerate().map(|(number, drive)| report(number, drive)).collect();
         let trace = self.trace.then(|| sim.trace().to_chrome_json());
-        Ok(Replayed { reports, trace, broken_off: ending == Ending::BrokenOff })
+        let broken_off = ending == Ending::BrokenOff;
+        Ok(Replayed { reports, trace, broken_off, version: live.version })
     }
 }
 

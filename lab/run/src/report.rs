@@ -7,7 +7,7 @@ use nandscape_device_media::OpCounts;
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_workload::{Direction, Outcome, Tally};
-use nandscape_sim::Span;
+use nandscape_sim::{Histogram, Span};
 use serde::Serialize;
 
 /// The version of the format.
@@ -38,6 +38,9 @@ pub struct Report {
     pub bytes_per_s: Option<f64>,
     /// Latencies by direction.
     pub latency_us: BTreeMap<&'static str, Latency>,
+    /// Latencies of what the workload calls an operation, of one request or several; left out where it has none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub operations_us: BTreeMap<&'static str, Latency>,
     /// Mean time by stage; the stages sum to the mean latency.
     pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, serde_json::Value>>,
     /// Units programmed over units the host wrote; null without writes.
@@ -179,9 +182,10 @@ impl Report {
     pub(crate) fn new(outcome: &Outcome, parts: Parts) -> Report {
         let virtual_s = outcome.elapsed().as_s();
         let per_s = |count: u64| (virtual_s > 0.0).then(|| count as f64 / virtual_s);
-        // Trims are shown where there are any.
-        let shown =
-            |direction: &Direction| *direction != Direction::Trim || outcome.tally(*direction).latency.count() > 0;
+        // Trims and flushes are shown where there are any.
+        let shown = |way: &Direction| {
+            matches!(way, Direction::Read | Direction::Write) || outcome.tally(*way).latency.count() > 0
+        };
         let directions: Vec<Direction> = Direction::ALL.into_iter().filter(shown).collect();
         let ftl = &parts.ftl;
         Report {
@@ -195,7 +199,8 @@ impl Report {
             virtual_s,
             iops: per_s(outcome.requests()),
             bytes_per_s: per_s(outcome.bytes()),
-            latency_us: directions.iter().map(|way| (way.name(), latency(outcome.tally(*way)))).collect(),
+            latency_us: directions.iter().map(|way| (way.name(), latency(&outcome.tally(*way).latency))).collect(),
+            operations_us: outcome.operations.iter().map(|(name, taken)| (*name, latency(taken))).collect(),
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
             waf: (ftl.host_bytes > 0)
                 .then(|| (ftl.programmed_units() * parts.unit_bytes) as f64 / ftl.host_bytes as f64),
@@ -222,7 +227,7 @@ impl Report {
             busy: parts.busy,
             erases: Erases { min: ftl.erases.0, max: ftl.erases.1 },
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
-            notes: parts.notes,
+            notes: parts.notes.iter().chain(&outcome.notes).cloned().collect(),
             host: parts.host,
         }
     }
@@ -237,8 +242,7 @@ fn us(span: Span) -> f64 {
     span.as_us()
 }
 
-fn latency(tally: &Tally) -> Latency {
-    let histogram = &tally.latency;
+fn latency(histogram: &Histogram) -> Latency {
     let count = histogram.count();
     let given = |value: f64| (count > 0).then_some(value);
     let percentile = |quantile: f64| given(us(histogram.quantile(quantile)));

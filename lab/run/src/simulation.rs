@@ -6,12 +6,13 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::{Drive, QueueDrive, QueueId};
-use nandscape_lab_workload::{Hooks, JobSpec, Runner, Workload};
+use nandscape_lab_workload::{Hooks, JobSpec, Runner, Served, Workload};
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 use nandscape_wire_nvme::Status;
 
 use crate::build::{Precondition, build_drive};
 use crate::host::Moment;
+use crate::record::{Details, Recorder};
 use crate::report::Report;
 use crate::snapshot::{About, Snapshot};
 
@@ -70,6 +71,9 @@ pub enum RunError {
         /// What it said.
         status: Status,
     },
+    /// The requests of the workload could not be read to their end.
+    #[error("{0}")]
+    Source(String),
     /// The model is stuck.
     #[error("this is a fault of the simulator, please report it with the command that led to it")]
     Stalled(#[from] Stalled),
@@ -81,7 +85,7 @@ pub enum RunError {
 impl RunError {
     /// Whether what was asked cannot be, rather than that it went wrong.
     pub fn is_input(&self) -> bool {
-        matches!(self, RunError::Workload(_) | RunError::Queues { .. })
+        matches!(self, RunError::Workload(_) | RunError::Queues { .. } | RunError::Source(_))
     }
 }
 
@@ -91,18 +95,31 @@ pub struct Finished {
     pub report: Report,
     /// What every die and channel did, as Chrome-trace JSON, if it was recorded.
     pub trace: Option<String>,
+    /// What was recorded beside the figures, if that was asked for.
+    pub details: Option<Details>,
 }
 
 /// Takes the snapshot when measuring begins, and passes progress on.
 struct Watch {
     ssd: Rc<Ssd>,
+    sim: Sim,
     begun: Rc<RefCell<Option<Snapshot>>>,
     progress: Rc<dyn Progress>,
+    recorder: Option<Rc<Recorder>>,
 }
 
 impl Hooks for Watch {
     fn measuring(&self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.begin(self.sim.now());
+        }
         *self.begun.borrow_mut() = Some(Snapshot::of(&self.ssd));
+    }
+
+    fn served(&self, request: &Served<'_>) {
+        if let Some(recorder) = &self.recorder {
+            recorder.served(request);
+        }
     }
 
     fn progress(&self, share: f64) {
@@ -116,6 +133,18 @@ impl Simulation {
     /// # Errors
     /// See [`RunError`]. Commands that fail are no error: the report counts them.
     pub fn run(&self, progress: Rc<dyn Progress>) -> Result<Finished, RunError> {
+        self.run_with(progress, false)
+    }
+
+    /// Runs it and records what its reports show beside the figures, which are the same as without.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn run_recorded(&self, progress: Rc<dyn Progress>) -> Result<Finished, RunError> {
+        self.run_with(progress, true)
+    }
+
+    fn run_with(&self, progress: Rc<dyn Progress>, recorded: bool) -> Result<Finished, RunError> {
         let created = Moment::now();
         let fits = self.workload.check_on(self.profile.capacity(), self.profile.lba_bytes());
         fits.map_err(RunError::Workload)?;
@@ -128,12 +157,17 @@ impl Simulation {
         }
 
         let begun = Rc::new(RefCell::new(None));
-        let watch = Watch { ssd: ssd.clone(), begun: begun.clone(), progress };
+        let recorder = recorded.then(|| Rc::new(Recorder::new(&sim, &ssd)));
+        let watch =
+            Watch { ssd: ssd.clone(), sim: sim.clone(), begun: begun.clone(), progress, recorder: recorder.clone() };
         let runner = Runner::new(&sim, &self.workload, Box::new(watch));
         let mut drives = self.connect_all(&sim, &ssd)?.into_iter();
         let outcome = executor.block_on(
             runner.run(&self.workload, seed.child("workload"), |_, _| drives.next().expect("a drive for each job")),
         )?;
+        if let Some(problem) = &outcome.broken {
+            return Err(RunError::Source(problem.clone()));
+        }
 
         let ended = Snapshot::of(&ssd);
         let begun = begun.take().unwrap_or_else(|| Snapshot::of(&ssd));
@@ -148,19 +182,21 @@ impl Simulation {
         };
         let report = about.report(&outcome, created, &begun, &ended);
         let trace = self.trace.then(|| sim.trace().to_chrome_json());
-        Ok(Finished { report, trace })
+        let details = recorder.map(|recorder| recorder.finish(&self.profile, &self.workload, &outcome));
+        Ok(Finished { report, trace, details })
     }
 
-    /// A queue pair for each job.
+    /// A queue pair for each job, and one for each load.
     fn connect_all(&self, sim: &Sim, ssd: &Ssd) -> Result<Vec<Rc<dyn Drive>>, RunError> {
-        let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| spec));
-        jobs.zip(1..=u16::MAX).map(|(spec, id)| self.connect(sim, ssd, spec, id)).collect()
+        // One entry always stays empty. Open jobs and loads may have any number outstanding.
+        let most = self.profile.max_queue_entries();
+        let entries = |spec: &JobSpec| if spec.is_open() { most } else { (spec.iodepth + 1).clamp(2, most) };
+        let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| entries(spec)));
+        let loads = self.workload.loads.iter().map(|_| most);
+        jobs.chain(loads).zip(1..=u16::MAX).map(|(entries, id)| self.connect(sim, ssd, entries, id)).collect()
     }
 
-    fn connect(&self, sim: &Sim, ssd: &Ssd, spec: &JobSpec, id: u16) -> Result<Rc<dyn Drive>, RunError> {
-        // One entry always stays empty. An open load may have any number outstanding.
-        let most = self.profile.max_queue_entries();
-        let entries = if spec.rate.is_some() { most } else { (spec.iodepth + 1).clamp(2, most) };
+    fn connect(&self, sim: &Sim, ssd: &Ssd, entries: u32, id: u16) -> Result<Rc<dyn Drive>, RunError> {
         match QueueDrive::new(sim, ssd.controller(), QueueId(id), entries) {
             Ok(drive) => Ok(drive),
             Err(status) => Err(RunError::Queues { id, status }),

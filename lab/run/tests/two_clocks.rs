@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -24,6 +24,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 const CAPACITY: u64 = 64 << 20;
 const CLIENTS: u64 = 4;
+/// Two drives on one reactor: the first has most of the clients.
+const NAMES: [&str; 2] = ["small", "other"];
 /// Sessions of each client, one after another.
 const SESSIONS: u64 = 5;
 /// Batches of requests in a session.
@@ -35,14 +37,15 @@ fn drives(mode: &str, seed: u64) -> LiveDrives {
     let mode = format!("buffer.mode={mode}");
     let small = ["capacity=64MiB", "geometry.channels=2", "geometry.dies_per_channel=2", "ftl.over_provisioning=2%"];
     small.into_iter().chain(["buffer.size=1MiB", &mode]).for_each(|change| profile.set(change).unwrap());
-    let drive = DriveSpec {
-        name: "small".to_owned(),
+    let drive = |(name, number): (&&str, u64)| DriveSpec {
+        name: (*name).to_owned(),
+        number,
         profile_name: "default".to_owned(),
         profile: profile.resolve().unwrap().to_toml(),
         keeps_data: true,
         precondition: Precondition::Full,
     };
-    LiveDrives { version: "test".to_owned(), seed, drives: vec![drive] }
+    LiveDrives { version: "test".to_owned(), seed, drives: NAMES.iter().zip(0..).map(drive).collect() }
 }
 
 /// Stops the reactor, even if a client has panicked.
@@ -67,22 +70,22 @@ fn serve(live: &LiveDrives, poll: PollMode, record: &Path, work: impl FnOnce(&Pa
             sim.trace().switch_on();
             let mut port = Port::new(&sim, exports.iter().map(|export| export.clone() as Rc<dyn Export>).collect());
             port.record(Recorder::create(record, &serde_json::to_string(live).unwrap()).unwrap());
-            let names = vec!["small".to_owned()];
+            let names = NAMES.map(str::to_owned).to_vec();
             let setup = Setup { executor, port, names, poll, log: Box::new(|_| {}) };
             let (reactor, handle) = Reactor::new(setup).unwrap();
             tell.send((handle, exports[0].info())).unwrap();
             let (executor, figures) = reactor.run().unwrap();
-            exports[0].ssd().check().unwrap();
+            exports.iter().for_each(|export| export.ssd().check().unwrap());
             (executor.sim().trace().to_chrome_json(), figures)
         });
         let (handle, info) = told.recv().unwrap();
-        let exported = Exported { name: "small".to_owned(), description: String::new(), info };
+        let exported = |name: &str| Exported { name: name.to_owned(), description: String::new(), info };
         let listener = Listener::start(ListenerConfig {
             address: Address::Unix(socket.clone()),
             allow_remote: false,
-            max_clients: 64,
+            max_clients: 1_024,
             patience: Duration::from_secs(60),
-            exports: vec![(exported, handle.clone(), 0)],
+            exports: NAMES.iter().zip(0..).map(|(name, number)| (exported(name), handle.clone(), number)).collect(),
             log: Box::new(|_| {}),
         });
         let ends = Ends(handle);
@@ -94,17 +97,28 @@ fn serve(live: &LiveDrives, poll: PollMode, record: &Path, work: impl FnOnce(&Pa
 }
 
 /// Negotiated in the old way: no reply can be refused, and none needs to be understood.
-fn connect(socket: &Path) -> UnixStream {
+///
+/// Those who have just left may still have all queue pairs; then it is tried again.
+fn connect(socket: &Path, name: &str) -> UnixStream {
+    std::iter::repeat_with(|| try_connect(socket, name)).flatten().next().expect("they come without end")
+}
+
+/// `None` when the drive takes no more: the server hangs up.
+fn try_connect(socket: &Path, name: &str) -> Option<UnixStream> {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     let mut greeting = [0; 18];
     stream.read_exact(&mut greeting).unwrap();
-    let header = OptionHeader { magic: OPTION_MAGIC.into(), option: option::EXPORT_NAME.into(), len: 0.into() };
-    stream.write_all(&[&[0, 0, 0, 3], header.as_bytes()].concat()).unwrap();
+    let header = OptionHeader {
+        magic: OPTION_MAGIC.into(),
+        option: option::EXPORT_NAME.into(),
+        len: (name.len() as u32).into(),
+    };
+    stream.write_all(&[&[0, 0, 0, 3], header.as_bytes(), name.as_bytes()].concat()).unwrap();
     let mut size_and_flags = [0; 10];
-    stream.read_exact(&mut size_and_flags).unwrap();
+    stream.read_exact(&mut size_and_flags).ok()?;
     assert_eq!(size_and_flags[..8], CAPACITY.to_be_bytes());
-    stream
+    Some(stream)
 }
 
 fn request(kind: u16, flags: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
@@ -134,7 +148,7 @@ fn random(rng: &mut Rng, cookie: u64) -> (Vec<u8>, u16, u32) {
 fn client(socket: &Path, seed: u64, number: u64) {
     let mut rng = Seed::new(seed).child("client").nth(number).rng();
     for session in 0..SESSIONS {
-        let mut stream = connect(socket);
+        let mut stream = connect(socket, NAMES[usize::from(number == 0)]);
         for _ in 0..BATCHES {
             let batch: BTreeMap<u64, _> =
                 (0..1 + rng.below(16)).map(|cookie| (cookie, random(&mut rng, cookie))).collect();
@@ -172,6 +186,9 @@ fn figures_agree(live: &ExportFigures, again: &nandscape_lab_run::Report, what: 
     for (direction, tally) in pairs {
         let found = &again.latency_us[direction];
         assert_eq!(found.count, tally.latency.count(), "{what}: {direction}s");
+        if found.count == 0 {
+            continue;
+        }
         assert_eq!(found.max, Some(tally.latency.max().as_us()), "{what}: the longest {direction}");
         assert_eq!(found.mean, Some(tally.latency.mean_ns() / 1e3), "{what}: the mean {direction}");
     }
@@ -187,15 +204,61 @@ fn the_clocks_agree(mode: &str, poll: PollMode) {
         thread::scope(|scope| (0..CLIENTS).for_each(|number| drop(scope.spawn(move || client(socket, seed, number)))));
     });
     let live = &figures.exports[0];
+    assert!(figures.exports[1].writes.latency.count() > 50, "{what}: the other drive was at work");
     assert!(live.counters["gc_blocks_total"] > 10.0, "{what}: collectors ran: {:?}", live.counters);
     assert!(live.reads.latency.count() > 100 && live.others.latency.count() > 20, "{what}");
 
-    let again = Replay { recording: record, trace: true, check: true }.run(&()).unwrap();
+    replays(record, &trace, &figures, &what);
+}
+
+/// The recording gives the same figures again, and the same trace to the byte.
+fn replays(recording: PathBuf, trace: &str, figures: &Figures, what: &str) {
+    let again = Replay { recording, trace: true, check: true }.run(&()).unwrap();
     assert!(!again.broken_off, "{what}");
-    figures_agree(live, &again.reports[0], &what);
+    for (live, again) in figures.exports.iter().zip(&again.reports) {
+        figures_agree(live, again, what);
+    }
     let again = again.trace.expect("it was asked for");
     let differs = trace.bytes().zip(again.bytes()).position(|(live, again)| live != again);
     assert_eq!((differs, trace.len()), (None, again.len()), "{what}: the first byte that differs, and the lengths");
+}
+
+/// Clients that come and go, more of them than there are queue pairs, a flood of requests without data, and the end in
+/// the middle of it: what does not get into the drive leaves no trace, and what does leaves the same.
+#[test]
+fn with_refusals_churn_floods_and_an_end_in_the_middle() {
+    let seed = 3;
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("run.rec");
+    let mut refused = 0;
+    let (trace, figures) = serve(&drives("volatile", seed), PollMode::Adaptive, &record, |socket| {
+        let mut held: Vec<UnixStream> = Vec::new();
+        while let Some(stream) = try_connect(socket, "other") {
+            held.push(stream);
+        }
+        refused = 1 + (0..5).filter(|_| try_connect(socket, "other").is_none()).count();
+        for _ in 0..100 {
+            drop(connect(socket, "small"));
+        }
+        let mut flood = connect(socket, "small");
+        let requests: Vec<u8> = (0..200)
+            .flat_map(|cookie| {
+                let kind = if cookie % 2 == 0 { command::TRIM } else { command::WRITE_ZEROES };
+                request(kind, 0, cookie, 0, CAPACITY as u32)
+            })
+            .collect();
+        flood.write_all(&requests).unwrap();
+        for (cookie, stream) in held.iter_mut().take(8).enumerate() {
+            let writes: Vec<u8> =
+                (0..40).flat_map(|at| request(command::WRITE, 0, cookie as u64, at << 17, 1 << 16)).collect();
+            stream.write_all(&writes).unwrap();
+        }
+        client(socket, seed, 1);
+    });
+    assert_eq!(refused, 6);
+    assert!(figures.exports[0].others.latency.count() > 0 && figures.exports[1].writes.latency.count() > 0);
+    assert_eq!((figures.outstanding, figures.exports[0].writes.errors), (0, 0), "the end waited for the drives");
+    replays(record, &trace, &figures, "a crowd");
 }
 
 #[test]
@@ -224,7 +287,7 @@ fn a_flush_covers_what_other_connections_wrote() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("run.rec");
     let (_, figures) = serve(&drives("volatile", 1), PollMode::Adaptive, &record, |socket| {
-        let (mut writer, mut flusher) = (connect(socket), connect(socket));
+        let (mut writer, mut flusher) = (connect(socket, "small"), connect(socket, "small"));
         let mut reply = [0; 16];
         writer.write_all(&request(command::WRITE, 0, 1, 0, 4_096)).unwrap();
         writer.read_exact(&mut reply).unwrap();

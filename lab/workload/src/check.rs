@@ -26,13 +26,20 @@ impl Workload {
             format!("io_count = {measured} and warmup_count = {} are more than can be counted", self.warmup)
         })?;
         let runtime_s = if let Limit::Runtime(span) = self.limit { span.as_s() } else { 0.0 };
-        for job in &self.jobs {
-            let named = |problem: String| format!("job \"{}\": {problem}", job.name);
-            job.check_on(capacity, lba_bytes).map_err(named)?;
-            let years = (job.longest_s(requests) + runtime_s) / SECONDS_OF_A_YEAR;
-            if years > MOST_YEARS {
-                return Err(named(format!("may take {years:.0} years of drive time; at most {MOST_YEARS} are valid")));
+        let reached = |longest_s: f64| {
+            let years = (longest_s + runtime_s) / SECONDS_OF_A_YEAR;
+            match years > MOST_YEARS {
+                true => Err(format!("may take {years:.0} years of drive time; at most {MOST_YEARS} are valid")),
+                false => Ok(()),
             }
+        };
+        for job in &self.jobs {
+            let fits = job.check_on(capacity, lba_bytes).and_then(|()| reached(job.longest_s(requests)));
+            fits.map_err(|problem| format!("job \"{}\": {problem}", job.name))?;
+        }
+        for load in &self.loads {
+            let fits = load.check_on(capacity, lba_bytes).and_then(|()| reached(load.longest_s(requests)));
+            fits.map_err(|problem| format!("load \"{}\": {problem}", load.name))?;
         }
         Ok(())
     }
@@ -40,6 +47,9 @@ impl Workload {
 
 impl JobSpec {
     fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
+        if let Some(source) = &self.source {
+            return source.0.check_on(capacity, lba_bytes);
+        }
         if let Some((odd, _)) = self.bs.sizes().iter().find(|(bytes, _)| !bytes.is_multiple_of(u64::from(lba_bytes))) {
             return Err(format!("bs = {} is not a multiple of the drive's logical block, {lba_bytes}B", Bytes(*odd)));
         }
@@ -61,6 +71,7 @@ impl JobSpec {
     fn longest_s(&self, requests: u64) -> f64 {
         let period_s = self.burst.map_or(0.0, |burst| (burst.on + burst.off).as_s());
         match (self.rate, self.burst) {
+            _ if self.is_timed() => self.source.as_ref().map_or(0.0, |source| source.0.interval_s()) * requests as f64,
             (Some(rate), None) => requests as f64 / rate.iops,
             (Some(rate), Some(burst)) => requests as f64 / rate.iops * (period_s / burst.on.as_s()),
             // At the worst, one request in each burst.

@@ -153,7 +153,7 @@ fn zone_bounds(zones: &[(f64, f64)], blocks: u64) -> Vec<(f64, u64, u64)> {
 
 /// Zipf's distribution over the ranks 1 to n, by rejection-inversion (Hörmann and Derflinger 1996): no table, and the
 /// expected number of tries is below 1.1 for any exponent.
-struct Zipf {
+pub(crate) struct Zipf {
     n: f64,
     theta: f64,
     h_x1: f64,
@@ -162,7 +162,7 @@ struct Zipf {
 }
 
 impl Zipf {
-    fn new(n: u64, theta: f64) -> Zipf {
+    pub(crate) fn new(n: u64, theta: f64) -> Zipf {
         let mut zipf = Zipf { n: n as f64, theta, h_x1: 0.0, h_n: 0.0, s: 0.0 };
         zipf.h_x1 = zipf.h_integral(1.5) - 1.0;
         zipf.h_n = zipf.h_integral(zipf.n + 0.5);
@@ -170,7 +170,7 @@ impl Zipf {
         zipf
     }
 
-    fn rank(&self, rng: &mut Rng) -> u64 {
+    pub(crate) fn rank(&self, rng: &mut Rng) -> u64 {
         loop {
             let u = self.h_n + rng.unit() * (self.h_x1 - self.h_n);
             let x = self.h_integral_inverse(u);

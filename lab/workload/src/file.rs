@@ -1,9 +1,13 @@
 //! Workloads as TOML files, and those that come with it.
 
+use std::sync::Arc;
+
 use nandscape_sim::Span;
 use serde::Deserialize;
 
-use crate::spec::{DEFAULT_REQUESTS, JobSpec, Limit, Rate, RateProcess, Workload};
+use crate::load::{LoadKind, LoadSpec};
+use crate::spec::{DEFAULT_REQUESTS, JobSpec, Limit, Rate, RateProcess, Source, Workload};
+use crate::{characteristics, filebench, ycsb};
 
 /// What is wrong with a workload file: where, what, and what would be valid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -33,7 +37,49 @@ macro_rules! builtin {
     };
 }
 
-builtin!["mixed", "noisy-neighbour", "bursts", "zipf-oltp", "log-and-compact"];
+builtin![
+    "mixed",
+    "noisy-neighbour",
+    "bursts",
+    "zipf-oltp",
+    "log-and-compact",
+    "fileserver",
+    "webserver",
+    "varmail",
+    "webproxy",
+    "videoserver",
+    "oltp",
+    "networkfs",
+    "ycsb-load",
+    "ycsb-a",
+    "ycsb-b",
+    "ycsb-c",
+    "ycsb-d",
+    "ycsb-e",
+    "ycsb-f",
+    "teafa-ast",
+    "teafa-bidx",
+    "teafa-bsel",
+    "teafa-cosm",
+    "teafa-dtrs",
+    "teafa-est",
+    "teafa-lmbe",
+    "teafa-msnfs",
+    "teafa-tpcc",
+    "flashshare-bfs",
+    "flashshare-gpgnu",
+    "flashshare-gp",
+    "flashshare-gzip",
+    "flashshare-index",
+    "flashshare-kmn",
+    "flashshare-pr",
+    "flashshare-ungzip",
+    "flashshare-wcgnu",
+    "flashshare-wc",
+    "flashshare-ap",
+    "flashshare-au",
+    "flashshare-is",
+];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,7 +91,14 @@ struct File {
     runtime: Option<String>,
     #[serde(default)]
     warmup_count: u64,
+    #[serde(default)]
     job: Vec<JobKeys>,
+    #[serde(default)]
+    characteristics: Vec<characteristics::Keys>,
+    #[serde(default)]
+    filebench: Vec<filebench::Keys>,
+    #[serde(default)]
+    ycsb: Vec<ycsb::Keys>,
 }
 
 /// One `[[job]]`: fio's words.
@@ -101,19 +154,51 @@ fn parse(origin: &str, text: &str) -> Result<Workload, WorkloadError> {
         }
         (count, None) => Limit::Requests(count.unwrap_or(DEFAULT_REQUESTS)),
     };
-    if file.job.is_empty() {
-        return Err(error("has no [[job]]".to_owned()));
+    let mut jobs: Vec<JobSpec> =
+        file.job.into_iter().enumerate().map(|(index, keys)| job(keys, index, &error)).collect::<Result<_, _>>()?;
+    for keys in &file.characteristics {
+        jobs.push(characterised(keys, jobs.len()).map_err(&error)?);
     }
-    let jobs: Result<Vec<JobSpec>, WorkloadError> =
-        file.job.into_iter().enumerate().map(|(index, keys)| job(keys, index, &error)).collect();
+    let loads: Vec<LoadSpec> = loads(&file.filebench, &file.ycsb).map_err(&error)?;
+    if jobs.is_empty() && loads.is_empty() {
+        return Err(error("has no [[job]], [[characteristics]], [[filebench]] or [[ycsb]]".to_owned()));
+    }
     let name = std::path::Path::new(origin).file_stem().map_or(origin.into(), |stem| stem.to_string_lossy());
     Ok(Workload {
         name: name.into_owned(),
         description: file.description,
-        jobs: jobs?,
+        jobs,
+        loads,
         limit,
         warmup: file.warmup_count,
     })
+}
+
+/// A job whose requests have the given characteristics.
+fn characterised(keys: &characteristics::Keys, index: usize) -> Result<JobSpec, String> {
+    let name = keys.name.clone().unwrap_or_else(|| format!("load{index}"));
+    let of = |problem: String| format!("characteristics \"{name}\": {problem}");
+    let base = JobSpec::default();
+    let spec = keys.spec().map_err(of)?;
+    let iodepth = keys.iodepth.unwrap_or(base.iodepth);
+    let job = JobSpec { name: name.clone(), iodepth, source: Some(Source(Arc::new(spec))), ..base };
+    job.check().map_err(of)?;
+    Ok(job)
+}
+
+fn loads(filebench: &[filebench::Keys], ycsb: &[ycsb::Keys]) -> Result<Vec<LoadSpec>, String> {
+    let filebench = filebench.iter().map(|keys| {
+        let name = keys.name.clone().unwrap_or_else(|| keys.personality.clone());
+        let spec = keys.spec().map_err(|problem| format!("filebench \"{name}\": {problem}"))?;
+        Ok(LoadSpec { name, kind: LoadKind::Filebench(spec) })
+    });
+    let ycsb = ycsb.iter().map(|keys| {
+        let own = || format!("ycsb-{}", keys.workload.as_deref().unwrap_or("own").to_ascii_lowercase());
+        let name = keys.name.clone().unwrap_or_else(own);
+        let spec = keys.spec().map_err(|problem| format!("ycsb \"{name}\": {problem}"))?;
+        Ok(LoadSpec { name, kind: LoadKind::Ycsb(spec) })
+    });
+    filebench.chain(ycsb).collect()
 }
 
 fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> Result<JobSpec, WorkloadError> {
@@ -144,6 +229,7 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
             Some(text) => Some(text.parse().map_err(|wrong: crate::words::WordError| at("burst", wrong.to_string()))?),
             None => None,
         },
+        source: None,
         name: name.clone(),
     };
     spec.check().map_err(|problem| error(format!("job \"{name}\": {problem}")))?;

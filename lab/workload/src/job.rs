@@ -5,16 +5,14 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::io::Sink;
-use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Token};
+use nandscape_drive::{Completion, Drive, DriveInfo, Io, Token};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Seed, Time};
-use nandscape_wire_nvme::io::DsmRange;
-use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
-use zerocopy::IntoBytes;
 
 use crate::arrivals::next_on;
-use crate::record::Direction;
-use crate::requests::{Request, Requests};
+use crate::flight::{Commands, InFlight};
+use crate::request::{Request, SourceError, TimedRequest};
+use crate::requests::Feed;
 use crate::run::Runner;
 use crate::spec::JobSpec;
 use crate::words::Burst;
@@ -23,7 +21,7 @@ pub(crate) struct Job {
     runner: Rc<Runner>,
     drive: Rc<dyn Drive>,
     info: DriveInfo,
-    requests: RefCell<Requests>,
+    feed: RefCell<Feed>,
     in_flight: RefCell<Slots<InFlight>>,
     /// Requests outstanding at a time, where the job keeps them outstanding.
     depth: Option<u32>,
@@ -36,33 +34,47 @@ pub(crate) struct Job {
     me: Weak<Job>,
 }
 
-/// A request of which not all commands have completed.
-struct InFlight {
-    request: Request,
-    submitted: Time,
-    measured: bool,
-    left: u32,
-    /// Of the commands that have: the one that ended last, unless an earlier one failed.
-    done: Option<Completion>,
-}
-
 impl Job {
     /// The `clone`-th job of its kind.
-    pub(crate) fn new(runner: &Rc<Runner>, spec: &JobSpec, clone: u32, drive: Rc<dyn Drive>, seed: Seed) -> Rc<Job> {
+    ///
+    /// # Errors
+    /// When its requests cannot be had.
+    pub(crate) fn new(
+        runner: &Rc<Runner>,
+        spec: &JobSpec,
+        clone: u32,
+        drive: Rc<dyn Drive>,
+        seed: Seed,
+    ) -> Result<Rc<Job>, SourceError> {
         let info = drive.info();
-        Rc::new_cyclic(|me| Job {
+        let feed = Feed::open(spec, &info, clone, seed)?;
+        Ok(Rc::new_cyclic(|me| Job {
             runner: runner.clone(),
-            requests: RefCell::new(Requests::new(spec, info.bytes(), clone, seed)),
+            feed: RefCell::new(feed),
             drive,
             info,
             in_flight: RefCell::default(),
-            depth: spec.rate.is_none().then_some(spec.iodepth),
+            depth: (!spec.is_open()).then_some(spec.iodepth),
             burst: spec.burst,
             begun: runner.sim.now(),
             owed: Cell::new(0),
             issuing: Cell::new(false),
             me: me.clone(),
+        }))
+    }
+
+    /// Takes its next request; `None` after the last, and where the source breaks off.
+    pub(crate) fn next(&self) -> Option<TimedRequest> {
+        let next = self.feed.borrow_mut().next();
+        next.unwrap_or_else(|error| {
+            self.runner.broke_off(&*error);
+            None
         })
+    }
+
+    /// What the source of its requests had to decide.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.feed.borrow().notes()
     }
 
     /// Issues the first requests of a closed job.
@@ -71,23 +83,13 @@ impl Job {
     }
 
     /// Issues a request, now.
-    pub(crate) fn issue(&self, measured: bool) {
-        let request = self.requests.borrow_mut().next();
-        let lba_bytes = u64::from(self.info.lba_bytes);
-        let (first, end) = (request.offset / lba_bytes, (request.offset + request.bytes).div_ceil(lba_bytes));
-        // A request larger than the drive takes at once is several commands at the same time.
-        let step = u64::from(self.info.max_blocks);
-        let left = (end - first).div_ceil(step) as u32;
-        let submitted = self.runner.sim.now();
-        let entry = InFlight { request, submitted, measured, left, done: None };
+    pub(crate) fn issue(&self, request: Request, measured: bool) {
+        let commands = Commands::of(&request, &self.info);
+        let entry = InFlight::new(request, self.runner.sim.now(), measured, &commands);
         let tag = self.in_flight.borrow_mut().insert(entry).to_bits();
         let sink: Rc<dyn Sink> = self.me.upgrade().expect("a job at work is alive");
-        let mut block = first;
-        while block < end {
-            let blocks = step.min(end - block) as u32;
-            let (command, mem) = self.command(request.direction, block, blocks);
+        for (command, mem) in commands {
             self.drive.submit(Io { command, mem, token: Token::new(sink.clone(), tag) });
-            block += u64::from(blocks);
         }
     }
 
@@ -116,40 +118,11 @@ impl Job {
             });
             return;
         }
-        match self.runner.admit() {
-            Some(measured) => self.issue(measured),
+        let next = self.next().and_then(|next| Some((next.request, self.runner.admit()?)));
+        match next {
+            Some((request, measured)) => self.issue(request, measured),
             None => self.runner.slot_ended(),
         }
-    }
-
-    fn command(&self, direction: Direction, first: u64, blocks: u32) -> (SubmissionEntry, HostMem) {
-        let nsid = self.info.nsid;
-        let mem = || match self.info.keeps_data {
-            true => HostMem::zeroed((u64::from(blocks) * u64::from(self.info.lba_bytes)) as usize),
-            false => HostMem::none(),
-        };
-        match direction {
-            Direction::Read => (SubmissionEntry::blocks(IoOpcode::READ, nsid, first, blocks), mem()),
-            Direction::Write => (SubmissionEntry::blocks(IoOpcode::WRITE, nsid, first, blocks), mem()),
-            Direction::Trim => {
-                let range = DsmRange { slba: first.into(), blocks: blocks.into(), ..DsmRange::default() };
-                (SubmissionEntry::deallocate(nsid, 1), HostMem::from_bytes(range.as_bytes()))
-            }
-        }
-    }
-}
-
-impl InFlight {
-    /// One of the commands has completed; how the request ended, if that was the last.
-    fn part_done(&mut self, part: Completion) -> Option<Completion> {
-        self.left -= 1;
-        let failed = self.done.as_ref().is_some_and(|done| !done.status.is_success());
-        let last = if failed { self.done.take() } else { Some(part) };
-        if self.left == 0 {
-            return last;
-        }
-        self.done = last;
-        None
     }
 }
 

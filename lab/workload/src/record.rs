@@ -16,11 +16,13 @@ pub enum Direction {
     Write,
     /// Deallocates.
     Trim,
+    /// Flushes of the drive's write cache.
+    Flush,
 }
 
 impl Direction {
     /// All directions.
-    pub const ALL: [Direction; 3] = [Direction::Read, Direction::Write, Direction::Trim];
+    pub const ALL: [Direction; 4] = [Direction::Read, Direction::Write, Direction::Trim, Direction::Flush];
 
     /// The name in tables and JSON.
     pub const fn name(self) -> &'static str {
@@ -28,6 +30,7 @@ impl Direction {
             Direction::Read => "read",
             Direction::Write => "write",
             Direction::Trim => "trim",
+            Direction::Flush => "flush",
         }
     }
 }
@@ -56,6 +59,13 @@ pub struct Outcome {
     pub tallies: [Tally; Direction::ALL.len()],
     /// Requests that failed, by status.
     pub errors: BTreeMap<u16, u64>,
+    /// What loads call an operation (the read of a whole file, an fsync, the update of a record), and how long each took
+    /// from its beginning to the end of its last request. Empty where there are only jobs.
+    pub operations: BTreeMap<&'static str, Histogram>,
+    /// What sources of requests had to decide.
+    pub notes: Vec<String>,
+    /// Why a source of requests broke off, if one did: the rest of its requests is missing.
+    pub broken: Option<String>,
 }
 
 impl Outcome {

@@ -1,18 +1,46 @@
-//! The stream of requests of one job.
+//! The requests of one job, drawn by fio's words.
 
-use nandscape_sim::{Rng, Seed};
+use nandscape_drive::DriveInfo;
+use nandscape_sim::{Rng, Seed, Span};
 
 use crate::distribution::Sampler;
 use crate::record::Direction;
+use crate::request::{Request, RequestSource, SourceError, TimedRequest};
 use crate::spec::JobSpec;
 use crate::words::Action;
 
-/// One request, in bytes.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Request {
-    pub(crate) direction: Direction,
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
+/// Where a job takes its requests from.
+pub(crate) enum Feed {
+    /// Drawn by fio's words.
+    Drawn(Box<Requests>),
+    /// From elsewhere.
+    Source(Box<dyn RequestSource>),
+}
+
+impl Feed {
+    /// The feed of the `clone`-th of `spec.numjobs` jobs on a drive.
+    pub(crate) fn open(spec: &JobSpec, drive: &DriveInfo, clone: u32, seed: Seed) -> Result<Feed, SourceError> {
+        Ok(match &spec.source {
+            Some(source) => Feed::Source(source.0.open(drive, clone, seed)?),
+            None => Feed::Drawn(Box::new(Requests::new(spec, drive.bytes(), clone, seed))),
+        })
+    }
+
+    /// The next request; those drawn never end, and have no times of their own.
+    pub(crate) fn next(&mut self) -> Result<Option<TimedRequest>, SourceError> {
+        match self {
+            Feed::Drawn(requests) => Ok(Some(TimedRequest { at: Span::ZERO, request: requests.next() })),
+            Feed::Source(source) => source.next(),
+        }
+    }
+
+    /// What the source had to decide.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        match self {
+            Feed::Drawn(_) => Vec::new(),
+            Feed::Source(source) => source.notes(),
+        }
+    }
 }
 
 /// Draws requests.

@@ -8,10 +8,11 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::{Seed, Sim, Time};
 
 use crate::arrivals::Arrivals;
+use crate::client::{Client, Over};
 use crate::job::Job;
-use crate::record::Outcome;
-use crate::requests::Request;
-use crate::spec::{JobSpec, Limit, Workload};
+use crate::record::{Direction, Outcome};
+use crate::request::Request;
+use crate::spec::{Limit, Workload};
 
 /// What is told of a run while it goes on.
 pub trait Hooks {
@@ -20,6 +21,23 @@ pub trait Hooks {
 
     /// So many of the workload's requests have been issued, or so much of its time has passed: a share from 0 to 1.
     fn progress(&self, _share: f64) {}
+
+    /// A measured request has completed.
+    fn served(&self, _request: &Served<'_>) {}
+}
+
+/// A measured request that has completed.
+pub struct Served<'a> {
+    /// What it did.
+    pub direction: Direction,
+    /// How much it moved or deallocated.
+    pub bytes: u64,
+    /// When it was submitted or arrived.
+    pub submitted: Time,
+    /// When it completed.
+    pub completed: Time,
+    /// How.
+    pub completion: &'a Completion,
 }
 
 impl Hooks for () {}
@@ -31,8 +49,10 @@ pub struct Runner {
     warmup: u64,
     issued: Cell<u64>,
     outstanding: Cell<u64>,
-    /// Jobs, or rather their slots, that may still issue requests.
+    /// Jobs, or rather their slots, and threads of loads, that may still issue requests.
     active: Cell<u32>,
+    /// Nobody may issue another request.
+    over: Cell<bool>,
     /// When the measured phase began.
     measured_from: Cell<Option<Time>>,
     outcome: RefCell<Outcome>,
@@ -53,6 +73,7 @@ impl Runner {
             issued: Cell::new(0),
             outstanding: Cell::new(0),
             active: Cell::new(0),
+            over: Cell::new(false),
             measured_from: Cell::new(None),
             outcome: RefCell::default(),
             idle: Signal::new(sim),
@@ -60,19 +81,29 @@ impl Runner {
         })
     }
 
-    /// Runs all jobs to the end. `connect(job, clone)` gives each its drive.
+    /// Runs all jobs and loads to the end. `connect(name, clone)` gives each its drive, jobs first.
     pub async fn run(
         self: &Rc<Runner>,
         workload: &Workload,
         seed: Seed,
-        mut connect: impl FnMut(&JobSpec, u32) -> Rc<dyn Drive>,
+        mut connect: impl FnMut(&str, u32) -> Rc<dyn Drive>,
     ) -> Outcome {
+        let mut all = Vec::new();
         for (spec, number) in workload.jobs.iter().zip(0..) {
             let seed = seed.child("job").nth(number);
-            let job =
-                |clone| Job::new(self, spec, clone, connect(spec, clone), seed.child("requests").nth(clone.into()));
-            let jobs: Vec<Rc<Job>> = (0..spec.numjobs).map(job).collect();
+            let job = |clone| {
+                Job::new(self, spec, clone, connect(&spec.name, clone), seed.child("requests").nth(clone.into()))
+            };
+            let jobs = match (0..spec.numjobs).map(job).collect::<Result<Vec<Rc<Job>>, _>>() {
+                Ok(jobs) => jobs,
+                Err(error) => {
+                    self.broke_off(&*error);
+                    break;
+                }
+            };
+            all.extend(jobs.iter().cloned());
             match spec.rate {
+                _ if spec.is_timed() => jobs.into_iter().for_each(|job| self.start_timed(job)),
                 Some(rate) => {
                     let arrivals = Arrivals::new(rate, spec.burst, self.sim.now(), seed.child("arrivals").rng());
                     self.start_open(jobs, arrivals);
@@ -83,10 +114,34 @@ impl Runner {
                 }
             }
         }
-        while self.active.get() > 0 || self.outstanding.get() > 0 {
+        for (load, number) in workload.loads.iter().zip(0..) {
+            let client = Client::new(self, connect(&load.name, 0));
+            self.outcome.borrow_mut().notes.extend(load.start(self, &client, seed.child("load").nth(number)));
+        }
+        while self.outstanding.get() > 0 || (self.active.get() > 0 && !self.over.get()) {
             self.idle.changed().await;
         }
-        self.outcome.take()
+        let mut outcome = self.outcome.take();
+        for note in all.iter().flat_map(|job| job.notes()) {
+            if !outcome.notes.contains(&note) {
+                outcome.notes.push(note);
+            }
+        }
+        outcome
+    }
+
+    /// Requests arrive at their own times, whatever is outstanding.
+    fn start_timed(self: &Rc<Runner>, job: Rc<Job>) {
+        self.active.set(self.active.get() + 1);
+        let (runner, start) = (self.clone(), self.sim.now());
+        self.sim.spawn(async move {
+            while let Some(next) = job.next() {
+                runner.sim.sleep_until(start + next.at).await;
+                let Some(measured) = runner.admit() else { break };
+                job.issue(next.request, measured);
+            }
+            runner.slot_ended();
+        });
     }
 
     /// Requests arrive at their times, whatever is outstanding, and go to the jobs in turn.
@@ -95,12 +150,35 @@ impl Runner {
         let runner = self.clone();
         self.sim.spawn(async move {
             for job in jobs.iter().cycle() {
+                let Some(next) = job.next() else { break };
                 runner.sim.sleep_until(arrivals.next()).await;
                 let Some(measured) = runner.admit() else { break };
-                job.issue(measured);
+                job.issue(next.request, measured);
             }
             runner.slot_ended();
         });
+    }
+
+    /// Starts a thread of a load. When all have ended, so has the load.
+    pub(crate) fn spawn_thread(self: &Rc<Runner>, thread: impl Future<Output = Result<(), Over>> + 'static) {
+        self.active.set(self.active.get() + 1);
+        let runner = self.clone();
+        self.sim.spawn(async move {
+            // It has done its work, or there is no request left for it.
+            let (Ok(()) | Err(Over)) = thread.await;
+            runner.slot_ended();
+        });
+    }
+
+    /// A load cannot go on, and the run ends.
+    pub(crate) fn give_up(&self, problem: String) {
+        self.outcome.borrow_mut().broken.get_or_insert(problem);
+        self.end();
+    }
+
+    fn end(&self) {
+        self.over.set(true);
+        self.idle.notify();
     }
 
     /// Takes a request from the budget: whether it is measured, or `None` when there is none left.
@@ -112,7 +190,9 @@ impl Runner {
             (Limit::Runtime(span), Some(from)) => now < from + span,
             (Limit::Runtime(_), None) => true,
         };
-        if !left {
+        if !left || self.over.get() {
+            // Threads that wait for something else need not be waited for.
+            self.end();
             return None;
         }
         if measured && self.measured_from.get().is_none() {
@@ -128,12 +208,29 @@ impl Runner {
         Some(measured)
     }
 
+    /// A request is issued outside the budget, to prepare the drive.
+    pub(crate) fn admit_preparation(&self) {
+        self.outstanding.set(self.outstanding.get() + 1);
+    }
+
+    /// An operation of a load that began at `begun` has ended. It counts when it began in the measured phase.
+    pub(crate) fn operation(&self, name: &'static str, begun: Time) {
+        if self.measured_from.get().is_some_and(|from| begun >= from) {
+            self.outcome.borrow_mut().operations.entry(name).or_default().record(self.sim.now() - begun);
+        }
+    }
+
     fn share(&self, now: Time) -> f64 {
         match (self.limit, self.measured_from.get()) {
             (Limit::Requests(count), _) => self.issued.get() as f64 / (self.warmup + count) as f64,
             (Limit::Runtime(span), Some(from)) => now.since(from).ns() as f64 / span.ns().max(1) as f64,
             (Limit::Runtime(_), None) => 0.0,
         }
+    }
+
+    /// A source of requests cannot go on: what is outstanding is still waited for.
+    pub(crate) fn broke_off(&self, error: &dyn std::error::Error) {
+        self.outcome.borrow_mut().broken.get_or_insert_with(|| error.to_string());
     }
 
     /// A slot of a job found nothing left to issue.
@@ -146,7 +243,9 @@ impl Runner {
     pub(crate) fn completed(&self, request: &Request, submitted: Time, measured: bool, done: &Completion) {
         if measured {
             let now = self.sim.now();
-            self.outcome.borrow_mut().record(request.direction, request.bytes, submitted, now, done);
+            let Request { direction, bytes, .. } = *request;
+            self.outcome.borrow_mut().record(direction, bytes, submitted, now, done);
+            self.hooks.served(&Served { direction, bytes, submitted, completed: now, completion: done });
         }
         self.outstanding.set(self.outstanding.get() - 1);
         if self.outstanding.get() == 0 {

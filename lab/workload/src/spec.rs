@@ -1,8 +1,12 @@
 //! A workload as given.
 
+use std::sync::Arc;
+
 use nandscape_sim::Span;
 
 use crate::distribution::Distribution;
+use crate::load::LoadSpec;
+use crate::request::RequestStream;
 use crate::words::{BlockSizes, Burst, Pattern, Share};
 
 /// Jobs that run at the same time, and how long.
@@ -14,6 +18,8 @@ pub struct Workload {
     pub description: String,
     /// The jobs.
     pub jobs: Vec<JobSpec>,
+    /// Loads whose requests depend on each other, beside the jobs.
+    pub loads: Vec<LoadSpec>,
     /// When it ends.
     pub limit: Limit,
     /// Requests that run first and are not counted.
@@ -52,6 +58,19 @@ pub struct JobSpec {
     pub rate: Option<Rate>,
     /// Times at which no requests come.
     pub burst: Option<Burst>,
+    /// Where requests come from, if they are not drawn: then `rw`, `bs`, `rwmixread`, `size` and `distribution` do not
+    /// count.
+    pub source: Option<Source>,
+}
+
+/// Requests that come from elsewhere: a trace, a generator. Equal to itself only.
+#[derive(Clone, Debug)]
+pub struct Source(pub Arc<dyn RequestStream>);
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Source) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// An open load.
@@ -103,7 +122,20 @@ impl Default for JobSpec {
             distribution: Distribution::Uniform,
             rate: None,
             burst: None,
+            source: None,
         }
+    }
+}
+
+impl JobSpec {
+    /// Whether requests arrive at their times whatever is outstanding; else `iodepth` are kept outstanding.
+    pub fn is_open(&self) -> bool {
+        self.rate.is_some() || self.is_timed()
+    }
+
+    /// Whether they bring their times with them.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.0.is_timed())
     }
 }
 
@@ -114,6 +146,7 @@ impl Workload {
             name: job.name.clone(),
             description: String::new(),
             jobs: vec![job],
+            loads: Vec::new(),
             limit: Limit::Requests(DEFAULT_REQUESTS),
             warmup: 0,
         }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::server::{Server, Service};
-use crate::statistics::{Statistics, gather};
+use crate::statistics::Statistics;
 
 /// Bytes of a line at most, without its end.
 const MAX_LINE: usize = 64 << 10;
@@ -123,7 +123,7 @@ fn reply(command: Command, handles: &[Handle]) -> Vec<u8> {
                 "stop": "take in nothing more, finish what there is, flush, and end",
             }
         })),
-        Command::Statistics => match gather(handles) {
+        Command::Statistics => match handles.iter().filter_map(Handle::figures).collect::<Vec<_>>() {
             figures if figures.is_empty() => line(&json!({ "error": "the drives have ended" })),
             figures => line(&Statistics::of(&figures)),
         },

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::iter::{Once, once};
+use std::sync::Arc;
 
 use nandscape_sim::{Histogram, Span, Time};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures, Tally};
@@ -24,7 +25,7 @@ const QUANTILES: [(&str, f64); 6] =
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 /// The figures of several reactors as OpenMetrics text.
-pub fn exposition(figures: Vec<Figures>) -> String {
+pub fn exposition(figures: Vec<Arc<Figures>>) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Snapshot(figures)));
     let mut page = String::new();
@@ -32,7 +33,7 @@ pub fn exposition(figures: Vec<Figures>) -> String {
     page
 }
 
-struct Snapshot(Vec<Figures>);
+struct Snapshot(Vec<Arc<Figures>>);
 
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,7 +93,7 @@ fn counters(page: &mut Page<'_>, drives: &[&ExportFigures]) -> fmt::Result {
 }
 
 /// How the reactors get on.
-fn reactors(page: &mut Page<'_>, figures: &[Figures]) -> fmt::Result {
+fn reactors(page: &mut Page<'_>, figures: &[Arc<Figures>]) -> fmt::Result {
     let timing = timing(figures);
     let help = "From the model's completion of a command to its completion being on its way to the client";
     let lags = quantiles(&[], &timing.release_lag);
@@ -105,7 +106,7 @@ fn reactors(page: &mut Page<'_>, figures: &[Figures]) -> fmt::Result {
     page.gauge("nandscape_behind", help, Some(&Unit::Seconds), one(seconds(timing.behind_max)))?;
     page.counter("nandscape_turns", "Turns of the loops", None, one(timing.turns))?;
     page.counter("nandscape_sleeps", "How often the loops slept", None, one(timing.sleeps))?;
-    let sum = |value: fn(&Figures) -> usize| one(figures.iter().map(value).sum::<usize>());
+    let sum = |value: fn(&Figures) -> usize| one(figures.iter().map(|one| value(one)).sum::<usize>());
     page.gauge("nandscape_clients", "Clients connected to drives", None, sum(|one| one.clients))?;
     page.gauge("nandscape_outstanding_requests", "Commands in the drives", None, sum(|one| one.outstanding))?;
     let now = figures.iter().map(|one| one.now).max().unwrap_or(Time::ZERO);

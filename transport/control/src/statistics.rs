@@ -1,10 +1,11 @@
 //! The figures of several reactors as one object, for JSON. Field names carry their units.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use nandscape_sim::{Histogram, Span, Time};
+use nandscape_transport_reactor::Timing;
 use nandscape_transport_reactor::handle::{ExportFigures, Figures, Tally};
-use nandscape_transport_reactor::{Handle, Timing};
 use serde::Serialize;
 
 /// The version of the format.
@@ -109,7 +110,8 @@ pub struct Delays {
 impl Statistics {
     /// Puts together what several reactors have counted. Drives come in the order of `figures`; clients, commands in
     /// the drives and timing are added up, and the time is that of the reactor that began first.
-    pub fn of(figures: &[Figures]) -> Statistics {
+    pub fn of<F: Borrow<Figures>>(figures: &[F]) -> Statistics {
+        let figures: Vec<&Figures> = figures.iter().map(Borrow::borrow).collect();
         let now = figures.iter().map(|one| one.now).max().unwrap_or(Time::ZERO);
         Statistics {
             schema: SCHEMA,
@@ -117,20 +119,15 @@ impl Statistics {
             clients: figures.iter().map(|one| one.clients).sum(),
             outstanding: figures.iter().map(|one| one.outstanding).sum(),
             drives: figures.iter().flat_map(|one| &one.exports).map(DriveStatistics::of).collect(),
-            timing: TimingStatistics::of(&timing(figures)),
+            timing: TimingStatistics::of(&timing(&figures)),
         }
     }
 }
 
-/// Figures of all reactors that have not ended.
-pub(crate) fn gather(handles: &[Handle]) -> Vec<Figures> {
-    handles.iter().filter_map(Handle::figures).collect()
-}
-
 /// How well all of them together keep up.
-pub(crate) fn timing(figures: &[Figures]) -> Timing {
+pub(crate) fn timing<F: Borrow<Figures>>(figures: &[F]) -> Timing {
     let mut sum = Timing::default();
-    figures.iter().for_each(|one| sum.merge(&one.timing));
+    figures.iter().for_each(|one| sum.merge(&one.borrow().timing));
     sum
 }
 

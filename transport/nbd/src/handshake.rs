@@ -9,6 +9,8 @@ use nandscape_wire_nbd::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::listener::Admission;
+
 /// A drive under its export name. The first of several is also the empty name's.
 #[derive(Clone, Debug)]
 pub struct Exported {
@@ -21,12 +23,22 @@ pub struct Exported {
 }
 
 /// What was agreed.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Agreed {
-    /// The place of the export.
-    pub(crate) export: usize,
+    /// The way into the drive.
+    pub(crate) admission: Admission,
     /// Whether reads are answered in structured replies.
     pub(crate) structured: bool,
+}
+
+/// Asks for a way into the drive of an export, by its place.
+pub(crate) type Admit<'a> = &'a dyn Fn(usize) -> Result<Admission, Denied>;
+
+/// There is no way into a drive now.
+pub(crate) struct Denied {
+    /// NBD's word for it.
+    pub(crate) error: u32,
+    /// For people.
+    pub(crate) reason: String,
 }
 
 /// The longest data of an option that is listened to: a name, and some requests for information.
@@ -36,8 +48,12 @@ const MAX_OPTIONS: u32 = 128;
 /// The longest request with data.
 pub(crate) const MAX_REQUEST: u32 = 32 << 20;
 
-/// Negotiates; `None` when the client left in order.
-pub(crate) fn negotiate(stream: &mut (impl Read + Write), exports: &[Exported]) -> io::Result<Option<Agreed>> {
+/// Negotiates; `None` when the client left in order. Nobody is told that it may go on before it has a way into the drive.
+pub(crate) fn negotiate(
+    stream: &mut (impl Read + Write),
+    exports: &[Exported],
+    admit: Admit<'_>,
+) -> io::Result<Option<Agreed>> {
     let flags = FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES;
     let greeting = Greeting { magic: NBD_MAGIC.into(), option_magic: OPTION_MAGIC.into(), flags: flags.into() };
     stream.write_all(greeting.as_bytes())?;
@@ -48,7 +64,7 @@ pub(crate) fn negotiate(stream: &mut (impl Read + Write), exports: &[Exported]) 
         return Err(bad(format!("client flags {client:#x} are not among those offered")));
     }
     let no_zeroes = client & u32::from(FLAG_NO_ZEROES) != 0;
-    let mut talk = Talk { stream, exports, no_zeroes, structured: false };
+    let mut talk = Talk { stream, exports, admit, no_zeroes, structured: false };
     for _ in 0..MAX_OPTIONS {
         match talk.option()? {
             Next::Continue => {}
@@ -66,6 +82,7 @@ enum Next {
 struct Talk<'a, S> {
     stream: &'a mut S,
     exports: &'a [Exported],
+    admit: Admit<'a>,
     no_zeroes: bool,
     structured: bool,
 }
@@ -108,8 +125,8 @@ impl<S: Read + Write> Talk<'_, S> {
         }
     }
 
-    fn agreed(&self, export: usize) -> Next {
-        Next::Done(Some(Agreed { export, structured: self.structured }))
+    fn agreed(&self, admission: Admission) -> Next {
+        Next::Done(Some(Agreed { admission, structured: self.structured }))
     }
 
     /// The old way to choose: there is no way to refuse but to hang up.
@@ -117,12 +134,13 @@ impl<S: Read + Write> Talk<'_, S> {
         let Some(export) = self.find(name) else {
             return Err(bad(format!("there is no export {:?}", String::from_utf8_lossy(name))));
         };
+        let admission = (self.admit)(export).map_err(|denied| bad(denied.reason))?;
         let info = export_info(&self.exports[export], self.structured);
         self.stream.write_all(&info.as_bytes()[2..])?;
         if !self.no_zeroes {
             self.stream.write_all(&[0; 124])?;
         }
-        Ok(self.agreed(export))
+        Ok(self.agreed(admission))
     }
 
     /// Length of the name, the name, the number of wishes, the wishes.
@@ -134,6 +152,10 @@ impl<S: Read + Write> Talk<'_, S> {
             let known: Vec<&str> = self.exports.iter().map(|export| export.name.as_str()).collect();
             let text = format!("no such export; there are: {}", known.join(", "));
             return self.reply(kind, reply::ERR_UNKNOWN, text.as_bytes());
+        };
+        let admission = match (kind == option::GO).then(|| (self.admit)(index)).transpose() {
+            Ok(admission) => admission,
+            Err(Denied { error, reason }) => return self.reply(kind, error, reason.as_bytes()),
         };
         let export = &self.exports[index];
         let sizes = BlockSizeInfo {
@@ -148,7 +170,7 @@ impl<S: Read + Write> Talk<'_, S> {
         self.reply(kind, reply::INFO, &text(info::NAME, &export.name))?;
         self.reply(kind, reply::INFO, &text(info::DESCRIPTION, &export.description))?;
         self.reply(kind, reply::ACK, &[])?;
-        Ok(if kind == option::GO { self.agreed(index) } else { Next::Continue })
+        Ok(admission.map_or(Next::Continue, |admission| self.agreed(admission)))
     }
 
     fn list(&mut self, data: &[u8]) -> io::Result<Next> {

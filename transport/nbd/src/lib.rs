@@ -7,16 +7,22 @@
 //! | file | what |
 //! |---|---|
 //! | `listener` | taking clients in |
+//! | `negotiating` | room for those who negotiate |
 //! | `handshake` | fixed newstyle negotiation |
+//! | `keep_alive` | finding out that a TCP client has vanished |
 //! | `session` | one client: requests in, replies out |
+//! | `feed` | long requests without data, a part at a time |
 //! | `translate` | an NBD request as NVMe commands |
 //! | `replies` | simple and structured replies |
 //!
 //! Left out: TLS, block status, extended headers.
 #![cfg(target_os = "linux")]
 
+mod feed;
 mod handshake;
+mod keep_alive;
 mod listener;
+mod negotiating;
 mod replies;
 mod session;
 mod translate;

@@ -7,9 +7,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nandscape_transport_reactor::Handle;
+use nandscape_transport_reactor::handle::{Place, Refused};
 use nandscape_transport_reactor::socket::{Address, Listening, Stream, rest_after_failure};
 
-use crate::handshake::{Agreed, Exported, negotiate};
+use nandscape_wire_nbd::reply;
+
+use crate::handshake::{Agreed, Denied, Exported, negotiate};
+use crate::keep_alive::keep_alive;
+use crate::negotiating::Negotiating;
 use crate::session::Session;
 
 /// What is listened for, and where clients go.
@@ -18,7 +23,7 @@ pub struct ListenerConfig {
     pub address: Address,
     /// Whether TCP addresses other than loopback are allowed.
     pub allow_remote: bool,
-    /// Clients at a time, those that negotiate included.
+    /// Clients at a time, once they have negotiated.
     pub max_clients: usize,
     /// The longest time that a client may take to negotiate, all in all.
     pub patience: Duration,
@@ -40,8 +45,18 @@ struct Server {
     reactors: Vec<(Handle, u16)>,
     seats: Arc<AtomicUsize>,
     max_clients: usize,
+    negotiating: Negotiating,
     patience: Duration,
     log: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Clients that negotiate at a time: each has a thread, for as long as it is patient.
+const MAX_NEGOTIATING: usize = 64;
+
+/// A client's way into a drive.
+pub(crate) struct Admission {
+    place: Place,
+    seat: Seat,
 }
 
 /// One of the places for clients, free again when dropped.
@@ -63,8 +78,8 @@ impl Listener {
         let listening = Arc::new(address.listen(allow_remote)?);
         let (exported, reactors) =
             exports.into_iter().map(|(exported, handle, number)| (exported, (handle, number))).unzip();
-        let seats = Arc::default();
-        let server = Arc::new(Server { exported, reactors, seats, max_clients, patience, log });
+        let (seats, negotiating) = (Arc::default(), Negotiating::new(MAX_NEGOTIATING));
+        let server = Arc::new(Server { exported, reactors, seats, max_clients, negotiating, patience, log });
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, taking) = (stop.clone(), listening.clone());
         let thread = thread::Builder::new().name("nbd".to_owned()).spawn(move || accept(&taking, &server, &stopped))?;
@@ -110,63 +125,88 @@ fn is_passing(error: &io::Error) -> bool {
 }
 
 impl Server {
-    /// Gives a client a seat and lets it negotiate.
+    /// Lets a client negotiate.
     fn take(self: Arc<Server>, stream: Stream) {
-        let taken = self.seats.fetch_add(1, Ordering::Relaxed);
-        let seat = Seat(self.seats.clone());
-        if taken >= self.max_clients {
-            (self.log)(&format!("nbd: a client was turned away: there are {taken} already"));
-            return;
-        }
+        let stream = Arc::new(stream);
+        let number = self.negotiating.enter(stream.clone());
         let server = self.clone();
-        let started = thread::Builder::new().name("nbd handshake".to_owned()).spawn(move || {
-            let mut stream = stream;
-            match server.negotiate(&mut stream) {
-                Ok(Some(agreed)) => server.hand_over(stream, agreed, seat),
-                Ok(None) => {}
-                Err(error) => {
-                    (server.log)(&format!("nbd: negotiation failed: {error}"));
-                    // Who sees the socket closed finds the seat free.
-                    drop(seat);
-                }
-            }
-        });
+        let started =
+            thread::Builder::new().name("nbd handshake".to_owned()).spawn(move || server.serve(stream, number));
         if let Err(error) = started {
+            self.negotiating.leave(number);
             (self.log)(&format!("nbd: a client was turned away: {error}"));
         }
     }
 
-    fn negotiate(&self, stream: &mut Stream) -> io::Result<Option<Agreed>> {
-        let agreed = negotiate(&mut Hurried::new(stream, self.patience), &self.exported)?;
-        stream.set_read_timeout(None)?;
-        stream.set_write_timeout(None)?;
-        stream.set_nonblocking()?;
-        Ok(agreed)
+    /// A client's negotiation, on a thread of its own.
+    fn serve(&self, stream: Arc<Stream>, number: u64) {
+        let agreed = negotiate(&mut Hurried::new(&stream, self.patience), &self.exported, &|export| self.admit(export));
+        let made_room = "nbd: a client was turned away: it took longer to negotiate than all who came after it";
+        // Nobody else holds the socket of one that has left.
+        let stream = self.negotiating.leave(number).then(|| Arc::into_inner(stream)).flatten();
+        let Some(stream) = stream else { return (self.log)(made_room) };
+        let outcome = match agreed {
+            Ok(Some(agreed)) => hand_over(stream, agreed),
+            Ok(None) => Ok(()),
+            Err(error) => {
+                // Who sees its socket closed finds that it was said why.
+                (self.log)(&format!("nbd: negotiation failed: {error}"));
+                drop(stream);
+                return;
+            }
+        };
+        if let Err(error) = outcome {
+            (self.log)(&format!("nbd: a client could not be handed over: {error}"));
+        }
     }
 
-    fn hand_over(&self, stream: Stream, agreed: Agreed, seat: Seat) {
-        let (handle, number) = &self.reactors[agreed.export];
-        let make = move |info| Box::new(Session::new(stream, info, agreed.structured, seat)) as Box<_>;
-        handle.connect(*number, Box::new(make));
+    /// Gives a client a seat, and a connection to its drive.
+    fn admit(&self, export: usize) -> Result<Admission, Denied> {
+        let denied = |error, reason| {
+            (self.log)(&format!("nbd: a client was turned away: {reason}"));
+            Denied { error, reason }
+        };
+        let taken = self.seats.fetch_add(1, Ordering::Relaxed);
+        let seat = Seat(self.seats.clone());
+        if taken >= self.max_clients {
+            return Err(denied(reply::ERR_POLICY, format!("there are {taken} clients already")));
+        }
+        let (handle, number) = &self.reactors[export];
+        match handle.reserve(*number) {
+            Ok(place) => Ok(Admission { place, seat }),
+            Err(refused @ Refused::Drive(_)) => Err(denied(reply::ERR_POLICY, refused.to_string())),
+            Err(refused @ Refused::Ending) => Err(denied(reply::ERR_SHUTDOWN, refused.to_string())),
+        }
     }
+}
+
+/// Hands a client that has negotiated to its reactor.
+fn hand_over(stream: Stream, agreed: Agreed) -> io::Result<()> {
+    stream.set_read_timeout(None)?;
+    stream.set_write_timeout(None)?;
+    stream.set_nonblocking()?;
+    keep_alive(&stream)?;
+    let Agreed { admission: Admission { place, seat }, structured } = agreed;
+    place.connect(Box::new(move |info, share| Box::new(Session::new(stream, info, structured, seat, share))));
+    Ok(())
 }
 
 /// A stream for so long only, however often it is read and written.
 struct Hurried<'a> {
-    stream: &'a mut Stream,
+    stream: &'a Stream,
     patience: Duration,
     begun: Instant,
 }
 
 impl Hurried<'_> {
     #[expect(clippy::disallowed_methods, reason = "a client's patience is in real time")]
-    fn new(stream: &mut Stream, patience: Duration) -> Hurried<'_> {
+    fn new(stream: &Stream, patience: Duration) -> Hurried<'_> {
         Hurried { stream, patience, begun: Instant::now() }
     }
 
     /// Does something within the time that is left.
     #[expect(clippy::disallowed_methods, reason = "a client's patience is in real time")]
-    fn hurry<T>(&mut self, mut act: impl FnMut(&mut Stream) -> io::Result<T>) -> io::Result<T> {
+    fn hurry<T>(&mut self, mut act: impl FnMut(&Stream) -> io::Result<T>) -> io::Result<T> {
         let late = || io::Error::new(io::ErrorKind::TimedOut, format!("it took longer than {:?}", self.patience));
         let left = self.patience.checked_sub(self.begun.elapsed()).filter(|left| !left.is_zero()).ok_or_else(late)?;
         self.stream.set_read_timeout(Some(left))?;
@@ -177,7 +217,7 @@ impl Hurried<'_> {
 
 impl Read for Hurried<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        match self.hurry(|stream| stream.read(bytes))? {
+        match self.hurry(|mut stream| stream.read(bytes))? {
             0 if !bytes.is_empty() => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the client hung up")),
             count => Ok(count),
         }
@@ -186,7 +226,7 @@ impl Read for Hurried<'_> {
 
 impl Write for Hurried<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.hurry(|stream| stream.write(bytes))
+        self.hurry(|mut stream| stream.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {

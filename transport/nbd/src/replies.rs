@@ -55,6 +55,10 @@ impl Replies {
             false => self.simple(cookie, 0),
         }
         let start = self.bytes.len();
+        if start + mem.len() > self.bytes.capacity() {
+            // Twice as much, as it would take by itself, is more than the client may hold.
+            self.bytes.reserve_exact(mem.len().next_multiple_of(KEPT));
+        }
         self.bytes.resize(start + mem.len(), 0);
         mem.read(0, &mut self.bytes[start..]);
     }

@@ -7,13 +7,14 @@ use std::rc::Rc;
 use nandscape_drive::mem::Buffer;
 use nandscape_drive::{DriveInfo, HostMem};
 use nandscape_sim::slots::{Key, Slots};
-use nandscape_transport_reactor::Released;
 use nandscape_transport_reactor::client::{Client, Gone, Intake, Interest};
 use nandscape_transport_reactor::socket::Stream;
+use nandscape_transport_reactor::{Released, Share};
 use nandscape_wire_nbd::{REQUEST_MAGIC, Request, command};
 use nandscape_wire_nvme::Status;
 use zerocopy::FromBytes;
 
+use crate::feed::{Feed, PART};
 use crate::handshake::MAX_REQUEST;
 use crate::listener::Seat;
 use crate::replies::Replies;
@@ -27,6 +28,8 @@ const MAX_BYTES: usize = 64 << 20;
 const READ_SIZE: usize = 256 << 10;
 /// Reads from a socket before others get a turn.
 const READS_A_TURN: usize = 4;
+/// Requests understood before others get a turn: those that are refused cost nothing but the time of the loop.
+const REQUESTS_A_TURN: usize = 256;
 
 /// See the module.
 pub(crate) struct Session {
@@ -42,8 +45,16 @@ pub(crate) struct Session {
     /// A write whose data is still coming.
     coming: Option<Coming>,
     pending: Slots<Pending>,
+    /// Requests that change much without data.
+    feed: Feed,
+    /// Requests that may be understood in this turn.
+    share: usize,
     /// Bytes of the requests in work.
     held: usize,
+    /// Its part of the memory of all clients: for those bytes and the replies.
+    memory: Share,
+    /// Bytes that the next request needs, where it had to wait for them.
+    wanted: usize,
     replies: Replies,
     /// It had to stop before it had understood everything that was read.
     stalled: bool,
@@ -70,14 +81,16 @@ struct Pending {
     kind: u16,
     offset: u64,
     mem: HostMem,
-    /// Commands that have not completed.
+    /// Commands that have not completed, and one more as long as there are commands to come.
     left: u32,
+    /// Bytes that its commands in the drive affect, where it is given to the drive a part at a time.
+    affected: u64,
     /// The first failure.
     failure: Option<Status>,
 }
 
 impl Session {
-    pub(crate) fn new(stream: Stream, info: DriveInfo, structured: bool, seat: Seat) -> Session {
+    pub(crate) fn new(stream: Stream, info: DriveInfo, structured: bool, seat: Seat, memory: Share) -> Session {
         Session {
             _seat: seat,
             stream,
@@ -88,7 +101,11 @@ impl Session {
             end: 0,
             coming: None,
             pending: Slots::new(),
+            feed: Feed::default(),
+            share: 0,
             held: 0,
+            memory,
+            wanted: 0,
             replies: Replies::default(),
             stalled: false,
             blocked: false,
@@ -99,7 +116,17 @@ impl Session {
 
     /// Whether the client has as much in work as it may.
     fn is_full(&self) -> bool {
-        self.pending.len() >= MAX_PENDING || self.held + self.replies.len() >= MAX_BYTES
+        self.pending.len() >= MAX_PENDING || !self.may_hold(self.wanted) || !self.memory.has_room(self.wanted)
+    }
+
+    /// Whether so many bytes more are within its own limit.
+    fn may_hold(&self, more: usize) -> bool {
+        self.held + self.replies.len() + more <= MAX_BYTES
+    }
+
+    /// Tells how much memory it holds.
+    fn settle(&mut self) {
+        self.memory.hold(self.held + self.replies.len());
     }
 
     /// Reads what the socket has, as much as there is room for. Whether there may be more; an error when it was closed.
@@ -127,7 +154,7 @@ impl Session {
     /// Understands what was read, as far as the client may go on.
     fn parse(&mut self, intake: &mut Intake<'_>) -> Result<(), Gone> {
         self.stalled = false;
-        while !self.leaving && !self.is_full() {
+        while !self.leaving && !self.is_full() && self.share > 0 {
             if let Some(coming) = self.coming.take() {
                 match self.fill(coming) {
                     Ok(whole) => self.data_has_come(whole, intake),
@@ -141,7 +168,13 @@ impl Session {
             let Ok((request, _)) = Request::read_from_prefix(&self.inbox[self.start..self.end]) else {
                 return Ok(());
             };
+            self.wanted = needs(&request, &self.info);
+            if self.is_full() {
+                break;
+            }
+            self.wanted = 0;
             self.start += size_of::<Request>();
+            self.share -= 1;
             self.begin(request, intake)?;
         }
         self.stalled = true;
@@ -175,12 +208,19 @@ impl Session {
             command::WRITE => {
                 let buffer = refusal.is_none().then(|| new_buffer(len as usize));
                 self.held += buffer.as_ref().map_or(0, |_| len as usize);
+                self.settle();
                 self.coming = Some(Coming { request, buffer, refusal, filled: 0 });
             }
             _ if refusal.is_some() => self.refuse(&request, refusal),
             command::READ => {
                 self.held += len as usize;
+                self.settle();
                 self.submit(&request, HostMem::whole(&new_buffer(len as usize)), intake);
+            }
+            command::TRIM | command::WRITE_ZEROES => {
+                let key = self.pending.insert(Pending::of(&request, HostMem::none()));
+                self.feed.push(key, request);
+                self.feed_drive(intake);
             }
             _ => self.submit(&request, HostMem::none(), intake),
         }
@@ -203,15 +243,19 @@ impl Session {
     }
 
     fn submit(&mut self, request: &Request, mem: HostMem, intake: &mut Intake<'_>) {
-        let (cookie, kind, offset) = (request.cookie.get(), request.kind.get(), request.offset.get());
-        let pending = Pending { cookie, kind, offset, mem: mem.clone(), left: 0, failure: None };
-        let key = self.pending.insert(pending);
-        let mut count = 0;
-        commands(request, &self.info, &mem, |entry, part| {
-            intake.submit(key.to_bits(), entry, part);
-            count += 1;
-        });
+        let key = self.pending.insert(Pending::of(request, mem.clone()));
+        let count = submit_as(key, request, &self.info, &mem, intake);
         self.pending.get_mut(key).expect("just inserted").left = count;
+    }
+
+    /// Gives the drive as much of the requests without data as it may have.
+    fn feed_drive(&mut self, intake: &mut Intake<'_>) {
+        while let Some((key, part, last)) = self.feed.next() {
+            let count = submit_as(key, &part, &self.info, &HostMem::none(), intake);
+            let pending = self.pending.get_mut(key).expect("it has parts to come");
+            pending.left += count - u32::from(last);
+            pending.affected += u64::from(part.len.get());
+        }
     }
 
     /// Who hangs up between two requests with nothing in work has left in order: many clients never say good-bye.
@@ -219,6 +263,31 @@ impl Session {
         match self.pending.is_empty() && self.coming.is_none() && self.start == self.end && self.replies.len() == 0 {
             true => Gone::quietly(),
             false => gone,
+        }
+    }
+
+    /// Sends what can be sent.
+    fn send(&mut self) -> Result<(), Gone> {
+        self.blocked = false;
+        while self.replies.len() > 0 && !self.deaf {
+            match self.stream.write(self.replies.waiting()) {
+                Ok(count) => self.replies.advance(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.blocked = true;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // What it asked for before it said good-bye is done whether it waits for the replies or not.
+                Err(_) if self.leaving => self.deaf = true,
+                Err(error) => return Err(Gone::because(error.to_string())),
+            }
+        }
+        if self.deaf {
+            self.replies.advance(self.replies.len());
+        }
+        match self.leaving && self.pending.is_empty() {
+            true => Err(Gone::quietly()),
+            false => Ok(()),
         }
     }
 
@@ -233,6 +302,38 @@ impl Session {
             (_, failure) => self.replies.simple(*cookie, failure.map_or(0, error_of)),
         }
     }
+}
+
+impl Pending {
+    /// A request of which commands are to come.
+    fn of(request: &Request, mem: HostMem) -> Pending {
+        let (cookie, kind, offset) = (request.cookie.get(), request.kind.get(), request.offset.get());
+        Pending { cookie, kind, offset, mem, left: 1, affected: 0, failure: None }
+    }
+
+    /// A command is done; the bytes that it affected. All parts but the last are of one length, so that the sum is right
+    /// in whatever order they end.
+    fn part_done(&mut self) -> u64 {
+        let bytes = self.affected.min(PART.into());
+        self.affected -= bytes;
+        bytes
+    }
+}
+
+/// Submits a request's commands as those of `key`; how many there are.
+fn submit_as(key: Key, request: &Request, info: &DriveInfo, mem: &HostMem, intake: &mut Intake<'_>) -> u32 {
+    let mut count = 0;
+    commands(request, info, mem, |entry, part| {
+        intake.submit(key.to_bits(), entry, part);
+        count += 1;
+    });
+    count
+}
+
+/// Bytes of memory that a request takes.
+fn needs(request: &Request, info: &DriveInfo) -> usize {
+    let has_data = matches!(request.kind.get(), command::READ | command::WRITE);
+    if has_data && check(request, info).is_ok() { request.len.get() as usize } else { 0 }
 }
 
 fn new_buffer(len: usize) -> Buffer {
@@ -259,14 +360,16 @@ impl Client for Session {
     }
 
     fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
-        let mut came = false;
+        let mut came = self.feed.has_next();
+        self.feed_drive(intake);
+        self.share = REQUESTS_A_TURN;
         if self.stalled {
             let pending = self.pending.len();
             self.parse(intake)?;
-            came = self.pending.len() != pending;
+            came |= self.pending.len() != pending || self.share < REQUESTS_A_TURN;
         }
         for _ in 0..READS_A_TURN {
-            if self.leaving || self.is_full() {
+            if self.leaving || self.is_full() || self.share == 0 {
                 break;
             }
             let before = (self.end - self.start, self.coming.as_ref().map_or(0, |coming| coming.filled));
@@ -287,38 +390,26 @@ impl Client for Session {
             pending.failure = pending.failure.or(Some(released.completion.status));
         }
         pending.left -= 1;
+        self.feed.done(pending.part_done());
         if pending.left == 0 {
             let pending = self.pending.remove(key).expect("just seen");
             self.finish(&pending);
+            self.settle();
         }
     }
 
     fn flush(&mut self) -> Result<(), Gone> {
-        self.blocked = false;
-        while self.replies.len() > 0 && !self.deaf {
-            match self.stream.write(self.replies.waiting()) {
-                Ok(count) => self.replies.advance(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.blocked = true;
-                    return Ok(());
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What it asked for before it said good-bye is done whether it waits for the replies or not.
-                Err(_) if self.leaving => self.deaf = true,
-                Err(error) => return Err(Gone::because(error.to_string())),
-            }
-        }
-        if self.deaf {
-            self.replies.advance(self.replies.len());
-        }
-        match self.leaving && self.pending.is_empty() {
-            true => Err(Gone::quietly()),
-            false => Ok(()),
-        }
+        let flushed = self.send();
+        self.settle();
+        flushed
+    }
+
+    fn is_starved(&self) -> bool {
+        self.stalled && self.may_hold(self.wanted) && !self.memory.has_room(self.wanted)
     }
 
     fn has_more(&self) -> bool {
-        self.stalled && !self.leaving && !self.is_full()
+        self.feed.has_next() || (self.stalled && !self.leaving && !self.is_full())
     }
 
     fn is_flushed(&self) -> bool {

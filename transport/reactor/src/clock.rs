@@ -24,4 +24,10 @@ impl WallClock {
     pub fn now(&self) -> Time {
         Time::from_ns(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
+
+    /// As if more time had passed.
+    #[cfg(test)]
+    pub(crate) fn put_forward(&mut self, by: nandscape_sim::Span) {
+        self.start -= std::time::Duration::from_nanos(by.ns());
+    }
 }

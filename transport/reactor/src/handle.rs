@@ -1,23 +1,41 @@
 //! Talking to a reactor from another thread: handing it clients, asking for figures, ending it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use nandscape_drive::DriveInfo;
-use nandscape_sim::{Histogram, Time};
+use nandscape_sim::{Histogram, Span, Time};
+use nandscape_wire_nvme::Status;
 
+use crate::budget::Share;
 use crate::client::Client;
 use crate::clock::WallClock;
+use crate::port::ConnectionId;
 use crate::timing::Timing;
 use crate::waiter::Waker;
 
-/// Makes a client on the reactor's thread, once it is connected.
-pub type MakeClient = Box<dyn FnOnce(DriveInfo) -> Box<dyn Client> + Send>;
+/// Makes a client on the reactor's thread, once it is connected: with what the drive is, and its part of the memory.
+pub type MakeClient = Box<dyn FnOnce(DriveInfo, Share) -> Box<dyn Client> + Send>;
+
+/// Why there is no place for a client.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refused {
+    /// The drive has no queue pair left, or is none.
+    #[error("the drive takes no more connections ({0})")]
+    Drive(Status),
+    /// The reactor takes nobody in any more.
+    #[error("the drive is about to end")]
+    Ending,
+}
 
 /// What is asked of a reactor.
 pub(crate) enum Message {
     Connect { export: u16, make: MakeClient },
-    Figures(Sender<Figures>),
+    Reserve { export: u16, reply: Sender<Result<ConnectionId, Refused>> },
+    Seat { connection: ConnectionId, make: MakeClient },
+    Release(ConnectionId),
+    Figures { not_before: Time, reply: Sender<Arc<Figures>> },
     Stop,
 }
 
@@ -34,6 +52,8 @@ pub struct Figures {
     pub clients: usize,
     /// Commands in the drives.
     pub outstanding: usize,
+    /// Why what arrives is not recorded, or not any more, though it should be.
+    pub recording_problem: Option<String>,
 }
 
 /// Figures of one drive.
@@ -62,12 +82,38 @@ pub struct Tally {
     pub latency: Histogram,
 }
 
+/// The age of figures that are good enough for those who look on.
+pub const RECENT: Span = Span::from_ms(100);
+
 /// A way to a reactor. Once the reactor has ended, nothing that is asked has an effect.
 #[derive(Clone)]
 pub struct Handle {
     messages: Sender<Message>,
     waker: Waker,
     clock: WallClock,
+}
+
+/// A connection to a drive that waits for its client: given back when dropped without one.
+pub struct Place {
+    handle: Handle,
+    connection: ConnectionId,
+    taken: bool,
+}
+
+impl Place {
+    /// Seats the client. If the reactor ends meanwhile, `make` is dropped.
+    pub fn connect(mut self, make: MakeClient) {
+        self.taken = true;
+        self.handle.send(Message::Seat { connection: self.connection, make });
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.taken {
+            self.handle.send(Message::Release(self.connection));
+        }
+    }
 }
 
 impl Handle {
@@ -86,11 +132,37 @@ impl Handle {
         self.send(Message::Connect { export, make });
     }
 
+    /// Opens a connection to a drive for a client that is to be told first whether there is one. Blocks until the reactor
+    /// has answered, which is between two of its turns.
+    ///
+    /// # Errors
+    /// [`Refused`] when the drive takes no more connections, or the reactor ends.
+    pub fn reserve(&self, export: u16) -> Result<Place, Refused> {
+        let (reply, answer) = channel();
+        self.send(Message::Reserve { export, reply });
+        let connection = answer.recv().unwrap_or(Err(Refused::Ending))?;
+        Ok(Place { handle: self.clone(), connection, taken: false })
+    }
+
     /// Figures since the beginning; `None` when the reactor has ended.
-    pub fn figures(&self) -> Option<Figures> {
+    pub fn figures(&self) -> Option<Arc<Figures>> {
+        self.figures_of(self.clock.now())
+    }
+
+    /// As [`Handle::figures`], and they may be [`RECENT`] old: however many ask, the drives are hardly held up.
+    pub fn recent_figures(&self) -> Option<Arc<Figures>> {
+        let now = self.clock.now().since(Time::ZERO);
+        self.figures_of(Time::ZERO + now.saturating_sub(RECENT))
+    }
+
+    fn figures_of(&self, not_before: Time) -> Option<Arc<Figures>> {
         let (reply, figures) = channel();
-        self.send(Message::Figures(reply));
+        self.ask(not_before, reply);
         figures.recv().ok()
+    }
+
+    pub(crate) fn ask(&self, not_before: Time, reply: Sender<Arc<Figures>>) {
+        self.send(Message::Figures { not_before, reply });
     }
 
     /// Asks the reactor to take in nothing more, to finish what it has, to flush, and to end.

@@ -8,9 +8,12 @@
 //! | file | what |
 //! |---|---|
 //! | `port` | the door: connections, commands in, completions out |
+//! | `queue_ids` | which queue pairs of a controller are free |
 //! | `recording`, `replay` | what arrived, as a file; the same run again |
+//! | `side_file` | the thread that writes it |
 //! | `clock`, `timing` | the wall clock; how late completions are released, how far the model is behind |
 //! | `client` | what a transport implements for each of its clients |
+//! | `budget` | memory that clients hold, all together |
 //! | `waiter` | sleeping to the nanosecond and for sockets, in one system call (Linux) |
 //! | `reactor` | the loop (Linux) |
 //! | `vigil` | how long it stays awake in case a client comes back |
@@ -21,6 +24,8 @@
 //!
 //! Left out: wire protocols, taking clients in, and what blocks: side threads do that and pass on the outcome.
 
+#[cfg(target_os = "linux")]
+mod budget;
 pub mod client;
 mod clock;
 #[cfg(target_os = "linux")]
@@ -28,12 +33,14 @@ pub mod handle;
 #[cfg(target_os = "linux")]
 mod idle_states;
 pub mod port;
+mod queue_ids;
 #[cfg(target_os = "linux")]
 pub mod reactor;
 pub mod recording;
 pub mod replay;
 #[cfg(target_os = "linux")]
 pub mod ring;
+mod side_file;
 #[cfg(target_os = "linux")]
 pub mod socket;
 pub mod timing;
@@ -42,6 +49,8 @@ mod vigil;
 #[cfg(target_os = "linux")]
 mod waiter;
 
+#[cfg(target_os = "linux")]
+pub use budget::{GUARANTEED, Share};
 pub use client::{Client, Intake, Interest};
 pub use clock::WallClock;
 #[cfg(target_os = "linux")]

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_drive::io::Sink;
-use nandscape_drive::{Completion, Controller, Drive, DriveInfo, HostMem, Io, QueueDrive, QueueId, Token};
+use nandscape_drive::{Completion, Controller, Drive, DriveInfo, HostMem, Io, QueueDrive, Token};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
+use crate::queue_ids::{Lease, QueueIds};
 use crate::recording::Recorder;
 
 /// Names a connection of a port. No number is used twice: commands of a client that has gone may still be in a drive.
@@ -38,14 +39,30 @@ pub trait Export {
 pub struct QueueExport {
     sim: Sim,
     controller: Rc<dyn Controller>,
-    max_pairs: u16,
+    ids: Rc<QueueIds>,
     entries: u32,
+}
+
+/// A queue pair and its identifier. The pair goes first: who gets the identifier next finds it free.
+struct Leased {
+    drive: Rc<QueueDrive>,
+    _id: Lease,
+}
+
+impl Drive for Leased {
+    fn info(&self) -> DriveInfo {
+        self.drive.info()
+    }
+
+    fn submit(&self, io: Io) {
+        self.drive.submit(io);
+    }
 }
 
 impl QueueExport {
     /// Queue pairs 1 to `max_pairs` of a controller, of `entries` entries each.
     pub fn new(sim: &Sim, controller: Rc<dyn Controller>, max_pairs: u16, entries: u32) -> QueueExport {
-        QueueExport { sim: sim.clone(), controller, max_pairs, entries }
+        QueueExport { sim: sim.clone(), controller, ids: QueueIds::new(max_pairs), entries }
     }
 }
 
@@ -55,14 +72,9 @@ impl Export for QueueExport {
     }
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        let mut refusal = Status::INVALID_QUEUE_ID;
-        for id in 1..=self.max_pairs {
-            match QueueDrive::new(&self.sim, self.controller.clone(), QueueId(id), self.entries) {
-                Ok(drive) => return Ok(drive),
-                Err(status) => refusal = status,
-            }
-        }
-        Err(refusal)
+        let id = self.ids.take().ok_or(Status::INVALID_QUEUE_ID)?;
+        let drive = QueueDrive::new(&self.sim, self.controller.clone(), id.id(), self.entries)?;
+        Ok(Rc::new(Leased { drive, _id: id }))
     }
 }
 
@@ -219,6 +231,11 @@ impl Port {
         self.arrived(|recorder| recorder.close(connection));
         let closed = self.connections.remove(&connection);
         drop(closed);
+    }
+
+    /// What the drive of a connection is; `None` when it is not open.
+    pub fn info(&self, connection: ConnectionId) -> Option<DriveInfo> {
+        self.connections.get(&connection).map(|open| open.drive.info())
     }
 
     /// Whether a connection is open.

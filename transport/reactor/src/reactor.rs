@@ -4,19 +4,21 @@
 //! T. When nothing is due soon it sleeps, and is awake again shortly before the next event: waking up takes the
 //! system longer, and less surely, than waiting takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 use nandscape_drive::HostMem;
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Executor, Span, Time};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
+use crate::budget::{Budget, MEMORY};
 use crate::client::{Client, Gone, Intake, Interest};
 use crate::clock::WallClock;
-use crate::handle::{ExportFigures, Figures, Handle, MakeClient, Message};
+use crate::handle::{ExportFigures, Figures, Handle, MakeClient, Message, Refused};
 use crate::port::{ConnectionId, Export, Port, Released};
 use crate::timing::Timing;
 use crate::vigil::Vigil;
@@ -62,9 +64,15 @@ pub fn pin_to_core(number: usize) -> io::Result<()> {
 const EVENTS_A_LOOK: u32 = 16;
 /// Looks between two times that completions are sent: a system call for many is better than one for each.
 const LOOKS_A_SENDING: u32 = 16;
+/// The model runs so long in one turn, whatever is left: what comes from outside does not wait longer. Short beside what
+/// anybody would call a stall, long beside looking at sockets.
+const MODEL_A_TURN: Span = Span::from_ms(1);
+/// Messages from other threads heard in one turn: who connects and hangs up without end must not keep the loop from
+/// those who are connected. To connect one takes a few microseconds.
+const MESSAGES_A_TURN: u32 = 16;
 /// The loop is awake this long before an event is due.
 const AWAKE_BEFORE: Span = Span::from_us(80);
-/// Time given to clients to take their last completions when the reactor ends.
+/// Time given to clients to take their last completions when the reactor ends and the drives have done all.
 const LAST_WORDS: Span = Span::from_s(5);
 /// The tag of the flushes at the end.
 const FAREWELL: u64 = u64::MAX;
@@ -78,9 +86,19 @@ pub struct Reactor {
     clock: WallClock,
     waiter: Waiter,
     inbox: Receiver<Message>,
+    /// Whether it left off hearing messages before there were none.
+    may_hear_more: bool,
     clients: Slots<Connected>,
     /// The client of each connection.
     by_connection: BTreeMap<ConnectionId, Key>,
+    /// Memory that clients hold.
+    budget: Rc<Budget>,
+    /// Clients that wait for memory of others.
+    starved: Vec<Key>,
+    /// Connections whose client is still to come.
+    reserved: BTreeSet<ConnectionId>,
+    /// Whether sockets were not looked at after the last turn.
+    passed_over: bool,
     /// Sockets that are ready, by client.
     ready: Vec<u64>,
     /// Clients that have no socket.
@@ -97,11 +115,18 @@ pub struct Reactor {
     slept: bool,
     figures: Vec<ExportFigures>,
     timing: Timing,
+    /// Who has asked for figures, which may be as old as this.
+    asked: Vec<(Time, Sender<Arc<Figures>>)>,
+    /// The figures that were told last, and when.
+    told: Option<(Time, Arc<Figures>)>,
     /// The time of the last turn.
     turn: Time,
+    /// What the clock showed when it began: later than its time where the model is behind.
+    begun: Time,
     /// When something last came from outside or went there.
     last_activity: Time,
     stopping: Option<Time>,
+    recording_problem: Option<String>,
 }
 
 struct Connected {
@@ -116,6 +141,15 @@ impl Reactor {
     /// # Errors
     /// When the system has no more descriptors.
     pub fn new(setup: Setup) -> io::Result<(Reactor, Handle)> {
+        Reactor::with_memory(setup, MEMORY)
+    }
+
+    /// As [`Reactor::new`], and all clients together hold at most so many bytes for requests and replies, besides
+    /// [`GUARANTEED`](crate::GUARANTEED) each.
+    ///
+    /// # Errors
+    /// When the system has no more descriptors.
+    pub fn with_memory(setup: Setup, bytes: usize) -> io::Result<(Reactor, Handle)> {
         let waiter = Waiter::new()?;
         let clock = WallClock::start();
         let (handle, inbox) = Handle::new(waiter.waker(), clock);
@@ -129,8 +163,13 @@ impl Reactor {
             clock,
             waiter,
             inbox,
+            may_hear_more: false,
             clients: Slots::new(),
             by_connection: BTreeMap::new(),
+            budget: Budget::new(bytes),
+            starved: Vec::new(),
+            reserved: BTreeSet::new(),
+            passed_over: false,
             ready: Vec::new(),
             polled: Vec::new(),
             dirty: Vec::new(),
@@ -141,69 +180,110 @@ impl Reactor {
             slept: false,
             figures,
             timing: Timing::default(),
+            asked: Vec::new(),
+            told: None,
             turn: Time::ZERO,
+            begun: Time::ZERO,
             last_activity: Time::ZERO,
             stopping: None,
+            recording_problem: None,
         };
         Ok((reactor, handle))
     }
 
-    /// Turns until it is stopped and everything it has taken in is done. Returns the executor and its last figures.
+    /// Turns until it is stopped and everything it has taken in is done. Returns the executor and its last figures, which
+    /// also say what became of the recording.
     ///
     /// # Errors
-    /// When waiting for sockets fails, or the recording could not be written.
+    /// When waiting for sockets fails.
     pub fn run(mut self) -> io::Result<(Executor, Figures)> {
         while !self.is_finished() {
-            let came = self.turn();
-            if !came {
-                self.rest()?;
-            } else if !self.polled.is_empty() && self.waiter.has_sockets() {
-                // Clients without a socket may keep it busy for ever.
-                self.waiter.wait(Patience::None, &mut self.ready)?;
-            }
+            self.step()?;
         }
         self.say_farewell();
-        self.port.end_recording()?;
+        if let Err(problem) = self.port.end_recording() {
+            self.recording_problem = Some(problem.to_string());
+        }
+        let left = self.port.outstanding();
+        if left > 0 {
+            return Err(io::Error::other(format!(
+                "{left} commands are left in the drives, and nothing would end them"
+            )));
+        }
         let figures = self.figures();
         Ok((self.executor, figures))
     }
 
+    /// A turn, and a look at the sockets after it: at once where nothing has come, and after every other turn in any case,
+    /// for those who are served without that may keep it busy for ever.
+    fn step(&mut self) -> io::Result<()> {
+        if !self.turn() {
+            self.passed_over = false;
+            return self.rest();
+        }
+        self.passed_over = !self.passed_over;
+        if !self.passed_over && self.waiter.has_sockets() {
+            self.waiter.wait(Patience::None, &mut self.ready)?;
+        }
+        Ok(())
+    }
+
     /// One turn; whether anything has come.
     fn turn(&mut self) -> bool {
-        let before = self.turn;
-        self.turn = self.clock.now().max(self.turn);
+        let before = self.begun;
         self.timing.turns += 1;
-        self.advance();
-        self.executor.arrive(self.turn);
-        self.port.begin_turn();
+        self.catch_up();
         if let Some(problem) = self.port.recording_problem() {
             (self.log)(&problem);
+            self.recording_problem = Some(problem);
         }
         if !std::mem::take(&mut self.slept) {
-            self.timing.poll_gap.record(self.turn - before);
+            self.timing.poll_gap.record(self.begun.since(before));
         }
         let came = self.take_in();
         self.vigil.looked(came);
         if came {
-            self.last_activity = self.turn;
+            self.last_activity = self.begun;
         }
         came
     }
 
-    /// Runs the model up to this turn's time, and sends what it completes on its way.
+    /// Takes the time and runs the model up to it. What arrives from now on is stamped with it.
+    fn catch_up(&mut self) {
+        self.begun = self.clock.now();
+        self.turn = self.begun.max(self.turn);
+        self.advance();
+        self.executor.arrive(self.turn);
+        self.port.begin_turn();
+    }
+
+    /// Runs the model up to this turn's time, and sends what it completes on its way. Where that takes long, this turn's
+    /// time is as far as the model has come, and the rest is for the next turn.
     fn advance(&mut self) {
+        let any = self.executor.next_due().is_some_and(|due| due <= self.turn);
         for look in 1.. {
             let done = self.executor.advance(self.turn, EVENTS_A_LOOK);
+            let late = any && self.is_late();
+            let enough = done || late;
             self.hand_over();
-            if done || look % LOOKS_A_SENDING == 0 {
+            if enough || look % LOOKS_A_SENDING == 0 {
                 self.send();
             }
-            if done {
+            if enough {
+                if !done {
+                    self.turn = self.executor.sim().now();
+                }
                 return;
             }
-            let behind = self.clock.now().since(self.executor.sim().now());
-            self.timing.behind_max = self.timing.behind_max.max(behind);
         }
+    }
+
+    /// Notes how far the model is behind after an event; whether it has run for long and may stop here, between two times.
+    fn is_late(&mut self) -> bool {
+        let (now, reached) = (self.clock.now(), self.executor.sim().now());
+        self.timing.behind_max = self.timing.behind_max.max(now.since(reached));
+        // A replay runs all events of a turn's time before what arrived at that time.
+        now.since(self.begun) >= MODEL_A_TURN && self.executor.next_due().is_none_or(|due| due > reached)
     }
 
     /// Hands completions to their clients.
@@ -276,14 +356,22 @@ impl Reactor {
             self.ready.clear();
             return came;
         }
-        // Those who have more get their next turn at the next one.
-        for number in std::mem::take(&mut self.ready) {
+        // Those who have more get their next turn at the next one. One share each: who was answered while the model ran
+        // may be here several times.
+        let mut ready = std::mem::take(&mut self.ready);
+        if self.budget.look() {
+            ready.extend(self.starved.drain(..).map(Key::to_bits));
+        }
+        ready.sort_unstable();
+        ready.dedup();
+        for number in ready {
             came |= self.take_from(Key::from_bits(number));
         }
-        for index in 0..self.polled.len() {
-            if let Some(key) = self.polled.get(index) {
-                came |= self.take_from(*key);
-            }
+        let mut index = 0;
+        while let Some(&key) = self.polled.get(index) {
+            came |= self.take_from(key);
+            // Where one has left, the next has taken its place.
+            index += usize::from(self.polled.get(index) == Some(&key));
         }
         came
     }
@@ -312,6 +400,9 @@ impl Reactor {
         if connected.client.has_more() {
             self.ready.push(key.to_bits());
         }
+        if connected.client.is_starved() && !self.starved.contains(&key) {
+            self.starved.push(key);
+        }
         let interest = connected.client.interest();
         if interest == connected.watched {
             return;
@@ -324,35 +415,61 @@ impl Reactor {
         }
     }
 
-    /// Reads messages from other threads; whether there were any.
+    /// Reads some messages from other threads; whether there were any.
     fn hear(&mut self) -> bool {
-        let mut heard = false;
-        loop {
-            match self.inbox.try_recv() {
-                Ok(Message::Connect { export, make }) => self.connect(export, make),
-                Ok(Message::Figures(reply)) => {
-                    // Who asked may have gone.
-                    let _ = reply.send(self.figures());
-                }
-                Ok(Message::Stop) => self.stopping = self.stopping.or(Some(self.turn)),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return heard,
-            }
-            heard = true;
-        }
+        let heard = self.hear_some();
+        self.tell();
+        heard
     }
 
-    fn connect(&mut self, export: u16, make: MakeClient) {
+    fn hear_some(&mut self) -> bool {
+        for heard in 0..MESSAGES_A_TURN {
+            match self.inbox.try_recv() {
+                Ok(Message::Connect { export, make }) => match self.reserve(export) {
+                    Ok(connection) => self.seat(connection, make),
+                    Err(Refused::Ending) => {}
+                    Err(refused) => (self.log)(&format!("a client was refused: {refused}")),
+                },
+                Ok(Message::Reserve { export, reply }) => {
+                    let answer = self.reserve(export);
+                    // Who asked waits for the answer, and gives back what it does not need.
+                    let _ = reply.send(answer);
+                }
+                Ok(Message::Seat { connection, make }) => self.seat(connection, make),
+                Ok(Message::Release(connection)) => {
+                    if self.reserved.remove(&connection) {
+                        self.port.close(connection);
+                    }
+                }
+                Ok(Message::Figures { not_before, reply }) => self.asked.push((not_before, reply)),
+                Ok(Message::Stop) => self.stopping = self.stopping.or(Some(self.turn)),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
+                    self.may_hear_more = false;
+                    return heard > 0;
+                }
+            }
+        }
+        self.may_hear_more = true;
+        true
+    }
+
+    /// Opens a connection for a client that is still to come.
+    fn reserve(&mut self, export: u16) -> Result<ConnectionId, Refused> {
         if self.stopping.is_some() {
+            return Err(Refused::Ending);
+        }
+        let connection = self.port.open(export).map_err(Refused::Drive)?;
+        self.reserved.insert(connection);
+        Ok(connection)
+    }
+
+    /// Gives a connection its client; too late where the end has come.
+    fn seat(&mut self, connection: ConnectionId, make: MakeClient) {
+        if self.stopping.is_some() || !self.reserved.remove(&connection) {
             return;
         }
-        let connection = match self.port.open(export) {
-            Ok(connection) => connection,
-            Err(status) => {
-                (self.log)(&format!("a client was refused: the drive takes no more connections ({status})"));
-                return;
-            }
-        };
-        let client = make(self.port.exports()[usize::from(export)].info());
+        let Some(info) = self.port.info(connection) else { return };
+        let client = make(info, self.budget.share());
         let watched = client.interest();
         let key = self.clients.insert(Connected { connection, client, watched });
         self.by_connection.insert(connection, key);
@@ -389,7 +506,7 @@ impl Reactor {
         if patience != Patience::None {
             self.waiter.announce_sleep();
             // What was handed over before the announcement would not wake the loop.
-            if self.take_in() {
+            if self.take_in() || self.has_work() {
                 return Ok(());
             }
             self.vigil.sleeps();
@@ -399,8 +516,13 @@ impl Reactor {
         self.waiter.wait(patience, &mut self.ready)
     }
 
+    /// Whether some client can go on without anything coming from outside.
+    fn has_work(&self) -> bool {
+        !self.ready.is_empty() || (!self.starved.is_empty() && self.budget.has_freed())
+    }
+
     fn patience(&mut self) -> Patience {
-        if self.poll == PollMode::Busy || self.stopping.is_some() || !self.ready.is_empty() {
+        if self.poll == PollMode::Busy || self.stopping.is_some() || self.has_work() {
             return Patience::None;
         }
         let now = self.clock.now();
@@ -417,16 +539,33 @@ impl Reactor {
     /// Whether it was stopped, and everything is done and sent, as far as clients take it.
     fn is_finished(&mut self) -> bool {
         let Some(since) = self.stopping else { return false };
-        let keys: Vec<Key> = self.by_connection.values().copied().collect();
-        self.dirty.extend(keys.iter().copied());
+        self.dirty.extend(self.by_connection.values());
         self.flush();
-        let sent = |key: &Key| self.clients.get(*key).is_none_or(|connected| connected.client.is_flushed());
-        let done = self.port.outstanding() == 0 && keys.iter().all(sent);
-        done || self.clock.now().since(since) > LAST_WORDS
+        if self.is_working() {
+            // However long it takes. The time for clients begins when it is done.
+            self.stopping = Some(self.clock.now());
+            return false;
+        }
+        let unsent = self.by_connection.values().filter_map(|key| self.clients.get(*key));
+        let mut unsent = unsent.filter(|connected| !connected.client.is_flushed()).peekable();
+        if unsent.peek().is_some() && self.clock.now().since(since) <= LAST_WORDS {
+            return false;
+        }
+        unsent.for_each(|connected| {
+            let number = connected.connection.0;
+            (self.log)(&format!("client {number}: did not take its last replies within {} s", LAST_WORDS.as_s()));
+        });
+        true
+    }
+
+    /// Whether the drives have something in work that they will finish: without an event they never would.
+    fn is_working(&self) -> bool {
+        self.port.outstanding() > 0 && self.executor.next_due().is_some()
     }
 
     /// Disconnects every client and flushes every drive.
     fn say_farewell(&mut self) {
+        std::mem::take(&mut self.reserved).into_iter().for_each(|connection| self.port.close(connection));
         let keys: Vec<Key> = self.by_connection.values().copied().collect();
         keys.iter().for_each(|key| self.disconnect(*key, &Gone::quietly()));
         for export in 0..self.port.exports().len() as u16 {
@@ -436,12 +575,25 @@ impl Reactor {
                 self.port.submit(connection, FAREWELL, flush, HostMem::none());
             }
         }
-        let since = self.clock.now();
-        while self.port.outstanding() > 0 && self.clock.now().since(since) < LAST_WORDS {
-            self.turn = self.clock.now().max(self.turn);
-            self.advance();
-            self.executor.arrive(self.turn);
-            self.port.begin_turn();
+        while self.is_working() {
+            self.catch_up();
+        }
+    }
+
+    /// Tells figures to those who have asked. Copying them takes long beside a turn: all share one copy, and an old one
+    /// where it is good enough for all.
+    fn tell(&mut self) {
+        let Some(not_before) = self.asked.iter().map(|(not_before, _)| *not_before).max() else { return };
+        let (_, figures) = match self.told.take() {
+            Some(told) if told.0 >= not_before => self.told.insert(told),
+            _ => {
+                let figures = Arc::new(self.figures());
+                self.told.insert((self.clock.now(), figures))
+            }
+        };
+        for (_, reply) in self.asked.drain(..) {
+            // Who asked may have gone.
+            let _ = reply.send(figures.clone());
         }
     }
 
@@ -456,6 +608,10 @@ impl Reactor {
             timing: self.timing.clone(),
             clients: self.clients.len(),
             outstanding: self.port.outstanding(),
+            recording_problem: self.recording_problem.clone(),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

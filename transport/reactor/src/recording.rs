@@ -5,7 +5,7 @@
 //! last one says when the run ended. A torn file ends early, and says so.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use nandscape_drive::HostMem;
@@ -15,6 +15,7 @@ use nandscape_wire_nvme::opcode::Transfer;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::port::ConnectionId;
+use crate::side_file::SideFile;
 
 /// The first bytes of every recording; the last but one is the version.
 pub const MAGIC: [u8; 8] = *b"NSCREC1\n";
@@ -102,11 +103,12 @@ pub enum RecordingError {
 }
 
 /// Writes a recording. A failure to write ends the recording, not the run; `Port::end_recording` tells of it.
+///
+/// A thread beside the loop does the writing.
 pub struct Recorder {
     path: String,
-    file: BufWriter<File>,
-    failure: Option<io::Error>,
-    /// Whether somebody was told of the failure.
+    file: SideFile,
+    /// Whether somebody was told of a failure.
     told: bool,
     body: Vec<u8>,
 }
@@ -117,15 +119,12 @@ impl Recorder {
     /// # Errors
     /// When the file cannot be written.
     pub fn create(path: &Path, header: &str) -> io::Result<Recorder> {
-        let mut file = BufWriter::new(File::create(path)?);
-        file.write_all(&MAGIC)?;
-        let path = path.display().to_string();
-        let mut recorder = Recorder { path, file, failure: None, told: false, body: Vec::new() };
-        recorder.put(HEADER, &[header.as_bytes()]);
-        recorder.failure.take().map_or(Ok(()), Err)?;
+        let mut file = File::create(path)?;
         // A place that takes nothing is found out now, not at the end.
-        recorder.file.flush()?;
-        Ok(recorder)
+        let mut body = Vec::new();
+        let frame = frame(&mut body, HEADER, &[header.as_bytes()]);
+        file.write_all(&[&MAGIC, &frame.0[..], &body, &frame.1].concat())?;
+        Ok(Recorder { path: path.display().to_string(), file: SideFile::start(file)?, told: false, body })
     }
 
     pub(crate) fn turn(&mut self, at: Time) {
@@ -153,36 +152,37 @@ impl Recorder {
 
     pub(crate) fn end(mut self, at: Time) -> io::Result<()> {
         self.put(END, &[&at.ns().to_le_bytes()]);
-        let failure = self.failure.take().or_else(|| self.file.flush().err());
-        failure.map_or(Ok(()), |error| Err(io::Error::new(error.kind(), self.problem(&error))))
+        let Recorder { path, file, .. } = self;
+        file.end().map_err(|error| io::Error::new(error.kind(), problem(&path, &error)))
     }
 
     /// A failure that nobody was told of.
     pub(crate) fn news(&mut self) -> Option<String> {
-        let news = self.failure.as_ref().filter(|_| !self.told).map(|error| self.problem(error))?;
+        if self.told || !self.file.has_failed() {
+            return None;
+        }
         self.told = true;
-        Some(news)
-    }
-
-    fn problem(&self, error: &io::Error) -> String {
-        format!("the recording {} is not whole: {error}", self.path)
+        self.file.failure().map(|error| problem(&self.path, &error))
     }
 
     fn put(&mut self, kind: u8, parts: &[&[u8]]) {
-        if self.failure.is_some() {
-            return;
+        if !self.file.has_failed() {
+            let (before, after) = frame(&mut self.body, kind, parts);
+            self.file.write(&[&before, &self.body, &after]);
         }
-        self.body.clear();
-        self.body.push(kind);
-        parts.iter().for_each(|part| self.body.extend_from_slice(part));
-        let (len, sum) = (self.body.len() as u32 - 1, crc32fast::hash(&self.body));
-        let file = &mut self.file;
-        let written = file
-            .write_all(&len.to_le_bytes())
-            .and_then(|()| file.write_all(&self.body))
-            .and_then(|()| file.write_all(&sum.to_le_bytes()));
-        self.failure = written.err();
     }
+}
+
+fn problem(path: &str, error: &impl std::fmt::Display) -> String {
+    format!("the recording {path} is not whole: {error}")
+}
+
+/// Makes the body of a record; what comes before and after it.
+fn frame(body: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> ([u8; 4], [u8; 4]) {
+    body.clear();
+    body.push(kind);
+    parts.iter().for_each(|part| body.extend_from_slice(part));
+    ((body.len() as u32 - 1).to_le_bytes(), crc32fast::hash(body).to_le_bytes())
 }
 
 /// Reads a recording.

@@ -78,7 +78,7 @@ impl RingHost {
         let (tell, told) = std::sync::mpsc::channel();
         handle.connect(
             export,
-            Box::new(move |info| {
+            Box::new(move |info, _| {
                 // Who connects waits for it.
                 let _ = tell.send(info);
                 let (waiting, slots, free) = (Vec::new(), Vec::new(), Vec::new());

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
 
 /// A place to listen at.
@@ -128,9 +129,23 @@ fn check_tcp(addresses: &[SocketAddr]) -> io::Result<()> {
     outcome
 }
 
+/// Whether nothing is there, or what a dead server left: a stream socket at which nobody listens.
 fn check_unix(path: &Path) -> io::Result<()> {
-    if UnixStream::connect(path).is_ok() {
-        return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        folder.metadata()?;
+    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
+        // A live one may have more clients at its door than it takes in for now.
+        Ok(()) | Err(Errno::AGAIN) => {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
+        }
+        Err(Errno::PROTOTYPE) => {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a socket of another kind is there"));
+        }
+        Err(Errno::NOENT | Errno::CONNREFUSED) => {}
+        Err(error) => return Err(error.into()),
     }
     if path.symlink_metadata().is_ok_and(|found| !found.file_type().is_socket()) {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "something that is not a socket is there"));

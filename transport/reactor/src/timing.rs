@@ -11,7 +11,7 @@ pub struct Timing {
     pub release_lag: Histogram,
     /// Poll gap: between looking for arrivals and looking again, while awake.
     pub poll_gap: Histogram,
-    /// How far the model was behind the wall clock when it still had events to run, at most.
+    /// How far the model was behind the wall clock after an event, at most: how late the latest was run.
     pub behind_max: Span,
     /// Turns of the loop.
     pub turns: u64,

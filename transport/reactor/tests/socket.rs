@@ -3,10 +3,11 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::thread;
 
 use nandscape_transport_reactor::socket::{Address, Listening, Stream};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 fn refusal(address: &Address) -> ErrorKind {
     address.listen(false).map(|_: Listening| ()).unwrap_err().kind()
@@ -44,6 +45,34 @@ fn what_is_not_a_socket_is_never_replaced_and_what_is_anothers_never_removed() {
     std::fs::write(&path, "another letter").unwrap();
     drop(listening);
     assert_eq!(std::fs::read(&path).unwrap(), b"another letter");
+}
+
+/// Such as a logger's: it is alive although it takes no connections.
+#[test]
+fn a_socket_of_another_kind_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let log = UnixDatagram::bind(&path).unwrap();
+    assert_eq!(refusal(&Address::Unix(path.clone())), ErrorKind::AlreadyExists);
+    let sender = UnixDatagram::unbound().unwrap();
+    sender.send_to(b"alive", &path).unwrap();
+    let mut said = [0; 8];
+    assert_eq!(log.recv(&mut said).unwrap(), 5);
+}
+
+/// Its queue of clients that it has not taken in is full.
+#[test]
+fn a_server_too_busy_to_answer_is_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let _listening = Address::Unix(path.clone()).listen(false).unwrap();
+    let connect = || {
+        let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+        let socket = rustix::net::socket_with(family, kind, SocketFlags::NONBLOCK, None).unwrap();
+        rustix::net::connect(&socket, &SocketAddrUnix::new(&path).unwrap()).map(|()| socket)
+    };
+    let _waiting: Vec<_> = std::iter::from_fn(|| connect().ok()).collect();
+    assert_eq!(refusal(&Address::Unix(path.clone())), ErrorKind::AddrInUse);
 }
 
 #[test]

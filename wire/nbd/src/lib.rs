@@ -76,10 +76,14 @@ pub mod reply {
     pub const INFO: u32 = 3;
     /// The server does not know the option.
     pub const ERR_UNSUP: u32 = 1 << 31 | 1;
+    /// Understood, and the server does not allow it now.
+    pub const ERR_POLICY: u32 = 1 << 31 | 2;
     /// The option's data makes no sense.
     pub const ERR_INVALID: u32 = 1 << 31 | 3;
     /// There is no such export.
     pub const ERR_UNKNOWN: u32 = 1 << 31 | 6;
+    /// The server is about to end.
+    pub const ERR_SHUTDOWN: u32 = 1 << 31 | 7;
     /// The option's data is too large.
     pub const ERR_TOO_BIG: u32 = 1 << 31 | 9;
 }

@@ -156,9 +156,9 @@ fn idle_lateness_us(seconds: f64) -> Vec<f64> {
 }
 
 pub(crate) fn ring_64(subject: &Subject) -> Measured {
-    let Some(outcome) = subject.claim("femu-scalability")? else { return missing("the crate lab/claims") };
+    let Some(outcome) = subject.claim("femu-scalability")? else { return missing("the command lab") };
     let value = |name: &str| {
-        let figures = outcome["measured"].as_array()?;
+        let figures = outcome["points"][0]["figures"].as_array()?;
         figures.iter().find(|figure| figure["name"] == name)?["value"].as_f64()
     };
     let rate = value("reads a second, 64 in flight").context("the claim gives no rate")?;

@@ -12,7 +12,7 @@ use crate::clock::Moment;
 use crate::run;
 
 /// Bytes of every drive served.
-const SIZE: &str = "256M";
+const SIZE: &str = "268435456";
 /// Time in which a server's socket has to appear.
 const START: Duration = Duration::from_secs(30);
 

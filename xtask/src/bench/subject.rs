@@ -16,9 +16,6 @@ pub(crate) struct Subject {
     program: PathBuf,
 }
 
-/// The package that measures claims.
-const CLAIMS: &str = "nandscape-lab-claims";
-
 impl Subject {
     /// Builds this tree.
     pub(crate) fn of_this_tree() -> anyhow::Result<Subject> {
@@ -52,14 +49,17 @@ impl Subject {
         &self.program
     }
 
-    /// Measures a claim, whatever its verdict; `None` where the revision has none.
+    /// Measures a claim anew, whatever its verdict; `None` where the revision has no lab.
     pub(crate) fn claim(&self, name: &str) -> anyhow::Result<Option<Value>> {
-        let program = claims_of(&self.program);
-        if !program.exists() {
+        let help = Command::new(&self.program).args(["lab", "--help"]).output().context("cannot run the program")?;
+        if !help.status.success() {
             return Ok(None);
         }
-        let output = Command::new(&program).args([name, "--json"]).output().context("cannot run the claims")?;
-        serde_json::from_slice(&output.stdout).map(Some).context("the claim's outcome is no JSON")
+        let mut command = Command::new(&self.program);
+        command.args(["lab", "run", name, "--fresh", "--json", "--out"]).arg(target().join("bench/claims"));
+        let text = output(&mut command)?;
+        let outcomes: Value = serde_json::from_str(&text).context("the claim's outcome is no JSON")?;
+        Ok(Some(outcomes["claims"][0].clone()))
     }
 
     /// Runs a simulation for its report.
@@ -104,20 +104,7 @@ fn build(tree: &Path, target: &Path, kept: &Path) -> anyhow::Result<PathBuf> {
     })?;
     std::fs::create_dir_all(kept.parent().expect("lies in a folder"))?;
     std::fs::copy(target.join("release/nandscape"), kept).context("cannot keep the program built")?;
-    if tree.join("lab/claims").exists() {
-        let mut command = cargo();
-        command.current_dir(tree).args(["build", "--release", "--package", CLAIMS]);
-        command.env("CARGO_TARGET_DIR", target);
-        step(command)?;
-        std::fs::copy(target.join("release").join(CLAIMS), claims_of(kept)).context("cannot keep the claims built")?;
-    }
     Ok(kept.to_owned())
-}
-
-/// Where the program that measures claims is kept, beside the other.
-fn claims_of(kept: &Path) -> PathBuf {
-    let name = kept.file_name().unwrap_or_default().to_string_lossy();
-    kept.with_file_name(format!("{name}-claims"))
 }
 
 /// A tree of another revision, gone when dropped.

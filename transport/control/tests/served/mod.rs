@@ -76,9 +76,19 @@ pub(crate) fn serve(reactors: &[&[&str]], work: impl FnOnce(Vec<Handle>)) {
             told.recv().unwrap()
         };
         let handles: Vec<Handle> = reactors.iter().map(|names| start(names)).collect();
-        work(handles.clone());
-        handles.iter().for_each(Handle::stop);
+        let ends = Ends(handles.clone());
+        work(handles);
+        drop(ends);
     });
+}
+
+/// Stops the reactors, even if the work has panicked.
+struct Ends(Vec<Handle>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Handle::stop);
+    }
 }
 
 /// Does some commands of a drive one after another: so many reads of two blocks, writes of one, and flushes, and a read

@@ -1,12 +1,10 @@
 //! Many clients, and those that ask too much.
 
-use std::time::Duration;
-
-use nandscape_wire_nbd::command;
+use nandscape_wire_nbd::{command, error, option, reply};
 use nandscape_wire_nvme::IoOpcode;
 use zerocopy::IntoBytes;
 
-use crate::client::{Client, pattern, request};
+use crate::client::{Client, pattern, request, wish};
 use crate::drive::{BLOCK, BROKEN, Seen};
 use crate::server::{Limits, Server};
 
@@ -124,20 +122,156 @@ fn connections_to_one_export_share_it() {
     }
 }
 
-#[test]
-fn one_client_too_many_is_turned_away_until_somebody_leaves() {
-    let server = Server::with(Limits { max_clients: 3, patience: Duration::from_secs(60) });
-    let mut seated: Vec<Client> = (0..2).map(|_| Client::ready(&server, "", false)).collect();
-    seated.push(Client::greeted(&server));
-    for _ in 0..3 {
-        assert_eq!(Client::connect(&server).rest(), [0; 0]);
+/// Takes the replies to a GO until its end: the last one's type, and its data as text.
+fn go(client: &mut Client, name: &str) -> (u32, String) {
+    client.option(option::GO, &wish(name, &[]));
+    loop {
+        let (_, kind, data) = client.option_reply();
+        if kind != reply::INFO {
+            return (kind, String::from_utf8(data).unwrap());
+        }
     }
-    assert_eq!(server.complaints().len(), 3);
-    assert!(server.complaints().iter().all(|one| one.contains("turned away: there are 3")));
+}
+
+#[test]
+fn one_client_too_many_is_told_so_until_somebody_leaves() {
+    let server = Server::with(Limits { max_clients: 3, ..Limits::default() });
+    let mut seated: Vec<Client> = (0..3).map(|_| Client::ready(&server, "", false)).collect();
+    let mut waits = Client::greeted(&server);
+    for _ in 0..3 {
+        assert_eq!(go(&mut waits, ""), (reply::ERR_POLICY, "there are 3 clients already".to_owned()));
+    }
+    assert_eq!(server.complaints(), ["nbd: a client was turned away: there are 3 clients already"; 3]);
     assert_eq!(seated[0].read(0, 512), Ok(vec![0; 512]));
-    drop(seated.pop());
     seated[0].request(command::DISC, 0, 0, 0, 0);
     assert_eq!(seated[0].rest(), [0; 0], "its seat is free now");
-    let mut next = Client::ready(&server, "", false);
-    assert_eq!(next.read(0, 512), Ok(vec![0; 512]));
+    assert_eq!(go(&mut waits, "").0, reply::ACK);
+    assert_eq!(waits.read(0, 512), Ok(vec![0; 512]));
+}
+
+/// A drive has so many queue pairs. Who is told to go on has one; asking about a drive takes none.
+#[test]
+fn who_finds_no_queue_pair_is_told_so_and_may_choose_another_drive() {
+    let server = Server::with(Limits { pairs: 2, ..Limits::default() });
+    let _first = Client::ready(&server, "first", false);
+    let mut second = Client::ready(&server, "first", false);
+    let mut third = Client::greeted(&server);
+    third.option(option::INFO, &wish("first", &[]));
+    while third.option_reply().1 != reply::ACK {}
+    let (kind, why) = go(&mut third, "first");
+    assert!(kind == reply::ERR_POLICY && why.contains("the drive takes no more connections"), "{why}");
+    let mut old = Client::greeted(&server);
+    old.option(option::EXPORT_NAME, b"first");
+    assert_eq!(old.rest(), [0; 0], "in the old way there is no refusal but hanging up, before anything is promised");
+    assert_eq!(go(&mut third, "second").0, reply::ACK);
+    assert_eq!(third.read(0, 512), Ok(vec![0; 512]));
+    second.request(command::DISC, 0, 0, 0, 0);
+    assert_eq!(second.rest(), [0; 0]);
+    assert_eq!(Client::ready(&server, "first", false).read(0, 512), Ok(vec![0; 512]));
+}
+
+/// Who is told to go on and leaves before it does gives its queue pair back.
+#[test]
+fn a_queue_pair_kept_for_somebody_who_leaves_is_given_back() {
+    let server = Server::with(Limits { pairs: 1, ..Limits::default() });
+    let places: Vec<_> = (0..3).map(|_| server.handle.reserve(0).map(drop)).collect();
+    assert_eq!(places, [Ok(()); 3]);
+    let kept = server.handle.reserve(0).unwrap();
+    assert!(server.handle.reserve(0).is_err(), "there is one");
+    // The end finds it kept, and flushes the drive all the same.
+    let figures = server.stop();
+    assert_eq!((figures.exports[0].others.latency.count(), figures.exports[0].others.errors), (1, 0));
+    drop(kept);
+}
+
+#[test]
+fn those_who_are_silent_make_room_for_those_who_come() {
+    let server = Server::start();
+    // Many times as many as may negotiate at a time.
+    let silent: Vec<Client> = (0..300).map(|_| Client::connect(&server)).collect();
+    let mut client = Client::ready(&server, "first", false);
+    assert_eq!(client.read(0, 512), Ok(vec![0; 512]));
+    let hung_up = silent.into_iter().take(200).map(|mut one| one.rest().len());
+    assert!(hung_up.into_iter().all(|len| len == 0 || len == 18), "some were greeted, and then hung up on");
+}
+
+/// A few kilobytes ask for 80 GiB of zeroes: the drive gets them a part at a time, and another client its turn between.
+#[test]
+fn a_flood_of_requests_without_data_leaves_the_drive_to_others() {
+    for kind in [command::WRITE_ZEROES, command::TRIM] {
+        let server = Server::start();
+        let mut flood = Client::ready(&server, "first", false);
+        let mut other = Client::ready(&server, "first", false);
+        for cookie in 0..1_000 {
+            flood.request(kind, 0, cookie, 0, (80 * MIB) as u32);
+        }
+        server.until(|figures| figures.outstanding > 0);
+        for _ in 0..20 {
+            assert_eq!(other.read(0, 512), Ok(vec![0; 512]));
+            let outstanding = server.figures().outstanding;
+            assert!(outstanding <= 8, "{outstanding} commands of 4 MiB are before the next read");
+        }
+        // The end does not wait for what is not in the drive.
+        server.stop();
+    }
+}
+
+/// Each part of a long request is done, once, and it is answered once, with the first error.
+#[test]
+fn a_long_request_without_data_is_done_in_parts_and_answered_once() {
+    let server = Server::start();
+    let mut client = Client::ready(&server, "first", false);
+    let (first, len) = (BROKEN + 8, 13 * MIB / 2);
+    assert_eq!(client.ask(command::TRIM, 0, first * BLOCK - len, len as u32), error::EIO);
+    assert_eq!(client.ask(command::TRIM, 0, first * BLOCK, len as u32), 0);
+    let parts: Vec<(u64, u64)> = server.seen().iter().map(|seen| (seen.slba, seen.blocks)).collect();
+    let part = 4 * MIB / BLOCK;
+    let rest = len / BLOCK - part;
+    let before = first - len / BLOCK;
+    assert_eq!(parts, [(before, part), (before + part, rest), (first, part), (first + part, rest)]);
+}
+
+/// Requests that are refused cost nothing but time; so many are looked at in a turn, whatever was sent.
+#[test]
+fn a_flood_of_refused_requests_is_answered_a_share_at_a_time() {
+    let server = Server::start();
+    let mut flood = Client::ready(&server, "first", false);
+    let count = 5_000;
+    let bytes: Vec<u8> = (0..count).flat_map(|cookie| request(99, 0, cookie, 0, 512).as_bytes().to_vec()).collect();
+    let before = server.figures().timing.turns;
+    flood.send(&bytes);
+    for cookie in 0..count {
+        assert_eq!(flood.simple(), (cookie, error::EINVAL));
+    }
+    let turns = server.figures().timing.turns - before;
+    assert!(turns >= count / 256, "{count} requests in {turns} turns");
+}
+
+/// Those who hold all the memory that there is for clients keep nobody from small requests; a large one waits, and goes
+/// on when they take their replies.
+#[test]
+fn clients_share_memory_and_each_has_a_little_in_any_case() {
+    let server = Server::with(Limits { memory: 40 << 20, ..Limits::default() });
+    let mut greedy: Vec<Client> = (0..4).map(|_| Client::ready(&server, "first", false)).collect();
+    for client in &mut greedy {
+        (0..20).for_each(|number| client.request(command::READ, 0, number, 0, MIB as u32));
+    }
+    server.until(|figures| figures.exports[0].reads.bytes >= 36 * MIB);
+    let mut modest = Client::ready(&server, "first", false);
+    for _ in 0..50 {
+        assert_eq!(modest.read(0, 4_096), Ok(vec![0; 4_096]));
+    }
+    modest.request(command::READ, 0, 7, 0, 32 << 20);
+    let small = 50 * 4_096;
+    let read = server.figures().exports[0].reads.bytes - small;
+    // A client has what is guaranteed besides; what the sockets hold comes on top.
+    assert!(read <= (40 + 4 + 4) * MIB, "{read} bytes were read for clients that take nothing");
+    for client in &mut greedy {
+        for number in 0..20 {
+            assert_eq!(client.simple(), (number, 0));
+            client.receive_vec(MIB as usize);
+        }
+    }
+    assert_eq!(modest.simple(), (7, 0));
+    assert_eq!(modest.receive_vec(32 << 20), vec![0; 32 << 20]);
 }

@@ -46,6 +46,8 @@ pub(crate) struct Plain {
     came: Signal,
     data: RefCell<Vec<u8>>,
     log: Log,
+    /// Clients that it has.
+    ways: Cell<usize>,
 }
 
 /// A client's way to it.
@@ -54,12 +56,16 @@ struct Way {
     gone: Rc<Cell<bool>>,
 }
 
-pub(crate) struct PlainExport(pub(crate) Rc<Plain>);
+pub(crate) struct PlainExport {
+    pub(crate) plain: Rc<Plain>,
+    /// Clients that it takes.
+    pub(crate) most: usize,
+}
 
 impl Plain {
     pub(crate) fn start(sim: &Sim, log: Log) -> Rc<Plain> {
         let data = RefCell::new(vec![0; SIZE as usize]);
-        let plain = Rc::new(Plain { queue: RefCell::default(), came: Signal::new(sim), data, log });
+        let plain = Rc::new(Plain { queue: RefCell::default(), came: Signal::new(sim), data, log, ways: Cell::new(0) });
         let (sim, me) = (sim.clone(), plain.clone());
         sim.clone().spawn(async move {
             loop {
@@ -117,17 +123,21 @@ fn seen(io: &Io) -> Seen {
     Seen { opcode, slba, blocks, fua, deallocate }
 }
 
+fn info() -> DriveInfo {
+    DriveInfo {
+        nsid: 1,
+        blocks: BLOCKS,
+        lba_bytes: BLOCK as u32,
+        max_blocks: MAX_BLOCKS,
+        unit_bytes: 4_096,
+        volatile_cache: true,
+        keeps_data: true,
+    }
+}
+
 impl Drive for Way {
     fn info(&self) -> DriveInfo {
-        DriveInfo {
-            nsid: 1,
-            blocks: BLOCKS,
-            lba_bytes: BLOCK as u32,
-            max_blocks: MAX_BLOCKS,
-            unit_bytes: 4_096,
-            volatile_cache: true,
-            keeps_data: true,
-        }
+        info()
     }
 
     fn submit(&self, io: Io) {
@@ -139,21 +149,21 @@ impl Drive for Way {
 impl Drop for Way {
     fn drop(&mut self) {
         self.gone.set(true);
-    }
-}
-
-impl PlainExport {
-    fn way(&self) -> Way {
-        Way { plain: self.0.clone(), gone: Rc::default() }
+        self.plain.ways.set(self.plain.ways.get() - 1);
     }
 }
 
 impl Export for PlainExport {
     fn info(&self) -> DriveInfo {
-        self.way().info()
+        info()
     }
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        Ok(Rc::new(self.way()))
+        let ways = self.plain.ways.get();
+        if ways == self.most {
+            return Err(Status::INVALID_QUEUE_ID);
+        }
+        self.plain.ways.set(ways + 1);
+        Ok(Rc::new(Way { plain: self.plain.clone(), gone: Rc::default() }))
     }
 }

@@ -35,11 +35,21 @@ pub(crate) struct Server {
 pub(crate) struct Limits {
     pub(crate) max_clients: usize,
     pub(crate) patience: Duration,
+    /// Clients of each drive.
+    pub(crate) pairs: usize,
+    /// Memory of all clients.
+    pub(crate) memory: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { max_clients: 64, patience: Duration::from_secs(60), pairs: 64, memory: 1 << 30 }
+    }
 }
 
 impl Server {
     pub(crate) fn start() -> Server {
-        Server::with(Limits { max_clients: 64, patience: Duration::from_secs(60) })
+        Server::with(Limits::default())
     }
 
     pub(crate) fn with(limits: Limits) -> Server {
@@ -47,7 +57,7 @@ impl Server {
         let path = folder.path().join("nbd.sock");
         let logs = vec![Log::default(), Log::default()];
         let complaints = Arc::new(Mutex::new(Vec::new()));
-        let (handle, info, reactor) = start_reactor(logs.clone(), complaints.clone());
+        let (handle, info, reactor) = start_reactor(logs.clone(), complaints.clone(), (limits.pairs, limits.memory));
         let exported = |name: &str| Exported { name: name.to_owned(), description: format!("the {name} one"), info };
         let hears = complaints.clone();
         let listener = Listener::start(ListenerConfig {
@@ -67,7 +77,7 @@ impl Server {
         std::mem::take(&mut *self.logs[0].lock().unwrap())
     }
 
-    pub(crate) fn figures(&self) -> Figures {
+    pub(crate) fn figures(&self) -> Arc<Figures> {
         self.handle.figures().expect("the reactor is at work")
     }
 
@@ -107,19 +117,23 @@ impl Drop for Server {
     }
 }
 
-fn start_reactor(logs: Vec<Log>, complaints: Arc<Mutex<Vec<String>>>) -> (Handle, DriveInfo, JoinHandle<Figures>) {
+fn start_reactor(
+    logs: Vec<Log>,
+    complaints: Arc<Mutex<Vec<String>>>,
+    (most, memory): (usize, usize),
+) -> (Handle, DriveInfo, JoinHandle<Figures>) {
     let (tell, told) = channel();
     let reactor = std::thread::spawn(move || {
         let executor = Executor::new();
         let sim = executor.sim();
-        let export = |log| Rc::new(PlainExport(Plain::start(&sim, log))) as Rc<dyn Export>;
+        let export = |log| Rc::new(PlainExport { plain: Plain::start(&sim, log), most }) as Rc<dyn Export>;
         let exports: Vec<_> = logs.into_iter().map(export).collect();
         let info = exports[0].info();
         let port = Port::new(&sim, exports);
         let names = NAMES.map(str::to_owned).to_vec();
         let log = Box::new(move |line: &str| complaints.lock().unwrap().push(line.to_owned()));
         let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log };
-        let (reactor, handle) = Reactor::new(setup).unwrap();
+        let (reactor, handle) = Reactor::with_memory(setup, memory).unwrap();
         tell.send((handle, info)).unwrap();
         reactor.run().unwrap().1
     });

@@ -111,8 +111,8 @@ pub(crate) struct Served {
     pub(crate) trace: String,
     /// What it said of its clients and its recording.
     pub(crate) said: Vec<String>,
-    /// Why it did not end in order.
-    pub(crate) failure: Option<std::io::Error>,
+    /// What became of its recording, unless it is whole.
+    pub(crate) problem: Option<String>,
 }
 
 /// Serves while `work` is done, then ends in order.
@@ -120,7 +120,7 @@ pub(crate) fn serve(poll: PollMode, record: Option<&Path>, work: impl FnOnce(Han
     let (tell, told) = std::sync::mpsc::channel();
     let said = Arc::new(Mutex::new(Vec::new()));
     let says = said.clone();
-    let ended = thread::scope(|scope| {
+    let (trace, problem) = thread::scope(|scope| {
         let reactor = scope.spawn(move || {
             let (executor, mut port) = build();
             if let Some(path) = record {
@@ -130,10 +130,9 @@ pub(crate) fn serve(poll: PollMode, record: Option<&Path>, work: impl FnOnce(Han
             let setup = Setup { executor, port, names: vec!["only".to_owned()], poll, log };
             let (reactor, handle) = Reactor::new(setup).unwrap();
             tell.send(handle).unwrap();
-            reactor.run().map(|(executor, figures)| {
-                assert_eq!((figures.outstanding, figures.clients), (0, 0));
-                executor.sim().trace().to_chrome_json()
-            })
+            let (executor, figures) = reactor.run().unwrap();
+            assert_eq!((figures.outstanding, figures.clients), (0, 0));
+            (executor.sim().trace().to_chrome_json(), figures.recording_problem)
         });
         let handle: Handle = told.recv().unwrap();
         work(handle.clone());
@@ -141,10 +140,7 @@ pub(crate) fn serve(poll: PollMode, record: Option<&Path>, work: impl FnOnce(Han
         reactor.join().unwrap()
     });
     let said = said.lock().unwrap().clone();
-    match ended {
-        Ok(trace) => Served { trace, said, failure: None },
-        Err(error) => Served { trace: String::new(), said, failure: Some(error) },
-    }
+    Served { trace, said, problem }
 }
 
 /// The trace of a recording, how it ended, and how many commands completed.

@@ -143,7 +143,7 @@ fn a_client_found_gone_when_it_is_answered_goes_at_the_same_time_in_the_replay()
     for takes in 1..40 {
         let path = folder.path().join("run.rec");
         let live = serve(PollMode::Busy, Some(&path), |handle| {
-            let make = move |_| Box::new(Breaks { asked: 0, takes: Rc::new(Cell::new(takes)) }) as Box<dyn Client>;
+            let make = move |_, _| Box::new(Breaks { asked: 0, takes: Rc::new(Cell::new(takes)) }) as Box<dyn Client>;
             let _idle = RingHost::connect(&handle, 0, 4).unwrap();
             handle.connect(0, Box::new(make));
             while handle.figures().unwrap().exports[0].reads.latency.count() < takes {}

@@ -1,0 +1,81 @@
+//! `nandscape compare`: runs side by side.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use nandscape_lab_report::Comparison;
+
+use crate::failure::Failure;
+use crate::output;
+use crate::sim::write;
+
+/// Put reports of runs side by side, with ratios to the first.
+///
+/// Runs that differ in their seed only are one column, with 95% confidence intervals (Student's t over seeds).
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape compare plane/report.json channel/report.json
+  nandscape compare a1.json a2.json a3.json b1.json b2.json b3.json --out compared/   several seeds of two experiments
+
+Files are the report.json of `nandscape sim --out`, or what `nandscape sim --json` printed; the latter have no
+distribution to draw, and are taken for the same experiment by the names of profile and workload.")]
+pub(crate) struct CompareArgs {
+    /// Reports, two or more
+    #[arg(value_name = "REPORT.json", num_args = 2.., required = true)]
+    files: Vec<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Write compare.html and compare.json into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Compares, and prints the table.
+pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
+    let comparison = Comparison::of(&args.files).map_err(Failure::input)?;
+    if let Some(folder) = &args.out {
+        let failed = |error| Failure::Input(anyhow::Error::new(error).context(format!("--out {}", folder.display())));
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let page = folder.join("compare.html");
+        output::check_page(&page)?;
+        write(&page, &comparison.to_html(&output::command())).map_err(Failure::Run)?;
+        write(&folder.join("compare.json"), &comparison.to_json()).map_err(Failure::Run)?;
+    }
+    match args.json {
+        true => output::result(&comparison.to_json()),
+        false => output::result(&table(&comparison)),
+    }
+}
+
+fn table(comparison: &Comparison) -> String {
+    let mut table = Table::new();
+    let heads = comparison.columns.iter().map(|column| match &column.seeds[..] {
+        [seed] => format!("{} (seed {seed})", column.label),
+        seeds => format!("{} ({} seeds)", column.label, seeds.len()),
+    });
+    table.load_style(NOTHING).set_header([String::new()].into_iter().chain(heads));
+    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    for figure in &comparison.figures {
+        let unit = if figure.unit == "us" { ", us" } else { "" };
+        let cells = figure.cells.iter().enumerate().map(|(index, cell)| {
+            let (value, ratio) = cell.as_ref().map_or(("-".to_owned(), String::new()), |cell| figure.text(cell));
+            if index == 0 || ratio.is_empty() { value } else { format!("{value}  {ratio:>6}") }
+        });
+        table.add_row([format!("{}{unit}", figure.name)].into_iter().chain(cells));
+    }
+    let mut text = table.trim_fmt() + "\n";
+    if comparison.columns.iter().any(|column| column.seeds.len() > 1) {
+        text.push_str(&format!("\n{}\n", comparison.method));
+    }
+    if !comparison.differences.is_empty() {
+        text.push_str("\nthey differ in\n");
+        for one in &comparison.differences {
+            text.push_str(&format!("  {}: {}\n", one.key, one.values.join(" | ")));
+        }
+    }
+    text
+}

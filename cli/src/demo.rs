@@ -1,0 +1,239 @@
+//! `nandscape demo`: a tour. The same mixed load on the default drive under four schemes of garbage collection.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::Context as _;
+use clap::Args;
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use nandscape_device_media::StoreKind;
+use nandscape_lab_report::format::{count, us};
+use nandscape_lab_report::{Tour, TourRun};
+use nandscape_lab_run::{Finished, Precondition, RunError, Simulation};
+use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
+
+use crate::failure::Failure;
+use crate::sim::{judge, resolve, write};
+use crate::{output, progress};
+
+/// A tour: what garbage collection does to reads.
+///
+/// The same reads and writes on the same worn-in drive, without garbage collection in the way and with collections that
+/// hold a plane, a channel and the whole controller while they move data. Prints a table and writes a page,
+/// report.html, with pictures.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape demo
+  nandscape demo --out tour/ --seed 7
+  nandscape demo --set controller.priority=fifo --set ftl.over_provisioning=28%")]
+pub(crate) struct DemoArgs {
+    /// Write report.html into this folder
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// Change a key of the drive, as in `nandscape sim`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Requests of each run
+    #[arg(long, value_name = "N", default_value_t = 400_000)]
+    io_count: u64,
+    /// Decides everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print the four reports as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Simulations at a time; the figures are the same with any number [default: as many as there are processors]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+}
+
+/// A scheme, what it is called, and what a collection keeps reads out of.
+struct Scheme {
+    key: &'static str,
+    label: &'static str,
+    holds: &'static str,
+}
+
+const SCHEMES: [Scheme; 4] = [
+    Scheme {
+        key: "none",
+        label: "without GC",
+        holds: "Blocks are cleaned in no time and in nobody's way: what is left are host reads and programs.",
+    },
+    Scheme {
+        key: "plane",
+        label: "GC holds a plane",
+        holds: "A read of the plane that is being cleaned waits; all other planes go on.",
+    },
+    Scheme {
+        key: "channel",
+        label: "GC holds a channel",
+        holds: "While a page is moved on one die of a channel, no page leaves any other: reads may sense, then wait.",
+    },
+    Scheme {
+        key: "controller",
+        label: "GC holds the controller",
+        holds: "While a page is moved anywhere, no read begins.",
+    },
+];
+
+/// Smaller than the default drive's 256 GiB, so that the tour starts at once: the same dies, with fewer blocks each.
+const CAPACITY: &str = "64GiB";
+/// Light enough that one collection at a time keeps up with it.
+const IOPS: f64 = 4_000.0;
+const READS: u32 = 70;
+
+/// Runs the tour.
+pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
+    let folder = || format!("--out {}", args.out.display());
+    std::fs::create_dir_all(&args.out).with_context(folder).map_err(Failure::Input)?;
+    let page = args.out.join("report.html");
+    output::check_page(&page)?;
+
+    let simulations = SCHEMES.iter().map(|scheme| simulation(scheme, args)).collect::<Result<Vec<_>, _>>()?;
+    let finished = run_all(&simulations, args.threads).map_err(Failure::run)?;
+    let runs = SCHEMES.iter().zip(finished).map(|(scheme, finished)| tour_run(scheme, finished, args)).collect();
+    let mut tour = Tour { load: load(args), seen: Default::default(), runs };
+    tour.seen = seen(&tour);
+    write(&page, &tour.to_html(&output::command())).map_err(Failure::Run)?;
+    match args.json {
+        true => output::result(&json(&tour)),
+        false => output::result(&format!("{}\n{}", text(&tour), where_it_is(&page))),
+    }?;
+    judge(tour.runs.iter().map(|run| &run.report))
+}
+
+/// Changes of the default drive: the size of the tour, what the user wishes, and the scheme.
+fn changes(scheme: &Scheme, args: &DemoArgs) -> Vec<String> {
+    let size = [format!("capacity={CAPACITY}")];
+    size.into_iter().chain(args.set.iter().cloned()).chain([format!("ftl.gc.scheme={}", scheme.key)]).collect()
+}
+
+fn simulation(scheme: &Scheme, args: &DemoArgs) -> Result<Simulation, Failure> {
+    let rw = "randrw".parse().expect("a pattern");
+    let rate = Some(Rate { iops: IOPS, process: RateProcess::Poisson });
+    let job = JobSpec { name: "randrw".to_owned(), rw, rwmixread: READS, rate, ..JobSpec::default() };
+    Ok(Simulation {
+        profile: resolve("default", &changes(scheme, args))?,
+        store: StoreKind::None,
+        precondition: Precondition::Steady,
+        workload: Workload { limit: Limit::Requests(args.io_count), ..Workload::of(job) },
+        seed: args.seed,
+        trace: false,
+        check: false,
+    })
+}
+
+/// The command that does the same.
+fn command(scheme: &Scheme, args: &DemoArgs) -> String {
+    let sets: Vec<String> =
+        changes(scheme, args).iter().map(|change| format!("--set {}", output::quoted(change))).collect();
+    let DemoArgs { io_count, seed, .. } = args;
+    format!(
+        "nandscape sim --drive default {} --precondition steady --rw randrw --rwmixread {READS} --rate-iops {IOPS} \
+         --io-count {io_count} --seed {seed} --out {}/",
+        sets.join(" "),
+        scheme.key
+    )
+}
+
+/// Runs them all, several at a time. Each depends on its own inputs only, so the order does not matter.
+fn run_all(simulations: &[Simulation], threads: Option<NonZeroUsize>) -> Result<Vec<Finished>, RunError> {
+    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = threads.map_or_else(cores, NonZeroUsize::get).min(simulations.len());
+    let (next, bar) = (AtomicUsize::new(0), progress::shared(simulations.len()));
+    let results: Vec<Mutex<Option<_>>> = simulations.iter().map(|_| Mutex::new(None)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(simulation) = simulations.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let place = simulations.iter().position(|one| std::ptr::eq(one, simulation)).expect("one of them");
+                    let result = simulation.run_recorded(Rc::new(bar.part()));
+                    *results[place].lock().expect("nobody panics with it") = Some(result);
+                }
+            });
+        }
+    });
+    let result = |result: Mutex<Option<Result<Finished, RunError>>>| {
+        result.into_inner().expect("nobody panics with it").expect("every simulation was run")
+    };
+    results.into_iter().map(result).collect()
+}
+
+fn tour_run(scheme: &Scheme, finished: Finished, args: &DemoArgs) -> TourRun {
+    TourRun {
+        label: scheme.label.to_owned(),
+        holds: scheme.holds.to_owned(),
+        command: command(scheme, args),
+        report: finished.report,
+        details: finished.details.expect("it was recorded"),
+    }
+}
+
+fn load(args: &DemoArgs) -> String {
+    let drive = match &args.set[..] {
+        [] => format!("The default drive at {CAPACITY} (so that it starts at once)"),
+        changes => format!("The default drive at {CAPACITY} with {}", changes.join(", ")),
+    };
+    format!(
+        "{drive}, worn in by random overwrites; {} requests of 4 KiB at random addresses, {READS}% of them reads, {} a \
+         second.",
+        count(args.io_count),
+        count(IOPS as u64)
+    )
+}
+
+/// What one sees. True of any seed, for the figures are those of the reports.
+fn seen(tour: &Tour) -> [String; 2] {
+    let p99_9 = |run: &TourRun| us(run.report.latency_us["read"].p99_9.unwrap_or(0.0));
+    let figures: Vec<String> = tour.runs.iter().map(p99_9).collect();
+    let held = |run: &TourRun| {
+        let share = run.report.gc.blocked_reads as f64 / run.report.latency_us["read"].count.max(1) as f64;
+        format!("{:.1}%", share * 100.0)
+    };
+    let held: Vec<String> = tour.runs.iter().skip(1).map(held).collect();
+    [
+        format!(
+            "The p99.9 of reads is {} us with no collection in the way, {} us when a collection holds its plane, {} us \
+             when it holds the channel, and {} us when it holds the controller.",
+            figures[0], figures[1], figures[2], figures[3]
+        ),
+        format!(
+            "The drive, the requests and the work of collecting are the same; what differs is how many reads find the \
+             way barred: {}, {} and {} of them.",
+            held[0], held[1], held[2]
+        ),
+    ]
+}
+
+fn text(tour: &Tour) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    table.set_header(["read latency, us", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"]);
+    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    for run in &tour.runs {
+        let latency = &run.report.latency_us["read"];
+        let figures = [latency.mean, latency.p50, latency.p90, latency.p99, latency.p99_9, latency.p99_99, latency.max];
+        let cells = figures.map(|figure| us(figure.unwrap_or(0.0)));
+        table.add_row([run.label.clone()].into_iter().chain(cells));
+    }
+    format!("{}\n\n{}\n\n{}\n{}\n", tour.load, table.trim_fmt(), tour.seen[0], tour.seen[1])
+}
+
+fn where_it_is(page: &std::path::Path) -> String {
+    format!("the pictures are in {}; open it in a browser\n", page.display())
+}
+
+fn json(tour: &Tour) -> String {
+    let runs: serde_json::Map<String, serde_json::Value> = SCHEMES
+        .iter()
+        .zip(&tour.runs)
+        .map(|(scheme, run)| (scheme.key.to_owned(), serde_json::to_value(&run.report).expect("plain data")))
+        .collect();
+    serde_json::to_string_pretty(&serde_json::json!({ "schema": 1, "runs": runs })).expect("plain data")
+}

@@ -1,0 +1,256 @@
+//! `nandscape lab`: what the source papers report, measured here.
+
+use std::io::IsTerminal as _;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use nandscape_lab_ledger::{EXPERIMENTS, Effort, Folder, Outcome, Session, Verdict, Watch, find, outcome, show};
+use nandscape_sim::Span;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// Measure what the source papers report, and judge it.
+///
+/// Each claim has an experiment, and its verdict follows from fixed rules. Experiments in virtual time give the same figures
+/// on any machine, with any number of jobs. Experiments in real time need Linux and two cores, run alone, and measure the
+/// machine as well: leave it alone meanwhile.
+#[derive(Args)]
+#[command(arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  nandscape lab list                          every claim, and what results there are
+  nandscape lab list femu-gc-schemes          one claim: parameters, their sources, what the paper leaves open
+  nandscape lab run femu-registers            measure one
+  nandscape lab run all --quick               a first look at all
+  nandscape lab report > verdicts.md          what is in lab-results, as a page")]
+pub(crate) struct LabArgs {
+    #[command(subcommand)]
+    command: LabCommand,
+}
+
+#[derive(Subcommand)]
+enum LabCommand {
+    /// List the claims with their sources and verdicts, or show some of them in full
+    List(ListArgs),
+    /// Measure claims: published, measured, verdict, and the reason for what is missed
+    Run(RunArgs),
+    /// Sum up all results of a folder as Markdown
+    Report(ReportArgs),
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape lab list
+  nandscape lab list femu-delay
+  nandscape lab list --json --out lab-results")]
+struct ListArgs {
+    /// Claims to show in full
+    ids: Vec<String>,
+    /// Where results are
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    out: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Results are kept in the folder --out, a file a point. Points that are there already, of the same parameters, seed, effort and
+program, are not measured again, so that a run that was broken off goes on where it was.
+
+Exit status: 0 when all that was asked for has been measured or cannot be measured here, whatever the verdicts; 1 when a point
+failed or results cannot be written; 2 for bad usage. With --strict, 1 also when a claim was missed or not measured.
+
+Examples:
+  nandscape lab run femu-registers
+  nandscape lab run femu-gc-schemes --jobs 8 --seed 2 --out second-seed
+  nandscape lab run femu-delay --rounds 50 --fresh
+  nandscape lab run all --json > verdicts.json")]
+struct RunArgs {
+    /// Claims, or `all`; see `nandscape lab list`
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    /// Where results go
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    out: PathBuf,
+    /// Decides everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Points in virtual time that run at the same time [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    jobs: Option<u16>,
+    /// A first look: a tenth of the requests, 4 rounds of 50 ms
+    #[arg(long)]
+    quick: bool,
+    /// In real time: all that a claim compares takes turns, so often [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: Option<u32>,
+    /// In real time: length of a turn in milliseconds [default: 100]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    slice_ms: Option<u64>,
+    /// Measure again what is there already
+    #[arg(long)]
+    fresh: bool,
+    /// A claim that is missed or not measured makes the exit status 1
+    #[arg(long)]
+    strict: bool,
+    /// Print one JSON object, with all figures
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape lab report > verdicts.md
+  nandscape lab report --html > verdicts.html
+  nandscape lab report --out second-seed --json > verdicts.json")]
+struct ReportArgs {
+    /// Where results are
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    out: PathBuf,
+    /// Print one JSON object, with all figures
+    #[arg(long, conflicts_with = "html")]
+    json: bool,
+    /// Print a page of HTML
+    #[arg(long)]
+    html: bool,
+}
+
+/// Does what is asked.
+pub(crate) fn run(args: &LabArgs) -> Result<(), Failure> {
+    match &args.command {
+        LabCommand::List(args) => list(args),
+        LabCommand::Run(args) => measure(args),
+        LabCommand::Report(args) => report(args),
+    }
+}
+
+fn list(args: &ListArgs) -> Result<(), Failure> {
+    let asked = if args.ids.is_empty() { EXPERIMENTS.to_vec() } else { find(&args.ids).map_err(Failure::Input)? };
+    let folder = Folder::at(&args.out);
+    if args.json {
+        let outcomes: Vec<Outcome> = asked.iter().map(|experiment| Outcome::held(experiment, &folder)).collect();
+        return output::result(&outcome::to_json(&outcomes));
+    }
+    if args.ids.is_empty() {
+        let outcomes: Vec<Outcome> = asked.iter().map(|experiment| Outcome::held(experiment, &folder)).collect();
+        return output::result(&show::list(&outcomes));
+    }
+    let entries: Vec<String> = asked.iter().map(|experiment| show::entry(experiment)).collect();
+    output::result(&entries.join("\n"))
+}
+
+fn report(args: &ReportArgs) -> Result<(), Failure> {
+    let folder = Folder::at(&args.out);
+    if !folder.path().is_dir() {
+        return Err(Failure::Input(anyhow::anyhow!(
+            "--out {}: there is no such folder; `nandscape lab run all` makes lab-results",
+            args.out.display()
+        )));
+    }
+    let outcomes: Vec<Outcome> = EXPERIMENTS.iter().map(|experiment| Outcome::held(experiment, &folder)).collect();
+    let text = match (args.json, args.html) {
+        (true, _) => outcome::to_json(&outcomes),
+        (_, true) => show::page(&show::report(&outcomes)),
+        _ => show::report(&outcomes),
+    };
+    output::result(&text)
+}
+
+fn measure(args: &RunArgs) -> Result<(), Failure> {
+    let asked = find(&args.ids).map_err(Failure::Input)?;
+    let base = if args.quick { Effort::QUICK } else { Effort::FULL };
+    let effort = Effort {
+        rounds: args.rounds.unwrap_or(base.rounds),
+        slice: args.slice_ms.map_or(base.slice, Span::from_ms),
+        ..base
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let session = Session {
+        folder: Folder::at(&args.out),
+        seed: args.seed,
+        effort,
+        jobs: args.jobs.map_or(cores, usize::from),
+        fresh: args.fresh,
+    };
+    // A folder that cannot be had is bad input, found before anything runs.
+    drop(session.folder.lock().map_err(|error| Failure::Input(error.context("--out")))?);
+    let mut watch = Screen { bar: bar(), json: args.json, failed: None };
+    let outcomes = session.run(&asked, &mut watch).map_err(Failure::Run)?.unwrap_or_default();
+    watch.bar.finish_and_clear();
+    if let Some(failure) = watch.failed.take() {
+        return Err(failure);
+    }
+    if args.json {
+        output::result(&outcome::to_json(&outcomes))?;
+    }
+    judge(&outcomes, args.strict)
+}
+
+/// Claims that failed, and if it is asked for those that were not reproduced, are a failed run.
+fn judge(outcomes: &[Outcome], strict: bool) -> Result<(), Failure> {
+    let wrong: Vec<String> = outcomes
+        .iter()
+        .filter(|outcome| outcome.verdict == Verdict::Failed || strict && outcome.verdict != Verdict::Reproduced)
+        .map(|outcome| format!("{} {}", outcome.experiment.claim.id, outcome.verdict()))
+        .collect();
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Run(anyhow::anyhow!("{}", wrong.join(", ")))),
+    }
+}
+
+/// Progress for a user at a terminal, and outcomes as they come.
+struct Screen {
+    bar: ProgressBar,
+    json: bool,
+    failed: Option<Failure>,
+}
+
+fn bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
+    let style =
+        ProgressStyle::with_template("{bar:30} {pos}/{len} points {elapsed} {wide_msg}").expect("a valid template");
+    bar.set_style(style);
+    bar
+}
+
+impl Watch for Screen {
+    fn note(&mut self, text: &str) {
+        self.bar.suspend(|| output::note(text));
+    }
+
+    fn begun(&mut self, points: usize) {
+        self.bar.set_length(points as u64);
+    }
+
+    fn measured(&mut self, claim: &str, point: &str) -> ControlFlow<()> {
+        self.bar.set_message(format!("{claim}: {point}"));
+        self.bar.inc(1);
+        ControlFlow::Continue(())
+    }
+
+    fn share(&self, claim: &str, share: f64) {
+        self.bar.set_message(format!("{claim}: {:.0}%", share * 100.0));
+        self.bar.tick();
+    }
+
+    fn decided(&mut self, outcome: &Outcome) {
+        if self.json {
+            return;
+        }
+        let printed = self.bar.suspend(|| output::result(&format!("{}\n", show::outcome(outcome))));
+        if let Err(failure) = printed {
+            self.failed.get_or_insert(failure);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `nandscape trace convert`.
+
+use std::ffi::OsStr;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use nandscape_lab_trace::{ConvertError, Format, Trace, convert};
+
+use super::select::SelectWords;
+use crate::failure::Failure;
+use crate::output;
+
+/// Write a trace in another format.
+///
+/// Times count from the first request written. What the other format cannot express at all is an error; what it
+/// expresses more coarsely is noted. OUT is compressed when its name ends with .gz, .zst or .bz2, and appears only when
+/// it is complete.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape trace convert server.csv.gz server.trace --to replay
+  nandscape trace convert blkparse.txt - --to fio-v3 --action D | head
+  nandscape trace convert volumes.csv one.csv.zst --to alibaba --disk 419 --window 1000s..2000s")]
+pub(crate) struct ConvertArgs {
+    /// The trace, compressed or not; - for standard input
+    input: PathBuf,
+    /// Where it goes; - for standard output
+    output: PathBuf,
+    /// The format to write: msr, replay, mqsim, disksim, alibaba, tencent, fiu, spc, blkparse, fio-v2, fio-v3
+    #[arg(long, value_name = "FORMAT")]
+    to: Format,
+    #[command(flatten)]
+    select: SelectWords,
+}
+
+/// Reads, writes, and tells what was changed.
+pub(crate) fn run(args: &ConvertArgs) -> Result<(), Failure> {
+    let trace = super::open(args.select.of(&args.input))?;
+    let notes = match args.output == Path::new("-") {
+        true => to_standard_output(&trace, args.to)?,
+        false => to_file(&trace, args.to, &args.output)?,
+    };
+    notes.iter().for_each(|note| output::note(note));
+    Ok(())
+}
+
+fn to_standard_output(trace: &Trace, to: Format) -> Result<Vec<String>, Failure> {
+    match convert(trace, to, &mut output::stream()) {
+        // A closed pipe (`| head`) means that nobody wants the rest.
+        Err(ConvertError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Vec::new()),
+        result => result.map_err(|error| failed(error, Path::new("standard output"))),
+    }
+}
+
+/// Into a file beside it first, so that the trace may be written over itself, and nothing half done is left.
+fn to_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>, Failure> {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let cannot = || format!("cannot write {}", path.display());
+    let file = tempfile::Builder::new().prefix(".nandscape").tempfile_in(folder).with_context(cannot);
+    let file = file.map_err(Failure::Input)?;
+    let mut packed = Packed::new(path, BufWriter::new(file)).with_context(cannot).map_err(Failure::Run)?;
+    let notes = convert(trace, to, packed.writer()).map_err(|error| failed(error, path))?;
+    let file = packed.finish().and_then(|buffer| buffer.into_inner().map_err(io::Error::from));
+    let file = file.with_context(cannot).map_err(Failure::Run)?;
+    open_to_others(file.as_file()).with_context(cannot).map_err(Failure::Run)?;
+    file.persist(path).map_err(|error| error.error).with_context(cannot).map_err(Failure::Run)?;
+    Ok(notes)
+}
+
+/// Temporary files are for their owner only; a result is as files usually are.
+#[cfg(unix)]
+fn open_to_others(file: &std::fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn open_to_others(_: &std::fs::File) -> io::Result<()> {
+    Ok(())
+}
+
+fn failed(error: ConvertError, path: &Path) -> Failure {
+    match error {
+        ConvertError::Trace(error) => super::failed(error),
+        ConvertError::Write(error) => {
+            Failure::Run(anyhow::Error::new(error).context(format!("cannot write {}", path.display())))
+        }
+        error => Failure::input(error),
+    }
+}
+
+type File = BufWriter<tempfile::NamedTempFile>;
+
+/// A file, compressed as its name says.
+enum Packed {
+    Plain(File),
+    Gzip(flate2::write::GzEncoder<File>),
+    Zstd(zstd::stream::write::Encoder<'static, File>),
+    Bzip2(bzip2::write::BzEncoder<File>),
+}
+
+impl Packed {
+    fn new(path: &Path, file: File) -> io::Result<Packed> {
+        Ok(match path.extension().and_then(OsStr::to_str) {
+            Some("gz") => Packed::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::default())),
+            Some("zst") => {
+                let mut packer = zstd::stream::write::Encoder::new(file, 0)?;
+                packer.include_checksum(true)?;
+                Packed::Zstd(packer)
+            }
+            Some("bz2") => Packed::Bzip2(bzip2::write::BzEncoder::new(file, bzip2::Compression::default())),
+            _ => Packed::Plain(file),
+        })
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Packed::Plain(file) => file,
+            Packed::Gzip(file) => file,
+            Packed::Zstd(file) => file,
+            Packed::Bzip2(file) => file,
+        }
+    }
+
+    fn finish(self) -> io::Result<File> {
+        match self {
+            Packed::Plain(file) => Ok(file),
+            Packed::Gzip(file) => file.finish(),
+            Packed::Zstd(file) => file.finish(),
+            Packed::Bzip2(file) => file.finish(),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `nandscape trace`: traces of block devices, described and converted; and the words with which `sim` replays them.
+//!
+//! | file | what |
+//! |---|---|
+//! | `select` | which requests of which file |
+//! | `replay` | how `sim` replays them |
+//! | `info` | `trace info` |
+//! | `convert` | `trace convert` |
+
+mod convert;
+mod info;
+mod replay;
+mod select;
+
+use clap::{Args, Subcommand};
+use nandscape_lab_trace::{Options, Trace, TraceError};
+
+pub(crate) use self::replay::TraceWords;
+use crate::failure::Failure;
+use crate::progress;
+
+/// Look at traces of block devices, and write them in other formats.
+///
+/// `nandscape sim --trace` replays them.
+#[derive(Args)]
+pub(crate) struct TraceArgs {
+    #[command(subcommand)]
+    command: TraceCommand,
+}
+
+#[derive(Subcommand)]
+enum TraceCommand {
+    /// Describe a trace: mix, sizes, rates, gaps, footprint, sequentiality, disks
+    Info(info::InfoArgs),
+    /// Write a trace in another format
+    Convert(convert::ConvertArgs),
+}
+
+/// Does what is asked.
+pub(crate) fn run(args: &TraceArgs) -> Result<(), Failure> {
+    match &args.command {
+        TraceCommand::Info(args) => info::run(args),
+        TraceCommand::Convert(args) => convert::run(args),
+    }
+}
+
+/// Opens a trace, with a bar on a terminal while it is read through.
+fn open(options: Options) -> Result<Trace, Failure> {
+    Trace::open_watched(options, &progress::reading()).map_err(failed)
+}
+
+/// A bad trace is bad input; a full disk is not.
+fn failed(error: TraceError) -> Failure {
+    match error {
+        TraceError::Temporary { .. } => Failure::run(error),
+        _ => Failure::input(error),
+    }
+}

@@ -1,0 +1,114 @@
+//! Which requests of which trace.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use nandscape_lab_trace::{Action, Format, Options, Selection};
+use nandscape_sim::Span;
+
+/// Words that `trace info`, `trace convert` and `sim --trace` share.
+#[derive(Args)]
+pub(crate) struct SelectWords {
+    /// The format: auto finds out; msr, replay, mqsim, disksim, alibaba, tencent, fiu, spc, blkparse, fio-v2, fio-v3
+    /// [default: auto]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<FormatArg>,
+    /// Which action of blkparse's text counts: Q (queued) or D (issued to the driver) [default: Q]
+    #[arg(long, value_enum, ignore_case = true, value_name = "Q|D", hide_possible_values = true)]
+    action: Option<ActionArg>,
+    /// Only requests of this disk, as the trace names it; may be repeated
+    #[arg(long, value_name = "DISK")]
+    disk: Vec<String>,
+    /// Only requests of this host, where the format has hosts; may be repeated
+    #[arg(long, value_name = "HOST")]
+    host: Vec<String>,
+    /// Only requests that arrive from one time to another, counted from the first: 60s..120s, 60s.. or ..120s
+    #[arg(long, value_name = "FROM..TO")]
+    window: Option<Window>,
+    /// Only the first N requests of those
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Leave out malformed lines, with a note, instead of refusing the trace
+    #[arg(long)]
+    skip_bad: bool,
+}
+
+/// A format, or that it is to be found out.
+#[derive(Copy, Clone, Debug)]
+struct FormatArg(Option<Format>);
+
+impl FromStr for FormatArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FormatArg, String> {
+        match text {
+            "auto" => Ok(FormatArg(None)),
+            _ => text.parse().map(|format| FormatArg(Some(format))).map_err(|error| format!("{error}, and auto")),
+        }
+    }
+}
+
+#[derive(Copy, Clone, ValueEnum)]
+enum ActionArg {
+    #[value(name = "Q")]
+    Queued,
+    #[value(name = "D")]
+    Issued,
+}
+
+/// From one time to another.
+#[derive(Copy, Clone, Debug, Default)]
+struct Window {
+    from: Span,
+    until: Option<Span>,
+}
+
+impl FromStr for Window {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Window, String> {
+        let (from, until) = text.split_once("..").ok_or("not a window such as 60s..120s, 60s.. or ..120s")?;
+        let time = |text: &str| text.parse::<Span>().map_err(|error| error.to_string());
+        let from = if from.is_empty() { Span::ZERO } else { time(from)? };
+        let until = if until.is_empty() { None } else { Some(time(until)?) };
+        match until {
+            Some(until) if until <= from => Err("a window must end after it begins".to_owned()),
+            _ => Ok(Window { from, until }),
+        }
+    }
+}
+
+impl SelectWords {
+    /// What is meant, of a file.
+    pub(crate) fn of(&self, path: &Path) -> Options {
+        let window = self.window.unwrap_or_default();
+        Options {
+            path: path.to_owned(),
+            format: self.format.and_then(|format| format.0),
+            action: match self.action {
+                Some(ActionArg::Issued) => Action::Issued,
+                _ => Action::Queued,
+            },
+            selection: Selection { disks: self.disk.clone(), hosts: self.host.clone() },
+            from: window.from,
+            until: window.until,
+            limit: self.limit,
+            skip_bad: self.skip_bad,
+        }
+    }
+
+    /// The first word that was given, if one was.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let words = [
+            ("--format", self.format.is_some()),
+            ("--action", self.action.is_some()),
+            ("--disk", !self.disk.is_empty()),
+            ("--host", !self.host.is_empty()),
+            ("--window", self.window.is_some()),
+            ("--limit", self.limit.is_some()),
+            ("--skip-bad", self.skip_bad),
+        ];
+        words.into_iter().find(|(_, given)| *given).map(|(word, _)| word)
+    }
+}

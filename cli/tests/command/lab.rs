@@ -1,0 +1,125 @@
+//! `nandscape lab`: lists, runs that go on where they were, reports, and what is refused.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::program::{command, refuse, run, succeed};
+
+const CLAIMS: [&str; 5] = ["femu-registers", "femu-gc-schemes", "femu-scalability", "femu-delay", "femu-unsafe-delay"];
+
+/// A folder that goes away, and its name.
+fn folder() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = folder.path().join("results").display().to_string();
+    (folder, name)
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&succeed(args)).expect("one JSON object")
+}
+
+#[test]
+fn the_list_has_every_claim_and_shows_one_in_full() {
+    let (_kept, out) = folder();
+    let list = succeed(&["lab", "list", "--out", &out]);
+    assert_eq!(list.lines().count(), CLAIMS.len() + 1, "{list}");
+    for claim in CLAIMS {
+        let line = list.lines().find(|line| line.contains(&format!(" {claim} "))).expect(claim);
+        assert!(line.contains("none") && line.contains("not measured"), "{line}");
+        let entry = succeed(&["lab", "list", claim]);
+        for part in ["published: ", "to show: ", "check: ", "parameters\n", "left open", "points\n"] {
+            assert!(entry.contains(part), "{part} is not in\n{entry}");
+        }
+    }
+    let list = json(&["lab", "list", "--json", "--out", &out]);
+    assert_eq!((&list["schema"], list["claims"].as_array().map(Vec::len)), (&1.into(), Some(CLAIMS.len())));
+    assert!(!fs::exists(&out).unwrap(), "looking makes no folder");
+}
+
+#[test]
+fn a_run_gives_verdicts_and_is_kept() {
+    let (_kept, out) = folder();
+    let first = run(&["lab", "run", "femu-registers", "--out", &out]);
+    assert_eq!((first.code, first.err.as_str()), (0, ""), "no progress in a pipe");
+    for part in ["published: two reads of one plane", "108 and 168 us", "verdict: reproduced", "holds"] {
+        assert!(first.out.contains(part), "{part} is not in\n{}", first.out);
+    }
+    let second = run(&["lab", "run", "femu-registers", "--out", &out]);
+    assert_eq!((second.code, &second.out), (0, &first.out));
+    assert!(second.err.starts_with("note: femu-registers: 3 of 3 points are there already"), "{}", second.err);
+    assert_eq!(run(&["lab", "run", "femu-registers", "--out", &out, "--fresh"]).err, "");
+
+    let list = succeed(&["lab", "list", "--out", &out]);
+    let line = list.lines().find(|line| line.contains(" femu-registers ")).unwrap();
+    assert!(line.contains("seed 1") && line.ends_with("reproduced"), "{line}");
+    let report = succeed(&["lab", "report", "--out", &out]);
+    for part in
+        ["# Verdicts", "| [femu-registers](#femu-registers) |", "**reproduced**", "- femu-delay: there are no results"]
+    {
+        assert!(report.contains(part), "{part} is not in\n{report}");
+    }
+    let html = succeed(&["lab", "report", "--out", &out, "--html"]);
+    assert!(html.starts_with("<!doctype html>") && html.contains("<h2 id=\"femu-registers\">"), "{html}");
+    let report = json(&["lab", "report", "--out", &out, "--json"]);
+    let claim = report["claims"].as_array().unwrap().iter().find(|claim| claim["id"] == "femu-registers").unwrap();
+    assert_eq!((&claim["verdict"], &claim["seed"]), (&"reproduced".into(), &1.into()));
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    let (_kept, out) = folder();
+    let args = ["lab", "run", "femu-registers", "--jobs", "3", "--json", "--out", &out];
+    assert_eq!(json(&args)["claims"][0]["seed"], 1);
+    let other = run(&[&args[..], &["--seed", "2"]].concat());
+    assert!(other.err.contains("3 of 3 points: was measured with seed 1; measured again"), "{}", other.err);
+    let other: Value = serde_json::from_str(&other.out).unwrap();
+    assert_eq!(other["claims"][0]["seed"], 2);
+}
+
+/// What one core, or another system, cannot measure is said, and no miss.
+#[test]
+fn real_time_is_measured_or_the_reason_told() {
+    let (_kept, out) = folder();
+    let args = ["lab", "run", "femu-unsafe-delay", "--rounds", "1", "--slice-ms", "2", "--json", "--out", &out];
+    let outcome = &json(&args)["claims"][0];
+    match outcome["verdict"].as_str().unwrap() {
+        "not measured" => assert!(outcome["reason"].as_str().unwrap().contains("cores")),
+        _ => assert_eq!(outcome["effort"], serde_json::json!({"rounds": 1, "slice_ms": 2})),
+    }
+}
+
+#[test]
+fn a_quick_run_says_so_and_strict_makes_the_status_follow_the_verdict() {
+    let (_kept, out) = folder();
+    assert_eq!(run(&["lab", "run", "femu-registers", "--strict", "--out", &out]).code, 0);
+    // At a tenth of the requests, one run of a scheme and the next are too close for the order to be sure.
+    let quick = ["lab", "run", "femu-gc-schemes", "--quick", "--json", "--out", &out];
+    let outcome = json(&quick)["claims"][0].clone();
+    assert_eq!(outcome["effort"]["requests_percent"], 10);
+    assert!(outcome["notes"][0].as_str().unwrap().contains("a short run"), "{outcome}");
+    let strict = command(&[&quick[..], &["--strict"]].concat()).output().expect("the program starts");
+    let missed = outcome["verdict"] == "missed";
+    assert_eq!(strict.status.code(), Some(i32::from(missed)), "{outcome}");
+    let err = String::from_utf8_lossy(&strict.stderr).into_owned();
+    assert!(err.contains("36 of 36 points are there already"), "{err}");
+    assert_eq!(err.contains("error: femu-gc-schemes missed"), missed, "{err}");
+    assert!(!strict.stdout.is_empty(), "the outcome is told whatever the status");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let (kept, out) = folder();
+    refuse(&["lab"], &["Usage: nandscape lab", "list", "run", "report"]);
+    refuse(&["lab", "run"], &["<ID>"]);
+    refuse(&["lab", "run", "femu-register", "--out", &out], &["\"femu-register\"", "did you mean femu-registers?"]);
+    refuse(&["lab", "list", "xyzzy"], &["\"xyzzy\"", "femu-gc-schemes"]);
+    refuse(&["lab", "run", "all", "--jobs", "0", "--out", &out], &["--jobs"]);
+    refuse(&["lab", "run", "all", "--rounds", "0", "--out", &out], &["--rounds"]);
+    refuse(&["lab", "run", "all", "--seed=-1", "--out", &out], &["--seed"]);
+    refuse(&["lab", "report", "--out", &out], &["--out", "there is no such folder"]);
+    refuse(&["lab", "report", "--json", "--html"], &["cannot be used with"]);
+    let file = kept.path().join("file");
+    fs::write(&file, "in the way").unwrap();
+    refuse(&["lab", "run", "all", "--out", &file.display().to_string()], &["--out", "cannot make the folder"]);
+}

@@ -1,0 +1,153 @@
+//! An entry of the ledger: what a paper reports, and what a run must show for it to count as reproduced.
+
+/// The source papers, by the numbers that the ledger gives them.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Paper {
+    /// Huaicheng Li, Evolving Storage Stack for Predictability and Efficiency, 2020.
+    Li,
+    /// Woong Shin, on host I/O paths, precompletion and multi-drive engines, 2017.
+    Shin,
+    /// FlashShare, OSDI 2018.
+    FlashShare,
+    /// The CASE of FEMU, FAST 2018.
+    Femu,
+    /// OX: programmable controllers, 2019.
+    Ox,
+}
+
+impl Paper {
+    /// Its number.
+    pub const fn number(self) -> &'static str {
+        match self {
+            Paper::Li => "000",
+            Paper::Shin => "001",
+            Paper::FlashShare => "002",
+            Paper::Femu => "003",
+            Paper::Ox => "004",
+        }
+    }
+
+    /// What it is called here.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Paper::Li => "Li 2020",
+            Paper::Shin => "Shin 2017",
+            Paper::FlashShare => "FlashShare (OSDI 2018)",
+            Paper::Femu => "FEMU (FAST 2018)",
+            Paper::Ox => "OX 2019",
+        }
+    }
+}
+
+/// Whether a paper reports a result, or describes a part without one.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// There is a published result to compare with.
+    Result,
+    /// There is a check, and nothing published.
+    Design,
+}
+
+/// How the verdict is decided; the rules are in [`crate::verdict`].
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Check {
+    /// A formula or table that must come out to the digits given.
+    Exact,
+    /// A relative result: within a band, or where there is none, in the same direction by half the published effect.
+    Ratio(Option<Band>),
+    /// A cost: at most the published figure.
+    AtMost,
+    /// A ranking or shape, at every point named.
+    Order,
+}
+
+/// What must lie between two bounds, one pair for each number.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Band {
+    /// What the bounds are of.
+    pub of: BandOf,
+    /// Lowest and highest.
+    pub within: &'static [(f64, f64)],
+}
+
+/// What the bounds of a band are of.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum BandOf {
+    /// The ratio itself.
+    Value,
+    /// The fraction lost: one less the ratio.
+    Loss,
+    /// Measured over published.
+    Published,
+}
+
+impl BandOf {
+    /// The name in the ledger.
+    pub const fn name(self) -> &'static str {
+        match self {
+            BandOf::Value => "value",
+            BandOf::Loss => "loss",
+            BandOf::Published => "published",
+        }
+    }
+}
+
+impl Check {
+    /// The name in the ledger.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Check::Exact => "exact",
+            Check::Ratio(_) => "ratio",
+            Check::AtMost => "atmost",
+            Check::Order => "order",
+        }
+    }
+}
+
+/// An entry.
+#[derive(Copy, Clone, Debug)]
+pub struct Claim {
+    /// Its name.
+    pub id: &'static str,
+    /// Where it stands: papers and places in them.
+    pub source: &'static [(Paper, &'static str)],
+    /// What is reported there, with its numbers.
+    pub says: &'static str,
+    /// What a run must show; where it is absent, what `says` says.
+    pub show: Option<&'static str>,
+    /// How that is decided.
+    pub check: Check,
+    /// A result, or a design.
+    pub kind: Kind,
+}
+
+impl Claim {
+    /// The source, for people.
+    pub fn source(&self) -> String {
+        self.places(Paper::name, ", ")
+    }
+
+    /// The source as the ledger has it, with numbers for papers.
+    pub fn seed(&self) -> String {
+        self.places(Paper::number, " ")
+    }
+
+    fn places(&self, paper: fn(Paper) -> &'static str, between: &str) -> String {
+        let places: Vec<String> =
+            self.source.iter().map(|(of, place)| format!("{}{between}{place}", paper(*of))).collect();
+        places.join("; ")
+    }
+
+    /// What stands before what it says: a design was not published as a result.
+    pub const fn lead(&self) -> &'static str {
+        match self.kind {
+            Kind::Result => "published",
+            Kind::Design => "described",
+        }
+    }
+
+    /// What a run must show.
+    pub fn must_show(&self) -> &'static str {
+        self.show.unwrap_or(self.says)
+    }
+}

@@ -1,0 +1,25 @@
+//! The experiments, a file each, by the order of the ledger. The stem of the file is the name of the claim.
+
+macro_rules! experiments {
+    ($($stem:ident),+ $(,)?) => {
+        $(mod $stem;)+
+
+        /// All experiments.
+        pub static EXPERIMENTS: &[&crate::experiment::Experiment] = &[$(&$stem::EXPERIMENT),+];
+
+        #[test]
+        fn the_stem_of_a_file_is_the_name_of_its_claim() {
+            let stems = [$(stringify!($stem)),+];
+            let ids: Vec<String> = EXPERIMENTS.iter().map(|experiment| experiment.claim.id.replace('-', "_")).collect();
+            assert_eq!(ids, stems);
+        }
+    };
+}
+
+experiments! {
+    femu_scalability,
+    femu_delay,
+    femu_registers,
+    femu_gc_schemes,
+    femu_unsafe_delay,
+}

@@ -1,0 +1,166 @@
+//! What came of a claim: the verdict, what it rests on, and what was measured under what circumstances. As JSON.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::experiment::Experiment;
+use crate::figures::Results;
+use crate::results::{Folder, Held, Inputs, Program};
+use crate::verdict::{Judgement, Verdict};
+
+/// The version of the form of JSON.
+pub const SCHEMA: u32 = 1;
+
+/// What came of a claim.
+#[derive(Clone)]
+pub struct Outcome {
+    /// The experiment.
+    pub experiment: &'static Experiment,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why it was missed, not measured, or failed; empty when all holds.
+    pub reason: String,
+    /// What the verdict rests on; empty without figures.
+    pub judgement: Judgement,
+    /// Under what circumstances; absent without figures.
+    pub circumstances: Option<Circumstances>,
+    /// All figures, by point.
+    pub results: Results,
+}
+
+/// Under what circumstances figures came about.
+#[derive(Clone, Debug)]
+pub struct Circumstances {
+    /// What they depend on.
+    pub inputs: Inputs,
+    /// In real time: how many threads wanted to run in the minute before.
+    pub load_before: Option<f64>,
+}
+
+impl Outcome {
+    /// Of figures.
+    pub fn judged(
+        experiment: &'static Experiment,
+        results: Results,
+        inputs: Inputs,
+        load_before: Option<f64>,
+    ) -> Outcome {
+        let (judgement, verdict, reason) = match (experiment.judge)(&results) {
+            Ok(judgement) => {
+                let (verdict, reason) = judgement.verdict();
+                (judgement, verdict, reason)
+            }
+            Err(error) => (Judgement::default(), Verdict::Failed, format!("its figures cannot be judged: {error:#}")),
+        };
+        let circumstances = Some(Circumstances { inputs, load_before });
+        Outcome { experiment, verdict, reason, judgement, circumstances, results }
+    }
+
+    /// Without figures.
+    pub fn without(experiment: &'static Experiment, verdict: Verdict, reason: impl Into<String>) -> Outcome {
+        Outcome {
+            experiment,
+            verdict,
+            reason: reason.into(),
+            judgement: Judgement::default(),
+            circumstances: None,
+            results: Results::default(),
+        }
+    }
+
+    /// Of what a folder holds.
+    pub fn held(experiment: &'static Experiment, folder: &Folder) -> Outcome {
+        let missing = |what: String| match experiment.lacks() {
+            Some(lack) => format!("{what}, and cannot be measured here: {lack}"),
+            None => format!("{what}; `nandscape lab run {}` measures it", experiment.claim.id),
+        };
+        match folder.held(experiment) {
+            Held::Whole { results, inputs, load_before } => Outcome::judged(experiment, results, *inputs, load_before),
+            Held::Nothing => {
+                Outcome::without(experiment, Verdict::NotMeasured, missing("there are no results".to_owned()))
+            }
+            Held::Part { done, of } => {
+                let what = format!("there are {done} of {of} points");
+                Outcome::without(experiment, Verdict::NotMeasured, missing(what))
+            }
+        }
+    }
+
+    /// The verdict, in words.
+    pub fn verdict(&self) -> &'static str {
+        self.verdict.name(self.experiment.claim.kind)
+    }
+
+    /// Remarks: those of the experiment, and on how far the figures carry.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.judgement.notes.clone();
+        if let Some(Circumstances { inputs, .. }) = &self.circumstances {
+            if !inputs.effort.is_full() {
+                notes.push(format!("a short run ({}): a first look, not a verdict to rest on", inputs.effort));
+            }
+            if inputs.program != Program::this() {
+                let Program { version, sources } = &inputs.program;
+                notes.push(format!("measured by another program: version {version}, sources {sources}"));
+            }
+            if inputs.machine.as_ref().is_some_and(|machine| machine.build != "release") {
+                notes.push(
+                    "measured in real time by a program that was built without optimisation for speed".to_owned(),
+                );
+            }
+        }
+        notes
+    }
+
+    /// As one JSON object.
+    pub fn to_json(&self) -> Value {
+        let Experiment { claim, clock, parameters, choices, .. } = self.experiment;
+        let parameters = parameters
+            .iter()
+            .map(|parameter| json!({"what": parameter.what, "value": parameter.value, "source": parameter.source}));
+        let choices =
+            choices.iter().map(|choice| json!({"open": choice.open, "taken": choice.taken, "why": choice.why}));
+        let points = self.results.0.iter().map(|(name, figures)| json!({"point": name, "figures": plain(figures)}));
+        let mut object = json!({
+            "id": claim.id,
+            "source": claim.source(),
+            "clock": clock.name(),
+            "check": claim.check.name(),
+            claim.lead(): claim.says,
+            "must_show": claim.must_show(),
+            "verdict": self.verdict(),
+            "reason": (!self.reason.is_empty()).then_some(&self.reason),
+            "criteria": plain(&self.judgement.criteria),
+            "notes": self.notes(),
+            "parameters": parameters.collect::<Vec<_>>(),
+            "choices": choices.collect::<Vec<_>>(),
+            "points": points.collect::<Vec<_>>(),
+        });
+        if let (Some(circumstances), Some(object)) = (&self.circumstances, object.as_object_mut()) {
+            circumstances.add_to(object);
+        }
+        object
+    }
+}
+
+impl Circumstances {
+    fn add_to(&self, object: &mut Map<String, Value>) {
+        let Inputs { seed, effort, program, machine, .. } = &self.inputs;
+        object.insert("seed".to_owned(), json!(seed));
+        object.insert("effort".to_owned(), plain(effort));
+        object.insert("program".to_owned(), plain(program));
+        if let Some(machine) = machine {
+            object.insert("machine".to_owned(), plain(machine));
+            object.insert("load_before".to_owned(), json!(self.load_before));
+        }
+    }
+}
+
+fn plain(data: &impl Serialize) -> Value {
+    serde_json::to_value(data).expect("plain data")
+}
+
+/// All of them as one JSON object.
+pub fn to_json(outcomes: &[Outcome]) -> String {
+    let claims: Vec<Value> = outcomes.iter().map(Outcome::to_json).collect();
+    serde_json::to_string_pretty(&json!({"schema": SCHEMA, "claims": claims})).expect("plain data")
+}

@@ -1,0 +1,212 @@
+//! One file of results: what was measured, from what. Two runs with the same inputs in virtual time write the same bytes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::experiment::{Clock, Effort, Experiment, Point};
+use crate::figures::Figures;
+use crate::wall::machine::Machine;
+
+/// The version of this form.
+const SCHEMA: u32 = 1;
+
+/// Which program measured.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Program {
+    /// Its version.
+    pub version: String,
+    /// The digest of the sources that results depend on.
+    pub sources: String,
+}
+
+impl Program {
+    /// This one.
+    pub fn this() -> Program {
+        Program { version: env!("CARGO_PKG_VERSION").to_owned(), sources: env!("NANDSCAPE_SOURCES").to_owned() }
+    }
+}
+
+/// Everything that a point's figures depend on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Inputs {
+    /// The claim.
+    pub claim: String,
+    /// The point.
+    pub point: String,
+    /// Its parameters.
+    pub parameters: BTreeMap<String, String>,
+    /// The user's seed.
+    pub seed: u64,
+    /// How long was measured.
+    pub effort: EffortOf,
+    /// Which program measured.
+    pub program: Program,
+    /// In real time, on which machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+}
+
+/// The part of an effort that counts for one clock.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum EffortOf {
+    /// In virtual time.
+    Virtual {
+        /// Percent of the requests of a full run.
+        requests_percent: u32,
+    },
+    /// In real time.
+    Wall {
+        /// Rounds.
+        rounds: u32,
+        /// Time of each in a round.
+        slice_ms: u64,
+    },
+}
+
+impl EffortOf {
+    /// Of an effort.
+    pub fn new(effort: Effort, clock: Clock) -> EffortOf {
+        match clock {
+            Clock::Virtual => EffortOf::Virtual { requests_percent: effort.requests_percent },
+            Clock::Wall => EffortOf::Wall { rounds: effort.rounds, slice_ms: effort.slice.ns() / 1_000_000 },
+        }
+    }
+
+    /// Whether it is what verdicts rest on, or more.
+    pub fn is_full(self) -> bool {
+        match self {
+            EffortOf::Virtual { requests_percent } => requests_percent >= Effort::FULL.requests_percent,
+            EffortOf::Wall { rounds, slice_ms } => {
+                u64::from(rounds) * slice_ms >= u64::from(Effort::FULL.rounds) * Effort::FULL.slice.ns() / 1_000_000
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for EffortOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            EffortOf::Virtual { requests_percent } => write!(f, "{requests_percent}% of the requests"),
+            EffortOf::Wall { rounds, slice_ms } => write!(f, "{rounds} rounds of {slice_ms} ms each"),
+        }
+    }
+}
+
+impl Inputs {
+    /// Of a point, measured now and here.
+    pub fn new(experiment: &Experiment, point: &Point, seed: u64, effort: Effort) -> Inputs {
+        let parameters = point.parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        Inputs {
+            claim: experiment.claim.id.to_owned(),
+            point: point.name.clone(),
+            parameters: parameters.collect(),
+            seed,
+            effort: EffortOf::new(effort, experiment.clock),
+            program: Program::this(),
+            machine: (experiment.clock == Clock::Wall).then(Machine::here),
+        }
+    }
+
+    /// The first thing in which older inputs differ.
+    fn differ(&self, older: &Inputs) -> Option<String> {
+        let Inputs { claim, point, parameters, seed, effort, program, machine } = older;
+        if (claim, point) != (&self.claim, &self.point) {
+            return Some(format!("is of {claim}, {point}"));
+        }
+        if *parameters != self.parameters {
+            return Some("was measured with other parameters".to_owned());
+        }
+        if *seed != self.seed {
+            return Some(format!("was measured with seed {seed}"));
+        }
+        if *effort != self.effort {
+            return Some(format!("was measured with {effort}"));
+        }
+        if *program != self.program {
+            return Some(format!("was measured by another program ({}, sources {})", program.version, program.sources));
+        }
+        match machine {
+            other if *other == self.machine => None,
+            Some(other) => Some(format!("was measured on another machine ({other})")),
+            None => Some("was measured on a machine that is not known".to_owned()),
+        }
+    }
+}
+
+/// What is in a file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Stored {
+    /// The version of this form.
+    schema: u32,
+    /// What it was measured from.
+    pub inputs: Inputs,
+    /// In real time: how many threads wanted to run in the minute before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_before: Option<f64>,
+    /// What was measured.
+    pub figures: Figures,
+    /// The digest of all that.
+    digest: String,
+}
+
+/// What became of looking for a point.
+#[derive(Debug)]
+pub enum Found {
+    /// It is there, and need not be measured again.
+    Fits(Stored),
+    /// There is nothing.
+    Nothing,
+    /// There is something whole, of other inputs: in what it differs.
+    Other(Stored, String),
+    /// There is something that is none of ours, or not all of it: what is wrong.
+    Broken(String),
+}
+
+impl Stored {
+    /// Of what was just measured.
+    pub fn new(inputs: Inputs, load_before: Option<f64>, figures: Figures) -> Stored {
+        let mut stored = Stored { schema: SCHEMA, inputs, load_before, figures, digest: String::new() };
+        stored.digest = stored.digest();
+        stored
+    }
+
+    fn digest(&self) -> String {
+        let plain = Stored { digest: String::new(), ..self.clone() };
+        format!("{:016x}", xxh3_64(plain.to_json().as_bytes()))
+    }
+
+    /// The bytes of the file.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("plain data");
+        text.push('\n');
+        text
+    }
+
+    /// What a file holds, for a point with these inputs.
+    pub fn find(file: &Path, inputs: &Inputs) -> Found {
+        let text = match std::fs::read(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Found::Nothing,
+            Err(error) => return Found::Broken(format!("cannot be read ({error})")),
+        };
+        let stored: Stored = match serde_json::from_slice(&text) {
+            Ok(stored) => stored,
+            Err(error) if error.is_eof() => return Found::Broken("breaks off".to_owned()),
+            Err(error) => return Found::Broken(format!("is no file of results ({error})")),
+        };
+        if stored.schema != SCHEMA {
+            return Found::Broken(format!("has form {} where this program writes {SCHEMA}", stored.schema));
+        }
+        if stored.digest != stored.digest() {
+            return Found::Broken("was changed after it was written".to_owned());
+        }
+        match inputs.differ(&stored.inputs) {
+            None => Found::Fits(stored),
+            Some(difference) => Found::Other(stored, difference),
+        }
+    }
+}

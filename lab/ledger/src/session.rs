@@ -1,0 +1,256 @@
+//! A run of experiments: what is there already is kept, the rest is measured, each point is written down as it ends. Points in
+//! virtual time run side by side; what runs by the wall clock runs after them, alone.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::experiment::{Clock, Effort, Experiment, Point, Run};
+use crate::figures::{Figures, Results};
+use crate::outcome::Outcome;
+use crate::pool;
+use crate::results::{Folder, Found, Inputs, Stored};
+use crate::verdict::Verdict;
+use crate::wall::machine;
+
+/// What to run with.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Where results are, and go.
+    pub folder: Folder,
+    /// Decides everything random.
+    pub seed: u64,
+    /// How long to measure.
+    pub effort: Effort,
+    /// Threads for points in virtual time.
+    pub jobs: usize,
+    /// Whether points are measured again that are there already.
+    pub fresh: bool,
+}
+
+/// Is told how a run goes. Called from the thread that began it.
+pub trait Watch {
+    /// Something that the user should know.
+    fn note(&mut self, _text: &str) {}
+    /// So many points are to be measured.
+    fn begun(&mut self, _points: usize) {}
+    /// A point has been measured and written down. After a break none is begun.
+    fn measured(&mut self, _claim: &str, _point: &str) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    /// A share of a point in real time is done.
+    fn share(&self, _claim: &str, _share: f64) {}
+    /// A claim is decided. Those in real time come last.
+    fn decided(&mut self, _outcome: &Outcome) {}
+}
+
+impl Watch for () {}
+
+/// An experiment in work.
+struct Work {
+    experiment: &'static Experiment,
+    /// Its points; those that are there already are known.
+    points: Vec<Slot>,
+    failed: Vec<String>,
+    decided: bool,
+}
+
+struct Slot {
+    point: Point,
+    inputs: Inputs,
+    file: PathBuf,
+    stored: Option<Stored>,
+}
+
+impl Session {
+    /// Runs experiments. What came of each, in the order in which they are given; nothing where the run was broken off.
+    ///
+    /// # Errors
+    /// When results cannot be written. A point that fails is no error: its claim has failed.
+    pub fn run(&self, experiments: &[&'static Experiment], watch: &mut dyn Watch) -> Result<Option<Vec<Outcome>>> {
+        let _lock = self.folder.lock()?;
+        let mut works: Vec<Work> = experiments.iter().map(|experiment| self.look(experiment, watch)).collect();
+        watch.begun(works.iter().map(|work| work.left().count()).sum());
+        let mut outcomes: Vec<Option<Outcome>> = works.iter().map(|_| None).collect();
+        self.decide(&mut works, &mut outcomes, watch);
+        let ended = match self.run_virtual(&mut works, &mut outcomes, watch)? {
+            ControlFlow::Continue(()) => self.run_wall(&mut works, &mut outcomes, watch)?,
+            ControlFlow::Break(()) => ControlFlow::Break(()),
+        };
+        Ok(if ended.is_break() { None } else { outcomes.into_iter().collect() })
+    }
+
+    /// What is there of an experiment, and what is wrong with it.
+    fn look(&self, experiment: &'static Experiment, watch: &mut dyn Watch) -> Work {
+        self.folder.sweep(experiment);
+        let id = experiment.claim.id;
+        let mut others: Vec<(String, usize)> = Vec::new();
+        let mut points = Vec::new();
+        for (number, point) in (experiment.points)().into_iter().enumerate() {
+            let inputs = Inputs::new(experiment, &point, self.seed, self.effort);
+            let file = self.folder.file(experiment, number, &point);
+            let stored = match Stored::find(&file, &inputs) {
+                _ if self.fresh => None,
+                Found::Fits(stored) => Some(stored),
+                Found::Nothing => None,
+                Found::Broken(wrong) => {
+                    watch.note(&format!("{} {wrong}; the point is measured again", file.display()));
+                    None
+                }
+                Found::Other(_, difference) => {
+                    match others.iter_mut().find(|(other, _)| *other == difference) {
+                        Some((_, count)) => *count += 1,
+                        None => others.push((difference, 1)),
+                    }
+                    None
+                }
+            };
+            points.push(Slot { point, inputs, file, stored });
+        }
+        let of = points.len();
+        for (difference, count) in others {
+            watch.note(&format!("{id}: {count} of {of} points: {difference}; measured again"));
+        }
+        match points.iter().filter(|slot| slot.stored.is_some()).count() {
+            0 => {}
+            done => watch.note(&format!(
+                "{id}: {done} of {of} points are there already, in {}; --fresh measures them again",
+                self.folder.path().join(id).display()
+            )),
+        }
+        Work { experiment, points, failed: Vec::new(), decided: false }
+    }
+
+    /// Judges what has all its points, and what cannot have them.
+    fn decide(&self, works: &mut [Work], outcomes: &mut [Option<Outcome>], watch: &mut dyn Watch) {
+        for (work, outcome) in works.iter_mut().zip(outcomes) {
+            if work.decided {
+                continue;
+            }
+            if let Some(decided) = work.outcome() {
+                work.decided = true;
+                watch.decided(outcome.insert(decided));
+            }
+        }
+    }
+
+    fn run_virtual(
+        &self,
+        works: &mut [Work],
+        outcomes: &mut [Option<Outcome>],
+        watch: &mut dyn Watch,
+    ) -> Result<ControlFlow<()>> {
+        let tasks: Vec<Task> = works
+            .iter()
+            .enumerate()
+            .filter(|(_, work)| work.experiment.clock == Clock::Virtual)
+            .flat_map(|(number, work)| {
+                work.left().map(move |point| Task { experiment: work.experiment, number, point })
+            })
+            .collect();
+        let mut wrong = None;
+        let ended = pool::run(
+            self.jobs,
+            &tasks,
+            |task| self.measure(task.experiment, task.point, &|_| ()),
+            |task, figures| {
+                let Task { number, point, .. } = tasks[task];
+                let ended = self.keep(&mut works[number], point, None, figures, watch).unwrap_or_else(|error| {
+                    wrong = Some(error);
+                    ControlFlow::Break(())
+                });
+                self.decide(works, outcomes, watch);
+                ended
+            },
+        );
+        match wrong {
+            Some(error) => Err(error),
+            None => Ok(ended),
+        }
+    }
+
+    fn run_wall(
+        &self,
+        works: &mut [Work],
+        outcomes: &mut [Option<Outcome>],
+        watch: &mut dyn Watch,
+    ) -> Result<ControlFlow<()>> {
+        for number in 0..works.len() {
+            let left: Vec<usize> = if works[number].decided { Vec::new() } else { works[number].left().collect() };
+            for point in left {
+                let experiment = works[number].experiment;
+                let load_before = machine::load_average();
+                let figures = self.measure(experiment, point, &|share| watch.share(experiment.claim.id, share));
+                let ended = self.keep(&mut works[number], point, load_before, figures, watch)?;
+                self.decide(works, outcomes, watch);
+                if ended.is_break() {
+                    return Ok(ended);
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Points are made anew for each thread: what measures one depends on its place only.
+    fn measure(&self, experiment: &Experiment, point: usize, progress: &dyn Fn(f64)) -> Result<Figures> {
+        let run = Run { seed: experiment.seed_of(self.seed, point), effort: self.effort, progress };
+        let figures = ((experiment.points)()[point].measure)(&run)?;
+        figures.check()?;
+        Ok(figures)
+    }
+
+    /// Writes down what was measured.
+    fn keep(
+        &self,
+        work: &mut Work,
+        point: usize,
+        load_before: Option<f64>,
+        figures: Result<Figures>,
+        watch: &mut dyn Watch,
+    ) -> Result<ControlFlow<()>> {
+        let slot = &mut work.points[point];
+        match figures {
+            Ok(figures) => {
+                let stored = Stored::new(slot.inputs.clone(), load_before, figures);
+                self.folder.write(&slot.file, &stored)?;
+                slot.stored = Some(stored);
+            }
+            Err(error) => work.failed.push(format!("{}: {error:#}", slot.point.name)),
+        }
+        Ok(watch.measured(work.experiment.claim.id, &work.points[point].point.name))
+    }
+}
+
+/// A point to be measured.
+#[derive(Copy, Clone)]
+struct Task {
+    experiment: &'static Experiment,
+    /// The experiment's place among those that run.
+    number: usize,
+    point: usize,
+}
+
+impl Work {
+    /// The points that are to be measured.
+    fn left(&self) -> impl Iterator<Item = usize> {
+        let can = self.experiment.lacks().is_none();
+        self.points.iter().enumerate().filter(move |(_, slot)| can && slot.stored.is_none()).map(|(number, _)| number)
+    }
+
+    /// What came of it, if all that can be measured has been.
+    fn outcome(&self) -> Option<Outcome> {
+        let (experiment, measured) = (self.experiment, self.points.iter().filter(|slot| slot.stored.is_some()).count());
+        if measured + self.failed.len() < self.points.len() {
+            let lack = experiment.lacks()?;
+            return Some(Outcome::without(experiment, Verdict::NotMeasured, lack));
+        }
+        if !self.failed.is_empty() {
+            return Some(Outcome::without(experiment, Verdict::Failed, self.failed.join("; ")));
+        }
+        let stored: Vec<&Stored> = self.points.iter().filter_map(|slot| slot.stored.as_ref()).collect();
+        let first = stored.first()?;
+        let results = stored.iter().map(|stored| (stored.inputs.point.clone(), stored.figures.clone())).collect();
+        Some(Outcome::judged(experiment, Results(results), first.inputs.clone(), first.load_before))
+    }
+}

@@ -1,0 +1,132 @@
+//! Outcomes as a page of Markdown: the verdicts first, then each claim with all that it rests on.
+
+use crate::experiment::{Clock, Effort, Experiment};
+use crate::outcome::{Circumstances, Outcome};
+use crate::results::EffortOf;
+use crate::show::text::under;
+use crate::verdict::Table;
+
+/// The page.
+pub fn report(outcomes: &[Outcome]) -> String {
+    let mut text =
+        "# Verdicts\n\nMade by `nandscape lab report` of what `nandscape lab run` has measured.\n\n".to_owned();
+    let rows = outcomes.iter().map(|outcome| {
+        let claim = &outcome.experiment.claim;
+        let name = match outcome.circumstances {
+            Some(_) => format!("[{}](#{})", claim.id, claim.id),
+            None => claim.id.to_owned(),
+        };
+        vec![name, cell(&claim.source()), claim.check.name().to_owned(), outcome.verdict().to_owned()]
+    });
+    text.push_str(&table(&["claim", "source", "check", "verdict"], rows));
+    let unmeasured: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.circumstances.is_none()).collect();
+    if !unmeasured.is_empty() {
+        text.push_str("\nWithout figures:\n\n");
+        unmeasured.iter().for_each(|outcome| {
+            text.push_str(&format!("- {}: {}\n", outcome.experiment.claim.id, plain(&outcome.reason)))
+        });
+    }
+    outcomes
+        .iter()
+        .filter(|outcome| outcome.circumstances.is_some())
+        .for_each(|outcome| text.push_str(&section(outcome)));
+    text
+}
+
+fn section(outcome: &Outcome) -> String {
+    let Experiment { claim, parameters, choices, .. } = outcome.experiment;
+    let mut text = format!(
+        "\n## {}\n\n{}.\n\n- {}: {}\n- to show: {}\n- verdict: **{}**",
+        claim.id,
+        plain(&claim.source()),
+        claim.lead(),
+        plain(claim.says),
+        plain(claim.must_show()),
+        outcome.verdict()
+    );
+    match outcome.reason.is_empty() {
+        true => text.push('\n'),
+        false => text.push_str(&format!("; {}\n", plain(&outcome.reason))),
+    }
+    outcome.notes().iter().for_each(|note| text.push_str(&format!("- note: {}\n", plain(note))));
+    if let Some(circumstances) = &outcome.circumstances {
+        text.push_str(&format!("- run: `{}`: {}\n\n", command(circumstances), plain(&under(circumstances))));
+    }
+    let criteria = outcome.judgement.criteria.iter().map(|criterion| {
+        let holds = if criterion.holds { "holds" } else { "**missed**" };
+        [&criterion.what, &criterion.measured.to_string(), &criterion.unit, &criterion.must_be, holds]
+            .map(cell)
+            .to_vec()
+    });
+    text.push_str(&table(&["measured", "", "unit", "must be", ""], criteria));
+    for Table { title, head, rows } in &outcome.judgement.tables {
+        let head: Vec<&str> =
+            head.iter().enumerate().map(|(place, name)| if place == 0 { title.as_str() } else { name }).collect();
+        let rows = rows.iter().map(|row| row.iter().map(|text| cell(text)).collect());
+        text.push_str(&format!("\n{}", table(&head, rows)));
+    }
+    let rows =
+        parameters.iter().map(|parameter| [parameter.what, parameter.value, parameter.source].map(cell).to_vec());
+    text.push_str(&format!("\n{}", table(&["parameter", "value", "source"], rows)));
+    let rows = choices.iter().map(|choice| [choice.open, choice.taken, choice.why].map(cell).to_vec());
+    text.push_str(&format!("\n{}", table(&["left open", "taken", "why"], rows)));
+    text
+}
+
+/// What measures it like that.
+fn command(Circumstances { inputs, .. }: &Circumstances) -> String {
+    let mut command = format!("nandscape lab run {}", inputs.claim);
+    if inputs.seed != 1 {
+        command.push_str(&format!(" --seed {}", inputs.seed));
+    }
+    match inputs.effort {
+        effort if effort == EffortOf::new(Effort::FULL, Clock::Virtual) => {}
+        effort if effort == EffortOf::new(Effort::FULL, Clock::Wall) => {}
+        EffortOf::Virtual { .. } => command.push_str(" --quick"),
+        EffortOf::Wall { rounds, slice_ms } => command.push_str(&format!(" --rounds {rounds} --slice-ms {slice_ms}")),
+    }
+    command
+}
+
+fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let line = |cells: &[String]| {
+        let cells: Vec<String> =
+            cells.iter().map(|cell| if cell.is_empty() { String::new() } else { format!(" {cell} ") }).collect();
+        format!("|{}|\n", cells.join("|"))
+    };
+    let head: Vec<String> = head.iter().map(|name| cell(name)).collect();
+    let mut text = line(&head);
+    text.push_str(&format!("|{}\n", "---|".repeat(head.len())));
+    rows.for_each(|row| text.push_str(&line(&row)));
+    text
+}
+
+/// Text that stands in a cell: what would end it is written otherwise. Links are ours and stay.
+fn cell(text: &str) -> String {
+    plain(text).replace('|', "\\|")
+}
+
+/// Text without what Markdown would take for its own.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '*' | '_' | '<' | '[' | ']' | '\\' => plain.extend(['\\', letter]),
+            '\n' => plain.push(' '),
+            letter => plain.push(letter),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_stay_whole() {
+        let rows = [vec![cell("a|b"), cell("x_y\nz")]];
+        let text = table(&["one", ""], rows.into_iter());
+        assert_eq!(text, "| one ||\n|---|---|\n| a\\|b | x\\_y z |\n");
+    }
+}

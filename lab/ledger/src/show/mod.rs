@@ -1,0 +1,9 @@
+//! Outcomes for people: as text on a terminal, as Markdown, and as a page of HTML made of that.
+
+mod html;
+mod markdown;
+mod text;
+
+pub use html::page;
+pub use markdown::report;
+pub use text::{entry, list, outcome};

@@ -1,0 +1,124 @@
+//! Outcomes as text.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+
+use crate::experiment::{Choice, Clock, Experiment, Parameter};
+use crate::outcome::{Circumstances, Outcome};
+use crate::results::Inputs;
+use crate::verdict::{self, Criterion};
+
+/// All claims, one a line: what is known of them.
+pub fn list(outcomes: &[Outcome]) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["claim", "source", "check", "clock", "results", "verdict"]);
+    for outcome in outcomes {
+        let Experiment { claim, clock, .. } = outcome.experiment;
+        table.add_row([
+            claim.id,
+            claim.source().as_str(),
+            claim.check.name(),
+            clock.name(),
+            results(outcome).as_str(),
+            outcome.verdict(),
+        ]);
+    }
+    table.trim_fmt() + "\n"
+}
+
+/// What results there are, in a few words.
+fn results(outcome: &Outcome) -> String {
+    match (&outcome.circumstances, outcome.reason.strip_prefix("there are ")) {
+        (Some(Circumstances { inputs, .. }), _) => {
+            let short = if inputs.effort.is_full() { "" } else { ", short" };
+            format!("seed {}{short}", inputs.seed)
+        }
+        (None, Some(points)) if !points.starts_with("no ") => points.split([';', ',']).next().unwrap_or("").to_owned(),
+        _ => "none".to_owned(),
+    }
+}
+
+/// Everything there is to know of an experiment before it runs.
+pub fn entry(experiment: &Experiment) -> String {
+    let Experiment { claim, clock, parameters, choices, points, .. } = experiment;
+    let mut text = format!(
+        "{} ({})\n{}: {}\nto show: {}\ncheck: {}, {} time\n",
+        claim.id,
+        claim.source(),
+        claim.lead(),
+        claim.says,
+        claim.must_show(),
+        claim.check.name(),
+        if *clock == Clock::Wall { "real" } else { "virtual" },
+    );
+    text.push_str("\nparameters\n");
+    for Parameter { what, value, source } in *parameters {
+        text.push_str(&format!("  {what}: {value} ({source})\n"));
+    }
+    text.push_str("\nleft open, and what is taken\n");
+    for Choice { open, taken, why } in *choices {
+        text.push_str(&format!("  {open}\n    taken: {taken}\n    why: {why}\n"));
+    }
+    text.push_str("\npoints\n");
+    points().iter().for_each(|point| text.push_str(&format!("  {}\n", point.name)));
+    text
+}
+
+/// What came of a claim.
+pub fn outcome(outcome: &Outcome) -> String {
+    let claim = &outcome.experiment.claim;
+    let mut text = format!(
+        "{} ({})\n{}: {}\nto show: {}\n",
+        claim.id,
+        claim.source(),
+        claim.lead(),
+        claim.says,
+        claim.must_show()
+    );
+    if let Some(circumstances) = &outcome.circumstances {
+        text.push_str(&format!("\n{}\n", criteria(&outcome.judgement.criteria)));
+        outcome.judgement.tables.iter().for_each(|table| text.push_str(&format!("\n{}", beside(table))));
+        text.push_str(&format!("\n{}\n", under(circumstances)));
+    }
+    outcome.notes().iter().for_each(|note| text.push_str(&format!("note: {note}\n")));
+    text.push_str(&format!("verdict: {}\n", outcome.verdict()));
+    if !outcome.reason.is_empty() {
+        text.push_str(&format!("{}\n", outcome.reason));
+    }
+    text
+}
+
+fn criteria(criteria: &[Criterion]) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["measured", "", "unit", "must be", ""]);
+    for Criterion { what, measured, unit, must_be, holds } in criteria {
+        let holds = if *holds { "holds" } else { "MISSED" };
+        table.add_row([what, &measured.to_string(), unit, must_be, holds]);
+    }
+    if let Some(values) = table.column_mut(1) {
+        values.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt()
+}
+
+fn beside(given: &verdict::Table) -> String {
+    let mut table = Table::new();
+    let head = given.head.iter().enumerate().map(|(place, name)| if place == 0 { &given.title } else { name });
+    table.load_style(NOTHING).set_header(head);
+    table.add_rows(&given.rows);
+    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table.trim_fmt() + "\n"
+}
+
+/// Seed, effort, and in real time the machine.
+pub(super) fn under(circumstances: &Circumstances) -> String {
+    let Inputs { seed, effort, program, machine, .. } = &circumstances.inputs;
+    let mut text = format!("seed {seed}, {effort}; version {}, sources {}", program.version, program.sources);
+    if let Some(machine) = machine {
+        text.push_str(&format!("; {machine}"));
+    }
+    if let Some(load) = circumstances.load_before {
+        text.push_str(&format!("; load average in the minute before: {load}"));
+    }
+    text
+}

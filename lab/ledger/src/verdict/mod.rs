@@ -1,0 +1,143 @@
+//! Verdicts, and the rules they follow. A rule turns a figure into a criterion that holds or does not; an experiment is
+//! reproduced when all of its criteria hold.
+//!
+//! | file | rule | holds when |
+//! |---|---|---|
+//! | `exact` | a formula or a table | the figure, rounded to the digits published, is the published one |
+//! | `ratio` | a relative result | within its band; without a band, same direction and half of the published effect |
+//! | `atmost` | a cost | at most the published figure |
+//! | `order` | a ranking or shape | each in its place, at every point |
+
+pub mod atmost;
+pub mod exact;
+pub mod order;
+pub mod ratio;
+
+use serde::Serialize;
+
+use crate::claim::Kind;
+use crate::figures::Value;
+
+/// One thing that must hold.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Criterion {
+    /// What was measured.
+    pub what: String,
+    /// What came out.
+    pub measured: Value,
+    /// Its unit.
+    pub unit: String,
+    /// What it must be.
+    pub must_be: String,
+    /// Whether it is.
+    pub holds: bool,
+}
+
+impl Criterion {
+    fn number(what: impl Into<String>, measured: f64, unit: &str, must_be: String, holds: bool) -> Criterion {
+        Criterion { what: what.into(), measured: Value::Number(measured), unit: unit.to_owned(), must_be, holds }
+    }
+
+    fn text(
+        what: impl Into<String>,
+        measured: impl Into<String>,
+        unit: &str,
+        must_be: String,
+        holds: bool,
+    ) -> Criterion {
+        Criterion { what: what.into(), measured: Value::Text(measured.into()), unit: unit.to_owned(), must_be, holds }
+    }
+}
+
+/// Figures that stand beside those that are judged.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// Names of the columns. The first is the row's own.
+    pub head: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// What the figures come to.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Judgement {
+    /// What must hold.
+    pub criteria: Vec<Criterion>,
+    /// What stands beside.
+    pub tables: Vec<Table>,
+    /// Remarks, whatever the verdict.
+    pub notes: Vec<String>,
+    /// The reason, should something be missed; empty where none is known.
+    pub reason: String,
+}
+
+/// What came of an experiment.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Every criterion holds.
+    Reproduced,
+    /// One does not.
+    Missed,
+    /// There are no figures to judge, for a reason that is no fault: a machine that lacks what it takes, or no run yet.
+    NotMeasured,
+    /// A point failed, or its figures make no sense.
+    Failed,
+}
+
+impl Verdict {
+    /// In words. What was described without a result cannot be reproduced: it holds.
+    pub const fn name(self, kind: Kind) -> &'static str {
+        match (self, kind) {
+            (Verdict::Reproduced, Kind::Result) => "reproduced",
+            (Verdict::Reproduced, Kind::Design) => "holds",
+            (Verdict::Missed, _) => "missed",
+            (Verdict::NotMeasured, _) => "not measured",
+            (Verdict::Failed, _) => "failed",
+        }
+    }
+}
+
+impl Judgement {
+    /// The verdict, and for a miss which criteria do not hold and why.
+    pub fn verdict(&self) -> (Verdict, String) {
+        let missed: Vec<&str> = self
+            .criteria
+            .iter()
+            .filter(|criterion| !criterion.holds)
+            .map(|criterion| criterion.what.as_str())
+            .collect();
+        match (self.criteria.is_empty(), missed.is_empty()) {
+            (true, _) => (Verdict::Failed, "the experiment judged nothing".to_owned()),
+            (false, true) => (Verdict::Reproduced, String::new()),
+            (false, false) => {
+                let reason = if self.reason.is_empty() { "No reason has been found" } else { &self.reason };
+                (Verdict::Missed, format!("missed: {}. {reason}", missed.join("; ")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_criterion_that_does_not_hold_is_a_miss_with_its_reason() {
+        let mut judgement = Judgement { reason: "Because".to_owned(), ..Judgement::default() };
+        assert_eq!(judgement.verdict().0, Verdict::Failed, "nothing is judged");
+        judgement.criteria.push(order::below("latency", 1.0, "us", 2.0));
+        assert_eq!(judgement.verdict(), (Verdict::Reproduced, String::new()));
+        judgement.criteria.push(order::above("rate", 1.0, "1/s", 2.0));
+        assert_eq!(judgement.verdict(), (Verdict::Missed, "missed: rate. Because".to_owned()));
+        judgement.reason.clear();
+        assert_eq!(judgement.verdict().1, "missed: rate. No reason has been found");
+    }
+
+    #[test]
+    fn a_design_is_never_reproduced() {
+        assert_eq!(Verdict::Reproduced.name(Kind::Design), "holds");
+        assert_eq!(Verdict::Reproduced.name(Kind::Result), "reproduced");
+    }
+}

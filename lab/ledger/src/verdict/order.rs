@@ -1,0 +1,99 @@
+//! Order: a ranking, or a shape: below or above a bound, rising or falling. It must hold at every point named, and where a
+//! point was run several times, whichever runs are compared: the highest of the lower ones is below the lowest of the next.
+
+use super::Criterion;
+use crate::figures::short;
+
+/// Below a bound; the bound itself is outside.
+pub fn below(what: impl Into<String>, measured: f64, unit: &str, bound: f64) -> Criterion {
+    Criterion::number(what, measured, unit, format!("below {}", short(bound)), measured < bound)
+}
+
+/// Above a bound; the bound itself is outside.
+pub fn above(what: impl Into<String>, measured: f64, unit: &str, bound: f64) -> Criterion {
+    Criterion::number(what, measured, unit, format!("above {}", short(bound)), measured > bound)
+}
+
+/// Contestants from the lowest to the highest, each with the figures of its runs.
+pub type Ranking<'a> = [(&'a str, Vec<f64>)];
+
+/// Each is below the next.
+pub fn ranked(what: impl Into<String>, ranking: &Ranking<'_>, unit: &str) -> Criterion {
+    compare(what, ranking, unit, "<", |lower, higher| lower < higher)
+}
+
+/// None is above the next by more than a tolerance, which is a share.
+pub fn never_falls(what: impl Into<String>, ranking: &Ranking<'_>, unit: &str, tolerance: f64) -> Criterion {
+    compare(what, ranking, unit, "<=", |lower, higher| lower <= higher * (1.0 + tolerance))
+}
+
+fn compare(
+    what: impl Into<String>,
+    ranking: &Ranking<'_>,
+    unit: &str,
+    sign: &str,
+    fits: impl Fn(f64, f64) -> bool,
+) -> Criterion {
+    let sign = format!(" {sign} ");
+    let names: Vec<&str> = ranking.iter().map(|(name, _)| *name).collect();
+    let spans: Vec<(f64, f64)> = ranking.iter().map(|(_, runs)| span(runs)).collect();
+    let shown: Vec<String> = spans.iter().map(|(low, high)| between(*low, *high)).collect();
+    let every =
+        ranking.len() > 1 && ranking.iter().all(|(_, runs)| !runs.is_empty() && runs.iter().all(|run| run.is_finite()));
+    let holds = every && spans.windows(2).all(|pair| fits(pair[0].1, pair[1].0));
+    Criterion::text(what, shown.join(", "), unit, names.join(&sign), holds)
+}
+
+/// The lowest and the highest.
+fn span(runs: &[f64]) -> (f64, f64) {
+    runs.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), run| (low.min(*run), high.max(*run)))
+}
+
+fn between(low: f64, high: f64) -> String {
+    let (low, high) = (short(low), short(high));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_itself_is_outside() {
+        assert!(!below("x", 1.0, "", 1.0).holds && !above("x", 1.0, "", 1.0).holds);
+        assert!(below("x", 0.9, "", 1.0).holds && above("x", 1.1, "", 1.0).holds);
+        assert!(!below("x", f64::NAN, "", 1.0).holds && !above("x", f64::NAN, "", 1.0).holds);
+    }
+
+    #[test]
+    fn every_run_of_the_lower_is_below_every_run_of_the_next() {
+        let ranking = |none: &[f64], plane: &[f64]| [("none", none.to_vec()), ("plane", plane.to_vec())];
+        for (none, plane, holds) in [
+            (&[1.0, 2.0][..], &[3.0, 4.0][..], true),
+            (&[1.0, 3.0], &[3.0, 4.0], false),
+            (&[1.0, 5.0], &[3.0, 4.0], false),
+            (&[3.0], &[1.0], false),
+            (&[1.0], &[], false),
+            (&[], &[1.0], false),
+            (&[1.0, f64::NAN], &[3.0], false),
+        ] {
+            let criterion = ranked("p99", &ranking(none, plane), "us");
+            assert_eq!(criterion.holds, holds, "{criterion:?}");
+        }
+        let criterion = ranked("p99", &ranking(&[1.0, 2.0], &[3.0]), "us");
+        assert_eq!(
+            (criterion.must_be.as_str(), criterion.measured.to_string().as_str()),
+            ("none < plane", "1 to 2, 3")
+        );
+        assert!(!ranked("p99", &[("alone", vec![1.0])], "us").holds, "one alone is no ranking");
+    }
+
+    #[test]
+    fn what_never_falls_may_be_equal_within_its_tolerance() {
+        let ranking = |one: f64, two: f64, three: f64| [("a", vec![one]), ("b", vec![two]), ("c", vec![three])];
+        assert!(never_falls("waf", &ranking(1.0, 1.0, 1.0), "", 0.0).holds);
+        assert!(never_falls("waf", &ranking(1.0, 1.0005, 1.0), "", 0.001).holds);
+        assert!(!never_falls("waf", &ranking(1.0, 1.0, 0.99), "", 0.001).holds);
+        assert!(!never_falls("waf", &ranking(2.0, 1.0, 3.0), "", 0.001).holds);
+    }
+}

@@ -1,0 +1,78 @@
+//! Ratio: a relative result. Where the ledger gives a band, what the band is of must lie within it, bounds included.
+//! Without a band a ratio must be on the published one's side of 1, with at least half of the published effect. The effect
+//! is the distance of the ratio from 1: half of 1.89 (89% more) is 1.445, half of 0.78 (22% less) is 0.89.
+
+use super::Criterion;
+use crate::claim::{Band, BandOf};
+use crate::figures::short;
+
+/// The `number`-th number of a claim, of which `ratio` was measured, against its band. `published` is what the paper has
+/// for it.
+///
+/// # Panics
+/// When the band has no such number, which is a fault of the experiment.
+pub fn in_band(what: impl Into<String>, ratio: f64, published: f64, band: Band, number: usize) -> Criterion {
+    // One pair may stand for all numbers.
+    let (low, high) = if band.within.len() == 1 { band.within[0] } else { band.within[number] };
+    let (of, words) = match band.of {
+        BandOf::Value => (ratio, ""),
+        BandOf::Loss => (1.0 - ratio, "lost: "),
+        BandOf::Published => (ratio / published, "of the published: "),
+    };
+    let must_be = format!("{words}{low} to {high}");
+    Criterion::number(what, of, "", must_be, low <= of && of <= high)
+}
+
+/// A ratio against the published one, where the ledger gives no band.
+pub fn half_effect(what: impl Into<String>, ratio: f64, published: f64) -> Criterion {
+    let half = 1.0 + (published - 1.0) / 2.0;
+    let (side, holds) = if published >= 1.0 { ("at least", ratio >= half) } else { ("at most", ratio <= half) };
+    Criterion::number(what, ratio, "", format!("{side} {}, half of {}'s effect", short(half), short(published)), holds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUE: Band = Band { of: BandOf::Value, within: &[(2.0, 2.8), (1.0, 1.15)] };
+
+    #[test]
+    fn each_number_has_its_band_and_bounds_are_inside() {
+        for (number, ratio, holds) in
+            [(0, 2.0, true), (0, 2.8, true), (0, 1.99, false), (0, 2.81, false), (1, 1.06, true), (1, 2.4, false)]
+        {
+            assert_eq!(in_band("reads", ratio, 2.4, VALUE, number).holds, holds, "{ratio}");
+        }
+        assert!(!in_band("reads", f64::NAN, 2.4, VALUE, 0).holds);
+    }
+
+    #[test]
+    fn a_band_may_be_of_what_is_lost_or_of_the_published_figure() {
+        let loss = Band { of: BandOf::Loss, within: &[(0.0, 0.05)] };
+        assert!(in_band("throughput", 0.96, 0.98, loss, 0).holds && !in_band("throughput", 0.9, 0.98, loss, 0).holds);
+        let published = Band { of: BandOf::Published, within: &[(0.85, 1.15)] };
+        // One pair for all numbers; the ratio is 17 over 16.81.
+        assert!(in_band("write, MB/s", 17.0, 16.81, published, 2).holds);
+        assert!(!in_band("write, MB/s", 20.0, 16.81, published, 2).holds);
+    }
+
+    #[test]
+    fn without_a_band_half_of_the_effect_counts_on_the_same_side() {
+        for (published, ratio, holds) in [
+            (1.89, 1.45, true),
+            (1.89, 1.44, false),
+            (1.89, 0.5, false),
+            (1.89, 5.0, true),
+            (0.78, 0.88, true),
+            (0.78, 0.9, false),
+            (0.78, 0.5, true),
+            (0.78, 1.2, false),
+            (38.0, 19.5, true),
+            (38.0, 19.4, false),
+            (1.89, f64::NAN, false),
+            (0.78, f64::NAN, false),
+        ] {
+            assert_eq!(half_effect("x", ratio, published).holds, holds, "{ratio} for {published}");
+        }
+    }
+}

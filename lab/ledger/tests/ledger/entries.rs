@@ -1,0 +1,77 @@
+//! Every experiment is whole, and its entry is that of the shared ledger, where that is there.
+
+use std::path::Path;
+
+use nandscape_lab_ledger::EXPERIMENTS;
+use nandscape_lab_ledger::claim::{Check, Claim, Kind};
+use toml::{Table, Value};
+
+/// The ledger of all results of the papers lies beside the project, if anywhere.
+const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/claims.toml");
+
+#[test]
+fn every_experiment_says_what_it_sets_and_chooses() {
+    for experiment in EXPERIMENTS {
+        let id = experiment.claim.id;
+        assert!(!experiment.claim.source.is_empty() && !experiment.claim.says.is_empty(), "{id}");
+        assert!(!experiment.parameters.is_empty() && !experiment.choices.is_empty(), "{id}");
+        let points = (experiment.points)();
+        let mut names: Vec<&str> = points.iter().map(|point| point.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert!(!names.is_empty() && names.len() == points.len(), "{id}: {names:?}");
+    }
+}
+
+#[test]
+fn seeds_of_points_depend_on_seed_claim_and_place_only() {
+    let mut seeds = Vec::new();
+    for experiment in EXPERIMENTS {
+        for seed in [1, 2] {
+            seeds.extend((0..3).map(|place| experiment.seed_of(seed, place).value()));
+            assert_eq!(experiment.seed_of(seed, 2), experiment.seed_of(seed, 2));
+        }
+    }
+    let all = seeds.len();
+    seeds.sort_unstable();
+    seeds.dedup();
+    assert_eq!(seeds.len(), all);
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "says what was not compared")]
+fn entries_are_those_of_the_shared_ledger() {
+    let Ok(text) = std::fs::read_to_string(Path::new(SHARED)) else {
+        eprintln!("{SHARED} is not there: nothing is compared");
+        return;
+    };
+    let shared: Table = text.parse().expect("the ledger is TOML");
+    let entries = shared["claim"].as_array().expect("entries");
+    for experiment in EXPERIMENTS {
+        let claim = &experiment.claim;
+        let entry = entries.iter().find(|entry| entry["id"].as_str() == Some(claim.id));
+        compare(claim, entry.unwrap_or_else(|| panic!("{} is not in the ledger", claim.id)));
+    }
+}
+
+fn compare(claim: &Claim, entry: &Value) {
+    let id = claim.id;
+    let text = |key: &str| entry.get(key).and_then(Value::as_str);
+    assert_eq!(Some(claim.seed().as_str()), text("seed"), "{id}");
+    // The shared ledger refers to a page of its own for one table.
+    let says = text("says").map(|says| says.replace("the pattern of errata.md", "a pattern of 512 digits"));
+    assert_eq!(Some(claim.says), says.as_deref(), "{id}");
+    assert_eq!(claim.show, text("show"), "{id}");
+    assert_eq!(Some(claim.check.name()), text("check"), "{id}");
+    assert_eq!(claim.kind == Kind::Design, text("kind") == Some("design"), "{id}");
+    let band = match claim.check {
+        Check::Ratio(band) => band,
+        _ => None,
+    };
+    assert_eq!(band.map(|band| band.of.name()), text("band_of"), "{id}");
+    let given = entry.get("band").and_then(Value::as_array).map(|pairs| {
+        let number = |pair: &Value, place: usize| pair[place].as_float().expect("a number");
+        pairs.iter().map(|pair| (number(pair, 0), number(pair, 1))).collect::<Vec<_>>()
+    });
+    assert_eq!(band.map(|band| band.within.to_vec()), given, "{id}");
+}

@@ -1,0 +1,13 @@
+//! The ledger as a whole, over its public interface.
+//!
+//! | file | what |
+//! |---|---|
+//! | `entries` | every experiment is whole, and its entry is that of the shared ledger |
+//! | `quick` | every experiment run for a moment: it measures, it judges, its forms are whole |
+//! | `resume` | what is there is kept, what is torn, foreign or of other inputs is measured again; threads change nothing |
+//! | `support` | folders and runs for the others |
+
+mod entries;
+mod quick;
+mod resume;
+mod support;

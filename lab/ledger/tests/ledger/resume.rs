@@ -1,0 +1,160 @@
+//! What is there is kept; what is torn, foreign or of other inputs is measured again, and said so; neither threads nor
+//! interruptions change a byte.
+
+use std::fs;
+use std::path::PathBuf;
+
+use nandscape_lab_ledger::experiment::Effort;
+use nandscape_lab_ledger::results::{Found, Inputs, Program, Stored};
+use nandscape_lab_ledger::verdict::Verdict;
+use nandscape_lab_ledger::{Outcome, Session};
+
+use crate::support::{Ear, TINY, TOY, TROUBLE, experiment, files, folder, session};
+
+#[test]
+fn threads_change_nothing() {
+    let (one, four) = (folder(), folder());
+    let run = |folder: &tempfile::TempDir, jobs| {
+        let asked = [&TOY, experiment("femu-gc-schemes")];
+        let session = Session { jobs, ..session(folder.path()) };
+        session.run(&asked, &mut ()).unwrap().expect("nobody broke it off")
+    };
+    let (serial, parallel) = (run(&one, 1), run(&four, 4));
+    assert_eq!(files(one.path()), files(four.path()));
+    assert!(files(one.path()).len() == 48, "12 points and 36");
+    for (serial, parallel) in serial.iter().zip(&parallel) {
+        assert_eq!(serial.to_json(), parallel.to_json());
+    }
+}
+
+#[test]
+fn a_run_that_was_broken_off_goes_on_to_the_same_bytes() {
+    let (whole, broken) = (folder(), folder());
+    session(whole.path()).run(&[&TOY], &mut ()).unwrap();
+    let mut ear = Ear { stop_after: Some(7), ..Ear::default() };
+    assert!(session(broken.path()).run(&[&TOY], &mut ear).unwrap().is_none());
+    assert_eq!((ear.points, ear.measured.len(), ear.decided.len()), (12, 7, 0));
+    let held = Outcome::held(&TOY, &session(broken.path()).folder);
+    assert!(held.verdict == Verdict::NotMeasured && held.reason.contains("7 of 12 points"), "{}", held.reason);
+
+    // A killed process leaves what it was writing.
+    let unfinished = broken.path().join("toy").join(".unfinished-abc");
+    fs::write(&unfinished, "{\"schema\"").unwrap();
+    let mut ear = Ear::default();
+    let outcomes = session(broken.path()).run(&[&TOY], &mut ear).unwrap().unwrap();
+    assert_eq!((ear.points, ear.measured.len(), outcomes.len()), (5, 5, 1));
+    assert!(ear.notes.iter().any(|note| note.contains("7 of 12 points are there already")), "{:?}", ear.notes);
+    assert!(!unfinished.exists());
+    assert_eq!(files(whole.path()), files(broken.path()));
+
+    let mut ear = Ear::default();
+    session(broken.path()).run(&[&TOY], &mut ear).unwrap();
+    assert_eq!((ear.points, ear.decided.len()), (0, 1), "all is there, and judged again");
+    let mut ear = Ear::default();
+    let fresh = Session { fresh: true, ..session(broken.path()) };
+    fresh.run(&[&TOY], &mut ear).unwrap();
+    assert_eq!(ear.measured.len(), 12, "{:?}", ear.notes);
+    assert_eq!(files(whole.path()), files(broken.path()));
+}
+
+/// The files of a small experiment, each spoilt in its own way, and what is said of it.
+#[test]
+fn torn_changed_and_foreign_files_are_measured_again() {
+    let folder = folder();
+    let registers = experiment("femu-registers");
+    let run = || {
+        let mut ear = Ear::default();
+        session(folder.path()).run(&[registers], &mut ear).unwrap();
+        ear
+    };
+    run();
+    let good = files(folder.path());
+    let paths: Vec<PathBuf> = good.keys().map(|name| folder.path().join(name)).collect();
+    let text = String::from_utf8(good.values().next().unwrap().clone()).unwrap();
+    let spoil: [(String, &str); 6] = [
+        (text[..text.len() / 2].to_owned(), "breaks off"),
+        (String::new(), "breaks off"),
+        (text.replace("108.0", "107.0"), "was changed after it was written"),
+        ("not ours".to_owned(), "is no file of results"),
+        (text.replace("\"schema\": 1", "\"schema\": 99"), "has form 99"),
+        (String::from_utf8(good.values().nth(1).unwrap().clone()).unwrap(), "is of femu-registers, two reads, double"),
+    ];
+    for (spoilt, said) in spoil {
+        fs::write(&paths[0], &spoilt).unwrap();
+        let ear = run();
+        assert_eq!(ear.measured, ["two reads, single register"], "{said}");
+        assert!(ear.notes.iter().any(|note| note.contains(said)), "{said} is not in {:?}", ear.notes);
+        assert_eq!(files(folder.path()), good, "{said}");
+    }
+}
+
+#[test]
+fn other_inputs_are_other_results() {
+    let folder = folder();
+    let registers = experiment("femu-registers");
+    let points = (registers.points)().len();
+    session(folder.path()).run(&[registers], &mut ()).unwrap();
+    let more = Effort { requests_percent: 2, ..TINY };
+    for (other, said) in [
+        (Session { seed: 2, ..session(folder.path()) }, "3 of 3 points: was measured with seed 1; measured again"),
+        (Session { seed: 2, effort: more, ..session(folder.path()) }, "was measured with 1% of the requests"),
+    ] {
+        let mut ear = Ear::default();
+        other.run(&[registers], &mut ear).unwrap();
+        assert_eq!(ear.measured.len(), points);
+        assert!(ear.notes.iter().any(|note| note.contains(said)), "{said} is not in {:?}", ear.notes);
+    }
+    // Rounds are of real time: they make nothing old here.
+    let rounds = Effort { rounds: 9, ..more };
+    let mut ear = Ear::default();
+    Session { seed: 2, effort: rounds, ..session(folder.path()) }.run(&[registers], &mut ear).unwrap();
+    assert_eq!(ear.points, 0, "{:?}", ear.notes);
+}
+
+#[test]
+fn results_of_another_program_are_shown_as_such_and_measured_again() {
+    let folder = folder();
+    let registers = experiment("femu-registers");
+    let session = session(folder.path());
+    session.run(&[registers], &mut ()).unwrap();
+    let good = files(folder.path());
+    for (number, point) in (registers.points)().iter().enumerate() {
+        let file = session.folder.file(registers, number, point);
+        let inputs = Inputs::new(registers, point, session.seed, session.effort);
+        let Found::Fits(stored) = Stored::find(&file, &inputs) else { panic!("{} does not fit", file.display()) };
+        let program = Program { sources: "0".to_owned(), ..Program::this() };
+        let older = Stored::new(Inputs { program, ..inputs }, None, stored.figures);
+        fs::write(&file, older.to_json()).unwrap();
+    }
+    let held = Outcome::held(registers, &session.folder);
+    assert_eq!(held.verdict, Verdict::Reproduced);
+    assert!(held.notes().iter().any(|note| note.contains("another program")), "{:?}", held.notes());
+    let mut ear = Ear::default();
+    session.run(&[registers], &mut ear).unwrap();
+    assert!(ear.points == 3 && ear.notes[0].contains("was measured by another program"), "{:?}", ear.notes);
+    assert_eq!(files(folder.path()), good);
+}
+
+#[test]
+fn a_folder_serves_one_run_at_a_time() {
+    let folder = folder();
+    let first = session(folder.path());
+    let lock = first.folder.lock().unwrap();
+    let refused = first.run(&[experiment("femu-registers")], &mut ()).err().expect("it is taken").to_string();
+    assert!(refused.contains("another run is at work"), "{refused}");
+    drop(lock);
+    assert!(first.run(&[experiment("femu-registers")], &mut ()).unwrap().is_some());
+}
+
+#[test]
+fn a_point_that_fails_fails_its_claim_and_is_tried_again() {
+    let folder = folder();
+    for (points, kept) in [(2, 0), (1, 1)] {
+        let mut ear = Ear::default();
+        let outcomes = session(folder.path()).run(&[&TROUBLE, &TOY], &mut ear).unwrap().unwrap();
+        assert_eq!((outcomes[0].verdict, outcomes[0].reason.as_str()), (Verdict::Failed, "bad: out of luck"));
+        assert_eq!(outcomes[1].verdict, Verdict::Reproduced, "the others are measured all the same");
+        assert_eq!(ear.points, points + if kept == 0 { 12 } else { 0 });
+        assert_eq!(fs::read_dir(folder.path().join("trouble")).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,184 @@
+//! Where the mean goes: stacked bars and a table, from the `breakdown_us` of a report.
+
+use minijinja::{Value, context};
+use nandscape_drive::Stage;
+use nandscape_drive::breakdown::cause;
+
+use crate::format::us;
+
+/// The stages of one mean, as a report has them.
+pub(crate) type Stages = serde_json::Value;
+
+/// A part of a bar.
+struct Part {
+    name: String,
+    color: &'static str,
+    wait: bool,
+    us: f64,
+}
+
+/// One bar.
+pub(crate) struct Bar<'a> {
+    pub(crate) name: String,
+    pub(crate) mean_us: f64,
+    pub(crate) stages: &'a Stages,
+}
+
+/// The meaning of a stage, in the words of docs/output.md.
+fn meaning(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Queue => "in the submission queue, for the controller, for room in the write buffer",
+        Stage::Firmware => "the firmware's work on the command",
+        Stage::DieWait => "for the plane: its register, or its array",
+        Stage::Array => "sensing or programming",
+        Stage::ChannelWait => "for the channel, or for the cache register that the channel has yet to empty",
+        Stage::Transfer => "data on the channel",
+        Stage::Ecc => "error correction",
+        Stage::Link => "the host link, with the wait for it",
+    }
+}
+
+fn stage_color(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Firmware => "--firmware",
+        Stage::Transfer => "--transfer",
+        Stage::Ecc => "--ecc",
+        Stage::Link => "--link",
+        _ => "--array",
+    }
+}
+
+fn cause_color(name: &str) -> &'static str {
+    match name {
+        "host_read" => "--read",
+        "host_write" => "--write",
+        "gc" => "--gc",
+        "wear" => "--wear",
+        _ => "--metadata",
+    }
+}
+
+fn cause_words(name: &str) -> &str {
+    match name {
+        "host_read" => "host reads",
+        "host_write" => "host writes",
+        "gc" => "GC",
+        "wear" => "wear levelling",
+        other => other,
+    }
+}
+
+fn number(value: &serde_json::Value) -> f64 {
+    value.as_f64().unwrap_or(0.0)
+}
+
+/// How long was waited in a stage behind a cause.
+fn waited(stages: &Stages, stage: Stage, cause: &str) -> f64 {
+    number(&stages[format!("{}_by", stage.name())][cause])
+}
+
+/// The parts of a mean in the order of a command's way, without those that took no time.
+fn parts(stages: &Stages) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for stage in Stage::ALL {
+        let name = stage.name().replace('_', " ");
+        if Stage::WAITS.contains(&stage) {
+            parts.extend(cause::ALL.iter().map(|(_, cause)| Part {
+                name: format!("{name}, behind {}", cause_words(cause)),
+                color: cause_color(cause),
+                wait: true,
+                us: waited(stages, stage, cause),
+            }));
+        } else {
+            parts.push(Part { name, color: stage_color(stage), wait: false, us: number(&stages[stage.name()]) });
+        }
+    }
+    parts.retain(|part| part.us > 0.0);
+    parts
+}
+
+/// Bars for the template: with `one_scale`, as long as their means; else all of full width.
+pub(crate) fn bars(bars: &[Bar<'_>], one_scale: bool) -> Value {
+    let longest = bars.iter().map(|bar| bar.mean_us).fold(0.0, f64::max);
+    let bar = |bar: &Bar<'_>| {
+        let width = if one_scale && longest > 0.0 { 100.0 * bar.mean_us / longest } else { 100.0 };
+        let part = |part: &Part| {
+            let Part { name, color, wait, us: figure } = part;
+            let room = width / 100.0 * figure / bar.mean_us;
+            let label = match room {
+                wide if wide > 0.3 => format!("{name} {}", us(*figure)),
+                wide if wide > 0.08 => us(*figure),
+                _ => String::new(),
+            };
+            context! { name, color, wait, label, share => figure, text => format!("{} µs", us(*figure)) }
+        };
+        let parts: Vec<Value> = parts(bar.stages).iter().map(part).collect();
+        context! { name => bar.name, total => format!("{} µs", us(bar.mean_us)), width, parts }
+    };
+    bars.iter().map(bar).collect()
+}
+
+/// What the colours of bars stand for, those that occur.
+pub(crate) fn key(bars: &[Bar<'_>]) -> Value {
+    let all: Vec<Part> = bars.iter().flat_map(|bar| parts(bar.stages)).collect();
+    let mut entries = Vec::new();
+    for (_, cause) in cause::ALL {
+        if all.iter().any(|part| part.wait && part.color == cause_color(cause)) {
+            let name = format!("waiting behind {}", cause_words(cause));
+            entries.push(context! { name, color => cause_color(cause), wait => true });
+        }
+    }
+    for stage in Stage::ALL.iter().filter(|stage| !Stage::WAITS.contains(stage)) {
+        let name = stage.name();
+        if all.iter().any(|part| !part.wait && part.name == name) {
+            entries.push(context! { name, color => stage_color(*stage), wait => false });
+        }
+    }
+    entries.into_iter().collect()
+}
+
+/// Rows for the template: stages down, bars across, and behind whom was waited.
+pub(crate) fn rows(bars: &[Bar<'_>]) -> Value {
+    let mut rows = Vec::new();
+    for stage in Stage::ALL {
+        let cells: Vec<String> = bars.iter().map(|bar| us(number(&bar.stages[stage.name()]))).collect();
+        rows.push(context! { name => stage.name(), cells, meaning => meaning(stage), part => false });
+        for (_, cause) in cause::ALL.iter().filter(|_| Stage::WAITS.contains(&stage)) {
+            let waits: Vec<f64> = bars.iter().map(|bar| waited(bar.stages, stage, cause)).collect();
+            if waits.iter().any(|wait| *wait > 0.0) {
+                let cells: Vec<String> = waits.into_iter().map(us).collect();
+                rows.push(context! { name => format!("behind {cause}"), cells, meaning => "", part => true });
+            }
+        }
+    }
+    let means: Vec<String> = bars.iter().map(|bar| us(bar.mean_us)).collect();
+    rows.push(context! { name => "mean", cells => means, meaning => "the sum", part => false });
+    rows.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_told_apart_by_stage_and_cause_and_sum_to_the_mean() {
+        let stages = serde_json::json!({
+            "queue": 3.0, "queue_by": {"host_read": 1.0, "gc": 2.0},
+            "firmware": 4.0, "die_wait": 5.0, "die_wait_by": {"gc": 5.0},
+            "array": 60.0, "channel_wait": 0.0, "channel_wait_by": {}, "transfer": 3.5, "ecc": 0.0, "link": 1.5,
+        });
+        let parts = parts(&stages);
+        let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+        let expected = [
+            "queue, behind host reads",
+            "queue, behind GC",
+            "firmware",
+            "die wait, behind GC",
+            "array",
+            "transfer",
+            "link",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(parts.iter().map(|part| part.us).sum::<f64>(), 77.0);
+    }
+}

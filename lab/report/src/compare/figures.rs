@@ -1,0 +1,74 @@
+//! The figures that are put side by side, with their ratios to those of the first experiment.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::group::Column;
+use super::interval::mean_and_half_width;
+
+/// A figure of all experiments.
+#[derive(Serialize)]
+pub struct Figure {
+    /// What it is: `read p99.9`.
+    pub name: String,
+    /// Its unit; empty for numbers and ratios.
+    pub unit: &'static str,
+    /// One for each experiment; null where it has none, as latencies of writes without writes.
+    pub cells: Vec<Option<Cell>>,
+}
+
+/// A figure of one experiment.
+#[derive(Copy, Clone, PartialEq, Debug, Serialize)]
+pub struct Cell {
+    /// The figure; of several runs, its mean.
+    pub value: f64,
+    /// Half of the 95% confidence interval, where there are several runs.
+    pub half_width_95: Option<f64>,
+    /// The value divided by that of the first experiment; null where that is 0 or missing.
+    pub ratio: Option<f64>,
+}
+
+const PERCENTILES: [(&str, &str); 8] = [
+    ("mean", "mean"),
+    ("p50", "p50"),
+    ("p90", "p90"),
+    ("p99", "p99"),
+    ("p99.9", "p99_9"),
+    ("p99.99", "p99_99"),
+    ("p99.9999", "p99_9999"),
+    ("max", "max"),
+];
+
+/// All figures that any experiment has.
+pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
+    let mut names: Vec<(String, &str, String)> = vec![
+        ("requests a second".to_owned(), "", "/iops".to_owned()),
+        ("bytes a second".to_owned(), "B/s", "/bytes_per_s".to_owned()),
+    ];
+    for way in ["read", "write", "trim", "flush"] {
+        names.extend(
+            PERCENTILES.map(|(name, field)| (format!("{way} {name}"), "us", format!("/latency_us/{way}/{field}"))),
+        );
+    }
+    names.push(("write amplification".to_owned(), "", "/waf".to_owned()));
+    names.push(("blocks reclaimed by GC".to_owned(), "", "/gc/blocks".to_owned()));
+    names.push(("reads held up by GC".to_owned(), "", "/gc/blocked_reads".to_owned()));
+    let figure =
+        |(name, unit, path): (String, &'static str, String)| Figure { name, unit, cells: cells(columns, &path) };
+    names.into_iter().map(figure).filter(|figure| figure.cells.iter().any(Option::is_some)).collect()
+}
+
+fn cells(columns: &[Column], path: &str) -> Vec<Option<Cell>> {
+    let values = |column: &Column| -> Vec<f64> {
+        column.runs.iter().filter_map(|run| run.report.pointer(path).and_then(Value::as_f64)).collect()
+    };
+    let found: Vec<Option<(f64, Option<f64>)>> =
+        columns.iter().map(|column| mean_and_half_width(&values(column))).collect();
+    let first = found.first().copied().flatten().map(|(value, _)| value).filter(|value| *value != 0.0);
+    let cell = |(value, half_width_95): (f64, Option<f64>)| Cell {
+        value,
+        half_width_95,
+        ratio: first.map(|first| value / first),
+    };
+    found.into_iter().map(|found| found.map(cell)).collect()
+}

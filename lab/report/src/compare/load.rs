@@ -1,0 +1,70 @@
+//! Reports as files: `report.json` of `--out`, or what `--json` printed.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// The version of reports that is understood.
+pub(super) const SCHEMA: u32 = 1;
+
+/// A report that was read.
+pub(crate) struct Run {
+    pub(crate) path: PathBuf,
+    pub(crate) report: Value,
+}
+
+/// Why a file cannot be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error("{path}: {error}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// It is no JSON.
+    #[error("{path}: not JSON: {error}; give the report.json of `nandscape sim --out`, or what --json printed")]
+    Json {
+        /// The file.
+        path: String,
+        /// Where and why.
+        error: serde_json::Error,
+    },
+    /// It is something else.
+    #[error("{path}: {problem}; give the report.json of `nandscape sim --out`, or what --json printed")]
+    Other {
+        /// The file.
+        path: String,
+        /// What it lacks.
+        problem: String,
+    },
+    /// It is of another version.
+    #[error("{path}: its schema is {schema}, and this program compares reports of schema {SCHEMA}; make it again")]
+    Schema {
+        /// The file.
+        path: String,
+        /// The version it says it is of.
+        schema: String,
+    },
+}
+
+/// Reads a report.
+pub(super) fn load(path: &Path) -> Result<Run, LoadError> {
+    let shown = || path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| LoadError::Read { path: shown(), error })?;
+    let report: Value = serde_json::from_str(&text).map_err(|error| LoadError::Json { path: shown(), error })?;
+    let other = |problem: String| LoadError::Other { path: shown(), problem };
+    let Some(fields) = report.as_object() else { return Err(other("not a report: no object".to_owned())) };
+    match fields.get("schema") {
+        Some(schema) if *schema == SCHEMA => {}
+        Some(schema) => return Err(LoadError::Schema { path: shown(), schema: schema.to_string() }),
+        None => return Err(other("not a report: it has no field schema".to_owned())),
+    }
+    let needed = ["profile", "workload", "precondition", "seed", "requests", "latency_us", "breakdown_us"];
+    if let Some(missing) = needed.iter().find(|field| !fields.contains_key(**field)) {
+        return Err(other(format!("not the report of a run: it has no field {missing}")));
+    }
+    Ok(Run { path: path.to_owned(), report })
+}

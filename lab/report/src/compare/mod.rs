@@ -1,0 +1,73 @@
+//! Runs side by side: figures, ratios to the first, and where runs differ in nothing but their seed, confidence
+//! intervals.
+//!
+//! | file | what |
+//! |---|---|
+//! | `load` | reports as files |
+//! | `group` | which runs are of one experiment |
+//! | `interval` | confidence intervals |
+//! | `figures` | the figures that are put side by side |
+//! | `differences` | in what the experiments differ |
+//! | `page` | the page |
+
+mod differences;
+mod figures;
+mod group;
+mod interval;
+mod load;
+mod page;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+pub use figures::{Cell, Figure};
+pub use group::Column;
+pub use load::LoadError;
+
+/// How confidence intervals are made, for whoever shows them.
+pub(crate) const METHOD: &str = "95% confidence intervals by Student's t over seeds: mean +- t(n-1) * s / sqrt(n), s the standard \
+                          deviation of the figure over n runs";
+
+/// Experiments side by side.
+#[derive(Serialize)]
+pub struct Comparison {
+    /// The version of this format.
+    pub schema: u32,
+    /// How confidence intervals were made.
+    pub method: &'static str,
+    /// The experiments, in the order in which they were given.
+    pub columns: Vec<Column>,
+    /// Their figures.
+    pub figures: Vec<Figure>,
+    /// In what they differ.
+    pub differences: Vec<differences::Difference>,
+}
+
+impl Comparison {
+    /// Reads reports and puts them side by side.
+    ///
+    /// # Errors
+    /// The file that is no report, and why.
+    pub fn of(files: &[PathBuf]) -> Result<Comparison, LoadError> {
+        let runs = files.iter().map(|file| load::load(file)).collect::<Result<Vec<_>, _>>()?;
+        let columns = group::columns(runs);
+        Ok(Comparison {
+            schema: load::SCHEMA,
+            method: METHOD,
+            figures: figures::of(&columns),
+            differences: differences::of(&columns),
+            columns,
+        })
+    }
+
+    /// As one JSON object.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("plain data")
+    }
+
+    /// As a page.
+    pub fn to_html(&self, command: &str) -> String {
+        page::render(self, command)
+    }
+}

@@ -1,0 +1,63 @@
+//! The files of one run.
+
+use std::path::Path;
+
+use nandscape_lab_run::{Details, Report};
+
+use crate::{csv, run_page, tables};
+
+/// One run, as it is written into a folder.
+pub struct Document<'a> {
+    /// Its figures.
+    pub report: &'a Report,
+    /// What was recorded beside them.
+    pub details: &'a Details,
+    /// The command that made it.
+    pub command: &'a str,
+    /// The profile with all keys.
+    pub profile_toml: &'a str,
+}
+
+impl Document<'_> {
+    /// `report.json`: what `--json` prints, then two fields more on a line each: the command and the details.
+    pub fn to_json(&self) -> String {
+        let report = self.report.to_json();
+        let open = report.trim_end().strip_suffix('}').expect("a report is an object").trim_end();
+        let command = serde_json::to_string(self.command).expect("text");
+        let details = serde_json::to_string(self.details).expect("details are plain data");
+        format!("{open},\n  \"command\": {command},\n  \"details\": {details}\n}}\n")
+    }
+
+    /// `report.html`.
+    pub fn to_html(&self) -> String {
+        run_page::render(self)
+    }
+
+    /// Writes `report.json`, `report.html`, `profile.toml` and the tables into a folder that is there.
+    ///
+    /// # Errors
+    /// The file that cannot be written, and why.
+    pub fn write(&self, folder: &Path) -> Result<(), WriteError> {
+        let write = |name: &str, bytes: &[u8]| {
+            let path = folder.join(name);
+            std::fs::write(&path, bytes).map_err(|error| WriteError { path: path.display().to_string(), error })
+        };
+        write("report.json", self.to_json().as_bytes())?;
+        write("report.html", self.to_html().as_bytes())?;
+        write("profile.toml", self.profile_toml.as_bytes())?;
+        for table in tables::of_run(self.report, self.details) {
+            write(&format!("{}.csv", table.name), &csv::bytes(&table))?;
+            #[cfg(feature = "parquet")]
+            write(&format!("{}.parquet", table.name), &crate::parquet::bytes(&table))?;
+        }
+        Ok(())
+    }
+}
+
+/// A file could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {path}: {error}")]
+pub struct WriteError {
+    path: String,
+    error: std::io::Error,
+}

@@ -1,0 +1,65 @@
+//! Figures for people: in tables on the screen and in pages.
+
+/// With thousands set apart.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).expect("digits")).collect();
+    groups.join(",")
+}
+
+/// Microseconds, with as many digits as mean something.
+pub fn us(figure: f64) -> String {
+    match figure {
+        0.0 => "0".to_owned(),
+        small if small < 100.0 => format!("{small:.2}"),
+        medium if medium < 10_000.0 => format!("{medium:.1}"),
+        large => count(large.round() as u64),
+    }
+}
+
+/// Bytes, in powers of 1000.
+pub fn bytes(number: f64) -> String {
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    match units.iter().find(|(size, _)| number >= *size) {
+        Some((size, unit)) => format!("{:.2} {unit}", number / size),
+        None => format!("{number:.0} B"),
+    }
+}
+
+/// Seconds.
+pub fn seconds(number: f64) -> String {
+    match number {
+        long if long >= 1.0 => format!("{long:.3} s"),
+        short if short >= 1e-3 => format!("{:.3} ms", short * 1e3),
+        tiny => format!("{:.3} us", tiny * 1e6),
+    }
+}
+
+/// A share as percent.
+pub fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+/// A state of use, in words.
+pub fn state_of_use(precondition: &str) -> &'static str {
+    match precondition {
+        "none" => "new",
+        "full" => "written once",
+        _ => "worn in",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_written_as_people_write_them() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0.0, 5.604, 277.34, 12_345.6].map(us), ["0", "5.60", "277.3", "12,346"]);
+        assert_eq!([12.0, 4_096.0, 928.19e6, 2.5e9].map(bytes), ["12 B", "4.10 kB", "928.19 MB", "2.50 GB"]);
+        assert_eq!([4.413, 0.0215, 5e-6].map(seconds), ["4.413 s", "21.500 ms", "5.000 us"]);
+        assert_eq!(percent(0.1251), "12.5%");
+    }
+}

@@ -1,0 +1,60 @@
+//! Pages: templates, filled in, with style, code and data inside, so that a page is one file that loads nothing.
+
+use minijinja::{Environment, Value, context};
+
+/// Templates, by the names under which they refer to each other.
+const TEMPLATES: &[(&str, &str)] = &[
+    ("base.html", include_str!("../templates/base.html")),
+    ("parts.html", include_str!("../templates/parts.html")),
+    ("run.html", include_str!("../templates/run.html")),
+    ("compare.html", include_str!("../templates/compare.html")),
+    ("demo.html", include_str!("../templates/demo.html")),
+];
+
+/// Stands in every page, and in nobody else's.
+pub const PAGE_MARK: &str = "<meta name=\"generator\" content=\"nandscape";
+
+const STYLE: &str = include_str!("../templates/style.css");
+const CHARTS: &str = include_str!("../templates/charts.js");
+const TIMELINE: &str = include_str!("../templates/timeline.js");
+const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
+const UPLOT_CSS: &str = include_str!("../vendor/uplot/uPlot.min.css");
+const UPLOT_LICENSE: &str = include_str!("../vendor/uplot/LICENSE");
+
+/// Fills in a template. `script` draws the charts from `data`, JSON that the page carries.
+pub(crate) fn render(template: &str, script: &str, data: &str, shown: Value) -> String {
+    let mut environment = Environment::new();
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    for (name, text) in TEMPLATES {
+        environment.add_template(name, text).expect("a template of ours is right");
+    }
+    let page = context! {
+        version => env!("CARGO_PKG_VERSION"),
+        style => STYLE, charts => CHARTS, timeline => TIMELINE,
+        uplot => UPLOT, uplot_css => UPLOT_CSS, uplot_license => UPLOT_LICENSE,
+        script, data => embedded(data),
+        ..shown
+    };
+    let template = environment.get_template(template).expect("one of ours");
+    template.render(page).expect("a template of ours is right")
+}
+
+/// JSON within HTML: nothing in it ends the element it is in. In JSON, `<` occurs within strings only.
+fn embedded(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_cannot_end_the_element_it_is_in() {
+        let json = r#"{"notes":["</script><script>alert(1)"]}"#;
+        let safe = embedded(json);
+        let (one, other): (serde_json::Value, serde_json::Value) =
+            (serde_json::from_str(json).unwrap(), serde_json::from_str(&safe).unwrap());
+        assert!(!safe.contains('<') && one == other, "{safe}");
+    }
+}

@@ -1,0 +1,170 @@
+//! The page of one run.
+
+use minijinja::{Value, context};
+use nandscape_drive::breakdown::cause;
+use nandscape_lab_run::record::Slowest;
+use nandscape_lab_run::{Host, Latency, Report};
+use nandscape_lab_workload::Direction;
+use serde_json::to_value;
+
+use crate::bars::{self, Bar};
+use crate::document::Document;
+use crate::format::{bytes, count, percent, seconds, state_of_use, us};
+use crate::page;
+
+const SCRIPT: &str = include_str!("../templates/run.js");
+
+/// The page.
+pub(crate) fn render(document: &Document<'_>) -> String {
+    let Document { report, details, command, profile_toml } = document;
+    let ways: Vec<&str> = details.histogram.keys().copied().collect();
+    let timeline = &details.timeline;
+    let dies_left_out = match timeline.dies_left_out {
+        0 => String::new(),
+        more => format!("The first {} dies are shown, {more} are not.", timeline.dies.len()),
+    };
+    let shown = context! {
+        profile => report.profile, workload => report.workload, seed => report.seed,
+        state => capital(state_of_use(report.precondition)),
+        done => done(report),
+        headline => headline(report),
+        errors => report.errors.iter().map(|(status, failed)| format!("{failed} requests with {status}")).collect::<Vec<_>>(),
+        latency => latencies(report),
+        ways,
+        interval => seconds(details.series.interval_s),
+        shares_interval => seconds(timeline.shares.interval_s),
+        dies_left_out,
+        breakdown => breakdown(report),
+        slowest => timeline.slowest.as_ref().map(slowest),
+        drive => drive(report),
+        command, profile_toml,
+        workload_lines => details.workload_lines,
+        notes => report.notes,
+        host => host(&report.host),
+    };
+    page::render("run.html", SCRIPT, &document.to_json(), shown)
+}
+
+fn capital(text: &str) -> String {
+    let (first, rest) = text.split_at(1);
+    first.to_uppercase() + rest
+}
+
+fn done(report: &Report) -> String {
+    let requests = format!("{} requests, {}", count(report.requests), bytes(report.bytes as f64));
+    match report.iops {
+        Some(_) => format!("{requests} in {} of drive time", seconds(report.virtual_s)),
+        None => format!("{requests}; no drive time passed"),
+    }
+}
+
+/// The figures that are asked for first.
+fn headline(report: &Report) -> Vec<Value> {
+    let figure = |name: &str, value: String, unit: &str| context! { name, value, unit };
+    let mut figures = Vec::new();
+    if let (Some(iops), Some(rate)) = (report.iops, report.bytes_per_s) {
+        figures.push(figure("requests a second", count(iops as u64), ""));
+        figures.push(figure("throughput", bytes(rate), "/s"));
+    }
+    for (way, latency) in seen(report).filter(|(way, _)| ["read", "write"].contains(way)) {
+        let value = |value: Option<f64>| us(value.unwrap_or(0.0));
+        figures.push(figure(&format!("{way}, mean"), value(latency.mean), "µs"));
+        figures.push(figure(&format!("{way}, p99.9"), value(latency.p99_9), "µs"));
+    }
+    if let Some(waf) = report.waf {
+        figures.push(figure("write amplification", format!("{waf:.3}"), ""));
+    }
+    figures.push(figure("reads held up by GC", count(report.gc.blocked_reads), ""));
+    figures
+}
+
+fn seen(report: &Report) -> impl Iterator<Item = (&'static str, &Latency)> {
+    let found = Direction::ALL.into_iter().filter_map(|way| report.latency_us.get_key_value(way.name()));
+    found.map(|(way, latency)| (*way, latency)).filter(|(_, latency)| latency.count > 0)
+}
+
+fn latencies(report: &Report) -> Value {
+    let row = |(way, latency): (String, &Latency)| {
+        let Latency { count: n, mean, p50, p90, p99, p99_9, p99_99, p99_9999, max } = latency;
+        let figures = [mean, p50, p90, p99, p99_9, p99_99, p99_9999, max].map(|figure| us(figure.unwrap_or(0.0)));
+        let cells: Vec<String> = [count(*n)].into_iter().chain(figures).collect();
+        context! { name => way, cells }
+    };
+    let columns = ["count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"];
+    let requests = seen(report).map(|(way, latency)| (way.to_owned(), latency));
+    let operations = report.operations_us.iter().filter(|(_, latency)| latency.count > 0);
+    let named = operations.map(|(name, latency)| (format!("operation {name}"), latency));
+    context! { columns, rows => requests.chain(named).map(row).collect::<Vec<_>>() }
+}
+
+fn breakdown(report: &Report) -> Value {
+    let stages: Vec<_> = seen(report)
+        .map(|(way, latency)| (way, latency.mean.unwrap_or(0.0), to_value(&report.breakdown_us[way]).expect("plain")))
+        .collect();
+    let bars: Vec<Bar<'_>> = stages
+        .iter()
+        .map(|(way, mean_us, stages)| Bar { name: format!("{way}, mean"), mean_us: *mean_us, stages })
+        .collect();
+    let ways: Vec<&str> = stages.iter().map(|(way, _, _)| *way).collect();
+    context! { ways, bars => bars::bars(&bars, false), key => bars::key(&bars), rows => bars::rows(&bars) }
+}
+
+fn slowest(slowest: &Slowest) -> Value {
+    let Slowest { direction, submitted_s, latency_us, parts } = slowest;
+    let part = |part: &nandscape_lab_run::record::Part| {
+        let stage = part.stage.replace('_', " ");
+        let behind = part.behind.map_or(String::new(), |behind| format!(" behind {}", behind.replace('_', " ")));
+        format!("{} µs {stage}{behind}", us(part.us))
+    };
+    let most: Vec<String> = parts.iter().take(3).map(part).collect();
+    let text = format!(
+        "Submitted {} into the run, it took {} µs; most of that is {}.",
+        seconds(*submitted_s),
+        us(*latency_us),
+        most.join(", then ")
+    );
+    context! { direction, text }
+}
+
+/// Garbage collection, space, wear, and what was busy.
+fn drive(report: &Report) -> Vec<Value> {
+    let row = |name: &str, value: String, meaning: &str| context! { name, value, meaning };
+    let (gc, flash) = (&report.gc, &report.flash);
+    let waf = report.waf.map_or("no writes".to_owned(), |waf| format!("{waf:.3}"));
+    let mut rows = vec![
+        row("write amplification", waf, "mapping units programmed over the units that the host wrote"),
+        row("blocks reclaimed", count(gc.blocks), "erased by garbage collection"),
+        row("units moved", count(gc.pages_moved), "mapping units that garbage collection programmed elsewhere"),
+        row("reads held up", count(gc.blocked_reads), "reads that waited for a GC operation, however short"),
+        row(
+            "free blocks",
+            format!("{} to {}", count(gc.free_blocks_before), count(gc.free_blocks_after)),
+            "erased blocks of the drive when the measured phase began and ended",
+        ),
+        row("pages read", count(flash.page_reads), ""),
+        row("pages programmed", count(flash.page_programs), "copies within a plane included"),
+        row("blocks erased", count(flash.block_erases), ""),
+        row(
+            "over-provisioning",
+            percent(report.over_provisioning),
+            "flash for data over capacity, less 1, as achieved",
+        ),
+        row("reserve", count(report.reserve_blocks), "blocks that come on top, for garbage collection to turn"),
+    ];
+    for (kind, busy) in &report.busy {
+        let by: Vec<String> = cause::ALL
+            .iter()
+            .filter(|(_, name)| busy.by[*name] > 0.0005)
+            .map(|(_, name)| format!("{} {}", name.replace('_', " "), percent(busy.by[*name])))
+            .collect();
+        let name = format!("busy: {}", kind.replace('_', " "));
+        rows.push(row(&name, percent(busy.mean), &format!("the busiest {}; {}", percent(busy.max), by.join(", "))));
+    }
+    rows
+}
+
+fn host(host: &Host) -> String {
+    let Host { setup_s, wall_s, peak_rss_bytes, .. } = host;
+    let memory = peak_rss_bytes.map_or(String::new(), |peak| format!(", {} of memory", bytes(peak as f64)));
+    format!("set up in {setup_s:.1} s, simulated in {wall_s:.2} s{memory}")
+}

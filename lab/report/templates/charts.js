@@ -1,0 +1,195 @@
+// Line charts over uPlot: what axes look like, how figures are written, which colours lines have.
+"use strict";
+
+const charts = (() => {
+  const all = [];
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  // Three significant digits, without trailing zeros.
+  const short = (x) => String(Number(x.toPrecision(3)));
+  const us = (x) => x < 1e3 ? short(x) + " µs" : x < 1e6 ? short(x / 1e3) + " ms" : short(x / 1e6) + " s";
+  const seconds = (x) => x === 0 ? "0" : x < 1e-3 ? short(x * 1e6) + " µs" : x < 1 ? short(x * 1e3) + " ms" : short(x) + " s";
+  const count = (x) => x < 1e4 ? short(x) : x < 1e6 ? short(x / 1e3) + "k" : x < 1e9 ? short(x / 1e6) + "M" : short(x / 1e9) + "G";
+  const percent = (share) => Number((share * 100).toPrecision(3)) + "%";
+  // 1 / (1 - q) as a percentile: 100 is p99, 10,000 is p99.99.
+  const percentile = (x) => {
+    const q = 100 * (1 - 1 / x);
+    return "p" + Number(q.toFixed(Math.max(0, Math.ceil(Math.log10(x) - 2 - 1e-9))));
+  };
+
+  // Powers of ten within a range, with 2 and 5 between them where there are few.
+  const logTicks = (min, max) => {
+    const steps = Math.log10(max / min) > 3.2 ? [1] : [1, 2, 5];
+    const ticks = [];
+    for (let decade = Math.floor(Math.log10(min)); decade <= Math.ceil(Math.log10(max)); decade++) {
+      for (const step of steps) {
+        const tick = Number((step * 10 ** decade).toPrecision(2));
+        if (tick >= min * 0.999 && tick <= max * 1.001) ticks.push(tick);
+      }
+    }
+    return ticks;
+  };
+  // The range widened to 1, 2 or 5 times a power of ten.
+  const logRange = (min, max) => {
+    const below = [...logTicks(min / 10, min * 1.0001)].pop() ?? min;
+    const above = logTicks(max * 0.9999, max * 10)[0] ?? max;
+    return below < above ? [wide(below, min, -1), wide(above, max, 1)] : [below / 2, above * 2];
+  };
+  const wide = (tick, value, side) => (side < 0 ? value / tick : tick / value) > 3 ? value * (side < 0 ? 0.8 : 1.25) : tick;
+
+  // Kinds of axes.
+  const kinds = {
+    latency: { log: true, text: us },
+    percentile: { log: true, text: percentile, ticks: (min, max) => [2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].filter((x) => x >= min && x <= max * 1.001) },
+    slower: { log: true, text: percent, ticks: (min, max) => [1, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6].filter((x) => x >= min * 0.999 && x <= max) },
+    time: { text: seconds },
+    count: { text: count, zero: true },
+    bytes: { text: (x) => x === 0 ? "0" : count(x).replace(/[kMG]?$/, (prefix) => " " + prefix) + "B/s", zero: true },
+    share: { text: (x) => Math.round(x * 100) + "%", range: [0, 1] },
+    plain: { text: short },
+  };
+
+  const extent = (lists) => {
+    let min = Infinity, max = -Infinity;
+    for (const list of lists) for (const x of list) if (x !== null && x !== undefined) { if (x < min) min = x; if (x > max) max = x; }
+    return [min, max];
+  };
+
+  const scale = (kind, lists, given) => {
+    let [min, max] = given ?? kind.range ?? extent(lists);
+    if (kind.log) {
+      const range = given ?? logRange(min, max);
+      return { time: false, distr: 3, log: 10, range: (u, lo, hi) => zoomed(u, lo, hi, range) };
+    }
+    if (kind.zero) { min = 0; max = max > 0 ? max * 1.06 : 1; }
+    if (min === max) { const pad = Math.max(Math.abs(min) * 0.01, 1); min -= pad; max += pad; }
+    else if (!kind.zero && !kind.range && !given) { const pad = (max - min) * 0.06; min -= pad; max += pad; if (min < 0) min = 0; }
+    return { time: false, range: (u, lo, hi) => zoomed(u, lo, hi, [min, max]) };
+  };
+  // After a drag uPlot asks with what was chosen; at the beginning and after a double click, with all.
+  const zoomed = (u, lo, hi, full) => u.chosen ? [lo, hi] : full;
+
+  const axis = (kind, label, side) => {
+    const one = {
+      stroke: css("--soft"), font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
+      label, labelSize: 17, labelGap: 0, gap: 3, ticks: { show: false }, grid: { stroke: css("--faint"), width: 1 },
+      values: (u, ticks) => ticks.map((x) => x === null ? "" : kind.text(x)),
+      space: side === "x" ? 70 : 34, size: side === "x" ? 24 : (u, values) => Math.max(36, 12 + 7 * Math.max(0, ...(values ?? []).map((v) => v.length))),
+    };
+    if (kind.log) {
+      one.splits = (u, index, min, max) => {
+        const ticks = (kind.ticks ?? logTicks)(min, max);
+        const room = Math.floor((side === "x" ? u.bbox.width : u.bbox.height) / devicePixelRatio / (side === "x" ? 56 : 26));
+        return ticks.length > room ? ticks.filter((x) => Math.abs(Math.log10(x) - Math.round(Math.log10(x))) < 1e-6) : ticks;
+      };
+      one.filter = (u, splits) => splits;
+    }
+    return one;
+  };
+
+  // spec: x and y {kind, label, range}, xs, series [{label, color, values, fill, dash, step}], height, legend.
+  function draw(figure, spec) {
+    const holder = figure.querySelector(".plot");
+    holder.replaceChildren();
+    // What took no time has no place on an axis of powers of ten.
+    if (kinds[spec.y.kind].log) spec.series.forEach((one) => { one.values = one.values.map((v) => v > 0 ? v : null); });
+    const points = spec.series.reduce((sum, one) => sum + one.values.filter((v) => v !== null && v !== undefined).length, 0);
+    figure.dataset.points = points;
+    if (points === 0) {
+      holder.innerHTML = '<p class="none">Nothing to draw: no such requests, or no time passed.</p>';
+      return;
+    }
+    const [xKind, yKind] = [kinds[spec.x.kind], kinds[spec.y.kind]];
+    const height = () => spec.height ?? Math.min(270, Math.max(210, holder.clientWidth * 0.5));
+    const options = {
+      width: holder.clientWidth, height: height(),
+      padding: [8, 24, 0, 0],
+      scales: { x: scale(xKind, [spec.xs], spec.x.range), y: scale(yKind, spec.series.map((one) => one.values), spec.y.range) },
+      axes: [axis(xKind, spec.x.label, "x"), axis(yKind, spec.y.label, "y")],
+      cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false } },
+      legend: { live: true },
+      series: [{ label: spec.x.short ?? spec.x.label, value: (u, x) => x === null || x === undefined ? "" : xKind.text(x) }, ...spec.series.map((one) => ({
+        label: one.label, stroke: css(one.color), width: one.width ?? 1.8, dash: one.dash, points: { show: one.values.length < 4 }, spanGaps: !!one.spanGaps,
+        fill: one.fill ? css(one.color) + (one.fill === true ? "30" : one.fill) : undefined,
+        paths: one.step ? uPlot.paths.stepped({ align: 1 }) : undefined,
+        value: (u, y, i, at) => at === null || at === undefined ? "" : y === null || y === undefined ? "none" : (spec.show ?? yKind.text)(one.shown ? one.shown[at] : y),
+      }))],
+      bands: spec.bands,
+      hooks: {
+        setSelect: [(u) => { if (u.select.width > 0) u.chosen = true; }],
+        draw: [(u) => { if (spec.namesAt) names(u, spec); figure.dataset.drawn = "yes"; }],
+      },
+    };
+    const plot = new uPlot(options, [spec.xs, ...spec.series.map((one) => one.values)], holder);
+    plot.over.addEventListener("dblclick", () => { plot.chosen = false; plot.setData(plot.data); }, true);
+    new ResizeObserver(() => {
+      if (holder.clientWidth > 0 && holder.clientWidth !== plot.width) plot.setSize({ width: holder.clientWidth, height: height() });
+    }).observe(holder);
+    return plot;
+  }
+
+  // Writes the names of lines above them, where they pass an x.
+  function names(u, spec) {
+    const at = spec.xs.findIndex((x) => x >= spec.namesAt);
+    const g = u.ctx;
+    g.save();
+    g.font = `600 ${13 * devicePixelRatio}px system-ui, sans-serif`;
+    g.textAlign = "left";
+    g.textBaseline = "alphabetic";
+    spec.series.forEach((one) => {
+      if (at < 0 || one.values[at] === null) return;
+      g.fillStyle = css(one.color);
+      g.fillText(one.label, u.valToPos(spec.xs[at], "x", true), u.valToPos(one.values[at], "y", true) - 7 * devicePixelRatio);
+    });
+    g.restore();
+  }
+
+  // Draws now, and again when the page turns light or dark.
+  function add(id, spec) {
+    const figure = document.getElementById(id);
+    if (!figure) return;
+    let plot;
+    const again = () => { plot?.destroy(); plot = draw(figure, spec); };
+    again();
+    all.push(again);
+  }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => all.forEach((again) => again()));
+
+  // Functions of a histogram {latency_us, requests}: latencies rising, and how many requests took that long.
+  const sums = (histogram) => { let sum = 0; return histogram.requests.map((n) => sum += n); };
+
+  // Latency at 1 / (1 - quantile), for each of `xs`; null where less than one request is left.
+  const quantiles = (histogram, xs) => {
+    const below = sums(histogram);
+    const total = below[below.length - 1] ?? 0;
+    let at = 0;
+    return xs.map((x) => {
+      if (x > total * 1.0000001) return null;
+      const rank = Math.max(1, Math.ceil(total - total / x - 1e-6));
+      while (below[at] < rank) at++;
+      return histogram.latency_us[at];
+    });
+  };
+  // Share of requests that took at most each of `xs`.
+  const atMost = (histogram, xs) => {
+    const below = sums(histogram);
+    const total = below[below.length - 1] ?? 0;
+    let at = -1;
+    return xs.map((x) => {
+      while (at + 1 < below.length && histogram.latency_us[at + 1] <= x) at++;
+      return at < 0 ? 0 : below[at] / total;
+    });
+  };
+  // Share that took longer, null beyond the slowest.
+  const slower = (histogram, xs) => {
+    let gone = false;
+    return atMost(histogram, xs).map((share) => {
+      if (gone) return null;
+      gone = share >= 1;
+      return gone ? null : 1 - share;
+    });
+  };
+  const logSpaced = (min, max, count) => Array.from({ length: count + 1 }, (_, i) => min * (max / min) ** (i / count));
+
+  return { add, css, us, seconds, count, quantiles, atMost, slower, logSpaced, logRange, extent, again: all };
+})();

@@ -1,0 +1,39 @@
+//! A workload in words, so that two runs can be told to have had the same.
+
+use nandscape_lab_workload::{JobSpec, Limit, LoadSpec, Rate, RateProcess, Workload};
+
+/// A line for each job and each load, and one for when it ends.
+pub(super) fn lines(workload: &Workload) -> Vec<String> {
+    let loads = workload.loads.iter().map(LoadSpec::describe);
+    workload.jobs.iter().map(job).chain(loads).chain([limit(workload)]).collect()
+}
+
+fn job(job: &JobSpec) -> String {
+    let JobSpec { name, rw, bs, iodepth, numjobs, rwmixread, size, distribution, .. } = job;
+    let called = if *name == rw.to_string() { String::new() } else { format!("{name}: ") };
+    let depth = match &job.rate {
+        Some(Rate { iops, process }) => format!("rate_iops={iops} rate_process={}", process_name(*process)),
+        None => format!("iodepth={iodepth}"),
+    };
+    if let Some(source) = &job.source {
+        let depth = if source.0.is_timed() { String::new() } else { format!(" {depth}") };
+        return format!("{name}: {}{depth}", source.0.describe());
+    }
+    let burst = job.burst.map_or(String::new(), |burst| format!(" burst={burst}"));
+    format!(
+        "{called}rw={rw} bs={bs} {depth} numjobs={numjobs} rwmixread={rwmixread} size={size} \
+         random_distribution={distribution}{burst}"
+    )
+}
+
+fn process_name(process: RateProcess) -> &'static str {
+    RateProcess::ALL.iter().find(|(_, one)| *one == process).map_or("?", |(name, _)| name)
+}
+
+fn limit(workload: &Workload) -> String {
+    let limit = match workload.limit {
+        Limit::Requests(count) => format!("io_count={count}"),
+        Limit::Runtime(span) => format!("runtime={span}"),
+    };
+    format!("{limit} warmup_count={}", workload.warmup)
+}

@@ -1,0 +1,119 @@
+//! What is recorded of a run beside its figures, when that is asked for. Recording watches: it sets no timer and takes
+//! no turn, so that the figures are the same with and without it. Memory is bounded however long the run: what is told
+//! by interval begins with short ones, whose length doubles whenever there are too many.
+//!
+//! | file | what |
+//! |---|---|
+//! | `intervals` | intervals that double |
+//! | `series` | latency and throughput over time |
+//! | `samples` | the drive's state over time: free blocks, wear, what dies were busy with |
+//! | `timeline` | what each die did: shares of intervals over the whole run, operations around the slowest request |
+//! | `describe` | a workload in words |
+
+mod describe;
+mod intervals;
+mod samples;
+mod series;
+mod timeline;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_lab_workload::{Direction, Outcome, Served, Workload};
+use nandscape_sim::{Sim, Time};
+use serde::Serialize;
+
+pub use samples::Samples;
+pub use series::{Series, SeriesOf};
+pub use timeline::{DieShares, Operations, Part, Slowest, Timeline};
+
+/// What was recorded. Field names carry their unit; all of it is the same for the same inputs and seed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Details {
+    /// The jobs of the workload and when it ends, a line each.
+    pub workload_lines: Vec<String>,
+    /// All keys of the profile, with their values.
+    pub profile_keys: serde_json::Value,
+    /// All latencies by direction, to 0.1%.
+    pub histogram: BTreeMap<&'static str, Distribution>,
+    /// Latency and throughput over time.
+    pub series: Series,
+    /// The state of the drive over time.
+    pub drive: Samples,
+    /// What each die did.
+    pub timeline: Timeline,
+}
+
+/// How often each latency was seen.
+#[derive(Clone, Debug, Serialize)]
+pub struct Distribution {
+    /// Latencies, rising.
+    pub latency_us: Vec<f64>,
+    /// Requests that took as long as that, and longer than the latency before.
+    pub requests: Vec<u64>,
+}
+
+/// Records a run.
+pub(crate) struct Recorder {
+    ssd: Rc<Ssd>,
+    timeline: Rc<timeline::Recorder>,
+    parts: RefCell<Option<Parts>>,
+}
+
+struct Parts {
+    series: series::Recorder,
+    samples: samples::Recorder,
+}
+
+impl Recorder {
+    /// Gets ready to record the measured phase of a run on `ssd`.
+    pub(crate) fn new(sim: &Sim, ssd: &Rc<Ssd>) -> Recorder {
+        let timeline = Rc::new(timeline::Recorder::new(ssd.media()));
+        sim.trace().listen(timeline.clone());
+        Recorder { ssd: ssd.clone(), timeline, parts: RefCell::new(None) }
+    }
+
+    /// The measured phase begins.
+    pub(crate) fn begin(&self, now: Time) {
+        self.timeline.begin(now);
+        let samples = samples::Recorder::new(now, &self.ssd);
+        *self.parts.borrow_mut() = Some(Parts { series: series::Recorder::new(now), samples });
+    }
+
+    /// A measured request has completed.
+    pub(crate) fn served(&self, request: &Served<'_>) {
+        if let Some(parts) = &mut *self.parts.borrow_mut() {
+            parts.series.served(request);
+            parts.samples.passed(request.completed, &self.ssd);
+            self.timeline.served(request);
+        }
+    }
+
+    /// The measured phase has ended.
+    pub(crate) fn finish(&self, profile: &Resolved, workload: &Workload, outcome: &Outcome) -> Details {
+        if self.parts.borrow().is_none() {
+            self.begin(outcome.started);
+        }
+        let parts = self.parts.take().expect("begun");
+        Details {
+            workload_lines: describe::lines(workload),
+            profile_keys: serde_json::to_value(&profile.keys).expect("keys are plain values"),
+            histogram: distributions(outcome),
+            series: parts.series.finish(outcome.ended),
+            drive: parts.samples.finish(outcome.ended, &self.ssd),
+            timeline: self.timeline.finish(outcome.ended),
+        }
+    }
+}
+
+fn distributions(outcome: &Outcome) -> BTreeMap<&'static str, Distribution> {
+    let seen = Direction::ALL.into_iter().filter(|direction| outcome.tally(*direction).latency.count() > 0);
+    let distribution = |direction: Direction| {
+        let (latency_us, requests) =
+            outcome.tally(direction).latency.values().map(|(span, count)| (span.as_us(), count)).unzip();
+        (direction.name(), Distribution { latency_us, requests })
+    };
+    seen.map(distribution).collect()
+}

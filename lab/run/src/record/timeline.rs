@@ -1,0 +1,303 @@
+//! What each die did. Over the whole run: for each interval the share of the time in which the arrays of a die's planes
+//! were at each kind of work. Around the slowest read (or write, where there are no reads): every single operation.
+//!
+//! Operations are those of the arrays; transfers on the channels are left out. The first `MOST_DIES` dies are shown.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+
+use nandscape_device_media::{Media, PlaneId};
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Stage};
+use nandscape_lab_workload::{Direction, Served};
+use nandscape_sim::trace::{Event, Listener};
+use nandscape_sim::{Span, Time};
+use serde::Serialize;
+
+use super::intervals::{Cell, Intervals};
+
+/// The most dies that are told apart.
+const MOST_DIES: usize = 128;
+/// Operations that are kept around the slowest request.
+const MOST_OPERATIONS: usize = 6_000;
+/// Those of them that came after it.
+const AFTERWARDS: usize = MOST_OPERATIONS / 8;
+/// The length of an interval of a short run.
+const FIRST: Span = Span::from_us(8);
+
+/// The kinds of work, by their names.
+const KINDS: [&str; 4] = ["read", "program", "gc", "erase"];
+
+/// What each die did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Timeline {
+    /// The dies, in the order of all that follows.
+    pub dies: Vec<String>,
+    /// Planes of each die.
+    pub planes_per_die: u32,
+    /// Dies that are not shown.
+    pub dies_left_out: u32,
+    /// Over the whole run.
+    pub shares: DieShares,
+    /// The slowest read; without reads, the slowest request.
+    pub slowest: Option<Slowest>,
+    /// Every operation around it.
+    pub operations: Operations,
+}
+
+/// Shares of intervals.
+#[derive(Clone, Debug, Serialize)]
+pub struct DieShares {
+    /// How long an interval is.
+    pub interval_s: f64,
+    /// By kind of work, by die: percent of each interval. `gc` is reading and programming for garbage collection and
+    /// wear levelling.
+    pub percent: BTreeMap<&'static str, Vec<Vec<u8>>>,
+}
+
+/// The slowest request.
+#[derive(Clone, Debug, Serialize)]
+pub struct Slowest {
+    /// What it did.
+    pub direction: &'static str,
+    /// When it was submitted or arrived, from the beginning of the measured phase.
+    pub submitted_s: f64,
+    /// How long it took.
+    pub latency_us: f64,
+    /// Where its time went, the longest first; what took none is left out.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a request's time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Part {
+    /// The stage.
+    pub stage: &'static str,
+    /// Behind whom, if the stage is a wait.
+    pub behind: Option<&'static str>,
+    /// How long.
+    pub us: f64,
+}
+
+/// Single operations, in the order in which they ended; the nth of each list belongs to the nth operation.
+#[derive(Clone, Default, Debug, Serialize)]
+pub struct Operations {
+    /// The time that the first of them starts at, from the beginning of the measured phase.
+    pub from_s: f64,
+    /// The plane, counted over all dies: plane 5 of dies with 2 planes is the second of die 2.
+    pub plane: Vec<u32>,
+    /// 0 read, 1 program, 2 read or program of a collection, 3 erase.
+    pub kind: Vec<u8>,
+    /// When it started, after `from_s`.
+    pub start_ns: Vec<u64>,
+    /// How long it took.
+    pub duration_ns: Vec<u64>,
+}
+
+/// Busy nanoseconds by die and kind.
+#[derive(Default)]
+struct Interval(Vec<[u64; KINDS.len()]>);
+
+impl Cell for Interval {
+    fn merge(&mut self, next: Interval) {
+        self.0.resize(self.0.len().max(next.0.len()), [0; KINDS.len()]);
+        for (mine, theirs) in self.0.iter_mut().zip(next.0) {
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
+        }
+    }
+}
+
+#[derive(Copy, Clone)]
+struct Operation {
+    plane: u32,
+    kind: u8,
+    start: Time,
+    end: Time,
+}
+
+struct Candidate {
+    direction: Direction,
+    submitted: Time,
+    latency: Span,
+    breakdown: Breakdown,
+}
+
+struct State {
+    begun: Time,
+    intervals: Intervals<Interval>,
+    recent: VecDeque<Operation>,
+    slowest: Option<Candidate>,
+    /// Operations to come until those around the slowest are kept.
+    to_come: usize,
+    around: Vec<Operation>,
+}
+
+/// Hears of every operation of the flash.
+pub(super) struct Recorder {
+    dies: Vec<String>,
+    dies_left_out: u32,
+    planes_per_die: u32,
+    /// By the number of its track, the place of a plane among those shown.
+    planes: Vec<Option<u32>>,
+    state: RefCell<Option<State>>,
+}
+
+impl Recorder {
+    pub(super) fn new(media: &Media) -> Recorder {
+        let counts = media.geometry().counts();
+        let die_of = |plane: u32| {
+            let (channel, die, plane) = media.geometry().place(PlaneId(plane));
+            (channel * counts.dies_per_channel + die, plane)
+        };
+        let name =
+            |die: u32| format!("channel {} die {}", die / counts.dies_per_channel, die % counts.dies_per_channel);
+        let dies = counts.channels * counts.dies_per_channel;
+        let shown = dies.min(MOST_DIES as u32);
+        let last = media.plane_tracks().iter().map(|track| track.index() + 1).max().unwrap_or(0);
+        let mut planes = vec![None; last];
+        for (track, plane) in media.plane_tracks().iter().zip(0..) {
+            let (die, within) = die_of(plane);
+            planes[track.index()] = (die < shown).then_some(die * counts.planes_per_die + within);
+        }
+        Recorder {
+            dies: (0..shown).map(name).collect(),
+            dies_left_out: dies - shown,
+            planes_per_die: counts.planes_per_die,
+            planes,
+            state: RefCell::new(None),
+        }
+    }
+
+    pub(super) fn begin(&self, now: Time) {
+        *self.state.borrow_mut() = Some(State {
+            begun: now,
+            intervals: Intervals::new(now, FIRST),
+            recent: VecDeque::with_capacity(MOST_OPERATIONS),
+            slowest: None,
+            to_come: 0,
+            around: Vec::new(),
+        });
+    }
+
+    /// A measured request has completed.
+    pub(super) fn served(&self, request: &Served<'_>) {
+        let Some(state) = &mut *self.state.borrow_mut() else { return };
+        let rank = |direction: Direction, latency: Span| (direction == Direction::Read, latency);
+        let latency = request.completed - request.submitted;
+        let beaten = |slowest: &Candidate| rank(request.direction, latency) > rank(slowest.direction, slowest.latency);
+        if request.completion.status.is_success() && state.slowest.as_ref().is_none_or(beaten) {
+            let (direction, submitted) = (request.direction, request.submitted);
+            let breakdown = request.completion.breakdown.clone();
+            state.slowest = Some(Candidate { direction, submitted, latency, breakdown });
+            state.to_come = AFTERWARDS;
+        }
+    }
+
+    pub(super) fn finish(&self, ended: Time) -> Timeline {
+        let mut state = self.state.take().expect("begun");
+        if state.to_come > 0 {
+            state.keep();
+        }
+        Timeline {
+            dies: self.dies.clone(),
+            planes_per_die: self.planes_per_die,
+            dies_left_out: self.dies_left_out,
+            shares: self.shares(&state.intervals, ended),
+            slowest: state.slowest.as_ref().map(|slowest| slowest.told(state.begun)),
+            operations: operations(&state.around, state.begun),
+        }
+    }
+
+    fn shares(&self, intervals: &Intervals<Interval>, ended: Time) -> DieShares {
+        let percent = |interval: &Interval, length: Span, die: usize, kind: usize| {
+            let busy = interval.0.get(die).map_or(0, |kinds| kinds[kind]);
+            let whole = length.ns().max(1) * u64::from(self.planes_per_die);
+            ((busy * 100 + whole / 2) / whole).min(100) as u8
+        };
+        let of_kind = |kind: usize| -> Vec<Vec<u8>> {
+            let of_die = |die| intervals.until(ended).map(|(cell, length)| percent(cell, length, die, kind)).collect();
+            (0..self.dies.len()).map(of_die).collect()
+        };
+        let percent = KINDS.iter().enumerate().map(|(kind, name)| (*name, of_kind(kind))).collect();
+        DieShares { interval_s: intervals.width().as_s(), percent }
+    }
+}
+
+impl Listener for Recorder {
+    fn ended(&self, event: &Event) {
+        let Some(state) = &mut *self.state.borrow_mut() else { return };
+        let Some(Some(plane)) = self.planes.get(event.track.index()) else { return };
+        let kind = match event.name {
+            "read" => 0,
+            "program" => 1,
+            "erase" => 3,
+            _ => 2,
+        };
+        let die = (plane / self.planes_per_die) as usize;
+        state.intervals.spread(event.start, event.end, |interval, ns| {
+            if interval.0.is_empty() {
+                interval.0.resize(self.dies.len(), [0; KINDS.len()]);
+            }
+            interval.0[die][kind] += ns;
+        });
+        state.add(Operation { plane: *plane, kind: kind as u8, start: event.start, end: event.end });
+    }
+}
+
+impl State {
+    fn add(&mut self, operation: Operation) {
+        if self.recent.len() == MOST_OPERATIONS {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(operation);
+        if self.to_come > 0 {
+            self.to_come -= 1;
+            if self.to_come == 0 {
+                self.keep();
+            }
+        }
+    }
+
+    fn keep(&mut self) {
+        self.around = self.recent.iter().copied().collect();
+    }
+}
+
+fn operations(around: &[Operation], begun: Time) -> Operations {
+    let from = around.iter().map(|operation| operation.start.max(begun)).min().unwrap_or(begun);
+    let mut told = Operations { from_s: (from - begun).as_s(), ..Operations::default() };
+    for operation in around.iter().filter(|operation| operation.end > from) {
+        let start = operation.start.max(from);
+        told.plane.push(operation.plane);
+        told.kind.push(operation.kind);
+        told.start_ns.push((start - from).ns());
+        told.duration_ns.push((operation.end - start).ns());
+    }
+    told
+}
+
+impl Candidate {
+    fn told(&self, begun: Time) -> Slowest {
+        let mut parts = Vec::new();
+        let mut push = |stage: Stage, behind, span: Span| {
+            if !span.is_zero() {
+                parts.push(Part { stage: stage.name(), behind, us: span.as_us() });
+            }
+        };
+        for stage in Stage::ALL {
+            if Stage::WAITS.contains(&stage) {
+                let waited = cause::ALL.iter().map(|(cause, name)| (self.breakdown.waited(stage, *cause), *name));
+                waited.for_each(|(span, name)| push(stage, Some(name), span));
+            } else {
+                push(stage, None, self.breakdown.stage(stage));
+            }
+        }
+        parts.sort_by(|one, other| other.us.total_cmp(&one.us));
+        Slowest {
+            direction: self.direction.name(),
+            submitted_s: self.submitted.max(begun).since(begun).as_s(),
+            latency_us: self.latency.as_us(),
+            parts,
+        }
+    }
+}

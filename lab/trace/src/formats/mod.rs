@@ -1,0 +1,14 @@
+//! One file a format: its line, its units, how it is read and how it is written.
+
+pub(crate) mod alibaba;
+pub(crate) mod blkparse;
+pub(crate) mod disksim;
+pub(crate) mod fio;
+pub(crate) mod fio_v2;
+pub(crate) mod fio_v3;
+pub(crate) mod fiu;
+pub(crate) mod mqsim;
+pub(crate) mod msr;
+pub(crate) mod replay;
+pub(crate) mod spc;
+pub(crate) mod tencent;

@@ -1,0 +1,121 @@
+//! Where the bytes of a trace come from: a file or standard input, compressed or not. Compression is known by the first
+//! bytes, whatever the name. An archive is refused with the way to take a file out of it.
+
+use std::fs::File;
+use std::io::{self, Chain, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::TraceError;
+
+/// A trace's place.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    path: PathBuf,
+    /// What messages call it.
+    pub(crate) name: String,
+    /// Bytes read of it so far, by all readings.
+    read: Arc<AtomicU64>,
+}
+
+/// Counts what is read.
+struct Counted {
+    input: Bytes,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// The bytes of a trace, decompressed.
+pub(crate) type Bytes = Box<dyn Read + Send>;
+
+impl Origin {
+    /// A file, or `-` for standard input.
+    pub(crate) fn new(path: &Path) -> Origin {
+        let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
+        Origin { path: path.to_owned(), name, read: Arc::default() }
+    }
+
+    /// The name of the file without its folder.
+    pub(crate) fn file_name(&self) -> String {
+        match self.path.file_name() {
+            Some(name) if name != "-" => name.to_string_lossy().into_owned(),
+            _ => self.name.clone(),
+        }
+    }
+
+    /// Whether it can be read more than once.
+    pub(crate) fn is_file(&self) -> bool {
+        self.path.is_file()
+    }
+
+    /// How much of it has been read, as a share, where its length is known.
+    pub(crate) fn share_read(&self) -> Option<f64> {
+        let length = std::fs::metadata(&self.path).ok().filter(|file| file.is_file())?.len();
+        Some((self.read.load(Ordering::Relaxed) as f64 / length.max(1) as f64).min(1.0))
+    }
+
+    /// Its bytes, from the first on.
+    pub(crate) fn open(&self) -> Result<Bytes, TraceError> {
+        let failed = |error| TraceError::Open { path: self.path.clone(), error };
+        let raw: Bytes = match self.path == Path::new("-") {
+            true => Box::new(io::stdin()),
+            false if self.path.is_dir() => return Err(failed(io::ErrorKind::IsADirectory.into())),
+            false => Box::new(File::open(&self.path).map_err(failed)?),
+        };
+        let read = |error| TraceError::Read { origin: self.name.clone(), line: 0, error };
+        self.read.store(0, Ordering::Relaxed);
+        let raw = Box::new(Counted { input: raw, read: self.read.clone() });
+        let (head, raw) = peek(raw).map_err(read)?;
+        let (head, plain) = peek(decompressed(&head, raw).map_err(read)?).map_err(read)?;
+        match archive(&head) {
+            Some(problem) => Err(TraceError::unusable(&self.name, problem)),
+            None => Ok(Box::new(plain)),
+        }
+    }
+}
+
+/// So many bytes tell what it is: an archive's mark lies at byte 257.
+const HEAD: usize = 512;
+
+/// Bytes of which the first were looked at.
+type Peeked = Chain<Cursor<Vec<u8>>, Bytes>;
+
+/// The first bytes, and all of them.
+fn peek(mut input: Bytes) -> io::Result<(Vec<u8>, Peeked)> {
+    let mut head = Vec::with_capacity(HEAD);
+    input.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
+    Ok((head.clone(), Cursor::new(head).chain(input)))
+}
+
+fn decompressed(head: &[u8], input: Peeked) -> io::Result<Bytes> {
+    Ok(match head {
+        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(input)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::stream::read::Decoder::new(input)?),
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => Box::new(bzip2::read::MultiBzDecoder::new(input)),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Box::new(lzma_rust2::XzReader::new(input, true)),
+        _ => Box::new(input),
+    })
+}
+
+/// What is said of an archive, if this is one.
+fn archive(head: &[u8]) -> Option<&'static str> {
+    match head {
+        _ if head.get(257..262) == Some(b"ustar") => {
+            Some("is a tar archive; give one file of it: tar -xOf ARCHIVE FILE | nandscape trace info -")
+        }
+        [b'P', b'K', 3, 4, ..] => {
+            Some("is a zip archive; give one file of it: unzip -p ARCHIVE FILE | nandscape trace info -")
+        }
+        [b'7', b'z', 0xbc, 0xaf, ..] => Some("is a 7z archive; give one file of it"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("is UTF-16 text; make it UTF-8, for example with iconv"),
+        _ => None,
+    }
+}

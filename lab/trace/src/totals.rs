@@ -1,0 +1,84 @@
+//! What a trace comes to: requests by direction, times, disks.
+
+use nandscape_lab_workload::Direction;
+
+use crate::record::Record;
+
+/// Requests and bytes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Count {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+}
+
+/// Of one disk.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct DeviceTotals {
+    /// Requests.
+    pub requests: u64,
+    /// Where the last byte asked for ends.
+    pub end: u64,
+}
+
+/// What the requests asked for come to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// By direction, in the order of [`Direction::ALL`].
+    pub by: [Count; Direction::ALL.len()],
+    /// Of the first request and the last, in nanoseconds.
+    pub first: u64,
+    /// Of the last request.
+    pub last: u64,
+    /// By disk.
+    pub devices: Vec<DeviceTotals>,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, record: &Record) {
+        if self.requests() == 0 {
+            self.first = record.at;
+        }
+        self.last = record.at;
+        let count = &mut self.by[record.direction as usize];
+        count.requests += 1;
+        count.bytes += record.bytes;
+        let device = record.device as usize;
+        if device >= self.devices.len() {
+            self.devices.resize(device + 1, DeviceTotals::default());
+        }
+        self.devices[device].requests += 1;
+        self.devices[device].end = self.devices[device].end.max(record.offset + record.bytes);
+    }
+
+    /// Requests.
+    pub fn requests(&self) -> u64 {
+        self.by.iter().map(|count| count.requests).sum()
+    }
+
+    /// Bytes of those.
+    pub fn bytes(&self) -> u64 {
+        self.by.iter().map(|count| count.bytes).sum()
+    }
+
+    /// Those of one direction.
+    pub fn of(&self, direction: Direction) -> Count {
+        self.by[direction as usize]
+    }
+
+    /// Nanoseconds from the first request to the last.
+    pub fn duration_ns(&self) -> u64 {
+        self.last - self.first
+    }
+
+    /// Requests a second, from the first to the last; `None` where no time passes.
+    pub fn rate(&self) -> Option<f64> {
+        (self.duration_ns() > 0).then(|| self.requests() as f64 * 1e9 / self.duration_ns() as f64)
+    }
+
+    /// Disks with requests.
+    pub fn disks(&self) -> usize {
+        self.devices.iter().filter(|device| device.requests > 0).count()
+    }
+}

@@ -1,0 +1,75 @@
+//! Which format a file is in.
+
+use nandscape_lab_trace::Format;
+
+use crate::files::{SAMPLES, open, problem, read, sample};
+
+#[test]
+fn every_sample_is_recognised() {
+    for (format, name) in SAMPLES {
+        match open(sample(name)) {
+            Ok(trace) => assert_eq!(trace.format(), format, "{name}"),
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn headers_comments_and_malformed_lines_are_no_hindrance() {
+    for (format, name) in SAMPLES {
+        let text = std::fs::read_to_string(sample(name)).unwrap();
+        let (first, rest) = text.split_once('\n').unwrap();
+        let odd = format!("{first}\r\n\n# a comment\r\n{}", rest.replace('\n', "\r\n"));
+        assert_eq!(read(&odd, None, false).unwrap(), read(&text, Some(format), false).unwrap(), "{name}");
+        let mark = format!("\u{feff}{text}torn, li");
+        assert_eq!(read(mark, None, true).unwrap(), read(&text, Some(format), false).unwrap(), "{name}");
+    }
+}
+
+/// Lines whose numbers fit more than one of the three formats of five numbers.
+#[test]
+fn what_may_be_more_than_one_format_is_asked_for() {
+    // Fractions: milliseconds. Multiples of 512 that would be 2 MiB as sectors: bytes or sectors.
+    let said = problem("0.5 0 8192 4096 1\n1.5 0 4096 4096 0\n", None);
+    for part in ["t.trace: has five numbers a line", "--format replay: ", "--format disksim: ", "milliseconds"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(!said.contains("--format mqsim"), "{said}");
+    // Whole times: milliseconds or nanoseconds.
+    let said = problem("1 0 8192 4096 1\n2 0 4096 4096 0\n", None);
+    assert!(said.contains("--format replay: ") && said.contains("--format mqsim: "), "{said}");
+    // Bytes, but for a line that is malformed or of another unit.
+    let mut text = "1.5 0 8192 65536 1\n".repeat(99);
+    text.push_str("2.5 0 8191 65536 1\n");
+    assert!(problem(&text, None).contains("say which"), "a doubtful line");
+}
+
+#[test]
+fn what_cannot_be_tells_the_three_apart() {
+    let format = |text: &str| {
+        let (_folder, path) = crate::files::file(text);
+        open(path).map(|trace| trace.format()).map_err(|error| error.to_string())
+    };
+    assert_eq!(format("0.5 0 8192 65536 1\n"), Ok(Format::Replay), "32 MiB is no request");
+    assert_eq!(format("5 0 8192 65536 1\n"), Ok(Format::Replay), "nor with whole times");
+    let sizes = "0.5 0 8192 1536 1\n0.6 0 512 24576 1\n0.7 0 0 3584 0\n";
+    assert_eq!(format(sizes), Ok(Format::Replay), "nobody asks for 768 KiB, 12 MiB and 1.75 MiB in turn");
+    assert!(format(&sizes.replace("3584", "4096")).is_err(), "two such sizes may be chance");
+    assert_eq!(format("0.5 0 8191 7 1\n"), Ok(Format::Disksim), "no byte begins there");
+    assert_eq!(format("5 0 8191 7 1\n"), Ok(Format::Mqsim), "nor here, and DiskSim has fractions");
+}
+
+#[test]
+fn what_is_no_trace_is_refused_with_the_formats_there_are() {
+    for text in ["hello\nworld\n", "1,2\n3,4\n", "{\"a\": 1}\n", "1 2 3\n", "1,2,3,4,5,6,7,8\n"] {
+        let said = problem(text, None);
+        assert!(
+            said.contains("none of the formats msr, replay, mqsim") && said.contains("--format"),
+            "{text:?}: {said}"
+        );
+    }
+    assert!(problem("fio version 1 iolog\n", None).contains("other than 2 and 3"));
+    assert!(problem(b"\x7fELF\x02\x01\x01\0\0\0", None).contains("none of the formats"));
+    let said = problem("x".repeat(1 << 20), None);
+    assert!(said.len() < 400, "{said}");
+}

@@ -1,0 +1,158 @@
+//! What the tasks of a load issue their requests through: counted against the workload's budget, recorded when they
+//! complete, and awaited.
+//!
+//! A thread of a load is an `async fn` that ends with [`Over`] when the workload has no request left for it.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll};
+
+use nandscape_drive::io::Sink;
+use nandscape_drive::{Completion, Drive, DriveInfo, Io, Token};
+use nandscape_sim::executor::TaskId;
+use nandscape_sim::slots::{Key, Slots};
+use nandscape_sim::{Sim, Span, Time};
+
+use crate::flight::{Commands, InFlight};
+use crate::record::Direction;
+use crate::request::Request;
+use crate::run::Runner;
+
+/// The workload has no request left: whoever sees this ends.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Over;
+
+/// What a call takes that needs no request.
+const MEMORY_TIME: Span = Span::from_us(1);
+
+/// Issues requests of tasks to one drive.
+pub(crate) struct Client {
+    runner: Rc<Runner>,
+    drive: Rc<dyn Drive>,
+    info: DriveInfo,
+    in_flight: RefCell<Slots<Awaited>>,
+    me: Weak<Client>,
+}
+
+struct Awaited {
+    flight: InFlight,
+    batch: Rc<Batch>,
+}
+
+/// Requests that are awaited together.
+struct Batch {
+    left: Cell<u32>,
+    task: Cell<TaskId>,
+}
+
+impl Client {
+    pub(crate) fn new(runner: &Rc<Runner>, drive: Rc<dyn Drive>) -> Rc<Client> {
+        let info = drive.info();
+        Rc::new_cyclic(|me| Client {
+            runner: runner.clone(),
+            drive,
+            info,
+            in_flight: RefCell::default(),
+            me: me.clone(),
+        })
+    }
+
+    /// What the drive is.
+    pub(crate) fn info(&self) -> &DriveInfo {
+        &self.info
+    }
+
+    pub(crate) fn sim(&self) -> &Sim {
+        &self.runner.sim
+    }
+
+    /// Ends the run: it cannot go on.
+    pub(crate) fn give_up(&self, problem: String) -> Over {
+        self.runner.give_up(problem);
+        Over
+    }
+
+    /// Issues requests at the same time, and waits for all of them when awaited.
+    pub(crate) fn issue(&self, requests: impl IntoIterator<Item = Request>) -> Result<Requested, Over> {
+        let batch = Rc::new(Batch { left: Cell::new(0), task: Cell::new(self.runner.sim.current_task()) });
+        for request in requests {
+            let measured = self.runner.admit().ok_or(Over)?;
+            self.submit(request, measured, &batch);
+        }
+        Ok(Requested { client: self.me.upgrade().expect("a client at work is alive"), batch })
+    }
+
+    /// A request that prepares the drive: outside the budget, and not measured.
+    pub(crate) fn prepare(&self, request: Request) -> Requested {
+        let batch = Rc::new(Batch { left: Cell::new(0), task: Cell::new(self.runner.sim.current_task()) });
+        self.runner.admit_preparation();
+        self.submit(request, false, &batch);
+        Requested { client: self.me.upgrade().expect("a client at work is alive"), batch }
+    }
+
+    /// Makes completed writes durable.
+    pub(crate) async fn flush(&self) -> Result<(), Over> {
+        self.issue([Request { direction: Direction::Flush, offset: 0, bytes: 0 }])?.await;
+        Ok(())
+    }
+
+    /// A call that the host's memory serves: it takes a little time, so that time passes where no request is made.
+    pub(crate) async fn served_from_memory(&self) {
+        self.runner.sim.sleep(MEMORY_TIME).await;
+    }
+
+    /// An operation of several requests has ended. It counts where its beginning was measured.
+    pub(crate) fn operation(&self, name: &'static str, begun: Time) {
+        self.runner.operation(name, begun);
+    }
+
+    fn submit(&self, request: Request, measured: bool, batch: &Rc<Batch>) {
+        let commands = Commands::of(&request, &self.info);
+        let flight = InFlight::new(request, self.runner.sim.now(), measured, &commands);
+        batch.left.set(batch.left.get() + 1);
+        let tag = self.in_flight.borrow_mut().insert(Awaited { flight, batch: batch.clone() }).to_bits();
+        let sink: Rc<dyn Sink> = self.me.upgrade().expect("a client at work is alive");
+        for (command, mem) in commands {
+            self.drive.submit(Io { command, mem, token: Token::new(sink.clone(), tag) });
+        }
+    }
+}
+
+impl Sink for Client {
+    fn complete(&self, tag: u64, completion: Completion) {
+        let key = Key::from_bits(tag);
+        let mut in_flight = self.in_flight.borrow_mut();
+        let Some(done) = in_flight.get_mut(key).and_then(|entry| entry.flight.part_done(completion)) else { return };
+        let Awaited { flight, batch } = in_flight.remove(key).expect("just seen");
+        drop(in_flight);
+        self.runner.completed(&flight.request, flight.submitted, flight.measured, &done);
+        batch.left.set(batch.left.get() - 1);
+        if batch.left.get() == 0 {
+            self.runner.sim.wake(batch.task.get());
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.runner.sim.is_stopped()
+    }
+}
+
+/// See [`Client::issue`]. Dropped, the requests go on, and nobody waits for them.
+pub(crate) struct Requested {
+    client: Rc<Client>,
+    batch: Rc<Batch>,
+}
+
+impl Future for Requested {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if self.batch.left.get() == 0 {
+            return Poll::Ready(());
+        }
+        self.batch.task.set(self.client.runner.sim.current_task());
+        Poll::Pending
+    }
+}

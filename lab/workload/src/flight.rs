@@ -1,0 +1,92 @@
+//! One request on its way: the commands it becomes, and how it ends when the last of them has.
+
+use nandscape_drive::{Completion, DriveInfo, HostMem};
+use nandscape_sim::Time;
+use nandscape_wire_nvme::io::DsmRange;
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+use zerocopy::IntoBytes;
+
+use crate::record::Direction;
+use crate::request::Request;
+
+/// A request of which not all commands have completed.
+pub(crate) struct InFlight {
+    pub(crate) request: Request,
+    pub(crate) submitted: Time,
+    pub(crate) measured: bool,
+    left: u32,
+    /// Of the commands that have: the one that ended last, unless an earlier one failed.
+    done: Option<Completion>,
+}
+
+impl InFlight {
+    /// A request that becomes `commands`.
+    pub(crate) fn new(request: Request, submitted: Time, measured: bool, commands: &Commands) -> InFlight {
+        InFlight { request, submitted, measured, left: commands.left, done: None }
+    }
+
+    /// One of the commands has completed; how the request ended, if that was the last.
+    pub(crate) fn part_done(&mut self, part: Completion) -> Option<Completion> {
+        self.left -= 1;
+        let failed = self.done.as_ref().is_some_and(|done| !done.status.is_success());
+        let last = if failed { self.done.take() } else { Some(part) };
+        if self.left == 0 {
+            return last;
+        }
+        self.done = last;
+        None
+    }
+}
+
+/// The commands that a request becomes: one, or where it is larger than the drive takes at once, several that go out at
+/// the same time. The limit is that of data moved: one range to deallocate may have any length that fits its field.
+pub(crate) struct Commands {
+    info: DriveInfo,
+    direction: Direction,
+    /// The next logical block, and the one behind the last.
+    block: u64,
+    end: u64,
+    /// The most logical blocks of one command.
+    step: u64,
+    left: u32,
+}
+
+impl Commands {
+    pub(crate) fn of(request: &Request, info: &DriveInfo) -> Commands {
+        let Request { direction, offset, bytes } = *request;
+        let lba_bytes = u64::from(info.lba_bytes);
+        let (block, end) = (offset / lba_bytes, (offset + bytes).div_ceil(lba_bytes));
+        let step = if direction == Direction::Trim { u32::MAX.into() } else { u64::from(info.max_blocks) };
+        let left = (end - block).div_ceil(step).max(1) as u32;
+        Commands { info: *info, direction, block, end, step, left }
+    }
+
+    fn command(&self, blocks: u32) -> (SubmissionEntry, HostMem) {
+        let (nsid, first) = (self.info.nsid, self.block);
+        let mem = || match self.info.keeps_data {
+            true => HostMem::zeroed((u64::from(blocks) * u64::from(self.info.lba_bytes)) as usize),
+            false => HostMem::none(),
+        };
+        match self.direction {
+            Direction::Read => (SubmissionEntry::blocks(IoOpcode::READ, nsid, first, blocks), mem()),
+            Direction::Write => (SubmissionEntry::blocks(IoOpcode::WRITE, nsid, first, blocks), mem()),
+            Direction::Trim => {
+                let range = DsmRange { slba: first.into(), blocks: blocks.into(), ..DsmRange::default() };
+                (SubmissionEntry::deallocate(nsid, 1), HostMem::from_bytes(range.as_bytes()))
+            }
+            Direction::Flush => (SubmissionEntry::io(IoOpcode::FLUSH, nsid), HostMem::none()),
+        }
+    }
+}
+
+impl Iterator for Commands {
+    type Item = (SubmissionEntry, HostMem);
+
+    fn next(&mut self) -> Option<(SubmissionEntry, HostMem)> {
+        self.left = self.left.checked_sub(1)?;
+        let blocks = self.step.min(self.end - self.block) as u32;
+        let command = self.command(blocks);
+        self.block += u64::from(blocks);
+        Some(command)
+    }
+}

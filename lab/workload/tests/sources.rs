@@ -1,0 +1,139 @@
+//! Requests that come from elsewhere, against a drive that takes 10 us for anything and notes what it was asked.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nandscape_drive::{Completion, Drive, DriveInfo, Io};
+use nandscape_lab_workload::{
+    Direction, JobSpec, Limit, Outcome, Request, RequestSource, RequestStream, Runner, Source, SourceError,
+    TimedRequest, Workload,
+};
+use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_wire_nvme::Status;
+
+const INFO: DriveInfo = DriveInfo {
+    nsid: 1,
+    blocks: 1 << 20,
+    lba_bytes: 512,
+    max_blocks: 8,
+    unit_bytes: 4_096,
+    volatile_cache: true,
+    keeps_data: false,
+};
+
+struct TenMicroseconds {
+    sim: Sim,
+    /// (nanosecond, opcode, blocks), the blocks of reads and writes only.
+    asked: RefCell<Vec<(u64, u8, u32)>>,
+}
+
+impl Drive for TenMicroseconds {
+    fn info(&self) -> DriveInfo {
+        INFO
+    }
+
+    fn submit(&self, io: Io) {
+        let blocks = if matches!(io.command.opcode, 1 | 2) { io.command.cdw12.get() + 1 } else { 0 };
+        self.asked.borrow_mut().push((self.sim.now().ns(), io.command.opcode, blocks));
+        let sim = self.sim.clone();
+        self.sim.spawn(async move {
+            sim.sleep(Span::from_us(10)).await;
+            io.token.complete(Completion::of(Status::SUCCESS));
+        });
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Given {
+    requests: Vec<TimedRequest>,
+    timed: bool,
+    /// Whether it breaks off instead of ending.
+    breaks: bool,
+}
+
+impl RequestStream for Given {
+    fn open(&self, drive: &DriveInfo, _clone: u32, _seed: Seed) -> Result<Box<dyn RequestSource>, SourceError> {
+        assert_eq!(*drive, INFO);
+        Ok(Box::new(Given { requests: self.requests.iter().rev().copied().collect(), ..self.clone() }))
+    }
+
+    fn is_timed(&self) -> bool {
+        self.timed
+    }
+}
+
+impl RequestSource for Given {
+    fn next(&mut self) -> Result<Option<TimedRequest>, SourceError> {
+        match self.requests.pop() {
+            None if self.breaks => Err("line 7 is torn".into()),
+            next => Ok(next),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        vec!["two were moved".to_owned()]
+    }
+}
+
+fn at(us: u64, direction: Direction, bytes: u64) -> TimedRequest {
+    TimedRequest { at: Span::from_us(us), request: Request { direction, offset: 0, bytes } }
+}
+
+fn run(given: Given, workload: impl Fn(Workload) -> Workload) -> (Outcome, Vec<(u64, u8, u32)>) {
+    let job = JobSpec { iodepth: 2, source: Some(Source(Arc::new(given))), ..JobSpec::default() };
+    let workload = workload(Workload::of(job));
+    assert_eq!(workload.check_on(1 << 29, 512), Ok(()));
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drive = Rc::new(TenMicroseconds { sim: sim.clone(), asked: RefCell::default() });
+    let runner = Runner::new(&sim, &workload, Box::new(()));
+    let outcome = executor.block_on(runner.run(&workload, Seed::new(1), |_, _| drive.clone())).expect("it ends");
+    (outcome, drive.asked.take())
+}
+
+fn three(timed: bool, breaks: bool) -> Given {
+    let requests = vec![
+        at(1, Direction::Read, 4_096),
+        at(5, Direction::Write, 9_216),
+        at(5, Direction::Flush, 0),
+        at(90, Direction::Trim, 1 << 20),
+    ];
+    Given { requests, timed, breaks }
+}
+
+#[test]
+fn timed_requests_arrive_at_their_times_whatever_is_outstanding() {
+    let (outcome, asked) = run(three(true, false), |workload| workload);
+    // 18 blocks are three commands of 8 at most; a range to deallocate is one whatever its length.
+    assert_eq!(asked, [(1_000, 2, 8), (5_000, 1, 8), (5_000, 1, 8), (5_000, 1, 2), (5_000, 0, 0), (90_000, 9, 0)]);
+    assert_eq!((outcome.requests(), outcome.bytes()), (4, 4_096 + 9_216 + (1 << 20)));
+    assert_eq!(outcome.elapsed(), Span::from_us(99));
+    assert!(Direction::ALL.iter().all(|way| outcome.tally(*way).latency.max() == Span::from_us(10)));
+    assert_eq!((outcome.notes, outcome.broken), (vec!["two were moved".to_owned()], None));
+}
+
+#[test]
+fn without_times_so_many_are_outstanding() {
+    let (outcome, asked) = run(three(false, false), |workload| workload);
+    let times: Vec<u64> = asked.iter().map(|(at, ..)| *at).collect();
+    assert_eq!(times, [0, 0, 0, 0, 10_000, 10_000]);
+    assert_eq!(outcome.requests(), 4);
+}
+
+#[test]
+fn limits_and_warm_up_count() {
+    let limited = |workload| Workload { limit: Limit::Requests(2), warmup: 1, ..workload };
+    let (outcome, asked) = run(three(true, false), limited);
+    assert_eq!((outcome.requests(), asked.len()), (2, 5));
+    assert_eq!(outcome.tally(Direction::Read).latency.count(), 0);
+}
+
+#[test]
+fn a_source_that_breaks_off_ends_the_run_and_is_told_of() {
+    for timed in [true, false] {
+        let (outcome, asked) = run(three(timed, true), |workload| workload);
+        assert_eq!(outcome.broken.as_deref(), Some("line 7 is torn"));
+        assert_eq!((outcome.requests(), asked.len()), (4, 6));
+    }
+}

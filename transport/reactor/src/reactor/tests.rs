@@ -1,0 +1,349 @@
+//! Turns one at a time, on the test's own thread: what one turn takes in, and that nobody keeps it from the others.
+
+use std::cell::RefCell;
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nandscape_drive::{Completion, Drive, DriveInfo, Io};
+use nandscape_sim::Sim;
+use nandscape_wire_nvme::Status;
+
+use super::*;
+
+/// A drive that completes a command after as many nanoseconds as its address.
+struct Delays(Sim);
+
+impl Drive for Delays {
+    fn info(&self) -> DriveInfo {
+        DriveInfo {
+            nsid: 1,
+            blocks: 1 << 40,
+            lba_bytes: 512,
+            max_blocks: 256,
+            unit_bytes: 4_096,
+            volatile_cache: false,
+            keeps_data: false,
+        }
+    }
+
+    fn submit(&self, io: Io) {
+        let sim = self.0.clone();
+        self.0.spawn(async move {
+            sim.sleep(Span::from_ns(io.command.slba())).await;
+            io.token.complete(Completion::of(Status::SUCCESS));
+        });
+    }
+}
+
+struct DelaysExport(Sim);
+
+impl Export for DelaysExport {
+    fn info(&self) -> DriveInfo {
+        Delays(self.0.clone()).info()
+    }
+
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+        Ok(Rc::new(Delays(self.0.clone())))
+    }
+}
+
+fn reactor() -> (Reactor, Handle) {
+    let executor = Executor::new();
+    let sim = executor.sim();
+    let port = Port::new(&sim, vec![Rc::new(DelaysExport(sim.clone()))]);
+    let setup =
+        Setup { executor, port, names: vec!["only".to_owned()], poll: PollMode::Adaptive, log: Box::new(|_| {}) };
+    Reactor::new(setup).unwrap()
+}
+
+/// Counts how often it is looked after; leaves at once where it is told to.
+struct Looked {
+    looks: Arc<AtomicUsize>,
+    leaves: bool,
+}
+
+impl Client for Looked {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn interest(&self) -> Interest {
+        Interest::default()
+    }
+
+    fn take_in(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        if self.leaves { Err(Gone::quietly()) } else { Ok(false) }
+    }
+
+    fn complete(&mut self, _: Released) {}
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        Ok(())
+    }
+
+    fn is_flushed(&self) -> bool {
+        true
+    }
+}
+
+fn connect(handle: &Handle, leaves: bool) -> Arc<AtomicUsize> {
+    let looks = Arc::new(AtomicUsize::new(0));
+    let given = looks.clone();
+    handle.connect(0, Box::new(move |_, _| Box::new(Looked { looks: given, leaves })));
+    looks
+}
+
+#[test]
+fn who_comes_and_goes_without_end_costs_the_others_a_bounded_part_of_a_turn() {
+    let (mut reactor, handle) = reactor();
+    let victim = connect(&handle, false);
+    assert!(reactor.turn() && !reactor.may_hear_more);
+    let churn: Vec<_> = (0..1_000).map(|_| connect(&handle, true)).collect();
+    let came = || churn.iter().map(|looks| looks.load(Ordering::Relaxed)).sum::<usize>();
+    for turn in 1..=1_000 / MESSAGES_A_TURN as usize {
+        assert!(reactor.turn(), "there are more: it does not rest");
+        assert_eq!(victim.load(Ordering::Relaxed), 1 + turn, "the one before them has its turn each time");
+        assert_eq!(came(), turn * MESSAGES_A_TURN as usize);
+        assert_eq!(reactor.clients.len(), 1, "who has left is gone before the next ones come");
+    }
+    reactor.turn();
+    assert!(came() == 1_000 && !reactor.may_hear_more && !reactor.turn());
+}
+
+/// As [`Looked`], with a socket.
+struct Socketed {
+    looked: Looked,
+    socket: std::os::unix::net::UnixStream,
+}
+
+impl Client for Socketed {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(std::os::fd::AsFd::as_fd(&self.socket))
+    }
+
+    fn interest(&self) -> Interest {
+        Interest { read: true, write: false }
+    }
+
+    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+        self.looked.take_in(intake)
+    }
+
+    fn complete(&mut self, _: Released) {}
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        Ok(())
+    }
+
+    fn is_flushed(&self) -> bool {
+        true
+    }
+}
+
+/// Has something new at every look.
+struct Busy(Arc<AtomicUsize>);
+
+impl Client for Busy {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn interest(&self) -> Interest {
+        Interest::default()
+    }
+
+    fn take_in(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    fn complete(&mut self, _: Released) {}
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        Ok(())
+    }
+
+    fn is_flushed(&self) -> bool {
+        true
+    }
+}
+
+/// Whatever keeps the loop busy, a socket that becomes ready is seen to within two turns.
+#[test]
+fn who_is_always_busy_does_not_keep_the_loop_from_sockets() {
+    use std::io::Write as _;
+    let (mut reactor, handle) = reactor();
+    // One without a socket, of which something comes at every look.
+    let busy = Arc::new(AtomicUsize::new(0));
+    let given = busy.clone();
+    handle.connect(0, Box::new(move |_, _| Box::new(Busy(given))));
+    let (mut near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+    let looks = Arc::new(AtomicUsize::new(0));
+    let given = looks.clone();
+    handle.connect(
+        0,
+        Box::new(move |_, _| Box::new(Socketed { looked: Looked { looks: given, leaves: false }, socket: far })),
+    );
+    (0..5).for_each(|_| reactor.step().unwrap());
+    let before = looks.load(Ordering::Relaxed);
+    assert_eq!(before, 1, "nothing has come but itself");
+    near.write_all(b"x").unwrap();
+    (0..3).for_each(|_| reactor.step().unwrap());
+    assert!(looks.load(Ordering::Relaxed) > before);
+}
+
+/// A task that has something to do every nanosecond: no machine keeps up with it.
+fn overload(sim: &Sim) {
+    let inner = sim.clone();
+    sim.spawn(async move {
+        loop {
+            inner.sleep(Span::from_ns(1)).await;
+        }
+    });
+}
+
+#[test]
+fn a_model_that_cannot_keep_up_lets_the_others_have_their_turn() {
+    let (mut reactor, handle) = reactor();
+    overload(&reactor.executor.sim());
+    let client = connect(&handle, false);
+    let mut last = Time::ZERO;
+    for turn in 1..=20 {
+        // So far behind that it cannot catch up in a turn.
+        while reactor.clock.now().since(last) < MODEL_A_TURN * 4 {}
+        let clock = reactor.clock.now();
+        reactor.turn();
+        assert!(reactor.turn < clock, "turn {turn} ended at {:?}, with the clock at {clock:?}", reactor.turn);
+        assert!(reactor.turn > last && reactor.turn == reactor.executor.sim().now());
+        assert!(reactor.executor.next_due().is_some_and(|due| due > reactor.turn), "the events of its time have run");
+        assert_eq!(client.load(Ordering::Relaxed), turn);
+        last = reactor.turn;
+    }
+    assert!(reactor.timing.behind_max >= MODEL_A_TURN, "and it is told: {:?}", reactor.timing.behind_max);
+}
+
+/// It need not have many events to be late with: one is enough.
+#[test]
+fn an_event_that_is_run_late_counts_as_behind() {
+    let (mut reactor, _handle) = reactor();
+    let sim = reactor.executor.sim();
+    sim.clone().spawn(async move { sim.sleep(Span::from_ns(1)).await });
+    while reactor.clock.now() < Time::ZERO + Span::from_ms(3) {}
+    reactor.turn();
+    assert!(reactor.timing.behind_max >= Span::from_ms(2), "{:?}", reactor.timing.behind_max);
+}
+
+/// Sends commands once, each of which takes `takes`; its replies are taken or not.
+struct Sends {
+    commands: u64,
+    takes: Span,
+    deaf: bool,
+    answered: Arc<AtomicUsize>,
+}
+
+impl Client for Sends {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn interest(&self) -> Interest {
+        Interest::default()
+    }
+
+    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+        for tag in 0..std::mem::take(&mut self.commands) {
+            intake.submit(tag, SubmissionEntry::blocks(IoOpcode::READ, 1, self.takes.ns(), 1), HostMem::none());
+        }
+        Ok(false)
+    }
+
+    fn complete(&mut self, released: Released) {
+        let done = usize::from(released.completion.status.is_success());
+        self.answered.fetch_add(done, Ordering::Relaxed);
+    }
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        Ok(())
+    }
+
+    fn is_flushed(&self) -> bool {
+        !self.deaf
+    }
+}
+
+fn sends(handle: &Handle, commands: u64, takes: Span, deaf: bool) -> Arc<AtomicUsize> {
+    let answered = Arc::new(AtomicUsize::new(0));
+    let given = answered.clone();
+    handle.connect(0, Box::new(move |_, _| Box::new(Sends { commands, takes, deaf, answered: given })));
+    answered
+}
+
+/// The time is not waited for: the clock is put forward.
+#[test]
+fn the_end_waits_for_the_drive_as_long_as_it_takes_and_then_a_while_for_clients() {
+    let (mut reactor, handle) = reactor();
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let tells = told.clone();
+    reactor.log = Box::new(move |line| tells.borrow_mut().push(line.to_owned()));
+    let answered = sends(&handle, 3, LAST_WORDS * 4, true);
+    reactor.turn();
+    handle.stop();
+    for _ in 0..3 {
+        reactor.turn();
+        assert!(!reactor.is_finished(), "the drive is at work");
+        assert_eq!((reactor.port.outstanding(), answered.load(Ordering::Relaxed)), (3, 0));
+        reactor.clock.put_forward(LAST_WORDS + Span::from_ms(1));
+    }
+    reactor.clock.put_forward(LAST_WORDS);
+    assert!(!reactor.is_finished());
+    reactor.turn();
+    assert_eq!((reactor.port.outstanding(), answered.load(Ordering::Relaxed)), (0, 3), "everything was done");
+    assert!(!reactor.is_finished() && told.borrow().is_empty(), "the client may still take its replies");
+    reactor.clock.put_forward(LAST_WORDS + Span::from_ms(1));
+    assert!(reactor.is_finished());
+    assert_eq!(*told.borrow(), ["client 0: did not take its last replies within 5 s"]);
+}
+
+#[test]
+fn a_drive_that_stops_with_work_left_does_not_make_the_end_wait_for_ever() {
+    let (mut reactor, handle) = reactor();
+    sends(&handle, 1, Span::from_ms(1), false);
+    reactor.turn();
+    reactor.turn();
+    handle.stop();
+    // Power goes, and with it the task that would have completed the command.
+    reactor.executor = Executor::new();
+    let error = reactor.run().err().expect("it tells of it").to_string();
+    assert!(error.contains("commands are left"), "{error}");
+}
+
+/// Copies are told apart by their address.
+#[test]
+fn all_who_ask_for_figures_during_a_turn_share_one_copy() {
+    let (mut reactor, handle) = reactor();
+    let ask = |not_before| {
+        let (reply, answer) = std::sync::mpsc::channel();
+        handle.ask(not_before, reply);
+        answer
+    };
+    let told = |reactor: &mut Reactor, ages: &[Span]| {
+        let now = reactor.clock.now();
+        let answers: Vec<_> =
+            ages.iter().map(|age| ask(Time::ZERO + now.since(Time::ZERO).saturating_sub(*age))).collect();
+        reactor.turn();
+        let mut told: Vec<Arc<Figures>> = answers.iter().map(|answer| answer.try_recv().unwrap()).collect();
+        assert!(told.iter().all(|one| Arc::ptr_eq(one, &told[0])), "one copy for all of them");
+        told.remove(0)
+    };
+    let first = told(&mut reactor, &[Span::ZERO; 10]);
+    let recent = told(&mut reactor, &[crate::handle::RECENT; 10]);
+    assert!(Arc::ptr_eq(&first, &recent), "recent enough");
+    let fresh = told(&mut reactor, &[crate::handle::RECENT, Span::ZERO]);
+    assert!(!Arc::ptr_eq(&first, &fresh) && fresh.timing.turns > first.timing.turns);
+    reactor.clock.put_forward(crate::handle::RECENT);
+    let later = told(&mut reactor, &[crate::handle::RECENT]);
+    assert!(!Arc::ptr_eq(&fresh, &later), "no longer recent");
+}
