@@ -292,6 +292,11 @@ impl Media {
         self.contents.borrow().counts
     }
 
+    /// Arrays of a die that work on their own: one a plane, or one for all.
+    pub fn arrays_per_die(&self) -> u32 {
+        self.geometry.counts().planes_per_die / self.planes_per_lun.get()
+    }
+
     /// Busy time of each LUN's array by cause: of each plane, or of each die where its planes do not work on their own.
     pub fn array_usage(&self) -> Vec<Totals> {
         self.luns.iter().map(|lun| lun.array.usage()).collect()

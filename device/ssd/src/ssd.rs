@@ -79,7 +79,7 @@ impl Ssd {
 /// Busy time by cause.
 #[derive(Clone, Debug)]
 pub struct Usage {
-    /// Of each plane's array.
+    /// Of each array: of a plane, or of a die whose planes do not work on their own.
     pub planes: Vec<Totals>,
     /// Of each channel.
     pub channels: Vec<Totals>,
