@@ -422,11 +422,22 @@ impl Media {
     pub(crate) fn advance(&self, pages: &PageImages) {
         let mut contents = self.contents.borrow_mut();
         pages.iter().for_each(|&(page, _)| contents.advance(&self.geometry, page));
-        let lun = |page| self.planes_per_lun.quotient(self.geometry.plane_of(self.geometry.block_of(page)).0);
-        assert!(
-            pages.iter().all(|&(page, _)| lun(page) == lun(pages[0].0)),
-            "pages of one LUN are programmed together"
-        );
+        if pages.len() > 1 {
+            self.check_together(pages);
+        }
+    }
+
+    /// The rules of multi-plane and word-line programs: one LUN, one block of each plane, the same numbers on all of them.
+    fn check_together(&self, pages: &PageImages) {
+        let block = |&(page, _): &(PageId, PageImage)| self.geometry.block_of(page);
+        let lun = |page| self.planes_per_lun.quotient(self.geometry.plane_of(block(page)).0);
+        assert!(pages.iter().all(|page| lun(page) == lun(&pages[0])), "pages of one LUN are programmed together");
+        let numbers = |group: &[(PageId, PageImage)]| -> SmallVec<[u32; 4]> {
+            group.iter().map(|&(page, _)| self.geometry.page_in_block(page)).collect()
+        };
+        let mut groups = pages.chunk_by(|one, other| block(one) == block(other));
+        let first = numbers(groups.next().expect("there are pages"));
+        assert!(groups.all(|group| numbers(group) == first), "pages of a program have the same numbers on all planes");
     }
 
     /// Pages have been programmed.

@@ -40,6 +40,8 @@ pub(crate) enum Op {
     Program(u32),
     /// So many pages from the first on, of this plane and so many after it, at once.
     Together(u32, u32),
+    /// The first page of this plane and the second of the next, at once.
+    OutOfStep,
     Erase,
 }
 
@@ -109,6 +111,10 @@ impl Flash {
                     let all = (plane..plane + planes).flat_map(|plane| (0..pages).map(move |number| (plane, number)));
                     let pages: PageImages = all.map(|(plane, number)| (page(plane, number), image())).collect();
                     media.program_together(pages, who, &mut log, |_| ()).await;
+                }
+                Op::OutOfStep => {
+                    let pages = [page(plane, 0), page(plane + 1, 1)].map(|page| (page, image()));
+                    media.program_together(pages.into_iter().collect(), who, &mut log, |_| ()).await;
                 }
                 Op::Erase => media.erase(BlockId(plane * BLOCKS + 1), who, &mut log).await,
             }

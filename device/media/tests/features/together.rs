@@ -79,3 +79,13 @@ fn planes_that_work_on_their_own_are_not_programmed_together() {
     flash.at(0, "both", 0, Op::Together(1, 2), WRITE);
     flash.run(&mut executor);
 }
+
+#[test]
+#[should_panic(expected = "the same numbers on all planes")]
+fn planes_out_of_step_are_not_programmed_together() {
+    let mut executor = Executor::new();
+    let flash = flash(&executor, Cell::Slc, Registers::Single, PlaneMode::MultiPlane);
+    flash.at(0, "ahead", 1, Op::Program(0), WRITE);
+    flash.at(2_000, "both", 0, Op::OutOfStep, WRITE);
+    flash.run(&mut executor);
+}
