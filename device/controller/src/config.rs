@@ -11,21 +11,46 @@ pub enum BufferMode {
     Capacitor,
     /// The write buffer is lost in a power cut: a write completes when it is in, a flush waits until all of it is on flash.
     Volatile,
+    /// A write completes when its page is in the register of its die, whose program goes on behind it; Flush waits until
+    /// all is on flash.
+    Register,
     /// A write completes when it is on flash.
     Through,
 }
 
 impl BufferMode {
     /// All modes, by their names in profiles.
-    pub const ALL: [(&str, BufferMode); 3] =
-        [("capacitor", BufferMode::Capacitor), ("volatile", BufferMode::Volatile), ("through", BufferMode::Through)];
+    pub const ALL: [(&str, BufferMode); 4] = [
+        ("capacitor", BufferMode::Capacitor),
+        ("volatile", BufferMode::Volatile),
+        ("register", BufferMode::Register),
+        ("through", BufferMode::Through),
+    ];
+}
+
+/// Whether the two directions of the link can be used at the same time.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Duplex {
+    /// Each has the bandwidth for itself.
+    Full,
+    /// They share it.
+    Half,
+}
+
+impl Duplex {
+    /// Both, by their names in profiles.
+    pub const ALL: [(&str, Duplex); 2] = [("full", Duplex::Full), ("half", Duplex::Half)];
 }
 
 /// The link between host and controller.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct LinkConfig {
-    /// Data rate, in each direction.
+    /// Data rate, in each direction, or in both together.
     pub bandwidth: Rate,
+    /// Whether the directions share it.
+    pub duplex: Duplex,
+    /// The bytes after which a transfer lets others have a turn; `None` is all of it.
+    pub packet: Option<u32>,
     /// Time that every command takes on the way besides, however short it is.
     pub latency: Span,
 }

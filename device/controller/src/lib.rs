@@ -26,5 +26,5 @@ mod controller;
 mod link;
 mod queues;
 
-pub use config::{BufferMode, ControllerConfig, Identity, LinkConfig};
+pub use config::{BufferMode, ControllerConfig, Duplex, Identity, LinkConfig};
 pub use controller::NvmeController;

@@ -1,11 +1,12 @@
-//! The host link: full duplex, each direction first come, first served.
+//! The host link: each direction first come, first served, in whole transfers or packet by packet; full duplex, or both
+//! directions sharing one bandwidth.
 
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Cause, Class, Resource, Sim, Wait, Who};
 
-use crate::config::LinkConfig;
+use crate::config::{Duplex, LinkConfig};
 
 pub(crate) struct Link {
     sim: Sim,
@@ -26,18 +27,80 @@ impl Link {
 
     /// Moves data from the host.
     pub(crate) fn receive(&self, bytes: u64, log: &mut Breakdown) -> impl Future<Output = ()> {
-        self.transfer(&self.to_device, bytes, cause::HOST_WRITE, log)
+        let lane = if self.config.duplex == Duplex::Full { &self.to_device } else { &self.to_host };
+        self.transfer(lane, bytes, cause::HOST_WRITE, log)
     }
 
-    /// Busy time of each direction, to the host first.
+    /// Busy time of each direction, to the host first. With half duplex both are in the first.
     pub(crate) fn usage(&self) -> [Totals; 2] {
         [self.to_host.usage(), self.to_device.usage()]
     }
 
     async fn transfer(&self, lane: &Resource, bytes: u64, cause: Cause, log: &mut Breakdown) {
-        let time = self.config.bandwidth.time_for(bytes);
         let begun = self.sim.now();
-        lane.occupy(time, Who::new(cause, Class::new(0)), &mut Wait::default()).await;
+        let packet = self.config.packet.map_or(u64::MAX, u64::from);
+        let mut sent: u64 = 0;
+        loop {
+            // Packets are rounded so that all of them take the time of the whole.
+            let until = bytes.min(sent.saturating_add(packet));
+            let time = self.config.bandwidth.time_for(until) - self.config.bandwidth.time_for(sent);
+            lane.occupy(time, Who::new(cause, Class::new(0)), &mut Wait::default()).await;
+            sent = until;
+            if sent == bytes {
+                break;
+            }
+        }
         log.spend(Stage::Link, self.sim.now() - begun);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_sim::units::Rate;
+    use nandscape_sim::{Executor, Span};
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    /// When transfers end that begin at the same instant: (bytes, whether from the host), in that order, at 1 byte a
+    /// nanosecond and a seventh.
+    fn ends(duplex: Duplex, packet: Option<u32>, transfers: &[(u64, bool)]) -> Vec<u64> {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let bandwidth = Rate::new(7, Span::from_ns(8));
+        let link = Rc::new(Link::new(&sim, LinkConfig { bandwidth, duplex, packet, latency: Span::ZERO }));
+        let ends = Rc::new(RefCell::new(vec![0; transfers.len()]));
+        for (index, &(bytes, from_host)) in transfers.iter().enumerate() {
+            let (sim, link, ends) = (sim.clone(), link.clone(), ends.clone());
+            executor.sim().spawn(async move {
+                let mut log = Breakdown::new();
+                match from_host {
+                    true => link.receive(bytes, &mut log).await,
+                    false => link.send(bytes, &mut log).await,
+                }
+                assert_eq!(log.total().ns(), sim.now().ns());
+                ends.borrow_mut()[index] = sim.now().ns();
+            });
+        }
+        executor.block_on(sim.sleep(Span::from_s(1))).unwrap();
+        ends.take()
+    }
+
+    #[test]
+    fn directions_are_independent_or_share() {
+        let transfers = [(700, false), (700, true)];
+        assert_eq!(ends(Duplex::Full, None, &transfers), [800, 800]);
+        assert_eq!(ends(Duplex::Half, None, &transfers), [800, 1_600]);
+        // Packet by packet, in turn: the last of the first is next to last.
+        assert_eq!(ends(Duplex::Half, Some(70), &transfers), [1_520, 1_600]);
+    }
+
+    /// A small transfer behind a large one waits for a packet of it, not for all. Both take as long in all as without packets.
+    #[test]
+    fn packets_let_the_small_pass() {
+        let transfers = [(7_000, false), (70, false)];
+        assert_eq!(ends(Duplex::Full, None, &transfers), [8_000, 8_080]);
+        assert_eq!(ends(Duplex::Full, Some(700), &transfers), [8_080, 880]);
+        assert_eq!(ends(Duplex::Full, Some(1), &[(13, false)]), ends(Duplex::Full, None, &[(13, false)]));
     }
 }

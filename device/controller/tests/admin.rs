@@ -108,6 +108,7 @@ fn the_write_cache_bit_follows_the_buffer_mode() {
     };
     assert_eq!(vwc(BufferMode::Volatile), (identify::VWC_PRESENT | identify::VWC_FLUSH_ALL, Ok(1)));
     // Base 5.1.25.1.4: where there is no such cache the feature is Invalid Field in Command.
+    assert_eq!(vwc(BufferMode::Register), vwc(BufferMode::Volatile));
     assert_eq!(vwc(BufferMode::Capacitor), (identify::VWC_FLUSH_ALL, Err(Status::INVALID_FIELD)));
     assert_eq!(vwc(BufferMode::Through), (identify::VWC_FLUSH_ALL, Err(Status::INVALID_FIELD)));
 }

@@ -182,3 +182,28 @@ fn a_flush_does_not_wait_for_later_writes() {
         assert!(flushed && before < 13 + 2 * 64, "{before} writes completed before the flush");
     });
 }
+
+/// A write completes when its page is in the register; Flush and FUA wait for the program; the next page of the die has
+/// to wait for the one before, and a read of it for the program (OX 4.4.1: "reads are blocked by writes and the cost of
+/// NAND writes is reflected in the latency of reads").
+#[test]
+fn with_the_register_a_write_completes_while_it_is_programmed() {
+    with(mode(BufferMode::Register), async |sim, drive| {
+        let host = host(sim, drive, QueueId(1));
+        let loaded = COMMAND + over(LINK, 16 << 10) + over(BUS, 16 << 10);
+        let (entry, mem) = page(0);
+        assert_eq!(timed(sim, &host, entry, mem).await.1, loaded);
+        assert_eq!(timed(sim, &host, flush(), HostMem::none()).await.1, PROGRAM);
+        let (mut entry, mem) = page(32);
+        entry.cdw12 |= FUA;
+        assert_eq!(timed(sim, &host, entry, mem).await.1, loaded + PROGRAM);
+        // Five pages, one more than there are dies: the fifth goes into the cache register of the first die, which is
+        // empty while the array programs.
+        let begun = sim.now();
+        for number in 2..7 {
+            let (entry, mem) = page(32 * number);
+            assert_eq!(timed(sim, &host, entry, mem).await.1, loaded);
+        }
+        assert!(sim.now() - begun < PROGRAM);
+    });
+}

@@ -44,13 +44,13 @@ pub trait Ftl: 'static {
     /// Waits for room for an extent; the time is added to `waited`.
     fn reserve(&self, extent: Extent, waited: &mut Wait) -> impl Future<Output = Self::Reservation<'_>>;
 
-    /// Takes a write; `None` writes zeros. With `watch`, the result tells when it is on flash.
+    /// Takes a write; `None` writes zeros. With `watch`, the result tells when it has come so far.
     fn accept(
         &self,
         extent: Extent,
         data: Option<&HostMem>,
         reservation: Self::Reservation<'_>,
-        watch: bool,
+        watch: Option<Milestone>,
     ) -> Option<Rc<Settling>>;
 
     /// Gives up the data of the whole units in an extent: they read as zeros from now on.
@@ -103,9 +103,19 @@ pub struct CopyOut {
     pub overlay: Option<(u64, Rc<[u8]>)>,
 }
 
-/// Tells when a number of slots have reached the flash.
+/// How far data has come on its way to flash.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Milestone {
+    /// In the register of its die, to be programmed.
+    Register,
+    /// Programmed.
+    Flash,
+}
+
+/// Tells when a number of slots have come as far on their way to flash as is waited for.
 pub struct Settling {
     sim: Sim,
+    at: Milestone,
     begun: Time,
     left: Cell<u32>,
     last: RefCell<Settled>,
@@ -124,10 +134,11 @@ pub struct Settled {
 }
 
 impl Settling {
-    /// Waits for `count` slots.
-    pub fn new(sim: &Sim, count: u32) -> Rc<Settling> {
+    /// Waits until `count` slots have come so far.
+    pub fn new(sim: &Sim, count: u32, at: Milestone) -> Rc<Settling> {
         Rc::new(Settling {
             sim: sim.clone(),
+            at,
             begun: sim.now(),
             left: Cell::new(count),
             last: RefCell::new(Settled {
@@ -139,7 +150,12 @@ impl Settling {
         })
     }
 
-    /// One slot is on flash, by a program operation issued at the given time, until which it waited behind the given
+    /// How far the slots have to come.
+    pub fn milestone(&self) -> Milestone {
+        self.at
+    }
+
+    /// One slot has come so far, by a program operation issued at the given time, until which it waited behind the given
     /// cause; or it was deallocated.
     pub fn one_settled(&self, program: Option<(Time, Cause, &Breakdown)>) {
         if let Some((issued, behind, breakdown)) = program {

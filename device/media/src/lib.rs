@@ -5,7 +5,9 @@
 //! | `geometry` | how much there is of what, and the addresses that follow |
 //! | `cell` | page types: which pages of a block are fast and which slow |
 //! | `timing` | how long everything takes |
-//! | `plane` | the registers and the array of one plane, and who may use them |
+//! | `features` | what there is beyond reading, programming and erasing page by page |
+//! | `lun` | the registers and the array of one plane or die, and who may use them |
+//! | `suspend` | how what the array does stands aside for reads |
 //! | `priority` | who is served first |
 //! | `media` | read, program, erase: the steps of each, as in a data sheet |
 //! | `seized` | the same steps under a garbage collection that keeps others out |
@@ -15,21 +17,23 @@
 //! resource will be free. Each operation has a cause and a priority, and adds its time to a
 //! [`Breakdown`](nandscape_drive::Breakdown).
 //!
-//! Left out: command and address cycles, multi-plane commands, suspension, read retry, faults. Planes of one die work
-//! independently of each other.
+//! Left out: multi-plane reads and erases, status polling, faults.
 
 pub mod cell;
+pub mod features;
 pub mod geometry;
+mod lun;
 pub mod media;
-mod plane;
 pub mod priority;
 pub mod seized;
 pub mod store;
+mod suspend;
 pub mod timing;
 
 pub use cell::Cell;
+pub use features::{Ecc, Features, PlaneMode, ProgramUnit, ReadRetry, Suspend};
 pub use geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
-pub use media::{Media, MediaConfig, OpCounts, PageImage};
+pub use media::{Media, MediaConfig, OpCounts, PageImage, PageImages};
 pub use priority::Priority;
 pub use seized::{GcScheme, Seized};
 pub use store::StoreKind;

@@ -9,14 +9,17 @@ use std::io;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
+use nandscape_sim::divisor::Divisor;
 use nandscape_sim::table::Table;
 use nandscape_sim::trace::{Event, Track};
-use nandscape_sim::{Resource, Seed, Sim, Span, Time, Who};
-use smallvec::SmallVec;
+use nandscape_sim::{Resource, Seed, Sim, Span, Time, Wait, Who};
+use smallvec::{SmallVec, smallvec};
 
+use crate::features::PlaneMode;
 use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
-use crate::plane::Plane;
+use crate::lun::{Lun, Register};
 use crate::store::{self, Store, StoreKind, UnitData};
+use crate::suspend::Terms;
 use crate::timing::{PageTimes, Timing};
 
 /// What a drive's flash is made of.
@@ -57,6 +60,9 @@ impl PageImage {
     }
 }
 
+/// Pages that are programmed together.
+pub type PageImages = SmallVec<[(PageId, PageImage); 1]>;
+
 /// How many operations the flash has done.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct OpCounts {
@@ -88,13 +94,17 @@ pub struct Media {
     pub(crate) geometry: Geometry,
     pub(crate) timing: Timing,
     pub(crate) page_times: PageTimes,
-    pub(crate) planes: Vec<Plane>,
+    /// What executes commands on its own: planes, or dies.
+    luns: Vec<Lun>,
+    planes_per_lun: Divisor,
     pub(crate) channels: Vec<Resource>,
+    decoders: Vec<Resource>,
     /// What begins an operation of the host passes it in no time; what occupies the whole controller holds it.
     pub(crate) controller: Resource,
     pub(crate) contents: RefCell<Contents>,
     tracks: Tracks,
     factory_bad: Vec<bool>,
+    retries: Seed,
 }
 
 /// What the cells hold.
@@ -103,8 +113,20 @@ pub(crate) struct Contents {
     tags: Table,
     /// Pages programmed in each block since its erase.
     programmed: Vec<u32>,
+    /// How often each block was erased.
+    erased: Vec<u32>,
     store: Box<dyn Store>,
     pub(crate) counts: OpCounts,
+}
+
+/// Work of the array.
+#[derive(Copy, Clone)]
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) time: Span,
+    pub(crate) detail: u32,
+    /// On which it may be suspended.
+    pub(crate) terms: Option<Terms>,
 }
 
 struct Tracks {
@@ -122,14 +144,22 @@ impl Media {
         let contents = Contents {
             tags: Table::new(geometry.units() as usize)?,
             programmed: vec![0; geometry.blocks() as usize],
+            erased: vec![0; geometry.blocks() as usize],
             store: store::open(store, &geometry),
             counts: OpCounts::default(),
+        };
+        let planes_per_lun = match timing.features.planes {
+            PlaneMode::Independent => 1,
+            PlaneMode::Die | PlaneMode::MultiPlane => geometry.counts().planes_per_die,
         };
         Ok(Media {
             sim: sim.clone(),
             geometry,
             page_times: PageTimes::new(&timing, geometry.pages_per_block()),
-            planes: (0..geometry.planes()).map(|_| Plane::new(sim, timing.registers)).collect(),
+            luns: (0..geometry.planes() / planes_per_lun).map(|_| Lun::new(sim, &timing)).collect(),
+            planes_per_lun: Divisor::new(planes_per_lun),
+            decoders: (0..timing.features.ecc.engines).map(|_| Resource::new(sim)).collect(),
+            retries: seed.child("read-retry"),
             channels: (0..geometry.channels()).map(|_| Resource::new(sim)).collect(),
             controller: Resource::new(sim),
             contents: RefCell::new(contents),
@@ -149,21 +179,39 @@ impl Media {
         &self.timing
     }
 
-    /// Reads `bytes` of a page into the controller.
+    /// Reads `bytes` of a page into the controller, again if it has to.
     pub async fn read(&self, page: PageId, bytes: u32, who: Who, log: &mut Breakdown) {
         self.dispatch(who, log).await;
-        let (plane, channel, page_in_block) = self.locate(page);
-        let time = self.page_times.read(page_in_block);
+        let mut retries = self.retries_of(page);
+        let mut extra = Span::ZERO;
+        loop {
+            self.attempt(page, bytes, extra, who, log).await;
+            if retries == 0 {
+                break;
+            }
+            retries -= 1;
+            extra = self.timing.features.read_retry.time;
+        }
+        self.contents.borrow_mut().counts.reads += 1;
+    }
 
-        // 00h-30h: the array senses the page into the data register, from where it moves on to the cache register.
-        let mut register = self.planes[plane.0 as usize].sense(time, who, log).await;
+    /// Reads once, sensing for `extra` longer than the page takes.
+    async fn attempt(&self, page: PageId, bytes: u32, extra: Span, who: Who, log: &mut Breakdown) {
+        let (plane, channel, page_in_block) = self.locate(page);
+        let time = self.page_times.read(page_in_block) + extra;
+
+        // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
+        // register.
+        let mut register = self.lun(plane).sense(who, log).await;
+        self.command(channel, who, log).await;
+        register.array(time, log).await;
         self.trace_array(plane, "read", time, page.0);
         register.move_out(log).await;
 
-        // Data out: the channel moves the register to the controller.
+        // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
         self.transfer(channel, self.read_transfer(bytes), who, log).await;
         drop(register);
-        self.contents.borrow_mut().counts.reads += 1;
+        self.decode(channel, bytes, who, log).await;
     }
 
     /// Programs a page from the controller.
@@ -171,27 +219,50 @@ impl Media {
     /// # Panics
     /// When it is not the next page of its block.
     pub async fn program(&self, page: PageId, image: PageImage, who: Who, log: &mut Breakdown) {
-        self.contents.borrow_mut().advance(&self.geometry, page);
+        self.program_together(smallvec![(page, image)], who, log, |_| ()).await;
+    }
+
+    /// Programs pages of one LUN with one command: pages of the same number in several planes, those of a word line.
+    /// `loaded` is called when all of them are in the register, with where the time has gone until then.
+    ///
+    /// # Panics
+    /// When one is not the next page of its block, or they are not of one LUN.
+    pub async fn program_together(
+        &self,
+        pages: PageImages,
+        who: Who,
+        log: &mut Breakdown,
+        loaded: impl FnOnce(&Breakdown),
+    ) {
+        self.advance(&pages);
         self.dispatch(who, log).await;
-        let (plane, channel, page_in_block) = self.locate(page);
-        let time = self.page_times.program(page_in_block);
+        let (plane, channel, _) = self.locate(pages[0].0);
 
-        // 80h, data in: the channel fills the register.
-        let register = self.planes[plane.0 as usize].load(who, log).await;
-        self.transfer(channel, self.timing.bus.time_for(u64::from(self.geometry.page_size())), who, log).await;
+        // 80h, address, data in, and 11h or 1Ah between pages: the channel fills the register.
+        let mut register = self.lun(plane).load(who, log).await;
+        for _ in &pages {
+            self.transfer(channel, self.whole_page(), who, log).await;
+        }
+        loaded(log);
 
-        // 10h: the array programs the register's page.
-        register.program(time, log).await;
-        self.trace_array(plane, "program", time, page.0);
-        self.contents.borrow_mut().fill(&self.geometry, page, image);
+        // 10h: the array programs what is in the register.
+        register.move_in(log).await;
+        let step = self.program_step(&pages);
+        self.array(&mut register, plane, step, log).await;
+        drop(register);
+        self.fill(pages);
     }
 
     /// Erases a block.
     pub async fn erase(&self, block: BlockId, who: Who, log: &mut Breakdown) {
         let plane = self.geometry.plane_of(block);
-        // 60h-D0h.
-        self.planes[plane.0 as usize].erase(self.timing.erase, who, log).await;
-        self.trace_array(plane, "erase", self.timing.erase, block.0);
+        let channel = self.geometry.channel_of(plane) as usize;
+        // 60h, address, D0h.
+        let mut register = self.lun(plane).erase(who, log).await;
+        self.command(channel, who, log).await;
+        let step = self.erase_step(block);
+        self.array(&mut register, plane, step, log).await;
+        drop(register);
         self.contents.borrow_mut().erase(block);
     }
 
@@ -221,9 +292,14 @@ impl Media {
         self.contents.borrow().counts
     }
 
-    /// Busy time of each plane's array by cause.
-    pub fn plane_usage(&self) -> Vec<Totals> {
-        self.planes.iter().map(Plane::usage).collect()
+    /// Arrays of a die that work on their own: one a plane, or one for all.
+    pub fn arrays_per_die(&self) -> u32 {
+        self.geometry.counts().planes_per_die / self.planes_per_lun.get()
+    }
+
+    /// Busy time of each LUN's array by cause: of each plane, or of each die where its planes do not work on their own.
+    pub fn array_usage(&self) -> Vec<Totals> {
+        self.luns.iter().map(|lun| lun.array.usage()).collect()
     }
 
     /// Busy time of each channel by cause.
@@ -266,24 +342,129 @@ impl Media {
         }
     }
 
+    /// Command and address cycles of a command that moves no data.
+    #[inline]
+    async fn command(&self, channel: usize, who: Who, log: &mut Breakdown) {
+        if !self.timing.features.command.is_zero() {
+            self.transfer(channel, self.timing.features.command, who, log).await;
+        }
+    }
+
     async fn transfer(&self, channel: usize, time: Span, who: Who, log: &mut Breakdown) {
         self.channels[channel].occupy(time, who, log.waits(Stage::ChannelWait)).await;
         log.spend(Stage::Transfer, time);
         self.trace_transfer(channel, time, who);
     }
 
+    /// Corrects the errors of what has come off a channel. Waiting for a decoder counts as correction, too.
+    #[inline]
+    pub(crate) async fn decode(&self, channel: usize, bytes: u32, who: Who, log: &mut Breakdown) {
+        if self.timing.features.ecc.time.is_zero() {
+            return;
+        }
+        let begun = self.sim.now();
+        let time = self.timing.features.ecc.tail(bytes, self.timing.bus);
+        match self.decoders.len() {
+            0 => self.sim.sleep(time).await,
+            engines => self.decoders[channel % engines].occupy(time, who, &mut Wait::default()).await,
+        }
+        log.spend(Stage::Ecc, self.sim.now() - begun);
+    }
+
+    /// Keeps the array busy with a step, which stands aside for urgent reads if its terms say so.
+    pub(crate) async fn array(&self, register: &mut Register<'_>, plane: PlaneId, step: Step, log: &mut Breakdown) {
+        let Step { name, time, detail, terms } = step;
+        match terms {
+            None => {
+                register.array(time, log).await;
+                self.trace_array(plane, name, time, detail);
+            }
+            Some(terms) => {
+                let part = |time| self.trace_array(plane, name, time, detail);
+                Box::pin(register.array_suspendable(time, terms, log, part)).await;
+            }
+        }
+    }
+
+    /// The LUN that a plane is, or is of.
+    #[inline]
+    pub(crate) fn lun(&self, plane: PlaneId) -> &Lun {
+        &self.luns[self.planes_per_lun.quotient(plane.0) as usize]
+    }
+
+    /// How often a page has to be read again before it can be corrected.
+    #[inline]
+    pub(crate) fn retries_of(&self, page: PageId) -> u32 {
+        let retry = &self.timing.features.read_retry;
+        match retry.probability.is_empty() {
+            true => 0,
+            false => {
+                let erases = self.contents.borrow().erased[self.geometry.block_of(page).0 as usize];
+                retry.count(self.retries, page.0, erases)
+            }
+        }
+    }
+
+    /// The array's step of a program: as long as the slowest of the pages.
+    pub(crate) fn program_step(&self, pages: &PageImages) -> Step {
+        let time = |page| self.page_times.program(self.geometry.page_in_block(page));
+        let time = pages.iter().map(|&(page, _)| time(page)).max().expect("at least one page is programmed");
+        let suspend = &self.timing.features.suspend;
+        Step { name: "program", time, detail: pages[0].0.0, terms: suspend.terms(suspend.program) }
+    }
+
+    pub(crate) fn erase_step(&self, block: BlockId) -> Step {
+        let suspend = &self.timing.features.suspend;
+        Step { name: "erase", time: self.timing.erase, detail: block.0, terms: suspend.terms(suspend.erase) }
+    }
+
+    /// Takes pages for programming.
+    pub(crate) fn advance(&self, pages: &PageImages) {
+        let mut contents = self.contents.borrow_mut();
+        pages.iter().for_each(|&(page, _)| contents.advance(&self.geometry, page));
+        if pages.len() > 1 {
+            self.check_together(pages);
+        }
+    }
+
+    /// The rules of multi-plane and word-line programs: one LUN, one block of each plane, the same numbers on all of them.
+    fn check_together(&self, pages: &PageImages) {
+        let block = |&(page, _): &(PageId, PageImage)| self.geometry.block_of(page);
+        let lun = |page| self.planes_per_lun.quotient(self.geometry.plane_of(block(page)).0);
+        assert!(pages.iter().all(|page| lun(page) == lun(&pages[0])), "pages of one LUN are programmed together");
+        let numbers = |group: &[(PageId, PageImage)]| -> SmallVec<[u32; 4]> {
+            group.iter().map(|&(page, _)| self.geometry.page_in_block(page)).collect()
+        };
+        let mut groups = pages.chunk_by(|one, other| block(one) == block(other));
+        let first = numbers(groups.next().expect("there are pages"));
+        assert!(groups.all(|group| numbers(group) == first), "pages of a program have the same numbers on all planes");
+    }
+
+    /// Pages have been programmed.
+    pub(crate) fn fill(&self, pages: PageImages) {
+        let mut contents = self.contents.borrow_mut();
+        pages.into_iter().for_each(|(page, image)| contents.fill(&self.geometry, page, image));
+    }
+
     /// The plane, channel and number within its block of a page.
     #[inline]
-    fn locate(&self, page: PageId) -> (PlaneId, usize, u32) {
+    pub(crate) fn locate(&self, page: PageId) -> (PlaneId, usize, u32) {
         let block = self.geometry.block_of(page);
         let plane = self.geometry.plane_of(block);
         (plane, self.geometry.channel_of(plane) as usize, self.geometry.page_in_block(page))
     }
 
-    /// Channel time of a read of `bytes`.
+    /// Channel time of a command that moves `bytes` out.
+    #[inline]
     pub(crate) fn read_transfer(&self, bytes: u32) -> Span {
         let bytes = if self.timing.partial_transfer { bytes } else { self.geometry.page_size() };
-        self.timing.bus.time_for(u64::from(bytes))
+        self.timing.features.command + self.timing.bus.time_for(u64::from(bytes))
+    }
+
+    /// Channel time of a command that moves a page.
+    #[inline]
+    pub(crate) fn whole_page(&self) -> Span {
+        self.timing.features.command + self.timing.bus.time_for(u64::from(self.geometry.page_size()))
     }
 
     /// The array of a plane has done something that took `time`.
@@ -340,6 +521,7 @@ impl Contents {
 
     pub(crate) fn erase(&mut self, block: BlockId) {
         self.programmed[block.0 as usize] = 0;
+        self.erased[block.0 as usize] += 1;
         self.store.erase(block);
         self.counts.erases += 1;
     }

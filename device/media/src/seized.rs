@@ -2,15 +2,17 @@
 //! controller (Li 2.3, Fig. 2.4). How far it reaches is the only difference between the blocking schemes.
 //!
 //! The holder works alone, one step after the other, as the papers' for-loop does. A channel that is not seized is
-//! shared with others, transfer by transfer.
+//! shared with others, transfer by transfer. A preemptible holder lets urgent reads in between its steps, and within
+//! those of the array that can be suspended.
 
 use nandscape_drive::Breakdown;
 use nandscape_sim::resource::Hold;
 use nandscape_sim::{Span, Wait, Who};
+use smallvec::smallvec;
 
 use crate::geometry::{BlockId, PageId, PlaneId};
-use crate::media::{Media, PageImage};
-use crate::plane::Register;
+use crate::lun::Register;
+use crate::media::{Media, PageImage, PageImages, Step};
 
 /// What a collection keeps others out of.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,6 +42,7 @@ pub struct Seized<'a> {
     media: &'a Media,
     plane: PlaneId,
     who: Who,
+    preemptible: bool,
     /// `None` for [`GcScheme::Nothing`].
     register: Option<Register<'a>>,
     channel: Option<Hold<'a>>,
@@ -49,12 +52,13 @@ pub struct Seized<'a> {
 impl Media {
     /// Waits until a plane, and what `scheme` adds, is free for a collector, widest first.
     pub async fn seize(&self, plane: PlaneId, scheme: GcScheme, who: Who) -> Seized<'_> {
-        let mut seized = Seized { media: self, plane, who, register: None, channel: None, _controller: None };
+        let mut seized =
+            Seized { media: self, plane, who, preemptible: false, register: None, channel: None, _controller: None };
         if scheme == GcScheme::Controller {
             seized._controller = Some(self.controller.take(who, &mut Wait::default()).await);
         }
         if scheme >= GcScheme::Plane {
-            seized.register = Some(self.planes[plane.0 as usize].seize(who).await);
+            seized.register = Some(self.lun(plane).seize(who).await);
         }
         if scheme >= GcScheme::Channel {
             let channel = self.geometry.channel_of(plane) as usize;
@@ -65,56 +69,136 @@ impl Media {
 }
 
 impl Seized<'_> {
-    /// Copies pages within the plane, in order, without using the channel: 00h-35h and 85h-10h for each.
+    /// From now on, whether reads that are more urgent are let in.
+    pub fn set_preemptible(&mut self, preemptible: bool) {
+        self.preemptible = preemptible;
+    }
+
+    /// Copies pages within the plane, in order. With `check` the controller corrects each on the way, for which the page
+    /// crosses the channel; otherwise it does not.
     ///
     /// # Panics
     /// When a target is not the next page of its block.
-    pub async fn copyback(&mut self, moves: &[(PageId, PageId)]) {
-        let Media { geometry, page_times, .. } = self.media;
-        let number = |page| geometry.page_in_block(page);
-        let time = moves.iter().map(|&(from, to)| page_times.read(number(from)) + page_times.program(number(to))).sum();
+    pub async fn copyback(&mut self, moves: &[(PageId, PageId)], check: bool) {
+        let Media { geometry, timing, .. } = self.media;
         moves.iter().for_each(|&(_, to)| self.media.contents.borrow_mut().advance(geometry, to));
-        self.array(time, "copyback", moves.len() as u32).await;
+        if check || self.preemptible || !timing.features.command.is_zero() {
+            for &(from, to) in moves {
+                Box::pin(self.copy_page(from, to, check)).await;
+            }
+        } else {
+            let time =
+                moves.iter().map(|&(from, to)| self.copy_times(from, to)).map(|(read, write)| read + write).sum();
+            self.array("copyback", time, moves.len() as u32).await;
+        }
         let contents = &mut *self.media.contents.borrow_mut();
         moves.iter().for_each(|&(from, to)| contents.copy(geometry, from, to));
     }
 
-    /// Reads `bytes` of each page into the controller: 00h-30h, data out.
+    /// What a copy takes of the array: sensing, programming.
+    fn copy_times(&self, from: PageId, to: PageId) -> (Span, Span) {
+        let Media { geometry, page_times, .. } = self.media;
+        (page_times.read(geometry.page_in_block(from)), page_times.program(geometry.page_in_block(to)))
+    }
+
+    async fn copy_page(&mut self, from: PageId, to: PageId, check: bool) {
+        let (read, program) = self.copy_times(from, to);
+        // 00h, address, 35h.
+        self.command().await;
+        self.array("copyback read", read, from.0).await;
+        if check {
+            self.transfer(self.media.whole_page()).await;
+            self.decode(self.media.geometry.page_size()).await;
+        }
+        // 85h, address, 10h.
+        self.command().await;
+        let suspend = &self.media.timing.features.suspend;
+        let terms = suspend.terms(suspend.program);
+        self.step(Step { name: "copyback", time: program, detail: to.0, terms }).await;
+    }
+
+    /// Reads `bytes` of each page into the controller, again if it has to.
     pub async fn read(&mut self, pages: &[(PageId, u32)]) {
         for &(page, bytes) in pages {
-            let number = self.media.geometry.page_in_block(page);
-            self.array(self.media.page_times.read(number), "gc read", page.0).await;
-            self.transfer(self.media.read_transfer(bytes)).await;
+            let time = self.media.page_times.read(self.media.geometry.page_in_block(page));
+            for attempt in 0..=self.media.retries_of(page) {
+                let extra = if attempt == 0 { Span::ZERO } else { self.media.timing.features.read_retry.time };
+                // 00h, address, 30h; 05h, address, E0h, data out.
+                self.command().await;
+                self.array("gc read", time + extra, page.0).await;
+                self.transfer(self.media.read_transfer(bytes)).await;
+                self.decode(bytes).await;
+            }
         }
         self.media.contents.borrow_mut().counts.reads += pages.len() as u64;
     }
 
-    /// Programs a page from the controller: 80h, data in, 10h.
+    /// Programs a page from the controller.
     ///
     /// # Panics
     /// When it is not the next page of its block.
     pub async fn program(&mut self, page: PageId, image: PageImage) {
-        let Media { geometry, contents, timing, page_times, .. } = self.media;
-        contents.borrow_mut().advance(geometry, page);
-        self.transfer(timing.bus.time_for(u64::from(geometry.page_size()))).await;
-        self.array(page_times.program(geometry.page_in_block(page)), "gc program", page.0).await;
-        contents.borrow_mut().fill(geometry, page, image);
+        self.program_together(smallvec![(page, image)]).await;
     }
 
-    /// Erases a block: 60h-D0h.
+    /// Programs the pages of a word line with one command: 80h, address, data in, 1Ah between pages, 10h.
+    ///
+    /// # Panics
+    /// When one is not the next page of its block, or they are not of one LUN.
+    pub async fn program_together(&mut self, pages: PageImages) {
+        self.media.advance(&pages);
+        for _ in &pages {
+            self.transfer(self.media.whole_page()).await;
+        }
+        let step = Step { name: "gc program", ..self.media.program_step(&pages) };
+        self.step(step).await;
+        self.media.fill(pages);
+    }
+
+    /// Erases a block: 60h, address, D0h.
     pub async fn erase(&mut self, block: BlockId) {
-        self.array(self.media.timing.erase, "erase", block.0).await;
+        self.command().await;
+        let step = self.media.erase_step(block);
+        self.step(step).await;
         self.media.contents.borrow_mut().erase(block);
     }
 
-    async fn array(&mut self, time: Span, name: &'static str, detail: u32) {
+    /// Work of the array that is not suspended.
+    async fn array(&mut self, name: &'static str, time: Span, detail: u32) {
+        self.step(Step { name, time, detail, terms: None }).await;
+    }
+
+    /// Work of the array, which may be suspended on its terms if the holder is preemptible.
+    async fn step(&mut self, step: Step) {
+        self.let_reads_in().await;
+        let terms = step.terms.filter(|_| self.preemptible);
         if let Some(register) = &mut self.register {
-            register.array(time, &mut Breakdown::new()).await;
-            self.media.trace_array(self.plane, name, time, detail);
+            self.media.array(register, self.plane, Step { terms, ..step }, &mut Breakdown::new()).await;
+        }
+    }
+
+    async fn let_reads_in(&mut self) {
+        if let Some(register) = self.register.as_mut().filter(|_| self.preemptible) {
+            register.let_reads_in(&mut Breakdown::new()).await;
+        }
+    }
+
+    async fn command(&mut self) {
+        let time = self.media.timing.features.command;
+        if !time.is_zero() {
+            self.transfer(time).await;
+        }
+    }
+
+    async fn decode(&self, bytes: u32) {
+        if self.register.is_some() {
+            let channel = self.media.geometry.channel_of(self.plane) as usize;
+            self.media.decode(channel, bytes, self.who, &mut Breakdown::new()).await;
         }
     }
 
     async fn transfer(&mut self, time: Span) {
+        self.let_reads_in().await;
         let channel = self.media.geometry.channel_of(self.plane) as usize;
         match &mut self.channel {
             Some(held) => held.occupy(time, &mut Wait::default()).await,

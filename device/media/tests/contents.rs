@@ -7,8 +7,8 @@ use std::rc::Rc;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::store::UnitData;
 use nandscape_device_media::{
-    BlockId, Cell, GcScheme, Geometry, Media, MediaConfig, OpCounts, PageId, PageImage, PlaneId, Priority, Registers,
-    StoreKind, Timing, UnitId,
+    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, OpCounts, PageId, PageImage, PlaneId, Priority,
+    Registers, StoreKind, Timing, UnitId,
 };
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
@@ -40,6 +40,7 @@ fn media(sim: &Sim, store: StoreKind, factory_bad: u32) -> Media {
         bus: Rate::UNLIMITED,
         registers: Registers::Double,
         partial_transfer: true,
+        features: Features::default(),
     };
     Media::new(sim, MediaConfig { geometry, timing, store, factory_bad, seed: Seed::new(4) }).unwrap()
 }
@@ -172,7 +173,7 @@ async fn act(media: &Media, oracle: &mut Oracle, act: Act) {
             let block = from / (BLOCKS * PAGES) * BLOCKS + block % BLOCKS;
             let (Some(to), Some((tag, has_data))) = (oracle.next(block), oracle.page(from)) else { return };
             let mut seized = media.seize(PlaneId(block / BLOCKS), GcScheme::Plane, gc()).await;
-            seized.copyback(&[(PageId(from), to)]).await;
+            seized.copyback(&[(PageId(from), to)], false).await;
             oracle.program(block, tag, has_data);
             oracle.counts.copybacks += 1;
         }
@@ -242,7 +243,7 @@ fn a_copy_goes_to_the_next_page_only() {
     let mut executor = Executor::new();
     let media = media(&executor.sim(), StoreKind::None, 0);
     let copy = async {
-        media.seize(PlaneId(0), GcScheme::Plane, gc()).await.copyback(&[(PageId(0), PageId(PAGES + 1))]).await;
+        media.seize(PlaneId(0), GcScheme::Plane, gc()).await.copyback(&[(PageId(0), PageId(PAGES + 1))], false).await;
     };
     executor.block_on(copy).unwrap();
 }

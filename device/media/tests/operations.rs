@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Cell, GcScheme, Geometry, Media, MediaConfig, PageId, PageImage, PlaneId, Priority, Registers, StoreKind,
-    Timing,
+    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, PageId, PageImage, PlaneId, Priority, Registers,
+    StoreKind, Timing,
 };
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
@@ -52,6 +52,7 @@ fn flash(executor: &Executor, registers: Registers, priority: Priority) -> Flash
         bus: Rate::new(4_096, Span::from_us(10)),
         registers,
         partial_transfer: true,
+        features: Features::default(),
     };
     let config = MediaConfig { geometry, timing, store: StoreKind::None, factory_bad: 0, seed: Seed::new(0) };
     let media = Rc::new(Media::new(&sim, config).unwrap());

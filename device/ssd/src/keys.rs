@@ -1,12 +1,12 @@
 //! Every key of a profile, with its meaning. The documentation page is made from this file.
 
-use nandscape_device_controller::BufferMode;
+use nandscape_device_controller::{BufferMode, Duplex};
 use nandscape_device_ftl::policy::StripeOrder;
-use nandscape_device_media::{Cell, GcScheme, Priority, Registers};
+use nandscape_device_media::{Cell, GcScheme, PlaneMode, Priority, ProgramUnit, Registers};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
-use crate::values::{Choice, FtlKind, PerPageType, Text, Victim};
+use crate::values::{Choice, FtlKind, PerPageType, Shares, Text, Victim};
 
 /// What a key means.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -125,6 +125,74 @@ section! {
         registers: Text<Choice<Registers>>,
         /// Whether a read moves only the mapping units asked for over the channel (`true`), or the whole page.
         partial_transfer: bool,
+        /// Command and address cycles of every command, on the channel: `"200ns"`. A read has two commands, one before
+        /// the array and one with the data.
+        command: Text<Span>,
+        /// What the planes of a die can do at a time: `"independent"`, each works on its own; `"die"`, one operation at a
+        /// time on the whole die; `"multi_plane"`, the same, and pages of the host's data with the same number on several
+        /// planes are programmed by one command.
+        planes: Text<Choice<PlaneMode>>,
+        /// What one program command programs: `"page"`, or `"word_line"`, all pages of a TLC or QLC word line at once, for
+        /// which `timing.program` is then one time.
+        program_unit: Text<Choice<ProgramUnit>>,
+        /// With double registers, whether a page is sent while the array does its next operation, as the commands for
+        /// cache reads have it.
+        cache_read: bool,
+        /// With double registers, whether a page is loaded while the array does another operation, as the commands for
+        /// cache programs have it.
+        cache_program: bool,
+    } with {
+        /// Error correction of what is read.
+        ecc: EccKeys,
+        /// Reading again what could not be corrected.
+        read_retry: ReadRetryKeys,
+        /// Interrupting programs and erases for reads of the host.
+        suspend: SuspendKeys,
+    }
+}
+
+section! {
+    /// Error correction of what is read.
+    EccKeys at "timing.ecc" {
+        /// Decoding one codeword, after the transfer: `"2us"`. Zero is no error correction.
+        time: Text<Span>,
+        /// Bytes of a codeword, a power of two from 512 to 64KiB: `"4KiB"`.
+        codeword: Text<Bytes>,
+        /// Decoders of the drive, up to 256, which the channels use in turn: channel c has decoder c mod `engines`. 0 is as
+        /// many as it takes.
+        engines: u32,
+        /// Whether codewords are decoded as they come off the channel, so that only the last one is left after the
+        /// transfer (`true`), or all of them when the last has come.
+        pipelined: bool,
+    }
+}
+
+section! {
+    /// Reading again what could not be corrected.
+    ReadRetryKeys at "timing.read_retry" {
+        /// Shares of the pages that need one retry, two, and so on, up to 16: `["2%", "0.1%"]`. Which pages do is drawn from the
+        /// seed, and stays until their block is erased.
+        probability: Shares,
+        /// What a retry takes on the array besides sensing: `"10us"`. It moves and decodes the page again, too.
+        time: Text<Span>,
+    }
+}
+
+section! {
+    /// Interrupting programs and erases for reads of the host. It needs `controller.priority = "reads_first"`.
+    SuspendKeys at "timing.suspend" {
+        /// From suspending a program until a read can begin: `"20us"`. Without it, programs are not suspended. Those of a
+        /// collector are only with `ftl.gc.preempt`.
+        program: Text<Span>,
+        /// The same of an erase.
+        erase: Text<Span>,
+        /// From resuming until the operation goes on.
+        resume: Text<Span>,
+        /// The least that an operation runs before it is suspended, each time: what keeps many reads from holding it up for
+        /// good.
+        min_run: Text<Span>,
+        /// Suspensions of an operation at the most; 0 is no limit.
+        limit: u32,
     }
 }
 
@@ -133,6 +201,11 @@ section! {
     LinkKeys at "link" {
         /// Data rate in each direction: `"7GB/s"` or `"unlimited"`.
         bandwidth: Text<Rate>,
+        /// Whether the directions have the bandwidth each, `"full"`, or share it, `"half"`.
+        duplex: Text<Choice<Duplex>>,
+        /// The bytes after which a transfer gives others in its direction a turn, a power of two from 128 to 1MiB: `"4KiB"`.
+        /// Without it, transfers are served whole.
+        packet: Text<Bytes>,
         /// What every command takes on the way, besides its data: `"1us"`.
         latency: Text<Span>,
     }
@@ -160,7 +233,9 @@ section! {
     /// The write buffer.
     BufferKeys at "buffer" {
         /// `"capacitor"`: survives a power cut, a write completes when it is in. `"volatile"`: the same, but lost
-        /// in a power cut; Flush waits until it is on flash. `"through"`: a write completes when it is on flash.
+        /// in a power cut; Flush waits until it is on flash. `"register"`: a write completes when its page is in the
+        /// register of its die, which then programs it; Flush waits as with `"volatile"`. `"through"`: a write completes
+        /// when it is on flash.
         mode: Text<Choice<BufferMode>>,
         /// Room for data on its way to flash: `"16MiB"`. At least two pages.
         size: Text<Bytes>,
@@ -198,6 +273,14 @@ section! {
         victim: Text<Choice<Victim>>,
         /// Whether pages that are current as a whole are copied within the plane, without the channel.
         copyback: bool,
+        /// Whether the controller corrects such pages on the way, for which they cross the channel once.
+        copyback_ecc: bool,
+        /// Whether a collection lets reads of the host in between its operations, and within its programs and erases as far
+        /// as `timing.suspend` allows. It needs `scheme = "plane"` and `controller.priority = "reads_first"`.
+        preempt: bool,
+        /// Free blocks of a plane, the collector's own included, at or below which a collection lets nobody in; neither
+        /// does it while writes of the host wait for it.
+        preempt_floor: u32,
         /// Pages moved before the host gets a turn at what was kept from it, by a collector that keeps in step with the
         /// host's writes; 0 is a whole block, without pacing.
         batch: u32,

@@ -69,7 +69,7 @@ impl Ssd {
     /// Busy time so far of each plane, each channel, and the link to and from the host.
     pub fn usage(&self) -> Usage {
         Usage {
-            planes: self.media.plane_usage(),
+            planes: self.media.array_usage(),
             channels: self.media.channel_usage(),
             link: self.controller.link_usage(),
         }
@@ -79,7 +79,7 @@ impl Ssd {
 /// Busy time by cause.
 #[derive(Clone, Debug)]
 pub struct Usage {
-    /// Of each plane's array.
+    /// Of each array: of a plane, or of a die whose planes do not work on their own.
     pub planes: Vec<Totals>,
     /// Of each channel.
     pub channels: Vec<Totals>,

@@ -4,9 +4,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-use nandscape_device_controller::BufferMode;
+use nandscape_device_controller::{BufferMode, Duplex};
 use nandscape_device_ftl::policy::StripeOrder;
-use nandscape_device_media::{Cell, GcScheme, Priority, Registers};
+use nandscape_device_media::{Cell, GcScheme, PlaneMode, Priority, ProgramUnit, Registers};
+use nandscape_sim::units::Ratio;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
@@ -63,6 +64,11 @@ pub enum PerPageType<T> {
     /// From the lowest page type to the highest.
     Each(Vec<T>),
 }
+
+/// Shares of something, in a list: `["2%", 0.001]`.
+#[derive(Clone, PartialEq, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[serde(transparent)]
+pub struct Shares(pub Vec<Text<Ratio>>);
 
 /// Choices with names.
 pub trait Named: Sized + Copy + PartialEq + 'static {
@@ -126,9 +132,12 @@ macro_rules! named {
 named! {
     Cell => [Cell::Slc, Cell::Mlc, Cell::Tlc, Cell::Qlc].map(|cell| (cell.name(), cell));
     Registers => [("single", Registers::Single), ("double", Registers::Double)];
+    PlaneMode => PlaneMode::ALL;
+    ProgramUnit => ProgramUnit::ALL;
     GcScheme => GcScheme::ALL;
     Priority => Priority::ALL;
     BufferMode => BufferMode::ALL;
+    Duplex => Duplex::ALL;
     StripeOrder => StripeOrder::ALL;
     FtlKind => [("page", FtlKind::Page)];
     Victim => [("greedy", Victim::Greedy), ("cost_benefit", Victim::CostBenefit)];

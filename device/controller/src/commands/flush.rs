@@ -12,7 +12,7 @@ impl<F: Ftl> NvmeController<F> {
     /// Waits until everything in a volatile write buffer is on flash. Where the buffer survives a power cut, or writes
     /// complete on flash anyway, there is nothing to do.
     pub(crate) async fn flush(&self, log: &mut Breakdown) -> Result<(), Status> {
-        if self.config.buffer == BufferMode::Volatile
+        if self.has_volatile_cache()
             && let Some(settling) = self.ftl.flush()
         {
             let begun = self.sim.now();
@@ -24,6 +24,6 @@ impl<F: Ftl> NvmeController<F> {
 
     /// Whether the controller has a write cache that a power cut empties.
     pub(crate) fn has_volatile_cache(&self) -> bool {
-        self.config.buffer == BufferMode::Volatile
+        matches!(self.config.buffer, BufferMode::Volatile | BufferMode::Register)
     }
 }

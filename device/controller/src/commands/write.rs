@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::ftl::{Settled, Settling};
+use nandscape_device_ftl::ftl::{Milestone, Settled, Settling};
 use nandscape_device_ftl::{Extent, Ftl};
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_sim::Span;
@@ -21,7 +21,7 @@ impl<F: Ftl> NvmeController<F> {
         fua: bool,
         log: &mut Breakdown,
     ) -> Result<(), Status> {
-        let durable = self.write_waits_for_flash(fua);
+        let watch = self.write_waits_for(fua);
         let mut settling = Vec::new();
         for (part, at) in parts(extent, self.ftl.max_reserve()) {
             let reservation = self.ftl.reserve(part, log.waits(Stage::Queue)).await;
@@ -29,7 +29,7 @@ impl<F: Ftl> NvmeController<F> {
             if data.is_some() {
                 self.link.receive(part.bytes(), log).await;
             }
-            settling.extend(self.ftl.accept(part, mem.as_ref(), reservation, durable));
+            settling.extend(self.ftl.accept(part, mem.as_ref(), reservation, watch));
         }
         self.settle(settling, log).await;
         Ok(())
@@ -61,12 +61,14 @@ impl<F: Ftl> NvmeController<F> {
         Ok(())
     }
 
-    /// Whether a completed write must be on flash, not only in the buffer.
-    fn write_waits_for_flash(&self, fua: bool) -> bool {
+    /// How far a completed write must have come; `None` is into the buffer.
+    fn write_waits_for(&self, fua: bool) -> Option<Milestone> {
+        let must_be_durable = fua || !self.admin.write_cache_enabled();
         match self.config.buffer {
-            BufferMode::Capacitor => false,
-            BufferMode::Volatile => fua || !self.admin.write_cache_enabled(),
-            BufferMode::Through => true,
+            BufferMode::Volatile | BufferMode::Register if must_be_durable => Some(Milestone::Flash),
+            BufferMode::Capacitor | BufferMode::Volatile => None,
+            BufferMode::Register => Some(Milestone::Register),
+            BufferMode::Through => Some(Milestone::Flash),
         }
     }
 

@@ -5,12 +5,12 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_device_controller::arbiter::RoundRobin;
-use nandscape_device_controller::{BufferMode, ControllerConfig, Identity, LinkConfig, NvmeController};
+use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, Identity, LinkConfig, NvmeController};
 use nandscape_device_ftl::policy::{Greedy, StripeOrder, Striped};
 use nandscape_device_ftl::{Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    Cell as FlashCell, GcScheme, Geometry, Media, MediaConfig, Priority, Registers, StoreKind, Timing,
+    Cell as FlashCell, Features, GcScheme, Geometry, Media, MediaConfig, Priority, Registers, StoreKind, Timing,
 };
 use nandscape_drive::conformance::Host;
 use nandscape_drive::ring::{Posted, Ring, Submission};
@@ -44,7 +44,12 @@ pub(crate) fn config() -> ControllerConfig {
         max_transfer: 128 << 10,
         lba_bytes: 512,
         buffer: BufferMode::Capacitor,
-        link: LinkConfig { bandwidth: LINK.parse().unwrap(), latency: LINK_LATENCY },
+        link: LinkConfig {
+            bandwidth: LINK.parse().unwrap(),
+            duplex: Duplex::Full,
+            packet: None,
+            latency: LINK_LATENCY,
+        },
         priority: Priority::Fifo,
         identity: Identity { serial: "SERIAL-1".to_owned(), model: "A model".to_owned() },
     }
@@ -73,11 +78,19 @@ pub(crate) fn drive_with(sim: &Sim, config: ControllerConfig, store: StoreKind) 
         bus: BUS.parse().unwrap(),
         registers: Registers::Double,
         partial_transfer: true,
+        features: Features::default(),
     };
     let geometry = Geometry::new(counts).unwrap();
     let media = MediaConfig { geometry, timing, store, factory_bad: 0, seed: Seed::new(1) };
     let media = Rc::new(Media::new(sim, media).unwrap());
-    let gc = GcConfig { scheme: GcScheme::Plane, copyback: false, batch: Some(1), free_blocks: 2 };
+    let gc = GcConfig {
+        scheme: GcScheme::Plane,
+        copyback: false,
+        copyback_ecc: false,
+        batch: Some(1),
+        free_blocks: 2,
+        preempt_above: None,
+    };
     let ftl = PageFtlConfig {
         logical_units: (CAPACITY / 4_096) as u32,
         buffer_units: 64,

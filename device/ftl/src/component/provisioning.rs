@@ -28,6 +28,9 @@ pub trait Provisioning {
     /// Whether [`Provisioning::get`] would succeed.
     fn has_room(&self, plane: PlaneId, stream: Stream) -> bool;
 
+    /// The number within its block of the page that [`Provisioning::get`] would hand out.
+    fn next_number(&self, blocks: &impl BlockMetadata, plane: PlaneId, stream: Stream) -> u32;
+
     /// FREE: a page that was handed out has been programmed. The block it filled up, if it did, is now CLOSEd.
     fn programmed(&mut self, blocks: &mut impl BlockMetadata, page: PageId) -> Option<BlockId>;
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use crate::address::{Location, Lpn, Piece, SECTOR, SlotId, UnitSize};
-use crate::ftl::Settling;
+use crate::ftl::{Milestone, Settling};
 
 const NIL: u32 = u32::MAX;
 
@@ -34,7 +34,7 @@ pub(super) struct Slot {
     pub(super) mask: u64,
     /// Their data; `None` where the drive keeps none.
     data: Option<Box<[u8]>>,
-    /// Told when the slot is on flash.
+    /// Told when the slot is on flash, or on its way there.
     watchers: Vec<Rc<Settling>>,
     /// Tells this use of the slot from earlier ones.
     pub(super) generation: u32,
@@ -50,6 +50,8 @@ pub(super) struct WriteBuffer {
     queued: u32,
     /// Slots not yet programming for which somebody waits.
     urgent: u32,
+    /// Watchers for whom the register of a die is far enough.
+    early: u32,
     unit: UnitSize,
     keeps_data: bool,
 }
@@ -83,6 +85,7 @@ impl WriteBuffer {
             tail: NIL,
             queued: 0,
             urgent: 0,
+            early: 0,
             unit,
             keeps_data,
         }
@@ -179,6 +182,20 @@ impl WriteBuffer {
         let newly_urgent = slot.watchers.is_empty() && slot.state != SlotState::Programming;
         slot.watchers.push(settling.clone());
         self.urgent += u32::from(newly_urgent);
+        self.early += u32::from(settling.milestone() == Milestone::Register);
+    }
+
+    /// Slots are in the register from which they are programmed: those for whom this is far enough.
+    pub(super) fn loaded(&mut self, slots: &[SlotId]) -> Vec<Rc<Settling>> {
+        let mut told = Vec::new();
+        if self.early > 0 {
+            for id in slots {
+                let is_early = |settling: &mut Rc<Settling>| settling.milestone() == Milestone::Register;
+                told.extend(self.slot_mut(*id).watchers.extract_if(.., is_early));
+            }
+            self.early -= told.len() as u32;
+        }
+        told
     }
 
     /// Up to `count` whole slots from the front of the line, and the partial ones before them. Slots that follow
@@ -233,6 +250,7 @@ impl WriteBuffer {
         slot.data = None;
         let watchers = std::mem::take(&mut slot.watchers);
         self.urgent -= u32::from(was_urgent);
+        self.early -= watchers.iter().filter(|settling| settling.milestone() == Milestone::Register).count() as u32;
         self.free.push(id);
         watchers
     }

@@ -41,12 +41,18 @@ pub(super) struct Moves {
     pub(super) reads: Vec<(PageId, u32)>,
     /// The units read, in order, and the pages they are packed into.
     pub(super) units: Vec<UnitId>,
-    pub(super) targets: Vec<PageId>,
+    targets: Vec<PageId>,
 }
 
 impl Moves {
     pub(super) fn is_empty(&self) -> bool {
         self.copybacks.is_empty() && self.units.is_empty()
+    }
+
+    /// The pages that units are packed into, each with its units, the last ones with none if a word line is not full.
+    pub(super) fn packed(&self, per_page: u32) -> impl Iterator<Item = (PageId, &[UnitId])> {
+        let mut groups = self.units.chunks(per_page as usize);
+        self.targets.iter().map(move |page| (*page, groups.next().unwrap_or_default()))
     }
 
     /// Units to move, where a page holds `per_page`.
@@ -70,7 +76,7 @@ impl State {
     /// when nothing is left to move.
     pub(super) fn plan(&mut self, cursor: &mut Cursor, batch: Option<u32>) -> Moves {
         let mut moves = Moves::default();
-        let most = batch.unwrap_or(u32::MAX) as usize;
+        let most = batch.map_or(usize::MAX, |batch| self.together.whole(batch) as usize);
         if cursor.copybacks {
             self.plan_copybacks(cursor, most, &mut moves);
         }
@@ -115,7 +121,7 @@ impl State {
             cursor.next = UnitId(last.0 + 1);
             cursor.read = Some(geometry.page_of(*last));
         }
-        let targets = moves.units.len().div_ceil(per_page);
+        let targets = self.together.whole(moves.units.len().div_ceil(per_page) as u32);
         moves.targets = (0..targets).map(|_| self.collector_page(plane, cursor.stream)).collect();
     }
 
@@ -149,11 +155,11 @@ impl State {
             }
             self.page_programmed(to);
         }
-        for (page, group) in moves.targets.iter().zip(moves.units.chunks(per_page as usize)) {
+        for (page, group) in moves.packed(per_page) {
             for (from, number) in group.iter().zip(0..) {
-                self.relocated(lpn(*from), *from, self.geometry.unit_at(*page, number));
+                self.relocated(lpn(*from), *from, self.geometry.unit_at(page, number));
             }
-            self.page_programmed(*page);
+            self.page_programmed(page);
         }
     }
 
@@ -260,6 +266,7 @@ impl PageFtl {
                 Some(holding) => holding,
                 None => seize().await,
             };
+            holding.set_preemptible(self.may_preempt(plane));
             let moves = self.state.borrow_mut().plan(&mut cursor, gc.batch);
             if moves.is_empty() {
                 seized = Some(holding);
@@ -286,24 +293,36 @@ impl PageFtl {
             Some(holding) => holding,
             None => seize().await,
         };
+        holding.set_preemptible(self.may_preempt(plane));
         holding.erase(victim).await;
         drop(holding);
         self.state.borrow_mut().reclaim(victim, cause);
         self.pump();
     }
 
+    /// Whether a collection of a plane lets urgent reads in now.
+    fn may_preempt(&self, plane: PlaneId) -> bool {
+        self.config.gc.preempt_above.is_some_and(|above| self.state.borrow().may_preempt(plane, above))
+    }
+
     async fn relocate(&self, seized: &mut Seized<'_>, moves: &Moves) {
         if !moves.copybacks.is_empty() {
-            seized.copyback(&moves.copybacks).await;
+            seized.copyback(&moves.copybacks, self.config.gc.copyback_ecc).await;
         }
         seized.read(&moves.reads).await;
-        let per_page = self.media.geometry().units_per_page() as usize;
-        for (page, group) in moves.targets.iter().zip(moves.units.chunks(per_page)) {
-            let mut image = PageImage::default();
-            group.iter().for_each(|unit| image.push(self.media.tag(*unit), self.media.data(*unit)));
-            (group.len()..per_page).for_each(|_| image.push(NO_LPN, None));
-            seized.program(*page, image).await;
+        let (per_page, word_line) = (self.media.geometry().units_per_page(), self.state.borrow().together.word_line);
+        let mut packed = moves.packed(per_page).map(|(page, group)| (page, self.image_of(group))).peekable();
+        while packed.peek().is_some() {
+            seized.program_together(packed.by_ref().take(word_line as usize).collect()).await;
         }
+    }
+
+    /// A page of units that were read; what is left of it is padding.
+    fn image_of(&self, group: &[UnitId]) -> PageImage {
+        let mut image = PageImage::default();
+        group.iter().for_each(|unit| image.push(self.media.tag(*unit), self.media.data(*unit)));
+        (group.len() as u32..self.media.geometry().units_per_page()).for_each(|_| image.push(NO_LPN, None));
+        image
     }
 
     fn pins(&self, block: BlockId) -> u32 {

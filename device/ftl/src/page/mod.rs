@@ -5,6 +5,7 @@
 //! | `state` | the components together: every change of mapping and validity, synchronous |
 //! | `buffer` | the write buffer's slots |
 //! | `write` | from the host into the buffer, and from the buffer to flash |
+//! | `together` | pages that are programmed with one command |
 //! | `read` | from an extent to the pages to fetch |
 //! | `collect` | garbage collection and wear levelling |
 //! | `holdup` | behind whom the host's data waits |
@@ -20,6 +21,7 @@ mod pace;
 mod plant;
 mod read;
 mod state;
+mod together;
 #[cfg(test)]
 mod victim_test;
 mod write;
@@ -38,7 +40,7 @@ use nandscape_sim::{Sim, Wait};
 
 use crate::address::{Extent, Lpn, UnitSize};
 use crate::component::{Mapping, Stream};
-use crate::ftl::{Fetch, Fetches, Ftl, Settling, Stats};
+use crate::ftl::{Fetch, Fetches, Ftl, Milestone, Settling, Stats};
 use crate::policy::{AllocationPolicy, VictimPolicy};
 use state::State;
 use write::{FillJob, ProgramJob};
@@ -68,11 +70,16 @@ pub struct GcConfig {
     pub scheme: GcScheme,
     /// Whether pages that are current as a whole are copied within the plane, without the channel.
     pub copyback: bool,
+    /// Whether the controller corrects such pages on the way, for which they cross the channel.
+    pub copyback_ecc: bool,
     /// Pages programmed before others get a turn at what was kept from them, and the collector keeps in step with the
     /// host; `None` is a whole block, at once.
     pub batch: Option<u32>,
     /// Free blocks of a plane at or below which its collector begins.
     pub free_blocks: u32,
+    /// Whether urgent reads are let in between a collection's operations and within them, for as long as a plane has more
+    /// free blocks than this; `None` is never.
+    pub preempt_above: Option<u32>,
 }
 
 /// What a page-mapping FTL leaves to others to decide.
@@ -181,10 +188,10 @@ impl Ftl for PageFtl {
     }
 
     fn max_reserve(&self) -> u32 {
-        // All but one unit of a page may be in the buffer for want of another to fill the page, and stay there. Then, an
-        // extent that is not aligned touches one unit more than it has.
+        // All but one unit of a program may be in the buffer for want of another to fill the page, and stay there. Then,
+        // an extent that is not aligned touches one unit more than it has.
         let state = self.state.borrow();
-        (self.config.buffer_units - state.geometry.units_per_page()) * state.unit.sectors()
+        (self.config.buffer_units - state.program_units()) * state.unit.sectors()
     }
 
     #[inline]
@@ -213,7 +220,7 @@ impl Ftl for PageFtl {
         extent: Extent,
         data: Option<&HostMem>,
         reservation: Reservation<'_>,
-        watch: bool,
+        watch: Option<Milestone>,
     ) -> Option<Rc<Settling>> {
         write::accept(self, extent, data, reservation, watch)
     }

@@ -10,6 +10,7 @@ use super::buffer::WriteBuffer;
 use super::collect::Cursor;
 use super::holdup::Holdups;
 use super::pace::Pace;
+use super::together::Together;
 use crate::address::{Location, Lpn, SlotId, UnitSize};
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 use crate::ftl::Stats;
@@ -28,8 +29,10 @@ pub(super) struct State {
     pub(super) buffer: WriteBuffer,
     pub(super) allocation: Box<dyn AllocationPolicy>,
     pub(super) planes: Vec<PlaneState>,
-    /// How many host programs a plane is given at a time: one for its array, one to fill its cache register.
-    programs_per_plane: u32,
+    /// Pages that are programmed with one command.
+    pub(super) together: Together,
+    /// How many host programs a plane or die is given at a time: one for its array, one to fill its cache register.
+    programs_per_lun: u32,
     pub(super) gc_free_blocks: u32,
     /// Blocks of a plane that are open at a time: one a stream.
     pub(super) open_blocks: u32,
@@ -49,7 +52,7 @@ pub(super) struct State {
 /// What is going on in a plane.
 #[derive(Default)]
 pub(super) struct PlaneState {
-    /// Host pages handed out and not yet programmed.
+    /// Programs of the host that have begun and not ended. Where planes share a die, its first plane counts.
     programs: u32,
     /// A collector is at work, or about to be.
     collecting: bool,
@@ -81,7 +84,8 @@ impl State {
             buffer: WriteBuffer::new(config.buffer_units, unit, media.keeps_data()),
             allocation,
             planes: (0..geometry.planes()).map(|_| PlaneState::default()).collect(),
-            programs_per_plane: if media.timing().registers == Registers::Double { 2 } else { 1 },
+            together: Together::new(&geometry, media.timing()),
+            programs_per_lun: if media.timing().registers == Registers::Double { 2 } else { 1 },
             gc_free_blocks: config.gc.free_blocks,
             open_blocks: config.wear.streams().len() as u32,
             holdups: Holdups::new(&geometry, config.gc.batch.is_none().then_some(config.gc.scheme)),
@@ -133,29 +137,56 @@ impl State {
 
     /// Looks again whether a plane is to be given more host pages, and if not, whether its collector is the reason.
     pub(super) fn update_ready(&mut self, plane: PlaneId) {
-        let has_room = self.has_room_for_host(plane) && !self.is_behind(plane);
-        self.holdups.set_short(plane, !has_room);
-        let state = &self.planes[plane.0 as usize];
-        self.allocation.set_ready(plane, has_room && state.programs < self.programs_per_plane);
+        let is_short = self.is_short(plane);
+        self.holdups.set_short(plane, is_short);
+        self.allocation.set_ready(plane, !is_short && !self.is_busy(plane));
     }
 
-    /// The next page for the host's data, on the plane that is next in turn; `None` when no plane is ready.
-    pub(super) fn next_host_page(&mut self) -> Option<PageId> {
-        let plane = self.allocation.next()?;
-        let page = self.provisioning.get(&mut self.blocks, plane, Stream::Host).expect("a ready plane has room");
-        self.planes[plane.0 as usize].programs += 1;
+    /// Whether a plane is to be given more host pages.
+    pub(super) fn is_ready(&self, plane: PlaneId) -> bool {
+        !self.is_short(plane) && !self.is_busy(plane)
+    }
+
+    /// Whether there is no page for the host until the plane's collector has gone on.
+    fn is_short(&self, plane: PlaneId) -> bool {
+        !self.has_room_for_host(plane) || self.is_behind(plane)
+    }
+
+    fn is_busy(&self, plane: PlaneId) -> bool {
+        self.planes[self.together.lun_of(plane).start as usize].programs >= self.programs_per_lun
+    }
+
+    /// Whether a collection of a plane may let urgent reads in: not where the host's writes wait for it.
+    pub(super) fn may_preempt(&self, plane: PlaneId, above: u32) -> bool {
+        self.provisioning.free_blocks(plane) > above && !self.is_short(plane)
+    }
+
+    /// The next pages of a plane, so many, for a program of the host's data.
+    pub(super) fn take_host_pages(&mut self, plane: PlaneId, count: u32) -> impl Iterator<Item = PageId> + use<> {
+        let mut get = || self.provisioning.get(&mut self.blocks, plane, Stream::Host).expect("a ready plane has room");
+        let first = get();
+        for number in 1..count {
+            assert_eq!(get().0, first.0 + number, "a word line is in one block");
+        }
         self.check_collector(plane);
-        self.update_ready(plane);
         self.wake_collector(plane);
-        Some(page)
+        (first.0..first.0 + count).map(PageId)
     }
 
-    /// A host page has been programmed.
-    pub(super) fn host_page_programmed(&mut self, page: PageId) {
-        let plane = self.geometry.plane_of(self.geometry.block_of(page));
-        self.planes[plane.0 as usize].programs -= 1;
-        self.page_programmed(page);
-        self.update_ready(plane);
+    /// A program of the host's data on a plane, and perhaps others of its die, begins.
+    pub(super) fn host_program_begins(&mut self, plane: PlaneId) {
+        let lun = self.together.lun_of(plane);
+        self.planes[lun.start as usize].programs += 1;
+        lun.for_each(|plane| self.update_ready(PlaneId(plane)));
+    }
+
+    /// A program of the host's data has ended.
+    pub(super) fn host_program_ended(&mut self, pages: &[PageId]) {
+        let plane = self.geometry.plane_of(self.geometry.block_of(pages[0]));
+        let lun = self.together.lun_of(plane);
+        self.planes[lun.start as usize].programs -= 1;
+        pages.iter().for_each(|page| self.page_programmed(*page));
+        lun.for_each(|plane| self.update_ready(PlaneId(plane)));
     }
 
     /// A page has been programmed. A block that is full now may be worth cleaning.
@@ -247,10 +278,10 @@ impl State {
         self.planes[plane.0 as usize].collecting
     }
 
-    /// The block of a plane that `policy` would clean, among those that gain at least a page.
+    /// The block of a plane that `policy` would clean, among those that gain at least a page, or a word line.
     pub(super) fn victim(&self, plane: PlaneId, policy: &dyn VictimPolicy) -> Option<BlockId> {
         let units = self.geometry.units_per_block();
-        let most = units - self.geometry.units_per_page();
+        let most = units - self.geometry.units_per_page() * self.together.word_line;
         let sequence = self.provisioning.sequence();
         let mut best: Option<(u64, u64, BlockId)> = None;
         for block in self.geometry.blocks_of(plane) {

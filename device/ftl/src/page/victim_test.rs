@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Cell, GcScheme, Geometry, Media, MediaConfig, PlaneId, Priority, Registers, StoreKind, Timing,
+    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, PlaneId, Priority, Registers, StoreKind, Timing,
 };
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Executor, Rng, Seed, Span};
@@ -39,13 +39,21 @@ fn drive(seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<PageFtl> {
         bus: Rate::UNLIMITED,
         registers: Registers::Single,
         partial_transfer: true,
+        features: Features::default(),
     };
     let media = MediaConfig { geometry, timing, store: StoreKind::None, factory_bad: 2, seed: Seed::new(seed) };
     let config = PageFtlConfig {
         logical_units: 2 * 28 * PAGES * UNITS_PER_PAGE,
         buffer_units: 16,
         priority: Priority::Fifo,
-        gc: GcConfig { scheme: GcScheme::Plane, copyback: false, batch: Some(1), free_blocks: 2 },
+        gc: GcConfig {
+            scheme: GcScheme::Plane,
+            copyback: false,
+            copyback_ecc: false,
+            batch: Some(1),
+            free_blocks: 2,
+            preempt_above: None,
+        },
         wear: WearConfig { dynamic: true, static_threshold: 0 },
     };
     let media = Rc::new(Media::new(&sim, media).unwrap());

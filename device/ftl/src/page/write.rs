@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::{PageId, PageImage, UnitId};
+use nandscape_device_media::{PageImage, PageImages, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::Wait;
@@ -11,9 +11,10 @@ use smallvec::SmallVec;
 use super::PageFtl;
 use super::buffer::SlotState;
 use super::state::State;
+use super::together::Pages;
 use crate::address::{Extent, Location, Piece, SlotId};
 use crate::component::BlockMetadata;
-use crate::ftl::Settling;
+use crate::ftl::{Milestone, Settling};
 
 /// The tag of a unit that was programmed to fill a page and holds nothing.
 pub(super) const NO_LPN: u32 = u32::MAX;
@@ -24,9 +25,9 @@ pub struct Reservation<'a> {
     slots: u32,
 }
 
-/// A page to program, and the buffer slots whose data it takes.
+/// Pages to program together, and the buffer slots whose data they take, in order.
 pub(super) struct ProgramJob {
-    page: PageId,
+    pages: Pages,
     slots: SmallVec<[SlotId; 8]>,
 }
 
@@ -73,13 +74,13 @@ impl State {
         (self.buffer.slot(slot).state != SlotState::Programming).then(|| self.buffer.remove(slot))
     }
 
-    /// The next page to program, if there is enough to fill one, or somebody waits.
+    /// The next pages to program, if there is enough to fill them, or somebody waits.
     fn next_program(&mut self, fills: &mut Vec<FillJob>) -> Option<ProgramJob> {
-        let per_page = self.geometry.units_per_page();
-        if self.buffer.queued() < per_page && !self.buffer.is_urgent() {
+        let most = self.program_units();
+        if self.buffer.queued() < most && !self.buffer.is_urgent() {
             return None;
         }
-        let batch = self.buffer.front(per_page);
+        let mut batch = self.buffer.front(most);
         for slot in batch.partial {
             let Location::Flash(from) = self.buffer.slot(slot).durable else {
                 unreachable!("a slot over no copy on flash is whole")
@@ -88,25 +89,32 @@ impl State {
             self.blocks.pin(self.geometry.block_of(self.geometry.page_of(from)));
             fills.push(FillJob { slot, generation: self.buffer.slot(slot).generation, from });
         }
-        let enough = batch.whole.len() as u32 == per_page || (self.buffer.is_urgent() && !batch.whole.is_empty());
+        let enough = batch.whole.len() as u32 == most || (self.buffer.is_urgent() && !batch.whole.is_empty());
         if !enough {
             return None;
         }
-        let page = self.next_host_page()?;
+        let pages = self.next_host_pages(batch.whole.len() as u32)?;
+        batch.whole.truncate(pages.len() * self.geometry.units_per_page() as usize);
         batch.whole.iter().for_each(|slot| self.buffer.start(*slot, SlotState::Programming));
-        Some(ProgramJob { page, slots: batch.whole })
+        Some(ProgramJob { pages, slots: batch.whole })
     }
 
-    fn image(&mut self, job: &ProgramJob) -> PageImage {
-        let mut image = PageImage::default();
-        for slot in &job.slots {
-            image.push(self.buffer.slot(*slot).lpn.0, self.buffer.share_data(*slot));
-        }
-        let padding = self.geometry.units_per_page() - job.slots.len() as u32;
-        (0..padding).for_each(|_| image.push(NO_LPN, None));
+    /// What goes into the pages; what is left of them is padding.
+    fn images(&mut self, job: &ProgramJob) -> PageImages {
+        let per_page = self.geometry.units_per_page() as usize;
+        let mut groups = job.slots.chunks(per_page);
+        let mut image = |_| {
+            let mut image = PageImage::default();
+            for slot in groups.next().unwrap_or_default() {
+                image.push(self.buffer.slot(*slot).lpn.0, self.buffer.share_data(*slot));
+            }
+            (image.len()..per_page).for_each(|_| image.push(NO_LPN, None));
+            image
+        };
+        let images = job.pages.iter().map(|page| (*page, image(page))).collect();
         self.counters.host_units += job.slots.len() as u64;
-        self.counters.padding_units += u64::from(padding);
-        image
+        self.counters.padding_units += (job.pages.len() * per_page - job.slots.len()) as u64;
+        images
     }
 }
 
@@ -123,11 +131,11 @@ pub(super) fn accept(
     extent: Extent,
     data: Option<&HostMem>,
     mut reservation: Reservation<'_>,
-    watch: bool,
+    watch: Option<Milestone>,
 ) -> Option<Rc<Settling>> {
     let mut state = ftl.state.borrow_mut();
     let units = extent.units(state.unit);
-    let settling = watch.then(|| Settling::new(&ftl.sim, units));
+    let settling = watch.map(|milestone| Settling::new(&ftl.sim, units, milestone));
     for piece in extent.pieces(state.unit) {
         let (slot, is_new) = state.slot_for(&piece);
         state.buffer.write(slot, &piece, |bytes| match data {
@@ -180,7 +188,7 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
         return None;
     }
     let slots: Vec<SlotId> = state.buffer.occupied().collect();
-    let settling = Settling::new(&ftl.sim, slots.len() as u32);
+    let settling = Settling::new(&ftl.sim, slots.len() as u32, Milestone::Flash);
     slots.iter().for_each(|slot| state.buffer.watch(*slot, &settling));
     drop(state);
     ftl.pump();
@@ -202,25 +210,32 @@ impl PageFtl {
         self.start_collectors();
     }
 
-    /// Programs a page: the buffer's data becomes the flash's.
+    /// Programs pages: the buffer's data becomes the flash's.
     pub(super) async fn program(&self, job: ProgramJob) {
         let issued = self.sim.now();
         let mut log = Breakdown::new();
         let behind = self.state.borrow().holdups.culprit();
-        let image = self.state.borrow_mut().image(&job);
+        let images = self.state.borrow_mut().images(&job);
         let who = self.config.priority.who(cause::HOST_WRITE);
-        self.media.program(job.page, image, who, &mut log).await;
+        let loaded = |log: &Breakdown| {
+            let watchers = self.state.borrow_mut().buffer.loaded(&job.slots);
+            watchers.iter().for_each(|settling| settling.one_settled(Some((issued, behind, log))));
+        };
+        self.media.program_together(images, who, &mut log, loaded).await;
 
         let mut state = self.state.borrow_mut();
         let mut watchers = Vec::new();
-        for (slot, number) in job.slots.iter().zip(0..) {
-            let unit = state.geometry.unit_at(job.page, number);
-            state.slot_programmed(*slot, unit);
-            watchers.extend(state.buffer.remove(*slot));
+        let (geometry, per_page) = (state.geometry, state.geometry.units_per_page() as usize);
+        for (page, slots) in job.pages.iter().zip(job.slots.chunks(per_page)) {
+            for (slot, number) in slots.iter().zip(0..) {
+                state.slot_programmed(*slot, geometry.unit_at(*page, number));
+                watchers.extend(state.buffer.remove(*slot));
+            }
         }
-        let plane = state.geometry.plane_of(state.geometry.block_of(job.page));
-        state.holdups.programmed(plane, &log);
-        state.host_page_programmed(job.page);
+        for page in &job.pages {
+            state.holdups.programmed(geometry.plane_of(geometry.block_of(*page)), &log);
+        }
+        state.host_program_ended(&job.pages);
         drop(state);
         watchers.iter().for_each(|settling| settling.one_settled(Some((issued, behind, &log))));
         self.free_slots.give(job.slots.len());

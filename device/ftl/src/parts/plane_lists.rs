@@ -104,6 +104,10 @@ impl Provisioning for PlaneLists {
         lists.open[stream as usize].is_some() || lists.free.len() > reserve
     }
 
+    fn next_number(&self, blocks: &impl BlockMetadata, plane: PlaneId, stream: Stream) -> u32 {
+        self.planes[plane.0 as usize].open[stream as usize].map_or(0, |block| blocks.get(block).allocated)
+    }
+
     fn programmed(&mut self, blocks: &mut impl BlockMetadata, page: PageId) -> Option<BlockId> {
         let block = self.geometry.block_of(page);
         let info = blocks.get_mut(block);

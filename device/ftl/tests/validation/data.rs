@@ -7,8 +7,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use nandscape_device_ftl::ftl::Milestone;
 use nandscape_device_ftl::{Extent, Ftl, PageFtl, WearConfig};
-use nandscape_device_media::{GcScheme, Media, Priority, Registers, StoreKind};
+use nandscape_device_media::{
+    Cell, Ecc, Features, GcScheme, Media, PlaneMode, Priority, ProgramUnit, ReadRetry, Registers, StoreKind, Suspend,
+};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::{Rng, Seed, Sim, Span, Wait};
@@ -118,7 +121,9 @@ impl Actor {
     async fn write(&mut self, extent: Extent) {
         let reservation = self.ftl.reserve(extent, &mut Wait::default()).await;
         let bytes = self.model.borrow_mut().write(extent);
-        let settling = self.ftl.accept(extent, Some(&HostMem::from_bytes(&bytes)), reservation, self.rng.chance(0.1));
+        let milestone = if self.rng.chance(0.2) { Milestone::Register } else { Milestone::Flash };
+        let watch = self.rng.chance(0.1).then_some(milestone);
+        let settling = self.ftl.accept(extent, Some(&HostMem::from_bytes(&bytes)), reservation, watch);
         if let Some(settling) = settling {
             settling.settled().await;
         }
@@ -168,21 +173,69 @@ fn draw_setup(rng: &mut Rng, case: u64) -> Setup {
     setup.store = StoreKind::Ram;
     setup.spurious_polls = pick(0, 1) == 1;
     setup.seed = case;
-    // A plane's garbage is a page of every block at least, apart from open blocks and what the collector turns with.
+    fill_up(&mut setup, 1, pick(60, 100));
+    setup
+}
+
+/// The same, with everything that flash can do beyond the plain operations.
+fn draw_featured_setup(rng: &mut Rng, case: u64) -> Setup {
+    let mut setup = draw_setup(rng, case);
+    let mut pick = |from: u64, to: u64| (from + rng.below(to - from + 1)) as u32;
+    let us = |us: u32| Span::from_us(us.into());
+    setup.features = Features {
+        command: us(pick(0, 1)),
+        planes: PlaneMode::ALL[pick(0, 2) as usize].1,
+        program_unit: ProgramUnit::ALL[pick(0, 1) as usize].1,
+        cache_read: pick(0, 1) == 1,
+        cache_program: pick(0, 1) == 1,
+        ecc: Ecc { time: us(pick(0, 3)), codeword: 2_048, engines: pick(0, 2), pipelined: pick(0, 1) == 1 },
+        read_retry: ReadRetry { probability: vec![0.1; pick(0, 2) as usize], time: us(2) },
+        suspend: Suspend {
+            program: (pick(0, 1) == 1).then_some(us(5)),
+            erase: (pick(0, 1) == 1).then_some(us(5)),
+            resume: us(pick(0, 3)),
+            min_run: us(pick(0, 30)),
+            limit: (pick(0, 1) == 1).then_some(2),
+        },
+    };
+    setup.copyback_ecc = pick(0, 1) == 1;
+    setup.preempt_above = (pick(0, 1) == 1 && setup.scheme <= GcScheme::Plane).then_some(pick(0, 2));
+    let mut pages = if setup.features.planes == PlaneMode::MultiPlane { setup.planes.2 } else { 1 };
+    let mut word_line = 1;
+    if setup.features.program_unit == ProgramUnit::WordLine {
+        (setup.cell, setup.copyback, word_line) = (Cell::Tlc, false, 3);
+        setup.pages_per_block = setup.pages_per_block.next_multiple_of(3) + 3;
+        pages *= 3;
+    }
+    setup.buffer_units *= pages;
+    fill_up(&mut setup, word_line, pick(60, 90));
+    setup
+}
+
+/// A plane's garbage is a word line of every block at least, apart from open blocks and what the collector turns with.
+fn fill_up(setup: &mut Setup, word_line: u32, percent: u32) {
     let good = setup.blocks_per_plane - setup.factory_bad;
     let data_pages = (good - setup.wear.streams().len() as u32 - setup.gc_free_blocks) * setup.pages_per_block;
-    let garbage_units = good * (setup.units_per_page - 1);
+    let garbage_units = good * (word_line * setup.units_per_page - 1);
     let most = setup.plane_count() * (data_pages * setup.units_per_page - garbage_units);
-    setup.logical_units = most * pick(60, 100) / 100;
-    setup
+    setup.logical_units = most * percent / 100;
 }
 
 #[test]
 fn reads_give_what_was_written_under_collection() {
+    reads_give_what_was_written(draw_setup);
+}
+
+#[test]
+fn so_they_do_with_everything_that_flash_can_do() {
+    reads_give_what_was_written(draw_featured_setup);
+}
+
+fn reads_give_what_was_written(draw: fn(&mut Rng, u64) -> Setup) {
     let (mut moved, mut completed, mut merged, mut wear) = (0, 0, 0, 0);
     for case in 0..CASES {
         let seed_of_case = Seed::new(seed()).child("data").nth(case);
-        let setup = draw_setup(&mut seed_of_case.child("setup").rng(), case);
+        let setup = draw(&mut seed_of_case.child("setup").rng(), case);
         let text: Rc<str> = format!("NANDSCAPE_TEST_SEED={}, case {case}, {setup:?}", seed()).into();
         let mut rig = Rig::new(&setup);
         let model = Rc::new(RefCell::new(Model::new(setup.logical_units)));

@@ -9,6 +9,7 @@
 //! | `steady` | the planted steady state against one reached by running |
 //! | `data` | what is read against a model map, under collection |
 //! | `wear` | wear levelling, bad blocks |
+//! | `together` | pages programmed with one command |
 //! | `allocation` | the order in which planes are written |
 
 #![expect(clippy::print_stdout, reason = "the measured figures, for --nocapture and the Validation page")]
@@ -18,5 +19,6 @@ mod data;
 mod rig;
 mod steady;
 mod theory;
+mod together;
 mod wear;
 mod write_amplification;

@@ -6,7 +6,8 @@ use nandscape_device_ftl::policy::{CostBenefit, Greedy, StripeOrder, Striped, Vi
 use nandscape_device_ftl::{Extent, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, Stats, WearConfig};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Cell, GcScheme, Geometry, Media, MediaConfig, OpCounts, Priority, Registers, StoreKind, Timing, UnitId,
+    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, OpCounts, Priority, Registers, StoreKind, Timing,
+    UnitId,
 };
 use nandscape_drive::HostMem;
 use nandscape_sim::units::Rate;
@@ -36,6 +37,10 @@ pub(crate) struct Setup {
     pub(crate) buffer_units: u32,
     pub(crate) scheme: GcScheme,
     pub(crate) copyback: bool,
+    pub(crate) copyback_ecc: bool,
+    pub(crate) preempt_above: Option<u32>,
+    pub(crate) cell: Cell,
+    pub(crate) features: Features,
     pub(crate) batch: Option<u32>,
     pub(crate) gc_free_blocks: u32,
     pub(crate) cost_benefit: bool,
@@ -60,6 +65,10 @@ impl Setup {
             buffer_units: 4 * planes.0 * planes.1 * planes.2,
             scheme: GcScheme::Nothing,
             copyback: false,
+            copyback_ecc: false,
+            preempt_above: None,
+            cell: Cell::Slc,
+            features: Features::default(),
             batch: None,
             gc_free_blocks: 2,
             cost_benefit: false,
@@ -123,13 +132,14 @@ impl Rig {
         .expect("a test's geometry is possible");
         let us = |us: u64| Span::from_ns(us * 1_000);
         let timing = Timing {
-            cell: Cell::Slc,
-            read: vec![us(40)],
-            program: vec![us(200)],
+            cell: setup.cell,
+            read: vec![us(40); setup.cell.page_types()],
+            program: vec![us(200); setup.cell.page_types()],
             erase: us(2_000),
             bus: Rate::new(u64::from(UNIT), us(10)),
             registers: setup.registers,
             partial_transfer: true,
+            features: setup.features.clone(),
         };
         let config = MediaConfig {
             geometry,
@@ -157,7 +167,7 @@ impl Rig {
             for lpn in lpns {
                 let extent = unit_extent(lpn);
                 let reservation = ftl.reserve(extent, &mut Wait::default()).await;
-                ftl.accept(extent, None, reservation, false);
+                ftl.accept(extent, None, reservation, None);
             }
         });
     }
@@ -226,8 +236,10 @@ impl Setup {
             gc: GcConfig {
                 scheme: self.scheme,
                 copyback: self.copyback,
+                copyback_ecc: self.copyback_ecc,
                 batch: self.batch,
                 free_blocks: self.gc_free_blocks,
+                preempt_above: self.preempt_above,
             },
             wear: self.wear,
         }

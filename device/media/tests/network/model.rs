@@ -8,7 +8,8 @@ use std::task::Poll;
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, GcScheme, Geometry, Media, MediaConfig, OpCounts, PageId, PageImage, PlaneId, Priority, StoreKind, Timing,
+    BlockId, Features, GcScheme, Geometry, Media, MediaConfig, OpCounts, PageId, PageImage, PlaneId, Priority,
+    StoreKind, Timing,
 };
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
@@ -44,6 +45,7 @@ pub(crate) fn media(sim: &Sim, network: &Network) -> Media {
         bus: Rate::new(UNIT.into(), Span::from_ns(network.unit_transfer)),
         registers: network.registers,
         partial_transfer: network.partial_transfer,
+        features: Features::default(),
     };
     let config =
         MediaConfig { geometry: geometry(network), timing, store: StoreKind::None, factory_bad: 0, seed: Seed::new(0) };
@@ -107,7 +109,7 @@ impl Customer {
         let page = |number| -> PageId { geometry.page_at(into, number) };
         let mut seized = self.media.seize(plane, scheme, self.priority.who(cause::GC)).await;
         if !copies.is_empty() {
-            seized.copyback(&copies.iter().map(|&(from, to)| (page(from), page(to))).collect::<Vec<_>>()).await;
+            seized.copyback(&copies.iter().map(|&(from, to)| (page(from), page(to))).collect::<Vec<_>>(), false).await;
         }
         let whole = geometry.page_size();
         seized.read(&moves.iter().map(|&(from, _)| (page(from), whole)).collect::<Vec<_>>()).await;
@@ -155,7 +157,7 @@ pub(crate) fn run(
         });
     }
     executor.block_on(sim.sleep_until(LONG)).expect("the clock runs");
-    let arrays = media.plane_usage().iter().map(|usage| usage.total().ns()).collect();
+    let arrays = media.array_usage().iter().map(|usage| usage.total().ns()).collect();
     let channels = media.channel_usage().iter().map(|usage| usage.total().ns()).collect();
     (Outcome { ended: ended.take(), arrays, channels }, media.counts())
 }

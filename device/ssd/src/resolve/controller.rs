@@ -1,6 +1,6 @@
 //! `[controller]` and `[link]`.
 
-use nandscape_device_controller::{ControllerConfig, Identity, LinkConfig};
+use nandscape_device_controller::{ControllerConfig, Duplex, Identity, LinkConfig};
 use nandscape_device_media::Priority;
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate};
@@ -29,9 +29,15 @@ pub(super) fn controller(name: &str, keys: &ProfileKeys) -> Result<ControllerCon
         buffer: need("buffer.mode", &keys.buffer.mode)?.0.0,
         link: LinkConfig {
             bandwidth: not_too_slow("link.bandwidth", or(&keys.link.bandwidth, Rate::UNLIMITED))?,
+            duplex: keys.link.duplex.map_or(Duplex::Full, |text| text.0.0),
+            packet: keys.link.packet.map(|packet| link_packet(packet.0)).transpose()?,
             latency: not_too_long("link.latency", or(&keys.link.latency, Span::ZERO))?,
         },
         priority: given.priority.map_or(Priority::Fifo, |text| text.0.0),
         identity: Identity { serial: format!("NS-{name}"), model: format!("Nandscape {name}") },
     })
+}
+
+fn link_packet(packet: Bytes) -> Result<u32> {
+    power_of_two("link.packet", packet, 128, 1 << 20)
 }

@@ -5,6 +5,7 @@ use nandscape_sim::units::Bytes;
 
 use super::Resolved;
 use super::flash::{DEFAULT_FACTORY_BAD, DEFAULT_OVER_PROVISIONING};
+use super::ftl::DEFAULT_PREEMPT_FLOOR;
 use crate::policies::{DEFAULT_ALLOCATION, DEFAULT_VICTIM};
 use crate::values::{Choice, FtlKind, Text};
 
@@ -23,12 +24,14 @@ impl Resolved {
         keys.geometry.blocks_per_plane = Some(self.sizing.blocks_per_plane);
         keys.geometry.factory_bad_blocks.get_or_insert(Text(DEFAULT_FACTORY_BAD));
         keys.timing.partial_transfer = Some(self.timing.partial_transfer);
+        super::features::fill_in(&mut keys.timing, &self.timing.features);
     }
 
     fn fill_in_controller(&mut self) {
         let (keys, decided) = (&mut self.keys, &self.controller);
         keys.lba_size = Some(Text(Bytes(decided.lba_bytes.into())));
         keys.link.bandwidth = Some(Text(decided.link.bandwidth));
+        keys.link.duplex = Some(Text(Choice(decided.link.duplex)));
         keys.link.latency = Some(Text(decided.link.latency));
         let keys = &mut keys.controller;
         keys.firmware_time = Some(Text(decided.firmware_time));
@@ -47,9 +50,12 @@ impl Resolved {
         keys.mapping_unit = Some(Text(Bytes(self.geometry.unit_size.into())));
         keys.allocation.get_or_insert(Text(Choice(DEFAULT_ALLOCATION)));
         keys.gc.victim.get_or_insert(Text(Choice(DEFAULT_VICTIM)));
-        let GcConfig { scheme, copyback, batch, free_blocks } = gc;
+        let GcConfig { scheme, copyback, copyback_ecc, batch, free_blocks, preempt_above } = gc;
         keys.gc.scheme = Some(Text(Choice(scheme)));
         keys.gc.copyback = Some(copyback);
+        keys.gc.copyback_ecc = Some(copyback_ecc);
+        keys.gc.preempt = Some(preempt_above.is_some());
+        keys.gc.preempt_floor.get_or_insert(DEFAULT_PREEMPT_FLOOR);
         keys.gc.batch = Some(batch.unwrap_or(0));
         keys.gc.free_blocks = Some(free_blocks);
         let WearConfig { dynamic, static_threshold } = wear;

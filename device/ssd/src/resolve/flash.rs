@@ -1,13 +1,14 @@
 //! `[geometry]` and `[timing]`: how much flash there is, and how long it takes.
 
 use nandscape_device_ftl::address::SECTOR;
-use nandscape_device_media::Timing;
 use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::{ProgramUnit, Timing};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Ratio};
 
 use super::Result;
 use super::bounds::{need, not_too_long, not_too_slow, or, power_of_two, within, wrong};
+use super::features::features;
 use super::ftl::{DEFAULT_FREE_BLOCKS, wear};
 use crate::keys::{ProfileKeys, TimingKeys};
 use crate::profile::ProfileError;
@@ -40,6 +41,13 @@ pub(super) fn timing(keys: &TimingKeys) -> Result<Timing> {
             ),
         }
     };
+    if keys.program_unit.is_some_and(|unit| unit.0.0 == ProgramUnit::WordLine)
+        && matches!(keys.program, Some(PerPageType::Each(_)))
+    {
+        let problem = "has a time for each page type, but with timing.program_unit = \"word_line\" a word line is programmed \
+                       at once: give one time";
+        return wrong("timing.program", problem);
+    }
     Ok(Timing {
         cell,
         read: times("timing.read", &keys.read)?,
@@ -48,6 +56,7 @@ pub(super) fn timing(keys: &TimingKeys) -> Result<Timing> {
         bus: not_too_slow("timing.bus", need("timing.bus", &keys.bus)?.0)?,
         registers: need("timing.registers", &keys.registers)?.0.0,
         partial_transfer: keys.partial_transfer.unwrap_or(true),
+        features: features(keys)?,
     })
 }
 
@@ -85,7 +94,7 @@ pub(super) fn counts(keys: &ProfileKeys) -> Result<Counts> {
 }
 
 /// What the size of the drive is derived from, but for the capacity.
-fn demand(keys: &ProfileKeys, counts: &Counts) -> Result<Demand> {
+fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand> {
     let over_provisioning = or(&keys.ftl.over_provisioning, DEFAULT_OVER_PROVISIONING).0;
     if over_provisioning > 100.0 {
         return wrong(
@@ -104,6 +113,7 @@ fn demand(keys: &ProfileKeys, counts: &Counts) -> Result<Demand> {
         planes: u64::from(counts.channels) * u64::from(counts.dies_per_channel) * u64::from(counts.planes_per_die),
         pages_per_block: u64::from(counts.pages_per_block),
         units_per_page: u64::from(counts.page_size / counts.unit_size),
+        word_line: u64::from(timing.pages_per_program()),
         open_blocks: wear(&keys.ftl.wear).streams().len() as u64,
         gc_free_blocks: within("ftl.gc.free_blocks", free_blocks, 2, 1 << 16)?,
         factory_bad,
@@ -111,8 +121,8 @@ fn demand(keys: &ProfileKeys, counts: &Counts) -> Result<Demand> {
 }
 
 /// Capacity from blocks, or blocks from capacity; given both, that they agree. The flash, and the logical units.
-pub(super) fn sizing(keys: &ProfileKeys, counts: &Counts) -> Result<(Sizing, u32)> {
-    let demand = demand(keys, counts)?;
+pub(super) fn sizing(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<(Sizing, u32)> {
+    let demand = demand(keys, counts, timing)?;
     let size = |logical_units: u32| Demand { logical_units: logical_units.into(), ..demand }.size();
     match (keys.capacity, keys.geometry.blocks_per_plane) {
         (Some(Text(capacity)), given) => {

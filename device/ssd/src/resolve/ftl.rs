@@ -13,6 +13,9 @@ use crate::keys::{BufferKeys, GcKeys, ProfileKeys, WearKeys};
 /// `ftl.gc.free_blocks` of a profile that does not give it.
 pub(super) const DEFAULT_FREE_BLOCKS: u32 = 2;
 
+/// `ftl.gc.preempt_floor` of a profile that does not give it.
+pub(super) const DEFAULT_PREEMPT_FLOOR: u32 = 1;
+
 pub(super) fn ftl(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> Result<PageFtlConfig> {
     Ok(PageFtlConfig {
         logical_units,
@@ -39,8 +42,10 @@ fn gc(keys: &GcKeys) -> GcConfig {
     GcConfig {
         scheme: keys.scheme.map_or(GcScheme::Plane, |text| text.0.0),
         copyback: keys.copyback.unwrap_or(false),
+        copyback_ecc: keys.copyback_ecc.unwrap_or(false),
         batch: keys.batch.filter(|batch| *batch > 0),
         free_blocks: keys.free_blocks.unwrap_or(DEFAULT_FREE_BLOCKS),
+        preempt_above: keys.preempt.unwrap_or(false).then(|| keys.preempt_floor.unwrap_or(DEFAULT_PREEMPT_FLOOR)),
     }
 }
 

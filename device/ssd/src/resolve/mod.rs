@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `bounds` | whether a value is there and within bounds |
 //! | `flash`, `ftl`, `controller` | the sections of a profile |
+//! | `features` | what flash does beyond the plain operations, and what goes together |
 //! | `fill_in` | back into the keys, with what was decided |
 
 mod bounds;
 mod controller;
+mod features;
 mod fill_in;
 mod flash;
 mod ftl;
@@ -53,7 +55,7 @@ impl Profile {
         let keys = &self.keys;
         let timing = flash::timing(&keys.timing)?;
         let given = flash::counts(keys)?;
-        let (sizing, logical_units) = flash::sizing(keys, &given)?;
+        let (sizing, logical_units) = flash::sizing(keys, &given, &timing)?;
         let Sizing { pages_per_block, blocks_per_plane, .. } = sizing;
         let geometry = Counts { pages_per_block, blocks_per_plane, ..given };
         Geometry::new(geometry).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
@@ -71,6 +73,7 @@ impl Profile {
             ftl: ftl::ftl(keys, &geometry, logical_units)?,
             controller: controller::controller(&self.name, keys)?,
         };
+        features::check(&resolved.timing, &resolved.geometry, &resolved.ftl)?;
         resolved.fill_in();
         Ok(resolved)
     }
@@ -120,7 +123,8 @@ impl Resolved {
         let TimingKeys { read, program, erase, bus, .. } = &mut self.keys.timing;
         (*read, *program) = (Some(PerPageType::One(zero)), Some(PerPageType::One(zero)));
         (*erase, *bus) = (Some(zero), unlimited);
-        self.keys.link = LinkKeys { bandwidth: unlimited, latency: Some(zero) };
+        features::without_delay(&mut self.keys.timing);
+        self.keys.link = LinkKeys { bandwidth: unlimited, latency: Some(zero), ..self.keys.link };
         self.keys.controller.firmware_time = Some(zero);
         self.timing = flash::timing(&self.keys.timing).expect("no time is a time");
         self.controller = controller::controller(&self.name, &self.keys).expect("no time is a time");
@@ -164,6 +168,7 @@ mod tests {
     use super::*;
     use crate::builtin::BUILTIN;
     use nandscape_device_controller::LinkConfig;
+    use nandscape_device_media::Features;
     use nandscape_sim::units::{Bytes, Ratio};
 
     fn error(changes: &[&str]) -> String {
@@ -189,7 +194,7 @@ mod tests {
 
     #[test]
     fn impossible_values_are_refused_by_key_with_what_is_valid() {
-        let cases: [(&[&str], &str); 19] = [
+        let cases: [(&[&str], &str); 34] = [
             (&["geometry.channels=0"], "geometry.channels: 0 is out of range; from 1 to 256"),
             (&["geometry.page_size=5000"], "geometry.page_size: 5000B is not a power of two from 4KiB"),
             (&["ftl.mapping_unit=32KiB"], "ftl.mapping_unit: 32KiB is larger than geometry.page_size"),
@@ -209,6 +214,33 @@ mod tests {
             (&["timing.bus=1B/s"], "timing.bus: 1B/s is out of range; 1KB/s or more"),
             (&["link.bandwidth=1B/1000s"], "link.bandwidth: 1B/1000s is out of range"),
             (&["ftl.gc.free_blocks=1"], "ftl.gc.free_blocks: 1 is out of range; from 2"),
+            (&["link.packet=100"], "link.packet: 100B is not a power of two from 128B"),
+            (&["timing.command=11s"], "timing.command: 11s is out of range"),
+            (&["timing.ecc.time=11s"], "timing.ecc.time: 11s is out of range"),
+            (&["timing.ecc.codeword=100"], "timing.ecc.codeword: 100B is not a power of two"),
+            (&["timing.ecc.engines=257"], "timing.ecc.engines: 257 is out of range"),
+            (&["timing.read_retry.probability=[0.5, 0.6]"], "timing.read_retry.probability: 1.1 in all is more than"),
+            (&["timing.read_retry.time=11s"], "timing.read_retry.time: 11s is out of range"),
+            (&["timing.suspend.erase=11s"], "timing.suspend.erase: 11s is out of range"),
+            (
+                &["timing.suspend.erase=1us", "controller.priority=fifo"],
+                "timing.suspend.erase: needs controller.priority",
+            ),
+            (&["ftl.gc.preempt=true", "controller.priority=fifo"], "ftl.gc.preempt: needs controller.priority"),
+            (&["ftl.gc.preempt=true", "ftl.gc.scheme=channel"], "ftl.gc.preempt: needs ftl.gc.scheme = \"plane\""),
+            (
+                &["timing.program_unit=word_line", "timing.cell=mlc", "timing.read=1us"],
+                "timing.program_unit: \"word_line\" is for",
+            ),
+            (
+                &["timing.program_unit=word_line", "geometry.pages_per_block=256"],
+                "geometry.pages_per_block: 256 is no multiple",
+            ),
+            (&["timing.program_unit=word_line", "ftl.gc.copyback=true"], "ftl.gc.copyback: does not go with"),
+            (
+                &["timing.program_unit=word_line", "timing.planes=multi_plane", "buffer.size=128KiB"],
+                "buffer.size: 128KiB is too small: 6 pages are programmed at once",
+            ),
         ];
         for (changes, expected) in cases {
             let text = error(changes);
@@ -246,13 +278,45 @@ mod tests {
         }
     }
 
+    /// With everything on that flash can do, as written and without delay.
+    #[test]
+    fn features_are_written_and_read_back() {
+        let mut profile = Profile::load("default").unwrap();
+        profile
+            .set_all([
+                "timing.command=200ns",
+                "timing.planes=multi_plane",
+                "timing.program_unit=word_line",
+                "timing.cache_read=false",
+                "timing.ecc.time=2us",
+                "timing.ecc.engines=4",
+                "timing.read_retry.probability=[\"2%\", 0.001]",
+                "timing.read_retry.time=10us",
+                "timing.suspend.erase=20us",
+                "timing.suspend.limit=7",
+                "ftl.gc.preempt=true",
+                "link.duplex=half",
+                "link.packet=4KiB",
+                "buffer.mode=register",
+            ])
+            .unwrap();
+        let resolved = profile.resolve().unwrap();
+        let Features { read_retry, suspend, ecc, .. } = &resolved.timing.features;
+        assert_eq!((&read_retry.probability[..], ecc.engines, ecc.codeword), (&[0.02, 0.001][..], 4, 4_096));
+        assert_eq!((suspend.program, suspend.erase, suspend.limit), (None, Some(Span::from_us(20)), Some(7)));
+        for resolved in [resolved.clone(), resolved.without_delay()] {
+            let again = Profile::parse("default", &resolved.to_toml()).unwrap().resolve().unwrap();
+            assert_eq!(again, resolved);
+        }
+    }
+
     #[test]
     fn without_delay_nothing_takes_time_and_the_keys_say_so() {
         for builtin in BUILTIN {
             let delayed = Profile::load(builtin.name).unwrap().resolve().unwrap();
             let resolved = delayed.clone().without_delay();
             let Timing { read, program, erase, bus, .. } = &resolved.timing;
-            let LinkConfig { bandwidth, latency } = resolved.controller.link;
+            let LinkConfig { bandwidth, latency, .. } = resolved.controller.link;
             let times = read.iter().chain(program).chain([erase, &latency, &resolved.controller.firmware_time]);
             assert!(times.eq(&vec![Span::ZERO; 2 * read.len() + 3]), "{}", builtin.name);
             assert!(bus.is_unlimited() && bandwidth.is_unlimited(), "{}", builtin.name);

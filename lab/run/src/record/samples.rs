@@ -48,7 +48,7 @@ pub(super) struct Recorder {
     step: Span,
     next: Time,
     unit_bytes: f64,
-    planes: f64,
+    arrays: f64,
     blocks: f64,
 }
 
@@ -61,7 +61,7 @@ impl Recorder {
             step: FIRST,
             next: begun + FIRST,
             unit_bytes: f64::from(geometry.unit_size()),
-            planes: f64::from(geometry.planes()),
+            arrays: f64::from(geometry.planes() / geometry.counts().planes_per_die * ssd.media().arrays_per_die()),
             blocks: good.count().max(1) as f64,
         }
     }
@@ -109,8 +109,8 @@ fn block_id(block: u32) -> nandscape_device_media::BlockId {
 
 fn look(at: Time, ssd: &Ssd) -> Look {
     let mut busy_ns = [0; CAUSES];
-    for plane in ssd.media().plane_usage() {
-        cause::ALL.iter().for_each(|(cause, _)| busy_ns[cause.index()] += plane.by(*cause).ns());
+    for array in ssd.media().array_usage() {
+        cause::ALL.iter().for_each(|(cause, _)| busy_ns[cause.index()] += array.by(*cause).ns());
     }
     Look { at, stats: ssd.ftl_stats(), busy_ns }
 }
@@ -130,7 +130,7 @@ impl Samples {
         for (cause, name) in cause::ALL {
             let share = before.filter(|before| before.at < look.at).map(|before| {
                 let busy = look.busy_ns[cause.index()] - before.busy_ns[cause.index()];
-                busy as f64 / ((look.at - before.at).ns() as f64 * of.planes)
+                busy as f64 / ((look.at - before.at).ns() as f64 * of.arrays)
             });
             self.busy_die.entry(name).or_default().push(share);
         }

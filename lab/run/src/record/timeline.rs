@@ -137,6 +137,7 @@ pub(super) struct Recorder {
     dies: Vec<String>,
     dies_left_out: u32,
     planes_per_die: u32,
+    arrays_per_die: u32,
     /// By the number of its track, the place of a plane among those shown.
     planes: Vec<Option<u32>>,
     state: RefCell<Option<State>>,
@@ -163,6 +164,7 @@ impl Recorder {
             dies: (0..shown).map(name).collect(),
             dies_left_out: dies - shown,
             planes_per_die: counts.planes_per_die,
+            arrays_per_die: media.arrays_per_die(),
             planes,
             state: RefCell::new(None),
         }
@@ -211,7 +213,7 @@ impl Recorder {
     fn shares(&self, intervals: &Intervals<Interval>, ended: Time) -> DieShares {
         let percent = |interval: &Interval, length: Span, die: usize, kind: usize| {
             let busy = interval.0.get(die).map_or(0, |kinds| kinds[kind]);
-            let whole = length.ns().max(1) * u64::from(self.planes_per_die);
+            let whole = length.ns().max(1) * u64::from(self.arrays_per_die);
             ((busy * 100 + whole / 2) / whole).min(100) as u8
         };
         let of_kind = |kind: usize| -> Vec<Vec<u8>> {

@@ -83,7 +83,9 @@ impl PageFtl {
         let full = filled - spare.clamp(COLLECTOR_RESERVE as usize, self.free_under_load() as usize);
         // Somewhere between two blocks, each plane elsewhere, and no fuller than there is data for.
         let most = pages.min(total / per_page / streams.len() as u32 + 1);
-        let open_pages: Vec<_> = streams.iter().map(|stream| (*stream, rng.below(u64::from(most)) as u32)).collect();
+        let whole = |pages: u32| pages - pages % state.together.word_line;
+        let open_pages: Vec<_> =
+            streams.iter().map(|stream| (*stream, whole(rng.below(u64::from(most)) as u32))).collect();
         let open_units: u32 = open_pages.iter().map(|(_, pages)| pages * per_page).sum();
         PlanePlan { shares: exponential_shares(total - open_units, full, pages * per_page), open_pages }
     }

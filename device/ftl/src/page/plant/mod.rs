@@ -18,7 +18,7 @@ use super::collect::Cursor;
 use super::state::State;
 use super::write::NO_LPN;
 use crate::address::{Location, Lpn};
-use crate::component::{BlockMetadata, Mapping};
+use crate::component::{BlockMetadata, Mapping, Provisioning, Stream};
 use crate::ftl::Stats;
 
 /// A state of use.
@@ -112,7 +112,9 @@ impl PageFtl {
     /// Programs one page of the host's data, and cleans what that makes necessary.
     fn write_page(&self, lpns: impl Iterator<Item = Lpn>) {
         let state = &mut *self.state.borrow_mut();
-        let page = state.next_host_page().expect("collectors keep up when they take no time");
+        let plane = state.allocation.next().expect("collectors keep up when they take no time");
+        let page = state.take_host_pages(plane, 1).next().expect("one was asked for");
+        state.host_program_begins(plane);
         let units = (state.geometry.unit_at(page, 0).0..).map(UnitId);
         let mut tags = Tags::new();
         for (lpn, unit) in lpns.zip(units) {
@@ -125,8 +127,8 @@ impl PageFtl {
         self.media.plant_program(page, tags.into_iter().chain(padding(per_page - count)));
         state.counters.host_units += count as u64;
         state.counters.padding_units += (per_page - count) as u64;
-        state.host_page_programmed(page);
-        self.make_room(state, state.geometry.plane_of(state.geometry.block_of(page)));
+        state.host_program_ended(&[page]);
+        self.make_room(state, plane);
         // Planes whose collector had found nothing to gain, and now would.
         while let Some(plane) = state.due.pop() {
             self.make_room(state, plane);
@@ -179,9 +181,22 @@ impl PageFtl {
 
     /// Has collectors go on, once the drive is used, where they were left off.
     fn hand_over(&self) {
-        let mut state = self.state.borrow_mut();
+        let state = &mut *self.state.borrow_mut();
         let planes = (0..state.geometry.planes()).map(PlaneId);
+        planes.clone().for_each(|plane| self.fill_word_line(state, plane));
         state.due = planes.filter(|plane| state.planes[plane.0 as usize].left_off.is_some()).collect();
+    }
+
+    /// What is left of a word line is not programmed by itself: planting, which does page by page, pads it.
+    fn fill_word_line(&self, state: &mut State, plane: PlaneId) {
+        let word_line = state.together.word_line;
+        let per_page = state.geometry.units_per_page() as usize;
+        while !state.provisioning.next_number(&state.blocks, plane, Stream::Host).is_multiple_of(word_line) {
+            let page = state.take_host_pages(plane, 1).next().expect("one was asked for");
+            state.host_program_begins(plane);
+            self.media.plant_program(page, padding(per_page));
+            state.host_program_ended(&[page]);
+        }
     }
 
     fn move_at_once(&self, state: &mut State, moves: &super::collect::Moves) {
@@ -190,9 +205,9 @@ impl PageFtl {
             let tags = (0..per_page).map(|unit| self.media.tag(state.geometry.unit_at(from, unit)));
             self.media.plant_program(to, tags.collect::<Tags>());
         }
-        for (page, group) in moves.targets.iter().zip(moves.units.chunks(per_page as usize)) {
+        for (page, group) in moves.packed(per_page) {
             let tags: Tags = group.iter().map(|unit| self.media.tag(*unit)).collect();
-            self.media.plant_program(*page, tags.into_iter().chain(padding(per_page as usize - group.len())));
+            self.media.plant_program(page, tags.into_iter().chain(padding(per_page as usize - group.len())));
         }
         state.commit(moves, cause::GC, |unit| Lpn(self.media.tag(unit)));
     }

@@ -1,0 +1,94 @@
+//! Pages that are programmed with one command: those of a word line, and with multi-plane commands those of the same
+//! number on several planes of a die.
+//!
+//! Planes of a die get out of step when one of them has no room or its collector is behind. Then the planes that are
+//! behind are programmed without the others, until they have caught up.
+//!
+//! Left out: multi-plane programs of collectors, which work in one plane.
+
+use std::ops::Range;
+
+use nandscape_device_media::{Features, Geometry, PageId, PlaneId, PlaneMode, Timing};
+use smallvec::SmallVec;
+
+use super::state::State;
+use crate::component::{Provisioning, Stream};
+
+/// How many pages go together.
+#[derive(Copy, Clone)]
+pub(super) struct Together {
+    /// Pages of a plane: those of a word line, or one.
+    pub(super) word_line: u32,
+    /// Planes at the most.
+    planes: u32,
+    /// Planes that share an array.
+    per_lun: u32,
+}
+
+/// Pages that are programmed with one command.
+pub(super) type Pages = SmallVec<[PageId; 4]>;
+
+impl Together {
+    pub(super) fn new(geometry: &Geometry, timing: &Timing) -> Together {
+        let Features { planes, .. } = timing.features;
+        let per_die = geometry.counts().planes_per_die;
+        Together {
+            word_line: timing.pages_per_program(),
+            planes: if planes == PlaneMode::MultiPlane { per_die } else { 1 },
+            per_lun: if planes == PlaneMode::Independent { 1 } else { per_die },
+        }
+    }
+
+    /// Pages of a program at the most.
+    pub(super) fn pages(self) -> u32 {
+        self.word_line * self.planes
+    }
+
+    /// The planes that share an array with this one, itself included.
+    #[inline]
+    pub(super) fn lun_of(self, plane: PlaneId) -> Range<u32> {
+        match self.per_lun {
+            1 => plane.0..plane.0 + 1,
+            planes => plane.0 - plane.0 % planes..plane.0 - plane.0 % planes + planes,
+        }
+    }
+
+    /// Pages of one plane that hold at least `pages`, in whole word lines.
+    pub(super) fn whole(self, pages: u32) -> u32 {
+        pages.next_multiple_of(self.word_line)
+    }
+}
+
+impl State {
+    /// Units that one program takes at the most.
+    pub(super) fn program_units(&self) -> u32 {
+        self.geometry.units_per_page() * self.together.pages()
+    }
+
+    /// The pages for the host's next program, for up to so many units, on the die that is next in turn; `None` when none
+    /// is ready.
+    pub(super) fn next_host_pages(&mut self, units: u32) -> Option<Pages> {
+        let first = self.allocation.next()?;
+        let word_line = self.together.word_line;
+        let pages = match self.together.planes {
+            1 => self.take_host_pages(first, word_line).collect(),
+            _ => {
+                let most = units.div_ceil(self.geometry.units_per_page() * word_line);
+                let planes = self.in_step(first, most as usize);
+                planes.into_iter().flat_map(|plane| self.take_host_pages(plane, word_line)).collect()
+            }
+        };
+        self.host_program_begins(first);
+        Some(pages)
+    }
+
+    /// The planes of a die that can be programmed together, at most so many: of the one whose turn it is and those that are
+    /// ready, the ones whose next page has the lowest number.
+    fn in_step(&self, of_die: PlaneId, most: usize) -> SmallVec<[PlaneId; 4]> {
+        let goes = |plane: &PlaneId| *plane == of_die || self.is_ready(*plane);
+        let ready = || self.together.lun_of(of_die).map(PlaneId).filter(goes);
+        let number = |plane| self.provisioning.next_number(&self.blocks, plane, Stream::Host);
+        let lowest = ready().map(number).min().expect("the plane in turn goes");
+        ready().filter(|plane| number(*plane) == lowest).take(most).collect()
+    }
+}

@@ -1,0 +1,119 @@
+//! Program and erase suspend and resume (ONFI leaves the commands to the maker, commonly 61h or 84h and D2h or 10h):
+//! an operation of the array stands aside for more urgent reads, and goes on afterwards with what was left of it.
+//!
+//! Left out: what the commands take on the channel.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Stage};
+use nandscape_sim::{Span, Time, Wait};
+
+use crate::features::Suspend;
+use crate::lun::Register;
+
+/// How an operation may be suspended.
+#[derive(Copy, Clone)]
+pub(crate) struct Terms {
+    /// From the command until the array is free.
+    pub(crate) cost: Span,
+    pub(crate) resume: Span,
+    pub(crate) min_run: Span,
+    /// How often it may still be.
+    pub(crate) left: u32,
+}
+
+impl Suspend {
+    /// The terms for an operation whose suspension costs `cost`; `None` for one that cannot be suspended.
+    pub(crate) fn terms(&self, cost: Option<Span>) -> Option<Terms> {
+        let Suspend { resume, min_run, limit, .. } = *self;
+        Some(Terms { cost: cost?, resume, min_run, left: limit.unwrap_or(u32::MAX) })
+    }
+}
+
+impl Register<'_> {
+    /// Keeps the array busy for `time` in all, on the given terms. Each part that it is busy is told to `part` when it
+    /// has passed.
+    pub(crate) async fn array_suspendable(
+        &mut self,
+        time: Span,
+        mut terms: Terms,
+        log: &mut Breakdown,
+        mut part: impl FnMut(Span),
+    ) {
+        let mut left = time;
+        loop {
+            let begun = self.lun.sim.now();
+            left -= self.run(left, &terms).await;
+            if left > Span::ZERO {
+                self.busy(terms.cost).await;
+            }
+            let busy = self.lun.sim.now() - begun;
+            log.spend(Stage::Array, busy);
+            part(busy);
+            if left.is_zero() {
+                return;
+            }
+            terms.left -= 1;
+            self.let_reads_in(log).await;
+            if terms.resume > Span::ZERO {
+                self.busy(terms.resume).await;
+                log.spend(Stage::Array, terms.resume);
+                part(terms.resume);
+            }
+        }
+    }
+
+    /// Lets in the more urgent reads that wait, if there are any, until none is left.
+    pub(crate) async fn let_reads_in(&mut self, log: &mut Breakdown) {
+        let (lun, begun) = (self.lun, self.lun.sim.now());
+        if !lun.urgent_read_waits(self.who.class) {
+            return;
+        }
+        let mut asked = false;
+        poll_fn(|_| {
+            if !asked {
+                lun.stand_aside(self.who.class);
+                asked = true;
+            }
+            if lun.stands_aside() { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+        log.waits(Stage::DieWait).add(cause::HOST_READ, lun.sim.now() - begun);
+    }
+
+    /// Keeps the array busy for `time`, or until it is to be suspended. Returns how long that was.
+    async fn run(&mut self, time: Span, terms: &Terms) -> Span {
+        let lun = self.lun;
+        let begun = lun.sim.now();
+        let (ends, earliest) = (begun + time, begun + terms.min_run);
+        let (mut waited, mut also_waited) = (Wait::default(), Wait::default());
+        let mut hold = lun.array.take(self.who, &mut waited).await;
+        let mut work = pin!(hold.occupy(time, &mut also_waited));
+        let mut may_stop = pin!(lun.sim.sleep_until(earliest));
+        let worth_it = |now: Time| terms.left > 0 && ends.ns() > now.ns() + terms.cost.ns();
+        poll_fn(|context| {
+            if work.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            let now = lun.sim.now();
+            if worth_it(now.max(earliest))
+                && lun.urgent_read_waits(self.who.class)
+                && (now >= earliest || may_stop.as_mut().poll(context).is_ready())
+            {
+                return Poll::Ready(());
+            }
+            lun.interruptible();
+            Poll::Pending
+        })
+        .await;
+        lun.not_interruptible();
+        lun.sim.now() - begun
+    }
+
+    async fn busy(&mut self, time: Span) {
+        self.lun.array.occupy(time, self.who, &mut Wait::default()).await;
+    }
+}

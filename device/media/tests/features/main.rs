@@ -1,0 +1,9 @@
+//! What flash does beyond reading, programming and erasing page by page, against timelines worked out by hand from
+//! docs/techniques/nand-timing.md.
+
+mod command;
+mod correction;
+mod polls;
+mod rig;
+mod suspension;
+mod together;

@@ -1,0 +1,191 @@
+//! Flash with features, driven operation by operation.
+//!
+//! SLC unless said otherwise: 40 us to sense, 800 us to program, 2 ms to erase, 10 us for a unit and 20 us for a page of
+//! two units on the channel. Two channels with one die of two planes each: planes 0 and 1 share a channel and a die.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::{
+    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, PageId, PageImage, PageImages, PlaneId, Priority,
+    Registers, Seized, StoreKind, Suspend, Timing,
+};
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Stage};
+use nandscape_sim::units::Rate;
+use nandscape_sim::{Cause, Executor, Seed, Sim, Span, Time};
+
+const BLOCKS: u32 = 4;
+const PAGES: u32 = 12;
+
+pub(crate) const READ: Cause = cause::HOST_READ;
+pub(crate) const WRITE: Cause = cause::HOST_WRITE;
+
+pub(crate) fn us(us: u64) -> Span {
+    Span::from_us(us)
+}
+
+/// Programs and erases can be suspended in 5 us, and resumed in 3 us.
+pub(crate) fn suspendable() -> Suspend {
+    Suspend { program: Some(us(5)), erase: Some(us(5)), resume: us(3), ..Suspend::default() }
+}
+
+#[derive(Copy, Clone)]
+pub(crate) enum Op {
+    Read,
+    /// One unit of two.
+    ReadHalf,
+    /// The next page of the plane's first block: so many were programmed before.
+    Program(u32),
+    /// So many pages from the first on, of this plane and so many after it, at once.
+    Together(u32, u32),
+    /// The first page of this plane and the second of the next, at once.
+    OutOfStep,
+    Erase,
+}
+
+/// A step of a collection.
+#[derive(Copy, Clone)]
+pub(crate) enum Step {
+    Copy { check: bool },
+    Move,
+    Erase,
+}
+
+#[derive(Clone)]
+pub(crate) struct Flash {
+    pub(crate) sim: Sim,
+    media: Rc<Media>,
+    priority: Priority,
+    ended: Rc<RefCell<Vec<(u64, &'static str)>>>,
+    logs: Rc<RefCell<Vec<(&'static str, Breakdown)>>>,
+}
+
+impl Flash {
+    pub(crate) fn new(executor: &Executor, cell: Cell, registers: Registers, features: Features) -> Flash {
+        let sim = executor.sim();
+        let geometry = Geometry::new(Counts {
+            channels: 2,
+            dies_per_channel: 1,
+            planes_per_die: 2,
+            blocks_per_plane: BLOCKS,
+            pages_per_block: PAGES,
+            page_size: 8_192,
+            unit_size: 4_096,
+        });
+        let timing = Timing {
+            cell,
+            read: vec![us(40); cell.page_types()],
+            program: vec![us(800); cell.page_types()],
+            erase: us(2_000),
+            bus: Rate::new(4_096, us(10)),
+            registers,
+            partial_transfer: true,
+            features,
+        };
+        let config = MediaConfig {
+            geometry: geometry.unwrap(),
+            timing,
+            store: StoreKind::None,
+            factory_bad: 0,
+            seed: Seed::new(0),
+        };
+        let media = Rc::new(Media::new(&sim, config).unwrap());
+        Flash { sim, media, priority: Priority::ReadsFirst, ended: Rc::default(), logs: Rc::default() }
+    }
+
+    /// Does an operation on a plane at a time, in microseconds. What it reports of its time must sum to it.
+    pub(crate) fn at(&self, at: u64, name: &'static str, plane: u32, op: Op, cause: Cause) {
+        let flash = self.clone();
+        self.sim.spawn(async move {
+            let Flash { sim, media, priority, ended, logs } = flash;
+            sim.sleep_until(Time::from_ns(at * 1_000)).await;
+            let (who, page) = (priority.who(cause), |plane, number| PageId(plane * BLOCKS * PAGES + number));
+            let mut log = Breakdown::new();
+            match op {
+                Op::Read => media.read(page(plane, 0), 8_192, who, &mut log).await,
+                Op::ReadHalf => media.read(page(plane, 0), 4_096, who, &mut log).await,
+                Op::Program(number) => media.program(page(plane, number), image(), who, &mut log).await,
+                Op::Together(pages, planes) => {
+                    let all = (plane..plane + planes).flat_map(|plane| (0..pages).map(move |number| (plane, number)));
+                    let pages: PageImages = all.map(|(plane, number)| (page(plane, number), image())).collect();
+                    media.program_together(pages, who, &mut log, |_| ()).await;
+                }
+                Op::OutOfStep => {
+                    let pages = [page(plane, 0), page(plane + 1, 1)].map(|page| (page, image()));
+                    media.program_together(pages.into_iter().collect(), who, &mut log, |_| ()).await;
+                }
+                Op::Erase => media.erase(BlockId(plane * BLOCKS + 1), who, &mut log).await,
+            }
+            assert_eq!(log.total(), sim.now() - Time::from_ns(at * 1_000), "{name}");
+            ended.borrow_mut().push((sim.now().ns() / 1_000, name));
+            logs.borrow_mut().push((name, log));
+        });
+    }
+
+    /// Reads the first page of a plane.
+    pub(crate) async fn read(&self, plane: u32) {
+        let page = PageId(plane * BLOCKS * PAGES);
+        self.media.read(page, 8_192, self.priority.who(READ), &mut Breakdown::new()).await;
+    }
+
+    /// A collection of a plane that does some steps.
+    pub(crate) fn collect_at(&self, at: u64, name: &'static str, plane: u32, preemptible: bool, steps: Vec<Step>) {
+        let flash = self.clone();
+        self.sim.spawn(async move {
+            let Flash { sim, media, priority, ended, .. } = flash;
+            sim.sleep_until(Time::from_ns(at * 1_000)).await;
+            let mut seized = media.seize(PlaneId(plane), GcScheme::Plane, priority.who(cause::GC)).await;
+            seized.set_preemptible(preemptible);
+            collect(&mut seized, plane, &steps).await;
+            drop(seized);
+            ended.borrow_mut().push((sim.now().ns() / 1_000, name));
+        });
+    }
+
+    pub(crate) fn run(&self, executor: &mut Executor) -> Vec<(u64, &'static str)> {
+        executor.block_on(self.sim.sleep(Span::from_s(1))).unwrap();
+        self.ended.take()
+    }
+
+    /// Microseconds in a stage.
+    pub(crate) fn spent(&self, name: &str, stage: Stage) -> u64 {
+        self.log(name).stage(stage).ns() / 1_000
+    }
+
+    /// Microseconds waited in a stage behind a cause.
+    pub(crate) fn waited(&self, name: &str, stage: Stage, cause: Cause) -> u64 {
+        self.log(name).waited(stage, cause).ns() / 1_000
+    }
+
+    /// Microseconds that each LUN's array was busy.
+    pub(crate) fn busy(&self) -> Vec<u64> {
+        self.media.array_usage().iter().map(|usage| usage.total().ns() / 1_000).collect()
+    }
+
+    fn log(&self, name: &str) -> Breakdown {
+        let logs = self.logs.borrow();
+        logs.iter().find(|(other, _)| *other == name).expect("it has ended").1.clone()
+    }
+}
+
+async fn collect(seized: &mut Seized<'_>, plane: u32, steps: &[Step]) {
+    let page = |block: u32, number| PageId((plane * BLOCKS + block) * PAGES + number);
+    for (next, step) in (0..).zip(steps) {
+        match *step {
+            Step::Copy { check } => seized.copyback(&[(page(0, next), page(2, next))], check).await,
+            Step::Move => {
+                seized.read(&[(page(0, next), 8_192)]).await;
+                seized.program(page(2, next), image()).await;
+            }
+            Step::Erase => seized.erase(BlockId(plane * BLOCKS + 1)).await,
+        }
+    }
+}
+
+fn image() -> PageImage {
+    let mut image = PageImage::default();
+    (0..2).for_each(|tag| image.push(tag, None));
+    image
+}
