@@ -4,7 +4,7 @@ use nandscape_sim::Span;
 use nandscape_sim::units::Rate;
 
 use crate::cell::Cell;
-use crate::features::Features;
+use crate::features::{Features, ProgramUnit};
 
 /// Page registers of a plane (FEMU Fig. 3).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -34,6 +34,16 @@ pub struct Timing {
     pub partial_transfer: bool,
     /// What the flash does beyond that.
     pub features: Features,
+}
+
+impl Timing {
+    /// Pages of a block that are programmed at once: those of a word line, or one.
+    pub fn pages_per_program(&self) -> u32 {
+        match self.features.program_unit {
+            ProgramUnit::Page => 1,
+            ProgramUnit::WordLine => self.cell.page_types() as u32,
+        }
+    }
 }
 
 /// The times, looked up by page number within a block.

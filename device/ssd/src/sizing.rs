@@ -23,6 +23,8 @@ pub(crate) struct Demand {
     pub pages_per_block: u64,
     /// Mapping units of a page.
     pub units_per_page: u64,
+    /// Pages that are programmed at once: a block that gains fewer is not worth cleaning.
+    pub word_line: u64,
     /// Blocks of a plane that are open at a time: one a stream.
     pub open_blocks: u64,
     /// Free blocks of a plane at which garbage collection begins.
@@ -52,7 +54,8 @@ impl Demand {
         let data_units = self.data_units();
         let mut pages_per_block = self.pages_per_block;
         let blocks = |pages: u64| data_units.div_ceil(self.planes * pages * self.units_per_page);
-        while blocks(pages_per_block) < MIN_BLOCKS && pages_per_block / 2 >= MIN_PAGES {
+        let can_halve = |pages: u64| pages / 2 >= MIN_PAGES && (pages / 2).is_multiple_of(self.word_line);
+        while blocks(pages_per_block) < MIN_BLOCKS && can_halve(pages_per_block) {
             pages_per_block /= 2;
         }
         let data = blocks(pages_per_block);
@@ -99,7 +102,7 @@ impl Demand {
         // When the host waits, each plane's garbage is at least what was provisioned beyond the logical space. Spread
         // evenly over its blocks, some block has a page of it if that is a page a block; blocks lacking for that are added.
         let garbage_pages = (data as f64 * self.over_provisioning.max(0.0)) * pages_per_block as f64;
-        let partial = (self.units_per_page - 1) as f64 / self.units_per_page as f64;
+        let partial = (self.word_line * self.units_per_page - 1) as f64 / self.units_per_page as f64;
         let lacking = ((data + turning) as f64 * partial - garbage_pages) / pages_per_block as f64;
         turning + lacking.max(0.0).ceil() as u64
     }
@@ -116,6 +119,7 @@ mod tests {
             planes: 128,
             pages_per_block: 768,
             units_per_page: 4,
+            word_line: 1,
             open_blocks: 2,
             gc_free_blocks: 2,
             factory_bad: 0.0,

@@ -23,7 +23,7 @@ fn one_of<'a>(rng: &mut Rng, values: &[&'a str]) -> &'a str {
 
 /// The changes that make a drive of the default one.
 fn draw(rng: &mut Rng) -> Vec<String> {
-    let choices: [(&str, &[&str]); 23] = [
+    let choices: [(&str, &[&str]); 31] = [
         ("capacity", &["1MiB", "2MiB", "4MiB", "8MiB"]),
         ("lba_size", &["512", "4096"]),
         ("geometry.channels", &["1", "2", "3"]),
@@ -38,9 +38,9 @@ fn draw(rng: &mut Rng) -> Vec<String> {
         ("controller.command_slots", &["1", "3", "64"]),
         ("controller.priority", &["fifo", "reads_first"]),
         ("controller.max_transfer", &["8KiB", "32KiB", "1MiB"]),
-        // From two pages of the largest size on.
-        ("buffer.size", &["128KiB", "256KiB", "1MiB"]),
-        ("buffer.mode", &["capacitor", "volatile", "through"]),
+        // From two programs of two of the largest pages on.
+        ("buffer.size", &["256KiB", "512KiB", "1MiB"]),
+        ("buffer.mode", &["capacitor", "volatile", "register", "through"]),
         ("ftl.over_provisioning", &["0%", "1%", "7%", "50%"]),
         ("ftl.mapping_unit", &["4KiB", "8KiB", "32KiB"]),
         ("ftl.gc.scheme", &["controller", "channel", "plane", "none"]),
@@ -48,10 +48,30 @@ fn draw(rng: &mut Rng) -> Vec<String> {
         ("ftl.gc.copyback", &["true", "false"]),
         ("ftl.gc.batch", &["0", "1", "5"]),
         ("ftl.wear.static_threshold", &["0", "1", "10"]),
+        ("timing.planes", &["independent", "die", "multi_plane"]),
+        ("timing.command", &["0ns", "200ns"]),
+        ("timing.ecc.time", &["0ns", "2us"]),
+        ("timing.ecc.engines", &["0", "1"]),
+        ("timing.read_retry.probability", &["[]", "[0.1, 0.05]"]),
+        ("ftl.gc.copyback_ecc", &["true", "false"]),
+        ("link.duplex", &["full", "half"]),
+        ("link.packet", &["128B", "4KiB"]),
     ];
     let mut changes: Vec<String> =
         choices.iter().map(|(key, values)| format!("{key}={}", one_of(rng, values))).collect();
     changes.extend(["timing.read=30us", "timing.program=300us"].map(str::to_owned));
+    let has = |change: &str| changes.iter().any(|given| given == change);
+    let mut more = Vec::new();
+    if has("controller.priority=reads_first") {
+        more.extend(["timing.suspend.program=10us", "timing.suspend.erase=10us", "timing.suspend.min_run=20us"]);
+        more.extend(has("ftl.gc.scheme=plane").then_some("ftl.gc.preempt=true"));
+    }
+    if has("timing.cell=tlc") {
+        // Two programs of word lines of two planes need this much.
+        let size = "buffer.size=1MiB";
+        more.extend(["timing.program_unit=word_line", "geometry.pages_per_block=24", "ftl.gc.copyback=false", size]);
+    }
+    changes.extend(more.into_iter().map(str::to_owned));
     changes
 }
 

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use nandscape_device_media::{Features, Geometry, PageId, PlaneId, PlaneMode, ProgramUnit, Timing};
+use nandscape_device_media::{Features, Geometry, PageId, PlaneId, PlaneMode, Timing};
 use smallvec::SmallVec;
 
 use super::state::State;
@@ -30,13 +30,10 @@ pub(super) type Pages = SmallVec<[PageId; 4]>;
 
 impl Together {
     pub(super) fn new(geometry: &Geometry, timing: &Timing) -> Together {
-        let Features { planes, program_unit, .. } = timing.features;
+        let Features { planes, .. } = timing.features;
         let per_die = geometry.counts().planes_per_die;
         Together {
-            word_line: match program_unit {
-                ProgramUnit::Page => 1,
-                ProgramUnit::WordLine => timing.cell.page_types() as u32,
-            },
+            word_line: timing.pages_per_program(),
             planes: if planes == PlaneMode::MultiPlane { per_die } else { 1 },
             per_lun: if planes == PlaneMode::Independent { 1 } else { per_die },
         }
@@ -85,12 +82,13 @@ impl State {
         Some(pages)
     }
 
-    /// The planes of a die that can be programmed together, at most so many: of those that are ready, the ones whose next
-    /// page has the lowest number.
+    /// The planes of a die that can be programmed together, at most so many: of the one whose turn it is and those that are
+    /// ready, the ones whose next page has the lowest number.
     fn in_step(&self, of_die: PlaneId, most: usize) -> SmallVec<[PlaneId; 4]> {
-        let ready = || self.together.lun_of(of_die).map(PlaneId).filter(|plane| self.is_ready(*plane));
+        let goes = |plane: &PlaneId| *plane == of_die || self.is_ready(*plane);
+        let ready = || self.together.lun_of(of_die).map(PlaneId).filter(goes);
         let number = |plane| self.provisioning.next_number(&self.blocks, plane, Stream::Host);
-        let lowest = ready().map(number).min().expect("the plane in turn is ready");
+        let lowest = ready().map(number).min().expect("the plane in turn goes");
         ready().filter(|plane| number(*plane) == lowest).take(most).collect()
     }
 }

@@ -75,8 +75,8 @@ pub(super) fn check(timing: &Timing, geometry: &Counts, ftl: &PageFtlConfig) -> 
     if program_unit == ProgramUnit::WordLine {
         check_word_lines(timing.cell, geometry, ftl)?;
     }
-    let word_line = if program_unit == ProgramUnit::WordLine { timing.cell.page_types() as u32 } else { 1 };
-    let together = word_line * if planes == PlaneMode::MultiPlane { geometry.planes_per_die } else { 1 };
+    let together =
+        timing.pages_per_program() * if planes == PlaneMode::MultiPlane { geometry.planes_per_die } else { 1 };
     let least = 2 * together * (geometry.page_size / geometry.unit_size);
     if ftl.buffer_units < least {
         let unit = u64::from(geometry.unit_size);

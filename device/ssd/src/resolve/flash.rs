@@ -94,7 +94,7 @@ pub(super) fn counts(keys: &ProfileKeys) -> Result<Counts> {
 }
 
 /// What the size of the drive is derived from, but for the capacity.
-fn demand(keys: &ProfileKeys, counts: &Counts) -> Result<Demand> {
+fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand> {
     let over_provisioning = or(&keys.ftl.over_provisioning, DEFAULT_OVER_PROVISIONING).0;
     if over_provisioning > 100.0 {
         return wrong(
@@ -113,6 +113,7 @@ fn demand(keys: &ProfileKeys, counts: &Counts) -> Result<Demand> {
         planes: u64::from(counts.channels) * u64::from(counts.dies_per_channel) * u64::from(counts.planes_per_die),
         pages_per_block: u64::from(counts.pages_per_block),
         units_per_page: u64::from(counts.page_size / counts.unit_size),
+        word_line: u64::from(timing.pages_per_program()),
         open_blocks: wear(&keys.ftl.wear).streams().len() as u64,
         gc_free_blocks: within("ftl.gc.free_blocks", free_blocks, 2, 1 << 16)?,
         factory_bad,
@@ -120,8 +121,8 @@ fn demand(keys: &ProfileKeys, counts: &Counts) -> Result<Demand> {
 }
 
 /// Capacity from blocks, or blocks from capacity; given both, that they agree. The flash, and the logical units.
-pub(super) fn sizing(keys: &ProfileKeys, counts: &Counts) -> Result<(Sizing, u32)> {
-    let demand = demand(keys, counts)?;
+pub(super) fn sizing(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<(Sizing, u32)> {
+    let demand = demand(keys, counts, timing)?;
     let size = |logical_units: u32| Demand { logical_units: logical_units.into(), ..demand }.size();
     match (keys.capacity, keys.geometry.blocks_per_plane) {
         (Some(Text(capacity)), given) => {

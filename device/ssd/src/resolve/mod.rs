@@ -55,7 +55,7 @@ impl Profile {
         let keys = &self.keys;
         let timing = flash::timing(&keys.timing)?;
         let given = flash::counts(keys)?;
-        let (sizing, logical_units) = flash::sizing(keys, &given)?;
+        let (sizing, logical_units) = flash::sizing(keys, &given, &timing)?;
         let Sizing { pages_per_block, blocks_per_plane, .. } = sizing;
         let geometry = Counts { pages_per_block, blocks_per_plane, ..given };
         Geometry::new(geometry).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
