@@ -392,16 +392,17 @@ impl Media {
         &self.luns[self.planes_per_lun.quotient(plane.0) as usize]
     }
 
-    /// How often a page has to be read again before it can be corrected.
+    /// How often a page whose block has been erased `erases` times has to be read again before it can be corrected.
+    pub fn retries(&self, page: PageId, erases: u32) -> u32 {
+        self.timing.features.read_retry.count(self.retries, page.0, erases)
+    }
+
+    /// The same of a page as it is.
     #[inline]
     pub(crate) fn retries_of(&self, page: PageId) -> u32 {
-        let retry = &self.timing.features.read_retry;
-        match retry.probability.is_empty() {
+        match self.timing.features.read_retry.probability.is_empty() {
             true => 0,
-            false => {
-                let erases = self.contents.borrow().erased[self.geometry.block_of(page).0 as usize];
-                retry.count(self.retries, page.0, erases)
-            }
+            false => self.retries(page, self.contents.borrow().erased[self.geometry.block_of(page).0 as usize]),
         }
     }
 

@@ -1,0 +1,37 @@
+//! The media model against a reference simulator that was written from the page "NAND timing" (docs/techniques) alone
+//! and shares no code with it. Random drives, with every option of the page off or on, serve random operations; every
+//! operation must end at the same nanosecond, with the same times in every stage.
+//!
+//! | file | what |
+//! |---|---|
+//! | `drive` | a drive: a value for every key of the page |
+//! | `script` | what is done to it |
+//! | `steps` | the page's operations as lists of steps |
+//! | `lun` | registers and lines, and who may enter |
+//! | `simulator` | what happens when |
+//! | `service` | who is given what: LUNs, channels, decoders, the controller |
+//! | `suspension` | the same for suspension and preemptive collections |
+//! | `outcome` | what comes of a script |
+//! | `mutants` | rules that the simulator can be told to get wrong |
+//! | `timelines` | timelines worked out by hand: simulator and model against them |
+//! | `model` | the same script through the model |
+//! | `compare` | simulator and model side by side |
+//! | `drops` | polls without cause, and operations given up half way |
+//! | `shrink` | makes a case on which they differ small |
+//!
+//! `NANDSCAPE_TEST_SEED` sets the seed, `NANDSCAPE_TEST_CASES` how many drives are tried (for long runs, say 100000).
+
+mod compare;
+mod drive;
+mod drops;
+mod lun;
+mod model;
+mod mutants;
+mod outcome;
+mod script;
+mod service;
+mod shrink;
+mod simulator;
+mod steps;
+mod suspension;
+mod timelines;

@@ -1,0 +1,251 @@
+//! The same script through the model: a task for each customer.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::{
+    BlockId, Ecc, Features, Geometry, Media, MediaConfig, PageId, PageImage, PageImages, PlaneId, PlaneMode, Priority,
+    ProgramUnit, ReadRetry, StoreKind, Suspend, Timing,
+};
+use nandscape_drive::{Breakdown, Stage};
+use nandscape_sim::units::Rate;
+use nandscape_sim::{Executor, Seed, Sim, Span};
+
+use crate::drive::{Drive, Page, Planes, UNIT};
+use crate::outcome::{Outcome, Served, Stages};
+use crate::script::{Op, Part, Script, Work};
+
+/// Longer than any script takes.
+const LONG: Span = Span::from_ns(1 << 50);
+
+fn geometry(drive: &Drive) -> Geometry {
+    Geometry::new(Counts {
+        channels: drive.channels,
+        dies_per_channel: drive.dies_per_channel,
+        planes_per_die: drive.planes_per_die,
+        blocks_per_plane: drive.blocks_per_plane(),
+        pages_per_block: drive.pages_per_block,
+        page_size: drive.page_size(),
+        unit_size: UNIT,
+    })
+    .expect("the drives are possible")
+}
+
+fn spans(times: &[u64]) -> Vec<Span> {
+    times.iter().copied().map(Span::from_ns).collect()
+}
+
+fn features(drive: &Drive) -> Features {
+    let span = Span::from_ns;
+    Features {
+        command: span(drive.command),
+        planes: match drive.planes {
+            Planes::Independent => PlaneMode::Independent,
+            Planes::Die => PlaneMode::Die,
+            Planes::MultiPlane => PlaneMode::MultiPlane,
+        },
+        program_unit: if drive.word_lines { ProgramUnit::WordLine } else { ProgramUnit::Page },
+        cache_read: drive.cache_read,
+        cache_program: drive.cache_program,
+        ecc: Ecc {
+            time: span(drive.ecc_time),
+            codeword: drive.codeword,
+            engines: drive.engines,
+            pipelined: drive.pipelined,
+        },
+        read_retry: ReadRetry { probability: drive.retry_shares.clone(), time: span(drive.retry_time) },
+        suspend: Suspend {
+            program: drive.suspend_program.map(span),
+            erase: drive.suspend_erase.map(span),
+            resume: span(drive.resume),
+            min_run: span(drive.min_run),
+            limit: (drive.limit > 0).then_some(drive.limit),
+        },
+    }
+}
+
+pub(crate) fn media(sim: &Sim, drive: &Drive) -> Media {
+    let timing = Timing {
+        cell: drive.cell,
+        read: spans(&drive.read),
+        // One time for all with word lines.
+        program: spans(&(0..4).map(|kind| drive.program[kind.min(drive.program.len() - 1)]).collect::<Vec<_>>()),
+        erase: Span::from_ns(drive.erase),
+        bus: Rate::new(drive.bus.0, Span::from_ns(drive.bus.1)),
+        registers: drive.registers,
+        partial_transfer: drive.partial_transfer,
+        features: features(drive),
+    };
+    let seed = Seed::new(drive.seed);
+    let config = MediaConfig { geometry: geometry(drive), timing, store: StoreKind::None, factory_bad: 0, seed };
+    Media::new(sim, config).expect("the tables are small")
+}
+
+/// One customer and the drive it uses.
+struct Customer<'a> {
+    sim: Sim,
+    media: Rc<Media>,
+    priority: Priority,
+    drive: &'a Drive,
+}
+
+/// A page of which nothing matters but that it takes its time.
+fn image(geometry: &Geometry) -> PageImage {
+    let mut image = PageImage::default();
+    (0..geometry.units_per_page()).for_each(|unit| image.push(unit, None));
+    image
+}
+
+/// The number of a page in the model.
+fn page_id(drive: &Drive, page: Page) -> PageId {
+    PageId((page.plane * drive.blocks_per_plane() + page.block) * drive.pages_per_block + page.number)
+}
+
+/// How many retries a page needs: what the simulator takes as given.
+pub(crate) fn retries(drive: &Drive) -> impl Fn(Page, u32) -> u32 {
+    let (media, drive) = (media(&Executor::new().sim(), drive), drive.clone());
+    move |page, erases| media.retries(page_id(&drive, page), erases)
+}
+
+impl Customer<'_> {
+    fn block(&self, plane: u32, block: u32) -> BlockId {
+        BlockId(plane * self.drive.blocks_per_plane() + block)
+    }
+
+    fn page(&self, page: Page) -> PageId {
+        page_id(self.drive, page)
+    }
+
+    fn images(&self, pages: &[Page]) -> PageImages {
+        pages.iter().map(|&page| (self.page(page), image(self.media.geometry()))).collect()
+    }
+
+    /// Does one operation: what came of it, and where its time went.
+    async fn serve(&self, op: &Op) -> (Served, Breakdown) {
+        let (asked, mut log) = (self.sim.now().ns(), Breakdown::new());
+        let mut loaded = None;
+        let who = self.priority.who(op.cause);
+        match &op.work {
+            Work::Read { page, bytes, .. } => self.media.read(self.page(*page), *bytes, who, &mut log).await,
+            Work::Program { pages } => {
+                let note = |so_far: &Breakdown| loaded = Some(asked + so_far.total().ns());
+                self.media.program_together(self.images(pages), who, &mut log, note).await;
+            }
+            Work::Erase { plane, block } => self.media.erase(self.block(*plane, *block), who, &mut log).await,
+            Work::Collect { plane, preemptible, parts } => {
+                self.collect(*plane, *preemptible, parts, op).await;
+            }
+        }
+        let stages = (!matches!(op.work, Work::Collect { .. })).then(|| stages(&log));
+        (Served { asked, loaded, ended: self.sim.now().ns(), stages }, log)
+    }
+
+    async fn collect(&self, plane: u32, preemptible: bool, parts: &[Part], op: &Op) {
+        let who = self.priority.who(op.cause);
+        let mut seized = self.media.seize(PlaneId(plane), self.drive.gc_scheme, who).await;
+        seized.set_preemptible(preemptible);
+        for part in parts {
+            match part {
+                Part::Copy { pages } => {
+                    let pages: Vec<_> = pages.iter().map(|&(from, to)| (self.page(from), self.page(to))).collect();
+                    seized.copyback(&pages, self.drive.copyback_ecc).await;
+                }
+                Part::Read { page, bytes, .. } => seized.read(&[(self.page(*page), *bytes)]).await,
+                Part::Program { pages } => {
+                    seized.program_together(self.images(pages)).await;
+                }
+                Part::Erase { plane, block } => seized.erase(self.block(*plane, *block)).await,
+            }
+        }
+    }
+}
+
+fn stages(log: &Breakdown) -> Stages {
+    let of = |stage| log.stage(stage).ns();
+    assert_eq!(of(Stage::Firmware) + of(Stage::Link), 0, "the flash has no firmware and no link");
+    Stages {
+        queue: of(Stage::Queue),
+        die_wait: of(Stage::DieWait),
+        array: of(Stage::Array),
+        channel_wait: of(Stage::ChannelWait),
+        transfer: of(Stage::Transfer),
+        ecc: of(Stage::Ecc),
+    }
+}
+
+/// Polls `work`, and gives it up when `patience` is over.
+async fn within(sim: &Sim, patience: Span, work: impl Future) {
+    let (mut work, mut patience) = (Box::pin(work), pin!(sim.sleep(patience)));
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(_) => Poll::Ready(()),
+        Poll::Pending => patience.as_mut().poll(context),
+    })
+    .await;
+    drop(work);
+}
+
+/// What each operation of a customer comes to: none if it was given up.
+type Results = Vec<Vec<Option<(Served, Breakdown)>>>;
+
+/// Runs a script on erased flash. The n-th operation of a customer is given up after `patience(customer, n)`.
+fn serve(
+    executor: &mut Executor,
+    media: &Rc<Media>,
+    drive: &Drive,
+    script: &Script,
+    patience: &dyn Fn(usize, usize) -> Option<u64>,
+) -> Results {
+    let sim = executor.sim();
+    let results = Rc::new(RefCell::new(vec![Vec::new(); script.len()]));
+    let priority = if drive.reads_first { Priority::ReadsFirst } else { Priority::Fifo };
+    for (number, ops) in script.iter().enumerate() {
+        let ops: Vec<_> = (0..).map(|at| patience(number, at)).zip(ops.clone()).collect();
+        let (sim, media, drive, results) = (sim.clone(), media.clone(), drive.clone(), results.clone());
+        sim.clone().spawn(async move {
+            let customer = Customer { sim, media, priority, drive: &drive };
+            for (patience, op) in &ops {
+                customer.sim.sleep(Span::from_ns(op.think)).await;
+                let result = match patience {
+                    None => Some(customer.serve(op).await),
+                    Some(patience) => {
+                        within(&customer.sim, Span::from_ns(*patience), customer.serve(op)).await;
+                        None
+                    }
+                };
+                results.borrow_mut()[number].push(result);
+            }
+        });
+    }
+    executor.block_on(sim.sleep(LONG)).expect("the clock runs");
+    results.take()
+}
+
+/// Runs a script: what came of it, and where the time of each operation of each customer went.
+pub(crate) fn run(mut executor: Executor, drive: &Drive, script: &Script) -> (Outcome, Vec<Vec<Breakdown>>) {
+    let media = Rc::new(media(&executor.sim(), drive));
+    let results = serve(&mut executor, &media, drive, script, &|_, _| None);
+    let mut arrays: Vec<u64> = media.array_usage().iter().map(|usage| usage.total().ns()).collect();
+    arrays.resize(drive.total_planes() as usize, 0);
+    let channels = media.channel_usage().iter().map(|usage| usage.total().ns()).collect();
+    let (served, logs) = results.into_iter().map(|ops| ops.into_iter().flatten().unzip()).unzip();
+    (Outcome { served, arrays, channels }, logs)
+}
+
+/// Runs a script whose operations may be given up, and then another on what is left of the drive.
+pub(crate) fn run_after(
+    mut executor: Executor,
+    drive: &Drive,
+    script: &Script,
+    patience: &dyn Fn(usize, usize) -> Option<u64>,
+    then: &Script,
+) -> Vec<Vec<Served>> {
+    let media = Rc::new(media(&executor.sim(), drive));
+    let results = serve(&mut executor, &media, drive, script, patience);
+    assert!(results.iter().zip(script).all(|(results, ops)| results.len() == ops.len()), "somebody was left behind");
+    let results = serve(&mut executor, &media, drive, then, &|_, _| None);
+    results.into_iter().map(|ops| ops.into_iter().flatten().map(|(served, _)| served).collect()).collect()
+}

@@ -1,0 +1,180 @@
+//! Who is given what: the simulator's LUNs, channels, decoders and controller, their lines, and in which order they are
+//! handed on.
+
+use crate::lun::Held;
+use crate::mutants::Rule;
+use crate::outcome::Stage;
+use crate::simulator::{Customer, Ending, Given, Simulator};
+use crate::steps::{Kind, Step};
+
+impl Simulator<'_> {
+    // ------------------------------------------------------------ LUNs
+
+    /// "A LUN lets an operation in when the registers allow it and nobody of the same or a lower class is before it"
+    pub(crate) fn ask_lun(&mut self, customer: usize, kind: Kind) -> bool {
+        let Customer { class, lun, .. } = self.customers[customer];
+        let overtakes = self.is_broken(Rule::NobodyIsOvertaken);
+        let before = !overtakes && self.luns[lun].line.any(|(other, _)| *other <= class);
+        if !before && self.luns[lun].fits(self.drive, class, kind, self.steps.broken) {
+            self.luns[lun].enter(self.drive, class, Held { customer, kind });
+            return true;
+        }
+        self.luns[lun].line.join(class, (customer, kind));
+        self.waits(customer, Stage::DieWait);
+        self.consider(lun, false);
+        false
+    }
+
+    /// "those in line are let in, class by class, for as long as the first in line fits"
+    pub(crate) fn admit(&mut self, lun: usize) {
+        while let Some(&(class, (customer, kind))) = self.luns[lun].line.first() {
+            if !self.luns[lun].fits(self.drive, class, kind, self.steps.broken) {
+                return;
+            }
+            self.luns[lun].line.serve();
+            self.luns[lun].enter(self.drive, class, Held { customer, kind });
+            self.has_waited(customer);
+            self.given.push_back(Given::GoOn(customer));
+        }
+    }
+
+    pub(crate) fn ask_to_move(&mut self, customer: usize, step: Step, stage: Stage) -> bool {
+        let lun = self.customers[customer].lun;
+        if self.luns[lun].can_move(customer) {
+            self.luns[lun].swap(customer);
+            self.register_is_free(lun);
+            return true;
+        }
+        self.luns[lun].moving.push(customer);
+        self.waits(customer, stage);
+        if !self.is_broken(Rule::WhoMovesLeavesWhenItBegins) {
+            self.customers[customer].steps.push_front(step);
+        }
+        false
+    }
+
+    pub(crate) fn leave_lun(&mut self, customer: usize) -> bool {
+        let lun = self.customers[customer].lun;
+        let was_apart = self.luns[lun].apart.contains(&customer);
+        self.luns[lun].leave(customer);
+        if !(was_apart && self.is_broken(Rule::OpenUntilNobodyWaits)) {
+            self.register_is_free(lun);
+        }
+        if was_apart {
+            self.close_if_nobody_waits(lun);
+        }
+        true
+    }
+
+    /// "When a register is left or moved out of, who waits to move goes first, then those in line are let in"
+    pub(crate) fn register_is_free(&mut self, lun: usize) {
+        if let Some(at) =
+            (0..self.luns[lun].moving.len()).find(|&at| self.luns[lun].can_move(self.luns[lun].moving[at]))
+        {
+            let customer = self.luns[lun].moving.remove(at);
+            if self.is_broken(Rule::WhoMovesLeavesWhenItBegins) {
+                self.luns[lun].swap(customer);
+            }
+            self.has_waited(customer);
+            self.given.push_back(Given::GoOn(customer));
+        }
+        self.admit(lun);
+    }
+
+    // ------------------------------------------------------------ channels and decoders
+
+    /// For a time, or to hold it.
+    pub(crate) fn ask_channel(&mut self, customer: usize, time: Option<u64>) -> bool {
+        let Customer { class, channel, .. } = self.customers[customer];
+        if self.channels[channel].busy {
+            self.channels[channel].line.join(class, (customer, time));
+            self.waits(customer, Stage::ChannelWait);
+            return false;
+        }
+        self.has_channel(customer, time)
+    }
+
+    /// Begins there and then if it is for a time. Whether there is nothing to wait for.
+    pub(crate) fn has_channel(&mut self, customer: usize, time: Option<u64>) -> bool {
+        self.channels[self.customers[customer].channel].busy = true;
+        let Some(time) = time else {
+            self.customers[customer].holds_channel = true;
+            self.customers[customer].held_since = self.now;
+            return true;
+        };
+        self.spend(customer, Stage::Transfer, time);
+        self.ends_after(time, customer, Ending::Channel);
+        false
+    }
+
+    pub(crate) fn hand_on_channel(&mut self, channel: usize) {
+        self.channels[channel].busy = false;
+        let Some((next, time)) = self.channels[channel].line.serve() else { return };
+        self.has_waited(next);
+        if self.has_channel(next, time) {
+            self.given.push_back(Given::GoOn(next));
+        }
+    }
+
+    /// "channel `c` uses decoder `c mod engines`. With 0 everybody has one"
+    pub(crate) fn decoder_of(&self, channel: usize) -> usize {
+        let engines = self.decoders.len();
+        if self.is_broken(Rule::EachChannelHasItsDecoder) { 0 } else { channel % engines }
+    }
+
+    pub(crate) fn ask_decoder(&mut self, customer: usize, time: u64) -> bool {
+        let Customer { class, channel, .. } = self.customers[customer];
+        if self.decoders.is_empty() || self.is_broken(Rule::DecodersHaveALine) {
+            return self.own(customer, Stage::Ecc, time);
+        }
+        let decoder = self.decoder_of(channel);
+        if self.decoders[decoder].busy {
+            self.decoders[decoder].line.join(class, (customer, Some(time)));
+            self.waits(customer, Stage::Ecc);
+            return false;
+        }
+        self.decode(customer, decoder, time);
+        false
+    }
+
+    pub(crate) fn decode(&mut self, customer: usize, decoder: usize, time: u64) {
+        self.decoders[decoder].busy = true;
+        self.spend(customer, Stage::Ecc, time);
+        self.ends_after(time, customer, Ending::Decoder);
+    }
+
+    pub(crate) fn hand_on_decoder(&mut self, channel: usize) {
+        let decoder = self.decoder_of(channel);
+        self.decoders[decoder].busy = false;
+        let Some((next, time)) = self.decoders[decoder].line.serve() else { return };
+        self.has_waited(next);
+        self.decode(next, decoder, time.expect("nobody holds a decoder"));
+    }
+
+    // ------------------------------------------------------------ the controller
+
+    /// "passed through in no time by operations of the host, unless a collection holds it"
+    pub(crate) fn ask_controller(&mut self, customer: usize, holds: bool) -> bool {
+        if self.controller.held {
+            self.controller.line.join(self.customers[customer].class, (customer, holds));
+            self.waits(customer, Stage::Queue);
+            return false;
+        }
+        self.controller.held = holds;
+        true
+    }
+
+    /// Who passes has it for no time, and that ends like any other.
+    pub(crate) fn hand_on_controller(&mut self) -> bool {
+        let next = self.controller.line.serve();
+        self.controller.held = next.is_some();
+        if let Some((next, holds)) = next {
+            self.has_waited(next);
+            match holds {
+                true => self.given.push_back(Given::GoOn(next)),
+                false => self.ends_after(0, next, Ending::Controller),
+            }
+        }
+        true
+    }
+}
