@@ -97,7 +97,8 @@ fn a_quick_run_says_so_and_strict_makes_the_status_follow_the_verdict() {
     let quick = ["lab", "run", "femu-gc-schemes", "--quick", "--json", "--out", &out];
     let outcome = json(&quick)["claims"][0].clone();
     assert_eq!(outcome["effort"]["requests_percent"], 10);
-    assert!(outcome["notes"][0].as_str().unwrap().contains("a short run"), "{outcome}");
+    let notes = outcome["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note.as_str().unwrap().contains("a short run")), "{notes:?}");
     let strict = command(&[&quick[..], &["--strict"]].concat()).output().expect("the program starts");
     let missed = outcome["verdict"] == "missed";
     assert_eq!(strict.status.code(), Some(i32::from(missed)), "{outcome}");
