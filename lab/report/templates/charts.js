@@ -62,7 +62,7 @@ const charts = (() => {
       return { time: false, distr: 3, log: 10, range: (u, lo, hi) => zoomed(u, lo, hi, range) };
     }
     if (kind.zero) { min = 0; max = max > 0 ? max * 1.06 : 1; }
-    if (min === max) { const pad = Math.max(Math.abs(min) * 0.01, 1); min -= pad; max += pad; }
+    if (min === max) { const pad = Math.max(Math.abs(min) * 0.01, 1); min = min < 0 ? min - pad : Math.max(0, min - pad); max += pad; }
     else if (!kind.zero && !kind.range && !given) { const pad = (max - min) * 0.06; min -= pad; max += pad; if (min < 0) min = 0; }
     return { time: false, range: (u, lo, hi) => zoomed(u, lo, hi, [min, max]) };
   };
@@ -191,5 +191,5 @@ const charts = (() => {
   };
   const logSpaced = (min, max, count) => Array.from({ length: count + 1 }, (_, i) => min * (max / min) ** (i / count));
 
-  return { add, css, us, seconds, count, quantiles, atMost, slower, logSpaced, logRange, extent, again: all };
+  return { add, css, us, seconds, count, percent, quantiles, atMost, slower, logSpaced, logRange, extent, again: all };
 })();

@@ -78,7 +78,10 @@
     const from = operations.from_s, to = from + ends.reduce((a, b) => Math.max(a, b)) / 1e9;
     const done = slowest.submitted_s + slowest.latency_us / 1e6;
     const mark = { from: slowest.submitted_s, to: done, text: `slowest ${slowest.direction}: ${charts.us(slowest.latency_us)}` };
-    timeline.add("around", { dies, planesPerDie, from, to: Math.max(to, done), operations, mark });
+    // Opens with five latencies on each side of the request; "All" shows whatever was kept.
+    const last = Math.max(to, done), first = Math.min(from, mark.from), room = 5 * (done - mark.from);
+    const zoom = room > 0 ? [Math.max(first, mark.from - room), Math.min(last, done + room)] : undefined;
+    timeline.add("around", { dies, planesPerDie, from: first, to: last, operations, mark, zoom });
   }
   document.documentElement.dataset.ready = "yes";
 })();

@@ -97,26 +97,29 @@ const timeline = (() => {
       });
     }
 
-    // Each interval of a die is a small column: the shares of its kinds of work, idle above.
+    // Each interval of a die is a small column: the shares of its kinds of work, idle above. What is not nothing is at
+    // least a pixel high; where that makes a column too high, its highest part gives way.
     function shares(g, width, colors) {
-      const { interval_s, percent } = model.shares;
+      const { interval_s, parts_per_million: parts } = model.shares;
       const lane = laneHeight();
       let drawn = 0;
       lanes.forEach((die, row) => {
-        const count = percent.read[die].length;
+        const count = parts.read[die].length;
         const first = Math.max(0, Math.floor(from / interval_s)), last = Math.min(count, Math.ceil(to / interval_s));
         for (let i = first; i < last; i++) {
           const left = x(i * interval_s, width), right = x(Math.min((i + 1) * interval_s, model.to), width);
+          const kinds = KINDS.filter((kind) => parts[kind][die][i] > 0);
+          if (kinds.length === 0) continue;
+          const heights = kinds.map((kind) => Math.max(1, parts[kind][die][i] / 1e6 * (lane - 1)));
+          const over = heights.reduce((sum, h) => sum + h, 0) - (lane - 1);
+          if (over > 0) heights[heights.indexOf(Math.max(...heights))] -= over;
           let y = top + (row + 1) * lane - 1;
-          for (const kind of KINDS) {
-            const share = percent[kind][die][i];
-            if (!share) continue;
-            const h = share / 100 * (lane - 1);
+          kinds.forEach((kind, n) => {
             g.fillStyle = colors[kind];
-            g.fillRect(left, y - h, Math.max(right - left, 0.5), h);
-            y -= h;
+            g.fillRect(left, y - heights[n], Math.max(right - left, 1), heights[n]);
+            y -= heights[n];
             drawn++;
-          }
+          });
         }
       });
       return drawn;
@@ -162,13 +165,13 @@ const timeline = (() => {
       if (px < LEFT || row < 0 || row >= lanes.length) return null;
       const die = lanes[row], at = t(px, holder.clientWidth);
       if (model.shares) {
-        const { interval_s, percent } = model.shares;
+        const { interval_s, parts_per_million: shares } = model.shares;
         const i = Math.floor(at / interval_s);
-        if (!(i >= 0 && i < percent.read[die].length)) return null;
+        if (!(i >= 0 && i < shares.read[die].length)) return null;
         const { step } = steps(from, to, 100);
-        const busy = KINDS.map((kind) => [kind, percent[kind][die][i]]).filter(([, share]) => share > 0);
+        const busy = KINDS.map((kind) => [kind, shares[kind][die][i] / 1e4]).filter(([, share]) => share > 0);
         const idle = Math.max(0, 100 - busy.reduce((sum, [, share]) => sum + share, 0));
-        const parts = [...busy.map(([kind, share]) => `${kind === "gc" ? "GC" : kind} ${share}%`), `idle ${idle}%`];
+        const parts = [...busy.map(([kind, share]) => `${kind === "gc" ? "GC" : kind} ${charts.percent(share / 100)}`), `idle ${Number(idle.toFixed(4))}%`];
         return `${model.dies[die]}, ${charts.seconds(interval_s)} from ${time(i * interval_s, step)}: ${parts.join(", ")}`;
       }
       const ops = model.operations, per = (laneHeight() - 2) / model.planesPerDie;

@@ -50,9 +50,9 @@ pub struct Timeline {
 pub struct DieShares {
     /// How long an interval is.
     pub interval_s: f64,
-    /// By kind of work, by die: percent of each interval. `gc` is reading and programming for garbage collection and
-    /// wear levelling.
-    pub percent: BTreeMap<&'static str, Vec<Vec<u8>>>,
+    /// By kind of work, by die: parts per million of each interval, at least 1 where there was any work. `gc` is reading
+    /// and programming for garbage collection and wear levelling.
+    pub parts_per_million: BTreeMap<&'static str, Vec<Vec<u32>>>,
 }
 
 /// The slowest request.
@@ -211,17 +211,16 @@ impl Recorder {
     }
 
     fn shares(&self, intervals: &Intervals<Interval>, ended: Time) -> DieShares {
-        let percent = |interval: &Interval, length: Span, die: usize, kind: usize| {
+        let part = |interval: &Interval, length: Span, die: usize, kind: usize| {
             let busy = interval.0.get(die).map_or(0, |kinds| kinds[kind]);
-            let whole = length.ns().max(1) * u64::from(self.arrays_per_die);
-            ((busy * 100 + whole / 2) / whole).min(100) as u8
+            parts_per_million(busy, u128::from(length.ns().max(1)) * u128::from(self.arrays_per_die))
         };
-        let of_kind = |kind: usize| -> Vec<Vec<u8>> {
-            let of_die = |die| intervals.until(ended).map(|(cell, length)| percent(cell, length, die, kind)).collect();
+        let of_kind = |kind: usize| -> Vec<Vec<u32>> {
+            let of_die = |die| intervals.until(ended).map(|(cell, length)| part(cell, length, die, kind)).collect();
             (0..self.dies.len()).map(of_die).collect()
         };
-        let percent = KINDS.iter().enumerate().map(|(kind, name)| (*name, of_kind(kind))).collect();
-        DieShares { interval_s: intervals.width().as_s(), percent }
+        let parts_per_million = KINDS.iter().enumerate().map(|(kind, name)| (*name, of_kind(kind))).collect();
+        DieShares { interval_s: intervals.width().as_s(), parts_per_million }
     }
 }
 
@@ -265,6 +264,13 @@ impl State {
     }
 }
 
+/// The nearest; what is not nothing is at least 1.
+fn parts_per_million(busy_ns: u64, whole_ns: u128) -> u32 {
+    const MILLION: u128 = 1_000_000;
+    let parts = (u128::from(busy_ns) * MILLION + whole_ns / 2) / whole_ns;
+    parts.clamp(u128::from(busy_ns > 0), MILLION) as u32
+}
+
 fn operations(around: &[Operation], begun: Time) -> Operations {
     let from = around.iter().map(|operation| operation.start.max(begun)).min().unwrap_or(begun);
     let mut told = Operations { from_s: (from - begun).as_s(), ..Operations::default() };
@@ -301,5 +307,21 @@ impl Candidate {
             latency_us: self.latency.as_us(),
             parts,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_work_is_not_rounded_away() {
+        assert_eq!(parts_per_million(0, 8_000), 0);
+        assert_eq!(parts_per_million(1, 8_000_000_000), 1);
+        assert_eq!(parts_per_million(40_000, 8_000_000_000), 5);
+        assert_eq!(parts_per_million(4_000, 8_000), 500_000);
+        assert_eq!(parts_per_million(9_000, 8_000), 1_000_000);
+        // A day, whose nanoseconds times a million do not fit 64 bits.
+        assert_eq!(parts_per_million(86_400_000_000_000, 86_400_000_000_000), 1_000_000);
     }
 }
