@@ -19,6 +19,7 @@ macro_rules! experiments {
 experiments! {
     femu_scalability,
     femu_delay,
+    femu_grid,
     femu_registers,
     femu_gc_schemes,
     femu_unsafe_delay,
