@@ -193,9 +193,8 @@ fn judge(results: &Results) -> Result<Judgement> {
     }
     judgement.tables.push(gap(results)?);
     judgement.notes.push(
-        "the published 1550 and 130 us are not those of the published times: one page after the other at 1x1, 16 x (56 + 60) us are \
-         1856 with a single register, and 16 x 62 are 991 with two. 1550 / 16 are 97 us a page, which no sum of 48 or 64 \
-         and 60 us is"
+        "the published times do not give the published 1550 and 130 us: at 1x1 one page follows the other, and 16 x (56 + 60) us are \
+         1856 with a single register, 16 x 62 are 991 with two. 1550 / 16 would be 97 us a page"
             .to_owned(),
     );
     judgement.reason = match beyond.is_empty() {
@@ -209,7 +208,7 @@ fn judge(results: &Results) -> Result<Judgement> {
 fn beside_the_solution(registers: &str, grid: &Grid) -> (f64, Vec<String>, Table) {
     let (mut most, mut far, mut rows) = (0.0_f64, Vec::new(), Vec::new());
     for (means, channels) in grid.iter().zip(AXIS) {
-        let mut row = vec![format!("{channels} channels")];
+        let mut row = vec![channels.to_string()];
         for (mean, planes) in means.iter().zip(AXIS) {
             let solved = solved(registers, channels, planes);
             let percent = 100.0 * (solved / mean - 1.0);
@@ -221,9 +220,12 @@ fn beside_the_solution(registers: &str, grid: &Grid) -> (f64, Vec<String>, Table
         }
         rows.push(row);
     }
-    let planes = AXIS.map(|planes| format!("{planes} planes each"));
+    let planes = AXIS.map(|planes| planes.to_string());
     let head = [vec![String::new()], planes.to_vec()].concat();
-    let title = format!("{registers} registers: mean of reads in us; by formulas (and its departure)");
+    let title = format!(
+        "{registers} registers: mean of reads in us; by formulas (and its departure); a row a number of channels, a column a number of \
+         planes on each"
+    );
     (most, far, Table { title, head, rows })
 }
 

@@ -21,6 +21,7 @@ experiments! {
     femu_delay,
     femu_grid,
     femu_registers,
+    femu_models,
     femu_gc_schemes,
     femu_unsafe_delay,
 }
