@@ -24,4 +24,5 @@ experiments! {
     femu_models,
     femu_gc_schemes,
     femu_unsafe_delay,
+    gc_tail_motivation,
 }
