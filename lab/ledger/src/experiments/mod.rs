@@ -24,5 +24,6 @@ experiments! {
     femu_models,
     femu_gc_schemes,
     femu_unsafe_delay,
+    ttflash_arithmetic,
     gc_tail_motivation,
 }
