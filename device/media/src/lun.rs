@@ -67,8 +67,8 @@ struct State {
     data: Option<Occupant>,
     cache: Option<Occupant>,
     guest: Option<Occupant>,
-    /// Works in the data register and may be interrupted: told whenever somebody gets in line.
-    interruptible: Option<TaskId>,
+    /// Works in the data register and may be interrupted: told when a read that is more urgent than this gets in line.
+    interruptible: Option<(TaskId, Class)>,
     /// Stands aside in the data register, and lets in who is more urgent than this.
     aside: Option<(TaskId, Class)>,
     /// Waits for the register before it in the pipeline; there is at most one.
@@ -162,9 +162,9 @@ impl Lun {
         self.state.borrow().urgent_read_waits(class)
     }
 
-    /// The current task is woken when somebody gets in line, until [`Lun::not_interruptible`].
-    pub(crate) fn interruptible(&self) {
-        self.state.borrow_mut().interruptible = Some(self.sim.current_task());
+    /// The current task is woken when [`Lun::urgent_read_waits`] becomes true, until [`Lun::not_interruptible`].
+    pub(crate) fn interruptible(&self, class: Class) {
+        self.state.borrow_mut().interruptible = Some((self.sim.current_task(), class));
     }
 
     pub(crate) fn not_interruptible(&self) {
@@ -272,8 +272,12 @@ impl State {
     fn get_in_line(&mut self, lun: &Lun, kind: Kind, who: Who) -> Key {
         let (task, begun) = (lun.sim.current_task(), self.blame.totals(lun.sim.now()));
         let key = self.claims.insert(Claim { task, kind, who, begun, admitted: None });
+        // Nobody else wakes what is interruptible: it would take its turn before those who were given something since.
+        let to_interrupt = self.interruptible.filter(|(_, class)| !self.urgent_read_waits(*class));
         self.queues[who.class.index()].push_back(key);
-        if let Some(task) = self.interruptible {
+        if let Some((task, class)) = to_interrupt
+            && self.urgent_read_waits(class)
+        {
             lun.sim.wake(task);
         }
         key

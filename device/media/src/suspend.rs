@@ -94,18 +94,19 @@ impl Register<'_> {
         let mut work = pin!(hold.occupy(time, &mut also_waited));
         let mut may_stop = pin!(lun.sim.sleep_until(earliest));
         let worth_it = |now: Time| terms.left > 0 && ends.ns() > now.ns() + terms.cost.ns();
+        let mut too_early = false;
         poll_fn(|context| {
             if work.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
             }
             let now = lun.sim.now();
-            if worth_it(now.max(earliest))
-                && lun.urgent_read_waits(self.who.class)
-                && (now >= earliest || may_stop.as_mut().poll(context).is_ready())
-            {
-                return Poll::Ready(());
+            if worth_it(now.max(earliest)) && lun.urgent_read_waits(self.who.class) {
+                too_early |= now < earliest;
+                if !too_early || may_stop.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(());
+                }
             }
-            lun.interruptible();
+            lun.interruptible(self.who.class);
             Poll::Pending
         })
         .await;
