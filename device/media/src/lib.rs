@@ -33,7 +33,7 @@ pub mod timing;
 pub use cell::Cell;
 pub use features::{Ecc, Features, PlaneMode, ProgramUnit, ReadRetry, Suspend};
 pub use geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
-pub use media::{Media, MediaConfig, OpCounts, PageImage, PageImages};
+pub use media::{Media, MediaConfig, OpCounts, PageImage};
 pub use priority::Priority;
 pub use seized::{GcScheme, Seized};
 pub use store::StoreKind;

@@ -22,6 +22,7 @@ use std::task::{Context, Poll};
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::{CLASSES, Totals};
 use nandscape_sim::executor::TaskId;
+use nandscape_sim::resource::Occupy;
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Blame, Cause, Class, Resource, Sim, Span, Time, Wait, Who};
 
@@ -297,29 +298,28 @@ pub(crate) struct Register<'a> {
     pub(super) who: Who,
 }
 
-impl Register<'_> {
+impl<'a> Register<'a> {
     /// Moves the page that was sensed to where it is transferred from, which stays taken until `self` is dropped.
-    pub(crate) async fn move_out(&mut self, log: &mut Breakdown) {
-        if self.place == Place::Data && self.lun.rules.registers == Registers::Double {
-            self.move_to(Place::Cache, log.waits(Stage::ChannelWait)).await;
-        }
+    #[inline]
+    pub(crate) fn move_out<'m>(&'m mut self, log: &'m mut Breakdown) -> Move<'m, 'a> {
+        let to = match (self.place, self.lun.rules.registers) {
+            (Place::Data, Registers::Double) => Place::Cache,
+            (place, _) => place,
+        };
+        Move { register: self, to, waited: log.waits(Stage::ChannelWait), behind: None }
     }
 
     /// Moves the page that was transferred in to where it is programmed from.
-    pub(crate) async fn move_in(&mut self, log: &mut Breakdown) {
-        if self.place == Place::Cache {
-            self.move_to(Place::Data, log.waits(Stage::DieWait)).await;
-        }
+    #[inline]
+    pub(crate) fn move_in<'m>(&'m mut self, log: &'m mut Breakdown) -> Move<'m, 'a> {
+        Move { register: self, to: Place::Data, waited: log.waits(Stage::DieWait), behind: None }
     }
 
-    /// Keeps the array busy.
-    pub(crate) async fn array(&mut self, time: Span, log: &mut Breakdown) {
-        self.lun.array.occupy(time, self.who, log.waits(Stage::DieWait)).await;
+    /// Keeps the array busy. `log` has the time at once.
+    #[inline]
+    pub(crate) fn array<'m>(&'m mut self, time: Span, log: &'m mut Breakdown) -> Occupy<'m> {
         log.spend(Stage::Array, time);
-    }
-
-    async fn move_to(&mut self, to: Place, waited: &mut Wait) {
-        Move { register: self, to, waited, behind: None }.await;
+        self.lun.array.occupy(time, self.who, log.waits(Stage::DieWait))
     }
 }
 
@@ -383,8 +383,9 @@ impl Drop for Admit<'_, '_> {
     }
 }
 
-/// Waits for the next register of the pipeline and moves there. Only the occupant in front can be in the way.
-struct Move<'a, 'b> {
+/// Waits for the next register of the pipeline and moves there, if that is another. Only the occupant in front can be in
+/// the way.
+pub(crate) struct Move<'a, 'b> {
     register: &'a mut Register<'b>,
     to: Place,
     waited: &'a mut Wait,
@@ -396,6 +397,9 @@ impl Future for Move<'_, '_> {
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
         let (lun, to) = (self.register.lun, self.to);
+        if self.register.place == to {
+            return Poll::Ready(());
+        }
         let now = lun.sim.now();
         let mut state = lun.state.borrow_mut();
         if let Some(ahead) = *state.register(to) {

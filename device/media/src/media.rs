@@ -13,13 +13,12 @@ use nandscape_sim::divisor::Divisor;
 use nandscape_sim::table::Table;
 use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::{Resource, Seed, Sim, Span, Time, Wait, Who};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::features::PlaneMode;
 use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 use crate::lun::{Lun, Register};
 use crate::store::{self, Store, StoreKind, UnitData};
-use crate::suspend::Terms;
 use crate::timing::{PageTimes, Timing};
 
 /// What a drive's flash is made of.
@@ -37,16 +36,24 @@ pub struct MediaConfig {
     pub seed: Seed,
 }
 
-/// What is programmed into a page: for each unit its out-of-band tag, and its data where there is a store.
+/// What is programmed into a page, or into pages that are programmed together, one after the other: for each unit its
+/// out-of-band tag, and its data where there is a store.
 #[derive(Clone, Default, Debug)]
 pub struct PageImage {
     units: SmallVec<[(u32, Option<UnitData>); 4]>,
 }
 
 impl PageImage {
-    /// Adds the next unit of the page.
+    /// Adds the next unit.
     pub fn push(&mut self, tag: u32, data: Option<UnitData>) {
         self.units.push((tag, data));
+    }
+
+    /// Adds units without data until there are so many.
+    pub fn pad(&mut self, units: usize, tag: u32) {
+        for _ in self.len()..units {
+            self.push(tag, None);
+        }
     }
 
     /// Number of units so far.
@@ -59,9 +66,6 @@ impl PageImage {
         self.units.is_empty()
     }
 }
-
-/// Pages that are programmed together.
-pub type PageImages = SmallVec<[(PageId, PageImage); 1]>;
 
 /// How many operations the flash has done.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -125,8 +129,8 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) time: Span,
     pub(crate) detail: u32,
-    /// On which it may be suspended.
-    pub(crate) terms: Option<Terms>,
+    /// What suspending it takes; `None` if it is not to be suspended.
+    pub(crate) suspend: Option<Span>,
 }
 
 struct Tracks {
@@ -182,36 +186,25 @@ impl Media {
     /// Reads `bytes` of a page into the controller, again if it has to.
     pub async fn read(&self, page: PageId, bytes: u32, who: Who, log: &mut Breakdown) {
         self.dispatch(who, log).await;
-        let mut retries = self.retries_of(page);
-        let mut extra = Span::ZERO;
-        loop {
-            self.attempt(page, bytes, extra, who, log).await;
-            if retries == 0 {
-                break;
+        let (plane, channel, _) = self.locate(page);
+        for attempt in 0..=self.retries_of(page) {
+            // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
+            // register.
+            let mut register = self.lun(plane).sense(who, log).await;
+            self.command(channel, who, log).await;
+            let time = self.sensing(page, attempt);
+            register.array(time, log).await;
+            self.trace_array(plane, "read", time, page.0);
+            register.move_out(log).await;
+
+            // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
+            self.transfer(channel, self.read_transfer(bytes), who, log).await;
+            drop(register);
+            if self.corrects() {
+                self.decode(channel, bytes, who, log).await;
             }
-            retries -= 1;
-            extra = self.timing.features.read_retry.time;
         }
         self.contents.borrow_mut().counts.reads += 1;
-    }
-
-    /// Reads once, sensing for `extra` longer than the page takes.
-    async fn attempt(&self, page: PageId, bytes: u32, extra: Span, who: Who, log: &mut Breakdown) {
-        let (plane, channel, page_in_block) = self.locate(page);
-        let time = self.page_times.read(page_in_block) + extra;
-
-        // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
-        // register.
-        let mut register = self.lun(plane).sense(who, log).await;
-        self.command(channel, who, log).await;
-        register.array(time, log).await;
-        self.trace_array(plane, "read", time, page.0);
-        register.move_out(log).await;
-
-        // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
-        self.transfer(channel, self.read_transfer(bytes), who, log).await;
-        drop(register);
-        self.decode(channel, bytes, who, log).await;
     }
 
     /// Programs a page from the controller.
@@ -219,38 +212,39 @@ impl Media {
     /// # Panics
     /// When it is not the next page of its block.
     pub async fn program(&self, page: PageId, image: PageImage, who: Who, log: &mut Breakdown) {
-        self.program_together(smallvec![(page, image)], who, log, |_| ()).await;
+        self.program_together(&[page], &image, who, log, |_| ()).await;
     }
 
     /// Programs pages of one LUN with one command: pages of the same number in several planes, those of a word line.
-    /// `loaded` is called when all of them are in the register, with where the time has gone until then.
+    /// `image` has the units of all of them. `loaded` is called when all of them are in the register, with where the time has gone until then.
     ///
     /// # Panics
     /// When one is not the next page of its block, or they are not of one LUN.
     pub async fn program_together(
         &self,
-        pages: PageImages,
+        pages: &[PageId],
+        image: &PageImage,
         who: Who,
         log: &mut Breakdown,
         loaded: impl FnOnce(&Breakdown),
     ) {
-        self.advance(&pages);
+        self.advance(pages);
         self.dispatch(who, log).await;
-        let (plane, channel, _) = self.locate(pages[0].0);
+        let (plane, channel, _) = self.locate(pages[0]);
 
         // 80h, address, data in, and 11h or 1Ah between pages: the channel fills the register.
         let mut register = self.lun(plane).load(who, log).await;
-        for _ in &pages {
+        for _ in pages {
             self.transfer(channel, self.whole_page(), who, log).await;
         }
         loaded(log);
 
         // 10h: the array programs what is in the register.
         register.move_in(log).await;
-        let step = self.program_step(&pages);
+        let step = self.program_step(pages);
         self.array(&mut register, plane, step, log).await;
         drop(register);
-        self.fill(pages);
+        self.fill(pages, image);
     }
 
     /// Erases a block.
@@ -343,7 +337,6 @@ impl Media {
     }
 
     /// Command and address cycles of a command that moves no data.
-    #[inline]
     async fn command(&self, channel: usize, who: Who, log: &mut Breakdown) {
         if !self.timing.features.command.is_zero() {
             self.transfer(channel, self.timing.features.command, who, log).await;
@@ -356,12 +349,14 @@ impl Media {
         self.trace_transfer(channel, time, who);
     }
 
-    /// Corrects the errors of what has come off a channel. Waiting for a decoder counts as correction, too.
+    /// Whether the errors of what comes off a channel are corrected.
     #[inline]
+    pub(crate) fn corrects(&self) -> bool {
+        !self.timing.features.ecc.time.is_zero()
+    }
+
+    /// Corrects them. Waiting for a decoder counts as correction, too.
     pub(crate) async fn decode(&self, channel: usize, bytes: u32, who: Who, log: &mut Breakdown) {
-        if self.timing.features.ecc.time.is_zero() {
-            return;
-        }
         let begun = self.sim.now();
         let time = self.timing.features.ecc.tail(bytes, self.timing.bus);
         match self.decoders.len() {
@@ -371,15 +366,16 @@ impl Media {
         log.spend(Stage::Ecc, self.sim.now() - begun);
     }
 
-    /// Keeps the array busy with a step, which stands aside for urgent reads if its terms say so.
+    /// Keeps the array busy with a step, which stands aside for urgent reads if it can be suspended.
     pub(crate) async fn array(&self, register: &mut Register<'_>, plane: PlaneId, step: Step, log: &mut Breakdown) {
-        let Step { name, time, detail, terms } = step;
-        match terms {
+        let Step { name, time, detail, suspend } = step;
+        match suspend {
             None => {
                 register.array(time, log).await;
                 self.trace_array(plane, name, time, detail);
             }
-            Some(terms) => {
+            Some(cost) => {
+                let terms = self.timing.features.suspend.terms(cost);
                 let part = |time| self.trace_array(plane, name, time, detail);
                 Box::pin(register.array_suspendable(time, terms, log, part)).await;
             }
@@ -406,35 +402,41 @@ impl Media {
         }
     }
 
+    /// How long the array senses a page, the first time and at each retry.
+    #[inline]
+    pub(crate) fn sensing(&self, page: PageId, attempt: u32) -> Span {
+        let time = self.page_times.read(self.geometry.page_in_block(page));
+        if attempt == 0 { time } else { time + self.timing.features.read_retry.time }
+    }
+
     /// The array's step of a program: as long as the slowest of the pages.
-    pub(crate) fn program_step(&self, pages: &PageImages) -> Step {
-        let time = |page| self.page_times.program(self.geometry.page_in_block(page));
-        let time = pages.iter().map(|&(page, _)| time(page)).max().expect("at least one page is programmed");
-        let suspend = &self.timing.features.suspend;
-        Step { name: "program", time, detail: pages[0].0.0, terms: suspend.terms(suspend.program) }
+    pub(crate) fn program_step(&self, pages: &[PageId]) -> Step {
+        let time = |page: &PageId| self.page_times.program(self.geometry.page_in_block(*page));
+        let time = pages.iter().map(time).max().expect("at least one page is programmed");
+        Step { name: "program", time, detail: pages[0].0, suspend: self.timing.features.suspend.program }
     }
 
     pub(crate) fn erase_step(&self, block: BlockId) -> Step {
-        let suspend = &self.timing.features.suspend;
-        Step { name: "erase", time: self.timing.erase, detail: block.0, terms: suspend.terms(suspend.erase) }
+        let suspend = self.timing.features.suspend.erase;
+        Step { name: "erase", time: self.timing.erase, detail: block.0, suspend }
     }
 
     /// Takes pages for programming.
-    pub(crate) fn advance(&self, pages: &PageImages) {
+    pub(crate) fn advance(&self, pages: &[PageId]) {
         let mut contents = self.contents.borrow_mut();
-        pages.iter().for_each(|&(page, _)| contents.advance(&self.geometry, page));
+        pages.iter().for_each(|page| contents.advance(&self.geometry, *page));
         if pages.len() > 1 {
             self.check_together(pages);
         }
     }
 
     /// The rules of multi-plane and word-line programs: one LUN, one block of each plane, the same numbers on all of them.
-    fn check_together(&self, pages: &PageImages) {
-        let block = |&(page, _): &(PageId, PageImage)| self.geometry.block_of(page);
+    fn check_together(&self, pages: &[PageId]) {
+        let block = |page: &PageId| self.geometry.block_of(*page);
         let lun = |page| self.planes_per_lun.quotient(self.geometry.plane_of(block(page)).0);
         assert!(pages.iter().all(|page| lun(page) == lun(&pages[0])), "pages of one LUN are programmed together");
-        let numbers = |group: &[(PageId, PageImage)]| -> SmallVec<[u32; 4]> {
-            group.iter().map(|&(page, _)| self.geometry.page_in_block(page)).collect()
+        let numbers = |group: &[PageId]| -> SmallVec<[u32; 4]> {
+            group.iter().map(|page| self.geometry.page_in_block(*page)).collect()
         };
         let mut groups = pages.chunk_by(|one, other| block(one) == block(other));
         let first = numbers(groups.next().expect("there are pages"));
@@ -442,9 +444,13 @@ impl Media {
     }
 
     /// Pages have been programmed.
-    pub(crate) fn fill(&self, pages: PageImages) {
+    pub(crate) fn fill(&self, pages: &[PageId], image: &PageImage) {
         let mut contents = self.contents.borrow_mut();
-        pages.into_iter().for_each(|(page, image)| contents.fill(&self.geometry, page, image));
+        let per_page = self.geometry.units_per_page() as usize;
+        assert_eq!(image.len(), pages.len() * per_page, "a page is programmed whole");
+        for (page, units) in pages.iter().zip(image.units.chunks(per_page)) {
+            contents.fill(self.geometry.unit_at(*page, 0), units);
+        }
     }
 
     /// The plane, channel and number within its block of a page.
@@ -497,13 +503,12 @@ impl Contents {
         self.counts.programs += 1;
     }
 
-    /// Stores what was programmed.
-    pub(crate) fn fill(&mut self, geometry: &Geometry, page: PageId, image: PageImage) {
-        assert_eq!(image.len() as u32, geometry.units_per_page(), "a page is programmed whole");
-        for (unit, (tag, data)) in (geometry.unit_at(page, 0).0..).zip(image.units) {
-            self.tags.set(unit, tag);
+    /// Stores what was programmed, from a unit on.
+    fn fill(&mut self, first: UnitId, units: &[(u32, Option<UnitData>)]) {
+        for (unit, (tag, data)) in (first.0..).zip(units) {
+            self.tags.set(unit, *tag);
             if let Some(data) = data {
-                self.store.put(UnitId(unit), data);
+                self.store.put(UnitId(unit), data.clone());
             }
         }
     }

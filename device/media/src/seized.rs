@@ -8,11 +8,10 @@
 use nandscape_drive::Breakdown;
 use nandscape_sim::resource::Hold;
 use nandscape_sim::{Span, Wait, Who};
-use smallvec::smallvec;
 
 use crate::geometry::{BlockId, PageId, PlaneId};
 use crate::lun::Register;
-use crate::media::{Media, PageImage, PageImages, Step};
+use crate::media::{Media, PageImage, Step};
 
 /// What a collection keeps others out of.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -47,13 +46,24 @@ pub struct Seized<'a> {
     register: Option<Register<'a>>,
     channel: Option<Hold<'a>>,
     _controller: Option<Hold<'a>>,
+    /// Where the time goes, which nobody asks of a collection.
+    log: Breakdown,
 }
 
 impl Media {
     /// Waits until a plane, and what `scheme` adds, is free for a collector, widest first.
     pub async fn seize(&self, plane: PlaneId, scheme: GcScheme, who: Who) -> Seized<'_> {
-        let mut seized =
-            Seized { media: self, plane, who, preemptible: false, register: None, channel: None, _controller: None };
+        let log = Breakdown::new();
+        let mut seized = Seized {
+            media: self,
+            plane,
+            who,
+            preemptible: false,
+            register: None,
+            channel: None,
+            _controller: None,
+            log,
+        };
         if scheme == GcScheme::Controller {
             seized._controller = Some(self.controller.take(who, &mut Wait::default()).await);
         }
@@ -108,26 +118,27 @@ impl Seized<'_> {
         self.array("copyback read", read, from.0).await;
         if check {
             self.transfer(self.media.whole_page()).await;
-            self.decode(self.media.geometry.page_size()).await;
+            if self.media.corrects() {
+                self.decode(self.media.geometry.page_size()).await;
+            }
         }
         // 85h, address, 10h.
         self.command().await;
-        let suspend = &self.media.timing.features.suspend;
-        let terms = suspend.terms(suspend.program);
-        self.step(Step { name: "copyback", time: program, detail: to.0, terms }).await;
+        let suspend = self.media.timing.features.suspend.program;
+        self.step(Step { name: "copyback", time: program, detail: to.0, suspend }).await;
     }
 
     /// Reads `bytes` of each page into the controller, again if it has to.
     pub async fn read(&mut self, pages: &[(PageId, u32)]) {
         for &(page, bytes) in pages {
-            let time = self.media.page_times.read(self.media.geometry.page_in_block(page));
             for attempt in 0..=self.media.retries_of(page) {
-                let extra = if attempt == 0 { Span::ZERO } else { self.media.timing.features.read_retry.time };
                 // 00h, address, 30h; 05h, address, E0h, data out.
                 self.command().await;
-                self.array("gc read", time + extra, page.0).await;
+                self.array("gc read", self.media.sensing(page, attempt), page.0).await;
                 self.transfer(self.media.read_transfer(bytes)).await;
-                self.decode(bytes).await;
+                if self.media.corrects() {
+                    self.decode(bytes).await;
+                }
             }
         }
         self.media.contents.borrow_mut().counts.reads += pages.len() as u64;
@@ -138,21 +149,21 @@ impl Seized<'_> {
     /// # Panics
     /// When it is not the next page of its block.
     pub async fn program(&mut self, page: PageId, image: PageImage) {
-        self.program_together(smallvec![(page, image)]).await;
+        self.program_together(&[page], &image).await;
     }
 
-    /// Programs the pages of a word line with one command: 80h, address, data in, 1Ah between pages, 10h.
+    /// Programs the pages of a word line with one command, `image` into all of them: 80h, address, data in, 1Ah between pages, 10h.
     ///
     /// # Panics
     /// When one is not the next page of its block, or they are not of one LUN.
-    pub async fn program_together(&mut self, pages: PageImages) {
-        self.media.advance(&pages);
-        for _ in &pages {
+    pub async fn program_together(&mut self, pages: &[PageId], image: &PageImage) {
+        self.media.advance(pages);
+        for _ in pages {
             self.transfer(self.media.whole_page()).await;
         }
-        let step = Step { name: "gc program", ..self.media.program_step(&pages) };
+        let step = Step { name: "gc program", ..self.media.program_step(pages) };
         self.step(step).await;
-        self.media.fill(pages);
+        self.media.fill(pages, image);
     }
 
     /// Erases a block: 60h, address, D0h.
@@ -164,22 +175,20 @@ impl Seized<'_> {
     }
 
     /// Work of the array that is not suspended.
-    async fn array(&mut self, name: &'static str, time: Span, detail: u32) {
-        self.step(Step { name, time, detail, terms: None }).await;
+    fn array(&mut self, name: &'static str, time: Span, detail: u32) -> impl Future<Output = ()> {
+        self.step(Step { name, time, detail, suspend: None })
     }
 
-    /// Work of the array, which may be suspended on its terms if the holder is preemptible.
+    /// Work of the array, which may be suspended if the holder is preemptible.
     async fn step(&mut self, step: Step) {
-        self.let_reads_in().await;
-        let terms = step.terms.filter(|_| self.preemptible);
-        if let Some(register) = &mut self.register {
-            self.media.array(register, self.plane, Step { terms, ..step }, &mut Breakdown::new()).await;
-        }
-    }
-
-    async fn let_reads_in(&mut self) {
-        if let Some(register) = self.register.as_mut().filter(|_| self.preemptible) {
-            register.let_reads_in(&mut Breakdown::new()).await;
+        let Step { name, time, detail, .. } = step;
+        let Some(register) = &mut self.register else { return };
+        if self.preemptible {
+            register.let_reads_in(&mut self.log).await;
+            self.media.array(register, self.plane, step, &mut self.log).await;
+        } else {
+            register.array(time, &mut self.log).await;
+            self.media.trace_array(self.plane, name, time, detail);
         }
     }
 
@@ -190,15 +199,17 @@ impl Seized<'_> {
         }
     }
 
-    async fn decode(&self, bytes: u32) {
+    async fn decode(&mut self, bytes: u32) {
         if self.register.is_some() {
             let channel = self.media.geometry.channel_of(self.plane) as usize;
-            self.media.decode(channel, bytes, self.who, &mut Breakdown::new()).await;
+            self.media.decode(channel, bytes, self.who, &mut self.log).await;
         }
     }
 
     async fn transfer(&mut self, time: Span) {
-        self.let_reads_in().await;
+        if let Some(register) = self.register.as_mut().filter(|_| self.preemptible) {
+            register.let_reads_in(&mut self.log).await;
+        }
         let channel = self.media.geometry.channel_of(self.plane) as usize;
         match &mut self.channel {
             Some(held) => held.occupy(time, &mut Wait::default()).await,

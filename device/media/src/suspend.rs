@@ -26,10 +26,10 @@ pub(crate) struct Terms {
 }
 
 impl Suspend {
-    /// The terms for an operation whose suspension costs `cost`; `None` for one that cannot be suspended.
-    pub(crate) fn terms(&self, cost: Option<Span>) -> Option<Terms> {
+    /// The terms for an operation whose suspension costs `cost`.
+    pub(crate) fn terms(&self, cost: Span) -> Terms {
         let Suspend { resume, min_run, limit, .. } = *self;
-        Some(Terms { cost: cost?, resume, min_run, left: limit.unwrap_or(u32::MAX) })
+        Terms { cost, resume, min_run, left: limit.unwrap_or(u32::MAX) }
     }
 }
 
