@@ -381,10 +381,10 @@ impl PageFtl {
         }
         let unreadable = seized.read(&moves.reads).await?;
         self.lose(&unreadable);
-        let (per_page, word_line) = (self.media.geometry().units_per_page(), self.state.borrow().together.word_line);
-        let mut packed = moves.packed(per_page).map(|(page, group)| (page, self.image_of(group))).peekable();
-        while packed.peek().is_some() {
-            seized.program_together(packed.by_ref().take(word_line as usize).collect()).await?;
+        let word_line = self.state.borrow().together.word_line as usize;
+        let units = word_line * self.media.geometry().units_per_page() as usize;
+        for (pages, units) in moves.targets.chunks(word_line).zip(moves.units.chunks(units)) {
+            seized.program_together(pages, &self.image_of(units, pages.len())).await?;
         }
         Ok(())
     }
@@ -394,11 +394,11 @@ impl PageFtl {
         unreadable.iter().for_each(|page| state.lose_page(&self.media, *page));
     }
 
-    /// A page of units that were read; what is left of it is padding.
-    fn image_of(&self, group: &[UnitId]) -> PageImage {
+    /// So many pages of units that were read; what is left of them is padding.
+    fn image_of(&self, units: &[UnitId], pages: usize) -> PageImage {
         let mut image = PageImage::default();
-        group.iter().for_each(|unit| image.push(self.media.tag(*unit), self.media.data(*unit)));
-        (group.len() as u32..self.media.geometry().units_per_page()).for_each(|_| image.push(NO_LPN, None));
+        units.iter().for_each(|unit| image.push(self.media.tag(*unit), self.media.data(*unit)));
+        image.pad(pages * self.media.geometry().units_per_page() as usize, NO_LPN);
         image
     }
 
