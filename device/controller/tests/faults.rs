@@ -3,17 +3,14 @@
 //!
 //! NANDSCAPE_TEST_SEED sets the seed of what is random.
 
-#[path = "faults/book.rs"]
-mod book;
 mod common;
 
-use book::{Book, Load};
-use common::{BLOCKS, PROGRAM, READ, config, faulty_drive, host, read, timed, write};
+use common::{PROGRAM, READ, config, faulty_drive, host, read, timed, write};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
 use nandscape_device_ftl::Ftl;
 use nandscape_device_media::StoreKind;
-use nandscape_drive::conformance::Host;
-use nandscape_drive::{HostMem, QueueId};
+use nandscape_drive::conformance::{Ask, Damaged, Host};
+use nandscape_drive::{HostMem, QueueDrive, QueueId};
 use nandscape_sim::{Executor, Sim, Span};
 use nandscape_wire_nvme::log::{ErrorInformation, Smart, WARNING_READ_ONLY, WARNING_SPARE};
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, log};
@@ -44,6 +41,14 @@ fn with_blocks<T>(
     let result = executor.block_on(test(&sim, &drive)).unwrap();
     drive.ftl().check().unwrap();
     result
+}
+
+/// A host of a drive's first queue.
+fn damaged(sim: &Sim, drive: &common::Drive) -> Damaged {
+    let seed = std::env::var("NANDSCAPE_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let media = drive.ftl().media().clone();
+    let queue = QueueDrive::new(sim, drive.clone(), QueueId(1), 32).unwrap();
+    Damaged::new(sim, queue, move || media.power_cuts(), seed)
 }
 
 async fn status(sim: &Sim, host: &Host, (entry, mem): (SubmissionEntry, HostMem)) -> Status {
@@ -189,12 +194,12 @@ fn blocks_that_go_bad_lose_nothing() {
     ] {
         for buffer in [BufferMode::Capacitor, BufferMode::Volatile, BufferMode::Through] {
             let stats = with(mode(buffer), faults, async |sim, drive| {
-                let mut book = Book::new(sim, drive, BLOCKS);
+                let mut book = damaged(sim, drive);
                 for _ in 0..ROUNDS {
-                    book.round(&Load::ALL).await;
+                    book.round(&Ask::ALL).await.unwrap();
                 }
                 assert_eq!(book.failed(), 0, "{faults:?} {buffer:?}");
-                book.read_all().await;
+                book.read_all().await.unwrap();
                 drive.ftl().stats()
             });
             assert!(stats.retired_blocks >= retired, "{faults:?} {buffer:?}: {stats:?}");
@@ -217,19 +222,19 @@ fn data_that_cannot_be_read_is_told_and_never_made_up() {
         let is_dead = faults[0].starts_with("dead");
         // A die that dies takes a quarter of the blocks with it.
         let lost = with_blocks(if is_dead { 40 } else { 26 }, config(), faults, async |sim, drive| {
-            let mut book = Book::new(sim, drive, BLOCKS);
+            let mut book = damaged(sim, drive);
             for _ in 0..ROUNDS {
-                book.round(&Load::ALL).await;
+                book.round(&Ask::ALL).await.unwrap();
             }
             let failed = book.failed();
             assert!(failed > 0, "{faults:?}: the faults were not seen");
-            book.read_all().await;
+            book.read_all().await.unwrap();
             drive.ftl().media().faults().clear();
             // What is written anew is there again, all of it.
             assert!(!drive.ftl().is_read_only(), "{faults:?}");
             let failed = book.failed();
-            book.write_all().await;
-            book.read_all().await;
+            book.write_all().await.unwrap();
+            book.read_all().await.unwrap();
             assert_eq!(book.failed(), failed, "{faults:?}: everything was written anew");
             drive.ftl().stats().lost_units
         });
@@ -242,12 +247,12 @@ fn data_that_cannot_be_read_is_told_and_never_made_up() {
 fn a_drive_without_spare_blocks_is_read_only() {
     for buffer in [BufferMode::Capacitor, BufferMode::Volatile, BufferMode::Through] {
         with(mode(buffer), &["fail program every=3"], async |sim, drive| {
-            let mut book = Book::new(sim, drive, BLOCKS);
+            let mut book = damaged(sim, drive);
             for _ in 0..200 {
-                book.round(&[Load::Write, Load::Flush]).await;
+                book.round(&[Ask::Write, Ask::Flush]).await.unwrap();
             }
             assert!(drive.ftl().is_read_only(), "{:?}", drive.ftl().stats());
-            book.read_all().await;
+            book.read_all().await.unwrap();
             let host = host(sim, drive, QueueId(2));
             let trim = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 0, 8);
             assert_eq!(status(sim, &host, write(0, 8)).await, Status::NAMESPACE_WRITE_PROTECTED);
@@ -270,11 +275,11 @@ fn power_cuts_lose_what_they_may_and_nothing_else() {
             &["power_cut probability=1% count=100", "uncorrectable probability=0.5%"],
         ] {
             let (cuts, dropped) = with(mode(buffer), faults, async |sim, drive| {
-                let mut book = Book::new(sim, drive, BLOCKS);
+                let mut book = damaged(sim, drive);
                 for _ in 0..ROUNDS {
-                    book.round(&Load::ALL).await;
+                    book.round(&Ask::ALL).await.unwrap();
                 }
-                book.read_all().await;
+                book.read_all().await.unwrap();
                 (drive.ftl().media().power_cuts(), drive.ftl().stats().dropped_units)
             });
             assert!(cuts > 5, "{buffer:?} {faults:?}: {cuts} cuts");
