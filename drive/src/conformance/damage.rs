@@ -174,7 +174,11 @@ impl Damaged {
             let ended = self.host.next().await?;
             statuses.insert(ended.tag, ended.completion.status.meaning());
         }
+        // What was written in the round, before the cut or after it, may be reverted, too.
         let cut = (self.cuts)() != cuts;
+        if cut {
+            self.revert();
+        }
         for asked in asked {
             let status = statuses[&asked.tag];
             self.failed += u64::from(!status.is_success());
