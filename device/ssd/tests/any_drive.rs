@@ -130,7 +130,7 @@ fn any_drive_survives_faults() {
                 }
                 host.read_all().await
             });
-            ended.map_err(|stalled| stalled.to_string())??;
+            ended.map_err(|stalled| format!("{stalled}: {:?}", ssd.ftl_stats()))??;
             ssd.check()
         };
         let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("panicked, see above".to_owned()));

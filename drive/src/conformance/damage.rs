@@ -60,6 +60,8 @@ pub struct Damaged {
     blocks: Vec<Block>,
     next: u64,
     failed: u64,
+    /// Whether the drive has said that it cannot write what it was given.
+    cannot_write: bool,
 }
 
 struct Asked {
@@ -88,6 +90,7 @@ impl Damaged {
             blocks: vec![zeros; info.blocks as usize],
             next: 0,
             failed: 0,
+            cannot_write: false,
         }
     }
 
@@ -174,6 +177,7 @@ impl Damaged {
             let ended = self.host.next().await?;
             statuses.insert(ended.tag, ended.completion.status.meaning());
         }
+        self.cannot_write |= statuses.values().any(|status| *status == Status::WRITE_FAULT);
         // What was written in the round, before the cut or after it, may be reverted, too.
         let cut = (self.cuts)() != cuts;
         if cut {
@@ -195,9 +199,10 @@ impl Damaged {
         Ok(())
     }
 
-    /// Power was cut: what was not known to be on flash may have been taken back, where the cache is volatile.
+    /// Power was cut: what was not known to be on flash may have been taken back, where the cache is volatile. So it is in
+    /// any drive once it has said that it cannot write.
     fn revert(&mut self) {
-        if self.info.volatile_cache {
+        if self.info.volatile_cache || self.cannot_write {
             self.blocks.iter_mut().for_each(|block| block.now.extend(&block.before));
         }
     }
@@ -251,7 +256,7 @@ impl Damaged {
         let cuts = (self.cuts)();
         let flush = SubmissionEntry::io(IoOpcode::FLUSH, self.info.nsid);
         let ended = self.host.execute(flush, HostMem::none()).await?;
-        if ended.status.is_success() {
+        if ended.status.is_success() && !self.cannot_write {
             self.blocks.iter_mut().for_each(|block| block.before.clear());
         } else if (self.cuts)() != cuts {
             self.revert();

@@ -156,9 +156,11 @@ impl State {
         self.blocks.valid_units(cursor.victim).filter(move |unit| *unit >= next)
     }
 
-    /// A plane's next page for moved data. Where no block has gone bad, the collector's reserve holds any block's data.
+    /// A plane's next page for moved data. Where no block has gone bad, the collector's reserve holds any block's data; else
+    /// what is left of the host's block has to do.
     fn collector_page(&mut self, plane: PlaneId, stream: Stream) -> Option<PageId> {
         let page = self.provisioning.get(&mut self.blocks, plane, stream);
+        let page = page.or_else(|| self.provisioning.get(&mut self.blocks, plane, Stream::Host));
         // A block that the collector opens is one less for the host.
         self.update_ready(plane);
         page
