@@ -81,7 +81,15 @@ pub(crate) fn media(sim: &Sim, drive: &Drive) -> Media {
         features: features(drive),
     };
     let seed = Seed::new(drive.seed);
-    let config = MediaConfig { geometry: geometry(drive), timing, store: StoreKind::None, factory_bad: 0, seed };
+    let config = MediaConfig {
+        geometry: geometry(drive),
+        timing,
+        store: StoreKind::None,
+        factory_bad: 0,
+        lba_bytes: 512,
+        faults: Vec::new(),
+        seed,
+    };
     Media::new(sim, config).expect("the tables are small")
 }
 
@@ -131,13 +139,13 @@ impl Customer<'_> {
         let mut loaded = None;
         let who = self.priority.who(op.cause);
         match &op.work {
-            Work::Read { page, bytes, .. } => self.media.read(self.page(*page), *bytes, who, &mut log).await,
+            Work::Read { page, bytes, .. } => self.media.read(self.page(*page), *bytes, who, &mut log).await.unwrap(),
             Work::Program { pages } => {
                 let note = |so_far: &Breakdown| loaded = Some(asked + so_far.total().ns());
                 let (pages, image) = self.pages(pages);
-                self.media.program_together(&pages, &image, who, &mut log, note).await;
+                self.media.program_together(&pages, &image, who, &mut log, note).await.unwrap();
             }
-            Work::Erase { plane, block } => self.media.erase(self.block(*plane, *block), who, &mut log).await,
+            Work::Erase { plane, block } => self.media.erase(self.block(*plane, *block), who, &mut log).await.unwrap(),
             Work::Collect { plane, preemptible, parts } => {
                 self.collect(*plane, *preemptible, parts, op).await;
             }
@@ -154,14 +162,14 @@ impl Customer<'_> {
             match part {
                 Part::Copy { pages } => {
                     let pages: Vec<_> = pages.iter().map(|&(from, to)| (self.page(from), self.page(to))).collect();
-                    seized.copyback(&pages, self.drive.copyback_ecc).await;
+                    seized.copyback(&pages, self.drive.copyback_ecc).await.unwrap();
                 }
-                Part::Read { page, bytes, .. } => seized.read(&[(self.page(*page), *bytes)]).await,
+                Part::Read { page, bytes, .. } => drop(seized.read(&[(self.page(*page), *bytes)]).await.unwrap()),
                 Part::Program { pages } => {
                     let (pages, image) = self.pages(pages);
-                    seized.program_together(&pages, &image).await;
+                    seized.program_together(&pages, &image).await.unwrap();
                 }
-                Part::Erase { plane, block } => seized.erase(self.block(*plane, *block)).await,
+                Part::Erase { plane, block } => seized.erase(self.block(*plane, *block)).await.unwrap(),
             }
         }
     }
