@@ -32,7 +32,7 @@ const LOAD: &[&str] = &[
     "--warmup-count",
     "20000",
     "--io-count",
-    "400000",
+    "200000",
 ];
 
 /// An option.
@@ -62,7 +62,12 @@ const OPTIONS: &[Feature] = &[
     option("timing.planes = multi_plane", &[], &["timing.planes=multi_plane"]),
     option("timing.program_unit = word_line", &[], &["timing.program_unit=word_line"]),
     option("timing.cache_read", &["timing.cache_read=false"], &["timing.cache_read=true"]),
-    option("timing.cache_program", &["timing.cache_program=false"], &["timing.cache_program=true"]),
+    // So few dies that one is given another page while it programs.
+    option(
+        "timing.cache_program",
+        &["timing.cache_program=false", "geometry.dies_per_channel=1"],
+        &["timing.cache_program=true"],
+    ),
     // Pages of one unit, so that all of them are copied.
     option("ftl.gc.copyback_ecc", &["ftl.gc.copyback=true", "geometry.page_size=4KiB"], &["ftl.gc.copyback_ecc=true"]),
     option("ftl.gc.preempt", &[], &["ftl.gc.preempt=true"]),
