@@ -94,7 +94,7 @@ section! {
         channels: u32,
         /// Dies (LUNs) on each channel, 1 to 256: `8`.
         dies_per_channel: u32,
-        /// Planes of each die, 1 to 64: `2`. Planes work independently of each other.
+        /// Planes of each die, 1 to 64: `2`. What they do at a time is `timing.planes`.
         planes_per_die: u32,
         /// Blocks of each plane. Derived from `capacity` when left out; given both, they must agree.
         blocks_per_plane: u32,

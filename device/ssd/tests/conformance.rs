@@ -77,7 +77,7 @@ fn with_each_buffer_mode_and_block_size() {
 
 #[test]
 fn with_each_profile() {
-    for base in ["femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc"] {
+    for base in ["femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc", "samsung-970pro"] {
         passes(base, &[]);
     }
 }
