@@ -81,7 +81,8 @@ pub(crate) fn drive_with(sim: &Sim, config: ControllerConfig, store: StoreKind) 
         features: Features::default(),
     };
     let geometry = Geometry::new(counts).unwrap();
-    let media = MediaConfig { geometry, timing, store, factory_bad: 0, seed: Seed::new(1) };
+    let media =
+        MediaConfig { geometry, timing, store, factory_bad: 0, lba_bytes: 512, faults: Vec::new(), seed: Seed::new(1) };
     let media = Rc::new(Media::new(sim, media).unwrap());
     let gc = GcConfig {
         scheme: GcScheme::Plane,

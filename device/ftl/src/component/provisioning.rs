@@ -31,6 +31,9 @@ pub trait Provisioning {
     /// The number within its block of the page that [`Provisioning::get`] would hand out.
     fn next_number(&self, blocks: &impl BlockMetadata, plane: PlaneId, stream: Stream) -> u32;
 
+    /// Takes an open block back: no more of its pages are handed out.
+    fn close(&mut self, block: BlockId);
+
     /// FREE: a page that was handed out has been programmed. The block it filled up, if it did, is now CLOSEd.
     fn programmed(&mut self, blocks: &mut impl BlockMetadata, page: PageId) -> Option<BlockId>;
 

@@ -6,6 +6,7 @@ use std::io;
 use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId, Registers, UnitId};
 
 use super::PageFtlConfig;
+use super::broken::Damage;
 use super::buffer::WriteBuffer;
 use super::collect::Cursor;
 use super::holdup::Holdups;
@@ -46,6 +47,8 @@ pub(super) struct State {
     pub(super) paced: bool,
     /// Planes whose collector waited and is to go on.
     pub(super) woken: Vec<PlaneId>,
+    /// What has gone wrong so far.
+    pub(super) damage: Damage,
     pub(super) counters: Stats,
 }
 
@@ -60,6 +63,10 @@ pub(super) struct PlaneState {
     pub(super) pace: Pace,
     /// How far a block was emptied in no time, for the collector to go on with.
     pub(super) left_off: Option<Cursor>,
+    /// Blocks to be emptied because they have gone bad.
+    pub(super) retiring: Vec<BlockId>,
+    /// Neither written nor cleaned any more.
+    pub(super) out_of_use: bool,
 }
 
 impl State {
@@ -93,8 +100,10 @@ impl State {
             due: Vec::new(),
             paced: config.gc.batch.is_some(),
             woken: Vec::new(),
+            damage: Damage::default(),
             counters: Stats::default(),
         };
+        state.count_spare(config.logical_units);
         (0..geometry.planes()).for_each(|plane| state.update_ready(PlaneId(plane)));
         Ok(state)
     }
@@ -149,7 +158,7 @@ impl State {
 
     /// Whether there is no page for the host until the plane's collector has gone on.
     fn is_short(&self, plane: PlaneId) -> bool {
-        !self.has_room_for_host(plane) || self.is_behind(plane)
+        !self.has_room_for_host(plane) || self.is_behind(plane) || self.planes[plane.0 as usize].out_of_use
     }
 
     fn is_busy(&self, plane: PlaneId) -> bool {
@@ -197,6 +206,7 @@ impl State {
         {
             self.set_fruitless(self.geometry.plane_of(block), false);
         }
+        self.check_retiring(self.geometry.block_of(page));
     }
 
     /// A slot's data is on flash, at `unit`. Whether that is the current copy, or the one a newer slot falls back
@@ -246,10 +256,11 @@ impl State {
     }
 
     /// Has a plane's collector started if it has to begin.
-    fn check_collector(&mut self, plane: PlaneId) {
+    pub(super) fn check_collector(&mut self, plane: PlaneId) {
         let low = self.is_low(plane);
         let state = &mut self.planes[plane.0 as usize];
-        if low && !state.collecting && !state.fruitless {
+        let due = (low && !state.fruitless) || !state.retiring.is_empty();
+        if due && !state.collecting && !state.out_of_use {
             state.collecting = true;
             self.holdups.collecting(plane, true);
             self.due.push(plane);
@@ -311,6 +322,7 @@ impl State {
     /// The counters, with the figures that are counted when asked.
     pub(super) fn stats(&self) -> Stats {
         let mut stats = self.counters;
+        stats.spare_blocks = self.spare();
         stats.free_blocks =
             (0..self.geometry.planes()).map(|plane| u64::from(self.provisioning.free_blocks(PlaneId(plane)))).sum();
         let blocks = (0..self.geometry.blocks()).map(|block| self.blocks.get(BlockId(block)));

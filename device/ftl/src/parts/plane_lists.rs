@@ -108,11 +108,16 @@ impl Provisioning for PlaneLists {
         self.planes[plane.0 as usize].open[stream as usize].map_or(0, |block| blocks.get(block).allocated)
     }
 
+    fn close(&mut self, block: BlockId) {
+        let open = &mut self.planes[self.geometry.plane_of(block).0 as usize].open;
+        open.iter_mut().filter(|slot| **slot == Some(block)).for_each(|slot| *slot = None);
+    }
+
     fn programmed(&mut self, blocks: &mut impl BlockMetadata, page: PageId) -> Option<BlockId> {
         let block = self.geometry.block_of(page);
         let info = blocks.get_mut(block);
         info.programmed += 1;
-        if info.programmed < self.geometry.pages_per_block() {
+        if info.programmed < self.geometry.pages_per_block() || info.state == BlockState::Retiring {
             return None;
         }
         self.sequence += 1;
