@@ -82,6 +82,8 @@ impl State {
         if !matches!(info.state, BlockState::Bad | BlockState::Retiring) {
             info.state = BlockState::Retiring;
             self.check_retiring(block);
+            // There is less space than there was.
+            self.wake_collector(self.geometry.plane_of(block));
         }
     }
 
@@ -109,6 +111,7 @@ impl State {
             self.use_less(1);
         }
         self.update_ready(plane);
+        self.wake_collector(plane);
     }
 
     /// A plane is neither written nor cleaned any more.

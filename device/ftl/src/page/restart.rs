@@ -32,6 +32,7 @@ pub(super) fn restart(ftl: &PageFtl, keeps_buffer: bool) {
     for plane in (0..state.geometry.planes()).map(PlaneId) {
         state.update_ready(plane);
         state.check_collector(plane);
+        state.wake_collector(plane);
     }
     drop(state);
     watchers.iter().for_each(|settling| settling.one_given_up(Refusal::PowerLost));
