@@ -63,16 +63,9 @@ impl State {
     /// A block of which `programmed` pages are used up, however many were handed out.
     fn reopen(&mut self, block: BlockId, programmed: u32) {
         let info = *self.blocks.get(block);
-        if !matches!(info.state, BlockState::Open(_) | BlockState::Retiring) || info.allocated == programmed {
-            return;
+        if matches!(info.state, BlockState::Open(_) | BlockState::Retiring) && info.allocated != programmed {
+            self.provisioning.take_back(&mut self.blocks, block, programmed);
         }
-        self.provisioning.close(block);
-        // What was handed out and is not used up is left unused: nothing is written to the block any more.
-        let info = self.blocks.get_mut(block);
-        if let BlockState::Open(_) = info.state {
-            info.state = BlockState::Full;
-        }
-        (info.allocated, info.programmed) = (self.geometry.pages_per_block(), self.geometry.pages_per_block());
         self.check_retiring(block);
     }
 }
