@@ -12,7 +12,7 @@ use nandscape_device_media::{BlockId, PlaneId};
 use super::PageFtl;
 use super::state::State;
 use crate::address::{Location, SlotId};
-use crate::component::{BlockMetadata, BlockState, Provisioning};
+use crate::component::{BlockMetadata, Provisioning};
 use crate::ftl::Refusal;
 
 /// See [`Ftl::restart`](crate::Ftl::restart).
@@ -62,8 +62,7 @@ impl State {
 
     /// A block of which `programmed` pages are used up, however many were handed out.
     fn reopen(&mut self, block: BlockId, programmed: u32) {
-        let info = *self.blocks.get(block);
-        if matches!(info.state, BlockState::Open(_) | BlockState::Retiring) && info.allocated != programmed {
+        if self.blocks.get(block).allocated != programmed {
             self.provisioning.take_back(&mut self.blocks, block, programmed);
         }
         self.check_retiring(block);

@@ -123,9 +123,10 @@ impl Provisioning for PlaneLists {
     fn take_back(&mut self, blocks: &mut impl BlockMetadata, block: BlockId, used: u32) {
         let pages = self.geometry.pages_per_block();
         let info = blocks.get_mut(block);
-        let BlockState::Open(stream) = info.state else {
-            (info.allocated, info.programmed) = (used, used);
-            return;
+        let stream = match info.state {
+            BlockState::Open(stream) => stream,
+            BlockState::Retiring => return (info.allocated, info.programmed) = (used, used),
+            _ => return,
         };
         let open = &mut self.planes[self.geometry.plane_of(block).0 as usize].open[stream as usize];
         if used < pages && open.is_none_or(|open| open == block) {
