@@ -47,6 +47,9 @@ pub struct NvmeController<F: Ftl> {
     /// Commands that were fetched, each on its way through [`Fetched::serve`].
     served: Workers<Fetched<F>>,
     pub(crate) page_reads: Workers<PageJob<F>>,
+    restarts: Workers<Rc<NvmeController<F>>>,
+    /// A restart after a power cut is under way.
+    restarting: Cell<bool>,
     me: Weak<NvmeController<F>>,
     track: Track,
 }
@@ -66,6 +69,8 @@ struct Fetched<F: Ftl> {
     submission: Submission,
     /// When.
     at: Time,
+    /// How often power had been cut by then.
+    power_cuts: u32,
     /// What the command was whose end made room for it, should it have waited for that.
     behind: Cause,
 }
@@ -100,7 +105,7 @@ impl<F: Ftl> NvmeController<F> {
             max_blocks: (config.max_transfer / config.lba_bytes).min(1 << 16),
             keeps_data: media.keeps_data(),
         };
-        Rc::new_cyclic(|me: &Weak<NvmeController<F>>| NvmeController {
+        let controller = Rc::new_cyclic(|me: &Weak<NvmeController<F>>| NvmeController {
             sim: sim.clone(),
             media,
             ftl,
@@ -115,10 +120,19 @@ impl<F: Ftl> NvmeController<F> {
             host_counts: Cell::default(),
             served: Workers::new(sim, Fetched::serve),
             page_reads: Workers::new(sim, PageJob::run),
+            restarts: Workers::new(sim, |controller: Rc<NvmeController<F>>| async move { controller.restart().await }),
+            restarting: Cell::new(false),
             me: me.clone(),
             track: sim.trace().track("commands".to_owned()),
             config,
-        })
+        });
+        let weak = Rc::downgrade(&controller);
+        controller.media.on_power_cut(move || {
+            if let Some(controller) = weak.upgrade() {
+                controller.begin_restart();
+            }
+        });
+        controller
     }
 
     /// A handle for those who work for the controller.
@@ -139,7 +153,7 @@ impl<F: Ftl> NvmeController<F> {
     /// Fetches while there are entries and command slots; called when either changes. What is fetched goes on to
     /// [`Fetched::serve`], side by side with the others, once [`Fetched::lead`] has passed.
     fn fetch(&self) {
-        while self.in_work.get() < self.config.command_slots {
+        while self.media.is_powered() && self.in_work.get() < self.config.command_slots {
             let mut queues = self.queues.borrow_mut();
             if queues.waiting().is_empty() {
                 return;
@@ -152,10 +166,27 @@ impl<F: Ftl> NvmeController<F> {
                 self.ftl.prefetch(submission.entry.slba().saturating_mul(self.namespace.lba_sectors()));
             }
             let (at, behind) = (self.sim.now(), self.last_ended.get());
-            let fetched = Fetched { controller: self.handle(), pair, submission, at, behind };
+            let power_cuts = self.media.power_cuts();
+            let fetched = Fetched { controller: self.handle(), pair, submission, at, power_cuts, behind };
             let [(_, link), (_, firmware)] = Fetched::<F>::lead(&self.config);
             self.served.start_after(link + firmware, fetched);
         }
+    }
+
+    /// Power is gone: what is in the queues waits until it is back.
+    fn begin_restart(&self) {
+        if !self.restarting.replace(true) {
+            self.restarts.start(self.handle());
+        }
+    }
+
+    /// Waits until power may be back, and goes on with what the write buffer has kept.
+    async fn restart(&self) {
+        self.media.power_may_return().await;
+        self.media.power_on();
+        self.restarting.set(false);
+        self.ftl.restart(self.keeps_buffer());
+        self.fetch();
     }
 
     /// Whether the queue pair that a command came from is still there.
@@ -250,7 +281,7 @@ impl<F: Ftl> Fetched<F> {
     /// Serves the command, once its [`lead`](Fetched::lead) has passed: parses it and does it, posts its completion, and
     /// lets others have its slot.
     async fn serve(self) {
-        let Fetched { controller, pair, submission, at, behind } = self;
+        let Fetched { controller, pair, submission, at, power_cuts, behind } = self;
         let controller = &*controller;
         let Submission { entry, mem, submitted } = submission;
         let mut log = Breakdown::new();
@@ -260,7 +291,16 @@ impl<F: Ftl> Fetched<F> {
             QueueId::ADMIN => Box::pin(controller.admin_command(pair, &entry, &mem, &mut log)).await,
             _ => Some(controller.io_command(&entry, &mem, &mut log).await),
         };
+        let reply = match power_cuts == controller.media.power_cuts() {
+            true => reply,
+            // Whatever became of it: the controller that fetched it is no more. Whoever drives the next one fails what was
+            // outstanding.
+            false => reply.map(|_| Err(Status::ABORTED_POWER_LOSS).into()),
+        };
         if let Some(reply) = reply {
+            if !reply.status.is_success() && pair.id != QueueId::ADMIN {
+                controller.admin.errors.borrow_mut().ended(pair.id.0, &entry, reply.status);
+            }
             debug_assert_eq!(log.total(), controller.sim.now() - submitted, "stages do not sum: {log:?}");
             controller.complete(pair, entry.cid.get(), reply, log);
         }

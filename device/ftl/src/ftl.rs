@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-use nandscape_device_media::{PageId, UnitId};
+use nandscape_device_media::{MediaError, PageId, UnitId};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::{Cause, Sim, Time, Wait};
 use smallvec::SmallVec;
@@ -41,7 +41,7 @@ pub trait Ftl: 'static {
     /// A page was read: copies what was asked of it to `mem`, and lets go of its block.
     fn fetched(&self, fetch: Fetch, mem: &HostMem);
 
-    /// Waits for room for an extent; the time is added to `waited`.
+    /// Waits for room for an extent, or until the drive is read-only; the time is added to `waited`.
     fn reserve(&self, extent: Extent, waited: &mut Wait) -> impl Future<Output = Self::Reservation<'_>>;
 
     /// Takes a write; `None` writes zeros. With `watch`, the result tells when it has come so far.
@@ -56,8 +56,21 @@ pub trait Ftl: 'static {
     /// Gives up the data of the whole units in an extent: they read as zeros from now on.
     fn deallocate(&self, extent: Extent);
 
+    /// A page could not be read: lets go of its block.
+    fn not_fetched(&self, fetch: Fetch, error: MediaError);
+
     /// Whether any sector of an extent was never written or was deallocated.
     fn has_holes(&self, extent: Extent) -> bool;
+
+    /// Whether data of an extent was lost: it could not be read when it had to be moved.
+    fn has_lost(&self, extent: Extent) -> bool;
+
+    /// Whether the drive has too few good blocks left to be written to. What is reserved then is not to be accepted.
+    fn is_read_only(&self) -> bool;
+
+    /// Power is to be back, and nothing is under way in the flash: what was in the write buffer is there again if
+    /// `keeps_buffer`, else it is gone. Mapping and block metadata are as they were.
+    fn restart(&self, keeps_buffer: bool);
 
     /// Sends everything accepted so far to flash; `None` when it is there.
     fn flush(&self) -> Option<Rc<Settling>>;
@@ -103,6 +116,15 @@ pub struct CopyOut {
     pub overlay: Option<(u64, Rc<[u8]>)>,
 }
 
+/// Why data does not come to flash.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// There are too few good blocks left to write to.
+    ReadOnly,
+    /// Power was lost.
+    PowerLost,
+}
+
 /// How far data has come on its way to flash.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Milestone {
@@ -117,6 +139,7 @@ pub struct Settling {
     sim: Sim,
     at: Milestone,
     begun: Time,
+    broken: Cell<Option<Refusal>>,
     left: Cell<u32>,
     last: RefCell<Settled>,
     waiting: Cell<Option<nandscape_sim::executor::TaskId>>,
@@ -140,6 +163,7 @@ impl Settling {
             sim: sim.clone(),
             at,
             begun: sim.now(),
+            broken: Cell::new(None),
             left: Cell::new(count),
             last: RefCell::new(Settled {
                 issued_after: nandscape_sim::Span::ZERO,
@@ -170,8 +194,17 @@ impl Settling {
         }
     }
 
+    /// One slot will not come so far.
+    pub fn one_given_up(&self, why: Refusal) {
+        self.broken.set(Some(why));
+        self.one_settled(None);
+    }
+
     /// Waits until all slots are on flash.
-    pub async fn settled(&self) -> Settled {
+    ///
+    /// # Errors
+    /// Why one of them will never be.
+    pub async fn settled(&self) -> Result<Settled, Refusal> {
         std::future::poll_fn(|_| {
             if self.left.get() == 0 {
                 return std::task::Poll::Ready(());
@@ -180,7 +213,10 @@ impl Settling {
             std::task::Poll::Pending
         })
         .await;
-        self.last.borrow().clone()
+        match self.broken.get() {
+            Some(why) => Err(why),
+            None => Ok(self.last.borrow().clone()),
+        }
     }
 }
 
@@ -205,8 +241,16 @@ pub struct Stats {
     pub read_modify_writes: u64,
     /// Writes that found their unit in the write buffer.
     pub buffer_merges: u64,
+    /// Blocks that have gone bad in use.
+    pub retired_blocks: u64,
+    /// Mapping units of which data was lost, for it could not be read when it had to be moved or completed.
+    pub lost_units: u64,
+    /// Mapping units that were in the write buffer when power went, and are gone.
+    pub dropped_units: u64,
     /// Erased blocks now.
     pub free_blocks: u64,
+    /// Good blocks now beyond those that are needed, and when the drive was new.
+    pub spare_blocks: (u64, u64),
     /// Lowest, highest and summed erase count of the blocks in use.
     pub erases: (u32, u32, u64),
 }
@@ -224,6 +268,9 @@ impl Stats {
             wear_blocks: self.wear_blocks - earlier.wear_blocks,
             read_modify_writes: self.read_modify_writes - earlier.read_modify_writes,
             buffer_merges: self.buffer_merges - earlier.buffer_merges,
+            retired_blocks: self.retired_blocks - earlier.retired_blocks,
+            lost_units: self.lost_units - earlier.lost_units,
+            dropped_units: self.dropped_units - earlier.dropped_units,
             ..*self
         }
     }

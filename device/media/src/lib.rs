@@ -11,19 +11,27 @@
 //! | `priority` | who is served first |
 //! | `media` | read, program, erase: the steps of each, as in a data sheet |
 //! | `seized` | the same steps under a garbage collection that keeps others out |
+//! | `contents` | what the cells hold |
 //! | `store` | where data is kept, or that it is not |
+//! | `fault` | what can go wrong: the fault model, and the plan of a drive |
+//! | `power` | whether there is any, and what was under way when it went |
+//! | `outcome` | how operations end, and what that leaves in the cells |
 //!
 //! Every operation queues for its plane and its channel as an event of its own; nothing computes ahead when a
 //! resource will be free. Each operation has a cause and a priority, and adds its time to a
 //! [`Breakdown`](nandscape_drive::Breakdown).
 //!
-//! Left out: multi-plane reads and erases, status polling, faults.
+//! Left out: multi-plane reads and erases, status polling.
 
 pub mod cell;
+mod contents;
+pub mod fault;
 pub mod features;
 pub mod geometry;
 mod lun;
 pub mod media;
+mod outcome;
+mod power;
 pub mod priority;
 pub mod seized;
 pub mod store;
@@ -31,10 +39,13 @@ mod suspend;
 pub mod timing;
 
 pub use cell::Cell;
+pub use contents::{OpCounts, PageImage};
+pub use fault::{FaultPlan, MediaError, Rule};
 pub use features::{Ecc, Features, PlaneMode, ProgramUnit, ReadRetry, Suspend};
 pub use geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
-pub use media::{Media, MediaConfig, OpCounts, PageImage, PageImages};
+pub use media::{Media, MediaConfig};
+pub use outcome::Broken;
 pub use priority::Priority;
-pub use seized::{GcScheme, Seized};
+pub use seized::{GcScheme, Seized, Unreadable};
 pub use store::StoreKind;
 pub use timing::{Registers, Timing};

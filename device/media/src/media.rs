@@ -1,7 +1,6 @@
 //! Read, program and erase, step by step.
 //!
-//! Ordering rules of NAND are asserted here, in production too: pages of a block are programmed in order, once, after
-//! an erase. An FTL that breaks them is wrong, whatever its figures.
+//! What they leave in the cells is in `contents`, how they end in `outcome`.
 
 use std::cell::RefCell;
 use std::io;
@@ -10,16 +9,18 @@ use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
 use nandscape_sim::divisor::Divisor;
-use nandscape_sim::table::Table;
 use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::{Resource, Seed, Sim, Span, Time, Wait, Who};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
+use crate::contents::{Contents, OpCounts, PageImage};
+use crate::fault::{FaultPlan, MediaError, Operation, Rule};
 use crate::features::PlaneMode;
 use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 use crate::lun::{Lun, Register};
-use crate::store::{self, Store, StoreKind, UnitData};
-use crate::suspend::Terms;
+use crate::outcome::Broken;
+use crate::power::Power;
+use crate::store::{StoreKind, UnitData};
 use crate::timing::{PageTimes, Timing};
 
 /// What a drive's flash is made of.
@@ -33,59 +34,12 @@ pub struct MediaConfig {
     pub store: StoreKind,
     /// Blocks of each plane that are bad from the factory.
     pub factory_bad: u32,
-    /// Decides which ones.
+    /// Bytes of a logical block, by which faults may be placed.
+    pub lba_bytes: u32,
+    /// What is to go wrong.
+    pub faults: Vec<Rule>,
+    /// Decides what is left to chance.
     pub seed: Seed,
-}
-
-/// What is programmed into a page: for each unit its out-of-band tag, and its data where there is a store.
-#[derive(Clone, Default, Debug)]
-pub struct PageImage {
-    units: SmallVec<[(u32, Option<UnitData>); 4]>,
-}
-
-impl PageImage {
-    /// Adds the next unit of the page.
-    pub fn push(&mut self, tag: u32, data: Option<UnitData>) {
-        self.units.push((tag, data));
-    }
-
-    /// Number of units so far.
-    pub fn len(&self) -> usize {
-        self.units.len()
-    }
-
-    /// Whether there is no unit yet.
-    pub fn is_empty(&self) -> bool {
-        self.units.is_empty()
-    }
-}
-
-/// Pages that are programmed together.
-pub type PageImages = SmallVec<[(PageId, PageImage); 1]>;
-
-/// How many operations the flash has done.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct OpCounts {
-    /// Pages sensed and moved to the controller.
-    pub reads: u64,
-    /// Pages programmed, copies included.
-    pub programs: u64,
-    /// Pages copied within a plane.
-    pub copybacks: u64,
-    /// Blocks erased.
-    pub erases: u64,
-}
-
-impl OpCounts {
-    /// What was counted since `earlier`.
-    pub fn since(&self, earlier: &OpCounts) -> OpCounts {
-        OpCounts {
-            reads: self.reads - earlier.reads,
-            programs: self.programs - earlier.programs,
-            copybacks: self.copybacks - earlier.copybacks,
-            erases: self.erases - earlier.erases,
-        }
-    }
 }
 
 /// The flash of one drive.
@@ -105,18 +59,8 @@ pub struct Media {
     tracks: Tracks,
     factory_bad: Vec<bool>,
     retries: Seed,
-}
-
-/// What the cells hold.
-pub(crate) struct Contents {
-    /// Out-of-band tag of each unit.
-    tags: Table,
-    /// Pages programmed in each block since its erase.
-    programmed: Vec<u32>,
-    /// How often each block was erased.
-    erased: Vec<u32>,
-    store: Box<dyn Store>,
-    pub(crate) counts: OpCounts,
+    pub(crate) faults: FaultPlan,
+    pub(crate) power: Power,
 }
 
 /// Work of the array.
@@ -125,8 +69,8 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) time: Span,
     pub(crate) detail: u32,
-    /// On which it may be suspended.
-    pub(crate) terms: Option<Terms>,
+    /// What suspending it takes; `None` if it is not to be suspended.
+    pub(crate) suspend: Option<Span>,
 }
 
 struct Tracks {
@@ -140,14 +84,8 @@ impl Media {
     /// # Errors
     /// When the system does not give the memory for out-of-band tags.
     pub fn new(sim: &Sim, config: MediaConfig) -> io::Result<Media> {
-        let MediaConfig { geometry, timing, store, factory_bad, seed } = config;
-        let contents = Contents {
-            tags: Table::new(geometry.units() as usize)?,
-            programmed: vec![0; geometry.blocks() as usize],
-            erased: vec![0; geometry.blocks() as usize],
-            store: store::open(store, &geometry),
-            counts: OpCounts::default(),
-        };
+        let MediaConfig { geometry, timing, store, factory_bad, lba_bytes, faults, seed } = config;
+        let contents = Contents::new(&geometry, store)?;
         let planes_per_lun = match timing.features.planes {
             PlaneMode::Independent => 1,
             PlaneMode::Die | PlaneMode::MultiPlane => geometry.counts().planes_per_die,
@@ -160,6 +98,8 @@ impl Media {
             planes_per_lun: Divisor::new(planes_per_lun),
             decoders: (0..timing.features.ecc.engines).map(|_| Resource::new(sim)).collect(),
             retries: seed.child("read-retry"),
+            faults: FaultPlan::new(&faults, lba_bytes, seed.child("faults")),
+            power: Power::new(sim),
             channels: (0..geometry.channels()).map(|_| Resource::new(sim)).collect(),
             controller: Resource::new(sim),
             contents: RefCell::new(contents),
@@ -179,91 +119,112 @@ impl Media {
         &self.timing
     }
 
-    /// Reads `bytes` of a page into the controller, again if it has to.
-    pub async fn read(&self, page: PageId, bytes: u32, who: Who, log: &mut Breakdown) {
-        self.dispatch(who, log).await;
-        let mut retries = self.retries_of(page);
-        let mut extra = Span::ZERO;
-        loop {
-            self.attempt(page, bytes, extra, who, log).await;
-            if retries == 0 {
-                break;
-            }
-            retries -= 1;
-            extra = self.timing.features.read_retry.time;
-        }
-        self.contents.borrow_mut().counts.reads += 1;
+    /// What is to go wrong.
+    pub fn faults(&self) -> &FaultPlan {
+        &self.faults
     }
 
-    /// Reads once, sensing for `extra` longer than the page takes.
-    async fn attempt(&self, page: PageId, bytes: u32, extra: Span, who: Who, log: &mut Breakdown) {
-        let (plane, channel, page_in_block) = self.locate(page);
-        let time = self.page_times.read(page_in_block) + extra;
+    /// Reads `bytes` of a page into the controller, again if it has to.
+    ///
+    /// # Errors
+    /// When its data is not to be had.
+    pub async fn read(&self, page: PageId, bytes: u32, who: Who, log: &mut Breakdown) -> Result<(), MediaError> {
+        let under_way = self.begin(Operation::Read, std::iter::once(page), self.geometry.block_of(page))?;
+        self.dispatch(who, log).await;
+        if let Some(time) = under_way.hang() {
+            Box::pin(self.hang(page, time, who, log)).await;
+            return self.end_read(&under_way, page);
+        }
+        let (plane, channel, _) = self.locate(page);
+        for attempt in 0..=self.retries_of(page) {
+            // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
+            // register.
+            let mut register = self.lun(plane).sense(who, log).await;
+            self.command(channel, who, log).await;
+            let time = self.sensing(page, attempt, under_way.slow());
+            register.array(time, log).await;
+            self.trace_array(plane, "read", time, page.0);
+            register.move_out(log).await;
 
-        // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
-        // register.
-        let mut register = self.lun(plane).sense(who, log).await;
-        self.command(channel, who, log).await;
-        register.array(time, log).await;
-        self.trace_array(plane, "read", time, page.0);
-        register.move_out(log).await;
-
-        // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
-        self.transfer(channel, self.read_transfer(bytes), who, log).await;
-        drop(register);
-        self.decode(channel, bytes, who, log).await;
+            // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
+            self.transfer(channel, self.read_transfer(bytes), who, log).await;
+            drop(register);
+            if self.corrects() {
+                self.decode(channel, bytes, who, log).await;
+            }
+        }
+        self.end_read(&under_way, page)
     }
 
     /// Programs a page from the controller.
     ///
+    /// # Errors
+    /// When it has come to nothing. The page is used up all the same, unless there was no power to begin with.
+    ///
     /// # Panics
     /// When it is not the next page of its block.
-    pub async fn program(&self, page: PageId, image: PageImage, who: Who, log: &mut Breakdown) {
-        self.program_together(smallvec![(page, image)], who, log, |_| ()).await;
+    pub async fn program(&self, page: PageId, image: PageImage, who: Who, log: &mut Breakdown) -> Result<(), Broken> {
+        self.program_together(&[page], &image, who, log, |_| ()).await
     }
 
     /// Programs pages of one LUN with one command: pages of the same number in several planes, those of a word line.
-    /// `loaded` is called when all of them are in the register, with where the time has gone until then.
+    /// `image` has the units of all of them. `loaded` is called when all of them are in the register, with where the time has gone until then.
+    ///
+    /// # Errors
+    /// When it has come to nothing. The pages are used up all the same, unless there was no power to begin with.
     ///
     /// # Panics
     /// When one is not the next page of its block, or they are not of one LUN.
     pub async fn program_together(
         &self,
-        pages: PageImages,
+        pages: &[PageId],
+        image: &PageImage,
         who: Who,
         log: &mut Breakdown,
         loaded: impl FnOnce(&Breakdown),
-    ) {
-        self.advance(&pages);
+    ) -> Result<(), Broken> {
+        let under_way = self.begin_program(pages)?;
         self.dispatch(who, log).await;
-        let (plane, channel, _) = self.locate(pages[0].0);
+        let (plane, channel, _) = self.locate(pages[0]);
+        if let Some(time) = under_way.hang() {
+            Box::pin(self.hang(pages[0], time, who, log)).await;
+            return self.end_program(&under_way, pages, image);
+        }
 
         // 80h, address, data in, and 11h or 1Ah between pages: the channel fills the register.
         let mut register = self.lun(plane).load(who, log).await;
-        for _ in &pages {
+        for _ in pages {
             self.transfer(channel, self.whole_page(), who, log).await;
         }
         loaded(log);
 
         // 10h: the array programs what is in the register.
         register.move_in(log).await;
-        let step = self.program_step(&pages);
+        let step = self.program_step(pages, under_way.slow());
         self.array(&mut register, plane, step, log).await;
         drop(register);
-        self.fill(pages);
+        self.end_program(&under_way, pages, image)
     }
 
     /// Erases a block.
-    pub async fn erase(&self, block: BlockId, who: Who, log: &mut Breakdown) {
+    ///
+    /// # Errors
+    /// When it has come to nothing.
+    pub async fn erase(&self, block: BlockId, who: Who, log: &mut Breakdown) -> Result<(), MediaError> {
         let plane = self.geometry.plane_of(block);
         let channel = self.geometry.channel_of(plane) as usize;
+        let under_way = self.begin(Operation::Erase, std::iter::empty(), block)?;
+        if let Some(time) = under_way.hang() {
+            Box::pin(self.hang(self.geometry.page_at(block, 0), time, who, log)).await;
+            return self.end_erase(&under_way, block);
+        }
         // 60h, address, D0h.
         let mut register = self.lun(plane).erase(who, log).await;
         self.command(channel, who, log).await;
-        let step = self.erase_step(block);
+        let step = self.erase_step(block, under_way.slow());
         self.array(&mut register, plane, step, log).await;
         drop(register);
-        self.contents.borrow_mut().erase(block);
+        self.end_erase(&under_way, block)
     }
 
     /// Whether the maker marked a block as bad.
@@ -273,18 +234,18 @@ impl Media {
 
     /// Whether data that was programmed can be had again.
     pub fn keeps_data(&self) -> bool {
-        self.contents.borrow().store.keeps_data()
+        self.contents.borrow().keeps_data()
     }
 
     /// The data of a programmed unit, for whoever has read its page and keeps its block from being erased.
     pub fn data(&self, unit: UnitId) -> Option<UnitData> {
-        self.contents.borrow().store.get(unit)
+        self.contents.borrow().data(unit)
     }
 
     /// The out-of-band tag of a programmed unit.
     #[inline]
     pub fn tag(&self, unit: UnitId) -> u32 {
-        self.contents.borrow().tags.get(unit.0)
+        self.contents.borrow().tag(unit)
     }
 
     /// What the flash has done so far.
@@ -320,19 +281,19 @@ impl Media {
         let contents = &mut *self.contents.borrow_mut();
         contents.advance(&self.geometry, page);
         for (unit, tag) in (self.geometry.unit_at(page, 0).0..).zip(tags) {
-            contents.tags.set(unit, tag);
+            contents.set_tag(UnitId(unit), tag);
         }
     }
 
     /// Sets the out-of-band tag of a unit that was programmed in no time.
     #[inline]
     pub fn plant_tag(&self, unit: UnitId, tag: u32) {
-        self.contents.borrow_mut().tags.set(unit.0, tag);
+        self.contents.borrow_mut().set_tag(unit, tag);
     }
 
     /// Erases a block in no time and without using anything.
     pub fn plant_erase(&self, block: BlockId) {
-        self.contents.borrow_mut().erase(block);
+        self.contents.borrow_mut().erase(&self.geometry, block);
     }
 
     /// An operation of the host is begun by the controller, in its turn among whatever occupies that.
@@ -343,8 +304,7 @@ impl Media {
     }
 
     /// Command and address cycles of a command that moves no data.
-    #[inline]
-    async fn command(&self, channel: usize, who: Who, log: &mut Breakdown) {
+    pub(crate) async fn command(&self, channel: usize, who: Who, log: &mut Breakdown) {
         if !self.timing.features.command.is_zero() {
             self.transfer(channel, self.timing.features.command, who, log).await;
         }
@@ -356,12 +316,14 @@ impl Media {
         self.trace_transfer(channel, time, who);
     }
 
-    /// Corrects the errors of what has come off a channel. Waiting for a decoder counts as correction, too.
+    /// Whether the errors of what comes off a channel are corrected.
     #[inline]
+    pub(crate) fn corrects(&self) -> bool {
+        !self.timing.features.ecc.time.is_zero()
+    }
+
+    /// Corrects them. Waiting for a decoder counts as correction, too.
     pub(crate) async fn decode(&self, channel: usize, bytes: u32, who: Who, log: &mut Breakdown) {
-        if self.timing.features.ecc.time.is_zero() {
-            return;
-        }
         let begun = self.sim.now();
         let time = self.timing.features.ecc.tail(bytes, self.timing.bus);
         match self.decoders.len() {
@@ -371,15 +333,16 @@ impl Media {
         log.spend(Stage::Ecc, self.sim.now() - begun);
     }
 
-    /// Keeps the array busy with a step, which stands aside for urgent reads if its terms say so.
+    /// Keeps the array busy with a step, which stands aside for urgent reads if it can be suspended.
     pub(crate) async fn array(&self, register: &mut Register<'_>, plane: PlaneId, step: Step, log: &mut Breakdown) {
-        let Step { name, time, detail, terms } = step;
-        match terms {
+        let Step { name, time, detail, suspend } = step;
+        match suspend {
             None => {
                 register.array(time, log).await;
                 self.trace_array(plane, name, time, detail);
             }
-            Some(terms) => {
+            Some(cost) => {
+                let terms = self.timing.features.suspend.terms(cost);
                 let part = |time| self.trace_array(plane, name, time, detail);
                 Box::pin(register.array_suspendable(time, terms, log, part)).await;
             }
@@ -402,49 +365,49 @@ impl Media {
     pub(crate) fn retries_of(&self, page: PageId) -> u32 {
         match self.timing.features.read_retry.probability.is_empty() {
             true => 0,
-            false => self.retries(page, self.contents.borrow().erased[self.geometry.block_of(page).0 as usize]),
+            false => self.retries(page, self.contents.borrow().erases(self.geometry.block_of(page))),
         }
     }
 
-    /// The array's step of a program: as long as the slowest of the pages.
-    pub(crate) fn program_step(&self, pages: &PageImages) -> Step {
-        let time = |page| self.page_times.program(self.geometry.page_in_block(page));
-        let time = pages.iter().map(|&(page, _)| time(page)).max().expect("at least one page is programmed");
-        let suspend = &self.timing.features.suspend;
-        Step { name: "program", time, detail: pages[0].0.0, terms: suspend.terms(suspend.program) }
+    /// How long the array senses a page: the first time, for `slow` longer than it takes, and at each retry.
+    #[inline]
+    pub(crate) fn sensing(&self, page: PageId, attempt: u32, slow: Span) -> Span {
+        let time = self.page_times.read(self.geometry.page_in_block(page));
+        time + if attempt == 0 { slow } else { self.timing.features.read_retry.time }
     }
 
-    pub(crate) fn erase_step(&self, block: BlockId) -> Step {
-        let suspend = &self.timing.features.suspend;
-        Step { name: "erase", time: self.timing.erase, detail: block.0, terms: suspend.terms(suspend.erase) }
+    /// The array's step of a program: as long as the slowest of the pages, and `extra`.
+    pub(crate) fn program_step(&self, pages: &[PageId], extra: Span) -> Step {
+        let time = |page: &PageId| self.page_times.program(self.geometry.page_in_block(*page));
+        let time = pages.iter().map(time).max().expect("at least one page is programmed") + extra;
+        Step { name: "program", time, detail: pages[0].0, suspend: self.timing.features.suspend.program }
+    }
+
+    pub(crate) fn erase_step(&self, block: BlockId, extra: Span) -> Step {
+        let suspend = self.timing.features.suspend.erase;
+        Step { name: "erase", time: self.timing.erase + extra, detail: block.0, suspend }
     }
 
     /// Takes pages for programming.
-    pub(crate) fn advance(&self, pages: &PageImages) {
+    pub(crate) fn advance(&self, pages: &[PageId]) {
         let mut contents = self.contents.borrow_mut();
-        pages.iter().for_each(|&(page, _)| contents.advance(&self.geometry, page));
+        pages.iter().for_each(|page| contents.advance(&self.geometry, *page));
         if pages.len() > 1 {
             self.check_together(pages);
         }
     }
 
     /// The rules of multi-plane and word-line programs: one LUN, one block of each plane, the same numbers on all of them.
-    fn check_together(&self, pages: &PageImages) {
-        let block = |&(page, _): &(PageId, PageImage)| self.geometry.block_of(page);
+    fn check_together(&self, pages: &[PageId]) {
+        let block = |page: &PageId| self.geometry.block_of(*page);
         let lun = |page| self.planes_per_lun.quotient(self.geometry.plane_of(block(page)).0);
         assert!(pages.iter().all(|page| lun(page) == lun(&pages[0])), "pages of one LUN are programmed together");
-        let numbers = |group: &[(PageId, PageImage)]| -> SmallVec<[u32; 4]> {
-            group.iter().map(|&(page, _)| self.geometry.page_in_block(page)).collect()
+        let numbers = |group: &[PageId]| -> SmallVec<[u32; 4]> {
+            group.iter().map(|page| self.geometry.page_in_block(*page)).collect()
         };
         let mut groups = pages.chunk_by(|one, other| block(one) == block(other));
         let first = numbers(groups.next().expect("there are pages"));
         assert!(groups.all(|group| numbers(group) == first), "pages of a program have the same numbers on all planes");
-    }
-
-    /// Pages have been programmed.
-    pub(crate) fn fill(&self, pages: PageImages) {
-        let mut contents = self.contents.borrow_mut();
-        pages.into_iter().for_each(|(page, image)| contents.fill(&self.geometry, page, image));
     }
 
     /// The plane, channel and number within its block of a page.
@@ -484,47 +447,6 @@ impl Media {
             let start = Time::from_ns(end.ns() - time.ns());
             Event { track: track(&self.tracks), name, start, end, detail }
         });
-    }
-}
-
-impl Contents {
-    /// Takes the next page of a block for programming.
-    pub(crate) fn advance(&mut self, geometry: &Geometry, page: PageId) {
-        let (block, number) = (geometry.block_of(page), geometry.page_in_block(page));
-        let programmed = &mut self.programmed[block.0 as usize];
-        assert_eq!(*programmed, number, "{block:?}: pages are programmed in order, once, after an erase");
-        *programmed += 1;
-        self.counts.programs += 1;
-    }
-
-    /// Stores what was programmed.
-    pub(crate) fn fill(&mut self, geometry: &Geometry, page: PageId, image: PageImage) {
-        assert_eq!(image.len() as u32, geometry.units_per_page(), "a page is programmed whole");
-        for (unit, (tag, data)) in (geometry.unit_at(page, 0).0..).zip(image.units) {
-            self.tags.set(unit, tag);
-            if let Some(data) = data {
-                self.store.put(UnitId(unit), data);
-            }
-        }
-    }
-
-    /// Copies a programmed page over another that was taken by [`Contents::advance`].
-    pub(crate) fn copy(&mut self, geometry: &Geometry, from: PageId, to: PageId) {
-        for unit in 0..geometry.units_per_page() {
-            let (from, to) = (geometry.unit_at(from, unit), geometry.unit_at(to, unit));
-            self.tags.set(to.0, self.tags.get(from.0));
-            if let Some(data) = self.store.get(from) {
-                self.store.put(to, data);
-            }
-        }
-        self.counts.copybacks += 1;
-    }
-
-    pub(crate) fn erase(&mut self, block: BlockId) {
-        self.programmed[block.0 as usize] = 0;
-        self.erased[block.0 as usize] += 1;
-        self.store.erase(block);
-        self.counts.erases += 1;
     }
 }
 

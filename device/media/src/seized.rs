@@ -8,11 +8,15 @@
 use nandscape_drive::Breakdown;
 use nandscape_sim::resource::Hold;
 use nandscape_sim::{Span, Wait, Who};
-use smallvec::smallvec;
+use smallvec::SmallVec;
 
+use crate::contents::PageImage;
+use crate::fault::{MediaError, Operation};
 use crate::geometry::{BlockId, PageId, PlaneId};
 use crate::lun::Register;
-use crate::media::{Media, PageImage, PageImages, Step};
+use crate::media::{Media, Step};
+use crate::outcome::Broken;
+use crate::power::Underway;
 
 /// What a collection keeps others out of.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -37,6 +41,9 @@ impl GcScheme {
     ];
 }
 
+/// Pages that could not be read.
+pub type Unreadable = SmallVec<[PageId; 1]>;
+
 /// A plane, and what its [`GcScheme`] adds, held for one collector until dropped.
 pub struct Seized<'a> {
     media: &'a Media,
@@ -47,13 +54,24 @@ pub struct Seized<'a> {
     register: Option<Register<'a>>,
     channel: Option<Hold<'a>>,
     _controller: Option<Hold<'a>>,
+    /// Where the time goes, which nobody asks of a collection.
+    log: Breakdown,
 }
 
 impl Media {
     /// Waits until a plane, and what `scheme` adds, is free for a collector, widest first.
     pub async fn seize(&self, plane: PlaneId, scheme: GcScheme, who: Who) -> Seized<'_> {
-        let mut seized =
-            Seized { media: self, plane, who, preemptible: false, register: None, channel: None, _controller: None };
+        let log = Breakdown::new();
+        let mut seized = Seized {
+            media: self,
+            plane,
+            who,
+            preemptible: false,
+            register: None,
+            channel: None,
+            _controller: None,
+            log,
+        };
         if scheme == GcScheme::Controller {
             seized._controller = Some(self.controller.take(who, &mut Wait::default()).await);
         }
@@ -68,31 +86,59 @@ impl Media {
     }
 }
 
-impl Seized<'_> {
+impl<'a> Seized<'a> {
     /// From now on, whether reads that are more urgent are let in.
     pub fn set_preemptible(&mut self, preemptible: bool) {
         self.preemptible = preemptible;
     }
 
     /// Copies pages within the plane, in order. With `check` the controller corrects each on the way, for which the page
-    /// crosses the channel; otherwise it does not.
+    /// crosses the channel, and returns those that it could not correct; otherwise it does not, and they take their
+    /// errors along.
+    ///
+    /// # Errors
+    /// When a copy has come to nothing. All targets are used up then, unless there was no power to begin with.
     ///
     /// # Panics
     /// When a target is not the next page of its block.
-    pub async fn copyback(&mut self, moves: &[(PageId, PageId)], check: bool) {
-        let Media { geometry, timing, .. } = self.media;
-        moves.iter().for_each(|&(_, to)| self.media.contents.borrow_mut().advance(geometry, to));
-        if check || self.preemptible || !timing.features.command.is_zero() {
-            for &(from, to) in moves {
-                Box::pin(self.copy_page(from, to, check)).await;
-            }
-        } else {
-            let time =
-                moves.iter().map(|&(from, to)| self.copy_times(from, to)).map(|(read, write)| read + write).sum();
-            self.array("copyback", time, moves.len() as u32).await;
+    pub async fn copyback(&mut self, moves: &[(PageId, PageId)], check: bool) -> Result<Unreadable, Broken> {
+        let Media { geometry, timing, faults, contents, .. } = self.media;
+        let page = moves[0].1;
+        if !self.media.is_powered() {
+            return Err(Broken { error: MediaError::PowerLost, page });
         }
-        let contents = &mut *self.media.contents.borrow_mut();
+        moves.iter().for_each(|&(_, to)| contents.borrow_mut().advance(geometry, to));
+        if check || self.preemptible || !timing.features.command.is_zero() || faults.is_armed() {
+            return Box::pin(self.copy_pages(moves, check)).await;
+        }
+        let copying = self.begin(Operation::Program, page)?;
+        let time = moves.iter().map(|&(from, to)| self.copy_times(from, to)).map(|(read, write)| read + write).sum();
+        self.array("copyback", time, moves.len() as u32).await;
+        copying.end().map_err(|error| Broken { error, page })?;
+        let contents = &mut *contents.borrow_mut();
         moves.iter().for_each(|&(from, to)| contents.copy(geometry, from, to));
+        Ok(Unreadable::new())
+    }
+
+    async fn copy_pages(&mut self, moves: &[(PageId, PageId)], check: bool) -> Result<Unreadable, Broken> {
+        let mut unreadable = Unreadable::new();
+        for (done, &(from, to)) in moves.iter().enumerate() {
+            match self.copy_page(from, to, check).await {
+                Ok(true) => {}
+                Ok(false) => unreadable.push(from),
+                Err(broken) => {
+                    let mut contents = self.media.contents.borrow_mut();
+                    moves[done..].iter().for_each(|(_, to)| contents.set_unreadable(*to));
+                    return Err(broken);
+                }
+            }
+        }
+        Ok(unreadable)
+    }
+
+    fn begin(&self, operation: Operation, page: PageId) -> Result<Underway<'a>, Broken> {
+        let under_way = self.media.begin(operation, std::iter::once(page), self.media.geometry.block_of(page));
+        under_way.map_err(|error| Broken { error, page })
     }
 
     /// What a copy takes of the array: sensing, programming.
@@ -101,85 +147,141 @@ impl Seized<'_> {
         (page_times.read(geometry.page_in_block(from)), page_times.program(geometry.page_in_block(to)))
     }
 
-    async fn copy_page(&mut self, from: PageId, to: PageId, check: bool) {
+    /// Copies a page that has been taken. Whether it could be read, as far as the controller knows.
+    async fn copy_page(&mut self, from: PageId, to: PageId, check: bool) -> Result<bool, Broken> {
+        let Media { geometry, timing, contents, .. } = self.media;
         let (read, program) = self.copy_times(from, to);
         // 00h, address, 35h.
+        let reading = self.begin(Operation::Read, from)?;
         self.command().await;
-        self.array("copyback read", read, from.0).await;
+        self.array("copyback read", reading.hang().unwrap_or(read + reading.slow()), from.0).await;
         if check {
             self.transfer(self.media.whole_page()).await;
-            self.decode(self.media.geometry.page_size()).await;
+            if self.media.corrects() {
+                self.decode(self.media.geometry.page_size()).await;
+            }
         }
+        let sensed = self.media.sensed(&reading, from);
+        if let Err(error @ (MediaError::NoAnswer | MediaError::PowerLost)) = sensed {
+            return Err(Broken { error, page: from });
+        }
+        drop(reading);
         // 85h, address, 10h.
+        let programming = self.begin(Operation::Program, to)?;
         self.command().await;
-        let suspend = &self.media.timing.features.suspend;
-        let terms = suspend.terms(suspend.program);
-        self.step(Step { name: "copyback", time: program, detail: to.0, terms }).await;
+        let suspend = timing.features.suspend.program;
+        let time = programming.hang().unwrap_or(program + programming.slow());
+        self.step(Step { name: "copyback", time, detail: to.0, suspend }).await;
+        programming.end().map_err(|error| Broken { error, page: to })?;
+        let mut contents = contents.borrow_mut();
+        contents.copy(geometry, from, to);
+        if programming.corrupts() {
+            contents.corrupt(geometry, to);
+        }
+        if sensed.is_err() {
+            contents.set_unreadable(to);
+        }
+        Ok(sensed.is_ok() || !check)
     }
 
-    /// Reads `bytes` of each page into the controller, again if it has to.
-    pub async fn read(&mut self, pages: &[(PageId, u32)]) {
+    /// Reads `bytes` of each page into the controller, again if it has to. Returns those that could not be read.
+    ///
+    /// # Errors
+    /// When the LUN does not answer, or there is no power.
+    pub async fn read(&mut self, pages: &[(PageId, u32)]) -> Result<Unreadable, Broken> {
+        let mut unreadable = Unreadable::new();
         for &(page, bytes) in pages {
-            let time = self.media.page_times.read(self.media.geometry.page_in_block(page));
-            for attempt in 0..=self.media.retries_of(page) {
-                let extra = if attempt == 0 { Span::ZERO } else { self.media.timing.features.read_retry.time };
-                // 00h, address, 30h; 05h, address, E0h, data out.
-                self.command().await;
-                self.array("gc read", time + extra, page.0).await;
-                self.transfer(self.media.read_transfer(bytes)).await;
+            let reading = self.begin(Operation::Read, page)?;
+            match reading.hang() {
+                Some(time) => self.array("no answer", time, page.0).await,
+                None => self.read_page(page, bytes, reading.slow()).await,
+            }
+            match self.media.end_read(&reading, page) {
+                Ok(()) => {}
+                Err(MediaError::Uncorrectable | MediaError::Failed) => unreadable.push(page),
+                Err(error) => return Err(Broken { error, page }),
+            }
+        }
+        Ok(unreadable)
+    }
+
+    async fn read_page(&mut self, page: PageId, bytes: u32, slow: Span) {
+        for attempt in 0..=self.media.retries_of(page) {
+            // 00h, address, 30h; 05h, address, E0h, data out.
+            self.command().await;
+            self.array("gc read", self.media.sensing(page, attempt, slow), page.0).await;
+            self.transfer(self.media.read_transfer(bytes)).await;
+            if self.media.corrects() {
                 self.decode(bytes).await;
             }
         }
-        self.media.contents.borrow_mut().counts.reads += pages.len() as u64;
     }
 
     /// Programs a page from the controller.
     ///
+    /// # Errors
+    /// When it has come to nothing. The page is used up all the same, unless there was no power to begin with.
+    ///
     /// # Panics
     /// When it is not the next page of its block.
-    pub async fn program(&mut self, page: PageId, image: PageImage) {
-        self.program_together(smallvec![(page, image)]).await;
+    pub async fn program(&mut self, page: PageId, image: PageImage) -> Result<(), Broken> {
+        self.program_together(&[page], &image).await
     }
 
-    /// Programs the pages of a word line with one command: 80h, address, data in, 1Ah between pages, 10h.
+    /// Programs the pages of a word line with one command, `image` into all of them: 80h, address, data in, 1Ah between pages, 10h.
+    ///
+    /// # Errors
+    /// When it has come to nothing. The pages are used up all the same, unless there was no power to begin with.
     ///
     /// # Panics
     /// When one is not the next page of its block, or they are not of one LUN.
-    pub async fn program_together(&mut self, pages: PageImages) {
-        self.media.advance(&pages);
-        for _ in &pages {
-            self.transfer(self.media.whole_page()).await;
+    pub async fn program_together(&mut self, pages: &[PageId], image: &PageImage) -> Result<(), Broken> {
+        let programming = self.media.begin_program(pages)?;
+        match programming.hang() {
+            Some(time) => self.array("no answer", time, pages[0].0).await,
+            None => {
+                for _ in pages {
+                    self.transfer(self.media.whole_page()).await;
+                }
+                let step = Step { name: "gc program", ..self.media.program_step(pages, programming.slow()) };
+                self.step(step).await;
+            }
         }
-        let step = Step { name: "gc program", ..self.media.program_step(&pages) };
-        self.step(step).await;
-        self.media.fill(pages);
+        self.media.end_program(&programming, pages, image)
     }
 
     /// Erases a block: 60h, address, D0h.
-    pub async fn erase(&mut self, block: BlockId) {
+    ///
+    /// # Errors
+    /// When it has come to nothing.
+    pub async fn erase(&mut self, block: BlockId) -> Result<(), MediaError> {
+        let erasing = self.media.begin(Operation::Erase, std::iter::empty(), block)?;
         self.command().await;
-        let step = self.media.erase_step(block);
-        self.step(step).await;
-        self.media.contents.borrow_mut().erase(block);
+        match erasing.hang() {
+            Some(time) => self.array("no answer", time, block.0).await,
+            None => {
+                let step = self.media.erase_step(block, erasing.slow());
+                self.step(step).await;
+            }
+        }
+        self.media.end_erase(&erasing, block)
     }
 
     /// Work of the array that is not suspended.
-    async fn array(&mut self, name: &'static str, time: Span, detail: u32) {
-        self.step(Step { name, time, detail, terms: None }).await;
+    fn array(&mut self, name: &'static str, time: Span, detail: u32) -> impl Future<Output = ()> {
+        self.step(Step { name, time, detail, suspend: None })
     }
 
-    /// Work of the array, which may be suspended on its terms if the holder is preemptible.
+    /// Work of the array, which may be suspended if the holder is preemptible.
     async fn step(&mut self, step: Step) {
-        self.let_reads_in().await;
-        let terms = step.terms.filter(|_| self.preemptible);
-        if let Some(register) = &mut self.register {
-            self.media.array(register, self.plane, Step { terms, ..step }, &mut Breakdown::new()).await;
-        }
-    }
-
-    async fn let_reads_in(&mut self) {
-        if let Some(register) = self.register.as_mut().filter(|_| self.preemptible) {
-            register.let_reads_in(&mut Breakdown::new()).await;
+        let Step { name, time, detail, .. } = step;
+        let Some(register) = &mut self.register else { return };
+        if self.preemptible {
+            register.let_reads_in(&mut self.log).await;
+            self.media.array(register, self.plane, step, &mut self.log).await;
+        } else {
+            register.array(time, &mut self.log).await;
+            self.media.trace_array(self.plane, name, time, detail);
         }
     }
 
@@ -190,15 +292,17 @@ impl Seized<'_> {
         }
     }
 
-    async fn decode(&self, bytes: u32) {
+    async fn decode(&mut self, bytes: u32) {
         if self.register.is_some() {
             let channel = self.media.geometry.channel_of(self.plane) as usize;
-            self.media.decode(channel, bytes, self.who, &mut Breakdown::new()).await;
+            self.media.decode(channel, bytes, self.who, &mut self.log).await;
         }
     }
 
     async fn transfer(&mut self, time: Span) {
-        self.let_reads_in().await;
+        if let Some(register) = self.register.as_mut().filter(|_| self.preemptible) {
+            register.let_reads_in(&mut self.log).await;
+        }
         let channel = self.media.geometry.channel_of(self.plane) as usize;
         match &mut self.channel {
             Some(held) => held.occupy(time, &mut Wait::default()).await,

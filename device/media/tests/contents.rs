@@ -42,7 +42,11 @@ fn media(sim: &Sim, store: StoreKind, factory_bad: u32) -> Media {
         partial_transfer: true,
         features: Features::default(),
     };
-    Media::new(sim, MediaConfig { geometry, timing, store, factory_bad, seed: Seed::new(4) }).unwrap()
+    Media::new(
+        sim,
+        MediaConfig { geometry, timing, store, factory_bad, lba_bytes: 512, faults: Vec::new(), seed: Seed::new(4) },
+    )
+    .unwrap()
 }
 
 fn gc() -> Who {
@@ -160,7 +164,7 @@ async fn act(media: &Media, oracle: &mut Oracle, act: Act) {
     match act {
         Act::Program { block } => {
             let (Some(page), tag) = (oracle.next(block), oracle.tag()) else { return };
-            media.program(page, image(tag), gc(), log).await;
+            media.program(page, image(tag), gc(), log).await.unwrap();
             oracle.program(block, tag, true);
         }
         Act::PlantProgram { block } => {
@@ -173,27 +177,27 @@ async fn act(media: &Media, oracle: &mut Oracle, act: Act) {
             let block = from / (BLOCKS * PAGES) * BLOCKS + block % BLOCKS;
             let (Some(to), Some((tag, has_data))) = (oracle.next(block), oracle.page(from)) else { return };
             let mut seized = media.seize(PlaneId(block / BLOCKS), GcScheme::Plane, gc()).await;
-            seized.copyback(&[(PageId(from), to)], false).await;
+            seized.copyback(&[(PageId(from), to)], false).await.unwrap();
             oracle.program(block, tag, has_data);
             oracle.counts.copybacks += 1;
         }
         Act::Collect { block, scheme } => {
             let (Some(page), tag) = (oracle.next(block), oracle.tag()) else { return };
             let mut seized = media.seize(PlaneId(block / BLOCKS), GcScheme::ALL[scheme].1, gc()).await;
-            seized.read(&[(page, 4_096), (page, 8_192)]).await;
-            seized.program(page, image(tag)).await;
+            seized.read(&[(page, 4_096), (page, 8_192)]).await.unwrap();
+            seized.program(page, image(tag)).await.unwrap();
             let other = block / BLOCKS * BLOCKS + (block + 1) % BLOCKS;
-            seized.erase(BlockId(other)).await;
+            seized.erase(BlockId(other)).await.unwrap();
             oracle.program(block, tag, true);
             oracle.erase(other);
             oracle.counts.reads += 2;
         }
         Act::Read { page } => {
-            media.read(PageId(page), 4_096, gc(), log).await;
+            media.read(PageId(page), 4_096, gc(), log).await.unwrap();
             oracle.counts.reads += 1;
         }
         Act::Erase { block } => {
-            media.erase(BlockId(block), gc(), log).await;
+            media.erase(BlockId(block), gc(), log).await.unwrap();
             oracle.erase(block);
         }
         Act::PlantErase { block } => {
@@ -221,7 +225,7 @@ fn program(pages: &[u32]) {
     let mut executor = Executor::new();
     let media = media(&executor.sim(), StoreKind::None, 0);
     for &page in pages {
-        executor.block_on(media.program(PageId(page), image(1), gc(), &mut Breakdown::new())).unwrap();
+        executor.block_on(media.program(PageId(page), image(1), gc(), &mut Breakdown::new())).unwrap().unwrap();
     }
 }
 
@@ -243,7 +247,12 @@ fn a_copy_goes_to_the_next_page_only() {
     let mut executor = Executor::new();
     let media = media(&executor.sim(), StoreKind::None, 0);
     let copy = async {
-        media.seize(PlaneId(0), GcScheme::Plane, gc()).await.copyback(&[(PageId(0), PageId(PAGES + 1))], false).await;
+        media
+            .seize(PlaneId(0), GcScheme::Plane, gc())
+            .await
+            .copyback(&[(PageId(0), PageId(PAGES + 1))], false)
+            .await
+            .unwrap();
     };
     executor.block_on(copy).unwrap();
 }
@@ -253,7 +262,7 @@ fn a_copy_goes_to_the_next_page_only() {
 fn a_page_is_programmed_whole() {
     let mut executor = Executor::new();
     let media = media(&executor.sim(), StoreKind::None, 0);
-    executor.block_on(media.program(PageId(0), PageImage::default(), gc(), &mut Breakdown::new())).unwrap();
+    executor.block_on(media.program(PageId(0), PageImage::default(), gc(), &mut Breakdown::new())).unwrap().unwrap();
 }
 
 #[test]

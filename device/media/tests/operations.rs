@@ -54,7 +54,15 @@ fn flash(executor: &Executor, registers: Registers, priority: Priority) -> Flash
         partial_transfer: true,
         features: Features::default(),
     };
-    let config = MediaConfig { geometry, timing, store: StoreKind::None, factory_bad: 0, seed: Seed::new(0) };
+    let config = MediaConfig {
+        geometry,
+        timing,
+        store: StoreKind::None,
+        factory_bad: 0,
+        lba_bytes: 512,
+        faults: Vec::new(),
+        seed: Seed::new(0),
+    };
     let media = Rc::new(Media::new(&sim, config).unwrap());
     Flash { sim, media, priority, log: Rc::default(), breakdowns: Rc::default() }
 }
@@ -80,10 +88,10 @@ impl Flash {
             let page = |number| PageId(block.0 * PAGES + number);
             let mut breakdown = Breakdown::new();
             match op {
-                Op::Read => media.read(page(0), 8_192, who, &mut breakdown).await,
-                Op::ReadHalf => media.read(page(0), 4_096, who, &mut breakdown).await,
-                Op::Program(number) => media.program(page(number), image(), who, &mut breakdown).await,
-                Op::Erase => media.erase(BlockId(block.0 + 1), who, &mut breakdown).await,
+                Op::Read => media.read(page(0), 8_192, who, &mut breakdown).await.unwrap(),
+                Op::ReadHalf => media.read(page(0), 4_096, who, &mut breakdown).await.unwrap(),
+                Op::Program(number) => media.program(page(number), image(), who, &mut breakdown).await.unwrap(),
+                Op::Erase => media.erase(BlockId(block.0 + 1), who, &mut breakdown).await.unwrap(),
             }
             assert_eq!(breakdown.total(), sim.now() - Time::from_ns(us * 1_000), "{name}");
             log.borrow_mut().push((sim.now().ns() / 1_000, name));
@@ -98,7 +106,7 @@ impl Flash {
             let Flash { sim, media, priority, log, .. } = flash;
             sim.sleep_until(Time::from_ns(us * 1_000)).await;
             let mut seized = media.seize(PlaneId(plane), scheme, priority.who(cause::GC)).await;
-            seized.erase(BlockId(plane * BLOCKS + 1)).await;
+            seized.erase(BlockId(plane * BLOCKS + 1)).await.unwrap();
             log.borrow_mut().push((sim.now().ns() / 1_000, name));
         });
     }
@@ -293,7 +301,7 @@ fn a_dropped_collection_gives_everything_back() {
                     let mut collection = Box::pin(async {
                         collector.sim.sleep(Span::from_us(10)).await;
                         let mut seized = collector.media.seize(PlaneId(0), scheme, Priority::Fifo.who(cause::GC)).await;
-                        seized.erase(BlockId(1)).await;
+                        seized.erase(BlockId(1)).await.unwrap();
                     });
                     let mut patience = pin!(collector.sim.sleep(Span::from_us(drop_at)));
                     poll_fn(|context| {

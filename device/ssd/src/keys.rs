@@ -6,7 +6,7 @@ use nandscape_device_media::{Cell, GcScheme, PlaneMode, Priority, ProgramUnit, R
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
-use crate::values::{Choice, FtlKind, PerPageType, Shares, Text, Victim};
+use crate::values::{Choice, Faults, FtlKind, PerPageType, Shares, Text, Victim};
 
 /// What a key means.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -71,6 +71,9 @@ section! {
         capacity: Text<Bytes>,
         /// Bytes of a logical block: `512` or `4096`.
         lba_size: Text<Bytes>,
+        /// What is to go wrong, one rule a fault: `["fail program nth=1000", "uncorrectable lba=4096-4103"]`. See
+        /// [faults](techniques/faults.md).
+        faults: Faults,
     } with {
         /// How much flash there is.
         geometry: GeometryKeys,
@@ -94,7 +97,7 @@ section! {
         channels: u32,
         /// Dies (LUNs) on each channel, 1 to 256: `8`.
         dies_per_channel: u32,
-        /// Planes of each die, 1 to 64: `2`. Planes work independently of each other.
+        /// Planes of each die, 1 to 64: `2`. Whether they work independently of each other is said by `timing.planes`.
         planes_per_die: u32,
         /// Blocks of each plane. Derived from `capacity` when left out; given both, they must agree.
         blocks_per_plane: u32,

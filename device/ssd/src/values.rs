@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use nandscape_device_controller::{BufferMode, Duplex};
 use nandscape_device_ftl::policy::StripeOrder;
-use nandscape_device_media::{Cell, GcScheme, PlaneMode, Priority, ProgramUnit, Registers};
+use nandscape_device_media::{Cell, GcScheme, PlaneMode, Priority, ProgramUnit, Registers, Rule};
 use nandscape_sim::units::Ratio;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -69,6 +69,11 @@ pub enum PerPageType<T> {
 #[derive(Clone, PartialEq, Debug, Default, serde::Deserialize, serde::Serialize)]
 #[serde(transparent)]
 pub struct Shares(pub Vec<Text<Ratio>>);
+
+/// Faults, in a list, each as a line of text.
+#[derive(Clone, PartialEq, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[serde(transparent)]
+pub struct Faults(pub Vec<Text<Rule>>);
 
 /// Choices with names.
 pub trait Named: Sized + Copy + PartialEq + 'static {

@@ -18,6 +18,54 @@ pub const FEATURES_AND_EFFECTS: u8 = 0x12;
 /// NVMe-MI Commands Supported and Effects (Base 5.1.12.1.19).
 pub const MI_COMMANDS_AND_EFFECTS: u8 = 0x13;
 
+/// An entry of Error Information.
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct ErrorInformation {
+    /// Error Count: a number for each error there ever was; 0 where there is no entry (7:0).
+    pub error_count: U64,
+    /// Submission Queue ID (9:8).
+    pub sqid: U16,
+    /// Command ID (11:10).
+    pub cid: U16,
+    /// Status Info: the status in bits 15:1, the phase tag in bit 0 (13:12).
+    pub status: U16,
+    /// Parameter Error Location; FFFFh where there is none (15:14).
+    pub parameter: U16,
+    /// LBA: the first logical block (23:16).
+    pub lba: U64,
+    /// Namespace (27:24).
+    pub nsid: U32,
+    /// Vendor Specific Information Available (28).
+    pub vendor: u8,
+    /// Transport Type (29).
+    pub trtype: u8,
+    /// Command Set Indicator (30).
+    pub csi: u8,
+    /// Opcode (31).
+    pub opcode: u8,
+    /// Command Specific Information (39:32).
+    pub command_specific: U64,
+    /// Transport Type Specific Information (41:40).
+    pub transport_specific: U16,
+    /// (63:42).
+    pub reserved_42: [u8; 22],
+}
+
+const _: () = assert!(size_of::<ErrorInformation>() == 64);
+
+impl ErrorInformation {
+    /// No entry.
+    pub fn zeroed() -> ErrorInformation {
+        ErrorInformation::new_zeroed()
+    }
+}
+
+/// Critical Warning: the spare has fallen below its threshold (bit 0).
+pub const WARNING_SPARE: u8 = 1 << 0;
+/// Critical Warning: the media is read-only (bit 3).
+pub const WARNING_READ_ONLY: u8 = 1 << 3;
+
 /// SMART / Health Information. Wide counters are 128-bit little-endian.
 #[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]

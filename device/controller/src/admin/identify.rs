@@ -5,7 +5,7 @@ use nandscape_wire_nvme::identify::{self, Controller, LbaFormat, Namespace, Ngui
 use nandscape_wire_nvme::{NSID_ALL, Status, SubmissionEntry, vendor};
 use zerocopy::IntoBytes;
 
-use super::{Answer, EVENT_REQUESTS};
+use super::{Answer, EVENT_REQUESTS, errors};
 use crate::controller::{NSID, NvmeController};
 
 /// Bytes of every Identify data structure.
@@ -43,6 +43,7 @@ impl<F: Ftl> NvmeController<F> {
         data.mdts = (self.config.max_transfer / PAGE as u32).ilog2() as u8;
         data.ver = VERSION.into();
         data.cntrltype = 1;
+        data.elpe_z = errors::KEPT - 1;
         data.aerl_z = EVENT_REQUESTS - 1;
         // There is always a slot; no command writes it.
         data.frmw = identify::FRMW_FIRST_READ_ONLY | identify::FRMW_ONE_SLOT;

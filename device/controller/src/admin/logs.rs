@@ -12,6 +12,9 @@ use crate::controller::NvmeController;
 /// The most that one command returns of a log.
 const MAX_BYTES: u64 = 1 << 20;
 
+/// Percent of the spare blocks below which the host is warned.
+const SPARE_THRESHOLD: u8 = 10;
+
 impl<F: Ftl> NvmeController<F> {
     pub(super) fn get_log_page(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
         // Number of dwords, counted from zero over two fields; the offset is in bytes.
@@ -23,8 +26,7 @@ impl<F: Ftl> NvmeController<F> {
         }
         let log = match entry.cdw10.get() as u8 {
             log::SUPPORTED_LOG_PAGES => supported_log_pages().as_bytes().to_vec(),
-            // One entry, of error count 0: there never was an error.
-            log::ERROR_INFORMATION => vec![0; 64],
+            log::ERROR_INFORMATION => self.admin.errors.borrow().page(),
             log::SMART => self.smart().as_bytes().to_vec(),
             log::FIRMWARE_SLOT => firmware_slot().as_bytes().to_vec(),
             log::COMMANDS_AND_EFFECTS => self.commands_and_effects().as_bytes().to_vec(),
@@ -46,16 +48,26 @@ impl<F: Ftl> NvmeController<F> {
         let mut smart = Smart::zeroed();
         let (host, stats) = (self.host_counts(), self.ftl.stats());
         smart.temperature = 308.into();
-        smart.available_spare = 100;
-        smart.available_spare_threshold = 10;
+        let (left, new) = stats.spare_blocks;
+        smart.available_spare = (left * 100).checked_div(new).unwrap_or(100) as u8;
+        smart.available_spare_threshold = SPARE_THRESHOLD;
+        smart.critical_warning = self.warnings(smart.available_spare);
+        let (errors, cuts) = (self.admin.errors.borrow(), u64::from(self.media.power_cuts()));
+        (smart.media_errors, smart.error_log_entries) = (errors.media_errors.into(), errors.count().into());
+        smart.unsafe_shutdowns = cuts.into();
         // In thousands of 512 bytes, rounded up.
         smart.data_units_read = host.read_bytes.div_ceil(512_000).into();
         smart.data_units_written = stats.host_bytes.div_ceil(512_000).into();
         smart.host_reads = host.reads.into();
         smart.host_writes = host.writes.into();
-        smart.power_cycles = 1.into();
+        smart.power_cycles = (1 + cuts).into();
         smart.power_on_hours = (self.sim.now().ns() / 3_600_000_000_000).into();
         smart
+    }
+
+    fn warnings(&self, spare: u8) -> u8 {
+        let spare = if spare < SPARE_THRESHOLD { log::WARNING_SPARE } else { 0 };
+        spare | if self.ftl.is_read_only() { log::WARNING_READ_ONLY } else { 0 }
     }
 
     fn commands_and_effects(&self) -> CommandsAndEffects {

@@ -1,5 +1,6 @@
 //! The admin queue: what the controller says of itself, and what can be set.
 
+mod errors;
 mod features;
 mod identify;
 mod logs;
@@ -14,6 +15,7 @@ use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 
 use crate::controller::{NvmeController, Reply};
 use crate::queues::PairKey;
+pub(crate) use errors::ErrorLog;
 use features::Features;
 
 /// Asynchronous Event Request Limit: how many may be outstanding.
@@ -24,11 +26,17 @@ pub(crate) struct Admin {
     sim: Sim,
     features: RefCell<Features>,
     event_requests: Cell<u8>,
+    pub(crate) errors: RefCell<ErrorLog>,
 }
 
 impl Admin {
     pub(crate) fn new(sim: &Sim) -> Admin {
-        Admin { sim: sim.clone(), features: RefCell::new(Features::default()), event_requests: Cell::new(0) }
+        Admin {
+            sim: sim.clone(),
+            features: RefCell::new(Features::default()),
+            event_requests: Cell::new(0),
+            errors: RefCell::default(),
+        }
     }
 
     /// The admin queue is deleted, and what was outstanding in it with it (Base 5.1.2, 3.7.2).

@@ -5,6 +5,7 @@ use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_wire_nvme::Status;
 
+use super::write::refused;
 use crate::config::BufferMode;
 use crate::controller::NvmeController;
 
@@ -16,10 +17,16 @@ impl<F: Ftl> NvmeController<F> {
             && let Some(settling) = self.ftl.flush()
         {
             let begun = self.sim.now();
-            settling.settled().await;
+            let settled = settling.settled().await;
             log.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
+            settled.map_err(refused)?;
         }
         Ok(())
+    }
+
+    /// Whether the write buffer is there again after a power cut.
+    pub(crate) fn keeps_buffer(&self) -> bool {
+        self.config.buffer == BufferMode::Capacitor
     }
 
     /// Whether the controller has a write cache that a power cut empties.

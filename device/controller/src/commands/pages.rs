@@ -5,9 +5,11 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::ftl::Fetches;
 use nandscape_device_ftl::{Extent, Fetch, Ftl};
+use nandscape_device_media::MediaError;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::executor::TaskId;
+use nandscape_wire_nvme::Status;
 
 use crate::controller::NvmeController;
 
@@ -32,18 +34,30 @@ struct Gather<F: Ftl> {
     to_host: bool,
     /// Where the time of the part that ended last went.
     last: RefCell<Breakdown>,
+    /// What the first part to fail ended with.
+    failed: Cell<Option<Status>>,
 }
 
 impl<F: Ftl> NvmeController<F> {
     /// One page: die, array, channel, transfer; then the link.
-    pub(crate) async fn fetch_page(&self, fetch: Fetch, mem: &HostMem, to_host: bool, log: &mut Breakdown) {
+    pub(crate) async fn fetch_page(
+        &self,
+        fetch: Fetch,
+        mem: &HostMem,
+        to_host: bool,
+        log: &mut Breakdown,
+    ) -> Result<(), Status> {
         let who = self.config.priority.who(cause::HOST_READ);
-        self.media.read(fetch.page, fetch.flash_bytes, who, log).await;
+        if let Err(error) = self.media.read(fetch.page, fetch.flash_bytes, who, log).await {
+            self.ftl.not_fetched(fetch, error);
+            return Err(status_of(error));
+        }
         let bytes = u64::from(fetch.host_bytes);
         self.ftl.fetched(fetch, mem);
         if to_host {
             self.link.send(bytes, log).await;
         }
+        Ok(())
     }
 
     /// Several pages, or none; with `to_host`, everything of the extent crosses the link.
@@ -54,7 +68,7 @@ impl<F: Ftl> NvmeController<F> {
         mem: &HostMem,
         to_host: bool,
         log: &mut Breakdown,
-    ) {
+    ) -> Result<(), Status> {
         let from_flash: u64 = fetches.iter().map(|fetch| u64::from(fetch.host_bytes)).sum();
         let ready = if to_host { extent.bytes() - from_flash } else { 0 };
         let parts = fetches.into_iter().map(Part::Page).chain((ready > 0).then_some(Part::Ready(ready)));
@@ -66,6 +80,7 @@ impl<F: Ftl> NvmeController<F> {
             mem: mem.clone(),
             to_host,
             last: RefCell::default(),
+            failed: Cell::new(None),
         });
         for part in parts {
             self.page_reads.start(PageJob { part, command: command.clone() });
@@ -76,6 +91,15 @@ impl<F: Ftl> NvmeController<F> {
         })
         .await;
         *log += &*command.last.borrow();
+        command.failed.get().map_or(Ok(()), Err)
+    }
+}
+
+/// What a command ends with whose page could not be read (NVM 3.1.2.3).
+fn status_of(error: MediaError) -> Status {
+    match error {
+        MediaError::Uncorrectable | MediaError::Failed | MediaError::NoAnswer => Status::UNRECOVERED_READ_ERROR,
+        MediaError::PowerLost => Status::ABORTED_POWER_LOSS,
     }
 }
 
@@ -85,10 +109,14 @@ impl<F: Ftl> PageJob<F> {
         let PageJob { part, command } = self;
         let mut log = Breakdown::new();
         let controller = &command.controller;
-        match part {
+        let ended = match part {
             Part::Page(fetch) => controller.fetch_page(fetch, &command.mem, command.to_host, &mut log).await,
-            Part::Ready(bytes) => controller.link.send(bytes, &mut log).await,
-        }
+            Part::Ready(bytes) => {
+                controller.link.send(bytes, &mut log).await;
+                Ok(())
+            }
+        };
+        command.failed.set(command.failed.get().or(ended.err()));
         command.left.set(command.left.get() - 1);
         if command.left.get() == 0 {
             *command.last.borrow_mut() = log;

@@ -10,26 +10,25 @@ impl<F: Ftl> NvmeController<F> {
     /// Maps the extent; what is cached or was never written is there at once, the rest comes page by page from flash,
     /// and each page crosses the link as it comes.
     pub(crate) async fn read(&self, extent: Extent, mem: &HostMem, log: &mut Breakdown) -> Result<(), Status> {
-        self.check_holes(extent)?;
+        self.check_readable(extent)?;
         let mut fetches = self.ftl.lookup(extent, mem);
         match fetches[..] {
             // The ordinary small read: all of it in one page.
             [Fetch { host_bytes, .. }] if u64::from(host_bytes) == extent.bytes() => {
-                self.fetch_page(fetches.remove(0), mem, true, log).await;
+                self.fetch_page(fetches.remove(0), mem, true, log).await
             }
             _ => Box::pin(self.fetch_pages(fetches, extent, mem, true, log)).await,
         }
-        Ok(())
     }
 
     /// Reads into the controller and compares with the host's data.
     pub(crate) async fn compare(&self, extent: Extent, mem: &HostMem, log: &mut Breakdown) -> Result<(), Status> {
-        self.check_holes(extent)?;
+        self.check_readable(extent)?;
         self.link.receive(extent.bytes(), log).await;
         let bytes = extent.bytes() as usize;
         let own = HostMem::zeroed(bytes);
         let fetches = self.ftl.lookup(extent, &own);
-        self.fetch_pages(fetches, extent, &own, false, log).await;
+        self.fetch_pages(fetches, extent, &own, false, log).await?;
         match own.to_vec() == mem.part(0, bytes).to_vec() {
             true => Ok(()),
             false => Err(Status::COMPARE_FAILURE),
@@ -38,14 +37,17 @@ impl<F: Ftl> NvmeController<F> {
 
     /// Reads into the controller and leaves it at that.
     pub(crate) async fn verify(&self, extent: Extent, log: &mut Breakdown) -> Result<(), Status> {
-        self.check_holes(extent)?;
+        self.check_readable(extent)?;
         let fetches = self.ftl.lookup(extent, &HostMem::none());
-        self.fetch_pages(fetches, extent, &HostMem::none(), false, log).await;
-        Ok(())
+        self.fetch_pages(fetches, extent, &HostMem::none(), false, log).await
     }
 
-    /// A host that set DULBE is told of blocks that were never written or were deallocated (NVM 4.1.3.2).
-    fn check_holes(&self, extent: Extent) -> Result<(), Status> {
+    /// Data that was lost cannot be read. A host that set DULBE is told of blocks that were never written or were
+    /// deallocated (NVM 4.1.3.2).
+    fn check_readable(&self, extent: Extent) -> Result<(), Status> {
+        if self.ftl.has_lost(extent) {
+            return Err(Status::UNRECOVERED_READ_ERROR);
+        }
         match self.admin.reports_deallocated() && self.ftl.has_holes(extent) {
             true => Err(Status::DEALLOCATED_OR_UNWRITTEN),
             false => Ok(()),

@@ -11,6 +11,7 @@ impl<F: Ftl> NvmeController<F> {
     /// from then on.
     pub(crate) async fn deallocate(&self, extents: &[Extent], bytes: u64, log: &mut Breakdown) -> Result<(), Status> {
         self.link.receive(bytes, log).await;
+        self.check_writable()?;
         extents.iter().for_each(|extent| self.ftl.deallocate(*extent));
         Ok(())
     }

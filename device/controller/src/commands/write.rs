@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::ftl::{Milestone, Settled, Settling};
+use nandscape_device_ftl::ftl::{Milestone, Refusal, Settled, Settling};
 use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_sim::Span;
 use nandscape_wire_nvme::Status;
@@ -29,10 +30,18 @@ impl<F: Ftl> NvmeController<F> {
             if data.is_some() {
                 self.link.receive(part.bytes(), log).await;
             }
+            self.check_writable()?;
             settling.extend(self.ftl.accept(part, mem.as_ref(), reservation, watch));
         }
-        self.settle(settling, log).await;
-        Ok(())
+        self.settle(settling, log).await
+    }
+
+    /// A drive that has too few good blocks left takes no more data.
+    pub(super) fn check_writable(&self) -> Result<(), Status> {
+        match self.ftl.is_read_only() {
+            true => Err(Status::NAMESPACE_WRITE_PROTECTED),
+            false => Ok(()),
+        }
     }
 
     /// Write Zeroes with the Deallocate bit (DEAC): whole mapping units are deallocated, for deallocated blocks read as
@@ -47,6 +56,7 @@ impl<F: Ftl> NvmeController<F> {
         let unit = u64::from(self.ftl.unit().sectors());
         let end = extent.start + u64::from(extent.sectors);
         let inner = extent.start.next_multiple_of(unit)..end / unit * unit;
+        self.check_writable()?;
         if inner.is_empty() {
             return self.write(extent, None, fua, log).await;
         }
@@ -73,21 +83,43 @@ impl<F: Ftl> NvmeController<F> {
     }
 
     /// Waits until all parts of a write are on flash.
-    async fn settle(&self, settling: Vec<Rc<Settling>>, log: &mut Breakdown) {
+    async fn settle(&self, settling: Vec<Rc<Settling>>, log: &mut Breakdown) -> Result<(), Status> {
         let begun = self.sim.now();
         let mut last = None;
         for part in settling {
-            last = Some(part.settled().await);
+            last = match (last, part.settled().await) {
+                (Some(Err(why)), _) => Some(Err(why)),
+                (_, settled) => Some(settled),
+            };
         }
         let waited = self.sim.now() - begun;
-        let Some(Settled { issued_after, behind, breakdown }) = last else { return };
-        // The last part's own program tells where the time went, if it covers all of it.
-        if issued_after + breakdown.total() == waited && waited > Span::ZERO {
-            log.waits(Stage::Queue).add(behind, issued_after);
-            *log += &breakdown;
-        } else {
-            log.waits(Stage::Queue).add(behind, waited);
+        match last {
+            None => Ok(()),
+            // The last part's own program tells where the time went, if it covers all of it.
+            Some(Ok(Settled { issued_after, behind, breakdown }))
+                if issued_after + breakdown.total() == waited && waited > Span::ZERO =>
+            {
+                log.waits(Stage::Queue).add(behind, issued_after);
+                *log += &breakdown;
+                Ok(())
+            }
+            Some(Ok(Settled { behind, .. })) => {
+                log.waits(Stage::Queue).add(behind, waited);
+                Ok(())
+            }
+            Some(Err(why)) => {
+                log.waits(Stage::Queue).add(cause::HOST_WRITE, waited);
+                Err(refused(why))
+            }
         }
+    }
+}
+
+/// What a command ends with whose data does not come to flash (NVM 3.1.2.3).
+pub(super) fn refused(why: Refusal) -> Status {
+    match why {
+        Refusal::ReadOnly => Status::WRITE_FAULT,
+        Refusal::PowerLost => Status::ABORTED_POWER_LOSS,
     }
 }
 

@@ -6,4 +6,7 @@ use nandscape_device_media::BlockId;
 pub trait BadBlocks {
     /// GET: whether a block is bad.
     fn is_bad(&self, block: BlockId) -> bool;
+
+    /// UPDATE: a block has gone bad in use.
+    fn retire(&mut self, block: BlockId);
 }

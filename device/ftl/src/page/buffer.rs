@@ -34,6 +34,8 @@ pub(super) struct Slot {
     pub(super) mask: u64,
     /// Their data; `None` where the drive keeps none.
     data: Option<Box<[u8]>>,
+    /// Sectors that were lost on flash before they were written to the slot, a bit each.
+    pub(super) was_lost: u64,
     /// Told when the slot is on flash, or on its way there.
     watchers: Vec<Rc<Settling>>,
     /// Tells this use of the slot from earlier ones.
@@ -73,6 +75,7 @@ impl WriteBuffer {
             durable: Location::Unmapped,
             mask: 0,
             data: None,
+            was_lost: 0,
             watchers: Vec::new(),
             generation: 0,
             next: NIL,
@@ -133,7 +136,7 @@ impl WriteBuffer {
         let whole = like.is_some() || durable == Location::Unmapped;
         let full = self.unit.mask();
         let slot = self.slot_mut(id);
-        (slot.lpn, slot.durable, slot.data) = (lpn, durable, data);
+        (slot.lpn, slot.durable, slot.data, slot.was_lost) = (lpn, durable, data, 0);
         slot.mask = if whole { full } else { 0 };
         self.enqueue_back(id);
         id
@@ -236,6 +239,18 @@ impl WriteBuffer {
         }
         self.head = id.0;
         self.queued += 1;
+    }
+
+    /// Puts a slot back whose program has come to nothing, at the front.
+    pub(super) fn take_back(&mut self, id: SlotId) {
+        self.urgent += u32::from(!self.slot(id).watchers.is_empty());
+        self.requeue(id);
+    }
+
+    /// Takes all who watch away from their slots.
+    pub(super) fn give_up_watchers(&mut self) -> Vec<Rc<Settling>> {
+        (self.urgent, self.early) = (0, 0);
+        self.slots.iter_mut().flat_map(|slot| slot.watchers.drain(..)).collect()
     }
 
     /// Frees a slot; those who watched it are returned.

@@ -65,6 +65,7 @@ impl State {
             BlockState::Open(_) => info.programmed <= info.allocated && info.programmed < pages,
             BlockState::Full => info.programmed == pages,
             BlockState::Collecting => true,
+            BlockState::Retiring => info.programmed <= info.allocated,
         };
         let bad = self.bad.is_bad(block) == (info.state == BlockState::Bad);
         match sound && bad && valid == info.valid {

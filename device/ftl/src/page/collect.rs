@@ -3,19 +3,22 @@
 //! Each plane has a collector of its own, which moves data within its plane. It begins when few blocks are free, in
 //! the background; the host's writes wait for it only when a plane has none left but the collector's own.
 
-use nandscape_device_media::{BlockId, Geometry, PageId, PageImage, PlaneId, Seized, UnitId};
+use nandscape_device_media::{BlockId, Broken, Geometry, MediaError, PageId, PageImage, PlaneId, Seized, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::Cause;
 
 use super::PageFtl;
-use super::state::State;
+use super::state::{PlaneState, State};
 use super::write::NO_LPN;
 use crate::address::Lpn;
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 
 /// How far a block is emptied.
+#[derive(Copy, Clone)]
 pub(super) struct Cursor {
     pub(super) victim: BlockId,
+    /// Whether it is bad when it is empty.
+    retiring: bool,
     /// Where its data goes.
     stream: Stream,
     /// Whether whole pages are still being copied back, before the rest is packed.
@@ -28,7 +31,15 @@ pub(super) struct Cursor {
 
 impl Cursor {
     fn new(geometry: &Geometry, victim: BlockId, stream: Stream, copybacks: bool) -> Cursor {
-        Cursor { victim, stream, copybacks, next: geometry.unit_at(geometry.page_at(victim, 0), 0), read: None }
+        let retiring = false;
+        Cursor {
+            victim,
+            retiring,
+            stream,
+            copybacks,
+            next: geometry.unit_at(geometry.page_at(victim, 0), 0),
+            read: None,
+        }
     }
 }
 
@@ -55,6 +66,11 @@ impl Moves {
         self.targets.iter().map(move |page| (*page, groups.next().unwrap_or_default()))
     }
 
+    /// The pages that data is moved to.
+    fn all_targets(&self) -> impl Iterator<Item = PageId> {
+        self.copybacks.iter().map(|(_, to)| *to).chain(self.targets.iter().copied())
+    }
+
     /// Units to move, where a page holds `per_page`.
     pub(super) fn count(&self, per_page: u32) -> u32 {
         self.copybacks.len() as u32 * per_page + self.units.len() as u32
@@ -65,46 +81,69 @@ impl State {
     /// Begins to empty a block for `cause`.
     pub(super) fn begin(&mut self, victim: BlockId, copyback: bool, cause: Cause) -> Cursor {
         let info = self.blocks.get_mut(victim);
-        info.state = BlockState::Collecting;
+        let retiring = std::mem::replace(&mut info.state, BlockState::Collecting) == BlockState::Retiring;
         let cost = info.valid;
         self.pace_mut(self.geometry.plane_of(victim)).chosen(cost);
         let stream = if cause == cause::WEAR { Stream::Levelled } else { Stream::Collected };
-        Cursor::new(&self.geometry, victim, stream, copyback)
+        Cursor { retiring, ..Cursor::new(&self.geometry, victim, stream, copyback) }
     }
 
     /// Plans the next moves out of a block and takes the pages they go to, at most `batch` of them. Nothing is planned
-    /// when nothing is left to move.
-    pub(super) fn plan(&mut self, cursor: &mut Cursor, batch: Option<u32>) -> Moves {
+    /// when nothing is left to move; `None` is when there are no pages for it, which only bad blocks can bring about.
+    pub(super) fn plan(&mut self, cursor: &mut Cursor, batch: Option<u32>) -> Option<Moves> {
         let mut moves = Moves::default();
         let most = batch.map_or(usize::MAX, |batch| self.together.whole(batch) as usize);
+        let mut planned = Some(());
         if cursor.copybacks {
-            self.plan_copybacks(cursor, most, &mut moves);
+            planned = self.plan_copybacks(cursor, most, &mut moves);
         }
         // What is packed is what is left once the copies are done.
-        if moves.is_empty() {
-            self.plan_packing(cursor, most, &mut moves);
+        if planned.is_some() && moves.is_empty() {
+            planned = self.plan_packing(cursor, most, &mut moves);
         }
-        moves
+        if planned.is_none() {
+            // Nothing has been begun: all pages are taken back, from the first of each block on.
+            let geometry = self.geometry;
+            let of = |block| moves.all_targets().filter(move |page| geometry.block_of(*page) == block);
+            self.abandon(&moves, |block| of(block).map(|page| geometry.page_in_block(page)).min().unwrap_or_default());
+        }
+        planned.map(|()| moves)
+    }
+
+    /// Moves that were planned have come to nothing. Of the pages they were to go to, those that were begun are used up;
+    /// `used` tells how many of a block are.
+    fn abandon(&mut self, moves: &Moves, used: impl Fn(BlockId) -> u32) {
+        for page in moves.all_targets() {
+            let block = self.geometry.block_of(page);
+            if self.geometry.page_in_block(page) < used(block) {
+                self.page_programmed(page);
+            } else if self.blocks.get(block).allocated > used(block) {
+                self.provisioning.take_back(&mut self.blocks, block, used(block));
+            }
+            self.check_retiring(block);
+        }
     }
 
     /// Pages that are current as a whole.
-    fn plan_copybacks(&mut self, cursor: &mut Cursor, most: usize, moves: &mut Moves) {
+    fn plan_copybacks(&mut self, cursor: &mut Cursor, most: usize, moves: &mut Moves) -> Option<()> {
         let (geometry, plane) = (self.geometry, self.geometry.plane_of(cursor.victim));
         let units: Vec<UnitId> = self.left(cursor).collect();
         for group in units.chunk_by(|a, b| geometry.page_of(*a) == geometry.page_of(*b)) {
             if moves.copybacks.len() == most {
-                return;
+                return Some(());
             }
             if group.len() as u32 == geometry.units_per_page() {
                 cursor.next = UnitId(group[0].0 + geometry.units_per_page());
-                moves.copybacks.push((geometry.page_of(group[0]), self.collector_page(plane, cursor.stream)));
+                moves.copybacks.push((geometry.page_of(group[0]), self.collector_page(plane, cursor.stream)?));
             }
         }
-        *cursor = Cursor::new(&geometry, cursor.victim, cursor.stream, false);
+        let retiring = cursor.retiring;
+        *cursor = Cursor { retiring, ..Cursor::new(&geometry, cursor.victim, cursor.stream, false) };
+        Some(())
     }
 
     /// The other units, packed into as few pages as they fit.
-    fn plan_packing(&mut self, cursor: &mut Cursor, most: usize, moves: &mut Moves) {
+    fn plan_packing(&mut self, cursor: &mut Cursor, most: usize, moves: &mut Moves) -> Option<()> {
         let (geometry, plane) = (self.geometry, self.geometry.plane_of(cursor.victim));
         let per_page = geometry.units_per_page() as usize;
         moves.units = self.left(cursor).take(most.saturating_mul(per_page)).collect();
@@ -121,8 +160,10 @@ impl State {
             cursor.next = UnitId(last.0 + 1);
             cursor.read = Some(geometry.page_of(*last));
         }
-        let targets = self.together.whole(moves.units.len().div_ceil(per_page) as u32);
-        moves.targets = (0..targets).map(|_| self.collector_page(plane, cursor.stream)).collect();
+        for _ in 0..self.together.whole(moves.units.len().div_ceil(per_page) as u32) {
+            moves.targets.push(self.collector_page(plane, cursor.stream)?);
+        }
+        Some(())
     }
 
     /// The current units of a block that are yet to be planned.
@@ -131,11 +172,17 @@ impl State {
         self.blocks.valid_units(cursor.victim).filter(move |unit| *unit >= next)
     }
 
-    fn collector_page(&mut self, plane: PlaneId, stream: Stream) -> PageId {
+    /// A plane's next page for moved data. Where no block has gone bad, the collector's reserve holds any block's data; else
+    /// the host's block has to do.
+    fn collector_page(&mut self, plane: PlaneId, stream: Stream) -> Option<PageId> {
         let page = self.provisioning.get(&mut self.blocks, plane, stream);
+        let page = page.or_else(|| {
+            self.provisioning.take_over(&mut self.blocks, plane, stream);
+            self.provisioning.get(&mut self.blocks, plane, stream)
+        });
         // A block that the collector opens is one less for the host.
         self.update_ready(plane);
-        page.expect("the collector's reserve holds any block's data")
+        page
     }
 
     /// Carries moves that were done for `cause` into the tables and counts them. Data that the host has replaced
@@ -194,6 +241,9 @@ impl State {
 impl PageFtl {
     /// Starts the collectors that are due, and has those go on that waited.
     pub(super) fn start_collectors(&self) {
+        if !self.media.is_powered() {
+            return;
+        }
         let mut state = self.state.borrow_mut();
         state.due.drain(..).for_each(|plane| self.collectors.start(plane));
         state.woken.drain(..).for_each(|plane| self.go_on[plane.0 as usize].notify());
@@ -201,13 +251,13 @@ impl PageFtl {
 
     /// Cleans blocks of a plane until enough are free or nothing would be gained.
     pub(super) async fn collect_plane(&self, plane: PlaneId) {
-        let mut fruitless = false;
-        while !fruitless && self.has_to_collect(plane) {
+        let (mut fruitless, mut goes_on) = (false, true);
+        while !fruitless && goes_on && self.has_to_collect(plane) {
             let cursor = self.next_victim(plane);
             match cursor {
                 Some(cursor) => {
-                    self.collect_block(plane, cursor, cause::GC).await;
-                    self.level_wear(plane).await;
+                    goes_on = self.collect_block(plane, cursor, cause::GC).await;
+                    goes_on = goes_on && self.level_wear(plane).await;
                 }
                 None => fruitless = true,
             }
@@ -218,15 +268,17 @@ impl PageFtl {
 
     fn has_to_collect(&self, plane: PlaneId) -> bool {
         let state = self.state.borrow();
-        state.planes[plane.0 as usize].left_off.is_some() || state.is_low(plane)
+        let PlaneState { left_off, retiring, out_of_use, .. } = &state.planes[plane.0 as usize];
+        !out_of_use && (left_off.is_some() || !retiring.is_empty() || state.is_low(plane))
     }
 
-    /// What was left off, or else the block that the policy chooses.
+    /// What was left off, or else a block that has gone bad, or else the one that the policy chooses.
     fn next_victim(&self, plane: PlaneId) -> Option<Cursor> {
         let mut state = self.state.borrow_mut();
         let left_off = state.planes[plane.0 as usize].left_off.take();
         left_off.or_else(|| {
-            let victim = state.victim(plane, &*self.victim_policy)?;
+            let retiring = state.planes[plane.0 as usize].retiring.pop();
+            let victim = retiring.or_else(|| state.victim(plane, &*self.victim_policy))?;
             Some(state.begin(victim, self.config.gc.copyback, cause::GC))
         })
     }
@@ -241,25 +293,25 @@ impl PageFtl {
 
     /// Static wear levelling: moves cold data off a block that has been spared for too long, so that it is written. The
     /// data goes to the most worn free block, which it spares in turn.
-    async fn level_wear(&self, plane: PlaneId) {
+    async fn level_wear(&self, plane: PlaneId) -> bool {
         let threshold = self.config.wear.static_threshold;
         if threshold == 0 {
-            return;
+            return true;
         }
         let spared = self.state.borrow().least_worn(plane, threshold);
-        if let Some(block) = spared {
-            let cursor = self.state.borrow_mut().begin(block, self.config.gc.copyback, cause::WEAR);
-            self.collect_block(plane, cursor, cause::WEAR).await;
-        }
+        let Some(block) = spared else { return true };
+        let cursor = self.state.borrow_mut().begin(block, self.config.gc.copyback, cause::WEAR);
+        self.collect_block(plane, cursor, cause::WEAR).await
     }
 
-    async fn collect_block(&self, plane: PlaneId, mut cursor: Cursor, cause: Cause) {
+    /// Moves what is current out of a block and erases it. Whether the plane's collector is to go on.
+    async fn collect_block(&self, plane: PlaneId, mut cursor: Cursor, cause: Cause) -> bool {
         let (gc, victim) = (&self.config.gc, cursor.victim);
         let who = self.config.priority.who(cause);
         let seize = || self.media.seize(plane, gc.scheme, who);
         let mut seized = None;
         loop {
-            if cause == cause::GC {
+            if cause == cause::GC && !cursor.retiring {
                 self.keep_pace(plane).await;
             }
             let mut holding = match seized.take() {
@@ -267,12 +319,24 @@ impl PageFtl {
                 None => seize().await,
             };
             holding.set_preemptible(self.may_preempt(plane));
-            let moves = self.state.borrow_mut().plan(&mut cursor, gc.batch);
+            let before = cursor;
+            let planned = self.state.borrow_mut().plan(&mut cursor, gc.batch);
+            let Some(moves) = planned else {
+                self.state.borrow_mut().take_out(plane);
+                return self.leave(cursor);
+            };
             if moves.is_empty() {
                 seized = Some(holding);
                 break;
             }
-            self.relocate(&mut holding, &moves).await;
+            if let Err(broken) = self.relocate(&mut holding, &moves).await {
+                // Nothing has been committed: it is planned anew.
+                if !self.not_moved(&moves, broken) {
+                    return self.leave(cursor);
+                }
+                cursor = before;
+                continue;
+            }
             self.state.borrow_mut().commit(&moves, cause, |unit| Lpn(self.media.tag(unit)));
             if gc.batch.is_none() {
                 seized = Some(holding);
@@ -294,10 +358,36 @@ impl PageFtl {
             None => seize().await,
         };
         holding.set_preemptible(self.may_preempt(plane));
-        holding.erase(victim).await;
+        let erased = if cursor.retiring { Err(MediaError::Failed) } else { holding.erase(victim).await };
         drop(holding);
-        self.state.borrow_mut().reclaim(victim, cause);
+        match erased {
+            Ok(()) => self.state.borrow_mut().reclaim(victim, cause),
+            Err(MediaError::PowerLost) => return self.leave(cursor),
+            Err(MediaError::Uncorrectable | MediaError::Failed) => self.state.borrow_mut().retire(victim),
+            Err(MediaError::NoAnswer) => {
+                self.state.borrow_mut().take_out(plane);
+                return self.leave(cursor);
+            }
+        }
         self.pump();
+        true
+    }
+
+    /// Leaves a block as it was, and collects no more.
+    fn leave(&self, cursor: Cursor) -> bool {
+        self.state.borrow_mut().leave(cursor.victim, cursor.retiring);
+        self.pump();
+        false
+    }
+
+    /// Moves have come to nothing; whether the plane can be used on.
+    fn not_moved(&self, moves: &Moves, broken: Broken) -> bool {
+        let mut state = self.state.borrow_mut();
+        let goes_on = state.take_note(broken);
+        state.abandon(moves, |block| self.media.pages_programmed(block));
+        drop(state);
+        self.check_read_only();
+        goes_on
     }
 
     /// Whether a collection of a plane lets urgent reads in now.
@@ -305,23 +395,31 @@ impl PageFtl {
         self.config.gc.preempt_above.is_some_and(|above| self.state.borrow().may_preempt(plane, above))
     }
 
-    async fn relocate(&self, seized: &mut Seized<'_>, moves: &Moves) {
+    async fn relocate(&self, seized: &mut Seized<'_>, moves: &Moves) -> Result<(), Broken> {
         if !moves.copybacks.is_empty() {
-            seized.copyback(&moves.copybacks, self.config.gc.copyback_ecc).await;
+            let unreadable = seized.copyback(&moves.copybacks, self.config.gc.copyback_ecc).await?;
+            self.lose(&unreadable);
         }
-        seized.read(&moves.reads).await;
-        let (per_page, word_line) = (self.media.geometry().units_per_page(), self.state.borrow().together.word_line);
-        let mut packed = moves.packed(per_page).map(|(page, group)| (page, self.image_of(group))).peekable();
-        while packed.peek().is_some() {
-            seized.program_together(packed.by_ref().take(word_line as usize).collect()).await;
+        let unreadable = seized.read(&moves.reads).await?;
+        self.lose(&unreadable);
+        let word_line = self.state.borrow().together.word_line as usize;
+        let units = word_line * self.media.geometry().units_per_page() as usize;
+        for (pages, units) in moves.targets.chunks(word_line).zip(moves.units.chunks(units)) {
+            seized.program_together(pages, &self.image_of(units, pages.len())).await?;
         }
+        Ok(())
     }
 
-    /// A page of units that were read; what is left of it is padding.
-    fn image_of(&self, group: &[UnitId]) -> PageImage {
+    fn lose(&self, unreadable: &[PageId]) {
+        let mut state = self.state.borrow_mut();
+        unreadable.iter().for_each(|page| state.lose_page(&self.media, *page));
+    }
+
+    /// So many pages of units that were read; what is left of them is padding.
+    fn image_of(&self, units: &[UnitId], pages: usize) -> PageImage {
         let mut image = PageImage::default();
-        group.iter().for_each(|unit| image.push(self.media.tag(*unit), self.media.data(*unit)));
-        (group.len() as u32..self.media.geometry().units_per_page()).for_each(|_| image.push(NO_LPN, None));
+        units.iter().for_each(|unit| image.push(self.media.tag(*unit), self.media.data(*unit)));
+        image.pad(pages * self.media.geometry().units_per_page() as usize, NO_LPN);
         image
     }
 

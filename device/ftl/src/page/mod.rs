@@ -10,9 +10,12 @@
 //! | `collect` | garbage collection and wear levelling |
 //! | `holdup` | behind whom the host's data waits |
 //! | `pace` | keeping collectors in step with the host |
+//! | `broken` | what becomes of operations that have come to nothing |
+//! | `restart` | after a power cut |
 //! | `plant` | reaching a full or a worn-in drive without running to it |
 //! | `check` | the invariants |
 
+mod broken;
 mod buffer;
 mod check;
 mod collect;
@@ -20,17 +23,18 @@ mod holdup;
 mod pace;
 mod plant;
 mod read;
+mod restart;
 mod state;
 mod together;
 #[cfg(test)]
 mod victim_test;
 mod write;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::{Rc, Weak};
 
-use nandscape_device_media::{GcScheme, Media, PlaneId, Priority};
+use nandscape_device_media::{GcScheme, Media, MediaError, PlaneId, Priority};
 use nandscape_drive::HostMem;
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::credits::Credits;
@@ -123,6 +127,8 @@ pub struct PageFtl {
     unpinned: Signal,
     /// A plane's collector, which waited, is to go on.
     go_on: Vec<Signal>,
+    /// All who waited for the drive to be written have been told that it is read-only.
+    read_only: Cell<bool>,
     programs: Workers<ProgramJob>,
     fills: Workers<FillJob>,
     collectors: Workers<PlaneId>,
@@ -144,6 +150,7 @@ impl PageFtl {
             free_slots,
             unpinned: Signal::new(sim),
             go_on,
+            read_only: Cell::new(false),
             programs: pool(sim, weak, |ftl, job| async move { ftl.program(job).await }),
             fills: pool(sim, weak, |ftl, job| async move { ftl.fill(job).await }),
             collectors: pool(sim, weak, |ftl, plane| async move { ftl.collect_plane(plane).await }),
@@ -211,6 +218,10 @@ impl Ftl for PageFtl {
         read::fetched(self, fetch, mem);
     }
 
+    fn not_fetched(&self, fetch: Fetch, error: MediaError) {
+        read::not_fetched(self, &fetch, error);
+    }
+
     async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
         write::reserve(self, extent, waited).await
     }
@@ -231,6 +242,18 @@ impl Ftl for PageFtl {
 
     fn has_holes(&self, extent: Extent) -> bool {
         self.state.borrow().has_holes(extent)
+    }
+
+    fn has_lost(&self, extent: Extent) -> bool {
+        self.state.borrow().has_lost(extent)
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.read_only.get()
+    }
+
+    fn restart(&self, keeps_buffer: bool) {
+        restart::restart(self, keeps_buffer);
     }
 
     fn flush(&self) -> Option<Rc<Settling>> {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::UnitId;
+use nandscape_device_media::{Broken, MediaError, UnitId};
 use nandscape_drive::HostMem;
 
 use super::PageFtl;
@@ -77,6 +77,18 @@ pub(super) fn fetched(ftl: &PageFtl, fetch: Fetch, mem: &HostMem) {
     if state.blocks.unpin(block) == 0 {
         ftl.unpinned.notify();
     }
+}
+
+/// A page could not be read: its block is let go of.
+pub(super) fn not_fetched(ftl: &PageFtl, fetch: &Fetch, error: MediaError) {
+    let mut state = ftl.state.borrow_mut();
+    state.take_note(Broken { error, page: fetch.page });
+    let block = state.geometry.block_of(fetch.page);
+    if state.blocks.unpin(block) == 0 {
+        ftl.unpinned.notify();
+    }
+    drop(state);
+    ftl.check_read_only();
 }
 
 impl PageFtl {

@@ -6,6 +6,7 @@ use std::io;
 use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId, Registers, UnitId};
 
 use super::PageFtlConfig;
+use super::broken::Damage;
 use super::buffer::WriteBuffer;
 use super::collect::Cursor;
 use super::holdup::Holdups;
@@ -14,7 +15,7 @@ use super::together::Together;
 use crate::address::{Location, Lpn, SlotId, UnitSize};
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 use crate::ftl::Stats;
-use crate::parts::{BadBlockTable, BlockTable, FlatMap, FreeOrder, PlaneLists};
+use crate::parts::{BadBlockTable, BlockTable, COLLECTOR_RESERVE, FlatMap, FreeOrder, PlaneLists};
 use crate::policy::{AllocationPolicy, Candidate, VictimPolicy};
 
 /// Tables that are all in memory, so that nothing is ever missing.
@@ -46,6 +47,8 @@ pub(super) struct State {
     pub(super) paced: bool,
     /// Planes whose collector waited and is to go on.
     pub(super) woken: Vec<PlaneId>,
+    /// What has gone wrong so far.
+    pub(super) damage: Damage,
     pub(super) counters: Stats,
 }
 
@@ -60,6 +63,12 @@ pub(super) struct PlaneState {
     pub(super) pace: Pace,
     /// How far a block was emptied in no time, for the collector to go on with.
     pub(super) left_off: Option<Cursor>,
+    /// Blocks to be emptied because they have gone bad.
+    pub(super) retiring: Vec<BlockId>,
+    /// A block has gone bad.
+    pub(super) has_lost_blocks: bool,
+    /// Neither written nor cleaned any more.
+    pub(super) out_of_use: bool,
 }
 
 impl State {
@@ -93,8 +102,10 @@ impl State {
             due: Vec::new(),
             paced: config.gc.batch.is_some(),
             woken: Vec::new(),
+            damage: Damage::default(),
             counters: Stats::default(),
         };
+        state.count_spare(config.logical_units);
         (0..geometry.planes()).for_each(|plane| state.update_ready(PlaneId(plane)));
         Ok(state)
     }
@@ -133,6 +144,15 @@ impl State {
     /// Whether a plane has a page for the host.
     pub(super) fn has_room_for_host(&self, plane: PlaneId) -> bool {
         self.provisioning.has_room(plane, Stream::Host)
+            && !self.keeps_last_blocks(plane)
+            && !self.planes[plane.0 as usize].out_of_use
+    }
+
+    /// Whether a plane keeps what few blocks it has for its collector, because it has lost some: as long as there is
+    /// anything to gain.
+    pub(super) fn keeps_last_blocks(&self, plane: PlaneId) -> bool {
+        let PlaneState { has_lost_blocks, fruitless, .. } = self.planes[plane.0 as usize];
+        has_lost_blocks && !fruitless && self.provisioning.free_blocks(plane) <= COLLECTOR_RESERVE
     }
 
     /// Looks again whether a plane is to be given more host pages, and if not, whether its collector is the reason.
@@ -197,6 +217,7 @@ impl State {
         {
             self.set_fruitless(self.geometry.plane_of(block), false);
         }
+        self.check_retiring(self.geometry.block_of(page));
     }
 
     /// A slot's data is on flash, at `unit`. Whether that is the current copy, or the one a newer slot falls back
@@ -246,10 +267,11 @@ impl State {
     }
 
     /// Has a plane's collector started if it has to begin.
-    fn check_collector(&mut self, plane: PlaneId) {
+    pub(super) fn check_collector(&mut self, plane: PlaneId) {
         let low = self.is_low(plane);
         let state = &mut self.planes[plane.0 as usize];
-        if low && !state.collecting && !state.fruitless {
+        let due = (low && !state.fruitless) || !state.retiring.is_empty();
+        if due && !state.collecting && !state.out_of_use {
             state.collecting = true;
             self.holdups.collecting(plane, true);
             self.due.push(plane);
@@ -261,8 +283,8 @@ impl State {
         if std::mem::replace(&mut self.planes[plane.0 as usize].collecting, false) {
             self.holdups.collecting(plane, false);
         }
-        self.update_ready(plane);
         self.set_fruitless(plane, fruitless);
+        self.update_ready(plane);
     }
 
     fn set_fruitless(&mut self, plane: PlaneId, fruitless: bool) {
@@ -270,6 +292,7 @@ impl State {
         self.fruitless = self.fruitless + u32::from(fruitless) - u32::from(was);
         if was && !fruitless {
             self.check_collector(plane);
+            self.update_ready(plane);
         }
     }
 
@@ -311,6 +334,7 @@ impl State {
     /// The counters, with the figures that are counted when asked.
     pub(super) fn stats(&self) -> Stats {
         let mut stats = self.counters;
+        stats.spare_blocks = self.spare();
         stats.free_blocks =
             (0..self.geometry.planes()).map(|plane| u64::from(self.provisioning.free_blocks(PlaneId(plane)))).sum();
         let blocks = (0..self.geometry.blocks()).map(|block| self.blocks.get(BlockId(block)));

@@ -41,7 +41,15 @@ fn drive(seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<PageFtl> {
         partial_transfer: true,
         features: Features::default(),
     };
-    let media = MediaConfig { geometry, timing, store: StoreKind::None, factory_bad: 2, seed: Seed::new(seed) };
+    let media = MediaConfig {
+        geometry,
+        timing,
+        store: StoreKind::None,
+        factory_bad: 2,
+        lba_bytes: 512,
+        faults: Vec::new(),
+        seed: Seed::new(seed),
+    };
     let config = PageFtlConfig {
         logical_units: 2 * 28 * PAGES * UNITS_PER_PAGE,
         buffer_units: 16,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::{PageImage, PageImages, UnitId};
+use nandscape_device_media::{Broken, MediaError, PageImage, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::Wait;
@@ -14,7 +14,7 @@ use super::state::State;
 use super::together::Pages;
 use crate::address::{Extent, Location, Piece, SlotId};
 use crate::component::BlockMetadata;
-use crate::ftl::{Milestone, Settling};
+use crate::ftl::{Milestone, Refusal, Settling};
 
 /// The tag of a unit that was programmed to fill a page and holds nothing.
 pub(super) const NO_LPN: u32 = u32::MAX;
@@ -100,21 +100,15 @@ impl State {
     }
 
     /// What goes into the pages; what is left of them is padding.
-    fn images(&mut self, job: &ProgramJob) -> PageImages {
-        let per_page = self.geometry.units_per_page() as usize;
-        let mut groups = job.slots.chunks(per_page);
-        let mut image = |_| {
-            let mut image = PageImage::default();
-            for slot in groups.next().unwrap_or_default() {
-                image.push(self.buffer.slot(*slot).lpn.0, self.buffer.share_data(*slot));
-            }
-            (image.len()..per_page).for_each(|_| image.push(NO_LPN, None));
-            image
-        };
-        let images = job.pages.iter().map(|page| (*page, image(page))).collect();
+    fn image(&mut self, job: &ProgramJob) -> PageImage {
+        let mut image = PageImage::default();
+        for slot in &job.slots {
+            image.push(self.buffer.slot(*slot).lpn.0, self.buffer.share_data(*slot));
+        }
+        image.pad(job.pages.len() * self.geometry.units_per_page() as usize, NO_LPN);
         self.counters.host_units += job.slots.len() as u64;
-        self.counters.padding_units += (job.pages.len() * per_page - job.slots.len()) as u64;
-        images
+        self.counters.padding_units += (image.len() - job.slots.len()) as u64;
+        image
     }
 }
 
@@ -138,6 +132,8 @@ pub(super) fn accept(
     let settling = watch.map(|milestone| Settling::new(&ftl.sim, units, milestone));
     for piece in extent.pieces(state.unit) {
         let (slot, is_new) = state.slot_for(&piece);
+        let found = state.find_again(&piece);
+        state.buffer.slot_mut(slot).was_lost |= found;
         state.buffer.write(slot, &piece, |bytes| match data {
             Some(mem) => mem.read(piece.at, bytes),
             None => bytes.fill(0),
@@ -174,6 +170,7 @@ pub(super) fn deallocate(ftl: &PageFtl, extent: Extent) {
                 state.drop_copy(copy);
             }
         }
+        state.find_again(&piece);
     }
     drop(state);
     watchers.iter().for_each(|settling| settling.one_settled(None));
@@ -189,6 +186,10 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
     }
     let slots: Vec<SlotId> = state.buffer.occupied().collect();
     let settling = Settling::new(&ftl.sim, slots.len() as u32, Milestone::Flash);
+    if ftl.read_only.get() {
+        slots.iter().for_each(|_| settling.one_given_up(Refusal::ReadOnly));
+        return Some(settling);
+    }
     slots.iter().for_each(|slot| state.buffer.watch(*slot, &settling));
     drop(state);
     ftl.pump();
@@ -198,6 +199,10 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
 impl PageFtl {
     /// Starts as many programs as there is data for and planes are ready to take. Called whenever either changes.
     pub(super) fn pump(&self) {
+        self.check_read_only();
+        if !self.media.is_powered() {
+            return;
+        }
         let mut fills = Vec::new();
         let mut state = self.state.borrow_mut();
         while let Some(job) = state.next_program(&mut fills) {
@@ -215,13 +220,16 @@ impl PageFtl {
         let issued = self.sim.now();
         let mut log = Breakdown::new();
         let behind = self.state.borrow().holdups.culprit();
-        let images = self.state.borrow_mut().images(&job);
+        let image = self.state.borrow_mut().image(&job);
         let who = self.config.priority.who(cause::HOST_WRITE);
         let loaded = |log: &Breakdown| {
             let watchers = self.state.borrow_mut().buffer.loaded(&job.slots);
             watchers.iter().for_each(|settling| settling.one_settled(Some((issued, behind, log))));
         };
-        self.media.program_together(images, who, &mut log, loaded).await;
+        let ended = self.media.program_together(&job.pages, &image, who, &mut log, loaded).await;
+        if let Err(broken) = ended {
+            return self.not_programmed(&job, broken);
+        }
 
         let mut state = self.state.borrow_mut();
         let mut watchers = Vec::new();
@@ -242,6 +250,16 @@ impl PageFtl {
         self.pump();
     }
 
+    /// A program has come to nothing: its data, which is still in the buffer, is programmed elsewhere.
+    fn not_programmed(&self, job: &ProgramJob, broken: Broken) {
+        let mut state = self.state.borrow_mut();
+        job.slots.iter().rev().for_each(|slot| state.buffer.take_back(*slot));
+        state.take_note(broken);
+        state.host_program_ended(&job.pages);
+        drop(state);
+        self.pump();
+    }
+
     /// Reads what a slot lacks of its unit: the "read" of a read-modify-write.
     pub(super) async fn fill(&self, job: FillJob) {
         let (page, bytes) = {
@@ -249,13 +267,21 @@ impl PageFtl {
             (state.geometry.page_of(job.from), state.geometry.unit_size())
         };
         let who = self.config.priority.who(cause::HOST_WRITE);
-        self.media.read(page, bytes, who, &mut Breakdown::new()).await;
+        let read = self.media.read(page, bytes, who, &mut Breakdown::new()).await;
 
         let mut state = self.state.borrow_mut();
         state.counters.read_modify_writes += 1;
         // The slot may have been deallocated, and even be in use again, since.
         if state.buffer.slot(job.slot).generation == job.generation {
-            state.buffer.fill(job.slot, self.media.data(job.from).as_deref());
+            match read {
+                Ok(()) => state.buffer.fill(job.slot, self.media.data(job.from).as_deref()),
+                // It is filled when there is power again.
+                Err(MediaError::PowerLost) => {}
+                Err(error) => {
+                    state.take_note(Broken { error, page });
+                    state.lose_rest(job.slot);
+                }
+            }
             state.buffer.requeue(job.slot);
         }
         let block = state.geometry.block_of(page);

@@ -21,4 +21,8 @@ impl BadBlocks for BadBlockTable {
     fn is_bad(&self, block: BlockId) -> bool {
         self.bad[block.0 as usize]
     }
+
+    fn retire(&mut self, block: BlockId) {
+        self.bad[block.0 as usize] = true;
+    }
 }

@@ -132,6 +132,10 @@ mod tests {
         fn is_bad(&self, _: BlockId) -> bool {
             false
         }
+
+        fn retire(&mut self, _: BlockId) {
+            unreachable!("nothing is retired here")
+        }
     }
 
     proptest! {

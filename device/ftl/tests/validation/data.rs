@@ -125,7 +125,7 @@ impl Actor {
         let watch = self.rng.chance(0.1).then_some(milestone);
         let settling = self.ftl.accept(extent, Some(&HostMem::from_bytes(&bytes)), reservation, watch);
         if let Some(settling) = settling {
-            settling.settled().await;
+            settling.settled().await.unwrap();
         }
     }
 
@@ -135,7 +135,7 @@ impl Actor {
         assert_eq!(self.ftl.has_holes(extent), self.model.borrow().has_holes(extent), "{extent:?}: {}", self.case);
         for fetch in self.ftl.lookup(extent, &mem) {
             let who = Priority::ReadsFirst.who(cause::HOST_READ);
-            self.media.read(fetch.page, fetch.flash_bytes, who, &mut Breakdown::new()).await;
+            self.media.read(fetch.page, fetch.flash_bytes, who, &mut Breakdown::new()).await.unwrap();
             self.ftl.fetched(fetch, &mem);
         }
         assert!(mem.to_vec() == expected, "{extent:?} reads something else than what was written: {}", self.case);
@@ -150,7 +150,7 @@ impl Actor {
         if self.rng.chance(0.25)
             && let Some(settling) = self.ftl.flush()
         {
-            settling.settled().await;
+            settling.settled().await.unwrap();
         }
     }
 }

@@ -146,6 +146,8 @@ impl Rig {
             timing,
             store: setup.store,
             factory_bad: setup.factory_bad,
+            lba_bytes: 512,
+            faults: Vec::new(),
             seed: Seed::new(setup.seed).child("media"),
         };
         let media = Rc::new(Media::new(&sim, config).expect("memory for a small drive"));
@@ -190,7 +192,7 @@ impl Rig {
         let (ftl, sim) = (self.ftl.clone(), self.sim.clone());
         self.run(async move {
             if let Some(settling) = ftl.flush() {
-                settling.settled().await;
+                settling.settled().await.unwrap();
             }
             sim.sleep(Span::from_ns(10_000_000_000)).await;
         });

@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, PageId, PageImage, PageImages, PlaneId, Priority,
-    Registers, Seized, StoreKind, Suspend, Timing,
+    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, PageId, PageImage, PlaneId, Priority, Registers,
+    Seized, StoreKind, Suspend, Timing,
 };
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
@@ -89,6 +89,8 @@ impl Flash {
             timing,
             store: StoreKind::None,
             factory_bad: 0,
+            lba_bytes: 512,
+            faults: Vec::new(),
             seed: Seed::new(0),
         };
         let media = Rc::new(Media::new(&sim, config).unwrap());
@@ -104,19 +106,19 @@ impl Flash {
             let (who, page) = (priority.who(cause), |plane, number| PageId(plane * BLOCKS * PAGES + number));
             let mut log = Breakdown::new();
             match op {
-                Op::Read => media.read(page(plane, 0), 8_192, who, &mut log).await,
-                Op::ReadHalf => media.read(page(plane, 0), 4_096, who, &mut log).await,
-                Op::Program(number) => media.program(page(plane, number), image(), who, &mut log).await,
+                Op::Read => media.read(page(plane, 0), 8_192, who, &mut log).await.unwrap(),
+                Op::ReadHalf => media.read(page(plane, 0), 4_096, who, &mut log).await.unwrap(),
+                Op::Program(number) => media.program(page(plane, number), image(1), who, &mut log).await.unwrap(),
                 Op::Together(pages, planes) => {
                     let all = (plane..plane + planes).flat_map(|plane| (0..pages).map(move |number| (plane, number)));
-                    let pages: PageImages = all.map(|(plane, number)| (page(plane, number), image())).collect();
-                    media.program_together(pages, who, &mut log, |_| ()).await;
+                    let pages: Vec<PageId> = all.map(|(plane, number)| page(plane, number)).collect();
+                    media.program_together(&pages, &image(pages.len()), who, &mut log, |_| ()).await.unwrap();
                 }
                 Op::OutOfStep => {
-                    let pages = [page(plane, 0), page(plane + 1, 1)].map(|page| (page, image()));
-                    media.program_together(pages.into_iter().collect(), who, &mut log, |_| ()).await;
+                    let pages = [page(plane, 0), page(plane + 1, 1)];
+                    media.program_together(&pages, &image(2), who, &mut log, |_| ()).await.unwrap();
                 }
-                Op::Erase => media.erase(BlockId(plane * BLOCKS + 1), who, &mut log).await,
+                Op::Erase => media.erase(BlockId(plane * BLOCKS + 1), who, &mut log).await.unwrap(),
             }
             assert_eq!(log.total(), sim.now() - Time::from_ns(at * 1_000), "{name}");
             ended.borrow_mut().push((sim.now().ns() / 1_000, name));
@@ -127,7 +129,7 @@ impl Flash {
     /// Reads the first page of a plane.
     pub(crate) async fn read(&self, plane: u32) {
         let page = PageId(plane * BLOCKS * PAGES);
-        self.media.read(page, 8_192, self.priority.who(READ), &mut Breakdown::new()).await;
+        self.media.read(page, 8_192, self.priority.who(READ), &mut Breakdown::new()).await.unwrap();
     }
 
     /// A collection of a plane that does some steps.
@@ -174,18 +176,19 @@ async fn collect(seized: &mut Seized<'_>, plane: u32, steps: &[Step]) {
     let page = |block: u32, number| PageId((plane * BLOCKS + block) * PAGES + number);
     for (next, step) in (0..).zip(steps) {
         match *step {
-            Step::Copy { check } => seized.copyback(&[(page(0, next), page(2, next))], check).await,
+            Step::Copy { check } => drop(seized.copyback(&[(page(0, next), page(2, next))], check).await.unwrap()),
             Step::Move => {
-                seized.read(&[(page(0, next), 8_192)]).await;
-                seized.program(page(2, next), image()).await;
+                seized.read(&[(page(0, next), 8_192)]).await.unwrap();
+                seized.program(page(2, next), image(1)).await.unwrap();
             }
-            Step::Erase => seized.erase(BlockId(plane * BLOCKS + 1)).await,
+            Step::Erase => seized.erase(BlockId(plane * BLOCKS + 1)).await.unwrap(),
         }
     }
 }
 
-fn image() -> PageImage {
+/// So many pages of two units.
+fn image(pages: usize) -> PageImage {
     let mut image = PageImage::default();
-    (0..2).for_each(|tag| image.push(tag, None));
+    (0..2 * pages as u32).for_each(|tag| image.push(tag, None));
     image
 }

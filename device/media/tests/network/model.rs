@@ -47,8 +47,15 @@ pub(crate) fn media(sim: &Sim, network: &Network) -> Media {
         partial_transfer: network.partial_transfer,
         features: Features::default(),
     };
-    let config =
-        MediaConfig { geometry: geometry(network), timing, store: StoreKind::None, factory_bad: 0, seed: Seed::new(0) };
+    let config = MediaConfig {
+        geometry: geometry(network),
+        timing,
+        store: StoreKind::None,
+        factory_bad: 0,
+        lba_bytes: 512,
+        faults: Vec::new(),
+        seed: Seed::new(0),
+    };
     Media::new(sim, config).expect("the tables are small")
 }
 
@@ -80,13 +87,13 @@ impl Customer {
         match &op.work {
             Work::Read { page, units } => {
                 let page = geometry.page_at(own, *page);
-                self.media.read(page, units * UNIT, who(cause::HOST_READ), &mut log).await;
+                self.media.read(page, units * UNIT, who(cause::HOST_READ), &mut log).await.unwrap();
             }
             Work::Program { page } => {
                 let page = geometry.page_at(own, *page);
-                self.media.program(page, image(geometry), who(cause::HOST_WRITE), &mut log).await;
+                self.media.program(page, image(geometry), who(cause::HOST_WRITE), &mut log).await.unwrap();
             }
-            Work::Erase => self.media.erase(erased, who(cause::GC), &mut log).await,
+            Work::Erase => self.media.erase(erased, who(cause::GC), &mut log).await.unwrap(),
             Work::Collect { copies, moves, holds_channel } => {
                 let scheme = if *holds_channel { GcScheme::Channel } else { GcScheme::Plane };
                 self.collect(PlaneId(op.plane), scheme, collected, erased, copies, moves).await;
@@ -109,14 +116,17 @@ impl Customer {
         let page = |number| -> PageId { geometry.page_at(into, number) };
         let mut seized = self.media.seize(plane, scheme, self.priority.who(cause::GC)).await;
         if !copies.is_empty() {
-            seized.copyback(&copies.iter().map(|&(from, to)| (page(from), page(to))).collect::<Vec<_>>(), false).await;
+            seized
+                .copyback(&copies.iter().map(|&(from, to)| (page(from), page(to))).collect::<Vec<_>>(), false)
+                .await
+                .unwrap();
         }
         let whole = geometry.page_size();
-        seized.read(&moves.iter().map(|&(from, _)| (page(from), whole)).collect::<Vec<_>>()).await;
+        seized.read(&moves.iter().map(|&(from, _)| (page(from), whole)).collect::<Vec<_>>()).await.unwrap();
         for &(_, to) in moves {
-            seized.program(page(to), image(geometry)).await;
+            seized.program(page(to), image(geometry)).await.unwrap();
         }
-        seized.erase(erased).await;
+        seized.erase(erased).await.unwrap();
     }
 }
 

@@ -84,7 +84,7 @@ proptest! {
             let page = PageId(plane * network.blocks_per_plane() * network.pages_per_block);
             let begun = sim.now();
             let mut log = Breakdown::new();
-            executor.block_on(media.read(page, 2 * UNIT, priority.who(cause::HOST_READ), &mut log)).unwrap();
+            executor.block_on(media.read(page, 2 * UNIT, priority.who(cause::HOST_READ), &mut log)).unwrap().unwrap();
             prop_assert_eq!((sim.now() - begun).ns(), 50 + 40);
         }
     }

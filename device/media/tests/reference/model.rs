@@ -8,8 +8,8 @@ use std::task::Poll;
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Ecc, Features, Geometry, Media, MediaConfig, PageId, PageImage, PageImages, PlaneId, PlaneMode, Priority,
-    ProgramUnit, ReadRetry, StoreKind, Suspend, Timing,
+    BlockId, Ecc, Features, Geometry, Media, MediaConfig, PageId, PageImage, PlaneId, PlaneMode, Priority, ProgramUnit,
+    ReadRetry, StoreKind, Suspend, Timing,
 };
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::units::Rate;
@@ -81,7 +81,15 @@ pub(crate) fn media(sim: &Sim, drive: &Drive) -> Media {
         features: features(drive),
     };
     let seed = Seed::new(drive.seed);
-    let config = MediaConfig { geometry: geometry(drive), timing, store: StoreKind::None, factory_bad: 0, seed };
+    let config = MediaConfig {
+        geometry: geometry(drive),
+        timing,
+        store: StoreKind::None,
+        factory_bad: 0,
+        lba_bytes: 512,
+        faults: Vec::new(),
+        seed,
+    };
     Media::new(sim, config).expect("the tables are small")
 }
 
@@ -93,10 +101,10 @@ struct Customer<'a> {
     drive: &'a Drive,
 }
 
-/// A page of which nothing matters but that it takes its time.
-fn image(geometry: &Geometry) -> PageImage {
+/// Pages of which nothing matters but that they take their time.
+fn image(geometry: &Geometry, pages: usize) -> PageImage {
     let mut image = PageImage::default();
-    (0..geometry.units_per_page()).for_each(|unit| image.push(unit, None));
+    (0..geometry.units_per_page() * pages as u32).for_each(|unit| image.push(unit, None));
     image
 }
 
@@ -120,8 +128,9 @@ impl Customer<'_> {
         page_id(self.drive, page)
     }
 
-    fn images(&self, pages: &[Page]) -> PageImages {
-        pages.iter().map(|&page| (self.page(page), image(self.media.geometry()))).collect()
+    /// Pages that are programmed together, and what goes into them.
+    fn pages(&self, pages: &[Page]) -> (Vec<PageId>, PageImage) {
+        (pages.iter().map(|&page| self.page(page)).collect(), image(self.media.geometry(), pages.len()))
     }
 
     /// Does one operation: what came of it, and where its time went.
@@ -130,12 +139,13 @@ impl Customer<'_> {
         let mut loaded = None;
         let who = self.priority.who(op.cause);
         match &op.work {
-            Work::Read { page, bytes, .. } => self.media.read(self.page(*page), *bytes, who, &mut log).await,
+            Work::Read { page, bytes, .. } => self.media.read(self.page(*page), *bytes, who, &mut log).await.unwrap(),
             Work::Program { pages } => {
                 let note = |so_far: &Breakdown| loaded = Some(asked + so_far.total().ns());
-                self.media.program_together(self.images(pages), who, &mut log, note).await;
+                let (pages, image) = self.pages(pages);
+                self.media.program_together(&pages, &image, who, &mut log, note).await.unwrap();
             }
-            Work::Erase { plane, block } => self.media.erase(self.block(*plane, *block), who, &mut log).await,
+            Work::Erase { plane, block } => self.media.erase(self.block(*plane, *block), who, &mut log).await.unwrap(),
             Work::Collect { plane, preemptible, parts } => {
                 self.collect(*plane, *preemptible, parts, op).await;
             }
@@ -152,13 +162,14 @@ impl Customer<'_> {
             match part {
                 Part::Copy { pages } => {
                     let pages: Vec<_> = pages.iter().map(|&(from, to)| (self.page(from), self.page(to))).collect();
-                    seized.copyback(&pages, self.drive.copyback_ecc).await;
+                    seized.copyback(&pages, self.drive.copyback_ecc).await.unwrap();
                 }
-                Part::Read { page, bytes, .. } => seized.read(&[(self.page(*page), *bytes)]).await,
+                Part::Read { page, bytes, .. } => drop(seized.read(&[(self.page(*page), *bytes)]).await.unwrap()),
                 Part::Program { pages } => {
-                    seized.program_together(self.images(pages)).await;
+                    let (pages, image) = self.pages(pages);
+                    seized.program_together(&pages, &image).await.unwrap();
                 }
-                Part::Erase { plane, block } => seized.erase(self.block(*plane, *block)).await,
+                Part::Erase { plane, block } => seized.erase(self.block(*plane, *block)).await.unwrap(),
             }
         }
     }

@@ -17,7 +17,7 @@ mod ftl;
 use nandscape_device_controller::ControllerConfig;
 use nandscape_device_ftl::{PageFtlConfig, Policies};
 use nandscape_device_media::geometry::Counts;
-use nandscape_device_media::{Geometry, MediaConfig, StoreKind, Timing};
+use nandscape_device_media::{Geometry, MediaConfig, Rule, StoreKind, Timing};
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Seed, Span};
 
@@ -74,6 +74,7 @@ impl Profile {
             controller: controller::controller(&self.name, keys)?,
         };
         features::check(&resolved.timing, &resolved.geometry, &resolved.ftl)?;
+        resolved.check_faults()?;
         resolved.fill_in();
         Ok(resolved)
     }
@@ -88,6 +89,25 @@ impl Resolved {
     /// Bytes of a logical block.
     pub fn lba_bytes(&self) -> u32 {
         self.controller.lba_bytes
+    }
+
+    /// What is to go wrong.
+    pub fn faults(&self) -> impl Iterator<Item = &Rule> {
+        self.keys.faults.iter().flat_map(|faults| &faults.0).map(|rule| &rule.0)
+    }
+
+    /// Whether a fault can happen on this drive.
+    ///
+    /// # Errors
+    /// Why not, and what would be valid.
+    pub fn check_fault(&self, rule: &Rule) -> std::result::Result<(), String> {
+        let lbas = self.capacity() / u64::from(self.lba_bytes());
+        rule.check(&self.geometry(), lbas).map_err(|problem| format!("\"{rule}\": {problem}"))
+    }
+
+    fn check_faults(&self) -> Result<()> {
+        let problem = self.faults().find_map(|rule| self.check_fault(rule).err());
+        problem.map_or(Ok(()), |problem| Err(ProfileError::new("faults", problem)))
     }
 
     /// Blocks that garbage collection needs to turn, over the whole drive.
@@ -142,6 +162,8 @@ impl Resolved {
             timing: self.timing.clone(),
             store,
             factory_bad: self.sizing.bad_per_plane,
+            lba_bytes: self.lba_bytes(),
+            faults: self.faults().cloned().collect(),
             seed,
         }
     }
@@ -194,7 +216,7 @@ mod tests {
 
     #[test]
     fn impossible_values_are_refused_by_key_with_what_is_valid() {
-        let cases: [(&[&str], &str); 34] = [
+        let cases: [(&[&str], &str); 36] = [
             (&["geometry.channels=0"], "geometry.channels: 0 is out of range; from 1 to 256"),
             (&["geometry.page_size=5000"], "geometry.page_size: 5000B is not a power of two from 4KiB"),
             (&["ftl.mapping_unit=32KiB"], "ftl.mapping_unit: 32KiB is larger than geometry.page_size"),
@@ -209,6 +231,11 @@ mod tests {
             (&["ftl.over_provisioning=1000"], "ftl.over_provisioning: 1000 is more than a hundredfold"),
             (&["buffer.size=4KiB"], "buffer.size: 4KiB is out of range"),
             (&["lba_size=520"], "lba_size: 520 is not valid"),
+            (&["faults=[\"fail channel=8\"]"], "faults: \"fail channel=8\": channel 8 is not there; from 0 to 7"),
+            (
+                &["capacity=1GiB", "faults=[\"uncorrectable lba=2097152\"]"],
+                "faults: \"uncorrectable lba=2097152\": lba 2097152",
+            ),
             (&["timing.read=11s"], "timing.read: 11s is out of range; from 0ns to 10s"),
             (&["link.latency=1000000s"], "link.latency: 1000000s is out of range"),
             (&["timing.bus=1B/s"], "timing.bus: 1B/s is out of range; 1KB/s or more"),

@@ -168,7 +168,7 @@ impl PageFtl {
 
     /// Does a batch of moves, or, when none is left, erases the block. Returns how far it is if it is not erased.
     fn collect_at_once(&self, state: &mut State, plane: PlaneId, mut cursor: Cursor) -> Option<Cursor> {
-        let moves = state.plan(&mut cursor, self.config.gc.batch);
+        let moves = state.plan(&mut cursor, self.config.gc.batch).expect("no block has gone bad yet");
         if moves.is_empty() {
             self.media.plant_erase(cursor.victim);
             state.reclaim(cursor.victim, cause::GC);

@@ -1,0 +1,214 @@
+//! What becomes of operations that have come to nothing: blocks are retired and their data is moved, planes that do not
+//! answer are used no more, data that cannot be read is lost, and a drive without spare blocks is read-only.
+//!
+//! A program that failed is repeated elsewhere, as a whole: its data is still in the write buffer, or in the block it is
+//! moved from. The block is written no more; its collector moves what is current out of it, and it is bad. A block whose
+//! erase failed is bad at once. A plane that has lost a block keeps one more from the host, for the next one. A plane that
+//! does not answer, or has no page left for its collector, is neither written nor cleaned any more; what it holds stays
+//! mapped.
+//!
+//! Data that cannot be read when its block is cleaned, or when a write covers only a part of its unit, is lost: reads of
+//! it fail until it is written anew.
+//!
+//! Left out: reading a page again later, and rebuilding data from parity.
+
+use std::collections::BTreeMap;
+
+use nandscape_device_media::{BlockId, Broken, Media, MediaError, PageId, PlaneId, UnitId};
+
+use super::PageFtl;
+use super::state::State;
+use crate::address::{Extent, Location, Lpn, Piece, SlotId};
+use crate::component::{BadBlocks, BlockInfo, BlockMetadata, BlockState, Provisioning};
+use crate::ftl::Refusal;
+use crate::parts::COLLECTOR_RESERVE;
+
+/// What has gone wrong with a drive so far.
+#[derive(Default)]
+pub(super) struct Damage {
+    /// Sectors whose data was lost, a bit each, of the units that have any.
+    lost: BTreeMap<Lpn, u64>,
+    /// Good blocks in planes that are in use, and those that are needed to go on writing.
+    usable: u64,
+    needed: u64,
+    /// Usable beyond the needed ones when the drive was new.
+    spare: u64,
+    pub(super) read_only: bool,
+}
+
+impl State {
+    /// Counts the spare blocks of a new drive.
+    pub(super) fn count_spare(&mut self, logical_units: u32) {
+        let planes = (0..self.geometry.planes()).map(PlaneId);
+        let reserve = u64::from(self.gc_free_blocks + self.open_blocks + COLLECTOR_RESERVE);
+        self.damage.needed = u64::from(logical_units.div_ceil(self.geometry.units_per_block()))
+            + reserve * u64::from(self.geometry.planes());
+        self.damage.usable = planes.map(|plane| self.good_blocks(plane)).sum();
+        self.damage.spare = self.damage.usable.saturating_sub(self.damage.needed);
+    }
+
+    /// Spare blocks now, and when the drive was new.
+    pub(super) fn spare(&self) -> (u64, u64) {
+        (self.damage.usable.saturating_sub(self.damage.needed), self.damage.spare)
+    }
+
+    fn good_blocks(&self, plane: PlaneId) -> u64 {
+        self.geometry.blocks_of(plane).filter(|block| !self.bad.is_bad(*block)).count() as u64
+    }
+
+    /// So many blocks are not usable any more.
+    fn use_less(&mut self, blocks: u64) {
+        self.damage.usable -= blocks;
+        self.damage.read_only |= self.damage.usable < self.damage.needed;
+    }
+
+    // ------------------------------------------------------------ blocks and planes
+
+    /// An operation on a page has come to nothing; whether its plane can be used on.
+    pub(super) fn take_note(&mut self, broken: Broken) -> bool {
+        let block = self.geometry.block_of(broken.page);
+        match broken.error {
+            MediaError::Failed => self.stop_writing(block),
+            MediaError::NoAnswer => self.take_out(self.geometry.plane_of(block)),
+            MediaError::Uncorrectable | MediaError::PowerLost => {}
+        }
+        matches!(broken.error, MediaError::Failed | MediaError::Uncorrectable)
+    }
+
+    /// No more pages of a block are written; it is retired once those under way have ended.
+    fn stop_writing(&mut self, block: BlockId) {
+        self.provisioning.close(block);
+        let info = self.blocks.get_mut(block);
+        if !matches!(info.state, BlockState::Bad | BlockState::Retiring) {
+            info.state = BlockState::Retiring;
+            self.check_retiring(block);
+            // There is less space than there was.
+            self.wake_collector(self.geometry.plane_of(block));
+        }
+    }
+
+    /// Has a block that is to be retired emptied, if nothing of it is under way any more.
+    pub(super) fn check_retiring(&mut self, block: BlockId) {
+        let info = self.blocks.get(block);
+        let plane = self.geometry.plane_of(block);
+        let retiring = &mut self.planes[plane.0 as usize].retiring;
+        if info.state == BlockState::Retiring && info.programmed == info.allocated && !retiring.contains(&block) {
+            retiring.push(block);
+            self.check_collector(plane);
+        }
+    }
+
+    /// A block is bad from now on. Nothing in it is current.
+    pub(super) fn retire(&mut self, block: BlockId) {
+        let plane = self.geometry.plane_of(block);
+        self.bad.retire(block);
+        let info = self.blocks.get_mut(block);
+        *info = BlockInfo { state: BlockState::Bad, valid: 0, allocated: 0, programmed: 0, ..*info };
+        self.counters.retired_blocks += 1;
+        self.planes[plane.0 as usize].has_lost_blocks = true;
+        self.pace_mut(plane).erased();
+        if !self.planes[plane.0 as usize].out_of_use {
+            self.use_less(1);
+        }
+        self.update_ready(plane);
+        self.wake_collector(plane);
+    }
+
+    /// A plane is neither written nor cleaned any more.
+    pub(super) fn take_out(&mut self, plane: PlaneId) {
+        if !std::mem::replace(&mut self.planes[plane.0 as usize].out_of_use, true) {
+            self.use_less(self.good_blocks(plane));
+            self.pace_mut(plane).erased();
+            self.update_ready(plane);
+        }
+    }
+
+    /// A collector leaves a block as it was.
+    pub(super) fn leave(&mut self, block: BlockId, retiring: bool) {
+        let plane = self.geometry.plane_of(block);
+        self.pace_mut(plane).erased();
+        self.blocks.get_mut(block).state = if retiring { BlockState::Retiring } else { BlockState::Full };
+        if retiring && !self.planes[plane.0 as usize].retiring.contains(&block) {
+            self.planes[plane.0 as usize].retiring.push(block);
+        }
+    }
+
+    // ------------------------------------------------------------ data
+
+    /// The data of a page cannot be read, and has to be moved: what is current of it is lost.
+    pub(super) fn lose_page(&mut self, media: &Media, page: PageId) {
+        for number in 0..self.geometry.units_per_page() {
+            let unit = self.geometry.unit_at(page, number);
+            if self.blocks.is_valid(unit) {
+                self.lose_unit(Lpn(media.tag(unit)), unit);
+            }
+        }
+    }
+
+    fn lose_unit(&mut self, lpn: Lpn, unit: UnitId) {
+        match self.location(lpn) {
+            Location::Buffered(slot) => {
+                let holder = match self.buffer.slot(slot).durable {
+                    Location::Buffered(before) => before,
+                    _ => slot,
+                };
+                self.buffer.slot_mut(holder).durable = Location::Unmapped;
+                self.lose_rest(holder);
+            }
+            _ => {
+                self.remap(lpn, Location::Unmapped);
+                self.lose(lpn, self.unit.mask());
+            }
+        }
+        self.drop_copy(Location::Flash(unit));
+    }
+
+    /// What a slot lacks of its unit cannot be read: it is lost, and the slot is taken as whole.
+    pub(super) fn lose_rest(&mut self, id: SlotId) {
+        let slot = self.buffer.slot(id);
+        let (lpn, missing) = (slot.lpn, self.unit.mask() & !slot.mask);
+        if missing != 0 {
+            self.lose(lpn, missing);
+            self.buffer.fill(id, None);
+        }
+    }
+
+    pub(super) fn lose(&mut self, lpn: Lpn, sectors: u64) {
+        if sectors != 0 {
+            self.counters.lost_units += u64::from(!self.damage.lost.contains_key(&lpn));
+            *self.damage.lost.entry(lpn).or_default() |= sectors;
+        }
+    }
+
+    /// Sectors are written anew: which of them had been lost.
+    pub(super) fn find_again(&mut self, piece: &Piece) -> u64 {
+        let Some(lost) = self.damage.lost.get_mut(&piece.lpn) else { return 0 };
+        let found = *lost & piece.mask();
+        *lost &= !found;
+        if *lost == 0 {
+            self.damage.lost.remove(&piece.lpn);
+        }
+        found
+    }
+
+    pub(super) fn has_lost(&self, extent: Extent) -> bool {
+        let lost = &self.damage.lost;
+        let is_lost = |piece: &Piece| lost.get(&piece.lpn).is_some_and(|sectors| sectors & piece.mask() != 0);
+        !lost.is_empty() && extent.pieces(self.unit).any(|piece| is_lost(&piece))
+    }
+}
+
+impl PageFtl {
+    /// If the drive has become read-only, tells all who wait for it to be written.
+    pub(super) fn check_read_only(&self) {
+        let mut state = self.state.borrow_mut();
+        if !state.damage.read_only || self.read_only.replace(true) {
+            return;
+        }
+        let watchers = state.buffer.give_up_watchers();
+        drop(state);
+        watchers.iter().for_each(|settling| settling.one_given_up(Refusal::ReadOnly));
+        // Nobody is to wait for room that will not come; nothing is accepted any more.
+        self.free_slots.give(usize::MAX / 2);
+    }
+}

@@ -1,0 +1,199 @@
+//! What the cells hold: data and out-of-band tags, how far each block is programmed, what cannot be read.
+//!
+//! Ordering rules of NAND are asserted here, in production too: pages of a block are programmed in order, once, after
+//! an erase. An FTL that breaks them is wrong, whatever its figures.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use nandscape_sim::table::Table;
+use smallvec::SmallVec;
+
+use crate::geometry::{BlockId, Geometry, PageId, UnitId};
+use crate::store::{self, Store, StoreKind, UnitData};
+
+/// What is programmed into a page, or into pages that are programmed together, one after the other: for each unit its
+/// out-of-band tag, and its data where there is a store.
+#[derive(Clone, Default, Debug)]
+pub struct PageImage {
+    pub(crate) units: SmallVec<[(u32, Option<UnitData>); 4]>,
+}
+
+impl PageImage {
+    /// Adds the next unit.
+    pub fn push(&mut self, tag: u32, data: Option<UnitData>) {
+        self.units.push((tag, data));
+    }
+
+    /// Adds units without data until there are so many.
+    pub fn pad(&mut self, units: usize, tag: u32) {
+        for _ in self.len()..units {
+            self.push(tag, None);
+        }
+    }
+
+    /// Number of units so far.
+    pub fn len(&self) -> usize {
+        self.units.len()
+    }
+
+    /// Whether there is no unit yet.
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+}
+
+/// How many operations the flash has done.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct OpCounts {
+    /// Pages sensed and moved to the controller.
+    pub reads: u64,
+    /// Pages programmed, copies included.
+    pub programs: u64,
+    /// Pages copied within a plane.
+    pub copybacks: u64,
+    /// Blocks erased.
+    pub erases: u64,
+}
+
+impl OpCounts {
+    /// What was counted since `earlier`.
+    pub fn since(&self, earlier: &OpCounts) -> OpCounts {
+        OpCounts {
+            reads: self.reads - earlier.reads,
+            programs: self.programs - earlier.programs,
+            copybacks: self.copybacks - earlier.copybacks,
+            erases: self.erases - earlier.erases,
+        }
+    }
+}
+
+/// What the cells hold.
+pub(crate) struct Contents {
+    /// Out-of-band tag of each unit.
+    tags: Table,
+    /// Pages programmed in each block since its erase.
+    programmed: Vec<u32>,
+    /// How often each block was erased.
+    erased: Vec<u32>,
+    /// Programmed pages that cannot be read until their block is erased.
+    unreadable: BTreeSet<PageId>,
+    store: Box<dyn Store>,
+    pub(crate) counts: OpCounts,
+}
+
+impl Contents {
+    /// Erased flash.
+    ///
+    /// # Errors
+    /// When the system does not give the memory for out-of-band tags.
+    pub(crate) fn new(geometry: &Geometry, store: StoreKind) -> io::Result<Contents> {
+        Ok(Contents {
+            tags: Table::new(geometry.units() as usize)?,
+            programmed: vec![0; geometry.blocks() as usize],
+            erased: vec![0; geometry.blocks() as usize],
+            unreadable: BTreeSet::new(),
+            store: store::open(store, geometry),
+            counts: OpCounts::default(),
+        })
+    }
+
+    /// The out-of-band tag of a unit.
+    #[inline]
+    pub(crate) fn tag(&self, unit: UnitId) -> u32 {
+        self.tags.get(unit.0)
+    }
+
+    #[inline]
+    pub(crate) fn set_tag(&mut self, unit: UnitId, tag: u32) {
+        self.tags.set(unit.0, tag);
+    }
+
+    /// Pages programmed in a block since its erase, those included that came to nothing.
+    pub(crate) fn programmed(&self, block: BlockId) -> u32 {
+        self.programmed[block.0 as usize]
+    }
+
+    /// How often a block was erased.
+    pub(crate) fn erases(&self, block: BlockId) -> u32 {
+        self.erased[block.0 as usize]
+    }
+
+    /// Whether data that was programmed can be had again.
+    pub(crate) fn keeps_data(&self) -> bool {
+        self.store.keeps_data()
+    }
+
+    /// The data of a unit, if it has any.
+    pub(crate) fn data(&self, unit: UnitId) -> Option<UnitData> {
+        self.store.get(unit)
+    }
+
+    /// Whether a page cannot be read until its block is erased.
+    #[inline]
+    pub(crate) fn is_unreadable(&self, page: PageId) -> bool {
+        !self.unreadable.is_empty() && self.unreadable.contains(&page)
+    }
+
+    /// A page cannot be read until its block is erased.
+    pub(crate) fn set_unreadable(&mut self, page: PageId) {
+        self.unreadable.insert(page);
+    }
+
+    /// An erase that was cut off: no page of the block can be read.
+    pub(crate) fn tear(&mut self, geometry: &Geometry, block: BlockId) {
+        (0..self.programmed(block)).for_each(|page| self.set_unreadable(geometry.page_at(block, page)));
+    }
+
+    /// Inverts one bit of each unit of a page.
+    pub(crate) fn corrupt(&mut self, geometry: &Geometry, page: PageId) {
+        let bytes = geometry.unit_size() as usize;
+        for number in 0..geometry.units_per_page() {
+            let unit = geometry.unit_at(page, number);
+            let mut data = self.data(unit).map_or_else(|| vec![0; bytes], |data| data.to_vec());
+            data[unit.0 as usize % bytes] ^= 1 << (unit.0 % 8);
+            self.store.put(unit, data.into());
+        }
+    }
+    /// Takes the next page of a block for programming.
+    pub(crate) fn advance(&mut self, geometry: &Geometry, page: PageId) {
+        let (block, number) = (geometry.block_of(page), geometry.page_in_block(page));
+        let programmed = &mut self.programmed[block.0 as usize];
+        assert_eq!(*programmed, number, "{block:?}: pages are programmed in order, once, after an erase");
+        *programmed += 1;
+        self.counts.programs += 1;
+    }
+
+    /// Stores what was programmed, from a unit on.
+    pub(crate) fn fill(&mut self, first: UnitId, units: &[(u32, Option<UnitData>)]) {
+        for (unit, (tag, data)) in (first.0..).zip(units) {
+            self.tags.set(unit, *tag);
+            if let Some(data) = data {
+                self.store.put(UnitId(unit), data.clone());
+            }
+        }
+    }
+
+    /// Copies a programmed page over another that was taken by [`Contents::advance`].
+    pub(crate) fn copy(&mut self, geometry: &Geometry, from: PageId, to: PageId) {
+        for unit in 0..geometry.units_per_page() {
+            let (from, to) = (geometry.unit_at(from, unit), geometry.unit_at(to, unit));
+            self.tags.set(to.0, self.tags.get(from.0));
+            if let Some(data) = self.store.get(from) {
+                self.store.put(to, data);
+            }
+        }
+        self.counts.copybacks += 1;
+    }
+
+    /// Erases a block.
+    pub(crate) fn erase(&mut self, geometry: &Geometry, block: BlockId) {
+        self.programmed[block.0 as usize] = 0;
+        self.erased[block.0 as usize] += 1;
+        if !self.unreadable.is_empty() {
+            self.unreadable.retain(|page| geometry.block_of(*page) != block);
+        }
+        self.store.erase(block);
+        self.counts.erases += 1;
+    }
+}

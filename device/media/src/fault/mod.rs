@@ -1,0 +1,56 @@
+//! Faults of the flash, on demand: what can go wrong, where and when.
+//!
+//! | file | what |
+//! |---|---|
+//! | `rule` | one fault: what it does, to which operations, where and when |
+//! | `parse` | a rule as a line of text, and back |
+//! | `plan` | the rules of a drive: which of them strike an operation |
+//!
+//! # The fault model
+//!
+//! An operation is a page read, a program command or a block erase; those of garbage collection count like the host's,
+//! and a copyback is a read and a program. What a fault does is decided when the operation begins:
+//!
+//! | fault | operations | what happens | what the controller sees |
+//! |---|---|---|---|
+//! | `corrupt` | read, program | one bit of each mapping unit of the page is inverted in the cells, and stays so | nothing |
+//! | `uncorrectable` | read | the read takes its time, retries and correction included | more errors than can be corrected |
+//! | `slow` | all | the array takes longer | nothing |
+//! | `fail` | program, erase | it takes its time; the page cannot be read afterwards, the block is not erased | FAIL in the status (ONFI SR\[0\]) |
+//! | `stuck` | all | the LUN stays busy until the controller gives up and resets it (FFh) | the operation failed |
+//! | `dead` | all | a die, a channel or a part of one answers no more, from the operation on that the rule strikes first | no answer |
+//! | `power_cut` | all | everything under way is torn: what was being programmed cannot be read, what was being erased neither | nothing until power is back |
+//!
+//! A page that is copied back without error correction takes its errors along: if its read is uncorrectable, so is the
+//! copy, until its block is erased.
+//!
+//! Several rules may strike an operation at once: their delays add, and the worst failure counts (in the order of
+//! [`MediaError`]). Rules are counted and drawn in the order of operations, which is the same for the same seed.
+//!
+//! What is made of it is the FTL's business (retiring blocks, moving data) and the controller's (the status of a command).
+//!
+//! Left out: faults of the controller's own memory and of the host link; errors that come of wear, age and
+//! neighbours by themselves.
+
+mod parse;
+mod plan;
+mod rule;
+
+pub use parse::RuleError;
+pub use plan::{FaultPlan, RuleCount};
+pub use rule::{Operation, Place, Rule, Strike, When};
+
+pub(crate) use plan::Struck;
+
+/// How an operation of the flash can end other than well, from the least to the worst.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum MediaError {
+    /// The page has more errors than can be corrected.
+    Uncorrectable,
+    /// The program or erase failed, says the status.
+    Failed,
+    /// The LUN does not answer.
+    NoAnswer,
+    /// Power was lost before the operation ended.
+    PowerLost,
+}

@@ -1,0 +1,281 @@
+//! The rules of a drive: which of them strike an operation.
+
+use std::cell::{Cell, RefCell};
+use std::ops::RangeInclusive;
+
+use nandscape_sim::{Rng, Seed, Span, Time};
+
+use super::MediaError;
+use super::rule::{Operation, Rule, Strike};
+use crate::geometry::{BlockId, Geometry, PageId};
+
+/// What is to go wrong with a drive's flash.
+pub struct FaultPlan {
+    seed: Seed,
+    /// Bytes of a logical block.
+    lba_bytes: u32,
+    /// Whether there is any rule.
+    armed: Cell<bool>,
+    rules: RefCell<Vec<Active>>,
+    /// Rules that there ever were: each draws from a stream of its own.
+    made: Cell<u64>,
+}
+
+/// A rule at work.
+struct Active {
+    rule: Rule,
+    rng: Rng,
+    matched: u64,
+    struck: u64,
+    /// What the rule is about has died.
+    dead: bool,
+}
+
+/// A rule, and how often it came into play.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RuleCount {
+    /// The rule.
+    pub rule: Rule,
+    /// Operations of its kind, at its place, in its time.
+    pub matched: u64,
+    /// Those that it struck.
+    pub struck: u64,
+}
+
+/// What strikes an operation.
+#[derive(Copy, Clone, Default, Debug)]
+pub(crate) struct Struck {
+    /// The array takes so much longer.
+    pub(crate) slow: Span,
+    /// How it ends.
+    pub(crate) error: Option<MediaError>,
+    /// The LUN is busy for so long instead of doing anything.
+    pub(crate) hang: Option<Span>,
+    /// Bits of the page are inverted.
+    pub(crate) corrupt: bool,
+    /// Power goes, for so long at least.
+    pub(crate) cut: Option<Span>,
+    /// Which of several pages it is about, counted in the operation.
+    pub(crate) page: usize,
+}
+
+impl FaultPlan {
+    /// Such rules, on a drive with logical blocks of `lba_bytes`. What is left to chance is drawn from `seed`.
+    pub fn new(rules: &[Rule], lba_bytes: u32, seed: Seed) -> FaultPlan {
+        let plan =
+            FaultPlan { seed, lba_bytes, armed: Cell::new(false), rules: RefCell::new(Vec::new()), made: Cell::new(0) };
+        rules.iter().for_each(|rule| plan.add(rule.clone()));
+        plan
+    }
+
+    /// Adds a rule, which counts from now on.
+    pub fn add(&self, rule: Rule) {
+        let rng = self.seed.nth(self.made.replace(self.made.get() + 1)).rng();
+        self.rules.borrow_mut().push(Active { rule, rng, matched: 0, struck: 0, dead: false });
+        self.armed.set(true);
+    }
+
+    /// Takes all rules back. What they have done stays done, but what was dead answers again.
+    pub fn clear(&self) {
+        self.rules.borrow_mut().clear();
+        self.armed.set(false);
+    }
+
+    /// The rules in the order in which they were added, and how often they came into play.
+    pub fn counts(&self) -> Vec<RuleCount> {
+        let rules = self.rules.borrow();
+        rules
+            .iter()
+            .map(|Active { rule, matched, struck, .. }| RuleCount {
+                rule: rule.clone(),
+                matched: *matched,
+                struck: *struck,
+            })
+            .collect()
+    }
+
+    /// Whether any rule is there.
+    #[inline]
+    pub(crate) fn is_armed(&self) -> bool {
+        self.armed.get()
+    }
+
+    /// What strikes an operation that begins now. `lpns` tells which logical units are in a page.
+    pub(crate) fn strike(
+        &self,
+        geometry: &Geometry,
+        now: Time,
+        operation: Operation,
+        pages: &[PageId],
+        block: BlockId,
+        lpns: impl Fn(PageId, u64, u64) -> bool,
+    ) -> Option<Struck> {
+        let mut all = None;
+        let unit = u64::from(geometry.unit_size());
+        for active in self.rules.borrow_mut().iter_mut() {
+            let place = &active.rule.place;
+            let is_there = |page: &PageId| {
+                let holds = |range: &RangeInclusive<u64>| {
+                    let lpn = |lba: u64| lba.saturating_mul(self.lba_bytes.into()) / unit;
+                    lpns(*page, lpn(*range.start()), lpn(*range.end()))
+                };
+                place.has_page(geometry, *page) && place.lba.as_ref().is_none_or(holds)
+            };
+            let which = match pages {
+                [] => place.has_block(geometry, block).then_some(0),
+                pages => pages.iter().position(is_there),
+            };
+            if let Some(page) = which {
+                active.strike(now, operation, page, all.get_or_insert_with(Struck::default));
+            }
+        }
+        all.filter(Struck::is_something)
+    }
+}
+
+impl Active {
+    /// Whether the rule strikes an operation at its place, and what it adds to what strikes it already.
+    fn strike(&mut self, now: Time, operation: Operation, page: usize, all: &mut Struck) {
+        if !self.dead && !self.is_due(now, operation) {
+            return;
+        }
+        self.struck += 1;
+        let error = match operation {
+            Operation::Read => MediaError::Uncorrectable,
+            Operation::Program | Operation::Erase => MediaError::Failed,
+        };
+        match self.rule.strike {
+            Strike::Corrupt => all.corrupt = true,
+            Strike::Uncorrectable | Strike::Fail => all.ends(error, page),
+            Strike::Slow { by } => all.slow += by,
+            Strike::Stuck { timeout } => {
+                all.ends(error, page);
+                all.hangs(timeout);
+            }
+            Strike::Dead { timeout } => {
+                self.dead = true;
+                all.ends(MediaError::NoAnswer, page);
+                all.hangs(timeout);
+            }
+            Strike::PowerCut { off } => all.cut = all.cut.max(Some(off)),
+        }
+    }
+
+    /// Counts an operation, and says whether the rule strikes it.
+    fn is_due(&mut self, now: Time, operation: Operation) -> bool {
+        let when = &self.rule.when;
+        if !self.rule.is_about(operation) || now < when.from || now >= when.until {
+            return false;
+        }
+        self.matched += 1;
+        // Power that is cut by a rule is cut once, unless the rule says otherwise.
+        let once = matches!(self.rule.strike, Strike::PowerCut { .. }).then_some(1);
+        when.nth.is_none_or(|nth| self.matched == nth)
+            && when.every.is_none_or(|every| self.matched.is_multiple_of(every))
+            && when.count.or(once).is_none_or(|count| self.struck < count)
+            && when.probability.is_none_or(|probability| self.rng.chance(probability))
+    }
+}
+
+impl Struck {
+    fn is_something(&self) -> bool {
+        let Struck { slow, error, hang, corrupt, cut, .. } = self;
+        !slow.is_zero() || error.is_some() || hang.is_some() || *corrupt || cut.is_some()
+    }
+
+    fn ends(&mut self, error: MediaError, page: usize) {
+        if self.error < Some(error) {
+            (self.error, self.page) = (Some(error), page);
+        }
+    }
+
+    fn hangs(&mut self, time: Span) {
+        self.hang = self.hang.max(Some(time));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::Counts;
+
+    fn geometry() -> Geometry {
+        Geometry::new(Counts {
+            channels: 2,
+            dies_per_channel: 2,
+            planes_per_die: 2,
+            blocks_per_plane: 4,
+            pages_per_block: 8,
+            page_size: 16_384,
+            unit_size: 4_096,
+        })
+        .unwrap()
+    }
+
+    /// Which of `count` operations on a page, a microsecond apart, a rule strikes, counted from 1.
+    fn struck(rule: &str, operation: Operation, page: u32, count: u64) -> Vec<u64> {
+        let plan = FaultPlan::new(&[rule.parse().unwrap()], 512, Seed::new(7));
+        let strikes = |nth: &u64| {
+            let (now, page) = (Time::from_ns(nth * 1_000), PageId(page));
+            let block = geometry().block_of(page);
+            let pages = [page];
+            let pages = if operation == Operation::Erase { &[][..] } else { &pages };
+            plan.strike(&geometry(), now, operation, pages, block, |page, first, last| {
+                let units = u64::from(page.0) * 4;
+                first < units + 4 && last >= units
+            })
+            .is_some()
+        };
+        (1..=count).filter(strikes).collect()
+    }
+
+    #[test]
+    fn a_rule_strikes_when_it_says() {
+        let read = |rule| struck(rule, Operation::Read, 0, 10);
+        assert_eq!(read("uncorrectable"), (1..=10).collect::<Vec<_>>());
+        assert_eq!(read("uncorrectable nth=3"), [3]);
+        assert_eq!(read("uncorrectable every=4"), [4, 8]);
+        assert_eq!(read("uncorrectable every=2 count=3"), [2, 4, 6]);
+        assert_eq!(read("uncorrectable from=3us until=5us"), [3, 4]);
+        assert_eq!(read("uncorrectable from=3us nth=2"), [4]);
+        assert_eq!(read("dead nth=8"), [8, 9, 10]);
+        assert_eq!(read("power_cut"), [1]);
+        assert_eq!(read("power_cut every=3 count=2"), [3, 6]);
+        assert_eq!(read("fail"), []);
+        let half = read("slow probability=50%").len();
+        assert!((1..10).contains(&half) && read("slow probability=0").is_empty());
+        assert_eq!(read("slow probability=100%").len(), 10);
+    }
+
+    /// Page 151 is page 7 of block 2 of plane 4: channel 1, die 0, plane 0.
+    #[test]
+    fn a_rule_strikes_where_it_says() {
+        let hits = |rule: &str| !struck(rule, Operation::Program, 151, 1).is_empty();
+        for rule in ["channel=1", "die=0", "plane=0", "block=2", "page=7", "channel=0-1 die=0-1 block=1-2 page=5-7"] {
+            assert!(hits(&format!("fail program {rule}")), "{rule}");
+        }
+        for rule in ["channel=0", "die=1", "plane=1", "block=3", "page=6", "channel=1 page=0-6"] {
+            assert!(!hits(&format!("fail program {rule}")), "{rule}");
+        }
+        // An erase is of all pages of its block.
+        assert_eq!(struck("fail erase block=2 page=1", Operation::Erase, 151, 1), [1]);
+        // Page 0 holds units 0 to 3, which are sectors 0 to 31.
+        let read = |lbas: &str| !struck(&format!("uncorrectable lba={lbas}"), Operation::Read, 0, 1).is_empty();
+        assert!(read("0") && read("31") && read("20-40") && !read("32") && !read("32-1000"));
+    }
+
+    #[test]
+    fn delays_add_and_the_worst_failure_counts() {
+        let rules = ["slow by=1us", "slow by=2us", "uncorrectable", "stuck timeout=9us", "dead timeout=5us", "corrupt"];
+        let plan = FaultPlan::new(&rules.map(|rule| rule.parse().unwrap()), 512, Seed::new(1));
+        let strike = |page| {
+            plan.strike(&geometry(), Time::from_ns(0), Operation::Read, &[PageId(page)], BlockId(0), |_, _, _| false)
+        };
+        let struck = strike(0).unwrap();
+        assert_eq!((struck.slow, struck.hang), (Span::from_us(3), Some(Span::from_us(9))));
+        assert_eq!((struck.error, struck.corrupt, struck.cut), (Some(MediaError::NoAnswer), true, None));
+        assert_eq!(plan.counts().iter().map(|count| (count.matched, count.struck)).collect::<Vec<_>>(), [(1, 1); 6]);
+        plan.clear();
+        assert!(strike(0).is_none() && !plan.is_armed());
+    }
+}

@@ -1,0 +1,187 @@
+//! One fault: what it does, to which operations, where and when.
+
+use std::ops::RangeInclusive;
+
+use nandscape_sim::{Span, Time};
+
+use crate::geometry::{BlockId, Geometry, PageId};
+
+/// What strikes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Strike {
+    /// Bits are inverted, and nobody is told.
+    Corrupt,
+    /// More errors than can be corrected.
+    Uncorrectable,
+    /// The array takes `by` longer.
+    Slow {
+        /// How much longer.
+        by: Span,
+    },
+    /// The program or erase fails.
+    Fail,
+    /// The LUN is busy until the controller gives up.
+    Stuck {
+        /// When that is, after the operation began on the array.
+        timeout: Span,
+    },
+    /// There is no answer any more.
+    Dead {
+        /// How long the controller waits for one, each time.
+        timeout: Span,
+    },
+    /// Power goes, and comes back after a while.
+    PowerCut {
+        /// How long it is off at least; it does not come back before what was under way is over.
+        off: Span,
+    },
+}
+
+/// What the flash is asked to do.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// A page is read.
+    Read,
+    /// One or several pages are programmed with one command.
+    Program,
+    /// A block is erased.
+    Erase,
+}
+
+impl Operation {
+    /// All operations, by their names in rules.
+    pub const ALL: [(&str, Operation); 3] =
+        [("read", Operation::Read), ("program", Operation::Program), ("erase", Operation::Erase)];
+}
+
+/// Where a fault strikes: what is left out is anywhere.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Place {
+    /// Channels.
+    pub channel: Option<RangeInclusive<u32>>,
+    /// Dies, counted on their channel.
+    pub die: Option<RangeInclusive<u32>>,
+    /// Planes, counted in their die.
+    pub plane: Option<RangeInclusive<u32>>,
+    /// Blocks, counted in their plane.
+    pub block: Option<RangeInclusive<u32>>,
+    /// Pages, counted in their block.
+    pub page: Option<RangeInclusive<u32>>,
+    /// Logical blocks: pages that hold data of one of them. For reads only.
+    pub lba: Option<RangeInclusive<u64>>,
+}
+
+/// When a fault strikes, among the operations of its kind at its place.
+#[derive(Clone, PartialEq, Debug)]
+pub struct When {
+    /// Only on the n-th, counted from 1.
+    pub nth: Option<u64>,
+    /// Only on every n-th.
+    pub every: Option<u64>,
+    /// So often at most.
+    pub count: Option<u64>,
+    /// From this drive time on.
+    pub from: Time,
+    /// Until just before this drive time.
+    pub until: Time,
+    /// With this probability, from 0 to 1.
+    pub probability: Option<f64>,
+}
+
+impl Default for When {
+    fn default() -> When {
+        When { nth: None, every: None, count: None, from: Time::from_ns(0), until: Time::MAX, probability: None }
+    }
+}
+
+/// A fault.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Rule {
+    /// What strikes.
+    pub strike: Strike,
+    /// Which operations; `None` is all that it can strike.
+    pub operation: Option<Operation>,
+    /// Where.
+    pub place: Place,
+    /// When.
+    pub when: When,
+}
+
+impl Strike {
+    /// Its name in rules.
+    pub fn name(self) -> &'static str {
+        match self {
+            Strike::Corrupt => "corrupt",
+            Strike::Uncorrectable => "uncorrectable",
+            Strike::Slow { .. } => "slow",
+            Strike::Fail => "fail",
+            Strike::Stuck { .. } => "stuck",
+            Strike::Dead { .. } => "dead",
+            Strike::PowerCut { .. } => "power_cut",
+        }
+    }
+
+    /// Whether it can strike an operation.
+    pub fn can_strike(self, operation: Operation) -> bool {
+        match self {
+            Strike::Corrupt => operation != Operation::Erase,
+            Strike::Uncorrectable => operation == Operation::Read,
+            Strike::Fail => operation != Operation::Read,
+            Strike::Slow { .. } | Strike::Stuck { .. } | Strike::Dead { .. } | Strike::PowerCut { .. } => true,
+        }
+    }
+}
+
+impl Rule {
+    /// Whether the rule is about an operation.
+    pub(super) fn is_about(&self, operation: Operation) -> bool {
+        self.operation.is_none_or(|only| only == operation) && self.strike.can_strike(operation)
+    }
+
+    /// What keeps the rule from ever striking on such a drive of `lbas` logical blocks: the place, and what is valid.
+    ///
+    /// # Errors
+    /// That, in one sentence.
+    pub fn check(&self, geometry: &Geometry, lbas: u64) -> Result<(), String> {
+        let counts = geometry.counts();
+        let places = [
+            ("channel", &self.place.channel, counts.channels),
+            ("die", &self.place.die, counts.dies_per_channel),
+            ("plane", &self.place.plane, counts.planes_per_die),
+            ("block", &self.place.block, counts.blocks_per_plane),
+            ("page", &self.place.page, counts.pages_per_block),
+        ];
+        for (name, numbers, count) in places {
+            if let Some(numbers) = numbers
+                && *numbers.end() >= count
+            {
+                return Err(format!("{name} {} is not there; from 0 to {} is valid", numbers.end(), count - 1));
+            }
+        }
+        match &self.place.lba {
+            Some(range) if *range.end() >= lbas => {
+                Err(format!("lba {} is not there; from 0 to {} is valid", range.end(), lbas - 1))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Place {
+    /// Whether a page is there, by where it lies.
+    pub(super) fn has_page(&self, geometry: &Geometry, page: PageId) -> bool {
+        has(&self.page, geometry.page_in_block(page)) && self.has_block(geometry, geometry.block_of(page))
+    }
+
+    /// Whether a block is there, or one of its pages.
+    pub(super) fn has_block(&self, geometry: &Geometry, block: BlockId) -> bool {
+        let plane = geometry.plane_of(block);
+        let (channel, die, inside) = geometry.place(plane);
+        let number = block.0 - plane.0 * geometry.blocks_per_plane();
+        has(&self.block, number) && has(&self.channel, channel) && has(&self.die, die) && has(&self.plane, inside)
+    }
+}
+
+fn has(numbers: &Option<RangeInclusive<u32>>, number: u32) -> bool {
+    numbers.as_ref().is_none_or(|numbers| numbers.contains(&number))
+}

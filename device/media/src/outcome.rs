@@ -1,0 +1,129 @@
+//! How operations end, and what that leaves in the cells: the fault model at work.
+
+use nandscape_drive::Breakdown;
+use nandscape_sim::{Span, Who};
+use smallvec::SmallVec;
+
+use crate::contents::PageImage;
+use crate::fault::{MediaError, Operation, Struck};
+use crate::geometry::{BlockId, PageId};
+use crate::media::Media;
+use crate::power::Underway;
+
+/// An operation on a page that has come to nothing.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Broken {
+    /// Why.
+    pub error: MediaError,
+    /// The page; of several that were to be programmed together, the one that it failed of.
+    pub page: PageId,
+}
+
+impl Media {
+    /// What strikes an operation that begins now. Power that it cuts is cut now.
+    #[cold]
+    pub(crate) fn strike(
+        &self,
+        operation: Operation,
+        pages: impl Iterator<Item = PageId>,
+        block: BlockId,
+    ) -> Option<Box<Struck>> {
+        let pages: SmallVec<[PageId; 8]> = pages.collect();
+        let holds = |page, first, last| {
+            let contents = self.contents.borrow();
+            let units = (0..self.geometry.units_per_page()).map(|unit| self.geometry.unit_at(page, unit));
+            units.into_iter().any(|unit| (first..=last).contains(&u64::from(contents.tag(unit))))
+        };
+        let struck = self.faults.strike(&self.geometry, self.sim.now(), operation, &pages, block, holds)?;
+        if let Some(off) = struck.cut {
+            self.cut_power(off);
+        }
+        Some(Box::new(struck))
+    }
+
+    /// Pages begin to be programmed, and are used up.
+    ///
+    /// # Errors
+    /// When there is no power; nothing is used up then.
+    ///
+    /// # Panics
+    /// When one is not the next page of its block, or they are not of one LUN.
+    #[inline]
+    pub(crate) fn begin_program(&self, pages: &[PageId]) -> Result<Underway<'_>, Broken> {
+        let page = pages[0];
+        let under_way = self.begin(Operation::Program, pages.iter().copied(), self.geometry.block_of(page));
+        let under_way = under_way.map_err(|error| Broken { error, page })?;
+        self.advance(pages);
+        Ok(under_way)
+    }
+
+    /// A read has run out its time.
+    #[inline]
+    pub(crate) fn end_read(&self, under_way: &Underway<'_>, page: PageId) -> Result<(), MediaError> {
+        self.contents.borrow_mut().counts.reads += 1;
+        self.sensed(under_way, page)
+    }
+
+    /// A page has been sensed: what has become of it.
+    #[inline]
+    pub(crate) fn sensed(&self, under_way: &Underway<'_>, page: PageId) -> Result<(), MediaError> {
+        under_way.end()?;
+        let mut contents = self.contents.borrow_mut();
+        if contents.is_unreadable(page) {
+            return Err(MediaError::Uncorrectable);
+        }
+        if under_way.corrupts() {
+            contents.corrupt(&self.geometry, page);
+        }
+        Ok(())
+    }
+
+    /// A program has run out its time; `image` has the units of all of the pages.
+    #[inline]
+    pub(crate) fn end_program(
+        &self,
+        under_way: &Underway<'_>,
+        pages: &[PageId],
+        image: &PageImage,
+    ) -> Result<(), Broken> {
+        let mut contents = self.contents.borrow_mut();
+        if let Err(error) = under_way.end() {
+            pages.iter().for_each(|page| contents.set_unreadable(*page));
+            return Err(Broken { error, page: pages[under_way.page()] });
+        }
+        let per_page = self.geometry.units_per_page() as usize;
+        assert_eq!(image.len(), pages.len() * per_page, "a page is programmed whole");
+        for (page, units) in pages.iter().zip(image.units.chunks(per_page)) {
+            contents.fill(self.geometry.unit_at(*page, 0), units);
+            if under_way.corrupts() {
+                contents.corrupt(&self.geometry, *page);
+            }
+        }
+        Ok(())
+    }
+
+    /// An erase has run out its time. A torn one leaves nothing that can be read.
+    pub(crate) fn end_erase(&self, under_way: &Underway<'_>, block: BlockId) -> Result<(), MediaError> {
+        let mut contents = self.contents.borrow_mut();
+        match under_way.end() {
+            Ok(()) => contents.erase(&self.geometry, block),
+            Err(MediaError::PowerLost) => contents.tear(&self.geometry, block),
+            Err(_) => {}
+        }
+        under_way.end()
+    }
+
+    /// The LUN is busy for `time` instead of doing anything, and is reset (FFh).
+    pub(crate) async fn hang(&self, page: PageId, time: Span, who: Who, log: &mut Breakdown) {
+        let (plane, channel, _) = self.locate(page);
+        let mut register = self.lun(plane).erase(who, log).await;
+        self.command(channel, who, log).await;
+        register.array(time, log).await;
+        self.trace_array(plane, "no answer", time, page.0);
+    }
+
+    /// Pages programmed in a block since its erase, those included that came to nothing.
+    pub fn pages_programmed(&self, block: BlockId) -> u32 {
+        self.contents.borrow().programmed(block)
+    }
+}
