@@ -189,12 +189,11 @@ impl Host {
         let (took, read) = executor.block_on(async {
             let mut seized = media.seize(plane, scheme, Priority::Fifo.who(cause::GC)).await;
             let (begun, read) = (front.sim.now(), front.submit(IoOpcode::READ, NEIGHBOUR));
-            seized.copyback(&moves, false).await;
-            if erase {
-                seized.erase(from).await;
-            }
-            (front.sim.now() - begun, read)
-        })?;
+            let copied = seized.copyback(&moves, false).await.is_ok();
+            let erased = !erase || seized.erase(from).await.is_ok();
+            ensure!(copied && erased, "the collection failed, on flash without faults");
+            Ok((front.sim.now() - begun, read))
+        })??;
         Ok([took.as_us(), self.wait(&[read])?[0]])
     }
 }
