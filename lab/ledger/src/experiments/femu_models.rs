@@ -190,7 +190,8 @@ fn measure_model(
     mut add: impl FnMut(&str, f64, &str),
 ) -> Result<()> {
     let profile = drive(setup, changes)?.resolve()?;
-    let workload = workload(personality, setup.threads, run.effort.of(50_000))?;
+    // Even the shortest run sees an operation of oltp through.
+    let workload = workload(personality, setup.threads, run.effort.of(50_000).max(2_000))?;
     let mut executor = Executor::new();
     let sim = executor.sim();
     let ssd = build_drive(&sim, &profile, StoreKind::None, Precondition::None, run.seed, &())?;
