@@ -86,8 +86,6 @@ pub struct Reactor {
     clock: WallClock,
     waiter: Waiter,
     inbox: Receiver<Message>,
-    /// Whether it left off hearing messages before there were none.
-    may_hear_more: bool,
     clients: Slots<Connected>,
     /// The client of each connection.
     by_connection: BTreeMap<ConnectionId, Key>,
@@ -163,7 +161,6 @@ impl Reactor {
             clock,
             waiter,
             inbox,
-            may_hear_more: false,
             clients: Slots::new(),
             by_connection: BTreeMap::new(),
             budget: Budget::new(bytes),
@@ -443,13 +440,9 @@ impl Reactor {
                 }
                 Ok(Message::Figures { not_before, reply }) => self.asked.push((not_before, reply)),
                 Ok(Message::Stop) => self.stopping = self.stopping.or(Some(self.turn)),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
-                    self.may_hear_more = false;
-                    return heard > 0;
-                }
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return heard > 0,
             }
         }
-        self.may_hear_more = true;
         true
     }
 
