@@ -100,6 +100,9 @@ pub(crate) fn error_of(status: Status) -> u32 {
         Status::LBA_OUT_OF_RANGE | Status::INVALID_FIELD => error::EINVAL,
         Status::CAPACITY_EXCEEDED => error::ENOSPC,
         Status::ABORTED_SQ_DELETION => error::ESHUTDOWN,
+        // What the protocol has for writes to an export that is read-only. It became so while it was in use.
+        Status::NAMESPACE_WRITE_PROTECTED => error::EPERM,
+        // Data that cannot be read or written, power that is lost, and all that a client can do nothing about.
         _ => error::EIO,
     }
 }
