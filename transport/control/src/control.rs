@@ -1,5 +1,6 @@
 //! The control socket: a line of JSON is a command, a line of JSON is its reply. It belongs to its owner alone.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -111,7 +112,7 @@ fn reply(command: &Command, handles: &[Handle]) -> Vec<u8> {
         Command::Fault { drive, rule } => told(handles, drive.as_deref(), Order::AddFault(rule.clone())),
         Command::ClearFaults { drive } => told(handles, drive.as_deref(), Order::ClearFaults),
         Command::Faults => match Drives::of(handles) {
-            Ok(drives) => line(&json!({ "drives": drives.faults() })),
+            Ok(drives) => line(&BTreeMap::from([("drives", drives.faults())])),
             Err(problem) => line(&json!({ "error": problem })),
         },
         Command::Stop => line(&json!({ "stopping": true })),
