@@ -25,7 +25,8 @@ const SOURCES: &[&str] = &[
 ];
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo tells where the package is");
+    let root = Path::new(&package).join("../..");
     let mut files = Vec::new();
     for source in SOURCES {
         println!("cargo:rerun-if-changed={}", root.join(source).display());

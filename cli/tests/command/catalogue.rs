@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::program::succeed;
 
-const DRIVES: [&str; 5] = ["default", "femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc"];
+const DRIVES: [&str; 7] =
+    ["default", "femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc", "samsung-970pro", "wd-zn540-block"];
 const JOBS: [&str; 5] = ["mixed", "noisy-neighbour", "bursts", "zipf-oltp", "log-and-compact"];
 const PERSONALITIES: [&str; 7] = ["fileserver", "webserver", "varmail", "webproxy", "videoserver", "oltp", "networkfs"];
 const YCSB: [&str; 7] = ["ycsb-load", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"];

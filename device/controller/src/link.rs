@@ -4,7 +4,7 @@
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
-use nandscape_sim::{Cause, Class, Resource, Sim, Wait, Who};
+use nandscape_sim::{Cause, Class, Resource, Sim, Span, Wait, Who};
 
 use crate::config::{Duplex, LinkConfig};
 
@@ -39,16 +39,16 @@ impl Link {
     async fn transfer(&self, lane: &Resource, bytes: u64, cause: Cause, log: &mut Breakdown) {
         let begun = self.sim.now();
         let packet = self.config.packet.map_or(u64::MAX, u64::from);
-        let mut sent: u64 = 0;
+        let (mut sent, mut spent) = (0, Span::ZERO);
         loop {
             // Packets are rounded so that all of them take the time of the whole.
-            let until = bytes.min(sent.saturating_add(packet));
-            let time = self.config.bandwidth.time_for(until) - self.config.bandwidth.time_for(sent);
+            sent = bytes.min(packet.saturating_add(sent));
+            let time = self.config.bandwidth.time_for(sent) - spent;
             lane.occupy(time, Who::new(cause, Class::new(0)), &mut Wait::default()).await;
-            sent = until;
             if sent == bytes {
                 break;
             }
+            spent += time;
         }
         log.spend(Stage::Link, self.sim.now() - begun);
     }
@@ -57,8 +57,8 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nandscape_sim::Executor;
     use nandscape_sim::units::Rate;
-    use nandscape_sim::{Executor, Span};
     use std::cell::RefCell;
     use std::rc::Rc;
 

@@ -12,16 +12,24 @@ use smallvec::SmallVec;
 use crate::geometry::{BlockId, Geometry, PageId, UnitId};
 use crate::store::{self, Store, StoreKind, UnitData};
 
-/// What is programmed into a page: for each unit its out-of-band tag, and its data where there is a store.
+/// What is programmed into a page, or into pages that are programmed together, one after the other: for each unit its
+/// out-of-band tag, and its data where there is a store.
 #[derive(Clone, Default, Debug)]
 pub struct PageImage {
-    units: SmallVec<[(u32, Option<UnitData>); 4]>,
+    pub(crate) units: SmallVec<[(u32, Option<UnitData>); 4]>,
 }
 
 impl PageImage {
-    /// Adds the next unit of the page.
+    /// Adds the next unit.
     pub fn push(&mut self, tag: u32, data: Option<UnitData>) {
         self.units.push((tag, data));
+    }
+
+    /// Adds units without data until there are so many.
+    pub fn pad(&mut self, units: usize, tag: u32) {
+        for _ in self.len()..units {
+            self.push(tag, None);
+        }
     }
 
     /// Number of units so far.
@@ -156,13 +164,12 @@ impl Contents {
         self.counts.programs += 1;
     }
 
-    /// Stores what was programmed.
-    pub(crate) fn fill(&mut self, geometry: &Geometry, page: PageId, image: PageImage) {
-        assert_eq!(image.len() as u32, geometry.units_per_page(), "a page is programmed whole");
-        for (unit, (tag, data)) in (geometry.unit_at(page, 0).0..).zip(image.units) {
-            self.tags.set(unit, tag);
+    /// Stores what was programmed, from a unit on.
+    pub(crate) fn fill(&mut self, first: UnitId, units: &[(u32, Option<UnitData>)]) {
+        for (unit, (tag, data)) in (first.0..).zip(units) {
+            self.tags.set(unit, *tag);
             if let Some(data) = data {
-                self.store.put(UnitId(unit), data);
+                self.store.put(UnitId(unit), data.clone());
             }
         }
     }

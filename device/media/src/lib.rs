@@ -43,7 +43,7 @@ pub use contents::{OpCounts, PageImage};
 pub use fault::{FaultPlan, MediaError, Rule};
 pub use features::{Ecc, Features, PlaneMode, ProgramUnit, ReadRetry, Suspend};
 pub use geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
-pub use media::{Media, MediaConfig, PageImages};
+pub use media::{Media, MediaConfig};
 pub use outcome::Broken;
 pub use priority::Priority;
 pub use seized::{GcScheme, Seized, Unreadable};

@@ -22,6 +22,7 @@ use std::task::{Context, Poll};
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::{CLASSES, Totals};
 use nandscape_sim::executor::TaskId;
+use nandscape_sim::resource::Occupy;
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Blame, Cause, Class, Resource, Sim, Span, Time, Wait, Who};
 
@@ -67,8 +68,8 @@ struct State {
     data: Option<Occupant>,
     cache: Option<Occupant>,
     guest: Option<Occupant>,
-    /// Works in the data register and may be interrupted: told whenever somebody gets in line.
-    interruptible: Option<TaskId>,
+    /// Works in the data register and may be interrupted: told when a read that is more urgent than this gets in line.
+    interruptible: Option<(TaskId, Class)>,
     /// Stands aside in the data register, and lets in who is more urgent than this.
     aside: Option<(TaskId, Class)>,
     /// Waits for the register before it in the pipeline; there is at most one.
@@ -162,9 +163,9 @@ impl Lun {
         self.state.borrow().urgent_read_waits(class)
     }
 
-    /// The current task is woken when somebody gets in line, until [`Lun::not_interruptible`].
-    pub(crate) fn interruptible(&self) {
-        self.state.borrow_mut().interruptible = Some(self.sim.current_task());
+    /// The current task is woken when [`Lun::urgent_read_waits`] becomes true, until [`Lun::not_interruptible`].
+    pub(crate) fn interruptible(&self, class: Class) {
+        self.state.borrow_mut().interruptible = Some((self.sim.current_task(), class));
     }
 
     pub(crate) fn not_interruptible(&self) {
@@ -272,8 +273,12 @@ impl State {
     fn get_in_line(&mut self, lun: &Lun, kind: Kind, who: Who) -> Key {
         let (task, begun) = (lun.sim.current_task(), self.blame.totals(lun.sim.now()));
         let key = self.claims.insert(Claim { task, kind, who, begun, admitted: None });
+        // Nobody else wakes what is interruptible: it would take its turn before those who were given something since.
+        let to_interrupt = self.interruptible.filter(|(_, class)| !self.urgent_read_waits(*class));
         self.queues[who.class.index()].push_back(key);
-        if let Some(task) = self.interruptible {
+        if let Some((task, class)) = to_interrupt
+            && self.urgent_read_waits(class)
+        {
             lun.sim.wake(task);
         }
         key
@@ -293,29 +298,28 @@ pub(crate) struct Register<'a> {
     pub(super) who: Who,
 }
 
-impl Register<'_> {
+impl<'a> Register<'a> {
     /// Moves the page that was sensed to where it is transferred from, which stays taken until `self` is dropped.
-    pub(crate) async fn move_out(&mut self, log: &mut Breakdown) {
-        if self.place == Place::Data && self.lun.rules.registers == Registers::Double {
-            self.move_to(Place::Cache, log.waits(Stage::ChannelWait)).await;
-        }
+    #[inline]
+    pub(crate) fn move_out<'m>(&'m mut self, log: &'m mut Breakdown) -> Move<'m, 'a> {
+        let to = match (self.place, self.lun.rules.registers) {
+            (Place::Data, Registers::Double) => Place::Cache,
+            (place, _) => place,
+        };
+        Move { register: self, to, waited: log.waits(Stage::ChannelWait), behind: None }
     }
 
     /// Moves the page that was transferred in to where it is programmed from.
-    pub(crate) async fn move_in(&mut self, log: &mut Breakdown) {
-        if self.place == Place::Cache {
-            self.move_to(Place::Data, log.waits(Stage::DieWait)).await;
-        }
+    #[inline]
+    pub(crate) fn move_in<'m>(&'m mut self, log: &'m mut Breakdown) -> Move<'m, 'a> {
+        Move { register: self, to: Place::Data, waited: log.waits(Stage::DieWait), behind: None }
     }
 
-    /// Keeps the array busy.
-    pub(crate) async fn array(&mut self, time: Span, log: &mut Breakdown) {
-        self.lun.array.occupy(time, self.who, log.waits(Stage::DieWait)).await;
+    /// Keeps the array busy. `log` has the time at once.
+    #[inline]
+    pub(crate) fn array<'m>(&'m mut self, time: Span, log: &'m mut Breakdown) -> Occupy<'m> {
         log.spend(Stage::Array, time);
-    }
-
-    async fn move_to(&mut self, to: Place, waited: &mut Wait) {
-        Move { register: self, to, waited, behind: None }.await;
+        self.lun.array.occupy(time, self.who, log.waits(Stage::DieWait))
     }
 }
 
@@ -379,8 +383,9 @@ impl Drop for Admit<'_, '_> {
     }
 }
 
-/// Waits for the next register of the pipeline and moves there. Only the occupant in front can be in the way.
-struct Move<'a, 'b> {
+/// Waits for the next register of the pipeline and moves there, if that is another. Only the occupant in front can be in
+/// the way.
+pub(crate) struct Move<'a, 'b> {
     register: &'a mut Register<'b>,
     to: Place,
     waited: &'a mut Wait,
@@ -392,6 +397,9 @@ impl Future for Move<'_, '_> {
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
         let (lun, to) = (self.register.lun, self.to);
+        if self.register.place == to {
+            return Poll::Ready(());
+        }
         let now = lun.sim.now();
         let mut state = lun.state.borrow_mut();
         if let Some(ahead) = *state.register(to) {

@@ -11,7 +11,7 @@ use nandscape_sim::account::Totals;
 use nandscape_sim::divisor::Divisor;
 use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::{Resource, Seed, Sim, Span, Time, Wait, Who};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::contents::{Contents, OpCounts, PageImage};
 use crate::fault::{FaultPlan, MediaError, Operation, Rule};
@@ -21,7 +21,6 @@ use crate::lun::{Lun, Register};
 use crate::outcome::Broken;
 use crate::power::Power;
 use crate::store::{StoreKind, UnitData};
-use crate::suspend::Terms;
 use crate::timing::{PageTimes, Timing};
 
 /// What a drive's flash is made of.
@@ -42,9 +41,6 @@ pub struct MediaConfig {
     /// Decides what is left to chance.
     pub seed: Seed,
 }
-
-/// Pages that are programmed together.
-pub type PageImages = SmallVec<[(PageId, PageImage); 1]>;
 
 /// The flash of one drive.
 pub struct Media {
@@ -73,8 +69,8 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) time: Span,
     pub(crate) detail: u32,
-    /// On which it may be suspended.
-    pub(crate) terms: Option<Terms>,
+    /// What suspending it takes; `None` if it is not to be suspended.
+    pub(crate) suspend: Option<Span>,
 }
 
 struct Tracks {
@@ -139,36 +135,25 @@ impl Media {
             Box::pin(self.hang(page, time, who, log)).await;
             return self.end_read(&under_way, page);
         }
-        let mut retries = self.retries_of(page);
-        let mut extra = under_way.slow();
-        loop {
-            self.attempt(page, bytes, extra, who, log).await;
-            if retries == 0 {
-                break;
+        let (plane, channel, _) = self.locate(page);
+        for attempt in 0..=self.retries_of(page) {
+            // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
+            // register.
+            let mut register = self.lun(plane).sense(who, log).await;
+            self.command(channel, who, log).await;
+            let time = self.sensing(page, attempt, under_way.slow());
+            register.array(time, log).await;
+            self.trace_array(plane, "read", time, page.0);
+            register.move_out(log).await;
+
+            // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
+            self.transfer(channel, self.read_transfer(bytes), who, log).await;
+            drop(register);
+            if self.corrects() {
+                self.decode(channel, bytes, who, log).await;
             }
-            retries -= 1;
-            extra = self.timing.features.read_retry.time;
         }
         self.end_read(&under_way, page)
-    }
-
-    /// Reads once, sensing for `extra` longer than the page takes.
-    async fn attempt(&self, page: PageId, bytes: u32, extra: Span, who: Who, log: &mut Breakdown) {
-        let (plane, channel, page_in_block) = self.locate(page);
-        let time = self.page_times.read(page_in_block) + extra;
-
-        // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
-        // register.
-        let mut register = self.lun(plane).sense(who, log).await;
-        self.command(channel, who, log).await;
-        register.array(time, log).await;
-        self.trace_array(plane, "read", time, page.0);
-        register.move_out(log).await;
-
-        // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
-        self.transfer(channel, self.read_transfer(bytes), who, log).await;
-        drop(register);
-        self.decode(channel, bytes, who, log).await;
     }
 
     /// Programs a page from the controller.
@@ -179,11 +164,11 @@ impl Media {
     /// # Panics
     /// When it is not the next page of its block.
     pub async fn program(&self, page: PageId, image: PageImage, who: Who, log: &mut Breakdown) -> Result<(), Broken> {
-        self.program_together(smallvec![(page, image)], who, log, |_| ()).await
+        self.program_together(&[page], &image, who, log, |_| ()).await
     }
 
     /// Programs pages of one LUN with one command: pages of the same number in several planes, those of a word line.
-    /// `loaded` is called when all of them are in the register, with where the time has gone until then.
+    /// `image` has the units of all of them. `loaded` is called when all of them are in the register, with where the time has gone until then.
     ///
     /// # Errors
     /// When it has come to nothing. The pages are used up all the same, unless there was no power to begin with.
@@ -192,32 +177,33 @@ impl Media {
     /// When one is not the next page of its block, or they are not of one LUN.
     pub async fn program_together(
         &self,
-        pages: PageImages,
+        pages: &[PageId],
+        image: &PageImage,
         who: Who,
         log: &mut Breakdown,
         loaded: impl FnOnce(&Breakdown),
     ) -> Result<(), Broken> {
-        let under_way = self.begin_program(&pages)?;
+        let under_way = self.begin_program(pages)?;
         self.dispatch(who, log).await;
-        let (plane, channel, _) = self.locate(pages[0].0);
+        let (plane, channel, _) = self.locate(pages[0]);
         if let Some(time) = under_way.hang() {
-            Box::pin(self.hang(pages[0].0, time, who, log)).await;
-            return self.end_program(&under_way, pages);
+            Box::pin(self.hang(pages[0], time, who, log)).await;
+            return self.end_program(&under_way, pages, image);
         }
 
         // 80h, address, data in, and 11h or 1Ah between pages: the channel fills the register.
         let mut register = self.lun(plane).load(who, log).await;
-        for _ in &pages {
+        for _ in pages {
             self.transfer(channel, self.whole_page(), who, log).await;
         }
         loaded(log);
 
         // 10h: the array programs what is in the register.
         register.move_in(log).await;
-        let step = self.program_step(&pages, under_way.slow());
+        let step = self.program_step(pages, under_way.slow());
         self.array(&mut register, plane, step, log).await;
         drop(register);
-        self.end_program(&under_way, pages)
+        self.end_program(&under_way, pages, image)
     }
 
     /// Erases a block.
@@ -318,7 +304,6 @@ impl Media {
     }
 
     /// Command and address cycles of a command that moves no data.
-    #[inline]
     pub(crate) async fn command(&self, channel: usize, who: Who, log: &mut Breakdown) {
         if !self.timing.features.command.is_zero() {
             self.transfer(channel, self.timing.features.command, who, log).await;
@@ -331,12 +316,14 @@ impl Media {
         self.trace_transfer(channel, time, who);
     }
 
-    /// Corrects the errors of what has come off a channel. Waiting for a decoder counts as correction, too.
+    /// Whether the errors of what comes off a channel are corrected.
     #[inline]
+    pub(crate) fn corrects(&self) -> bool {
+        !self.timing.features.ecc.time.is_zero()
+    }
+
+    /// Corrects them. Waiting for a decoder counts as correction, too.
     pub(crate) async fn decode(&self, channel: usize, bytes: u32, who: Who, log: &mut Breakdown) {
-        if self.timing.features.ecc.time.is_zero() {
-            return;
-        }
         let begun = self.sim.now();
         let time = self.timing.features.ecc.tail(bytes, self.timing.bus);
         match self.decoders.len() {
@@ -346,15 +333,16 @@ impl Media {
         log.spend(Stage::Ecc, self.sim.now() - begun);
     }
 
-    /// Keeps the array busy with a step, which stands aside for urgent reads if its terms say so.
+    /// Keeps the array busy with a step, which stands aside for urgent reads if it can be suspended.
     pub(crate) async fn array(&self, register: &mut Register<'_>, plane: PlaneId, step: Step, log: &mut Breakdown) {
-        let Step { name, time, detail, terms } = step;
-        match terms {
+        let Step { name, time, detail, suspend } = step;
+        match suspend {
             None => {
                 register.array(time, log).await;
                 self.trace_array(plane, name, time, detail);
             }
-            Some(terms) => {
+            Some(cost) => {
+                let terms = self.timing.features.suspend.terms(cost);
                 let part = |time| self.trace_array(plane, name, time, detail);
                 Box::pin(register.array_suspendable(time, terms, log, part)).await;
             }
@@ -381,35 +369,41 @@ impl Media {
         }
     }
 
+    /// How long the array senses a page: the first time, for `slow` longer than it takes, and at each retry.
+    #[inline]
+    pub(crate) fn sensing(&self, page: PageId, attempt: u32, slow: Span) -> Span {
+        let time = self.page_times.read(self.geometry.page_in_block(page));
+        time + if attempt == 0 { slow } else { self.timing.features.read_retry.time }
+    }
+
     /// The array's step of a program: as long as the slowest of the pages, and `extra`.
-    pub(crate) fn program_step(&self, pages: &PageImages, extra: Span) -> Step {
-        let time = |page| self.page_times.program(self.geometry.page_in_block(page));
-        let time = pages.iter().map(|&(page, _)| time(page)).max().expect("at least one page is programmed") + extra;
-        let suspend = &self.timing.features.suspend;
-        Step { name: "program", time, detail: pages[0].0.0, terms: suspend.terms(suspend.program) }
+    pub(crate) fn program_step(&self, pages: &[PageId], extra: Span) -> Step {
+        let time = |page: &PageId| self.page_times.program(self.geometry.page_in_block(*page));
+        let time = pages.iter().map(time).max().expect("at least one page is programmed") + extra;
+        Step { name: "program", time, detail: pages[0].0, suspend: self.timing.features.suspend.program }
     }
 
     pub(crate) fn erase_step(&self, block: BlockId, extra: Span) -> Step {
-        let suspend = &self.timing.features.suspend;
-        Step { name: "erase", time: self.timing.erase + extra, detail: block.0, terms: suspend.terms(suspend.erase) }
+        let suspend = self.timing.features.suspend.erase;
+        Step { name: "erase", time: self.timing.erase + extra, detail: block.0, suspend }
     }
 
     /// Takes pages for programming.
-    pub(crate) fn advance(&self, pages: &PageImages) {
+    pub(crate) fn advance(&self, pages: &[PageId]) {
         let mut contents = self.contents.borrow_mut();
-        pages.iter().for_each(|&(page, _)| contents.advance(&self.geometry, page));
+        pages.iter().for_each(|page| contents.advance(&self.geometry, *page));
         if pages.len() > 1 {
             self.check_together(pages);
         }
     }
 
     /// The rules of multi-plane and word-line programs: one LUN, one block of each plane, the same numbers on all of them.
-    fn check_together(&self, pages: &PageImages) {
-        let block = |&(page, _): &(PageId, PageImage)| self.geometry.block_of(page);
+    fn check_together(&self, pages: &[PageId]) {
+        let block = |page: &PageId| self.geometry.block_of(*page);
         let lun = |page| self.planes_per_lun.quotient(self.geometry.plane_of(block(page)).0);
         assert!(pages.iter().all(|page| lun(page) == lun(&pages[0])), "pages of one LUN are programmed together");
-        let numbers = |group: &[(PageId, PageImage)]| -> SmallVec<[u32; 4]> {
-            group.iter().map(|&(page, _)| self.geometry.page_in_block(page)).collect()
+        let numbers = |group: &[PageId]| -> SmallVec<[u32; 4]> {
+            group.iter().map(|page| self.geometry.page_in_block(*page)).collect()
         };
         let mut groups = pages.chunk_by(|one, other| block(one) == block(other));
         let first = numbers(groups.next().expect("there are pages"));

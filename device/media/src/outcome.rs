@@ -4,9 +4,10 @@ use nandscape_drive::Breakdown;
 use nandscape_sim::{Span, Who};
 use smallvec::SmallVec;
 
+use crate::contents::PageImage;
 use crate::fault::{MediaError, Operation, Struck};
 use crate::geometry::{BlockId, PageId};
-use crate::media::{Media, PageImages};
+use crate::media::Media;
 use crate::power::Underway;
 
 /// An operation on a page that has come to nothing.
@@ -48,10 +49,9 @@ impl Media {
     /// # Panics
     /// When one is not the next page of its block, or they are not of one LUN.
     #[inline]
-    pub(crate) fn begin_program(&self, pages: &PageImages) -> Result<Underway<'_>, Broken> {
-        let page = pages[0].0;
-        let under_way =
-            self.begin(Operation::Program, pages.iter().map(|(page, _)| *page), self.geometry.block_of(page));
+    pub(crate) fn begin_program(&self, pages: &[PageId]) -> Result<Underway<'_>, Broken> {
+        let page = pages[0];
+        let under_way = self.begin(Operation::Program, pages.iter().copied(), self.geometry.block_of(page));
         let under_way = under_way.map_err(|error| Broken { error, page })?;
         self.advance(pages);
         Ok(under_way)
@@ -78,19 +78,25 @@ impl Media {
         Ok(())
     }
 
-    /// A program has run out its time.
+    /// A program has run out its time; `image` has the units of all of the pages.
     #[inline]
-    pub(crate) fn end_program(&self, under_way: &Underway<'_>, pages: PageImages) -> Result<(), Broken> {
-        if let Err(error) = under_way.end() {
-            let mut contents = self.contents.borrow_mut();
-            pages.iter().for_each(|(page, _)| contents.set_unreadable(*page));
-            return Err(Broken { error, page: pages[under_way.page()].0 });
-        }
+    pub(crate) fn end_program(
+        &self,
+        under_way: &Underway<'_>,
+        pages: &[PageId],
+        image: &PageImage,
+    ) -> Result<(), Broken> {
         let mut contents = self.contents.borrow_mut();
-        for (page, image) in pages {
-            contents.fill(&self.geometry, page, image);
+        if let Err(error) = under_way.end() {
+            pages.iter().for_each(|page| contents.set_unreadable(*page));
+            return Err(Broken { error, page: pages[under_way.page()] });
+        }
+        let per_page = self.geometry.units_per_page() as usize;
+        assert_eq!(image.len(), pages.len() * per_page, "a page is programmed whole");
+        for (page, units) in pages.iter().zip(image.units.chunks(per_page)) {
+            contents.fill(self.geometry.unit_at(*page, 0), units);
             if under_way.corrupts() {
-                contents.corrupt(&self.geometry, page);
+                contents.corrupt(&self.geometry, *page);
             }
         }
         Ok(())

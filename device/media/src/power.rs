@@ -97,7 +97,8 @@ impl Media {
 
     /// Waits until power may come back: nothing is under way any more, and it has been off for as long as it is to be.
     pub async fn power_may_return(&self) {
-        self.sim.sleep(self.power.off_for.get()).await;
+        // What was about to begin finds that it is off.
+        self.sim.sleep(self.power.off_for.get().max(Span::from_ns(1))).await;
         while self.power.under_way.get() > 0 {
             self.power.drained.changed().await;
         }

@@ -8,13 +8,13 @@
 use nandscape_drive::Breakdown;
 use nandscape_sim::resource::Hold;
 use nandscape_sim::{Span, Wait, Who};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::contents::PageImage;
 use crate::fault::{MediaError, Operation};
 use crate::geometry::{BlockId, PageId, PlaneId};
 use crate::lun::Register;
-use crate::media::{Media, PageImages, Step};
+use crate::media::{Media, Step};
 use crate::outcome::Broken;
 use crate::power::Underway;
 
@@ -54,13 +54,24 @@ pub struct Seized<'a> {
     register: Option<Register<'a>>,
     channel: Option<Hold<'a>>,
     _controller: Option<Hold<'a>>,
+    /// Where the time goes, which nobody asks of a collection.
+    log: Breakdown,
 }
 
 impl Media {
     /// Waits until a plane, and what `scheme` adds, is free for a collector, widest first.
     pub async fn seize(&self, plane: PlaneId, scheme: GcScheme, who: Who) -> Seized<'_> {
-        let mut seized =
-            Seized { media: self, plane, who, preemptible: false, register: None, channel: None, _controller: None };
+        let log = Breakdown::new();
+        let mut seized = Seized {
+            media: self,
+            plane,
+            who,
+            preemptible: false,
+            register: None,
+            channel: None,
+            _controller: None,
+            log,
+        };
         if scheme == GcScheme::Controller {
             seized._controller = Some(self.controller.take(who, &mut Wait::default()).await);
         }
@@ -146,7 +157,9 @@ impl<'a> Seized<'a> {
         self.array("copyback read", reading.hang().unwrap_or(read + reading.slow()), from.0).await;
         if check {
             self.transfer(self.media.whole_page()).await;
-            self.decode(self.media.geometry.page_size()).await;
+            if self.media.corrects() {
+                self.decode(self.media.geometry.page_size()).await;
+            }
         }
         let sensed = self.media.sensed(&reading, from);
         if let Err(error @ (MediaError::NoAnswer | MediaError::PowerLost)) = sensed {
@@ -156,10 +169,9 @@ impl<'a> Seized<'a> {
         // 85h, address, 10h.
         let programming = self.begin(Operation::Program, to)?;
         self.command().await;
-        let suspend = &timing.features.suspend;
-        let terms = suspend.terms(suspend.program);
+        let suspend = timing.features.suspend.program;
         let time = programming.hang().unwrap_or(program + programming.slow());
-        self.step(Step { name: "copyback", time, detail: to.0, terms }).await;
+        self.step(Step { name: "copyback", time, detail: to.0, suspend }).await;
         programming.end().map_err(|error| Broken { error, page: to })?;
         let mut contents = contents.borrow_mut();
         contents.copy(geometry, from, to);
@@ -194,14 +206,14 @@ impl<'a> Seized<'a> {
     }
 
     async fn read_page(&mut self, page: PageId, bytes: u32, slow: Span) {
-        let time = self.media.page_times.read(self.media.geometry.page_in_block(page));
         for attempt in 0..=self.media.retries_of(page) {
-            let extra = if attempt == 0 { slow } else { self.media.timing.features.read_retry.time };
             // 00h, address, 30h; 05h, address, E0h, data out.
             self.command().await;
-            self.array("gc read", time + extra, page.0).await;
+            self.array("gc read", self.media.sensing(page, attempt, slow), page.0).await;
             self.transfer(self.media.read_transfer(bytes)).await;
-            self.decode(bytes).await;
+            if self.media.corrects() {
+                self.decode(bytes).await;
+            }
         }
     }
 
@@ -213,29 +225,29 @@ impl<'a> Seized<'a> {
     /// # Panics
     /// When it is not the next page of its block.
     pub async fn program(&mut self, page: PageId, image: PageImage) -> Result<(), Broken> {
-        self.program_together(smallvec![(page, image)]).await
+        self.program_together(&[page], &image).await
     }
 
-    /// Programs the pages of a word line with one command: 80h, address, data in, 1Ah between pages, 10h.
+    /// Programs the pages of a word line with one command, `image` into all of them: 80h, address, data in, 1Ah between pages, 10h.
     ///
     /// # Errors
     /// When it has come to nothing. The pages are used up all the same, unless there was no power to begin with.
     ///
     /// # Panics
     /// When one is not the next page of its block, or they are not of one LUN.
-    pub async fn program_together(&mut self, pages: PageImages) -> Result<(), Broken> {
-        let programming = self.media.begin_program(&pages)?;
+    pub async fn program_together(&mut self, pages: &[PageId], image: &PageImage) -> Result<(), Broken> {
+        let programming = self.media.begin_program(pages)?;
         match programming.hang() {
-            Some(time) => self.array("no answer", time, pages[0].0.0).await,
+            Some(time) => self.array("no answer", time, pages[0].0).await,
             None => {
-                for _ in &pages {
+                for _ in pages {
                     self.transfer(self.media.whole_page()).await;
                 }
-                let step = Step { name: "gc program", ..self.media.program_step(&pages, programming.slow()) };
+                let step = Step { name: "gc program", ..self.media.program_step(pages, programming.slow()) };
                 self.step(step).await;
             }
         }
-        self.media.end_program(&programming, pages)
+        self.media.end_program(&programming, pages, image)
     }
 
     /// Erases a block: 60h, address, D0h.
@@ -256,22 +268,20 @@ impl<'a> Seized<'a> {
     }
 
     /// Work of the array that is not suspended.
-    async fn array(&mut self, name: &'static str, time: Span, detail: u32) {
-        self.step(Step { name, time, detail, terms: None }).await;
+    fn array(&mut self, name: &'static str, time: Span, detail: u32) -> impl Future<Output = ()> {
+        self.step(Step { name, time, detail, suspend: None })
     }
 
-    /// Work of the array, which may be suspended on its terms if the holder is preemptible.
+    /// Work of the array, which may be suspended if the holder is preemptible.
     async fn step(&mut self, step: Step) {
-        self.let_reads_in().await;
-        let terms = step.terms.filter(|_| self.preemptible);
-        if let Some(register) = &mut self.register {
-            self.media.array(register, self.plane, Step { terms, ..step }, &mut Breakdown::new()).await;
-        }
-    }
-
-    async fn let_reads_in(&mut self) {
-        if let Some(register) = self.register.as_mut().filter(|_| self.preemptible) {
-            register.let_reads_in(&mut Breakdown::new()).await;
+        let Step { name, time, detail, .. } = step;
+        let Some(register) = &mut self.register else { return };
+        if self.preemptible {
+            register.let_reads_in(&mut self.log).await;
+            self.media.array(register, self.plane, step, &mut self.log).await;
+        } else {
+            register.array(time, &mut self.log).await;
+            self.media.trace_array(self.plane, name, time, detail);
         }
     }
 
@@ -282,15 +292,17 @@ impl<'a> Seized<'a> {
         }
     }
 
-    async fn decode(&self, bytes: u32) {
+    async fn decode(&mut self, bytes: u32) {
         if self.register.is_some() {
             let channel = self.media.geometry.channel_of(self.plane) as usize;
-            self.media.decode(channel, bytes, self.who, &mut Breakdown::new()).await;
+            self.media.decode(channel, bytes, self.who, &mut self.log).await;
         }
     }
 
     async fn transfer(&mut self, time: Span) {
-        self.let_reads_in().await;
+        if let Some(register) = self.register.as_mut().filter(|_| self.preemptible) {
+            register.let_reads_in(&mut self.log).await;
+        }
         let channel = self.media.geometry.channel_of(self.plane) as usize;
         match &mut self.channel {
             Some(held) => held.occupy(time, &mut Wait::default()).await,

@@ -26,10 +26,10 @@ pub(crate) struct Terms {
 }
 
 impl Suspend {
-    /// The terms for an operation whose suspension costs `cost`; `None` for one that cannot be suspended.
-    pub(crate) fn terms(&self, cost: Option<Span>) -> Option<Terms> {
+    /// The terms for an operation whose suspension costs `cost`.
+    pub(crate) fn terms(&self, cost: Span) -> Terms {
         let Suspend { resume, min_run, limit, .. } = *self;
-        Some(Terms { cost: cost?, resume, min_run, left: limit.unwrap_or(u32::MAX) })
+        Terms { cost, resume, min_run, left: limit.unwrap_or(u32::MAX) }
     }
 }
 
@@ -94,18 +94,19 @@ impl Register<'_> {
         let mut work = pin!(hold.occupy(time, &mut also_waited));
         let mut may_stop = pin!(lun.sim.sleep_until(earliest));
         let worth_it = |now: Time| terms.left > 0 && ends.ns() > now.ns() + terms.cost.ns();
+        let mut too_early = false;
         poll_fn(|context| {
             if work.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
             }
             let now = lun.sim.now();
-            if worth_it(now.max(earliest))
-                && lun.urgent_read_waits(self.who.class)
-                && (now >= earliest || may_stop.as_mut().poll(context).is_ready())
-            {
-                return Poll::Ready(());
+            if worth_it(now.max(earliest)) && lun.urgent_read_waits(self.who.class) {
+                too_early |= now < earliest;
+                if !too_early || may_stop.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(());
+                }
             }
-            lun.interruptible();
+            lun.interruptible(self.who.class);
             Poll::Pending
         })
         .await;

@@ -18,4 +18,4 @@ macro_rules! builtin {
     };
 }
 
-builtin!["default", "femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc"];
+builtin!["default", "femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc", "samsung-970pro", "wd-zn540-block"];

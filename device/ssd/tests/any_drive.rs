@@ -9,9 +9,9 @@ use std::rc::Rc;
 use nandscape_device_ftl::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
-use nandscape_drive::conformance::{self, Deallocation, Load, Subject};
+use nandscape_drive::conformance::{self, Ask, Damaged, Deallocation, Load, Subject};
 use nandscape_drive::{QueueDrive, QueueId};
-use nandscape_sim::{Rng, Seed, Sim};
+use nandscape_sim::{Executor, Rng, Seed, Sim};
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
@@ -73,6 +73,69 @@ fn draw(rng: &mut Rng) -> Vec<String> {
     }
     changes.extend(more.into_iter().map(str::to_owned));
     changes
+}
+
+/// Faults of a drive. Reads that fail are not among them where `may_lose` says so.
+fn draw_faults(rng: &mut Rng, may_lose: bool) -> Vec<String> {
+    let harmless = [
+        "fail program every=70 count=5",
+        "fail erase probability=3% count=5",
+        "slow by=3ms probability=1%",
+        "stuck program timeout=2ms every=150 count=3",
+        "power_cut every=211 count=10",
+        "power_cut erase off=5ms every=5 count=6",
+        "power_cut program probability=1% count=10",
+    ];
+    let harmful = [
+        "uncorrectable probability=1%",
+        "stuck read timeout=2ms probability=1%",
+        "uncorrectable page=1-2 probability=10% count=40",
+        "dead channel=0 die=0 plane=0 nth=500",
+        "fail program every=2",
+    ];
+    let mut faults: Vec<&str> = (0..=rng.below(3)).map(|_| one_of(rng, &harmless)).collect();
+    faults.extend(may_lose.then(|| one_of(rng, &harmful)));
+    faults.into_iter().map(str::to_owned).collect()
+}
+
+/// Drives whose flash fails and whose power is cut lose nothing but what they tell of, and never make data up.
+#[test]
+fn any_drive_survives_faults() {
+    let (seed, drives) = (number("NANDSCAPE_TEST_SEED", 1), number("NANDSCAPE_TEST_DRIVES", 24));
+    for index in 0..drives {
+        let mut rng = Seed::new(seed).child("any_faults").nth(index).rng();
+        let mut changes = draw(&mut rng);
+        // Room for blocks to go bad.
+        changes.push("ftl.over_provisioning=100%".to_owned());
+        let plant = [None, Some(Plant::Full)][rng.below(2) as usize];
+        let may_lose = rng.chance(0.5);
+        let faults = draw_faults(&mut rng, may_lose);
+        let run = || {
+            let mut executor = Executor::new();
+            let sim = executor.sim();
+            let mut profile = Profile::load("default").expect("a built-in profile");
+            changes.iter().for_each(|change| profile.set(change).expect("a valid change"));
+            profile.set(&format!("faults={faults:?}")).expect("rules of faults");
+            let resolved = profile.resolve().unwrap_or_else(|error| panic!("{changes:?}: {error}"));
+            let ssd = Rc::new(Ssd::new(&sim, &resolved, StoreKind::Ram, Seed::new(9)).expect("memory"));
+            if let Some(plant) = plant {
+                ssd.plant(plant, Seed::new(seed), &mut |_| ());
+            }
+            let drive = QueueDrive::new(&sim, ssd.controller(), QueueId(1), 32).expect("a free queue pair");
+            let counted = ssd.clone();
+            let mut host = Damaged::new(&sim, drive, move || counted.media().power_cuts(), seed + index);
+            let ended = executor.block_on(async {
+                for _ in 0..60 {
+                    host.round(&Ask::ALL).await?;
+                }
+                host.read_all().await
+            });
+            ended.map_err(|stalled| format!("{stalled}: {:?}", ssd.ftl_stats()))??;
+            ssd.check()
+        };
+        let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("panicked, see above".to_owned()));
+        result.unwrap_or_else(|what| panic!("seed {seed}, drive {index}, {plant:?}, {changes:?}, {faults:?}: {what}"));
+    }
 }
 
 #[test]

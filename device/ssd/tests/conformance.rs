@@ -77,9 +77,11 @@ fn with_each_buffer_mode_and_block_size() {
 
 #[test]
 fn with_each_profile() {
-    for base in ["femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc"] {
+    for base in ["femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc", "samsung-970pro"] {
         passes(base, &[]);
     }
+    // Blocks of whole word lines.
+    passes("wd-zn540-block", &["geometry.pages_per_block=18"]);
 }
 
 #[test]

@@ -11,12 +11,14 @@
 //! | `data` | random commands at depth against the model |
 //! | `overlap` | writes of the same blocks at the same time |
 //! | `fields` | the status of every bad field, and that nothing changed |
+//! | `damage` | what each logical block may hold of a drive whose flash fails, and after power cuts |
 //! | `tokens` | exactly one completion a command: at any depth, in a power cut, with the drive dropped |
 //! | `repeat` | same seed, same run; spurious polls change nothing |
 //!
-//! Left out: what survives a power cut, and what only the makers of a drive can know of it, its tables, which
+//! Left out: what only the makers of a drive can know of it, its tables, which
 //! [`Subject::check`] is for.
 
+mod damage;
 mod data;
 mod fields;
 mod host;
@@ -31,6 +33,7 @@ use nandscape_sim::{Executor, Sim, Span};
 
 use crate::drive::Drive;
 
+pub use damage::{Ask, Damaged};
 pub use data::{Load, data};
 pub use fields::fields;
 pub use host::{Ended, Host};

@@ -68,11 +68,11 @@ fn of_a_gibibyte() {
     profiles("1GiB", Precondition::Steady, (1 << 18) / 2);
 }
 
-/// A buffer of two pages, and writes larger than it that start and end anywhere.
+/// A buffer of two programs (of two planes at once in mqsim-mlc), and writes larger than it that start and end anywhere.
 #[test]
 fn with_the_smallest_buffer() {
     for mode in ["capacitor", "volatile", "through"] {
-        for (profile, size) in [("default", "32KiB"), ("femu-blackbox", "8KiB"), ("mqsim-mlc", "16KiB")] {
+        for (profile, size) in [("default", "32KiB"), ("femu-blackbox", "8KiB"), ("mqsim-mlc", "32KiB")] {
             let changes = ["capacity=64MiB", &format!("buffer.mode={mode}"), &format!("buffer.size={size}")];
             let report =
                 run(profile, &changes, Precondition::Full, ("randwrite", "512/40:12k/30:28k/20:100k/10"), 10_000);

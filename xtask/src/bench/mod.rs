@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `suite` | the benchmarks, and the figures taken from a run's report |
 //! | `live`, `servers` | those of drives in real time; they and their rivals as servers |
+//! | `price` | what options of NAND timing cost |
 //! | `subject` | the program that is measured: this tree's, or another revision's |
 //! | `calibration` | a fixed piece of work, so that figures of different machines can be related |
 //! | `record` | raw results, kept under `bench/results` |
@@ -13,6 +14,7 @@
 
 mod calibration;
 mod live;
+mod price;
 mod record;
 mod servers;
 mod subject;
@@ -114,7 +116,7 @@ fn measure(
                 .with_context(|| format!("{}: the report lacks a figure", benchmark.name))?;
             (figures, report)
         }
-        How::Live(live) => match live(subject).with_context(|| benchmark.name)? {
+        How::Own(own) => match own(subject).with_context(|| benchmark.name)? {
             Some(measured) => measured,
             None => return Ok(None),
         },

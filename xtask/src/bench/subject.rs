@@ -69,6 +69,12 @@ impl Subject {
         serde_json::from_str(&text).context("the report is no JSON")
     }
 
+    /// Whether the revision takes these words of a simulation for a drive.
+    pub(crate) fn has_drive(&self, words: &[&str]) -> anyhow::Result<bool> {
+        let shown = Command::new(&self.program).args(["drives", "show", "default"]).args(words).output();
+        Ok(shown.context("cannot run the program")?.status.success())
+    }
+
     /// Bytes of flash of the drive that a simulation with these arguments would have.
     pub(crate) fn flash_bytes(&self, arguments: &[&str]) -> Option<f64> {
         let value =

@@ -4,8 +4,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::live;
 use super::subject::Subject;
+use super::{live, price};
 
 /// One benchmark.
 pub(crate) struct Benchmark {
@@ -26,11 +26,12 @@ pub(crate) enum How {
         /// Its figures, from the report; the second argument gives the bytes of flash of the drive.
         figures: fn(&Value, FlashBytes<'_>) -> Option<Vec<Figure>>,
     },
-    /// A drive in real time: its figures, and all that was measured; nothing where a program that it takes is missing.
-    Live(fn(&Subject) -> Measured),
+    /// More than one program, or one more than once: the figures, and all that was measured; nothing where a program that
+    /// it takes is missing.
+    Own(fn(&Subject) -> Measured),
 }
 
-/// The figures of a live drive, and all that was measured.
+/// The figures of such a benchmark, and all that was measured.
 pub(crate) type Measured = anyhow::Result<Option<(Vec<Figure>, Value)>>;
 
 /// Finds out how much flash the drive of a benchmark has.
@@ -182,20 +183,25 @@ pub(crate) const SUITE: &[Benchmark] = &[
         },
     },
     Benchmark {
+        name: "option-price",
+        about: "CPU time of a request with an option of NAND timing, as a ratio to the drive without it, option by option",
+        how: How::Own(price::option_price),
+    },
+    Benchmark {
         name: "nbd-qd1",
         about: "4 KiB random reads by fio over NBD on a unix socket, one at a time, no delays; against nbdkit memory",
-        how: How::Live(live::nbd_qd1),
+        how: How::Own(live::nbd_qd1),
     },
-    Benchmark { name: "nbd-qd32", about: "the same, 32 at a time", how: How::Live(live::nbd_qd32) },
+    Benchmark { name: "nbd-qd32", about: "the same, 32 at a time", how: How::Own(live::nbd_qd32) },
     Benchmark {
         name: "nbd-delay",
         about: "the same, one at a time, with a flash read of 50 us; lateness beside that of an idle loop",
-        how: How::Live(live::nbd_delay),
+        how: How::Own(live::nbd_delay),
     },
     Benchmark {
         name: "ring-64",
         about: "4 KiB random reads through shared-memory queue pairs, 64 at a time, no delays (claim femu-scalability)",
-        how: How::Live(live::ring_64),
+        how: How::Own(live::ring_64),
     },
 ];
 
@@ -259,7 +265,7 @@ mod tests {
         assert!(SUITE.iter().all(|benchmark| benchmark.about.len() > 10));
         assert!(SUITE.iter().all(|benchmark| match benchmark.how {
             How::Sim { args, .. } => args.contains(&"--rw"),
-            How::Live(_) => true,
+            How::Own(_) => true,
         }));
     }
 

@@ -61,11 +61,23 @@ pub(crate) fn drive(sim: &Sim, config: ControllerConfig) -> Drive {
 }
 
 pub(crate) fn drive_with(sim: &Sim, config: ControllerConfig, store: StoreKind) -> Drive {
+    faulty_drive(sim, config, store, 32, &[])
+}
+
+/// The same with so many blocks of a plane, 16 of which hold its capacity, and with faults.
+pub(crate) fn faulty_drive(
+    sim: &Sim,
+    config: ControllerConfig,
+    store: StoreKind,
+    blocks_per_plane: u32,
+    faults: &[&str],
+) -> Drive {
+    let faults = faults.iter().map(|rule| rule.parse().unwrap()).collect();
     let counts = Counts {
         channels: 2,
         dies_per_channel: 2,
         planes_per_die: 1,
-        blocks_per_plane: 32,
+        blocks_per_plane,
         pages_per_block: 16,
         page_size: 16 << 10,
         unit_size: 4 << 10,
@@ -81,8 +93,7 @@ pub(crate) fn drive_with(sim: &Sim, config: ControllerConfig, store: StoreKind) 
         features: Features::default(),
     };
     let geometry = Geometry::new(counts).unwrap();
-    let media =
-        MediaConfig { geometry, timing, store, factory_bad: 0, lba_bytes: 512, faults: Vec::new(), seed: Seed::new(1) };
+    let media = MediaConfig { geometry, timing, store, factory_bad: 0, lba_bytes: 512, faults, seed: Seed::new(1) };
     let media = Rc::new(Media::new(sim, media).unwrap());
     let gc = GcConfig {
         scheme: GcScheme::Plane,

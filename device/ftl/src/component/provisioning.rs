@@ -31,6 +31,13 @@ pub trait Provisioning {
     /// The number within its block of the page that [`Provisioning::get`] would hand out.
     fn next_number(&self, blocks: &impl BlockMetadata, plane: PlaneId, stream: Stream) -> u32;
 
+    /// A stream that has no block gets the one that the host's data goes to, if nothing is under way there. Whether it did.
+    fn take_over(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, stream: Stream) -> bool;
+
+    /// Only so many pages of an open block have been used, all that were handed out beyond are taken back. If its stream
+    /// has another by now, the block is closed.
+    fn take_back(&mut self, blocks: &mut impl BlockMetadata, block: BlockId, used: u32);
+
     /// Takes an open block back: no more of its pages are handed out.
     fn close(&mut self, block: BlockId);
 

@@ -3,8 +3,9 @@
 //!
 //! A program that failed is repeated elsewhere, as a whole: its data is still in the write buffer, or in the block it is
 //! moved from. The block is written no more; its collector moves what is current out of it, and it is bad. A block whose
-//! erase failed is bad at once. A plane that does not answer, or has no block left for its collector, is neither written
-//! nor cleaned any more; what it holds stays mapped.
+//! erase failed is bad at once. A plane that has lost a block keeps one more from the host, for the next one. A plane that
+//! does not answer, or has no page left for its collector, is neither written nor cleaned any more; what it holds stays
+//! mapped.
 //!
 //! Data that cannot be read when its block is cleaned, or when a write covers only a part of its unit, is lost: reads of
 //! it fail until it is written anew.
@@ -81,6 +82,8 @@ impl State {
         if !matches!(info.state, BlockState::Bad | BlockState::Retiring) {
             info.state = BlockState::Retiring;
             self.check_retiring(block);
+            // There is less space than there was.
+            self.wake_collector(self.geometry.plane_of(block));
         }
     }
 
@@ -102,11 +105,13 @@ impl State {
         let info = self.blocks.get_mut(block);
         *info = BlockInfo { state: BlockState::Bad, valid: 0, allocated: 0, programmed: 0, ..*info };
         self.counters.retired_blocks += 1;
+        self.planes[plane.0 as usize].has_lost_blocks = true;
         self.pace_mut(plane).erased();
         if !self.planes[plane.0 as usize].out_of_use {
             self.use_less(1);
         }
         self.update_ready(plane);
+        self.wake_collector(plane);
     }
 
     /// A plane is neither written nor cleaned any more.

@@ -66,6 +66,11 @@ impl Moves {
         self.targets.iter().map(move |page| (*page, groups.next().unwrap_or_default()))
     }
 
+    /// The pages that data is moved to.
+    fn all_targets(&self) -> impl Iterator<Item = PageId> {
+        self.copybacks.iter().map(|(_, to)| *to).chain(self.targets.iter().copied())
+    }
+
     /// Units to move, where a page holds `per_page`.
     pub(super) fn count(&self, per_page: u32) -> u32 {
         self.copybacks.len() as u32 * per_page + self.units.len() as u32
@@ -97,15 +102,26 @@ impl State {
             planned = self.plan_packing(cursor, most, &mut moves);
         }
         if planned.is_none() {
-            self.abandon(&moves);
+            // Nothing has been begun: all pages are taken back, from the first of each block on.
+            let geometry = self.geometry;
+            let of = |block| moves.all_targets().filter(move |page| geometry.block_of(*page) == block);
+            self.abandon(&moves, |block| of(block).map(|page| geometry.page_in_block(page)).min().unwrap_or_default());
         }
         planned.map(|()| moves)
     }
 
-    /// Moves that were planned come to nothing; the pages they were to go to are used up.
-    fn abandon(&mut self, moves: &Moves) {
-        let targets = moves.copybacks.iter().map(|(_, to)| to).chain(&moves.targets);
-        targets.for_each(|page| self.page_programmed(*page));
+    /// Moves that were planned have come to nothing. Of the pages they were to go to, those that were begun are used up;
+    /// `used` tells how many of a block are.
+    fn abandon(&mut self, moves: &Moves, used: impl Fn(BlockId) -> u32) {
+        for page in moves.all_targets() {
+            let block = self.geometry.block_of(page);
+            if self.geometry.page_in_block(page) < used(block) {
+                self.page_programmed(page);
+            } else if self.blocks.get(block).allocated > used(block) {
+                self.provisioning.take_back(&mut self.blocks, block, used(block));
+            }
+            self.check_retiring(block);
+        }
     }
 
     /// Pages that are current as a whole.
@@ -156,9 +172,14 @@ impl State {
         self.blocks.valid_units(cursor.victim).filter(move |unit| *unit >= next)
     }
 
-    /// A plane's next page for moved data. Where no block has gone bad, the collector's reserve holds any block's data.
+    /// A plane's next page for moved data. Where no block has gone bad, the collector's reserve holds any block's data; else
+    /// the host's block has to do.
     fn collector_page(&mut self, plane: PlaneId, stream: Stream) -> Option<PageId> {
         let page = self.provisioning.get(&mut self.blocks, plane, stream);
+        let page = page.or_else(|| {
+            self.provisioning.take_over(&mut self.blocks, plane, stream);
+            self.provisioning.get(&mut self.blocks, plane, stream)
+        });
         // A block that the collector opens is one less for the host.
         self.update_ready(plane);
         page
@@ -363,7 +384,7 @@ impl PageFtl {
     fn not_moved(&self, moves: &Moves, broken: Broken) -> bool {
         let mut state = self.state.borrow_mut();
         let goes_on = state.take_note(broken);
-        state.abandon(moves);
+        state.abandon(moves, |block| self.media.pages_programmed(block));
         drop(state);
         self.check_read_only();
         goes_on
@@ -381,10 +402,10 @@ impl PageFtl {
         }
         let unreadable = seized.read(&moves.reads).await?;
         self.lose(&unreadable);
-        let (per_page, word_line) = (self.media.geometry().units_per_page(), self.state.borrow().together.word_line);
-        let mut packed = moves.packed(per_page).map(|(page, group)| (page, self.image_of(group))).peekable();
-        while packed.peek().is_some() {
-            seized.program_together(packed.by_ref().take(word_line as usize).collect()).await?;
+        let word_line = self.state.borrow().together.word_line as usize;
+        let units = word_line * self.media.geometry().units_per_page() as usize;
+        for (pages, units) in moves.targets.chunks(word_line).zip(moves.units.chunks(units)) {
+            seized.program_together(pages, &self.image_of(units, pages.len())).await?;
         }
         Ok(())
     }
@@ -394,11 +415,11 @@ impl PageFtl {
         unreadable.iter().for_each(|page| state.lose_page(&self.media, *page));
     }
 
-    /// A page of units that were read; what is left of it is padding.
-    fn image_of(&self, group: &[UnitId]) -> PageImage {
+    /// So many pages of units that were read; what is left of them is padding.
+    fn image_of(&self, units: &[UnitId], pages: usize) -> PageImage {
         let mut image = PageImage::default();
-        group.iter().for_each(|unit| image.push(self.media.tag(*unit), self.media.data(*unit)));
-        (group.len() as u32..self.media.geometry().units_per_page()).for_each(|_| image.push(NO_LPN, None));
+        units.iter().for_each(|unit| image.push(self.media.tag(*unit), self.media.data(*unit)));
+        image.pad(pages * self.media.geometry().units_per_page() as usize, NO_LPN);
         image
     }
 

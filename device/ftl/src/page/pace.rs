@@ -65,6 +65,7 @@ impl State {
     /// Whether a plane has so little space that a victim is to be chosen.
     pub(super) fn is_low(&self, plane: PlaneId) -> bool {
         match self.paced {
+            _ if self.keeps_last_blocks(plane) => true,
             // With so many blocks free there is no need to look closer.
             true => {
                 self.provisioning.free_blocks(plane) < self.gc_free_blocks + self.open_blocks

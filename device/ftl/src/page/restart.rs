@@ -12,7 +12,7 @@ use nandscape_device_media::{BlockId, PlaneId};
 use super::PageFtl;
 use super::state::State;
 use crate::address::{Location, SlotId};
-use crate::component::{BlockMetadata, BlockState, Provisioning};
+use crate::component::{BlockMetadata, Provisioning};
 use crate::ftl::Refusal;
 
 /// See [`Ftl::restart`](crate::Ftl::restart).
@@ -32,6 +32,7 @@ pub(super) fn restart(ftl: &PageFtl, keeps_buffer: bool) {
     for plane in (0..state.geometry.planes()).map(PlaneId) {
         state.update_ready(plane);
         state.check_collector(plane);
+        state.wake_collector(plane);
     }
     drop(state);
     watchers.iter().for_each(|settling| settling.one_given_up(Refusal::PowerLost));
@@ -61,17 +62,9 @@ impl State {
 
     /// A block of which `programmed` pages are used up, however many were handed out.
     fn reopen(&mut self, block: BlockId, programmed: u32) {
-        let info = *self.blocks.get(block);
-        if !matches!(info.state, BlockState::Open(_) | BlockState::Retiring) || info.allocated == programmed {
-            return;
+        if self.blocks.get(block).allocated != programmed {
+            self.provisioning.take_back(&mut self.blocks, block, programmed);
         }
-        self.provisioning.close(block);
-        // What was handed out and is not used up is left unused: nothing is written to the block any more.
-        let info = self.blocks.get_mut(block);
-        if let BlockState::Open(_) = info.state {
-            info.state = BlockState::Full;
-        }
-        (info.allocated, info.programmed) = (self.geometry.pages_per_block(), self.geometry.pages_per_block());
         self.check_retiring(block);
     }
 }

@@ -15,7 +15,7 @@ use super::together::Together;
 use crate::address::{Location, Lpn, SlotId, UnitSize};
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 use crate::ftl::Stats;
-use crate::parts::{BadBlockTable, BlockTable, FlatMap, FreeOrder, PlaneLists};
+use crate::parts::{BadBlockTable, BlockTable, COLLECTOR_RESERVE, FlatMap, FreeOrder, PlaneLists};
 use crate::policy::{AllocationPolicy, Candidate, VictimPolicy};
 
 /// Tables that are all in memory, so that nothing is ever missing.
@@ -65,6 +65,8 @@ pub(super) struct PlaneState {
     pub(super) left_off: Option<Cursor>,
     /// Blocks to be emptied because they have gone bad.
     pub(super) retiring: Vec<BlockId>,
+    /// A block has gone bad.
+    pub(super) has_lost_blocks: bool,
     /// Neither written nor cleaned any more.
     pub(super) out_of_use: bool,
 }
@@ -142,6 +144,15 @@ impl State {
     /// Whether a plane has a page for the host.
     pub(super) fn has_room_for_host(&self, plane: PlaneId) -> bool {
         self.provisioning.has_room(plane, Stream::Host)
+            && !self.keeps_last_blocks(plane)
+            && !self.planes[plane.0 as usize].out_of_use
+    }
+
+    /// Whether a plane keeps what few blocks it has for its collector, because it has lost some: as long as there is
+    /// anything to gain.
+    pub(super) fn keeps_last_blocks(&self, plane: PlaneId) -> bool {
+        let PlaneState { has_lost_blocks, fruitless, .. } = self.planes[plane.0 as usize];
+        has_lost_blocks && !fruitless && self.provisioning.free_blocks(plane) <= COLLECTOR_RESERVE
     }
 
     /// Looks again whether a plane is to be given more host pages, and if not, whether its collector is the reason.
@@ -158,7 +169,7 @@ impl State {
 
     /// Whether there is no page for the host until the plane's collector has gone on.
     fn is_short(&self, plane: PlaneId) -> bool {
-        !self.has_room_for_host(plane) || self.is_behind(plane) || self.planes[plane.0 as usize].out_of_use
+        !self.has_room_for_host(plane) || self.is_behind(plane)
     }
 
     fn is_busy(&self, plane: PlaneId) -> bool {
@@ -272,8 +283,8 @@ impl State {
         if std::mem::replace(&mut self.planes[plane.0 as usize].collecting, false) {
             self.holdups.collecting(plane, false);
         }
-        self.update_ready(plane);
         self.set_fruitless(plane, fruitless);
+        self.update_ready(plane);
     }
 
     fn set_fruitless(&mut self, plane: PlaneId, fruitless: bool) {
@@ -281,6 +292,7 @@ impl State {
         self.fruitless = self.fruitless + u32::from(fruitless) - u32::from(was);
         if was && !fruitless {
             self.check_collector(plane);
+            self.update_ready(plane);
         }
     }
 

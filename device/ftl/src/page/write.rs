@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::{Broken, MediaError, PageImage, PageImages, UnitId};
+use nandscape_device_media::{Broken, MediaError, PageImage, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::Wait;
@@ -100,21 +100,15 @@ impl State {
     }
 
     /// What goes into the pages; what is left of them is padding.
-    fn images(&mut self, job: &ProgramJob) -> PageImages {
-        let per_page = self.geometry.units_per_page() as usize;
-        let mut groups = job.slots.chunks(per_page);
-        let mut image = |_| {
-            let mut image = PageImage::default();
-            for slot in groups.next().unwrap_or_default() {
-                image.push(self.buffer.slot(*slot).lpn.0, self.buffer.share_data(*slot));
-            }
-            (image.len()..per_page).for_each(|_| image.push(NO_LPN, None));
-            image
-        };
-        let images = job.pages.iter().map(|page| (*page, image(page))).collect();
+    fn image(&mut self, job: &ProgramJob) -> PageImage {
+        let mut image = PageImage::default();
+        for slot in &job.slots {
+            image.push(self.buffer.slot(*slot).lpn.0, self.buffer.share_data(*slot));
+        }
+        image.pad(job.pages.len() * self.geometry.units_per_page() as usize, NO_LPN);
         self.counters.host_units += job.slots.len() as u64;
-        self.counters.padding_units += (job.pages.len() * per_page - job.slots.len()) as u64;
-        images
+        self.counters.padding_units += (image.len() - job.slots.len()) as u64;
+        image
     }
 }
 
@@ -226,13 +220,13 @@ impl PageFtl {
         let issued = self.sim.now();
         let mut log = Breakdown::new();
         let behind = self.state.borrow().holdups.culprit();
-        let images = self.state.borrow_mut().images(&job);
+        let image = self.state.borrow_mut().image(&job);
         let who = self.config.priority.who(cause::HOST_WRITE);
         let loaded = |log: &Breakdown| {
             let watchers = self.state.borrow_mut().buffer.loaded(&job.slots);
             watchers.iter().for_each(|settling| settling.one_settled(Some((issued, behind, log))));
         };
-        let ended = self.media.program_together(images, who, &mut log, loaded).await;
+        let ended = self.media.program_together(&job.pages, &image, who, &mut log, loaded).await;
         if let Err(broken) = ended {
             return self.not_programmed(&job, broken);
         }

@@ -108,6 +108,37 @@ impl Provisioning for PlaneLists {
         self.planes[plane.0 as usize].open[stream as usize].map_or(0, |block| blocks.get(block).allocated)
     }
 
+    fn take_over(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, stream: Stream) -> bool {
+        let open = &mut self.planes[plane.0 as usize].open;
+        let Some(block) = open[Stream::Host as usize] else { return false };
+        let info = blocks.get_mut(block);
+        let can = open[stream as usize].is_none() && info.programmed == info.allocated;
+        if can {
+            info.state = BlockState::Open(stream);
+            (open[Stream::Host as usize], open[stream as usize]) = (None, Some(block));
+        }
+        can
+    }
+
+    fn take_back(&mut self, blocks: &mut impl BlockMetadata, block: BlockId, used: u32) {
+        let pages = self.geometry.pages_per_block();
+        let info = blocks.get_mut(block);
+        let stream = match info.state {
+            BlockState::Open(stream) => stream,
+            BlockState::Retiring => return (info.allocated, info.programmed) = (used, used),
+            _ => return,
+        };
+        let open = &mut self.planes[self.geometry.plane_of(block).0 as usize].open[stream as usize];
+        if used < pages && open.is_none_or(|open| open == block) {
+            *open = Some(block);
+            (info.allocated, info.programmed) = (used, used);
+        } else {
+            self.sequence += 1;
+            (info.state, info.sealed_at) = (BlockState::Full, self.sequence);
+            (info.allocated, info.programmed) = (pages, pages);
+        }
+    }
+
     fn close(&mut self, block: BlockId) {
         let open = &mut self.planes[self.geometry.plane_of(block).0 as usize].open;
         open.iter_mut().filter(|slot| **slot == Some(block)).for_each(|slot| *slot = None);

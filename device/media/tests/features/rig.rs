@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, PageId, PageImage, PageImages, PlaneId, Priority,
-    Registers, Seized, StoreKind, Suspend, Timing,
+    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, PageId, PageImage, PlaneId, Priority, Registers,
+    Seized, StoreKind, Suspend, Timing,
 };
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
@@ -108,15 +108,15 @@ impl Flash {
             match op {
                 Op::Read => media.read(page(plane, 0), 8_192, who, &mut log).await.unwrap(),
                 Op::ReadHalf => media.read(page(plane, 0), 4_096, who, &mut log).await.unwrap(),
-                Op::Program(number) => media.program(page(plane, number), image(), who, &mut log).await.unwrap(),
+                Op::Program(number) => media.program(page(plane, number), image(1), who, &mut log).await.unwrap(),
                 Op::Together(pages, planes) => {
                     let all = (plane..plane + planes).flat_map(|plane| (0..pages).map(move |number| (plane, number)));
-                    let pages: PageImages = all.map(|(plane, number)| (page(plane, number), image())).collect();
-                    media.program_together(pages, who, &mut log, |_| ()).await.unwrap();
+                    let pages: Vec<PageId> = all.map(|(plane, number)| page(plane, number)).collect();
+                    media.program_together(&pages, &image(pages.len()), who, &mut log, |_| ()).await.unwrap();
                 }
                 Op::OutOfStep => {
-                    let pages = [page(plane, 0), page(plane + 1, 1)].map(|page| (page, image()));
-                    media.program_together(pages.into_iter().collect(), who, &mut log, |_| ()).await.unwrap();
+                    let pages = [page(plane, 0), page(plane + 1, 1)];
+                    media.program_together(&pages, &image(2), who, &mut log, |_| ()).await.unwrap();
                 }
                 Op::Erase => media.erase(BlockId(plane * BLOCKS + 1), who, &mut log).await.unwrap(),
             }
@@ -179,15 +179,16 @@ async fn collect(seized: &mut Seized<'_>, plane: u32, steps: &[Step]) {
             Step::Copy { check } => drop(seized.copyback(&[(page(0, next), page(2, next))], check).await.unwrap()),
             Step::Move => {
                 seized.read(&[(page(0, next), 8_192)]).await.unwrap();
-                seized.program(page(2, next), image()).await.unwrap();
+                seized.program(page(2, next), image(1)).await.unwrap();
             }
             Step::Erase => seized.erase(BlockId(plane * BLOCKS + 1)).await.unwrap(),
         }
     }
 }
 
-fn image() -> PageImage {
+/// So many pages of two units.
+fn image(pages: usize) -> PageImage {
     let mut image = PageImage::default();
-    (0..2).for_each(|tag| image.push(tag, None));
+    (0..2 * pages as u32).for_each(|tag| image.push(tag, None));
     image
 }

@@ -8,8 +8,8 @@ use std::task::Poll;
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Ecc, Features, Geometry, Media, MediaConfig, PageId, PageImage, PageImages, PlaneId, PlaneMode, Priority,
-    ProgramUnit, ReadRetry, StoreKind, Suspend, Timing,
+    BlockId, Ecc, Features, Geometry, Media, MediaConfig, PageId, PageImage, PlaneId, PlaneMode, Priority, ProgramUnit,
+    ReadRetry, StoreKind, Suspend, Timing,
 };
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::units::Rate;
@@ -101,10 +101,10 @@ struct Customer<'a> {
     drive: &'a Drive,
 }
 
-/// A page of which nothing matters but that it takes its time.
-fn image(geometry: &Geometry) -> PageImage {
+/// Pages of which nothing matters but that they take their time.
+fn image(geometry: &Geometry, pages: usize) -> PageImage {
     let mut image = PageImage::default();
-    (0..geometry.units_per_page()).for_each(|unit| image.push(unit, None));
+    (0..geometry.units_per_page() * pages as u32).for_each(|unit| image.push(unit, None));
     image
 }
 
@@ -128,8 +128,9 @@ impl Customer<'_> {
         page_id(self.drive, page)
     }
 
-    fn images(&self, pages: &[Page]) -> PageImages {
-        pages.iter().map(|&page| (self.page(page), image(self.media.geometry()))).collect()
+    /// Pages that are programmed together, and what goes into them.
+    fn pages(&self, pages: &[Page]) -> (Vec<PageId>, PageImage) {
+        (pages.iter().map(|&page| self.page(page)).collect(), image(self.media.geometry(), pages.len()))
     }
 
     /// Does one operation: what came of it, and where its time went.
@@ -141,7 +142,8 @@ impl Customer<'_> {
             Work::Read { page, bytes, .. } => self.media.read(self.page(*page), *bytes, who, &mut log).await.unwrap(),
             Work::Program { pages } => {
                 let note = |so_far: &Breakdown| loaded = Some(asked + so_far.total().ns());
-                self.media.program_together(self.images(pages), who, &mut log, note).await.unwrap();
+                let (pages, image) = self.pages(pages);
+                self.media.program_together(&pages, &image, who, &mut log, note).await.unwrap();
             }
             Work::Erase { plane, block } => self.media.erase(self.block(*plane, *block), who, &mut log).await.unwrap(),
             Work::Collect { plane, preemptible, parts } => {
@@ -164,7 +166,8 @@ impl Customer<'_> {
                 }
                 Part::Read { page, bytes, .. } => drop(seized.read(&[(self.page(*page), *bytes)]).await.unwrap()),
                 Part::Program { pages } => {
-                    seized.program_together(self.images(pages)).await.unwrap();
+                    let (pages, image) = self.pages(pages);
+                    seized.program_together(&pages, &image).await.unwrap();
                 }
                 Part::Erase { plane, block } => seized.erase(self.block(*plane, *block)).await.unwrap(),
             }

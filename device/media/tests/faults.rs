@@ -1,0 +1,328 @@
+//! What each fault does to operations and cells, by hand: times in microseconds on a flash whose every step takes a round
+//! number, outcomes, and what can be read afterwards.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::{
+    BlockId, Broken, Cell, Features, GcScheme, Geometry, Media, MediaConfig, MediaError, PageId, PageImage, PlaneId,
+    PlaneMode, Priority, Registers, StoreKind, Timing, UnitId,
+};
+use nandscape_drive::Breakdown;
+use nandscape_drive::breakdown::cause;
+use nandscape_sim::units::Rate;
+use nandscape_sim::{Executor, Seed, Sim, Span, Who};
+
+const PAGES: u32 = 8;
+const READ: u64 = 50;
+const PROGRAM: u64 = 300;
+const ERASE: u64 = 2_000;
+/// A page over the channel.
+const TRANSFER: u64 = 10;
+
+/// Two planes of one die with four blocks each, of pages of one unit.
+fn media(sim: &Sim, planes: PlaneMode, faults: &[&str]) -> Media {
+    let counts = Counts {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 2,
+        blocks_per_plane: 4,
+        pages_per_block: PAGES,
+        page_size: 4_096,
+        unit_size: 4_096,
+    };
+    let timing = Timing {
+        cell: Cell::Slc,
+        read: vec![Span::from_us(READ)],
+        program: vec![Span::from_us(PROGRAM)],
+        erase: Span::from_us(ERASE),
+        bus: Rate::new(4_096, Span::from_us(TRANSFER)),
+        registers: Registers::Single,
+        partial_transfer: true,
+        features: Features { planes, ..Features::default() },
+    };
+    let config = MediaConfig {
+        geometry: Geometry::new(counts).unwrap(),
+        timing,
+        store: StoreKind::Ram,
+        factory_bad: 0,
+        lba_bytes: 512,
+        faults: faults.iter().map(|rule| rule.parse().unwrap()).collect(),
+        seed: Seed::new(1),
+    };
+    Media::new(sim, config).unwrap()
+}
+
+fn host() -> Who {
+    Priority::Fifo.who(cause::HOST_WRITE)
+}
+
+fn image(pages: u8) -> PageImage {
+    let mut image = PageImage::default();
+    (1..=pages).for_each(|page| image.push(u32::from(page), Some(Rc::from(vec![page; 4_096]))));
+    image
+}
+
+/// A flash on which operations are done one after the other.
+struct Bench {
+    sim: Sim,
+    media: Media,
+    done: RefCell<Vec<(u64, Result<(), MediaError>)>>,
+}
+
+impl Bench {
+    /// How long an operation took, in microseconds, and how it ended.
+    async fn note(&self, operation: impl Future<Output = Result<(), MediaError>>) {
+        let begun = self.sim.now();
+        let ended = operation.await;
+        self.done.borrow_mut().push(((self.sim.now() - begun).ns() / 1_000, ended));
+    }
+
+    async fn read(&self, page: u32) {
+        self.note(self.media.read(PageId(page), 4_096, host(), &mut Breakdown::new())).await;
+    }
+
+    async fn program(&self, page: u32) {
+        let mut log = Breakdown::new();
+        let program = self.media.program(PageId(page), image(1), host(), &mut log);
+        self.note(async { program.await.map_err(|broken| broken.error) }).await;
+    }
+
+    async fn erase(&self, block: u32) {
+        self.note(self.media.erase(BlockId(block), host(), &mut Breakdown::new())).await;
+    }
+}
+
+/// What is done on a flash with faults, and what came of it.
+fn with(faults: &[&str], steps: impl AsyncFnOnce(&Bench)) -> Vec<(u64, Result<(), MediaError>)> {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let bench = Bench { media: media(&sim, PlaneMode::Independent, faults), sim, done: RefCell::default() };
+    executor.block_on(steps(&bench)).unwrap();
+    bench.done.take()
+}
+
+const OK: Result<(), MediaError> = Ok(());
+const UNCORRECTABLE: Result<(), MediaError> = Err(MediaError::Uncorrectable);
+const FAILED: Result<(), MediaError> = Err(MediaError::Failed);
+const NO_ANSWER: Result<(), MediaError> = Err(MediaError::NoAnswer);
+const POWER_LOST: Result<(), MediaError> = Err(MediaError::PowerLost);
+
+const A_READ: u64 = READ + TRANSFER;
+const A_PROGRAM: u64 = TRANSFER + PROGRAM;
+
+#[test]
+fn without_faults_everything_ends_well() {
+    let done = with(&[], async |bench| {
+        bench.program(0).await;
+        bench.read(0).await;
+        bench.erase(0).await;
+    });
+    assert_eq!(done, [(A_PROGRAM, OK), (A_READ, OK), (ERASE, OK)]);
+}
+
+#[test]
+fn a_failed_program_uses_up_its_page_and_leaves_nothing_to_read() {
+    let done = with(&["fail program nth=2", "fail erase nth=1"], async |bench| {
+        for page in 0..3 {
+            bench.program(page).await;
+        }
+        for page in 0..3 {
+            bench.read(page).await;
+        }
+        // Not erased: it can still be read, and the next page is the fourth.
+        bench.erase(0).await;
+        bench.read(0).await;
+        bench.program(3).await;
+        // Erased: everything is as new.
+        bench.erase(0).await;
+        bench.program(0).await;
+        bench.program(1).await;
+        bench.read(1).await;
+    });
+    let programs = [(A_PROGRAM, OK), (A_PROGRAM, FAILED), (A_PROGRAM, OK)];
+    let reads = [(A_READ, OK), (A_READ, UNCORRECTABLE), (A_READ, OK)];
+    let rest = [(ERASE, FAILED), (A_READ, OK), (A_PROGRAM, OK)];
+    let anew = [(ERASE, OK), (A_PROGRAM, OK), (A_PROGRAM, OK), (A_READ, OK)];
+    assert_eq!(done, [&programs[..], &reads, &rest, &anew].concat());
+}
+
+#[test]
+fn slow_takes_longer_stuck_takes_the_timeout_and_dead_answers_no_more() {
+    let slow = with(&["slow by=40us"], async |bench| {
+        bench.program(0).await;
+        bench.read(0).await;
+        bench.erase(0).await;
+    });
+    assert_eq!(slow, [(A_PROGRAM + 40, OK), (A_READ + 40, OK), (ERASE + 40, OK)]);
+    let stuck =
+        with(&["stuck timeout=700us nth=1", "stuck read timeout=800us", "stuck erase timeout=9us"], async |bench| {
+            bench.program(0).await;
+            bench.program(1).await;
+            bench.read(1).await;
+            bench.erase(0).await;
+        });
+    assert_eq!(stuck, [(700, FAILED), (A_PROGRAM, OK), (800, UNCORRECTABLE), (9, FAILED)]);
+    let dead = with(&["dead plane=0 nth=2 timeout=5us"], async |bench| {
+        bench.program(0).await;
+        bench.program(1).await;
+        bench.read(0).await;
+        bench.erase(1).await;
+        bench.program(4 * PAGES).await;
+        bench.media.faults().clear();
+        bench.read(0).await;
+    });
+    let gone = (5, NO_ANSWER);
+    assert_eq!(dead, [(A_PROGRAM, OK), gone, gone, gone, (A_PROGRAM, OK), (A_READ, OK)]);
+}
+
+#[test]
+fn corrupt_data_stays_corrupt_and_one_bit_of_a_unit_is_wrong() {
+    with(&["corrupt read nth=1", "corrupt program nth=2"], async |bench| {
+        bench.program(0).await;
+        bench.program(1).await;
+        let wrong =
+            |unit| -> u32 { bench.media.data(UnitId(unit)).unwrap().iter().map(|byte| (byte ^ 1).count_ones()).sum() };
+        assert_eq!((wrong(0), wrong(1)), (0, 1));
+        bench.read(0).await;
+        assert_eq!((wrong(0), wrong(1)), (1, 1));
+        bench.read(0).await;
+        assert_eq!((wrong(0), wrong(1)), (1, 1));
+        assert!(bench.done.borrow().iter().all(|(_, ended)| ended.is_ok()));
+    });
+}
+
+/// What is torn: a program, an erase, a read; and what is asked for while there is no power.
+#[test]
+fn a_power_cut_tears_what_is_under_way() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let bench =
+        Rc::new(Bench { media: media(&sim, PlaneMode::Independent, &[]), sim: sim.clone(), done: RefCell::default() });
+    let cut = bench.clone();
+    executor
+        .block_on(async move {
+            let (one, other) = (cut.clone(), cut.clone());
+            for page in [0, 1, 4 * PAGES] {
+                cut.program(page).await;
+            }
+            cut.done.take();
+            // A program in plane 0 and an erase in plane 1, cut 100 us after they began.
+            sim.spawn(async move { one.program(2).await });
+            sim.spawn(async move { other.erase(4).await });
+            sim.sleep(Span::from_us(100)).await;
+            cut.media.cut_power(Span::from_us(50));
+            cut.read(0).await;
+            cut.program(3).await;
+            let begun = sim.now();
+            cut.media.power_may_return().await;
+            assert_eq!(sim.now() - begun, Span::from_us(ERASE - 100), "the erase has to run out");
+            cut.media.power_on();
+            for page in [0, 2, 4 * PAGES] {
+                cut.read(page).await;
+            }
+            // Page 2 is used up, page 3 was not begun.
+            assert_eq!(cut.media.pages_programmed(BlockId(0)), 3);
+            cut.program(3).await;
+            cut.erase(4).await;
+            cut.program(4 * PAGES).await;
+            cut.read(4 * PAGES).await;
+            assert_eq!(cut.media.power_cuts(), 1);
+        })
+        .unwrap();
+    let at_once = [(0, POWER_LOST), (0, POWER_LOST)];
+    let torn = [(A_PROGRAM, POWER_LOST), (ERASE, POWER_LOST)];
+    let after = [(A_READ, OK), (A_READ, UNCORRECTABLE), (A_READ, UNCORRECTABLE), (A_PROGRAM, OK)];
+    let anew = [(ERASE, OK), (A_PROGRAM, OK), (A_READ, OK)];
+    assert_eq!(bench.done.take(), [&at_once[..], &torn, &after, &anew].concat());
+}
+
+/// The cut comes with the n-th operation, and tears that too.
+#[test]
+fn power_goes_at_the_operation_that_is_named() {
+    let done = with(&["power_cut nth=3 off=1ms"], async |bench| {
+        for page in 0..4 {
+            bench.program(page).await;
+        }
+        bench.media.power_may_return().await;
+        assert_eq!(
+            bench.sim.now().ns(),
+            (3 * A_PROGRAM + 1_000) * 1_000,
+            "off since the third ended, for a millisecond"
+        );
+        bench.media.power_on();
+        bench.read(1).await;
+        bench.read(2).await;
+        bench.program(3).await;
+    });
+    let programs = [(A_PROGRAM, OK), (A_PROGRAM, OK), (A_PROGRAM, POWER_LOST), (0, POWER_LOST)];
+    assert_eq!(done, [&programs[..], &[(A_READ, OK), (A_READ, UNCORRECTABLE), (A_PROGRAM, OK)]].concat());
+}
+
+/// A page that cannot be corrected is told of when the controller looks at it on the way, and else takes its errors along.
+#[test]
+fn a_copy_without_correction_takes_its_errors_along() {
+    for check in [false, true] {
+        let done = with(&["uncorrectable page=0 count=1"], async |bench| {
+            bench.program(0).await;
+            bench.program(1).await;
+            let mut seized = bench.media.seize(PlaneId(0), GcScheme::Plane, host()).await;
+            let moves = [(PageId(0), PageId(PAGES)), (PageId(1), PageId(PAGES + 1))];
+            let unreadable = seized.copyback(&moves, check).await.unwrap();
+            assert_eq!(unreadable.to_vec(), if check { vec![PageId(0)] } else { vec![] });
+            drop(seized);
+            bench.done.take();
+            for page in [0, PAGES, PAGES + 1] {
+                bench.read(page).await;
+            }
+        });
+        assert_eq!(done, [(A_READ, OK), (A_READ, UNCORRECTABLE), (A_READ, OK)], "check: {check}");
+    }
+}
+
+#[test]
+fn a_collection_is_told_which_operation_came_to_nothing() {
+    let faults = [
+        "uncorrectable block=0 page=1",
+        "fail program block=1 page=2",
+        "fail erase block=2",
+        "dead block=3 timeout=0us",
+    ];
+    with(&faults, async |bench| {
+        for page in 0..3 {
+            bench.program(page).await;
+        }
+        let mut seized = bench.media.seize(PlaneId(0), GcScheme::Plane, host()).await;
+        let pages = [0, 1, 2].map(|page| (PageId(page), 4_096));
+        assert_eq!(seized.read(&pages).await.unwrap().to_vec(), [PageId(1)]);
+        let copies = [(0, PAGES), (2, PAGES + 1)].map(|(from, to)| (PageId(from), PageId(to)));
+        assert_eq!(seized.copyback(&copies, true).await.unwrap().to_vec(), []);
+        let failed = Broken { error: MediaError::Failed, page: PageId(PAGES + 2) };
+        assert_eq!(seized.copyback(&[(PageId(0), PageId(PAGES + 2))], false).await, Err(failed));
+        assert_eq!(seized.erase(BlockId(2)).await, FAILED);
+        let dead = Broken { error: MediaError::NoAnswer, page: PageId(3 * PAGES) };
+        assert_eq!(seized.program(PageId(3 * PAGES), image(1)).await, Err(dead));
+        assert_eq!(seized.read(&[(PageId(3 * PAGES), 4_096)]).await, Err(dead));
+        assert_eq!(seized.erase(BlockId(3)).await, NO_ANSWER);
+    });
+}
+
+/// Of pages that are programmed together the one that failed is named; none of them is there.
+#[test]
+fn a_multi_plane_program_names_the_page_that_failed() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let media = media(&sim, PlaneMode::MultiPlane, &["fail program plane=1 nth=1"]);
+    let pages = [PageId(0), PageId(4 * PAGES)];
+    executor
+        .block_on(async {
+            let log = &mut Breakdown::new();
+            let ended = media.program_together(&pages, &image(2), host(), log, |_| ()).await;
+            assert_eq!(ended, Err(Broken { error: MediaError::Failed, page: pages[1] }));
+            for page in pages {
+                assert_eq!(media.read(page, 4_096, host(), log).await, UNCORRECTABLE);
+            }
+        })
+        .unwrap();
+}

@@ -1,0 +1,133 @@
+//! What the options of NAND timing cost where they are on: processor time of a request of a drive with one of them, as a
+//! ratio to the same drive without, measured right before.
+//!
+//! The ratio is of the host's time, not of the drive's: an option that makes a drive slower or faster is cheap if the
+//! simulator has no more to do. A request of a drive that needs more page programs or reads costs more for that.
+//!
+//! Left out: options together.
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+
+use super::subject::Subject;
+use super::suite::{Figure, Measured};
+use crate::say;
+
+/// Reads and overwrites in equal parts, worn in, of a drive small enough to be set up at once.
+const LOAD: &[&str] = &[
+    "--drive",
+    "default",
+    "--set",
+    "capacity=4GiB",
+    "--rw",
+    "randrw",
+    "--rwmixread",
+    "50",
+    "--bs",
+    "4k",
+    "--iodepth",
+    "32",
+    "--precondition",
+    "steady",
+    "--warmup-count",
+    "20000",
+    "--io-count",
+    "200000",
+];
+
+/// An option.
+struct Feature {
+    /// Its key.
+    name: &'static str,
+    /// What is set without it, besides the load.
+    off: &'static [&'static str],
+    /// What is set to switch it on.
+    on: &'static [&'static str],
+}
+
+const fn option(name: &'static str, off: &'static [&'static str], on: &'static [&'static str]) -> Feature {
+    Feature { name, off, on }
+}
+
+const OPTIONS: &[Feature] = &[
+    option("timing.command", &[], &["timing.command=200ns"]),
+    option("timing.ecc", &[], &["timing.ecc.time=5us", "timing.ecc.engines=8"]),
+    option("timing.read_retry", &[], &["timing.read_retry.probability=[\"5%\", \"1%\"]", "timing.read_retry.time=2us"]),
+    option(
+        "timing.suspend",
+        &[],
+        &["timing.suspend.program=5us", "timing.suspend.erase=20us", "timing.suspend.resume=3us"],
+    ),
+    option("timing.planes = die", &[], &["timing.planes=die"]),
+    option("timing.planes = multi_plane", &[], &["timing.planes=multi_plane"]),
+    option("timing.program_unit = word_line", &[], &["timing.program_unit=word_line"]),
+    option("timing.cache_read", &["timing.cache_read=false"], &["timing.cache_read=true"]),
+    // So few dies that one is given another page while it programs.
+    option(
+        "timing.cache_program",
+        &["timing.cache_program=false", "geometry.dies_per_channel=1"],
+        &["timing.cache_program=true"],
+    ),
+    // Pages of one unit, so that all of them are copied.
+    option("ftl.gc.copyback_ecc", &["ftl.gc.copyback=true", "geometry.page_size=4KiB"], &["ftl.gc.copyback_ecc=true"]),
+    option("ftl.gc.preempt", &[], &["ftl.gc.preempt=true"]),
+    option("buffer.mode = register", &[], &["buffer.mode=register"]),
+    option("link.packet", &[], &["link.packet=512B"]),
+    option("link.duplex = half", &[], &["link.duplex=half"]),
+];
+
+/// Each option in turn with the drive without it.
+pub(crate) fn option_price(subject: &Subject) -> Measured {
+    let (mut figures, mut runs) = (Vec::new(), Vec::new());
+    for feature in OPTIONS {
+        let (off, on) = (changes(&[feature.off]), changes(&[feature.off, feature.on]));
+        if !subject.has_drive(&on)? {
+            say::line(&format!("{} has no {}: left out", subject.revision, feature.name));
+            return Ok(None);
+        }
+        let (off, on) = (subject.report(&[LOAD, &off].concat())?, subject.report(&[LOAD, &on].concat())?);
+        if drives_alike(&off, &on) {
+            bail!("{}: the drive is the same with it and without", feature.name);
+        }
+        let (without, with) = us_a_request(&off).zip(us_a_request(&on)).context("the report lacks a figure")?;
+        figures.push(Figure { name: feature.name, value: with / without, aim: "", more_is_better: false });
+        runs.push(json!({"option": feature.name, "without_us": without, "with_us": with}));
+    }
+    Ok(Some((figures, json!({"load": LOAD, "runs": runs}))))
+}
+
+/// The words that make changes.
+fn changes(changes: &[&[&'static str]]) -> Vec<&'static str> {
+    changes.iter().copied().flatten().flat_map(|change| ["--set", change]).collect()
+}
+
+/// Processor time, in microseconds.
+fn us_a_request(report: &Value) -> Option<f64> {
+    Some(report.pointer("/host/cpu_s")?.as_f64()? * 1e6 / report.pointer("/requests")?.as_f64()?)
+}
+
+/// Whether two drives did the same in virtual time.
+fn drives_alike(one: &Value, other: &Value) -> bool {
+    let latency = |report: &Value| report.pointer("/latency_us").cloned();
+    latency(one) == latency(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_have_names_of_their_own_and_change_something() {
+        let mut names: Vec<&str> = OPTIONS.iter().map(|option| option.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), OPTIONS.len());
+        assert!(OPTIONS.iter().all(|option| !option.on.is_empty() && option.on != option.off));
+    }
+
+    #[test]
+    fn a_request_costs_its_share_of_the_processor() {
+        assert_eq!(us_a_request(&json!({"host": {"cpu_s": 0.5}, "requests": 1_000})), Some(500.0));
+        assert_eq!(us_a_request(&json!({})), None);
+    }
+}
