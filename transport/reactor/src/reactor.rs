@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use nandscape_drive::HostMem;
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Executor, Span, Time};
-use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::budget::{Budget, MEMORY};
 use crate::client::{Client, Gone, Intake, Interest};
@@ -86,8 +86,6 @@ pub struct Reactor {
     clock: WallClock,
     waiter: Waiter,
     inbox: Receiver<Message>,
-    /// Whether it left off hearing messages before there were none.
-    may_hear_more: bool,
     clients: Slots<Connected>,
     /// The client of each connection.
     by_connection: BTreeMap<ConnectionId, Key>,
@@ -163,7 +161,6 @@ impl Reactor {
             clock,
             waiter,
             inbox,
-            may_hear_more: false,
             clients: Slots::new(),
             by_connection: BTreeMap::new(),
             budget: Budget::new(bytes),
@@ -329,7 +326,11 @@ impl Reactor {
                 tally.bytes += one.bytes;
                 tally.latency.record(one.at - one.arrived);
             }
-            false => tally.errors += 1,
+            false => {
+                tally.errors += 1;
+                let of_media = [Status::UNRECOVERED_READ_ERROR, Status::WRITE_FAULT];
+                figures.media_errors += u64::from(of_media.contains(&one.completion.status.meaning()));
+            }
         }
     }
 
@@ -441,15 +442,19 @@ impl Reactor {
                         self.port.close(connection);
                     }
                 }
+                Ok(Message::Order { export, order, reply }) => {
+                    let answer = match self.stopping {
+                        Some(_) => Err(Refused::Ending.to_string()),
+                        None => self.port.order(export, &order),
+                    };
+                    // Who gave it may have gone.
+                    let _ = reply.send(answer);
+                }
                 Ok(Message::Figures { not_before, reply }) => self.asked.push((not_before, reply)),
                 Ok(Message::Stop) => self.stopping = self.stopping.or(Some(self.turn)),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
-                    self.may_hear_more = false;
-                    return heard > 0;
-                }
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return heard > 0,
             }
         }
-        self.may_hear_more = true;
         true
     }
 
@@ -599,8 +604,8 @@ impl Reactor {
 
     fn figures(&self) -> Figures {
         let counted = |(figures, export): (&ExportFigures, &Rc<dyn Export>)| {
-            let counters = export.counters();
-            ExportFigures { counters, ..figures.clone() }
+            let (counters, faults) = (export.counters(), export.faults());
+            ExportFigures { counters, faults, ..figures.clone() }
         };
         Figures {
             now: self.turn,
