@@ -6,7 +6,17 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 5] = ["femu-registers", "femu-gc-schemes", "femu-scalability", "femu-delay", "femu-unsafe-delay"];
+const CLAIMS: [&str; 9] = [
+    "femu-registers",
+    "femu-gc-schemes",
+    "femu-scalability",
+    "femu-delay",
+    "femu-unsafe-delay",
+    "femu-grid",
+    "femu-models",
+    "ttflash-arithmetic",
+    "gc-tail-motivation",
+];
 
 /// A folder that goes away, and its name.
 fn folder() -> (tempfile::TempDir, String) {
@@ -113,7 +123,7 @@ fn what_cannot_be_is_refused() {
     let (kept, out) = folder();
     refuse(&["lab"], &["Usage: nandscape lab", "list", "run", "report"]);
     refuse(&["lab", "run"], &["<ID>"]);
-    refuse(&["lab", "run", "femu-register", "--out", &out], &["\"femu-register\"", "did you mean femu-registers?"]);
+    refuse(&["lab", "run", "femu-register", "--out", &out], &["\"femu-register\"", "did you mean femu-registers"]);
     refuse(&["lab", "list", "xyzzy"], &["\"xyzzy\"", "femu-gc-schemes"]);
     refuse(&["lab", "run", "all", "--jobs", "0", "--out", &out], &["--jobs"]);
     refuse(&["lab", "run", "all", "--rounds", "0", "--out", &out], &["--rounds"]);
