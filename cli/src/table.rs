@@ -119,10 +119,14 @@ fn damage(report: &Report) -> String {
     for Fault { rule, matched, struck } in &report.faults {
         text.push_str(&format!("fault \"{rule}\": struck {} of {} operations\n", count(*struck), count(*matched)));
     }
-    let Damage { retired_blocks, lost_units, dropped_units, spare_blocks, spare_blocks_new, power_cuts, read_only } =
-        damage;
+    let Damage { retired_blocks, planes_out_of_use, lost_units, dropped_units, .. } = damage;
+    let Damage { spare_blocks, spare_blocks_new, power_cuts, read_only, .. } = damage;
+    let planes = match planes_out_of_use {
+        0 => String::new(),
+        planes => format!(", planes given up {}", count(*planes)),
+    };
     text.push_str(&format!(
-        "blocks retired {}, spare left {} of {}; mapping units lost {}, dropped with the buffer {}; power cuts {power_cuts}{}\n",
+        "blocks retired {}{planes}, spare left {} of {}; mapping units lost {}, dropped with the buffer {}; power cuts {power_cuts}{}\n",
         count(*retired_blocks),
         count(*spare_blocks),
         count(*spare_blocks_new),

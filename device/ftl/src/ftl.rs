@@ -243,6 +243,8 @@ pub struct Stats {
     pub buffer_merges: u64,
     /// Blocks that have gone bad in use.
     pub retired_blocks: u64,
+    /// Planes that are used no more: they do not answer, or have no page left for their collector.
+    pub planes_out_of_use: u64,
     /// Mapping units of which data was lost, for it could not be read when it had to be moved or completed.
     pub lost_units: u64,
     /// Mapping units that were in the write buffer when power went, and are gone.

@@ -174,6 +174,8 @@ fn went_wrong(faults: &[Fault], damage: &Damage) -> Vec<Value> {
     let spare = format!("{} of {}", count(damage.spare_blocks), count(damage.spare_blocks_new));
     let mut rows: Vec<Value> = faults.iter().map(fault).collect();
     rows.push(row("blocks retired", count(damage.retired_blocks), "gone bad in use"));
+    let why = "they do not answer, or have no page left for their collector";
+    rows.push(row("planes given up", count(damage.planes_out_of_use), why));
     rows.push(row(
         "spare blocks",
         spare,

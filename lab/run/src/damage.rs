@@ -21,6 +21,8 @@ pub struct Fault {
 pub struct Damage {
     /// Blocks that have gone bad in use.
     pub retired_blocks: u64,
+    /// Planes that are used no more: they do not answer, or have no page left for their collector.
+    pub planes_out_of_use: u64,
     /// Mapping units of which data was lost, for it could not be read when it had to be moved or completed.
     pub lost_units: u64,
     /// Mapping units that were in the write buffer when power went, and are gone.
@@ -64,6 +66,7 @@ impl Damage {
         let stats = ssd.ftl_stats();
         Damage {
             retired_blocks: stats.retired_blocks,
+            planes_out_of_use: stats.planes_out_of_use,
             lost_units: stats.lost_units,
             dropped_units: stats.dropped_units,
             spare_blocks: stats.spare_blocks.0,

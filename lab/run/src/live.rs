@@ -136,6 +136,7 @@ impl Export for SsdExport {
             ("flash_block_erases_total", ops.erases as f64),
             ("free_blocks", ftl.free_blocks as f64),
             ("retired_blocks_total", ftl.retired_blocks as f64),
+            ("planes_out_of_use", ftl.planes_out_of_use as f64),
             ("spare_blocks", ftl.spare_blocks.0 as f64),
             ("lost_units_total", ftl.lost_units as f64),
             ("dropped_units_total", ftl.dropped_units as f64),

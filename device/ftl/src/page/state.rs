@@ -335,6 +335,7 @@ impl State {
     pub(super) fn stats(&self) -> Stats {
         let mut stats = self.counters;
         stats.spare_blocks = self.spare();
+        stats.planes_out_of_use = self.planes.iter().filter(|plane| plane.out_of_use).count() as u64;
         stats.free_blocks =
             (0..self.geometry.planes()).map(|plane| u64::from(self.provisioning.free_blocks(PlaneId(plane)))).sum();
         let blocks = (0..self.geometry.blocks()).map(|block| self.blocks.get(BlockId(block)));
