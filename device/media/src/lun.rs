@@ -285,10 +285,8 @@ impl State {
                 let claim = self.claims.get(key).expect("whoever is in line has a claim");
                 let &Claim { kind, who, shares, task, .. } = claim;
                 let Some(place) = self.place(kind, who.class, shares, lun.rules) else { return };
+                let waited = self.blame.since(&claim.begun, lun.sim.now());
                 self.queues[class].pop_front();
-                let now = lun.sim.now();
-                let claim = self.claims.get(key).expect("just seen");
-                let waited = self.blame.since(&claim.begun, now);
                 let seat = self.enter(lun, place, kind, who, shares);
                 self.claims.get_mut(key).expect("just seen").admitted = Some((waited, place, seat));
                 lun.sim.wake(task);

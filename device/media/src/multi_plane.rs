@@ -2,8 +2,8 @@
 //! same number in several planes of a die are sensed at once, and sent one after the other.
 //!
 //! Every read stays an operation and a task of its own. What a group of them shares is a register and one step of the
-//! array, which the member leads whose command cycles end last: it keeps the array busy, moves all pages on, and then
-//! wakes all. If it is given up, another one leads from there.
+//! array, which the member leads whose command cycles end last: it keeps the array busy, moves all pages on, and
+//! wakes all of them. If it is given up, another one leads from there.
 //!
 //! Left out: retries, guests of what stands aside, and reads of collectors, which are sensed alone.
 
