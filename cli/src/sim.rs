@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use nandscape_device_media::StoreKind;
+use nandscape_device_media::fault::Strike;
+use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_lab_report::Document;
 use nandscape_lab_run::{Finished, Precondition, Report, Simulation};
@@ -24,18 +25,30 @@ Examples:
   nandscape sim --drive ttflash-256g --rw randrw --rwmixread 70 --precondition steady --json
   nandscape sim --drive default --set ftl.gc.scheme=channel --workload noisy-neighbour
   nandscape sim --drive mine.toml --rw randwrite --rate-iops 50000 --runtime 2s --out results/
-  nandscape sim --drive default --trace server.trace --time-scale 10")]
+  nandscape sim --drive default --trace server.trace --time-scale 10
+
+Faults, a rule each, of the form KIND [read|program|erase] [WORD=VALUE]... (see docs/techniques/faults.md):
+  --fault 'fail program every=500'                    each 500th program fails, and its block is retired
+  --fault 'slow read by=2ms probability=0.1%'         one read in a thousand takes 2 ms longer
+  --fault 'dead channel=1 die=2 from=10ms'            that die answers no more from 10 ms on
+  --fault 'uncorrectable lba=4096-4103 count=1'       one read of that data fails
+  --fault 'power_cut nth=100000' --set buffer.mode=volatile
+                                                      power goes at the 100,000th operation of the flash")]
 pub(crate) struct SimArgs {
     /// A drive by name or profile file, see `nandscape drives`
     #[arg(long, value_name = "P", required_unless_present = "replay")]
     drive: Option<String>,
     /// A run that `nandscape serve --record` recorded, again in virtual time: the same drives, the same arrivals, the same
     /// events to the nanosecond
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["drive", "set", "workload", "rw", "trace", "precondition", "seed", "no_delay", "store", "out"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["drive", "set", "fault", "workload", "rw", "trace", "precondition", "seed", "no_delay", "store", "out"])]
     pub(crate) replay: Option<PathBuf>,
     /// Change a key of the profile: ftl.gc.victim=cost_benefit; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Have something go wrong with the flash, a rule a fault: corrupt, uncorrectable, slow, fail, stuck, dead or
+    /// power_cut, then where and when; see the end of this help. May be repeated, and adds to the profile's `faults`
+    #[arg(long, value_name = "RULE")]
+    fault: Vec<Rule>,
     /// The state the drive is brought into first, in no time: as new, every block written once, or worn in by random
     /// overwrites until write amplification stands still
     #[arg(long, value_enum, default_value = "full")]
@@ -94,7 +107,7 @@ impl From<PreconditionArg> for Precondition {
 /// Runs it and prints the report.
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let Some(drive) = &args.drive else { return crate::replay::run(args) };
-    let profile = resolve(drive, &args.set)?;
+    let profile = resolve_with(drive, &args.set, &args.fault)?;
     let profile = if args.no_delay { profile.without_delay() } else { profile };
     let simulation = Simulation {
         store: match args.store {
@@ -108,6 +121,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         check: args.check,
         profile,
     };
+    tell_if_unseen(&simulation.profile, simulation.store);
     prepare_files(args).map_err(Failure::Input)?;
     if let Some(folder) = &args.out {
         output::check_page(&folder.join("report.html"))?;
@@ -121,6 +135,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         false => Failure::run(error),
     })?;
     finished.report.notes.iter().for_each(|note| output::note(note));
+    tell_of_faults(&finished.report);
     write_files(args, &simulation, &finished).map_err(Failure::Run)?;
     match args.json {
         true => output::result(&finished.report.to_json()),
@@ -129,19 +144,49 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     judge([&finished.report])
 }
 
-/// A run in which requests failed has failed.
+/// A run in which requests failed has failed, unless that was planned.
 pub(crate) fn judge<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Result<(), Failure> {
-    match reports.into_iter().all(|report| report.errors.is_empty()) {
+    match reports.into_iter().all(|report| report.failures().1 == 0) {
         true => Ok(()),
         false => Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status"))),
     }
 }
 
+fn tell_of_faults(report: &Report) {
+    if report.failures().0 > 0 {
+        let each: Vec<String> =
+            report.errors.iter().map(|(status, failed)| format!("{failed} with {status}")).collect();
+        output::note(&format!("requests failed, as faults are planned: {}", each.join(", ")));
+    }
+    if report.damage.as_ref().is_some_and(|damage| damage.read_only) {
+        output::note("the drive is read-only: it has no spare blocks left");
+    }
+}
+
 /// A profile by name or file, with changes, everything decided.
 pub(crate) fn resolve(drive: &str, changes: &[String]) -> Result<Resolved, Failure> {
+    resolve_with(drive, changes, &[])
+}
+
+/// As [`resolve`], with more that is to go wrong.
+pub(crate) fn resolve_with(drive: &str, changes: &[String], faults: &[Rule]) -> Result<Resolved, Failure> {
     let mut profile = Profile::load(drive).map_err(Failure::input)?;
     profile.set_all(changes).map_err(Failure::input)?;
+    if !faults.is_empty() {
+        let given = profile.keys.faults.iter().flat_map(|given| &given.0).map(|rule| &rule.0);
+        // No rule has a quotation mark in it.
+        let all: Vec<String> = given.chain(faults).map(|rule| format!("\"{rule}\"")).collect();
+        profile.set(&format!("faults=[{}]", all.join(", "))).map_err(Failure::input)?;
+    }
     profile.resolve().map_err(|error| Failure::Input(anyhow::Error::new(error).context(format!("drive {drive}"))))
+}
+
+/// Data that is not kept cannot be seen to be wrong.
+pub(crate) fn tell_if_unseen(profile: &Resolved, store: StoreKind) {
+    let corrupts = profile.faults().any(|rule| rule.strike == Strike::Corrupt);
+    if corrupts && store == StoreKind::None {
+        output::note("a corrupt fault changes data, and --store none keeps none: nobody can see it");
+    }
 }
 
 /// Finds out before a long run, not after it, whether its files can be written.

@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_report::format::{bytes, count, seconds, state_of_use, us};
-use nandscape_lab_run::{Host, Latency, Report};
+use nandscape_lab_run::{Damage, Fault, Host, Latency, Report};
 use serde_json::Value;
 
 /// The report as text.
@@ -105,9 +105,31 @@ fn drive(report: &Report) -> String {
         report.over_provisioning * 100.0,
         count(report.reserve_blocks)
     ));
+    text.push_str(&damage(report));
     for (status, failed) in &report.errors {
         text.push_str(&format!("failed: {failed} requests with {status}\n"));
     }
+    text
+}
+
+/// What was to go wrong, and what came of it.
+fn damage(report: &Report) -> String {
+    let Some(damage) = &report.damage else { return String::new() };
+    let mut text = String::new();
+    for Fault { rule, matched, struck } in &report.faults {
+        text.push_str(&format!("fault \"{rule}\": struck {} of {} operations\n", count(*struck), count(*matched)));
+    }
+    let Damage { retired_blocks, lost_units, dropped_units, spare_blocks, spare_blocks_new, power_cuts, read_only } =
+        damage;
+    text.push_str(&format!(
+        "blocks retired {}, spare left {} of {}; mapping units lost {}, dropped with the buffer {}; power cuts {power_cuts}{}\n",
+        count(*retired_blocks),
+        count(*spare_blocks),
+        count(*spare_blocks_new),
+        count(*lost_units),
+        count(*dropped_units),
+        if *read_only { "; the drive is read-only" } else { "" },
+    ));
     text
 }
 

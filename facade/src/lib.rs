@@ -106,6 +106,7 @@ pub mod drive {
 pub mod ssd {
     pub use nandscape_device_ftl::{Plant, PlantReport};
     pub use nandscape_device_media::StoreKind;
+    pub use nandscape_device_media::fault::{FaultPlan, Rule, RuleCount, RuleError};
     pub use nandscape_device_ssd::{BUILTIN, KeyDoc, Profile, ProfileError, Resolved, Sizing, Ssd, key_docs};
 }
 
@@ -130,6 +131,6 @@ pub mod trace {
 pub mod run {
     pub use nandscape_device_media::StoreKind;
     pub use nandscape_lab_run::{
-        Finished, Gc, Host, Latency, Phase, Precondition, Progress, Report, RunError, Simulation,
+        Damage, Fault, Finished, Gc, Host, Latency, Phase, Precondition, Progress, Report, RunError, Simulation,
     };
 }

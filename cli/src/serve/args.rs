@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use nandscape_device_media::{Rule, StoreKind};
+use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
 use nandscape_transport_nbd::Address;
 use nandscape_transport_reactor::{NoIdleStates, PollMode};
 
+use super::faults;
 use crate::failure::Failure;
-use crate::sim::resolve;
+use crate::sim::{resolve_with, tell_if_unseen};
 
 /// Serve drives in real time.
 ///
@@ -23,7 +26,10 @@ Examples:
 
   nandscape serve --drive fast=default --drive old=mqsim-mlc --set capacity=1GiB --nbd 127.0.0.1:10809
   nandscape serve --drive default --set capacity=1GiB --nbd unix:n.sock --record run.rec
-  nandscape sim --replay run.rec --chrome-trace run.json     the same run again, in virtual time")]
+  nandscape sim --replay run.rec --chrome-trace run.json     the same run again, in virtual time
+
+  nandscape serve --drive default --set capacity=1GiB --nbd unix:n.sock --control n.control
+  echo '{\"command\":\"fault\",\"rule\":\"uncorrectable lba=0-7\"}' | socat - UNIX-CONNECT:n.control")]
 pub(crate) struct ServeArgs {
     /// A drive by profile name or file, with the name that clients know it by; may be repeated. The first is also the
     /// one of clients that give no name
@@ -32,6 +38,10 @@ pub(crate) struct ServeArgs {
     /// Change a key of every drive's profile: capacity=4GiB; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Have something go wrong with the flash of a drive, or of every drive where none is named: a rule such as
+    /// "fail program every=500", as in `nandscape sim`; may be repeated. A running drive is told over --control
+    #[arg(long, value_name = "[NAME=]RULE")]
+    fault: Vec<String>,
     /// Where data is kept: in memory, or nowhere (reads give zeros)
     #[arg(long, value_enum, default_value = "ram")]
     store: StoreArg,
@@ -50,7 +60,7 @@ pub(crate) struct ServeArgs {
     /// Serve metrics for Prometheus over HTTP at HOST:PORT
     #[arg(long, value_name = "ADDR")]
     pub(super) metrics: Option<Address>,
-    /// Take orders at a unix socket: statistics, stop
+    /// Take orders at a unix socket: statistics, faults, stop
     #[arg(long, value_name = "PATH")]
     pub(super) control: Option<PathBuf>,
     /// Listen at TCP addresses that others can reach too. Whoever reaches them can read and write the drives
@@ -103,18 +113,20 @@ impl ServeArgs {
         if self.reactors > 1 && (self.record.is_some() || self.chrome_trace.is_some()) {
             return input("--record and --chrome-trace follow one reactor; leave out --reactors");
         }
-        let specs = self
-            .drive
-            .iter()
-            .zip(0..)
-            .map(|(word, number)| self.spec(word, number))
-            .collect::<Result<Vec<DriveSpec>, Failure>>()?;
-        for (number, spec) in specs.iter().enumerate() {
-            if specs[..number].iter().any(|earlier| earlier.name == spec.name) {
-                let name = &spec.name;
+        let named = self.drive.iter().map(|word| named(word)).collect::<Result<Vec<_>, Failure>>()?;
+        let names: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
+        for (number, name) in names.iter().enumerate() {
+            if names[..number].contains(name) {
                 return input(format!("--drive: two drives are called {name:?}; name them, as in --drive b={name}"));
             }
         }
+        let faults = faults::of_each(&self.fault, &names)?;
+        let specs = named
+            .into_iter()
+            .zip(&faults)
+            .zip(0..)
+            .map(|(((name, profile), faults), number)| self.spec(name, profile, faults, number))
+            .collect::<Result<Vec<DriveSpec>, Failure>>()?;
         let share = |reactor: usize| reactor * specs.len() / self.reactors;
         let part = |reactor: usize| LiveDrives {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -124,20 +136,18 @@ impl ServeArgs {
         Ok((0..self.reactors).map(part).collect())
     }
 
-    fn spec(&self, word: &str, number: u64) -> Result<DriveSpec, Failure> {
-        let (name, profile) = match word.split_once('=') {
-            Some((name, profile)) => (name.to_owned(), profile),
-            None => (String::new(), word),
-        };
-        let resolved = resolve(profile, &self.set)?;
+    fn spec(&self, name: String, profile: &str, faults: &[Rule], number: u64) -> Result<DriveSpec, Failure> {
+        let resolved = resolve_with(profile, &self.set, faults)?;
         let resolved = if self.no_delay { resolved.without_delay() } else { resolved };
         resolved.notes.iter().for_each(|note| crate::output::note(note));
+        let keeps_data = self.store == StoreArg::Ram;
+        tell_if_unseen(&resolved, if keeps_data { StoreKind::Ram } else { StoreKind::None });
         Ok(DriveSpec {
-            name: if name.is_empty() { resolved.name.clone() } else { name },
+            name,
             number,
             profile_name: resolved.name.clone(),
             profile: resolved.to_toml(),
-            keeps_data: self.store == StoreArg::Ram,
+            keeps_data,
             precondition: Precondition::from(self.precondition),
         })
     }
@@ -161,6 +171,17 @@ impl ServeArgs {
 
     pub(super) fn wants_json(&self) -> bool {
         self.json
+    }
+}
+
+/// A drive's name, and its profile's.
+fn named(word: &str) -> Result<(String, &str), Failure> {
+    match word.split_once('=') {
+        Some((name, profile)) if !name.is_empty() => Ok((name.to_owned(), profile)),
+        nameless => {
+            let profile = nameless.map_or(word, |(_, profile)| profile);
+            Ok((Profile::load(profile).map_err(Failure::input)?.name, profile))
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod args;
 mod descriptors;
+mod faults;
 mod live_line;
 mod notes;
 mod reactors;

@@ -1,8 +1,8 @@
 //! What a server has done, at its end.
 
 use nandscape_transport_control::Statistics;
-use nandscape_transport_reactor::Timing;
 use nandscape_transport_reactor::handle::Figures;
+use nandscape_transport_reactor::{FaultCount, Timing};
 
 use super::{ServeArgs, all_exports};
 
@@ -32,6 +32,10 @@ fn as_text(figures: &[Figures]) -> String {
                 latency.quantile(0.99).as_us(),
                 latency.max().as_us(),
             ));
+        }
+        for fault in &export.faults {
+            let FaultCount { rule, matched, struck } = fault;
+            text.push_str(&format!("{} fault \"{rule}\": struck {struck} of {matched} operations\n", export.name));
         }
     }
     let timing = timing(figures);

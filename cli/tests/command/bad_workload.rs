@@ -136,3 +136,19 @@ fn what_is_not_there_or_no_file_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     workload(&folder.path().display().to_string(), &["cannot be read"]);
 }
+
+/// Where nothing takes time there is no end to wait for; a drive of which everything is dead may be such a one.
+#[test]
+fn a_run_that_would_never_end_is_given_up() {
+    let problem = ["no drive time passes, and the run is to last for some: limit it by requests (--io-count)"];
+    words(&["--no-delay", "--runtime", "1ms"], &problem);
+    let dead = ["sim", "--drive", "femu-blackbox", "--set", "capacity=64MiB", "--fault", "dead", "--runtime", "1ms"];
+    refuse(&[&dead[..], &["--rw", "randrw"]].concat(), &problem);
+}
+
+#[test]
+fn files_that_do_not_fit_the_drive_are_told() {
+    let problem = ["the files drawn for oltp do not fit the drive; take a smaller size"];
+    let args = ["sim", "--drive", "default", "--set", "capacity=64MiB", "--workload", "oltp", "--seed", "241"];
+    refuse(&args, &problem);
+}

@@ -62,6 +62,7 @@ fn help_says_what_every_flag_of_the_contract_does() {
     for flag in [
         "drive",
         "set",
+        "fault",
         "seed",
         "json",
         "out",

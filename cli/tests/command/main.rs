@@ -7,6 +7,7 @@
 //! | `bad_drive`, `bad_workload`, `bad_usage` | input that cannot be, with what is said of it |
 //! | `report` | the fields of `--json`, their types, and what must hold between them |
 //! | `meaning` | what each flag does |
+//! | `faults` | what goes wrong as planned |
 //! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
 //! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
 //! | `compare`, `demo` | runs side by side, and the tour |
@@ -21,6 +22,7 @@ mod browser;
 mod catalogue;
 mod compare;
 mod demo;
+mod faults;
 mod help;
 mod lab;
 mod meaning;

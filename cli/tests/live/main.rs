@@ -1,5 +1,5 @@
 //! `nandscape serve` as users meet it: the program is run, and unmodified clients use its drives: fio, nbdinfo, nbdcopy,
-//! qemu-img. `cargo xtask tools` installs them.
+//! qemu-img, qemu-io. `cargo xtask tools` installs them.
 //!
 //! | file | what |
 //! |---|---|
@@ -8,10 +8,12 @@
 //! | `integrity` | what is written is read, under garbage collection, by each client |
 //! | `ending` | clients that are killed, servers that are told to end |
 //! | `sockets` | where it listens, and where it refuses to |
+//! | `faults` | what goes wrong on order, as clients meet it |
 //! | `recordings` | recorded and replayed, and what is no recording |
 #![cfg(target_os = "linux")]
 
 mod ending;
+mod faults;
 mod integrity;
 mod recordings;
 mod server;

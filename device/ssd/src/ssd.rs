@@ -61,6 +61,11 @@ impl Ssd {
         self.media.counts()
     }
 
+    /// Whether the drive has too few good blocks left to be written to.
+    pub fn is_read_only(&self) -> bool {
+        self.ftl.is_read_only()
+    }
+
     /// The flash.
     pub fn media(&self) -> &Media {
         &self.media

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::Plant;
 use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_device_ssd::{BUILTIN, Profile, Ssd};
 use nandscape_drive::conformance::{self, Ask, Damaged, Deallocation, Load, Subject};
 use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_sim::{Executor, Rng, Seed, Sim};
@@ -174,5 +174,20 @@ fn any_drive_keeps_its_data() {
         result.unwrap_or_else(|what| {
             panic!("seed {seed}, drive {index}, {plant:?}, {entries} entries, {load:?}, {changes:?}: {what}")
         });
+    }
+}
+
+/// Every built-in drive can lose some blocks at any size before it is read-only.
+#[test]
+fn every_builtin_drive_has_spare_blocks() {
+    for builtin in BUILTIN {
+        for capacity in ["64MiB", "1GiB"] {
+            let mut profile = Profile::load(builtin.name).expect("a built-in profile");
+            profile.set(&format!("capacity={capacity}")).expect("a valid change");
+            let resolved = profile.resolve().expect("any size works");
+            let ssd = Ssd::new(&Executor::new().sim(), &resolved, StoreKind::None, Seed::new(1)).expect("memory");
+            let (left, new) = ssd.ftl_stats().spare_blocks;
+            assert!(left == new && new >= 5, "{} {capacity}: {new}", builtin.name);
+        }
     }
 }

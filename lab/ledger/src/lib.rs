@@ -8,6 +8,7 @@
 //! | `experiments` | the experiments, a file each |
 //! | `figures` | what a point gives |
 //! | `verdict` | verdicts, and a file for each rule they follow |
+//! | `queueing` | closed queueing networks by formulas, to compare the model with |
 //! | `wall` | what experiments by the wall clock share |
 //! | `results` | the folder of results: what is there need not be measured again |
 //! | `pool` | work on several threads |
@@ -28,6 +29,7 @@ pub mod figures;
 mod find;
 pub mod outcome;
 mod pool;
+mod queueing;
 pub mod results;
 pub mod session;
 pub mod show;

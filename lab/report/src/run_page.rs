@@ -3,7 +3,7 @@
 use minijinja::{Value, context};
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_run::record::Slowest;
-use nandscape_lab_run::{Host, Latency, Report};
+use nandscape_lab_run::{Damage, Fault, Host, Latency, Report};
 use nandscape_lab_workload::Direction;
 use serde_json::to_value;
 
@@ -151,6 +151,7 @@ fn drive(report: &Report) -> Vec<Value> {
         ),
         row("reserve", count(report.reserve_blocks), "blocks that come on top, for garbage collection to turn"),
     ];
+    rows.extend(report.damage.iter().flat_map(|damage| went_wrong(&report.faults, damage)));
     for (kind, busy) in &report.busy {
         let by: Vec<String> = cause::ALL
             .iter()
@@ -160,6 +161,27 @@ fn drive(report: &Report) -> Vec<Value> {
         let name = format!("busy: {}", kind.replace('_', " "));
         rows.push(row(&name, percent(busy.mean), &format!("the busiest {}; {}", percent(busy.max), by.join(", "))));
     }
+    rows
+}
+
+/// What was to go wrong, and what came of it.
+fn went_wrong(faults: &[Fault], damage: &Damage) -> Vec<Value> {
+    let row = |name: &str, value: String, meaning: &str| context! { name, value, meaning };
+    let fault = |Fault { rule, matched, struck }: &Fault| {
+        let value = format!("{} of {}", count(*struck), count(*matched));
+        row(&format!("fault: {rule}"), value, "operations of the flash that it struck, of those that it is about")
+    };
+    let spare = format!("{} of {}", count(damage.spare_blocks), count(damage.spare_blocks_new));
+    let mut rows: Vec<Value> = faults.iter().map(fault).collect();
+    rows.push(row("blocks retired", count(damage.retired_blocks), "gone bad in use"));
+    rows.push(row(
+        "spare blocks",
+        spare,
+        "good blocks beyond those that are needed to go on writing, and when it was new",
+    ));
+    rows.push(row("units lost", count(damage.lost_units), "could not be read when they had to be moved or completed"));
+    rows.push(row("units dropped", count(damage.dropped_units), "were in the write buffer when power went"));
+    rows.push(row("power cuts", damage.power_cuts.to_string(), ""));
     rows
 }
 

@@ -7,6 +7,7 @@
 //! | `simulation` | the run |
 //! | `live`, `replay` | what a live drive needs of the model, and a recorded run of one again |
 //! | `snapshot` | a drive's counters before and after |
+//! | `damage` | what was to go wrong with the flash, and what has become of the drive |
 //! | `record` | latency, throughput, the drive and its dies over time, when that is asked for |
 //! | `report` | its figures, as the contract of `--json` has them |
 //! | `host` | what the run cost the machine it ran on |
@@ -14,6 +15,7 @@
 //! Everything in a report but its `host` part depends on the inputs and the seed only.
 
 mod build;
+mod damage;
 mod host;
 mod live;
 pub mod record;
@@ -23,6 +25,7 @@ mod simulation;
 mod snapshot;
 
 pub use build::{Precondition, build_drive};
+pub use damage::{Damage, Fault};
 pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
 pub use record::Details;
 pub use replay::{Replay, ReplayError, Replayed};

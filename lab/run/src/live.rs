@@ -1,17 +1,19 @@
-//! What a live drive needs of the model: how it is made, how clients get into it, what it counts.
+//! What a live drive needs of the model: how it is made, how clients get into it, what it counts, what it can be told.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_device_media::{OpCounts, StoreKind};
+use nandscape_device_media::fault::RuleError;
+use nandscape_device_media::{OpCounts, Rule, StoreKind};
 use nandscape_device_ssd::{Profile, ProfileError, Resolved, Ssd};
 use nandscape_drive::{Drive, DriveInfo};
 use nandscape_sim::{Seed, Sim};
-use nandscape_transport_reactor::{Export, QueueExport};
+use nandscape_transport_reactor::{Export, FaultCount, Order, QueueExport};
 use nandscape_wire_nvme::Status;
 use serde::{Deserialize, Serialize};
 
 use crate::build::{Precondition, build_drive};
+use crate::damage::Fault;
 use crate::simulation::Progress;
 
 /// Entries of each client's queue pair, or as many as the controller has.
@@ -133,6 +135,30 @@ impl Export for SsdExport {
             ("flash_page_programs_total", ops.programs as f64),
             ("flash_block_erases_total", ops.erases as f64),
             ("free_blocks", ftl.free_blocks as f64),
+            ("retired_blocks_total", ftl.retired_blocks as f64),
+            ("spare_blocks", ftl.spare_blocks.0 as f64),
+            ("lost_units_total", ftl.lost_units as f64),
+            ("dropped_units_total", ftl.dropped_units as f64),
+            ("power_cuts_total", f64::from(self.ssd.media().power_cuts())),
+            ("read_only", f64::from(u8::from(self.ssd.is_read_only()))),
         ])
+    }
+
+    fn order(&self, order: &Order) -> Result<(), String> {
+        let plan = self.ssd.media().faults();
+        match order {
+            Order::AddFault(text) => {
+                let rule: Rule = text.parse().map_err(|error: RuleError| error.to_string())?;
+                self.profile.check_fault(&rule).map_err(|problem| format!("fault {problem}"))?;
+                plan.add(rule);
+            }
+            Order::ClearFaults => plan.clear(),
+        }
+        Ok(())
+    }
+
+    fn faults(&self) -> Vec<FaultCount> {
+        let all = Fault::all_of(&self.ssd).into_iter();
+        all.map(|Fault { rule, matched, struck }| FaultCount { rule, matched, struck }).collect()
     }
 }

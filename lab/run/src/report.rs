@@ -10,6 +10,8 @@ use nandscape_lab_workload::{Direction, Outcome, Tally};
 use nandscape_sim::{Histogram, Span};
 use serde::Serialize;
 
+use crate::damage::{Damage, Fault, is_for_faults};
+
 /// The version of the format.
 const SCHEMA: u32 = 1;
 
@@ -57,6 +59,12 @@ pub struct Report {
     pub busy: BTreeMap<&'static str, Busy>,
     /// Erases of the blocks in use since the drive was made.
     pub erases: Erases,
+    /// What was to go wrong, and how often it did; left out without a plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+    /// What faults have done to the drive since it was made; left out where nothing was planned and nothing happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<Damage>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<String, u64>,
     /// What was decided otherwise than written in the profile.
@@ -174,6 +182,8 @@ pub(crate) struct Parts {
     pub(crate) free_blocks_before: u64,
     pub(crate) ops: OpCounts,
     pub(crate) busy: BTreeMap<&'static str, Busy>,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) damage: Damage,
     pub(crate) notes: Vec<String>,
     pub(crate) host: Host,
 }
@@ -226,10 +236,21 @@ impl Report {
             },
             busy: parts.busy,
             erases: Erases { min: ftl.erases.0, max: ftl.erases.1 },
+            damage: (!parts.faults.is_empty() || !parts.damage.is_none()).then_some(parts.damage),
+            faults: parts.faults,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
             notes: parts.notes.iter().chain(&outcome.notes).cloned().collect(),
             host: parts.host,
         }
+    }
+
+    /// Requests that failed for what was planned, and those that failed otherwise.
+    pub fn failures(&self) -> (u64, u64) {
+        let planned = |status: &str| self.damage.is_some() && is_for_faults(status);
+        let sum = |wanted: bool| {
+            self.errors.iter().filter(|(status, _)| planned(status) == wanted).map(|(_, count)| count).sum()
+        };
+        (sum(true), sum(false))
     }
 
     /// The report as one JSON object.

@@ -10,6 +10,7 @@ use nandscape_lab_workload::Outcome;
 use nandscape_sim::account::{Cause, Totals};
 
 use crate::build::Precondition;
+use crate::damage::{Damage, Fault};
 use crate::host::{Moment, peak_rss_bytes};
 use crate::report::{Busy, Host, Parts, Report};
 
@@ -22,6 +23,8 @@ pub(crate) struct Snapshot {
     planes: Vec<Totals>,
     channels: Vec<Totals>,
     link: [Totals; 2],
+    faults: Vec<Fault>,
+    damage: Damage,
 }
 
 impl Snapshot {
@@ -35,6 +38,8 @@ impl Snapshot {
             planes: usage.planes,
             channels: usage.channels,
             link: usage.link,
+            faults: Fault::all_of(ssd),
+            damage: Damage::of(ssd),
         }
     }
 }
@@ -69,6 +74,8 @@ impl About<'_> {
                 ("link_to_host", busy(&begun.link[..1], &ended.link[..1])),
                 ("link_to_device", busy(&begun.link[1..], &ended.link[1..])),
             ]),
+            faults: ended.faults.clone(),
+            damage: ended.damage.clone(),
             notes: self.profile.notes.clone(),
             host: Host {
                 wall_s: ended.moment.wall_s_since(begun.moment),

@@ -1,6 +1,7 @@
 //! The two clocks agree: an emulated SSD served over NBD in real time, with everything that arrives recorded, and the
 //! recording run again in virtual time. Every event of every die and channel is the same, to the byte, and so is every
-//! figure: with garbage collection, several clients at once, hang-ups in the middle of writes, and work left behind.
+//! figure: with garbage collection, several clients at once, hang-ups in the middle of writes, work left behind, and faults
+//! that are ordered meanwhile.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;
@@ -18,8 +19,10 @@ use nandscape_sim::{Executor, Rng, Seed};
 use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
 use nandscape_transport_reactor::recording::Recorder;
-use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
-use nandscape_wire_nbd::{OPTION_MAGIC, OptionHeader, REQUEST_MAGIC, Request, SimpleReply, command, flag, option};
+use nandscape_transport_reactor::{Export, Handle, Order, PollMode, Port, Reactor, Setup};
+use nandscape_wire_nbd::{
+    OPTION_MAGIC, OptionHeader, REQUEST_MAGIC, Request, SimpleReply, command, error, flag, option,
+};
 use zerocopy::{FromBytes, IntoBytes};
 
 const CAPACITY: u64 = 64 << 20;
@@ -58,7 +61,7 @@ impl Drop for Ends {
 }
 
 /// Serves while `work` is done at the socket; the trace and the last figures. The drive's tables are sound at the end.
-fn serve(live: &LiveDrives, poll: PollMode, record: &Path, work: impl FnOnce(&Path)) -> (String, Figures) {
+fn serve(live: &LiveDrives, poll: PollMode, record: &Path, work: impl FnOnce(&Path, &Handle)) -> (String, Figures) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("nbd.sock");
     let (tell, told) = channel();
@@ -89,7 +92,7 @@ fn serve(live: &LiveDrives, poll: PollMode, record: &Path, work: impl FnOnce(&Pa
             log: Box::new(|_| {}),
         });
         let ends = Ends(handle);
-        work(&socket);
+        work(&socket, &ends.0);
         drop(listener.unwrap());
         drop(ends);
         reactor.join().unwrap()
@@ -145,7 +148,9 @@ fn random(rng: &mut Rng, cookie: u64) -> (Vec<u8>, u16, u32) {
 }
 
 /// Several sessions: each sends batches and takes the replies, and ends in one way or another.
-fn client(socket: &Path, seed: u64, number: u64) {
+///
+/// Requests succeed, or may fail for faults of the drive if it is `faulty`.
+fn client(socket: &Path, seed: u64, number: u64, faulty: bool) {
     let mut rng = Seed::new(seed).child("client").nth(number).rng();
     for session in 0..SESSIONS {
         let mut stream = connect(socket, NAMES[usize::from(number == 0)]);
@@ -159,8 +164,9 @@ fn client(socket: &Path, seed: u64, number: u64) {
                 stream.read_exact(&mut reply).unwrap();
                 let reply = SimpleReply::read_from_bytes(&reply).unwrap();
                 let (_, kind, len) = &batch[&reply.cookie.get()];
-                assert_eq!(reply.error.get(), 0, "seed {seed}: request {kind} of {len} bytes");
-                if *kind == command::READ {
+                let fine = reply.error.get() == 0 || faulty && [error::EIO, error::EPERM].contains(&reply.error.get());
+                assert!(fine, "seed {seed}: request {kind} of {len} bytes: error {}", reply.error.get());
+                if *kind == command::READ && reply.error.get() == 0 {
                     stream.read_exact(&mut vec![0; *len as usize]).unwrap();
                 }
             }
@@ -193,6 +199,17 @@ fn figures_agree(live: &ExportFigures, again: &nandscape_lab_run::Report, what: 
         assert_eq!(found.mean, Some(tally.latency.mean_ns() / 1e3), "{what}: the mean {direction}");
     }
     assert_eq!(again.gc.blocks as f64, live.counters["gc_blocks_total"], "{what}: blocks that were collected");
+    let failed: u64 = again.errors.values().sum();
+    // Flushes are in no figure of a replay.
+    let data = live.reads.errors + live.writes.errors;
+    assert!((data..=data + live.others.errors).contains(&failed), "{what}: {failed} requests failed");
+    let struck = |rule: &str, matched: u64, struck: u64| (rule.to_owned(), matched, struck);
+    let live_faults = live.faults.iter().map(|fault| struck(&fault.rule, fault.matched, fault.struck));
+    let same = live_faults.eq(again.faults.iter().map(|fault| struck(&fault.rule, fault.matched, fault.struck)));
+    assert!(same, "{what}: {:?} and {:?}", live.faults, again.faults);
+    let damage = again.damage.as_ref();
+    let retired = damage.map_or(0, |damage| damage.retired_blocks);
+    assert_eq!(retired as f64, live.counters["retired_blocks_total"], "{what}: blocks that were retired");
 }
 
 fn the_clocks_agree(mode: &str, poll: PollMode) {
@@ -200,8 +217,10 @@ fn the_clocks_agree(mode: &str, poll: PollMode) {
     let what = format!("{mode}, {poll:?}, seed {seed}");
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("run.rec");
-    let (trace, figures) = serve(&drives(mode, seed), poll, &record, |socket| {
-        thread::scope(|scope| (0..CLIENTS).for_each(|number| drop(scope.spawn(move || client(socket, seed, number)))));
+    let (trace, figures) = serve(&drives(mode, seed), poll, &record, |socket, _| {
+        thread::scope(|scope| {
+            (0..CLIENTS).for_each(|number| drop(scope.spawn(move || client(socket, seed, number, false))))
+        });
     });
     let live = &figures.exports[0];
     assert!(figures.exports[1].writes.latency.count() > 50, "{what}: the other drive was at work");
@@ -233,7 +252,7 @@ fn with_refusals_churn_floods_and_an_end_in_the_middle() {
     let mut refused = 0;
     // Who hangs up takes along what it has in work; these stay to the end.
     let mut present: Vec<UnixStream> = Vec::new();
-    let (trace, figures) = serve(&drives("volatile", seed), PollMode::Adaptive, &record, |socket| {
+    let (trace, figures) = serve(&drives("volatile", seed), PollMode::Adaptive, &record, |socket, _| {
         let mut held: Vec<UnixStream> = Vec::new();
         while let Some(stream) = try_connect(socket, "other") {
             held.push(stream);
@@ -256,7 +275,7 @@ fn with_refusals_churn_floods_and_an_end_in_the_middle() {
             stream.write_all(&writes).unwrap();
         }
         // It hangs up with work in flight, on the drive that is flooded.
-        client(socket, seed, 1);
+        client(socket, seed, 1, false);
         present.append(&mut held);
         present.push(flood);
     });
@@ -264,6 +283,50 @@ fn with_refusals_churn_floods_and_an_end_in_the_middle() {
     assert!(figures.exports[0].others.latency.count() > 0 && figures.exports[1].writes.latency.count() > 0);
     assert_eq!((figures.outstanding, figures.exports[1].writes.errors), (0, 0), "the end waited for the drives");
     replays(record, &trace, &figures, "a crowd");
+}
+
+/// Faults of all kinds are ordered of a drive at work, and taken back: orders are arrivals, and come at the same times in
+/// the replay. What is refused changes nothing, then as now.
+#[test]
+fn with_faults_on_order() {
+    let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(5, |seed| seed.parse().expect("a number"));
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("run.rec");
+    let orders = [
+        "uncorrectable probability=3%",
+        "fail program every=150 count=2",
+        "slow by=300us every=17",
+        "stuck read timeout=2ms every=60 count=3",
+        "power_cut nth=40 off=1ms",
+        "fail read",
+        "fail channel=2",
+        "corrupt program every=9",
+        "power_cut every=50 count=2",
+        "uncorrectable probability=20%",
+    ];
+    let (trace, figures) = serve(&drives("volatile", seed), PollMode::Adaptive, &record, |socket, handle| {
+        thread::scope(|scope| {
+            (0..CLIENTS).for_each(|number| drop(scope.spawn(move || client(socket, seed, number, true))));
+            // One after another, as the work goes on.
+            let done = || handle.figures().unwrap().exports[0].writes.latency.count();
+            for (number, rule) in orders.iter().enumerate() {
+                while done() < 40 * number as u64 {}
+                let told = handle.order(0, Order::AddFault((*rule).to_owned()));
+                assert_eq!(told.is_err(), ["fail read", "fail channel=2"].contains(rule), "{rule}: {told:?}");
+                if number == 6 {
+                    handle.order(0, Order::ClearFaults).unwrap();
+                }
+            }
+        });
+        assert!(handle.order(7, Order::ClearFaults).is_err(), "there are two drives");
+        // However fast the others were, this one meets the last rules.
+        client(socket, seed, CLIENTS, true);
+    });
+    let (live, other) = (&figures.exports[0], &figures.exports[1]);
+    let what = format!("seed {seed}, faults: {:?}, {:?}", live.faults, live.counters);
+    assert!(live.reads.errors > 0 && live.counters["power_cuts_total"] >= 1.0, "{what}");
+    assert_eq!((live.faults.len(), other.faults.len()), (3, 0), "{what}");
+    replays(record, &trace, &figures, "faults on order");
 }
 
 #[test]
@@ -291,7 +354,7 @@ fn with_a_loop_that_never_rests() {
 fn a_flush_covers_what_other_connections_wrote() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("run.rec");
-    let (_, figures) = serve(&drives("volatile", 1), PollMode::Adaptive, &record, |socket| {
+    let (_, figures) = serve(&drives("volatile", 1), PollMode::Adaptive, &record, |socket, _| {
         let (mut writer, mut flusher) = (connect(socket, "small"), connect(socket, "small"));
         let mut reply = [0; 16];
         writer.write_all(&request(command::WRITE, 0, 1, 0, 4_096)).unwrap();

@@ -55,6 +55,8 @@ pub struct Runner {
     over: Cell<bool>,
     /// When the measured phase began.
     measured_from: Cell<Option<Time>>,
+    /// When progress was last told, and how often it had been the same time before.
+    standstill: Cell<(Time, u32)>,
     outcome: RefCell<Outcome>,
     idle: Signal,
     hooks: Box<dyn Hooks>,
@@ -62,6 +64,8 @@ pub struct Runner {
 
 /// How often progress is told, in requests.
 const PROGRESS_EVERY: u64 = 1 << 14;
+/// So often may no time have passed since: a million requests in an instant.
+const STANDSTILL: u32 = 64;
 
 impl Runner {
     /// Prepares to run `workload`.
@@ -75,6 +79,7 @@ impl Runner {
             active: Cell::new(0),
             over: Cell::new(false),
             measured_from: Cell::new(None),
+            standstill: Cell::new((Time::ZERO, 0)),
             outcome: RefCell::default(),
             idle: Signal::new(sim),
             hooks,
@@ -116,7 +121,8 @@ impl Runner {
         }
         for (load, number) in workload.loads.iter().zip(0..) {
             let client = Client::new(self, connect(&load.name, 0));
-            self.outcome.borrow_mut().notes.extend(load.start(self, &client, seed.child("load").nth(number)));
+            let notes = load.start(self, &client, seed.child("load").nth(number));
+            self.outcome.borrow_mut().notes.extend(notes);
         }
         while self.outstanding.get() > 0 || (self.active.get() > 0 && !self.over.get()) {
             self.idle.changed().await;
@@ -190,6 +196,12 @@ impl Runner {
             (Limit::Runtime(span), Some(from)) => now < from + span,
             (Limit::Runtime(_), None) => true,
         };
+        if issued.is_multiple_of(PROGRESS_EVERY) && self.stands_still(now) {
+            self.give_up(
+                "no drive time passes, and the run is to last for some: limit it by requests (--io-count)".into(),
+            );
+            return None;
+        }
         if !left || self.over.get() {
             // Threads that wait for something else need not be waited for.
             self.end();
@@ -206,6 +218,13 @@ impl Runner {
             self.hooks.progress(self.share(now));
         }
         Some(measured)
+    }
+
+    /// Whether a run that is limited by time would never end: no time passes, whatever is issued.
+    fn stands_still(&self, now: Time) -> bool {
+        let (since, looks) = self.standstill.get();
+        self.standstill.set((now, if since == now { looks + 1 } else { 0 }));
+        looks >= STANDSTILL && since == now && matches!(self.limit, Limit::Runtime(_))
     }
 
     /// A request is issued outside the budget, to prepare the drive.

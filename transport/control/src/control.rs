@@ -1,14 +1,17 @@
 //! The control socket: a line of JSON is a command, a line of JSON is its reply. It belongs to its owner alone.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use nandscape_transport_reactor::Handle;
 use nandscape_transport_reactor::socket::{Address, Stream};
-use serde::{Deserialize, Serialize};
+use nandscape_transport_reactor::{Handle, Order};
+use serde::Serialize;
 use serde_json::json;
 
+use crate::command::{self, Command};
+use crate::drives::Drives;
 use crate::server::{Server, Service};
 use crate::statistics::Statistics;
 
@@ -66,21 +69,6 @@ impl ControlServer {
     }
 }
 
-/// A line from a client.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Request {
-    command: Command,
-}
-
-#[derive(Copy, Clone, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Command {
-    Help,
-    Statistics,
-    Stop,
-}
-
 fn serve(mut stream: &Stream, handles: &[Handle], on_stop: &dyn Fn()) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut bytes = Vec::new();
@@ -98,14 +86,14 @@ fn serve(mut stream: &Stream, handles: &[Handle], on_stop: &dyn Fn()) -> io::Res
         if text.is_empty() {
             continue;
         }
-        let command = match serde_json::from_slice::<Request>(text) {
-            Ok(request) => request.command,
+        let command = match Command::parse(text) {
+            Ok(command) => command,
             Err(problem) => {
-                stream.write_all(&line(&error(problem.to_string())))?;
+                stream.write_all(&line(&error(problem)))?;
                 continue;
             }
         };
-        let sent = stream.write_all(&reply(command, handles));
+        let sent = stream.write_all(&reply(&command, handles));
         if let Command::Stop = command {
             // Who does not wait for the answer has asked all the same.
             on_stop();
@@ -114,28 +102,34 @@ fn serve(mut stream: &Stream, handles: &[Handle], on_stop: &dyn Fn()) -> io::Res
     }
 }
 
-fn reply(command: Command, handles: &[Handle]) -> Vec<u8> {
+fn reply(command: &Command, handles: &[Handle]) -> Vec<u8> {
     match command {
-        Command::Help => line(&json!({
-            "commands": {
-                "help": "this",
-                "statistics": "figures of all drives since they began, schema 1",
-                "stop": "take in nothing more, finish what there is, flush, and end",
-            }
-        })),
+        Command::Help => line(&json!({ "commands": command::help() })),
         Command::Statistics => match handles.iter().filter_map(Handle::figures).collect::<Vec<_>>() {
             figures if figures.is_empty() => line(&json!({ "error": "the drives have ended" })),
             figures => line(&Statistics::of(&figures)),
         },
+        Command::Fault { drive, rule } => told(handles, drive.as_deref(), Order::AddFault(rule.clone())),
+        Command::ClearFaults { drive } => told(handles, drive.as_deref(), Order::ClearFaults),
+        Command::Faults => match Drives::of(handles) {
+            Ok(drives) => line(&BTreeMap::from([("drives", drives.faults())])),
+            Err(problem) => line(&json!({ "error": problem })),
+        },
         Command::Stop => line(&json!({ "stopping": true })),
     }
+}
+
+/// Tells a drive something; the faults that are planned for it then.
+fn told(handles: &[Handle], drive: Option<&str>, order: Order) -> Vec<u8> {
+    let told = Drives::of(handles).and_then(|drives| drives.tell(drive, order));
+    told.map_or_else(|problem| line(&error(problem)), |faults| line(&faults))
 }
 
 /// What is wrong, and what would be right.
 fn error(problem: impl Into<String>) -> serde_json::Value {
     json!({
         "error": problem.into(),
-        "valid": [{ "command": "help" }, { "command": "statistics" }, { "command": "stop" }],
+        "valid": command::valid(),
     })
 }
 

@@ -62,6 +62,9 @@ fn requests(page: &mut Page<'_>, drives: &[&ExportFigures]) -> fmt::Result {
     let count = |value: fn(&Tally) -> u64| tallies().map(move |(labels, tally)| (labels, value(tally)));
     page.counter("nandscape_requests", "Commands that succeeded", None, count(|tally| tally.latency.count()))?;
     page.counter("nandscape_errors", "Commands that failed", None, count(|tally| tally.errors))?;
+    let of_media = drives.iter().map(|drive| (vec![("drive", &*drive.name)], drive.media_errors));
+    let help = "Commands that failed because data could not be written or read back";
+    page.counter("nandscape_media_errors", help, None, of_media)?;
     let help = "Bytes of the commands that succeeded";
     page.counter("nandscape", help, Some(&Unit::Bytes), count(|tally| tally.bytes))?;
     let sums = tallies().map(|(labels, tally)| (labels, tally.latency.sum_ns() as f64 / 1e9));

@@ -4,8 +4,8 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use nandscape_sim::{Histogram, Span, Time};
-use nandscape_transport_reactor::Timing;
 use nandscape_transport_reactor::handle::{ExportFigures, Figures, Tally};
+use nandscape_transport_reactor::{FaultCount, Timing};
 use serde::Serialize;
 
 /// The version of the format.
@@ -39,8 +39,24 @@ pub struct DriveStatistics {
     pub writes: Requests,
     /// Everything without data: flushes, deallocations.
     pub others: Requests,
+    /// Commands that failed because data could not be written or read back, as the SMART log counts them.
+    pub media_errors: u64,
+    /// What is to go wrong, and how often it did; left out without a plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultStatistics>,
     /// What the drive itself counts, by name.
     pub counters: BTreeMap<&'static str, f64>,
+}
+
+/// A rule of a fault plan.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct FaultStatistics {
+    /// The rule, with what was left out filled in.
+    pub rule: String,
+    /// Operations of its kind, at its place, in its time.
+    pub matched: u64,
+    /// Those that it struck.
+    pub struck: u64,
 }
 
 /// Commands of one kind.
@@ -138,8 +154,17 @@ impl DriveStatistics {
             reads: Requests::of(&export.reads),
             writes: Requests::of(&export.writes),
             others: Requests::of(&export.others),
+            media_errors: export.media_errors,
+            faults: FaultStatistics::all_of(export),
             counters: export.counters.clone(),
         }
+    }
+}
+
+impl FaultStatistics {
+    pub(crate) fn all_of(export: &ExportFigures) -> Vec<FaultStatistics> {
+        let faults = export.faults.iter().cloned();
+        faults.map(|FaultCount { rule, matched, struck }| FaultStatistics { rule, matched, struck }).collect()
     }
 }
 

@@ -106,6 +106,47 @@ fn statistics_put_together_what_several_reactors_have_done() {
 }
 
 #[test]
+fn faults_are_ordered_of_the_drive_that_is_named() {
+    controlled(&[&["a", "b"], &["c"]], |path, _, _, _server| {
+        let mut client = Client::connect(path);
+        let fault = |rule: &str| json!({ "rule": rule, "matched": 8, "struck": 3 });
+        let reply = client.ask(r#"{"command":"fault","drive":"b","rule":"fail nth=3"}"#);
+        assert_eq!(reply, json!({ "name": "b", "faults": [fault("fail nth=3")] }));
+        client.ask(r#"{"command":"fault","drive":"c","rule":"fail"}"#);
+        let reply = client.ask(r#"{"command":"fault","drive":"c","rule":"fail every=2"}"#);
+        assert_eq!(reply["faults"], json!([fault("fail"), fault("fail every=2")]));
+        let faults = client.ask(r#"{"command":"faults"}"#);
+        let names = json!([
+            { "name": "a", "faults": [] },
+            { "name": "b", "faults": [fault("fail nth=3")] },
+            { "name": "c", "faults": [fault("fail"), fault("fail every=2")] },
+        ]);
+        assert_eq!(faults, json!({ "drives": names }));
+        let statistics = client.ask(r#"{"command":"statistics"}"#);
+        assert_eq!(statistics["drives"][1]["faults"], json!([fault("fail nth=3")]));
+        assert!(statistics["drives"][0].get("faults").is_none());
+        let reply = client.ask(r#"{"command":"clear_faults","drive":"c"}"#);
+        assert_eq!(reply, json!({ "name": "c", "faults": [] }));
+
+        for (line, problem) in [
+            (r#"{"command":"fault","drive":"a","rule":"melt"}"#, "\"melt\": only failures are valid"),
+            (r#"{"command":"fault","drive":"d","rule":"fail"}"#, "there is no drive \"d\"; `drive` is one of a, b, c"),
+            (r#"{"command":"clear_faults"}"#, "there are several drives; `drive` is one of a, b, c"),
+            (r#"{"command":"faults","drive":"a"}"#, "takes no `drive`"),
+        ] {
+            let reply = client.ask(line);
+            assert!(is_refusal(&reply) && reply["error"].as_str().unwrap().contains(problem), "{line}: {reply}");
+        }
+    });
+    // Of one drive no name is needed.
+    controlled(&[&["only"]], |path, _, _, _server| {
+        let reply = Client::connect(path).ask(r#"{"command":"fault","rule":"fail"}"#);
+        assert_eq!(reply["name"], "only");
+        assert_eq!(Client::connect(path).ask(r#"{"command":"clear_faults"}"#)["faults"], json!([]));
+    });
+}
+
+#[test]
 fn the_socket_is_its_owners_alone_and_ends_with_the_server_whoever_is_silent() {
     controlled(&[&["a"]], |path, _, _, server| {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o600);
@@ -144,8 +185,12 @@ fn a_server_whose_drives_have_ended_says_so() {
     serve(&[&["a"]], |handles| ended = handles);
     let path = folder.path().join("control");
     let _server = ControlServer::start(&path, ended, || {}).unwrap();
-    let reply = Client::connect(&path).ask(r#"{"command":"statistics"}"#);
-    assert_eq!(reply, json!({ "error": "the drives have ended" }));
+    for command in ["statistics", "faults"] {
+        let reply = Client::connect(&path).ask(&json!({ "command": command }).to_string());
+        assert_eq!(reply, json!({ "error": "the drives have ended" }));
+    }
+    let reply = Client::connect(&path).ask(r#"{"command":"clear_faults"}"#);
+    assert_eq!(reply["error"], "the drives have ended");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use nandscape_transport_control::MetricsServer;
 use nandscape_transport_reactor::Handle;
 use nandscape_transport_reactor::socket::Address;
 use proptest::prelude::*;
-use served::{BLOCK, load, serve};
+use served::{BLOCK, load, read_the_unreadable, serve};
 
 fn metered(reactors: &[&[&str]], work: impl FnOnce(&str, &[Handle], MetricsServer)) {
     serve(reactors, |handles| {
@@ -97,6 +97,7 @@ fn what_the_drives_did_is_on_the_page() {
     metered(&[&["a", "b"], &["c"]], |address, handles, _server| {
         load(&handles[0], 0, 5, 0, 0);
         load(&handles[1], 0, 0, 3, 2);
+        read_the_unreadable(&handles[1], 0);
         let page = Page::of(address);
         for (sample, value) in [
             ("nandscape_requests_total{drive=\"a\",op=\"read\"}", 5.0),
@@ -105,14 +106,16 @@ fn what_the_drives_did_is_on_the_page() {
             ("nandscape_requests_total{drive=\"b\",op=\"read\"}", 0.0),
             ("nandscape_bytes_total{drive=\"a\",op=\"read\"}", (5 * 2 * BLOCK) as f64),
             ("nandscape_bytes_total{drive=\"c\",op=\"write\"}", (3 * BLOCK) as f64),
-            ("nandscape_errors_total{drive=\"c\",op=\"read\"}", 1.0),
+            ("nandscape_errors_total{drive=\"c\",op=\"read\"}", 2.0),
             ("nandscape_errors_total{drive=\"b\",op=\"read\"}", 0.0),
+            ("nandscape_media_errors_total{drive=\"a\"}", 0.0),
+            ("nandscape_media_errors_total{drive=\"c\"}", 1.0),
             ("nandscape_latency_sum_seconds_total{drive=\"a\",op=\"read\"}", 50e-6),
             ("nandscape_latency_seconds{drive=\"a\",op=\"read\",quantile=\"0.5\"}", 10e-6),
             ("nandscape_latency_seconds{drive=\"c\",op=\"other\",quantile=\"1\"}", 10e-6),
             ("nandscape_drive_free_blocks{drive=\"b\"}", 7.0),
             ("nandscape_drive_programmed_bytes_total{drive=\"c\"}", 8_192.0),
-            ("nandscape_releases_total", 12.0),
+            ("nandscape_releases_total", 13.0),
             ("nandscape_outstanding_requests", 0.0),
         ] {
             assert_eq!(page.value(sample), value, "{sample}");

@@ -100,6 +100,30 @@ pub(crate) fn error_of(status: Status) -> u32 {
         Status::LBA_OUT_OF_RANGE | Status::INVALID_FIELD => error::EINVAL,
         Status::CAPACITY_EXCEEDED => error::ENOSPC,
         Status::ABORTED_SQ_DELETION => error::ESHUTDOWN,
+        // What the protocol has for writes to an export that is read-only. It became so while it was in use.
+        Status::NAMESPACE_WRITE_PROTECTED => error::EPERM,
+        // Data that cannot be read or written, power that is lost, and all that a client can do nothing about.
         _ => error::EIO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_told_as_errors_that_say_what_a_client_can_do() {
+        for (status, error) in [
+            (Status::SUCCESS, 0),
+            (Status::UNRECOVERED_READ_ERROR, error::EIO),
+            (Status::WRITE_FAULT.final_(), error::EIO),
+            (Status::ABORTED_POWER_LOSS, error::EIO),
+            (Status::NAMESPACE_WRITE_PROTECTED, error::EPERM),
+            (Status::CAPACITY_EXCEEDED, error::ENOSPC),
+            (Status::LBA_OUT_OF_RANGE, error::EINVAL),
+            (Status::ABORTED_SQ_DELETION, error::ESHUTDOWN),
+        ] {
+            assert_eq!(error_of(status), error, "{status}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Talking to a reactor from another thread: handing it clients, asking for figures, ending it.
+//! Talking to a reactor from another thread: handing it clients, passing on orders, asking for figures, ending it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use nandscape_wire_nvme::Status;
 use crate::budget::Share;
 use crate::client::Client;
 use crate::clock::WallClock;
+use crate::order::{FaultCount, Order};
 use crate::port::ConnectionId;
 use crate::timing::Timing;
 use crate::waiter::Waker;
@@ -35,6 +36,7 @@ pub(crate) enum Message {
     Reserve { export: u16, reply: Sender<Result<ConnectionId, Refused>> },
     Seat { connection: ConnectionId, make: MakeClient },
     Release(ConnectionId),
+    Order { export: u16, order: Order, reply: Sender<Result<(), String>> },
     Figures { not_before: Time, reply: Sender<Arc<Figures>> },
     Stop,
 }
@@ -69,6 +71,10 @@ pub struct ExportFigures {
     pub others: Tally,
     /// What the drive itself counts, by name.
     pub counters: BTreeMap<&'static str, f64>,
+    /// Commands that failed because data could not be written or read back, as the SMART log counts them.
+    pub media_errors: u64,
+    /// What is to go wrong with it, and what of it did.
+    pub faults: Vec<FaultCount>,
 }
 
 /// Commands of one kind.
@@ -142,6 +148,16 @@ impl Handle {
         self.send(Message::Reserve { export, reply });
         let connection = answer.recv().unwrap_or(Err(Refused::Ending))?;
         Ok(Place { handle: self.clone(), connection, taken: false })
+    }
+
+    /// Tells a drive something. Blocks until the reactor has passed it on, which is between two of its turns.
+    ///
+    /// # Errors
+    /// Why the drive does not do it, or that it has ended.
+    pub fn order(&self, export: u16, order: Order) -> Result<(), String> {
+        let (reply, answer) = channel();
+        self.send(Message::Order { export, order, reply });
+        answer.recv().unwrap_or_else(|_| Err("the drives have ended".to_owned()))
     }
 
     /// Figures since the beginning; `None` when the reactor has ended.

@@ -8,6 +8,7 @@
 //! | file | what |
 //! |---|---|
 //! | `port` | the door: connections, commands in, completions out |
+//! | `order` | what a drive is told from beside: faults |
 //! | `queue_ids` | which queue pairs of a controller are free |
 //! | `recording`, `replay` | what arrived, as a file; the same run again |
 //! | `side_file` | the thread that writes it |
@@ -32,6 +33,7 @@ mod clock;
 pub mod handle;
 #[cfg(target_os = "linux")]
 mod idle_states;
+pub mod order;
 pub mod port;
 mod queue_ids;
 #[cfg(target_os = "linux")]
@@ -57,6 +59,7 @@ pub use clock::WallClock;
 pub use handle::Handle;
 #[cfg(target_os = "linux")]
 pub use idle_states::NoIdleStates;
+pub use order::{FaultCount, Order};
 pub use port::{ConnectionId, Export, Port, QueueExport, Released};
 #[cfg(target_os = "linux")]
 pub use reactor::{PollMode, Reactor, Setup, pin_to_core};

@@ -1,5 +1,5 @@
-//! The door between the model and the outside: connections are opened and closed here, commands go in, completions come
-//! out. Everything that goes in is stamped with the model's time and can be recorded.
+//! The door between the model and the outside: connections are opened and closed here, commands and orders go in,
+//! completions come out. Everything that goes in is stamped with the model's time and can be recorded.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
+use crate::order::{FaultCount, Order};
 use crate::queue_ids::{Lease, QueueIds};
 use crate::recording::Recorder;
 
@@ -32,6 +33,19 @@ pub trait Export {
     /// What the drive counts, by name with unit; names end in `_total` where they only grow.
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         BTreeMap::new()
+    }
+
+    /// Does as it is told.
+    ///
+    /// # Errors
+    /// Why it does not, and what would be valid.
+    fn order(&self, _order: &Order) -> Result<(), String> {
+        Err("this drive takes no orders".to_owned())
+    }
+
+    /// What is to go wrong with the drive, and what of it did.
+    fn faults(&self) -> Vec<FaultCount> {
+        Vec::new()
     }
 }
 
@@ -231,6 +245,18 @@ impl Port {
         self.arrived(|recorder| recorder.close(connection));
         let closed = self.connections.remove(&connection);
         drop(closed);
+    }
+
+    /// Tells a drive something from beside.
+    ///
+    /// # Errors
+    /// The drive's reason for not doing it.
+    pub fn order(&mut self, export: u16, order: &Order) -> Result<(), String> {
+        self.arrived(|recorder| recorder.order(export, order));
+        match self.exports.get(usize::from(export)) {
+            Some(drive) => drive.order(order),
+            None => Err("there is no such drive".to_owned()),
+        }
     }
 
     /// What the drive of a connection is; `None` when it is not open.

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use nandscape_drive::HostMem;
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Executor, Span, Time};
-use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::budget::{Budget, MEMORY};
 use crate::client::{Client, Gone, Intake, Interest};
@@ -326,7 +326,11 @@ impl Reactor {
                 tally.bytes += one.bytes;
                 tally.latency.record(one.at - one.arrived);
             }
-            false => tally.errors += 1,
+            false => {
+                tally.errors += 1;
+                let of_media = [Status::UNRECOVERED_READ_ERROR, Status::WRITE_FAULT];
+                figures.media_errors += u64::from(of_media.contains(&one.completion.status.meaning()));
+            }
         }
     }
 
@@ -437,6 +441,14 @@ impl Reactor {
                     if self.reserved.remove(&connection) {
                         self.port.close(connection);
                     }
+                }
+                Ok(Message::Order { export, order, reply }) => {
+                    let answer = match self.stopping {
+                        Some(_) => Err(Refused::Ending.to_string()),
+                        None => self.port.order(export, &order),
+                    };
+                    // Who gave it may have gone.
+                    let _ = reply.send(answer);
                 }
                 Ok(Message::Figures { not_before, reply }) => self.asked.push((not_before, reply)),
                 Ok(Message::Stop) => self.stopping = self.stopping.or(Some(self.turn)),
@@ -592,8 +604,8 @@ impl Reactor {
 
     fn figures(&self) -> Figures {
         let counted = |(figures, export): (&ExportFigures, &Rc<dyn Export>)| {
-            let counters = export.counters();
-            ExportFigures { counters, ..figures.clone() }
+            let (counters, faults) = (export.counters(), export.faults());
+            ExportFigures { counters, faults, ..figures.clone() }
         };
         Figures {
             now: self.turn,

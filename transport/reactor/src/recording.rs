@@ -14,6 +14,7 @@ use nandscape_wire_nvme::SubmissionEntry;
 use nandscape_wire_nvme::opcode::Transfer;
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::order::Order;
 use crate::port::ConnectionId;
 use crate::side_file::SideFile;
 
@@ -28,6 +29,7 @@ const OPEN: u8 = 2;
 const COMMAND: u8 = 3;
 const CLOSE: u8 = 4;
 const END: u8 = 5;
+const ORDER: u8 = 6;
 
 /// One record after the header.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,6 +58,13 @@ pub enum Record {
     Close {
         /// Which one.
         connection: ConnectionId,
+    },
+    /// A drive was told something from beside.
+    Order {
+        /// Which drive.
+        export: u16,
+        /// What.
+        order: Order,
     },
     /// The run was ended in order.
     End(Time),
@@ -148,6 +157,11 @@ impl Recorder {
 
     pub(crate) fn close(&mut self, connection: ConnectionId) {
         self.put(CLOSE, &[&connection.0.to_le_bytes()]);
+    }
+
+    pub(crate) fn order(&mut self, export: u16, order: &Order) {
+        let (kind, text) = order.to_parts();
+        self.put(ORDER, &[&export.to_le_bytes(), &[kind], text.as_bytes()]);
     }
 
     pub(crate) fn end(mut self, at: Time) -> io::Result<()> {
@@ -301,6 +315,12 @@ fn parse(kind: u8, body: &[u8]) -> Option<Record> {
             Record::Command { connection, entry: Box::new(entry), len, data }
         }
         CLOSE => Record::Close { connection: ConnectionId(take_u32(&mut rest)?) },
+        ORDER => {
+            let export = take_u16(&mut rest)?;
+            let (&[kind], text) = rest.split_first_chunk::<1>()?;
+            rest = &[];
+            Record::Order { export, order: Order::of_parts(kind, text)? }
+        }
         END => Record::End(Time::from_ns(take_u64(&mut rest)?)),
         _ => return None,
     };

@@ -62,6 +62,10 @@ pub fn replay(
                 port.submit(connection, 0, *entry, mem);
             }
             Some(Record::Close { connection }) => port.close(connection),
+            Some(Record::Order { export, order }) => {
+                // As with connections.
+                let _ = port.order(export, &order);
+            }
             None => return Ok(Ending::BrokenOff),
         }
         port.take_released(&mut released);

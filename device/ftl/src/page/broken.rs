@@ -21,7 +21,6 @@ use super::state::State;
 use crate::address::{Extent, Location, Lpn, Piece, SlotId};
 use crate::component::{BadBlocks, BlockInfo, BlockMetadata, BlockState, Provisioning};
 use crate::ftl::Refusal;
-use crate::parts::COLLECTOR_RESERVE;
 
 /// What has gone wrong with a drive so far.
 #[derive(Default)]
@@ -37,13 +36,15 @@ pub(super) struct Damage {
 }
 
 impl State {
-    /// Counts the spare blocks of a new drive.
+    /// Counts the spare blocks of a new drive: those beyond what its data takes, what collectors need to turn, and, so that
+    /// they always gain something, a page of garbage, or a word line, in every block but for a unit.
     pub(super) fn count_spare(&mut self, logical_units: u32) {
-        let planes = (0..self.geometry.planes()).map(PlaneId);
-        let reserve = u64::from(self.gc_free_blocks + self.open_blocks + COLLECTOR_RESERVE);
-        self.damage.needed = u64::from(logical_units.div_ceil(self.geometry.units_per_block()))
-            + reserve * u64::from(self.geometry.planes());
-        self.damage.usable = planes.map(|plane| self.good_blocks(plane)).sum();
+        let (planes, units) = (u64::from(self.geometry.planes()), u64::from(self.geometry.units_per_block()));
+        let least =
+            u64::from(logical_units).div_ceil(units) + planes * u64::from(self.gc_free_blocks + self.open_blocks);
+        let garbage = u64::from(self.together.word_line * self.geometry.units_per_page() - 1);
+        self.damage.needed = least + (least * garbage).div_ceil(units);
+        self.damage.usable = (0..self.geometry.planes()).map(|plane| self.good_blocks(PlaneId(plane))).sum();
         self.damage.spare = self.damage.usable.saturating_sub(self.damage.needed);
     }
 

@@ -19,7 +19,11 @@ macro_rules! experiments {
 experiments! {
     femu_scalability,
     femu_delay,
+    femu_grid,
     femu_registers,
+    femu_models,
     femu_gc_schemes,
     femu_unsafe_delay,
+    ttflash_arithmetic,
+    gc_tail_motivation,
 }

@@ -6,6 +6,7 @@
 //! | `live` | a drive in real time, on a thread of its own |
 //! | `load` | a client that keeps a number of reads in flight |
 //! | `release` | four ways to release a completion late on purpose |
+//! | `parity` | the parity of pages |
 //! | `cores` | which threads run where |
 //! | `idle` | what this machine does to loops that only wait: the yardstick of everything in real time |
 
@@ -16,6 +17,7 @@ pub(crate) mod live;
 #[cfg(target_os = "linux")]
 pub(crate) mod load;
 pub mod machine;
+pub(crate) mod parity;
 pub(crate) mod release;
 
 use crate::experiment::{Point, Run};

@@ -80,6 +80,31 @@ fn the_registers_are_reproduced() {
     assert_eq!(outcomes[0].judgement.criteria.len(), 14);
 }
 
+/// Neither does that of ttFlash, but for what the machine takes for a parity.
+#[test]
+fn the_arithmetic_of_ttflash_is_exact() {
+    let experiment = experiment("ttflash-arithmetic");
+    if experiment.lacks().is_some() {
+        return;
+    }
+    let folder = folder();
+    let outcomes = session(folder.path()).run(&[experiment], &mut ()).unwrap().unwrap();
+    let (wall, exact): (Vec<_>, Vec<_>) =
+        outcomes[0].judgement.criteria.iter().partition(|one| one.what.contains("wall clock"));
+    assert_eq!((wall.len(), exact.len()), (1, 13));
+    assert!(exact.iter().all(|one| one.holds), "{exact:?}");
+}
+
+/// A thousand reads a point are enough to be near the formulas; neighbouring means may not be in order with so few.
+#[test]
+fn the_grid_is_near_its_queueing_solution() {
+    let folder = folder();
+    let outcomes = session(folder.path()).run(&[experiment("femu-grid")], &mut ()).unwrap().unwrap();
+    let criteria = &outcomes[0].judgement.criteria;
+    let missed: Vec<&str> = criteria.iter().filter(|one| !one.holds).map(|one| one.what.as_str()).collect();
+    assert!(criteria.len() == 8 && missed.iter().all(|what| what.contains("largest rise")), "{criteria:?}");
+}
+
 /// The order of the schemes at a tenth of the requests. There the far tails of channel and controller blocking are too close on
 /// the drive with two channels; everything else is decided.
 #[test]

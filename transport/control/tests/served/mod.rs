@@ -1,5 +1,7 @@
-//! Reactors over drives of which everything is known: a command takes 10 us, those beyond the end fail.
+//! Reactors over drives of which everything is known: a command takes 10 us, those beyond the end fail, and those farther
+//! beyond as data that cannot be read does.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
@@ -8,7 +10,7 @@ use std::thread;
 use nandscape_drive::{Completion, Drive, DriveInfo, Io};
 use nandscape_sim::{Executor, Sim, Span};
 use nandscape_transport_reactor::ring::RingHost;
-use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
+use nandscape_transport_reactor::{Export, FaultCount, Handle, Order, PollMode, Port, Reactor, Setup};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 /// Blocks of a drive.
@@ -36,12 +38,15 @@ impl Drive for Plain {
         self.0.spawn(async move {
             sim.sleep(Span::from_us(10)).await;
             let beyond = io.command.opcode != IoOpcode::FLUSH.0 && io.command.slba() >= BLOCKS;
-            io.token.complete(Completion::of(if beyond { Status::LBA_OUT_OF_RANGE } else { Status::SUCCESS }));
+            let far =
+                if io.command.slba() > BLOCKS { Status::UNRECOVERED_READ_ERROR } else { Status::LBA_OUT_OF_RANGE };
+            io.token.complete(Completion::of(if beyond { far } else { Status::SUCCESS }));
         });
     }
 }
 
-struct Counting(Sim);
+/// Takes rules that begin with "fail".
+struct Counting(Sim, RefCell<Vec<String>>);
 
 impl Export for Counting {
     fn info(&self) -> DriveInfo {
@@ -55,6 +60,19 @@ impl Export for Counting {
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         BTreeMap::from([("free_blocks", 7.0), ("programmed_bytes_total", 8_192.0)])
     }
+
+    fn order(&self, order: &Order) -> Result<(), String> {
+        match order {
+            Order::AddFault(rule) if rule.starts_with("fail") => self.1.borrow_mut().push(rule.clone()),
+            Order::AddFault(rule) => return Err(format!("{rule:?}: only failures are valid")),
+            Order::ClearFaults => self.1.borrow_mut().clear(),
+        }
+        Ok(())
+    }
+
+    fn faults(&self) -> Vec<FaultCount> {
+        self.1.borrow().iter().map(|rule| FaultCount { rule: rule.clone(), matched: 8, struck: 3 }).collect()
+    }
 }
 
 /// Runs a reactor for each list of drives while `work` is done with the ways to them.
@@ -66,7 +84,10 @@ pub(crate) fn serve(reactors: &[&[&str]], work: impl FnOnce(Vec<Handle>)) {
             scope.spawn(move || {
                 let executor = Executor::new();
                 let sim = executor.sim();
-                let exports = names.iter().map(|_| Rc::new(Counting(sim.clone())) as Rc<dyn Export>).collect();
+                let exports = names
+                    .iter()
+                    .map(|_| Rc::new(Counting(sim.clone(), RefCell::default())) as Rc<dyn Export>)
+                    .collect();
                 let port = Port::new(&sim, exports);
                 let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(|_| {}) };
                 let (reactor, handle) = Reactor::new(setup).unwrap();
@@ -101,7 +122,18 @@ pub(crate) fn load(handle: &Handle, export: u16, reads: usize, writes: usize, fl
         .chain(std::iter::repeat_n((write, 1), writes))
         .chain(std::iter::repeat_n((SubmissionEntry::io(IoOpcode::FLUSH, 1), 0), flushes))
         .chain([(SubmissionEntry::blocks(IoOpcode::READ, 1, BLOCKS, 1), 1)]);
-    for (tag, (command, blocks)) in commands.enumerate() {
+    run(&mut host, commands);
+}
+
+/// Does a read that fails as data does that cannot be read back.
+#[allow(dead_code, reason = "not every test that includes this has use for it")]
+pub(crate) fn read_the_unreadable(handle: &Handle, export: u16) {
+    let mut host = RingHost::connect(handle, export, 4).unwrap();
+    run(&mut host, [(SubmissionEntry::blocks(IoOpcode::READ, 1, BLOCKS + 1, 1), 1)]);
+}
+
+fn run(host: &mut RingHost, commands: impl IntoIterator<Item = (SubmissionEntry, usize)>) {
+    for (tag, (command, blocks)) in commands.into_iter().enumerate() {
         host.submit(tag as u64, command, vec![0; blocks * BLOCK]).unwrap();
         while host.poll().is_none() {
             thread::yield_now();

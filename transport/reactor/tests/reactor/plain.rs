@@ -14,18 +14,20 @@ use nandscape_sim::trace::Event;
 use nandscape_sim::{Executor, Sim, Span};
 use nandscape_transport_reactor::recording::{Reader, Recorder};
 use nandscape_transport_reactor::replay::{Ending, replay};
-use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
+use nandscape_transport_reactor::{Export, Handle, Order, PollMode, Port, Reactor, Setup};
 use nandscape_wire_nvme::Status;
 
 /// Serves one command at a time, in order; a command takes 1 us and as many as its address modulo 40.
 pub(crate) struct Server {
     queue: RefCell<VecDeque<(Rc<Cell<bool>>, Io)>>,
     came: Signal,
+    /// Each command takes so much longer.
+    slow: Cell<Span>,
 }
 
 impl Server {
     fn start(sim: &Sim) -> Rc<Server> {
-        let server = Rc::new(Server { queue: RefCell::default(), came: Signal::new(sim) });
+        let server = Rc::new(Server { queue: RefCell::default(), came: Signal::new(sim), slow: Cell::new(Span::ZERO) });
         let (sim, me) = (sim.clone(), server.clone());
         let track = sim.trace().track("server".to_owned());
         sim.clone().spawn(async move {
@@ -40,7 +42,7 @@ impl Server {
                     continue;
                 }
                 let (start, slba) = (sim.now(), io.command.slba());
-                sim.sleep(Span::from_us(1 + slba % 40)).await;
+                sim.sleep(Span::from_us(1 + slba % 40) + me.slow.get()).await;
                 sim.trace_event(|end| Event { track, name: "serve", start, end, detail: slba });
                 if !io.mem.is_none() {
                     io.mem.write(0, &slba.to_le_bytes());
@@ -92,6 +94,15 @@ impl Export for Only {
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
         Ok(Rc::new(Way { server: self.0.clone(), gone: Rc::default() }))
+    }
+
+    fn order(&self, order: &Order) -> Result<(), String> {
+        let slow = match order {
+            Order::AddFault(text) => text.parse().map_err(|_| format!("{text:?} is not a time such as \"40us\""))?,
+            Order::ClearFaults => Span::ZERO,
+        };
+        self.0.slow.set(slow);
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use nandscape_transport_reactor::client::{Gone, Intake};
 use nandscape_transport_reactor::recording::{Reader, RecordingError};
 use nandscape_transport_reactor::replay::{Ending, replay};
 use nandscape_transport_reactor::ring::RingHost;
-use nandscape_transport_reactor::{Client, Handle, Interest, PollMode, Released};
+use nandscape_transport_reactor::{Client, Handle, Interest, Order, PollMode, Released};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::plain::{build, replayed, serve};
@@ -57,6 +57,45 @@ fn a_recorded_run_replays_to_the_byte() {
         assert_eq!(ending, Ending::Whole);
         assert!(live.len() > 5_000 && live == again, "{poll:?}: the traces differ");
     }
+}
+
+#[test]
+fn orders_come_at_the_same_times_in_the_replay() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.rec");
+    let live = serve(PollMode::Adaptive, Some(&path), |handle| {
+        let mut host = RingHost::connect(&handle, 0, 8).unwrap();
+        let read = |host: &mut RingHost, slba| {
+            host.submit(slba, SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 1), vec![0; 512]).unwrap();
+        };
+        let orders = ["100us", "7us", "1ms", "late"].map(|text| Order::AddFault(text.to_owned()));
+        for order in orders.into_iter().chain([Order::ClearFaults]) {
+            // In the middle of work.
+            (0..4).for_each(|slba| read(&mut host, slba));
+            let refused = order == Order::AddFault("late".to_owned());
+            assert_eq!(handle.order(0, order).is_err(), refused);
+            (4..8).for_each(|slba| read(&mut host, slba));
+            let mut left = 8;
+            while left > 0 {
+                left -= usize::from(host.poll().is_some());
+                thread::yield_now();
+            }
+        }
+        assert_eq!(handle.order(1, Order::ClearFaults), Err("there is no such drive".to_owned()));
+    });
+    let (again, ending, released) = replayed(&path);
+    assert!(ending == Ending::Whole && released >= 40);
+    let durations = live.trace.split("\"dur\":").skip(1).map(|rest| rest.split([',', '}']).next().unwrap());
+    let longest = durations.map(|us| us.parse::<f64>().unwrap()).fold(0.0, f64::max);
+    assert!((1_001.0..=1_040.0).contains(&longest), "somebody was slowed by 1 ms, and nobody by more: {longest}");
+    assert!(live.trace == again, "the traces differ");
+}
+
+#[test]
+fn who_orders_of_a_reactor_that_has_ended_is_told() {
+    let mut left = None;
+    serve(PollMode::Adaptive, None, |handle| left = Some(handle));
+    assert_eq!(left.unwrap().order(0, Order::ClearFaults), Err("the drives have ended".to_owned()));
 }
 
 #[test]

@@ -1,0 +1,165 @@
+//! Drives on one executor, placed by hand: each under noise of its own, and one reader in front of all of them that reads a
+//! stripe, a sub-I/O from each drive at the same time, waits for all, and reads the next.
+//!
+//! Left out: everything that a RAID driver does besides: it is RAID-0, and takes no time.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use anyhow::{Result, anyhow, ensure};
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Drive, HostMem, Issuer, QueueDrive, QueueId};
+use nandscape_lab_run::{Precondition, build_drive};
+use nandscape_sim::signal::Signal;
+use nandscape_sim::{Executor, Rng, Seed, Sim};
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+/// Requests of 4 KiB at random on each drive, arriving independently of each other, whatever is outstanding.
+#[derive(Copy, Clone)]
+pub(super) struct Noise {
+    pub(super) opcode: IoOpcode,
+    /// Requests a second, on each drive.
+    pub(super) per_drive: f64,
+}
+
+/// Bytes of a request of the noise.
+const NOISE_BYTES: u32 = 4_096;
+
+/// Drives, and the host in front of them.
+pub(super) struct Array {
+    executor: Executor,
+    host: Host,
+    ssds: Vec<Ssd>,
+}
+
+/// What tasks share.
+#[derive(Clone)]
+struct Host {
+    sim: Sim,
+    drives: Vec<Rc<QueueDrive>>,
+    issuer: Rc<Issuer>,
+    failed: Rc<Cell<u64>>,
+    /// Noise that began before so many phases were over has ended.
+    phase: Rc<Cell<u32>>,
+}
+
+/// A part of a stripe.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(super) struct SubIo {
+    /// From its submission to its completion.
+    pub(super) us: f64,
+    /// Whether it waited for a garbage collection.
+    pub(super) met_gc: bool,
+}
+
+impl Array {
+    /// So many drives of a profile, each in a steady state of its own.
+    pub(super) fn new(profile: &Profile, count: usize, seed: Seed) -> Result<Array> {
+        let (executor, profile) = (Executor::new(), profile.resolve()?);
+        let sim = executor.sim();
+        let (mut ssds, mut drives) = (Vec::new(), Vec::new());
+        for number in 0..count {
+            let seed = seed.child("array").nth(number as u64);
+            let ssd = build_drive(&sim, &profile, StoreKind::None, Precondition::Steady, seed, &())?;
+            let queue = QueueDrive::new(&sim, ssd.controller(), QueueId(1), profile.max_queue_entries());
+            drives.push(queue.map_err(|status| anyhow!("the drive has no queue pair: {status}"))?);
+            ssds.push(ssd);
+        }
+        let issuer = Rc::new(Issuer::new(&sim));
+        let host = Host { sim, drives, issuer, failed: Rc::default(), phase: Rc::default() };
+        Ok(Array { executor, host, ssds })
+    }
+
+    /// Reads so many stripes under noise, after a tenth as many that are not counted. The sub-I/Os of each stripe, in the
+    /// order of the drives. The noise ends with it.
+    pub(super) fn read_stripes(
+        &mut self,
+        sub_io_bytes: u32,
+        stripes: u64,
+        noise: Noise,
+        seed: Seed,
+    ) -> Result<Vec<Vec<SubIo>>> {
+        for number in 0..self.host.drives.len() {
+            let rng = seed.child("noise").nth(number as u64).rng();
+            self.host.sim.spawn(self.host.clone().noise(number, noise, rng));
+        }
+        let reader = self.host.clone().reader(sub_io_bytes, stripes + stripes / 10, seed.child("reader").rng());
+        let mut read = self.executor.block_on(reader)?;
+        self.host.phase.set(self.host.phase.get() + 1);
+        ensure!(self.host.failed.get() == 0, "{} requests failed", self.host.failed.get());
+        Ok(read.split_off((stripes / 10) as usize))
+    }
+
+    /// Blocks that were cleaned, on all drives.
+    pub(super) fn blocks_cleaned(&self) -> u64 {
+        self.ssds.iter().map(|ssd| ssd.ftl_stats().gc_blocks).sum()
+    }
+
+    /// Pages copied for each of those, on average; 0 where there were none.
+    pub(super) fn moved_per_block(&self) -> f64 {
+        let moved: u64 = self.ssds.iter().map(|ssd| ssd.ftl_stats().gc_units).sum();
+        moved as f64 / self.blocks_cleaned().max(1) as f64
+    }
+}
+
+impl Host {
+    async fn noise(self, number: usize, noise: Noise, mut rng: Rng) {
+        let phase = self.phase.get();
+        loop {
+            self.sim.sleep(rng.exponential(1e9 / noise.per_drive)).await;
+            if self.phase.get() != phase {
+                return;
+            }
+            let (command, host) = (self.somewhere(number, noise.opcode, NOISE_BYTES, &mut rng), self.clone());
+            self.sim.spawn(async move {
+                host.execute(number, command).await;
+            });
+        }
+    }
+
+    async fn reader(self, bytes: u32, stripes: u64, mut rng: Rng) -> Vec<Vec<SubIo>> {
+        let mut read = Vec::new();
+        for _ in 0..stripes {
+            // All sub-I/Os of a stripe are at the same place of their drives.
+            let command = self.somewhere(0, IoOpcode::READ, bytes, &mut rng);
+            read.push(self.stripe(command).await);
+        }
+        read
+    }
+
+    /// The same command on each drive, at the same time.
+    async fn stripe(&self, command: SubmissionEntry) -> Vec<SubIo> {
+        let parts: Rc<[Cell<Option<SubIo>>]> = self.drives.iter().map(|_| Cell::new(None)).collect();
+        let ended = Rc::new(Signal::new(&self.sim));
+        for number in 0..self.drives.len() {
+            let (host, parts, ended) = (self.clone(), parts.clone(), ended.clone());
+            self.sim.spawn(async move {
+                parts[number].set(Some(host.execute(number, command).await));
+                ended.notify();
+            });
+        }
+        loop {
+            if let Some(parts) = parts.iter().map(Cell::get).collect() {
+                return parts;
+            }
+            ended.changed().await;
+        }
+    }
+
+    async fn execute(&self, number: usize, command: SubmissionEntry) -> SubIo {
+        let begun = self.sim.now();
+        let done = self.issuer.execute(&*self.drives[number], command, HostMem::none()).await;
+        self.failed.set(self.failed.get() + u64::from(!done.status.is_success()));
+        SubIo { us: (self.sim.now() - begun).as_us(), met_gc: done.breakdown.waited_for(cause::GC) }
+    }
+
+    /// A command for so many bytes at a random place, a multiple of them.
+    fn somewhere(&self, number: usize, opcode: IoOpcode, bytes: u32, rng: &mut Rng) -> SubmissionEntry {
+        let info = self.drives[number].info();
+        let blocks = bytes / info.lba_bytes;
+        let place = rng.below(info.blocks / u64::from(blocks));
+        SubmissionEntry::blocks(opcode, info.nsid, place * u64::from(blocks), blocks)
+    }
+}

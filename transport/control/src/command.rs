@@ -1,0 +1,123 @@
+//! A line of the control socket: which command it is, and what goes with it.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A command with what it needs.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Command {
+    Help,
+    Statistics,
+    Stop,
+    /// A fault is to happen.
+    Fault {
+        drive: Option<String>,
+        rule: String,
+    },
+    /// Which faults are to happen, and which did.
+    Faults,
+    /// No more faults.
+    ClearFaults {
+        drive: Option<String>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    command: Name,
+    drive: Option<String>,
+    rule: Option<String>,
+}
+
+#[derive(Copy, Clone, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Name {
+    Help,
+    Statistics,
+    Stop,
+    Fault,
+    Faults,
+    ClearFaults,
+}
+
+impl Command {
+    /// # Errors
+    /// What is wrong with the line.
+    pub(crate) fn parse(text: &[u8]) -> Result<Command, String> {
+        let Line { command, drive, rule } = serde_json::from_slice(text).map_err(|problem| problem.to_string())?;
+        let alone = |command| match (&drive, &rule) {
+            (None, None) => Ok(command),
+            (Some(_), _) => Err("this command is about all drives, and takes no `drive`".to_owned()),
+            (None, Some(_)) => Err("this command takes no `rule`".to_owned()),
+        };
+        match (command, &rule) {
+            (Name::Help, _) => alone(Command::Help),
+            (Name::Statistics, _) => alone(Command::Statistics),
+            (Name::Stop, _) => alone(Command::Stop),
+            (Name::Faults, _) => alone(Command::Faults),
+            (Name::Fault, Some(_)) => Ok(Command::Fault { drive, rule: rule.unwrap_or_default() }),
+            (Name::Fault, None) => Err("missing field `rule`: what is to go wrong".to_owned()),
+            (Name::ClearFaults, None) => Ok(Command::ClearFaults { drive }),
+            (Name::ClearFaults, Some(_)) => Err("all rules are cleared: there is no `rule` to give".to_owned()),
+        }
+    }
+}
+
+/// What each command does.
+pub(crate) fn help() -> Value {
+    json!({
+        "help": "this",
+        "statistics": "figures of all drives since they began, schema 1",
+        "stop": "take in nothing more, finish what there is, flush, and end",
+        "fault": "add a rule of what is to go wrong with a drive's flash, from now on; `drive` may be left out where there is only one",
+        "faults": "the rules of all drives, the operations that they are about, and how many they struck",
+        "clear_faults": "take back all rules of a drive; what they have done stays done",
+    })
+}
+
+/// Lines that would be right.
+pub(crate) fn valid() -> Value {
+    json!([
+        { "command": "help" },
+        { "command": "statistics" },
+        { "command": "stop" },
+        { "command": "fault", "drive": "NAME", "rule": "uncorrectable lba=0-7" },
+        { "command": "faults" },
+        { "command": "clear_faults", "drive": "NAME" },
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_has_what_it_needs_and_nothing_else() {
+        let parse = |text: &str| Command::parse(text.as_bytes());
+        let (drive, rule) = (Some("a".to_owned()), "fail".to_owned());
+        let whole = r#"{"command":"fault","drive":"a","rule":"fail"}"#;
+        assert_eq!(parse(whole), Ok(Command::Fault { drive: drive.clone(), rule: rule.clone() }));
+        assert_eq!(parse(r#"{"rule":"fail","command":"fault"}"#), Ok(Command::Fault { drive: None, rule }));
+        assert_eq!(parse(r#"{"command":"clear_faults","drive":"a"}"#), Ok(Command::ClearFaults { drive }));
+        assert_eq!(parse(r#"{"command":"faults"}"#), Ok(Command::Faults));
+        for (text, problem) in [
+            (r#"{"command":"fault","drive":"a"}"#, "missing field `rule`"),
+            (r#"{"command":"fault","rule":7}"#, "expected a string"),
+            (r#"{"command":"faults","drive":"a"}"#, "takes no `drive`"),
+            (r#"{"command":"stop","rule":"fail"}"#, "takes no `rule`"),
+            (r#"{"command":"clear_faults","rule":"fail"}"#, "no `rule` to give"),
+        ] {
+            assert!(parse(text).unwrap_err().contains(problem), "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_said_to_be_right_are_and_help_tells_of_each() {
+        for line in valid().as_array().unwrap() {
+            assert!(Command::parse(line.to_string().as_bytes()).is_ok(), "{line}");
+            assert!(help()[line["command"].as_str().unwrap()].is_string(), "{line}");
+        }
+        assert_eq!(help().as_object().unwrap().len(), valid().as_array().unwrap().len());
+    }
+}
