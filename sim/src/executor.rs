@@ -343,6 +343,11 @@ impl Sim {
         Sleep::new(self, self.now() + span)
     }
 
+    /// Waits until what is due now, and what follows from it without an event, has happened; in no time.
+    pub fn after_what_is_due(&self) -> Sleep<'_> {
+        Sleep::begun(self, self.now())
+    }
+
     /// The event trace; it records nothing until it is switched on.
     pub fn trace(&self) -> &Trace {
         &self.core.trace

@@ -20,6 +20,11 @@ impl<'a> Sleep<'a> {
     pub(crate) fn new(sim: &'a Sim, until: Time) -> Sleep<'a> {
         Sleep { sim, until, timer: None }
     }
+
+    /// With its event in line already, even if it is due now.
+    pub(crate) fn begun(sim: &'a Sim, until: Time) -> Sleep<'a> {
+        Sleep { sim, until, timer: Some(sim.set_timer(until, sim.current_task())) }
+    }
 }
 
 impl Future for Sleep<'_> {

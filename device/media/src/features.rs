@@ -13,7 +13,7 @@ pub enum PlaneMode {
     Independent,
     /// One operation at a time on the whole die.
     Die,
-    /// The same, and pages with the same number on several planes are programmed together.
+    /// The same, and pages with the same number on several planes are read at once, or programmed together.
     MultiPlane,
 }
 

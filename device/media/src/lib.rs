@@ -7,6 +7,7 @@
 //! | `timing` | how long everything takes |
 //! | `features` | what there is beyond reading, programming and erasing page by page |
 //! | `lun` | the registers and the array of one plane or die, and who may use them |
+//! | `multi_plane` | reads of several planes of a die at once |
 //! | `suspend` | how what the array does stands aside for reads |
 //! | `priority` | who is served first |
 //! | `media` | read, program, erase: the steps of each, as in a data sheet |
@@ -21,7 +22,8 @@
 //! resource will be free. Each operation has a cause and a priority, and adds its time to a
 //! [`Breakdown`](nandscape_drive::Breakdown).
 //!
-//! Left out: multi-plane reads and erases, status polling.
+//! Left out: multi-plane reads of collectors and multi-plane erases (collectors clean one plane at a time), status
+//! polling.
 
 pub mod cell;
 mod contents;
@@ -30,6 +32,7 @@ pub mod features;
 pub mod geometry;
 mod lun;
 pub mod media;
+mod multi_plane;
 mod outcome;
 mod power;
 pub mod priority;

@@ -11,7 +11,7 @@
 //! never the one for the other. Without cache reads or cache programs the two registers do not overlap in that direction.
 //!
 //! While what holds the data register stands aside (see `suspend`), more urgent reads are guests, one at a time, with a
-//! register of their own.
+//! register of their own. Reads of several planes of a die may share a register (see `multi_plane`).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -26,6 +26,8 @@ use nandscape_sim::resource::Occupy;
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Blame, Cause, Class, Resource, Sim, Span, Time, Wait, Who};
 
+use crate::features::PlaneMode;
+use crate::multi_plane::{Address, Groups, Seat};
 use crate::timing::{Registers, Timing};
 
 /// What an operation does with the registers.
@@ -42,7 +44,7 @@ enum Kind {
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Place {
+pub(crate) enum Place {
     Data,
     Cache,
     /// Apart from both, while what is in the data register stands aside.
@@ -51,29 +53,31 @@ enum Place {
 
 /// How the registers can be used.
 #[derive(Copy, Clone)]
-struct Rules {
-    registers: Registers,
+pub(super) struct Rules {
+    pub(super) registers: Registers,
     cache_read: bool,
     cache_program: bool,
 }
 
 pub(crate) struct Lun {
     pub(super) sim: Sim,
-    rules: Rules,
+    pub(super) rules: Rules,
     pub(super) array: Resource,
-    state: RefCell<State>,
+    pub(super) state: RefCell<State>,
 }
 
-struct State {
-    data: Option<Occupant>,
-    cache: Option<Occupant>,
+pub(super) struct State {
+    pub(super) data: Option<Occupant>,
+    pub(super) cache: Option<Occupant>,
     guest: Option<Occupant>,
     /// Works in the data register and may be interrupted: told when a read that is more urgent than this gets in line.
     interruptible: Option<(TaskId, Class)>,
     /// Stands aside in the data register, and lets in who is more urgent than this.
     aside: Option<(TaskId, Class)>,
+    /// The reads that share a register, where planes are read together.
+    pub(super) groups: Option<Box<Groups>>,
     /// Waits for the register before it in the pipeline; there is at most one.
-    mover: Option<TaskId>,
+    pub(super) mover: Option<TaskId>,
     /// Who waits to be admitted.
     queues: [VecDeque<Key>; CLASSES],
     /// Those, and who was admitted and has not seen it yet.
@@ -82,17 +86,19 @@ struct State {
 }
 
 #[derive(Copy, Clone)]
-struct Occupant {
+pub(super) struct Occupant {
     kind: Kind,
-    cause: Cause,
+    pub(super) cause: Cause,
 }
 
 struct Claim {
     task: TaskId,
     kind: Kind,
     who: Who,
+    /// Of a read that may share the register.
+    shares: Option<Address>,
     begun: Totals,
-    admitted: Option<(Wait, Place)>,
+    admitted: Option<(Wait, Place, Option<Seat>)>,
 }
 
 impl Lun {
@@ -103,6 +109,7 @@ impl Lun {
             guest: None,
             interruptible: None,
             aside: None,
+            groups: (timing.features.planes == PlaneMode::MultiPlane).then(Box::default),
             mover: None,
             queues: [const { VecDeque::new() }; CLASSES],
             claims: Slots::new(),
@@ -121,6 +128,18 @@ impl Lun {
         self.admit(Kind::Sense, who, log.waits(Stage::DieWait))
     }
 
+    /// The same, where planes are read together: for the register or a share in it.
+    pub(crate) fn sense_with_others<'a, 'w>(
+        &'a self,
+        address: Address,
+        who: Who,
+        log: &'w mut Breakdown,
+    ) -> Admit<'a, 'w> {
+        let mut admit = self.sense(who, log);
+        admit.shares = Some(address);
+        admit
+    }
+
     /// Waits for the register into which a page to program is transferred.
     pub(crate) fn load<'a, 'w>(&'a self, who: Who, log: &'w mut Breakdown) -> Admit<'a, 'w> {
         self.admit(Kind::Program, who, log.waits(Stage::DieWait))
@@ -137,11 +156,19 @@ impl Lun {
     }
 
     fn admit<'a, 'w>(&'a self, kind: Kind, who: Who, waited: &'w mut Wait) -> Admit<'a, 'w> {
-        Admit { lun: self, kind, who, waited, claim: None }
+        Admit { lun: self, kind, who, shares: None, waited, claim: None }
     }
 
-    fn leave(&self, place: Place) {
+    fn leave(&self, place: Place, seat: Option<Seat>) {
         let mut state = self.state.borrow_mut();
+        let place = match seat {
+            None => place,
+            Some(seat) => {
+                let groups = state.groups.as_mut().expect("who has a seat is of a group");
+                let Some(place) = groups.leave(seat, &self.sim) else { return };
+                place
+            }
+        };
         *state.register(place) = None;
         if place == Place::Data {
             (state.interruptible, state.aside) = (None, None);
@@ -216,20 +243,26 @@ impl State {
     }
 
     /// The register that an operation may have now.
-    fn place(&self, kind: Kind, class: Class, rules: Rules) -> Option<Place> {
+    fn place(&self, kind: Kind, class: Class, shares: Option<Address>, rules: Rules) -> Option<Place> {
         if self.admits(kind, rules) {
             return Some(match (kind, rules.registers) {
                 (Kind::Program, Registers::Double) => Place::Cache,
                 _ => Place::Data,
             });
         }
+        let joins = |address| self.groups.as_ref().is_some_and(|groups| groups.joins(address, class));
+        if shares.is_some_and(joins) {
+            return Some(Place::Data);
+        }
         let (_, of_holder) = self.aside?;
         (kind == Kind::Sense && class < of_holder && self.guest.is_none()).then_some(Place::Guest)
     }
 
-    fn enter(&mut self, lun: &Lun, place: Place, kind: Kind, who: Who) {
-        *self.register(place) = Some(Occupant { kind, cause: who.cause });
+    fn enter(&mut self, lun: &Lun, place: Place, kind: Kind, who: Who, shares: Option<Address>) -> Option<Seat> {
+        self.register(place).get_or_insert(Occupant { kind, cause: who.cause });
         self.update_blame(lun.sim.now());
+        let address = shares.filter(|_| place == Place::Data)?;
+        self.groups.as_mut().map(|groups| groups.enter(address, who))
     }
 
     fn urgent_read_waits(&self, class: Class) -> bool {
@@ -246,33 +279,32 @@ impl State {
 
     /// Admits those in front for as long as they fit. Nobody is overtaken, or a busy plane would starve those who
     /// need it to themselves.
-    fn admit_waiting(&mut self, lun: &Lun) {
+    pub(super) fn admit_waiting(&mut self, lun: &Lun) {
         for class in 0..CLASSES {
             while let Some(&key) = self.queues[class].front() {
                 let claim = self.claims.get(key).expect("whoever is in line has a claim");
-                let (kind, who, task) = (claim.kind, claim.who, claim.task);
-                let Some(place) = self.place(kind, who.class, lun.rules) else { return };
+                let &Claim { kind, who, shares, task, .. } = claim;
+                let Some(place) = self.place(kind, who.class, shares, lun.rules) else { return };
+                let waited = self.blame.since(&claim.begun, lun.sim.now());
                 self.queues[class].pop_front();
-                let now = lun.sim.now();
-                let claim = self.claims.get_mut(key).expect("just seen");
-                claim.admitted = Some((self.blame.since(&claim.begun, now), place));
-                self.enter(lun, place, kind, who);
+                let seat = self.enter(lun, place, kind, who, shares);
+                self.claims.get_mut(key).expect("just seen").admitted = Some((waited, place, seat));
                 lun.sim.wake(task);
             }
         }
     }
 
     /// Others wait for whoever has the array, else for whoever uses the cache register.
-    fn update_blame(&mut self, now: Time) {
+    pub(super) fn update_blame(&mut self, now: Time) {
         let cause = self.guest.or(self.data).or(self.cache).map(|occupant| occupant.cause);
         if cause != self.blame.current() {
             self.blame.switch(now, cause);
         }
     }
 
-    fn get_in_line(&mut self, lun: &Lun, kind: Kind, who: Who) -> Key {
+    fn get_in_line(&mut self, lun: &Lun, kind: Kind, who: Who, shares: Option<Address>) -> Key {
         let (task, begun) = (lun.sim.current_task(), self.blame.totals(lun.sim.now()));
-        let key = self.claims.insert(Claim { task, kind, who, begun, admitted: None });
+        let key = self.claims.insert(Claim { task, kind, who, shares, begun, admitted: None });
         // Nobody else wakes what is interruptible: it would take its turn before those who were given something since.
         let to_interrupt = self.interruptible.filter(|(_, class)| !self.urgent_read_waits(*class));
         self.queues[who.class.index()].push_back(key);
@@ -294,7 +326,9 @@ impl State {
 /// The right to a register of a LUN, given back when dropped.
 pub(crate) struct Register<'a> {
     pub(super) lun: &'a Lun,
+    /// Where it is, unless it has a seat in a group, which is where it is.
     place: Place,
+    pub(super) seat: Option<Seat>,
     pub(super) who: Who,
 }
 
@@ -325,7 +359,7 @@ impl<'a> Register<'a> {
 
 impl Drop for Register<'_> {
     fn drop(&mut self) {
-        self.lun.leave(self.place);
+        self.lun.leave(self.place, self.seat);
     }
 }
 
@@ -334,6 +368,7 @@ pub(crate) struct Admit<'a, 'w> {
     lun: &'a Lun,
     kind: Kind,
     who: Who,
+    shares: Option<Address>,
     waited: &'w mut Wait,
     claim: Option<Key>,
 }
@@ -342,30 +377,30 @@ impl<'a> Future for Admit<'a, '_> {
     type Output = Register<'a>;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
-        let (lun, kind, who) = (self.lun, self.kind, self.who);
+        let (lun, kind, who, shares) = (self.lun, self.kind, self.who, self.shares);
         let mut state = lun.state.borrow_mut();
-        let place = match self.claim {
+        let (place, seat) = match self.claim {
             None => {
-                let now = state.nobody_is_before(who.class).then(|| state.place(kind, who.class, lun.rules)).flatten();
-                let Some(place) = now else {
-                    self.claim = Some(state.get_in_line(lun, kind, who));
+                let place = |state: &State| state.place(kind, who.class, shares, lun.rules);
+                let Some(place) = state.nobody_is_before(who.class).then(|| place(&state)).flatten() else {
+                    self.claim = Some(state.get_in_line(lun, kind, who, shares));
                     return Poll::Pending;
                 };
-                state.enter(lun, place, kind, who);
-                place
+                (place, state.enter(lun, place, kind, who, shares))
             }
             Some(key) => {
-                let Some((waited, place)) = state.claims.get(key).expect("the claim of a live future").admitted else {
+                let Some((waited, place, seat)) = state.claims.get(key).expect("the claim of a live future").admitted
+                else {
                     return Poll::Pending;
                 };
                 state.claims.remove(key);
                 *self.waited += waited;
-                place
+                (place, seat)
             }
         };
         drop(state);
         self.claim = None;
-        Poll::Ready(Register { lun, place, who })
+        Poll::Ready(Register { lun, place, seat, who })
     }
 }
 
@@ -373,8 +408,8 @@ impl Drop for Admit<'_, '_> {
     fn drop(&mut self) {
         let Some(key) = self.claim else { return };
         let claim = self.lun.state.borrow_mut().claims.remove(key).expect("the claim of a live future");
-        if let Some((_, place)) = claim.admitted {
-            self.lun.leave(place);
+        if let Some((_, place, seat)) = claim.admitted {
+            self.lun.leave(place, seat);
         } else {
             let mut state = self.lun.state.borrow_mut();
             state.queues[claim.who.class.index()].retain(|waiting| *waiting != key);

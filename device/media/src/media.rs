@@ -18,6 +18,7 @@ use crate::fault::{FaultPlan, MediaError, Operation, Rule};
 use crate::features::PlaneMode;
 use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 use crate::lun::{Lun, Register};
+use crate::multi_plane::Address;
 use crate::outcome::Broken;
 use crate::power::Power;
 use crate::store::{StoreKind, UnitData};
@@ -51,6 +52,7 @@ pub struct Media {
     /// What executes commands on its own: planes, or dies.
     luns: Vec<Lun>,
     planes_per_lun: Divisor,
+    reads_planes_together: bool,
     pub(crate) channels: Vec<Resource>,
     decoders: Vec<Resource>,
     /// What begins an operation of the host passes it in no time; what occupies the whole controller holds it.
@@ -96,6 +98,7 @@ impl Media {
             page_times: PageTimes::new(&timing, geometry.pages_per_block()),
             luns: (0..geometry.planes() / planes_per_lun).map(|_| Lun::new(sim, &timing)).collect(),
             planes_per_lun: Divisor::new(planes_per_lun),
+            reads_planes_together: timing.features.planes == PlaneMode::MultiPlane,
             decoders: (0..timing.features.ecc.engines).map(|_| Resource::new(sim)).collect(),
             retries: seed.child("read-retry"),
             faults: FaultPlan::new(&faults, lba_bytes, seed.child("faults")),
@@ -137,23 +140,45 @@ impl Media {
         }
         let (plane, channel, _) = self.locate(page);
         for attempt in 0..=self.retries_of(page) {
-            // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
-            // register.
-            let mut register = self.lun(plane).sense(who, log).await;
-            self.command(channel, who, log).await;
-            let time = self.sensing(page, attempt, under_way.slow());
-            register.array(time, log).await;
-            self.trace_array(plane, "read", time, page.0);
-            register.move_out(log).await;
+            if attempt == 0 && self.reads_planes_together {
+                Box::pin(self.read_with_others(page, bytes, under_way.slow(), who, log)).await;
+            } else {
+                // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
+                // register.
+                let mut register = self.lun(plane).sense(who, log).await;
+                self.command(channel, who, log).await;
+                let time = self.sensing(page, attempt, under_way.slow());
+                register.array(time, log).await;
+                self.trace_array(plane, "read", time, page.0);
+                register.move_out(log).await;
 
-            // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
-            self.transfer(channel, self.read_transfer(bytes), who, log).await;
-            drop(register);
+                // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
+                self.transfer(channel, self.read_transfer(bytes), who, log).await;
+                drop(register);
+            }
             if self.corrects() {
                 self.decode(channel, bytes, who, log).await;
             }
         }
         self.end_read(&under_way, page)
+    }
+
+    /// Senses a page, together with those of the same number in other planes that are to be read, and sends it.
+    async fn read_with_others(&self, page: PageId, bytes: u32, slow: Span, who: Who, log: &mut Breakdown) {
+        let (plane, channel, number) = self.locate(page);
+        let address = Address { plane, page, number };
+        let mut register = self.lun(plane).sense_with_others(address, who, log).await;
+        if register.is_shared() {
+            // What is asked for at the same instant can join before the array begins.
+            self.sim.after_what_is_due().await;
+        }
+        // 00h, address, 32h or 30h.
+        self.command(channel, who, log).await;
+        let trace = |of: Address, time| self.trace_array(of.plane, "read", time, of.page.0);
+        register.sense_shared(address, self.sensing(page, 0, slow), log, trace).await;
+
+        // 05h, address, E0h, data out.
+        self.transfer(channel, self.read_transfer(bytes), who, log).await;
     }
 
     /// Programs a page from the controller.

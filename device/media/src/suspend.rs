@@ -45,12 +45,12 @@ impl Register<'_> {
     ) {
         let mut left = time;
         loop {
-            let begun = self.lun.sim.now();
-            left -= self.run(left, &terms).await;
+            let mut busy = self.run(left, &terms, log).await;
+            left -= busy;
             if left > Span::ZERO {
-                self.busy(terms.cost).await;
+                self.busy(terms.cost, log).await;
+                busy += terms.cost;
             }
-            let busy = self.lun.sim.now() - begun;
             log.spend(Stage::Array, busy);
             part(busy);
             if left.is_zero() {
@@ -59,7 +59,7 @@ impl Register<'_> {
             terms.left -= 1;
             self.let_reads_in(log).await;
             if terms.resume > Span::ZERO {
-                self.busy(terms.resume).await;
+                self.busy(terms.resume, log).await;
                 log.spend(Stage::Array, terms.resume);
                 part(terms.resume);
             }
@@ -84,14 +84,15 @@ impl Register<'_> {
         log.waits(Stage::DieWait).add(cause::HOST_READ, lun.sim.now() - begun);
     }
 
-    /// Keeps the array busy for `time`, or until it is to be suspended. Returns how long that was.
-    async fn run(&mut self, time: Span, terms: &Terms) -> Span {
+    /// Keeps the array busy for `time`, or until it is to be suspended. Returns how long that was. Only if what was
+    /// suspended before was given up does a guest of it still have the array.
+    async fn run(&mut self, time: Span, terms: &Terms, log: &mut Breakdown) -> Span {
         let lun = self.lun;
+        let mut hold = lun.array.take(self.who, log.waits(Stage::DieWait)).await;
         let begun = lun.sim.now();
         let (ends, earliest) = (begun + time, begun + terms.min_run);
-        let (mut waited, mut also_waited) = (Wait::default(), Wait::default());
-        let mut hold = lun.array.take(self.who, &mut waited).await;
-        let mut work = pin!(hold.occupy(time, &mut also_waited));
+        let mut waited = Wait::default();
+        let mut work = pin!(hold.occupy(time, &mut waited));
         let mut may_stop = pin!(lun.sim.sleep_until(earliest));
         let worth_it = |now: Time| terms.left > 0 && ends.ns() > now.ns() + terms.cost.ns();
         let mut too_early = false;
@@ -114,7 +115,7 @@ impl Register<'_> {
         lun.sim.now() - begun
     }
 
-    async fn busy(&mut self, time: Span) {
-        self.lun.array.occupy(time, self.who, &mut Wait::default()).await;
+    async fn busy(&mut self, time: Span, log: &mut Breakdown) {
+        self.lun.array.occupy(time, self.who, log.waits(Stage::DieWait)).await;
     }
 }

@@ -326,3 +326,41 @@ fn a_multi_plane_program_names_the_page_that_failed() {
         })
         .unwrap();
 }
+
+/// Reads the first pages of both planes at once, with power cut after a while or not.
+fn read_both(faults: &[&str], cut: Option<u64>) -> Vec<(u64, Result<(), MediaError>)> {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let media = media(&sim, PlaneMode::MultiPlane, faults);
+    let bench = Rc::new(Bench { media, sim: sim.clone(), done: RefCell::default() });
+    for page in [0, 4 * PAGES] {
+        let bench = bench.clone();
+        sim.spawn(async move { bench.read(page).await });
+    }
+    executor
+        .block_on(async {
+            if let Some(after) = cut {
+                sim.sleep(Span::from_us(after)).await;
+                bench.media.cut_power(Span::from_us(1));
+            }
+            sim.sleep(Span::from_ms(2)).await;
+        })
+        .unwrap();
+    bench.done.take()
+}
+
+/// A slow member of a multi-plane read slows all down, one that does not answer is none, and each has its own errors.
+#[test]
+fn faults_of_a_multi_plane_read_are_of_each_page() {
+    assert_eq!(read_both(&[], None), [(A_READ, OK), (A_READ + TRANSFER, OK)]);
+    for plane in ["slow read plane=0 by=40us", "slow read plane=1 by=40us"] {
+        assert_eq!(read_both(&[plane], None), [(A_READ + 40, OK), (A_READ + TRANSFER + 40, OK)]);
+    }
+    let one = read_both(&["uncorrectable plane=0 page=0"], None);
+    assert_eq!(one, [(A_READ, UNCORRECTABLE), (A_READ + TRANSFER, OK)]);
+    let stuck = read_both(&["stuck read plane=0 timeout=800us"], None);
+    assert_eq!(stuck, [(800, UNCORRECTABLE), (800 + A_READ, OK)]);
+    // While they are sensed; while the second is sent.
+    assert_eq!(read_both(&[], Some(20)), [(A_READ, POWER_LOST), (A_READ + TRANSFER, POWER_LOST)]);
+    assert_eq!(read_both(&[], Some(A_READ + 1)), [(A_READ, OK), (A_READ + TRANSFER, POWER_LOST)]);
+}

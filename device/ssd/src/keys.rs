@@ -132,8 +132,8 @@ section! {
         /// the array and one with the data.
         command: Text<Span>,
         /// What the planes of a die can do at a time: `"independent"`, each works on its own; `"die"`, one operation at a
-        /// time on the whole die; `"multi_plane"`, the same, and pages of the host's data with the same number on several
-        /// planes are programmed by one command.
+        /// time on the whole die; `"multi_plane"`, the same, and pages with the same number on several planes are read at
+        /// once, and programmed by one command if they are the host's.
         planes: Text<Choice<PlaneMode>>,
         /// What one program command programs: `"page"`, or `"word_line"`, all pages of a TLC or QLC word line at once, for
         /// which `timing.program` is then one time.

@@ -1,10 +1,6 @@
 //! Everything on at once, with operations drawn at random: a task that is polled without cause changes nothing, and
 //! operations that are dropped, waiting or in work, leave nobody behind.
 
-use std::future::poll_fn;
-use std::pin::pin;
-use std::task::Poll;
-
 use nandscape_device_media::{Cell, Ecc, Features, PlaneMode, ReadRetry, Registers, Suspend};
 use nandscape_drive::breakdown::cause::GC;
 use nandscape_sim::{Executor, Rng, Seed, Span};
@@ -21,7 +17,11 @@ fn features(rng: &mut Rng) -> Features {
     let mut flip = || rng.below(2) == 1;
     Features {
         command: us(u64::from(flip())),
-        planes: if flip() { PlaneMode::Die } else { PlaneMode::Independent },
+        planes: match (flip(), flip()) {
+            (true, true) => PlaneMode::MultiPlane,
+            (true, false) => PlaneMode::Die,
+            (false, _) => PlaneMode::Independent,
+        },
         cache_read: flip(),
         cache_program: flip(),
         ecc: Ecc { time: us(3), codeword: 2_048, engines: u32::from(flip()), pipelined: flip() },
@@ -71,17 +71,7 @@ fn run(mut executor: Executor, case: u64, drops: bool) -> (Vec<(u64, &'static st
 fn drop_some(flash: &Flash, rng: &mut Rng) {
     for _ in 0..20 {
         let (begin, patience, plane) = (rng.below(40_000), rng.below(200), rng.below(4) as u32);
-        let flash = flash.clone();
-        flash.sim.clone().spawn(async move {
-            flash.sim.sleep(us(begin)).await;
-            let mut read = pin!(flash.read(plane));
-            let mut patience = pin!(flash.sim.sleep(us(patience)));
-            poll_fn(|context| match read.as_mut().poll(context) {
-                Poll::Ready(()) => Poll::Ready(()),
-                Poll::Pending => patience.as_mut().poll(context),
-            })
-            .await;
-        });
+        flash.give_up_at(begin, patience, plane);
     }
 }
 

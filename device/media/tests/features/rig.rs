@@ -4,7 +4,10 @@
 //! two units on the channel. Two channels with one die of two planes each: planes 0 and 1 share a channel and a die.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
@@ -36,6 +39,8 @@ pub(crate) enum Op {
     Read,
     /// One unit of two.
     ReadHalf,
+    /// A page of the first block.
+    ReadPage(u32),
     /// The next page of the plane's first block: so many were programmed before.
     Program(u32),
     /// So many pages from the first on, of this plane and so many after it, at once.
@@ -107,6 +112,7 @@ impl Flash {
             let mut log = Breakdown::new();
             match op {
                 Op::Read => media.read(page(plane, 0), 8_192, who, &mut log).await.unwrap(),
+                Op::ReadPage(number) => media.read(page(plane, number), 8_192, who, &mut log).await.unwrap(),
                 Op::ReadHalf => media.read(page(plane, 0), 4_096, who, &mut log).await.unwrap(),
                 Op::Program(number) => media.program(page(plane, number), image(1), who, &mut log).await.unwrap(),
                 Op::Together(pages, planes) => {
@@ -130,6 +136,21 @@ impl Flash {
     pub(crate) async fn read(&self, plane: u32) {
         let page = PageId(plane * BLOCKS * PAGES);
         self.media.read(page, 8_192, self.priority.who(READ), &mut Breakdown::new()).await.unwrap();
+    }
+
+    /// A read that is given up after a while, in microseconds both.
+    pub(crate) fn give_up_at(&self, at: u64, after: u64, plane: u32) {
+        let flash = self.clone();
+        self.sim.spawn(async move {
+            flash.sim.sleep_until(Time::from_ns(at * 1_000)).await;
+            let (mut read, mut patience) = (Box::pin(flash.read(plane)), pin!(flash.sim.sleep(us(after))));
+            poll_fn(|context| match read.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => patience.as_mut().poll(context),
+            })
+            .await;
+            drop(read);
+        });
     }
 
     /// A collection of a plane that does some steps.

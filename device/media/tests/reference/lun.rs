@@ -3,7 +3,7 @@
 
 use nandscape_device_media::Registers;
 
-use crate::drive::Drive;
+use crate::drive::{Drive, Page};
 use crate::mutants::Rule;
 use crate::steps::Kind;
 
@@ -85,6 +85,26 @@ pub(crate) struct Running {
     pub(crate) decided: bool,
 }
 
+/// Reads of one page number that are sensed at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) class: u8,
+    pub(crate) number: u32,
+    /// Of the array step, once it has begun.
+    pub(crate) time: Option<u64>,
+    /// In the order in which they were let in.
+    pub(crate) members: Vec<Member>,
+}
+
+/// A read of a group.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) customer: usize,
+    pub(crate) plane: u32,
+    /// When its step 3 ended, and the time it takes of the array.
+    pub(crate) ready: Option<(u64, u64)>,
+}
+
 /// A LUN that was opened for senses of classes below one.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Opened {
@@ -103,13 +123,18 @@ pub(crate) struct Lun {
     /// Who waits to move from one register to the other.
     pub(crate) moving: Vec<usize>,
     pub(crate) line: Line<(usize, Kind)>,
+    /// Reads of several planes at once, each group in one register.
+    pub(crate) groups: Vec<Group>,
     pub(crate) running: Option<Running>,
     pub(crate) open: Option<Opened>,
 }
 
 impl Lun {
     /// The table under "Who may enter", and what "Suspension" says of an open LUN.
-    pub(crate) fn fits(&self, drive: &Drive, class: u8, kind: Kind, broken: Option<Rule>) -> bool {
+    pub(crate) fn fits(&self, drive: &Drive, class: u8, kind: Kind, page: Option<Page>, broken: Option<Rule>) -> bool {
+        if page.is_some_and(|page| self.group_for(class, page, broken).is_some()) {
+            return true;
+        }
         if let Some(open) = self.open {
             if kind == Kind::Sense && class < open.below {
                 return self.apart.is_empty() || broken == Some(Rule::OneSenseAtATime);
@@ -142,7 +167,17 @@ impl Lun {
     }
 
     /// Who enters "has the register at once".
-    pub(crate) fn enter(&mut self, drive: &Drive, class: u8, held: Held) {
+    pub(crate) fn enter(&mut self, drive: &Drive, class: u8, held: Held, page: Option<Page>, broken: Option<Rule>) {
+        if let Some(page) = page {
+            let member = Member { customer: held.customer, plane: page.plane, ready: None };
+            if let Some(at) = self.group_for(class, page, broken) {
+                self.groups[at].members.push(member);
+                return;
+            }
+            if self.open.is_none_or(|open| class >= open.below) {
+                self.groups.push(Group { class, number: page.number, time: None, members: vec![member] });
+            }
+        }
         let open_for_it = self.open.is_some_and(|open| held.kind == Kind::Sense && class < open.below);
         match (drive.registers, held.kind) {
             _ if open_for_it => self.apart.push(held.customer),
@@ -165,6 +200,45 @@ impl Lun {
             self.cache = self.data.take();
         } else {
             self.data = self.cache.take();
+        }
+    }
+
+    /// "Until the group's array step begins, a read of the same class for a page of the same number, of a plane of which
+    /// the group has none, may enter too": which group.
+    pub(crate) fn group_for(&self, class: u8, page: Page, broken: Option<Rule>) -> Option<usize> {
+        let is_broken = |rule| broken == Some(rule);
+        self.groups.iter().position(|group| {
+            group.time.is_none()
+                && (group.class == class || is_broken(Rule::GroupsAreOfOneClass))
+                && (group.number == page.number || is_broken(Rule::GroupsAreOfOneNumber))
+                && (group.members.iter().all(|member| member.plane != page.plane)
+                    || is_broken(Rule::GroupsHaveOneOfAPlane))
+        })
+    }
+
+    pub(crate) fn group_of(&mut self, customer: usize) -> Option<&mut Group> {
+        let has = |group: &&mut Group| group.members.iter().any(|member| member.customer == customer);
+        self.groups.iter_mut().find(has)
+    }
+
+    /// Takes a customer out of its group. Another one that is left of it.
+    pub(crate) fn leave_group(&mut self, customer: usize) -> Option<usize> {
+        let group = self.group_of(customer)?;
+        group.members.retain(|member| member.customer != customer);
+        let next = group.members.first().map(|member| member.customer);
+        self.groups.retain(|group| !group.members.is_empty());
+        if let Some(next) = next {
+            self.rename(customer, next);
+        }
+        next
+    }
+
+    /// A register of a group is in the name of one of its members.
+    pub(crate) fn rename(&mut self, from: usize, to: usize) {
+        for held in [&mut self.data, &mut self.cache].into_iter().flatten() {
+            if held.customer == from {
+                held.customer = to;
+            }
         }
     }
 

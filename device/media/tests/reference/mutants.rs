@@ -23,6 +23,17 @@ pub(crate) enum Rule {
     PartsOfCodewordsAreDecoded,
     Pipelined,
     EachPageTakesTheChannel,
+    PlanesAreReadTogether,
+    GroupsAreOfOneClass,
+    GroupsAreOfOneNumber,
+    GroupsHaveOneOfAPlane,
+    ReadsJoinWhenTheyAsk,
+    ReadsJoinInTheirTurn,
+    WhatIsAskedAtOnceCanJoin,
+    TheArrayWaitsForAllCommands,
+    GroupsGoOnInOrder,
+    TheLastOfAGroupLeaves,
+    RetriesAreSensedAlone,
     // Who may enter
     SensesWaitForAPageToProgram,
     ProgramsWaitForAPageToSend,
@@ -57,7 +68,7 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    pub(crate) const ALL: [Rule; 43] = [
+    pub(crate) const ALL: [Rule; 54] = [
         Rule::ClassesComeInOrder,
         Rule::NobodyIsOvertaken,
         Rule::DecodersHaveALine,
@@ -75,6 +86,17 @@ impl Rule {
         Rule::PartsOfCodewordsAreDecoded,
         Rule::Pipelined,
         Rule::EachPageTakesTheChannel,
+        Rule::PlanesAreReadTogether,
+        Rule::GroupsAreOfOneClass,
+        Rule::GroupsAreOfOneNumber,
+        Rule::GroupsHaveOneOfAPlane,
+        Rule::ReadsJoinWhenTheyAsk,
+        Rule::ReadsJoinInTheirTurn,
+        Rule::WhatIsAskedAtOnceCanJoin,
+        Rule::TheArrayWaitsForAllCommands,
+        Rule::GroupsGoOnInOrder,
+        Rule::TheLastOfAGroupLeaves,
+        Rule::RetriesAreSensedAlone,
         Rule::SensesWaitForAPageToProgram,
         Rule::ProgramsWaitForAPageToSend,
         Rule::CacheRead,

@@ -167,6 +167,9 @@ impl Author<'_> {
     fn some_page(&mut self, plane: u32) -> (Page, u32) {
         let which = self.below(2) as usize;
         let number = self.below(self.drive.pages_per_block.into()) as u32;
+        // Where pages of one number are read together, half of the reads are of two numbers.
+        let often = self.drive.planes == Planes::MultiPlane && number < self.drive.pages_per_block / 2;
+        let number = if often { number % 2 } else { number };
         (self.page(plane, which, number), self.blocks[plane as usize][which].erases)
     }
 

@@ -1,7 +1,7 @@
 //! Who is given what: the simulator's LUNs, channels, decoders and controller, their lines, and in which order they are
 //! handed on.
 
-use crate::lun::Held;
+use crate::lun::{Held, Member};
 use crate::mutants::Rule;
 use crate::outcome::Stage;
 use crate::simulator::{Customer, Ending, Given, Simulator};
@@ -12,11 +12,17 @@ impl Simulator<'_> {
 
     /// "A LUN lets an operation in when the registers allow it and nobody of the same or a lower class is before it"
     pub(crate) fn ask_lun(&mut self, customer: usize, kind: Kind) -> bool {
-        let Customer { class, lun, .. } = self.customers[customer];
+        let Customer { class, lun, page, .. } = self.customers[customer];
+        let (drive, broken) = (self.drive, self.steps.broken);
         let overtakes = self.is_broken(Rule::NobodyIsOvertaken);
-        let before = !overtakes && self.luns[lun].line.any(|(other, _)| *other <= class);
-        if !before && self.luns[lun].fits(self.drive, class, kind, self.steps.broken) {
-            self.luns[lun].enter(self.drive, class, Held { customer, kind });
+        let joins = page.is_some_and(|page| self.luns[lun].group_for(class, page, broken).is_some());
+        let before = match joins {
+            true if self.is_broken(Rule::ReadsJoinInTheirTurn) => false,
+            true if self.is_broken(Rule::ReadsJoinWhenTheyAsk) => true,
+            _ => !overtakes && self.luns[lun].line.any(|(other, _)| *other <= class),
+        };
+        if !before && self.luns[lun].fits(drive, class, kind, page, broken) {
+            self.luns[lun].enter(drive, class, Held { customer, kind }, page, broken);
             return true;
         }
         self.luns[lun].line.join(class, (customer, kind));
@@ -28,11 +34,12 @@ impl Simulator<'_> {
     /// "those in line are let in, class by class, for as long as the first in line fits"
     pub(crate) fn admit(&mut self, lun: usize) {
         while let Some(&(class, (customer, kind))) = self.luns[lun].line.first() {
-            if !self.luns[lun].fits(self.drive, class, kind, self.steps.broken) {
+            let (drive, page, broken) = (self.drive, self.customers[customer].page, self.steps.broken);
+            if !self.luns[lun].fits(drive, class, kind, page, broken) {
                 return;
             }
             self.luns[lun].line.serve();
-            self.luns[lun].enter(self.drive, class, Held { customer, kind });
+            self.luns[lun].enter(drive, class, Held { customer, kind }, page, broken);
             self.has_waited(customer);
             self.given.push_back(Given::GoOn(customer));
         }
@@ -56,6 +63,16 @@ impl Simulator<'_> {
     pub(crate) fn leave_lun(&mut self, customer: usize) -> bool {
         let lun = self.customers[customer].lun;
         let was_apart = self.luns[lun].apart.contains(&customer);
+        if !self.is_broken(Rule::RetriesAreSensedAlone) {
+            self.customers[customer].page = None;
+        }
+        if let Some(other) = self.luns[lun].leave_group(customer) {
+            // "The register is left when the last of the group leaves it."
+            if !self.is_broken(Rule::TheLastOfAGroupLeaves) {
+                return true;
+            }
+            self.luns[lun].leave(other);
+        }
         self.luns[lun].leave(customer);
         if !(was_apart && self.is_broken(Rule::OpenUntilNobodyWaits)) {
             self.register_is_free(lun);
@@ -79,6 +96,61 @@ impl Simulator<'_> {
             self.given.push_back(Given::GoOn(customer));
         }
         self.admit(lun);
+    }
+
+    // ------------------------------------------------------------ "Reads of several planes at once"
+
+    /// "Then a time of 0 passes, which ends as any other"
+    pub(crate) fn let_others_join(&mut self, customer: usize) -> bool {
+        let is_alone = self.luns[self.customers[customer].lun].group_of(customer).is_none();
+        if !is_alone {
+            self.ends_after(0, customer, Ending::Own);
+        }
+        is_alone
+    }
+
+    /// "Who has ended step 3 waits until all others of the group have. The last of them leads."
+    pub(crate) fn sense_in_group(&mut self, customer: usize, time: u64) -> bool {
+        let (lun, now) = (self.customers[customer].lun, self.now);
+        let early = self.is_broken(Rule::TheArrayWaitsForAllCommands);
+        let Some(group) = self.luns[lun].group_of(customer) else { return self.own(customer, Stage::Array, time) };
+        group
+            .members
+            .iter_mut()
+            .filter(|member| member.customer == customer)
+            .for_each(|me| me.ready = Some((now, time)));
+        if group.members.iter().any(|member| member.ready.is_none()) {
+            return false;
+        }
+        let longest = group.members.iter().filter_map(|member| member.ready).map(|(_, time)| time).max();
+        let first = group.members.iter().filter_map(|member| member.ready).map(|(at, _)| at).min();
+        let time = longest.expect("it has a time");
+        group.time = Some(time);
+        let time = if early { time - time.min(now - first.expect("it has one")) } else { time };
+        let former = self.luns[lun].data.expect("the group is there").customer;
+        self.luns[lun].rename(former, customer);
+        self.own(customer, Stage::Array, time)
+    }
+
+    /// "all go on, in the order in which they were let in: among those of 4 in the last section"
+    pub(crate) fn release_group(&mut self, leader: usize) -> bool {
+        let (lun, now) = (self.customers[leader].lun, self.now);
+        let Some(group) = self.luns[lun].group_of(leader) else { return true };
+        let time = group.time.expect("it was sensed");
+        let mut members = group.members.clone();
+        if self.is_broken(Rule::GroupsGoOnInOrder) {
+            members.reverse();
+        }
+        for Member { customer, ready, .. } in members {
+            if customer != leader {
+                let Customer { stages, steps, .. } = &mut self.customers[customer];
+                stages.array += time;
+                stages.channel_wait += now - ready.expect("it was sensed").0 - time;
+                while steps.pop_front_if(|step| matches!(step, Step::MoveToCache | Step::Release)).is_some() {}
+            }
+            self.given.push_back(Given::GoOn(customer));
+        }
+        false
     }
 
     // ------------------------------------------------------------ channels and decoders

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use nandscape_drive::breakdown::cause;
 
-use crate::drive::Drive;
+use crate::drive::{Drive, Page};
 use crate::lun::{Controller, Lun, Server};
 use crate::mutants::Rule;
 use crate::outcome::{Outcome, Served, Stage, Stages};
@@ -63,6 +63,8 @@ pub(crate) struct Customer {
     pub(crate) class: u8,
     pub(crate) lun: usize,
     pub(crate) channel: usize,
+    /// What it reads, if others may be sensed with it.
+    pub(crate) page: Option<Page>,
     pub(crate) holds_channel: bool,
     pub(crate) held_since: u64,
     pub(crate) preemptible: bool,
@@ -210,6 +212,10 @@ impl Simulator<'_> {
             class: if urgent != self.is_broken(Rule::ClassesComeInOrder) { 0 } else { 1 },
             lun: if alone { plane as usize } else { drive.lun_of(plane) },
             channel: drive.channel_of(plane),
+            page: match op.work {
+                Work::Read { page, .. } if self.steps.reads_in_group(0) => Some(page),
+                _ => None,
+            },
             preemptible: matches!(op.work, Work::Collect { preemptible: true, .. }),
             ..Customer::default()
         };
@@ -286,6 +292,9 @@ impl Simulator<'_> {
             Step::Channel(time) if self.customers[customer].holds_channel => self.own(customer, Stage::Transfer, time),
             Step::Channel(time) => self.ask_channel(customer, Some(time)),
             Step::Sense(time) => self.own(customer, Stage::Array, time),
+            Step::LetOthersJoin => self.let_others_join(customer),
+            Step::SenseInGroup(time) => self.sense_in_group(customer, time),
+            Step::Release => self.release_group(customer),
             Step::Program(time) => self.begin_run(customer, time, self.drive.suspend_program),
             Step::Erase(time) => self.begin_run(customer, time, self.drive.suspend_erase),
             Step::Loaded => {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use nandscape_device_media::{GcScheme, Registers};
 
-use crate::drive::{Drive, Page};
+use crate::drive::{Drive, Page, Planes};
 use crate::mutants::Rule;
 use crate::script::{Op, Part, Work};
 
@@ -28,6 +28,12 @@ pub(crate) enum Step {
     Channel(u64),
     /// An array step that is never suspended.
     Sense(u64),
+    /// The time of 0 in which others may join the group.
+    LetOthersJoin,
+    /// The same as a member of a group.
+    SenseInGroup(u64),
+    /// The leader of a group has moved it: the others go on.
+    Release,
     /// An array step that may be.
     Program(u64),
     Erase(u64),
@@ -115,11 +121,19 @@ impl Steps<'_> {
     /// "Page read", steps 2 to 9; what it says of retries is under "Read retry".
     fn read(&self, steps: &mut Vec<Step>, page: Page, bytes: u32, erases: u32) {
         for attempt in 0..=self.retries_of(page, erases) {
+            let in_group = self.reads_in_group(attempt);
+            let time = self.sense(page, attempt);
             steps.push(Step::Enter(Kind::Sense));
+            if in_group && !self.is_broken(Rule::WhatIsAskedAtOnceCanJoin) {
+                steps.push(Step::LetOthersJoin);
+            }
             steps.push(self.command());
-            steps.push(Step::Sense(self.sense(page, attempt)));
+            steps.push(if in_group { Step::SenseInGroup(time) } else { Step::Sense(time) });
             if self.double() {
                 steps.push(Step::MoveToCache);
+            }
+            if in_group {
+                steps.push(Step::Release);
             }
             steps.push(self.data(self.sent(bytes)));
             let leave_at = steps.len();
@@ -133,6 +147,12 @@ impl Steps<'_> {
     fn retries_of(&self, page: Page, erases: u32) -> u32 {
         let erases = if self.is_broken(Rule::RetriesChangeWithErases) { 0 } else { erases };
         (self.retries)(page, erases).saturating_sub(u32::from(self.is_broken(Rule::TheLastRetryIsNeeded)))
+    }
+
+    /// "With `"multi_plane"`, reads ... are sensed together"; "A retry is sensed alone"
+    pub(crate) fn reads_in_group(&self, attempt: u32) -> bool {
+        let on = self.drive.planes == Planes::MultiPlane && !self.is_broken(Rule::PlanesAreReadTogether);
+        on && (attempt == 0 || self.is_broken(Rule::RetriesAreSensedAlone))
     }
 
     /// Step 4: "array tR; a retry: array tR + tRETRY"

@@ -156,6 +156,19 @@ fn dies_do_one_thing_at_a_time() {
 }
 
 #[test]
+fn planes_are_read_together() {
+    let of = |plane, number| Work::Read { page: page(plane, 0, number), bytes: 2 * UNIT, erases: 0 };
+    let drive = Drive { planes: Planes::MultiPlane, ..flash() };
+    let double = Drive { registers: Registers::Double, ..drive.clone() };
+    // Both are sensed by 40 and sent one after the other, instead of 60 and 120. Other numbers are another command.
+    for drive in [&drive, &double] {
+        let logs = check(drive, &[(0, of(0, 0), READ, 60), (0, of(1, 0), READ, 80)]);
+        assert_eq!((logs.waited(0, Stage::ChannelWait, READ), logs.waited(1, Stage::ChannelWait, READ)), (0, 20));
+    }
+    check(&drive, &[(0, of(0, 0), READ, 60), (0, of(1, 1), READ, 120)]);
+}
+
+#[test]
 fn planes_and_word_lines_are_programmed_together() {
     let together = |pages| [(0, Work::Program { pages }, WRITE)];
     let at = |[(begin, work, cause)]: [(u64, Work, Cause); 1], end| [(begin, work, cause, end)];
