@@ -136,11 +136,11 @@ impl FaultPlan {
 impl Active {
     /// Whether the rule strikes an operation at its place, and what it adds to what strikes it already.
     fn strike(&mut self, now: Time, operation: Operation, page: usize, all: &mut Struck) {
-        match self.dead {
+        if self.dead {
             // Everything is struck from the first on.
-            true => self.matched += 1,
-            false if self.is_due(now, operation) => {}
-            false => return,
+            self.matched += 1;
+        } else if !self.is_due(now, operation) {
+            return;
         }
         self.struck += 1;
         let error = match operation {
