@@ -153,6 +153,23 @@ impl Flash {
         });
     }
 
+    /// A program of a plane's first page that is given up after a while, in microseconds.
+    pub(crate) fn give_up_program(&self, after: u64, plane: u32) {
+        let flash = self.clone();
+        self.sim.spawn(async move {
+            let mut log = Breakdown::new();
+            let who = flash.priority.who(WRITE);
+            let program = flash.media.program(PageId(plane * BLOCKS * PAGES), image(1), who, &mut log);
+            let (mut program, mut patience) = (Box::pin(program), pin!(flash.sim.sleep(us(after))));
+            poll_fn(|context| match program.as_mut().poll(context) {
+                Poll::Ready(_) => Poll::Ready(()),
+                Poll::Pending => patience.as_mut().poll(context),
+            })
+            .await;
+            drop(program);
+        });
+    }
+
     /// A collection of a plane that does some steps.
     pub(crate) fn collect_at(&self, at: u64, name: &'static str, plane: u32, preemptible: bool, steps: Vec<Step>) {
         let flash = self.clone();

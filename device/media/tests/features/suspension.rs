@@ -138,3 +138,17 @@ fn collections_let_reads_in() {
     let ended = run(true, suspendable());
     assert_eq!(ended, [(100, "a"), (180, "b"), (1_060, "c"), (2_065, "d"), (3_968, "collection")]);
 }
+
+/// A program that is given up while it stands aside leaves its guest the array (35 to 75), for which the next program, let
+/// in at 40 and loaded by 60, waits.
+#[test]
+fn a_guest_outlives_what_stood_aside() {
+    let mut executor = Executor::new();
+    let features = Features { suspend: suspendable(), ..Features::default() };
+    let flash = Flash::new(&executor, Cell::Slc, Registers::Single, features);
+    flash.give_up_program(40, 0);
+    flash.at(25, "next", 0, Op::Program(1), WRITE);
+    flash.at(30, "read", 0, Op::Read, READ);
+    assert_eq!(flash.run(&mut executor), [(95, "read"), (875, "next")]);
+    assert_eq!((flash.spent("next", Stage::Array), flash.spent("next", Stage::DieWait)), (800, 30));
+}
