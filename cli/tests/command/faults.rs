@@ -112,7 +112,7 @@ fn a_drive_without_spare_blocks_is_read_only_and_says_so() {
     let args = [&SMALL[..], &["--rw", "randwrite", "--io-count", "20000", "--fault", "fail program every=20"]].concat();
     let ran = run(&args);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.err.contains("note: the drive is read-only") && ran.err.contains("Namespace is Write Protected"));
+    assert!(ran.err.contains("note: the drive is read-only") && ran.err.contains("Attempted Write to Read Only Range"));
     assert!(ran.out.contains("spare left 0 of ") && ran.out.contains("; the drive is read-only"), "{}", ran.out);
 }
 

@@ -255,8 +255,8 @@ fn a_drive_without_spare_blocks_is_read_only() {
             book.read_all().await.unwrap();
             let host = host(sim, drive, QueueId(2));
             let trim = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 0, 8);
-            assert_eq!(status(sim, &host, write(0, 8)).await, Status::NAMESPACE_WRITE_PROTECTED);
-            assert_eq!(status(sim, &host, (trim, HostMem::none())).await, Status::NAMESPACE_WRITE_PROTECTED);
+            assert_eq!(status(sim, &host, write(0, 8)).await, Status::READ_ONLY_RANGE);
+            assert_eq!(status(sim, &host, (trim, HostMem::none())).await, Status::READ_ONLY_RANGE);
             let smart = Smart::read_from_bytes(&log_page(sim, drive, log::SMART, 512).await).unwrap();
             assert_eq!((smart.available_spare, smart.critical_warning), (0, WARNING_SPARE | WARNING_READ_ONLY));
         });

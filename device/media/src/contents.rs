@@ -155,6 +155,7 @@ impl Contents {
             self.store.put(unit, data.into());
         }
     }
+
     /// Takes the next page of a block for programming.
     pub(crate) fn advance(&mut self, geometry: &Geometry, page: PageId) {
         let (block, number) = (geometry.block_of(page), geometry.page_in_block(page));

@@ -20,7 +20,7 @@ use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 use crate::lun::{Lun, Register};
 use crate::multi_plane::Address;
 use crate::outcome::Broken;
-use crate::power::Power;
+use crate::power::{Power, Underway};
 use crate::store::{StoreKind, UnitData};
 use crate::timing::{PageTimes, Timing};
 
@@ -139,7 +139,7 @@ impl Media {
             return self.end_read(&under_way, page);
         }
         let (plane, channel, _) = self.locate(page);
-        for attempt in 0..=self.retries_of(page) {
+        for attempt in 0..=self.retries_of(page, &under_way) {
             if attempt == 0 && self.reads_planes_together {
                 Box::pin(self.read_with_others(page, bytes, under_way.slow(), who, log)).await;
             } else {
@@ -385,12 +385,17 @@ impl Media {
         self.timing.features.read_retry.count(self.retries, page.0, erases)
     }
 
-    /// The same of a page as it is.
+    /// The same of a page as it is: all there are, if none of them will do.
     #[inline]
-    pub(crate) fn retries_of(&self, page: PageId) -> u32 {
-        match self.timing.features.read_retry.probability.is_empty() {
-            true => 0,
-            false => self.retries(page, self.contents.borrow().erases(self.geometry.block_of(page))),
+    pub(crate) fn retries_of(&self, page: PageId, reading: &Underway<'_>) -> u32 {
+        let most = self.timing.features.read_retry.probability.len() as u32;
+        if most == 0 {
+            return 0;
+        }
+        let contents = self.contents.borrow();
+        match reading.is_hopeless() || contents.is_unreadable(page) {
+            true => most,
+            false => self.retries(page, contents.erases(self.geometry.block_of(page))),
         }
     }
 

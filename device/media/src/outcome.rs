@@ -72,7 +72,7 @@ impl Media {
         if contents.is_unreadable(page) {
             return Err(MediaError::Uncorrectable);
         }
-        if under_way.corrupts() {
+        if under_way.corrupts().is_some() {
             contents.corrupt(&self.geometry, page);
         }
         Ok(())
@@ -95,9 +95,9 @@ impl Media {
         assert_eq!(image.len(), pages.len() * per_page, "a page is programmed whole");
         for (page, units) in pages.iter().zip(image.units.chunks(per_page)) {
             contents.fill(self.geometry.unit_at(*page, 0), units);
-            if under_way.corrupts() {
-                contents.corrupt(&self.geometry, *page);
-            }
+        }
+        if let Some(page) = under_way.corrupts() {
+            contents.corrupt(&self.geometry, pages[page]);
         }
         Ok(())
     }

@@ -128,10 +128,16 @@ impl Underway<'_> {
         self.struck.as_ref().map_or(0, |struck| struck.page)
     }
 
-    /// Whether bits are inverted.
+    /// Of which of several pages bits are inverted, counted in the operation.
     #[inline]
-    pub(crate) fn corrupts(&self) -> bool {
-        self.struck.as_ref().is_some_and(|struck| struck.corrupt)
+    pub(crate) fn corrupts(&self) -> Option<usize> {
+        self.struck.as_ref().and_then(|struck| struck.corrupt)
+    }
+
+    /// Whether a read will not be corrected, however often it is tried.
+    #[inline]
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.struck.as_ref().is_some_and(|struck| struck.error == Some(MediaError::Uncorrectable))
     }
 
     /// The operation has ended: how.

@@ -175,7 +175,7 @@ impl<'a> Seized<'a> {
         programming.end().map_err(|error| Broken { error, page: to })?;
         let mut contents = contents.borrow_mut();
         contents.copy(geometry, from, to);
-        if programming.corrupts() {
+        if programming.corrupts().is_some() {
             contents.corrupt(geometry, to);
         }
         if sensed.is_err() {
@@ -193,8 +193,8 @@ impl<'a> Seized<'a> {
         for &(page, bytes) in pages {
             let reading = self.begin(Operation::Read, page)?;
             match reading.hang() {
-                Some(time) => self.array("no answer", time, page.0).await,
-                None => self.read_page(page, bytes, reading.slow()).await,
+                Some(time) => self.hang(time, page.0).await,
+                None => self.read_page(page, bytes, &reading).await,
             }
             match self.media.end_read(&reading, page) {
                 Ok(()) => {}
@@ -205,11 +205,11 @@ impl<'a> Seized<'a> {
         Ok(unreadable)
     }
 
-    async fn read_page(&mut self, page: PageId, bytes: u32, slow: Span) {
-        for attempt in 0..=self.media.retries_of(page) {
+    async fn read_page(&mut self, page: PageId, bytes: u32, reading: &Underway<'_>) {
+        for attempt in 0..=self.media.retries_of(page, reading) {
             // 00h, address, 30h; 05h, address, E0h, data out.
             self.command().await;
-            self.array("gc read", self.media.sensing(page, attempt, slow), page.0).await;
+            self.array("gc read", self.media.sensing(page, attempt, reading.slow()), page.0).await;
             self.transfer(self.media.read_transfer(bytes)).await;
             if self.media.corrects() {
                 self.decode(bytes).await;
@@ -238,7 +238,7 @@ impl<'a> Seized<'a> {
     pub async fn program_together(&mut self, pages: &[PageId], image: &PageImage) -> Result<(), Broken> {
         let programming = self.media.begin_program(pages)?;
         match programming.hang() {
-            Some(time) => self.array("no answer", time, pages[0].0).await,
+            Some(time) => self.hang(time, pages[0].0).await,
             None => {
                 for _ in pages {
                     self.transfer(self.media.whole_page()).await;
@@ -256,15 +256,21 @@ impl<'a> Seized<'a> {
     /// When it has come to nothing.
     pub async fn erase(&mut self, block: BlockId) -> Result<(), MediaError> {
         let erasing = self.media.begin(Operation::Erase, std::iter::empty(), block)?;
-        self.command().await;
         match erasing.hang() {
-            Some(time) => self.array("no answer", time, block.0).await,
+            Some(time) => self.hang(time, block.0).await,
             None => {
+                self.command().await;
                 let step = self.media.erase_step(block, erasing.slow());
                 self.step(step).await;
             }
         }
         self.media.end_erase(&erasing, block)
+    }
+
+    /// The LUN is busy for `time` after a command, and is reset.
+    async fn hang(&mut self, time: Span, detail: u32) {
+        self.command().await;
+        self.array("no answer", time, detail).await;
     }
 
     /// Work of the array that is not suspended.

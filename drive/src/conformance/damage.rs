@@ -210,7 +210,7 @@ impl Damaged {
     fn check_status(&self, asked: &Asked, status: Status) -> Verdict {
         let valid: &[Status] = match asked.ask {
             Ask::Read => &[Status::SUCCESS, Status::UNRECOVERED_READ_ERROR, Status::ABORTED_POWER_LOSS],
-            _ => &[Status::SUCCESS, Status::NAMESPACE_WRITE_PROTECTED, Status::WRITE_FAULT, Status::ABORTED_POWER_LOSS],
+            _ => &[Status::SUCCESS, Status::READ_ONLY_RANGE, Status::WRITE_FAULT, Status::ABORTED_POWER_LOSS],
         };
         match valid.contains(&status) {
             true => Ok(()),

@@ -42,7 +42,7 @@ const FAILURES: [Status; 4] = [
     Status::UNRECOVERED_READ_ERROR,
     Status::WRITE_FAULT,
     Status::ABORTED_POWER_LOSS,
-    Status::NAMESPACE_WRITE_PROTECTED,
+    Status::READ_ONLY_RANGE,
 ];
 
 /// Whether requests that fail with this status may have failed for a fault of the flash.

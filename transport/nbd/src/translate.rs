@@ -101,7 +101,7 @@ pub(crate) fn error_of(status: Status) -> u32 {
         Status::CAPACITY_EXCEEDED => error::ENOSPC,
         Status::ABORTED_SQ_DELETION => error::ESHUTDOWN,
         // What the protocol has for writes to an export that is read-only. It became so while it was in use.
-        Status::NAMESPACE_WRITE_PROTECTED => error::EPERM,
+        Status::READ_ONLY_RANGE => error::EPERM,
         // Data that cannot be read or written, power that is lost, and all that a client can do nothing about.
         _ => error::EIO,
     }
@@ -118,7 +118,7 @@ mod tests {
             (Status::UNRECOVERED_READ_ERROR, error::EIO),
             (Status::WRITE_FAULT.final_(), error::EIO),
             (Status::ABORTED_POWER_LOSS, error::EIO),
-            (Status::NAMESPACE_WRITE_PROTECTED, error::EPERM),
+            (Status::READ_ONLY_RANGE, error::EPERM),
             (Status::CAPACITY_EXCEEDED, error::ENOSPC),
             (Status::LBA_OUT_OF_RANGE, error::EINVAL),
             (Status::ABORTED_SQ_DELETION, error::ESHUTDOWN),

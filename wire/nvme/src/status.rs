@@ -99,7 +99,7 @@ statuses! {
     COMMAND_SEQUENCE_ERROR = 0, 0x0c, "Command Sequence Error";
     /// The data pointer does not fit the command's length.
     DATA_SGL_LENGTH_INVALID = 0, 0x0f, "Data SGL Length Invalid";
-    /// Data was withheld because the namespace is write protected.
+    /// A host has set the namespace write protected.
     NAMESPACE_WRITE_PROTECTED = 0, 0x20, "Namespace is Write Protected";
     /// Some logical block lies beyond the namespace.
     LBA_OUT_OF_RANGE = 0, 0x80, "LBA Out of Range";
@@ -125,6 +125,8 @@ statuses! {
     FEATURE_NOT_SAVEABLE = 1, 0x0d, "Feature Identifier Not Saveable";
     /// The feature cannot be set.
     FEATURE_NOT_CHANGEABLE = 1, 0x0e, "Feature Not Changeable";
+    /// The blocks can be read and not written: the media is read-only, or that part of it.
+    READ_ONLY_RANGE = 1, 0x82, "Attempted Write to Read Only Range";
     /// A Dataset Management or Write Zeroes command over its size limit.
     COMMAND_SIZE_LIMIT_EXCEEDED = 1, 0x83, "Command Size Limit Exceeded";
     /// Data could not be written.

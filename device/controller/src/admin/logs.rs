@@ -49,7 +49,7 @@ impl<F: Ftl> NvmeController<F> {
         let (host, stats) = (self.host_counts(), self.ftl.stats());
         smart.temperature = 308.into();
         let (left, new) = stats.spare_blocks;
-        smart.available_spare = (left * 100).checked_div(new).unwrap_or(100) as u8;
+        smart.available_spare = (left * 100).checked_div(new).unwrap_or(0) as u8;
         smart.available_spare_threshold = SPARE_THRESHOLD;
         smart.critical_warning = self.warnings(smart.available_spare);
         let (errors, cuts) = (self.admin.errors.borrow(), u64::from(self.media.power_cuts()));

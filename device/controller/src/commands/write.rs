@@ -39,7 +39,7 @@ impl<F: Ftl> NvmeController<F> {
     /// A drive that has too few good blocks left takes no more data.
     pub(super) fn check_writable(&self) -> Result<(), Status> {
         match self.ftl.is_read_only() {
-            true => Err(Status::NAMESPACE_WRITE_PROTECTED),
+            true => Err(Status::READ_ONLY_RANGE),
             false => Ok(()),
         }
     }

@@ -153,7 +153,9 @@ impl State {
                     Location::Buffered(before) => before,
                     _ => slot,
                 };
-                self.buffer.slot_mut(holder).durable = Location::Unmapped;
+                // What the slot holds of it is lost if the slot is.
+                let slot = self.buffer.slot_mut(holder);
+                (slot.durable, slot.was_lost) = (Location::Unmapped, slot.was_lost | slot.mask);
                 self.lose_rest(holder);
             }
             _ => {
@@ -210,6 +212,6 @@ impl PageFtl {
         drop(state);
         watchers.iter().for_each(|settling| settling.one_given_up(Refusal::ReadOnly));
         // Nobody is to wait for room that will not come; nothing is accepted any more.
-        self.free_slots.give(usize::MAX / 2);
+        self.free_slots.give_up();
     }
 }

@@ -112,12 +112,12 @@ fn numbers<T: FromStr + PartialOrd + Copy>(key: &str, value: &str) -> Result<Ran
     }
 }
 
-/// The longest time that a rule may name, as with the times of a profile.
+/// The longest delay, timeout or time without power that a rule may name.
 const LONGEST: Span = Span::from_s(1_000);
 
 fn time(key: &str, value: &str) -> Result<Span, String> {
     let time: Span = value.parse().map_err(|error| format!("{key}={value}: {error}"))?;
-    match time <= LONGEST {
+    match time <= LONGEST || matches!(key, "from" | "until") {
         true => Ok(time),
         false => Err(format!("{key}={value}: is out of range; at most {LONGEST} is valid")),
     }
@@ -140,6 +140,12 @@ fn check(rule: &Rule) -> Result<(), String> {
     }
     if when.until <= when.from {
         return Err("until is not later than from".to_owned());
+    }
+    if when.nth.is_some() && when.every.is_some() {
+        return Err("nth and every do not go together; give one of them".to_owned());
+    }
+    if matches!(strike, Strike::Dead { .. }) && when.count.is_some() {
+        return Err("what is dead stays so; write until=... instead of count".to_owned());
     }
     if let Strike::Slow { by } = strike
         && by.is_zero()
@@ -215,7 +221,7 @@ mod tests {
             "slow read by=2ms probability=0.001",
             "fail erase every=100 count=2",
             "stuck timeout=20ms from=10ms until=11ms",
-            "dead timeout=0ns channel=3 die=2 from=10ms",
+            "dead timeout=0ns channel=3 die=2 from=10000s",
             "power_cut off=1s nth=100000",
         ] {
             assert_eq!(text.parse::<Rule>().unwrap().to_string(), text);
@@ -243,7 +249,9 @@ mod tests {
             ("fail probability=110%", "probability=110%: a share from 0 to 1"),
             ("slow lba=3", "lba is for reads; write \"slow read lba="),
             ("fail from=2ms until=1ms", "until is not later than from"),
-            ("fail from=10000s", "from=10000s: is out of range"),
+            ("slow by=10000s", "by=10000s: is out of range"),
+            ("fail nth=2 every=3", "nth and every do not go together"),
+            ("dead count=3", "what is dead stays so; write until="),
             ("fail block=1 block=2", "block is there twice"),
         ];
         for (text, problem) in cases {

@@ -51,11 +51,11 @@ pub(crate) struct Struck {
     pub(crate) error: Option<MediaError>,
     /// The LUN is busy for so long instead of doing anything.
     pub(crate) hang: Option<Span>,
-    /// Bits of the page are inverted.
-    pub(crate) corrupt: bool,
+    /// Bits of a page are inverted: of this one of several, counted in the operation.
+    pub(crate) corrupt: Option<usize>,
     /// Power goes, for so long at least.
     pub(crate) cut: Option<Span>,
-    /// Which of several pages it is about, counted in the operation.
+    /// Which of several pages it fails of, counted in the operation.
     pub(crate) page: usize,
 }
 
@@ -136,7 +136,7 @@ impl FaultPlan {
 impl Active {
     /// Whether the rule strikes an operation at its place, and what it adds to what strikes it already.
     fn strike(&mut self, now: Time, operation: Operation, page: usize, all: &mut Struck) {
-        if self.dead {
+        if self.dead && now < self.rule.when.until {
             // Everything is struck from the first on.
             self.matched += 1;
         } else if !self.is_due(now, operation) {
@@ -148,7 +148,7 @@ impl Active {
             Operation::Program | Operation::Erase => MediaError::Failed,
         };
         match self.rule.strike {
-            Strike::Corrupt => all.corrupt = true,
+            Strike::Corrupt => all.corrupt = Some(page),
             Strike::Uncorrectable | Strike::Fail => all.ends(error, page),
             Strike::Slow { by } => all.slow += by,
             Strike::Stuck { timeout } => {
@@ -183,7 +183,7 @@ impl Active {
 impl Struck {
     fn is_something(&self) -> bool {
         let Struck { slow, error, hang, corrupt, cut, .. } = self;
-        !slow.is_zero() || error.is_some() || hang.is_some() || *corrupt || cut.is_some()
+        !slow.is_zero() || error.is_some() || hang.is_some() || corrupt.is_some() || cut.is_some()
     }
 
     fn ends(&mut self, error: MediaError, page: usize) {
@@ -242,6 +242,7 @@ mod tests {
         assert_eq!(read("uncorrectable from=3us until=5us"), [3, 4]);
         assert_eq!(read("uncorrectable from=3us nth=2"), [4]);
         assert_eq!(read("dead nth=8"), [8, 9, 10]);
+        assert_eq!(read("dead nth=3 until=6us"), [3, 4, 5]);
         assert_eq!(read("power_cut"), [1]);
         assert_eq!(read("power_cut every=3 count=2"), [3, 6]);
         assert_eq!(read("fail"), []);
@@ -276,7 +277,7 @@ mod tests {
         };
         let struck = strike(0).unwrap();
         assert_eq!((struck.slow, struck.hang), (Span::from_us(3), Some(Span::from_us(9))));
-        assert_eq!((struck.error, struck.corrupt, struck.cut), (Some(MediaError::NoAnswer), true, None));
+        assert_eq!((struck.error, struck.corrupt, struck.cut), (Some(MediaError::NoAnswer), Some(0), None));
         assert_eq!(plan.counts().iter().map(|count| (count.matched, count.struck)).collect::<Vec<_>>(), [(1, 1); 6]);
         plan.clear();
         assert!(strike(0).is_none() && !plan.is_armed());
