@@ -81,11 +81,28 @@ pub(crate) struct Reply {
     pub(crate) status: Status,
     pub(crate) dw0: u32,
     pub(crate) dw1: u32,
+    /// The first sector that it failed of, where that is known.
+    pub(crate) sector: Option<u64>,
 }
 
-impl From<Result<(), Status>> for Reply {
-    fn from(result: Result<(), Status>) -> Reply {
-        Reply { status: result.err().unwrap_or(Status::SUCCESS), dw0: 0, dw1: 0 }
+/// How a command failed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Failed {
+    pub(crate) status: Status,
+    /// The first sector that it failed of, where that is known.
+    pub(crate) sector: Option<u64>,
+}
+
+impl From<Status> for Failed {
+    fn from(status: Status) -> Failed {
+        Failed { status, sector: None }
+    }
+}
+
+impl<E: Into<Failed>> From<Result<(), E>> for Reply {
+    fn from(result: Result<(), E>) -> Reply {
+        let Failed { status, sector } = result.map_or_else(Into::into, |()| Status::SUCCESS.into());
+        Reply { status, dw0: 0, dw1: 0, sector }
     }
 }
 
@@ -201,22 +218,21 @@ impl<F: Ftl> NvmeController<F> {
         };
         self.count(&command);
         match command {
-            Command::Read { extent } => self.read(extent, mem, log).await,
-            Command::Write { extent, fua } => self.write(extent, Some(mem), fua, log).await,
+            Command::Read { extent } => self.read(extent, mem, log).await.into(),
+            Command::Write { extent, fua } => self.write(extent, Some(mem), fua, log).await.into(),
             // In boxes: what is rare must not make every command larger.
-            Command::Compare { extent } => Box::pin(self.compare(extent, mem, log)).await,
-            Command::Verify { extent } => Box::pin(self.verify(extent, log)).await,
+            Command::Compare { extent } => Box::pin(self.compare(extent, mem, log)).await.into(),
+            Command::Verify { extent } => Box::pin(self.verify(extent, log)).await.into(),
             Command::WriteZeroes { extent, deallocate: false, fua } => {
-                Box::pin(self.write(extent, None, fua, log)).await
+                Box::pin(self.write(extent, None, fua, log)).await.into()
             }
             Command::WriteZeroes { extent, deallocate: true, fua } => {
-                Box::pin(self.deallocate_to_zeroes(extent, fua, log)).await
+                Box::pin(self.deallocate_to_zeroes(extent, fua, log)).await.into()
             }
-            Command::Deallocate { extents, bytes } => Box::pin(self.deallocate(&extents, bytes, log)).await,
-            Command::Hints { bytes } => Box::pin(self.hints(bytes, log)).await,
-            Command::Flush => Box::pin(self.flush(log)).await,
+            Command::Deallocate { extents, bytes } => Box::pin(self.deallocate(&extents, bytes, log)).await.into(),
+            Command::Hints { bytes } => Box::pin(self.hints(bytes, log)).await.into(),
+            Command::Flush => Box::pin(self.flush(log)).await.into(),
         }
-        .into()
     }
 
     pub(crate) fn host_counts(&self) -> HostCounts {
@@ -299,7 +315,8 @@ impl<F: Ftl> Fetched<F> {
         };
         if let Some(reply) = reply {
             if !reply.status.is_success() && pair.id != QueueId::ADMIN {
-                controller.admin.errors.borrow_mut().ended(pair.id.0, &entry, reply.status);
+                let lba = reply.sector.map(|sector| sector / controller.namespace.lba_sectors());
+                controller.admin.errors.borrow_mut().ended(pair.id.0, &entry, reply.status, lba);
             }
             debug_assert_eq!(log.total(), controller.sim.now() - submitted, "stages do not sum: {log:?}");
             controller.complete(pair, entry.cid.get(), reply, log);

@@ -62,8 +62,8 @@ pub trait Ftl: 'static {
     /// Whether any sector of an extent was never written or was deallocated.
     fn has_holes(&self, extent: Extent) -> bool;
 
-    /// Whether data of an extent was lost: it could not be read when it had to be moved.
-    fn has_lost(&self, extent: Extent) -> bool;
+    /// The first sector of an extent whose data was lost: it could not be read when it had to be moved.
+    fn first_lost(&self, extent: Extent) -> Option<u64>;
 
     /// Whether the drive has too few good blocks left to be written to. What is reserved then is not to be accepted.
     fn is_read_only(&self) -> bool;
@@ -93,6 +93,8 @@ pub type Fetches = SmallVec<[Fetch; 1]>;
 pub struct Fetch {
     /// The page.
     pub page: PageId,
+    /// The first sector that the host gets of it.
+    pub sector: u64,
     /// Bytes to read of it: the units that are touched.
     pub flash_bytes: u32,
     /// Bytes that the host gets of it.

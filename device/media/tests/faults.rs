@@ -7,7 +7,7 @@ use std::rc::Rc;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
     BlockId, Broken, Cell, Features, GcScheme, Geometry, Media, MediaConfig, MediaError, PageId, PageImage, PlaneId,
-    PlaneMode, Priority, Registers, StoreKind, Timing, UnitId,
+    PlaneMode, Priority, ReadRetry, Registers, StoreKind, Timing, UnitId,
 };
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
@@ -23,6 +23,10 @@ const TRANSFER: u64 = 10;
 
 /// Two planes of one die with four blocks each, of pages of one unit.
 fn media(sim: &Sim, planes: PlaneMode, faults: &[&str]) -> Media {
+    media_with(sim, Features { planes, ..Features::default() }, faults)
+}
+
+fn media_with(sim: &Sim, features: Features, faults: &[&str]) -> Media {
     let counts = Counts {
         channels: 1,
         dies_per_channel: 1,
@@ -40,7 +44,7 @@ fn media(sim: &Sim, planes: PlaneMode, faults: &[&str]) -> Media {
         bus: Rate::new(4_096, Span::from_us(TRANSFER)),
         registers: Registers::Single,
         partial_transfer: true,
-        features: Features { planes, ..Features::default() },
+        features,
     };
     let config = MediaConfig {
         geometry: Geometry::new(counts).unwrap(),
@@ -306,6 +310,43 @@ fn a_collection_is_told_which_operation_came_to_nothing() {
         assert_eq!(seized.read(&[(PageId(3 * PAGES), 4_096)]).await, Err(dead));
         assert_eq!(seized.erase(BlockId(3)).await, NO_ANSWER);
     });
+}
+
+/// A read that nothing can correct takes all retries there are; one of a page that needs none takes none.
+#[test]
+fn a_hopeless_read_is_retried_to_the_end() {
+    let time = |faults: &[&str]| {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let retry = ReadRetry { probability: vec![0.0, 0.0, 0.0], time: Span::from_us(20) };
+        let media = media_with(&sim, Features { read_retry: retry, ..Features::default() }, faults);
+        executor
+            .block_on(async {
+                let log = &mut Breakdown::new();
+                media.program(PageId(0), image(1), host(), log).await.unwrap();
+                let begun = sim.now();
+                let ended = media.read(PageId(0), 4_096, host(), log).await;
+                ((sim.now() - begun).ns() / 1_000, ended)
+            })
+            .unwrap()
+    };
+    assert_eq!(time(&[]), (A_READ, OK));
+    assert_eq!(time(&["uncorrectable"]), (A_READ + 3 * (A_READ + 20), UNCORRECTABLE));
+}
+
+/// A page that is inverted is the one that the rule is about, not the others of its command.
+#[test]
+fn a_program_together_corrupts_one_page() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let media = media(&sim, PlaneMode::MultiPlane, &["corrupt program plane=1"]);
+    let log = &mut Breakdown::new();
+    let pages = [PageId(0), PageId(4 * PAGES)];
+    executor.block_on(media.program_together(&pages, &image(2), host(), log, |_| ())).unwrap().unwrap();
+    let wrong = |unit, content: u8| -> u32 {
+        media.data(UnitId(unit)).unwrap().iter().map(|byte| (byte ^ content).count_ones()).sum()
+    };
+    assert_eq!((wrong(0, 1), wrong(4 * PAGES, 2)), (0, 1));
 }
 
 /// Of pages that are programmed together the one that failed is named; none of them is there.

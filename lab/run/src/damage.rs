@@ -38,12 +38,8 @@ pub struct Damage {
 }
 
 /// How requests fail for faults of the flash.
-const FAILURES: [Status; 4] = [
-    Status::UNRECOVERED_READ_ERROR,
-    Status::WRITE_FAULT,
-    Status::ABORTED_POWER_LOSS,
-    Status::READ_ONLY_RANGE,
-];
+const FAILURES: [Status; 4] =
+    [Status::UNRECOVERED_READ_ERROR, Status::WRITE_FAULT, Status::ABORTED_POWER_LOSS, Status::READ_ONLY_RANGE];
 
 /// Whether requests that fail with this status may have failed for a fault of the flash.
 pub(crate) fn is_for_faults(status: &str) -> bool {

@@ -24,8 +24,9 @@ pub(crate) struct ErrorLog {
 }
 
 impl ErrorLog {
-    /// A command of I/O queue `queue` has ended. Media and Data Integrity Errors (status code type 2h) are kept.
-    pub(crate) fn ended(&mut self, queue: u16, entry: &SubmissionEntry, status: Status) {
+    /// A command of I/O queue `queue` has failed, of block `lba` if that is known, else of its first. Media and Data
+    /// Integrity Errors (status code type 2h) are kept.
+    pub(crate) fn ended(&mut self, queue: u16, entry: &SubmissionEntry, status: Status, lba: Option<u64>) {
         if status.kind() != 2 {
             return;
         }
@@ -41,7 +42,7 @@ impl ErrorLog {
             status: (status.bits() << 1).into(),
             // No parameter is at fault.
             parameter: 0xffff.into(),
-            lba: entry.slba().into(),
+            lba: lba.unwrap_or_else(|| entry.slba()).into(),
             nsid: NSID.into(),
             opcode: entry.opcode,
             ..ErrorInformation::zeroed()

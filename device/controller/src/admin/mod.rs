@@ -90,7 +90,7 @@ impl<F: Ftl> NvmeController<F> {
             self.link.send(answer.data.len() as u64, log).await;
             mem.write(0, &answer.data);
         }
-        Reply { status: Status::SUCCESS, dw0: answer.value, dw1: 0 }
+        Reply { status: Status::SUCCESS, dw0: answer.value, dw1: 0, sector: None }
     }
 }
 

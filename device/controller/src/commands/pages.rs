@@ -11,7 +11,7 @@ use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::executor::TaskId;
 use nandscape_wire_nvme::Status;
 
-use crate::controller::NvmeController;
+use crate::controller::{Failed, NvmeController};
 
 /// A part of a command that is fetched beside the others.
 pub(crate) struct PageJob<F: Ftl> {
@@ -34,8 +34,8 @@ struct Gather<F: Ftl> {
     to_host: bool,
     /// Where the time of the part that ended last went.
     last: RefCell<Breakdown>,
-    /// What the first part to fail ended with.
-    failed: Cell<Option<Status>>,
+    /// What the first of the parts that failed ended with, in the order of sectors.
+    failed: Cell<Option<Failed>>,
 }
 
 impl<F: Ftl> NvmeController<F> {
@@ -46,11 +46,12 @@ impl<F: Ftl> NvmeController<F> {
         mem: &HostMem,
         to_host: bool,
         log: &mut Breakdown,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Failed> {
         let who = self.config.priority.who(cause::HOST_READ);
         if let Err(error) = self.media.read(fetch.page, fetch.flash_bytes, who, log).await {
+            let sector = Some(fetch.sector);
             self.ftl.not_fetched(fetch, error);
-            return Err(status_of(error));
+            return Err(Failed { status: status_of(error), sector });
         }
         let bytes = u64::from(fetch.host_bytes);
         self.ftl.fetched(fetch, mem);
@@ -68,7 +69,7 @@ impl<F: Ftl> NvmeController<F> {
         mem: &HostMem,
         to_host: bool,
         log: &mut Breakdown,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Failed> {
         let from_flash: u64 = fetches.iter().map(|fetch| u64::from(fetch.host_bytes)).sum();
         let ready = if to_host { extent.bytes() - from_flash } else { 0 };
         let parts = fetches.into_iter().map(Part::Page).chain((ready > 0).then_some(Part::Ready(ready)));
@@ -116,7 +117,8 @@ impl<F: Ftl> PageJob<F> {
                 Ok(())
             }
         };
-        command.failed.set(command.failed.get().or(ended.err()));
+        let failed = command.failed.get().into_iter().chain(ended.err());
+        command.failed.set(failed.min_by_key(|failed| failed.sector));
         command.left.set(command.left.get() - 1);
         if command.left.get() == 0 {
             *command.last.borrow_mut() = log;

@@ -4,12 +4,12 @@ use nandscape_device_ftl::{Extent, Fetch, Ftl};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::Status;
 
-use crate::controller::NvmeController;
+use crate::controller::{Failed, NvmeController};
 
 impl<F: Ftl> NvmeController<F> {
     /// Maps the extent; what is cached or was never written is there at once, the rest comes page by page from flash,
     /// and each page crosses the link as it comes.
-    pub(crate) async fn read(&self, extent: Extent, mem: &HostMem, log: &mut Breakdown) -> Result<(), Status> {
+    pub(crate) async fn read(&self, extent: Extent, mem: &HostMem, log: &mut Breakdown) -> Result<(), Failed> {
         self.check_readable(extent)?;
         let mut fetches = self.ftl.lookup(extent, mem);
         match fetches[..] {
@@ -22,7 +22,7 @@ impl<F: Ftl> NvmeController<F> {
     }
 
     /// Reads into the controller and compares with the host's data.
-    pub(crate) async fn compare(&self, extent: Extent, mem: &HostMem, log: &mut Breakdown) -> Result<(), Status> {
+    pub(crate) async fn compare(&self, extent: Extent, mem: &HostMem, log: &mut Breakdown) -> Result<(), Failed> {
         self.check_readable(extent)?;
         self.link.receive(extent.bytes(), log).await;
         let bytes = extent.bytes() as usize;
@@ -31,12 +31,12 @@ impl<F: Ftl> NvmeController<F> {
         self.fetch_pages(fetches, extent, &own, false, log).await?;
         match own.to_vec() == mem.part(0, bytes).to_vec() {
             true => Ok(()),
-            false => Err(Status::COMPARE_FAILURE),
+            false => Err(Status::COMPARE_FAILURE.into()),
         }
     }
 
     /// Reads into the controller and leaves it at that.
-    pub(crate) async fn verify(&self, extent: Extent, log: &mut Breakdown) -> Result<(), Status> {
+    pub(crate) async fn verify(&self, extent: Extent, log: &mut Breakdown) -> Result<(), Failed> {
         self.check_readable(extent)?;
         let fetches = self.ftl.lookup(extent, &HostMem::none());
         self.fetch_pages(fetches, extent, &HostMem::none(), false, log).await
@@ -44,12 +44,12 @@ impl<F: Ftl> NvmeController<F> {
 
     /// Data that was lost cannot be read. A host that set DULBE is told of blocks that were never written or were
     /// deallocated (NVM 4.1.3.2).
-    fn check_readable(&self, extent: Extent) -> Result<(), Status> {
-        if self.ftl.has_lost(extent) {
-            return Err(Status::UNRECOVERED_READ_ERROR);
+    fn check_readable(&self, extent: Extent) -> Result<(), Failed> {
+        if let Some(sector) = self.ftl.first_lost(extent) {
+            return Err(Failed { status: Status::UNRECOVERED_READ_ERROR, sector: Some(sector) });
         }
         match self.admin.reports_deallocated() && self.ftl.has_holes(extent) {
-            true => Err(Status::DEALLOCATED_OR_UNWRITTEN),
+            true => Err(Status::DEALLOCATED_OR_UNWRITTEN.into()),
             false => Ok(()),
         }
     }

@@ -194,10 +194,15 @@ impl State {
         found
     }
 
-    pub(super) fn has_lost(&self, extent: Extent) -> bool {
-        let lost = &self.damage.lost;
-        let is_lost = |piece: &Piece| lost.get(&piece.lpn).is_some_and(|sectors| sectors & piece.mask() != 0);
-        !lost.is_empty() && extent.pieces(self.unit).any(|piece| is_lost(&piece))
+    pub(super) fn first_lost(&self, extent: Extent) -> Option<u64> {
+        if self.damage.lost.is_empty() {
+            return None;
+        }
+        extent.pieces(self.unit).find_map(|piece| {
+            let lost = self.damage.lost.get(&piece.lpn)? & piece.mask();
+            let first = u64::from(piece.lpn.0) * u64::from(self.unit.sectors());
+            (lost != 0).then(|| first + u64::from(lost.trailing_zeros()))
+        })
     }
 }
 

@@ -244,8 +244,8 @@ impl Ftl for PageFtl {
         self.state.borrow().has_holes(extent)
     }
 
-    fn has_lost(&self, extent: Extent) -> bool {
-        self.state.borrow().has_lost(extent)
+    fn first_lost(&self, extent: Extent) -> Option<u64> {
+        self.state.borrow().first_lost(extent)
     }
 
     fn is_read_only(&self) -> bool {

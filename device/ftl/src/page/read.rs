@@ -59,7 +59,8 @@ impl State {
             }
             _ => {
                 self.blocks.pin(self.geometry.block_of(page));
-                fetches.push(Fetch { page, flash_bytes, host_bytes, copies: copy.into_iter().collect() });
+                let sector = u64::from(piece.lpn.0) * u64::from(self.unit.sectors()) + u64::from(piece.skip);
+                fetches.push(Fetch { page, sector, flash_bytes, host_bytes, copies: copy.into_iter().collect() });
             }
         }
     }

@@ -14,7 +14,7 @@
 //! | fault | operations | what happens | what the controller sees |
 //! |---|---|---|---|
 //! | `corrupt` | read, program | one bit of each mapping unit of the page is inverted in the cells, and stays so | nothing |
-//! | `uncorrectable` | read | the read takes its time, retries and correction included | more errors than can be corrected |
+//! | `uncorrectable` | read | the read takes its time and that of all retries there are | more errors than can be corrected |
 //! | `slow` | all | the array takes longer | nothing |
 //! | `fail` | program, erase | it takes its time; the page cannot be read afterwards, the block is not erased | FAIL in the status (ONFI SR\[0\]) |
 //! | `stuck` | all | the LUN stays busy until the controller gives up and resets it (FFh) | the operation failed |
@@ -29,8 +29,11 @@
 //!
 //! What is made of it is the FTL's business (retiring blocks, moving data) and the controller's (the status of a command).
 //!
+//! Operations that wait for their die when power goes have begun, too: they are torn.
+//!
 //! Left out: faults of the controller's own memory and of the host link; errors that come of wear, age and
-//! neighbours by themselves.
+//! neighbours by themselves; pages that share cells: what a torn or failed program of one does to the others of its word
+//! line that were programmed before.
 
 mod parse;
 mod plan;
