@@ -288,8 +288,6 @@ fn power_cuts_lose_what_they_may_and_nothing_else() {
             &["power_cut erase every=3 count=20"],
             &["power_cut program off=20ms every=41 count=50", "fail program every=50 count=9"],
             &["power_cut probability=1% count=100", "uncorrectable probability=0.5%"],
-            // Much is in the buffer while what it replaces is found unreadable.
-            &["slow program by=4ms", "uncorrectable probability=8%", "power_cut erase every=4 count=40"],
         ] {
             let (cuts, dropped) = with(mode(buffer), faults, async |sim, drive| {
                 let mut book = damaged(sim, drive);
