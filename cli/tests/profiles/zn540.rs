@@ -34,7 +34,7 @@ pub(crate) const TABLE: Table = Table {
             what: "4 KiB, depth 128, mean",
             published: 301.0,
             figure: Us("read/mean"),
-            role: Fitted,
+            role: Shown("the plateau once more, by Little's law: 128 over 424 K/s."),
             words: "--rw randread --iodepth 128 --io-count 200000",
         },
         Point {

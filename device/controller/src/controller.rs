@@ -259,7 +259,7 @@ impl<F: Ftl> NvmeController<F> {
         self.fetch();
     }
 
-    fn complete(&self, pair: PairKey, cid: u16, reply: Reply, breakdown: Breakdown) {
+    pub(crate) fn complete(&self, pair: PairKey, cid: u16, reply: Reply, breakdown: Breakdown) {
         let mut entry = CompletionEntry { cid: cid.into(), ..CompletionEntry::default() };
         (entry.dw0, entry.dw1) = (reply.dw0.into(), reply.dw1.into());
         entry.set_status(reply.status, false);
@@ -321,6 +321,7 @@ impl<F: Ftl> Fetched<F> {
             debug_assert_eq!(log.total(), controller.sim.now() - submitted, "stages do not sum: {log:?}");
             controller.complete(pair, entry.cid.get(), reply, log);
         }
+        controller.report_warnings();
         controller.trace_command(&entry, submitted);
         controller.ended(entry.opcode);
     }

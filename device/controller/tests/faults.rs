@@ -13,7 +13,7 @@ use nandscape_drive::conformance::{Ask, Damaged, Host};
 use nandscape_drive::{HostMem, QueueDrive, QueueId};
 use nandscape_sim::{Executor, Sim, Span};
 use nandscape_wire_nvme::log::{ErrorInformation, Smart, WARNING_READ_ONLY, WARNING_SPARE};
-use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, log};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, feature, log};
 use zerocopy::FromBytes;
 
 /// Commands a dozen at a time.
@@ -195,6 +195,37 @@ fn a_failed_program_costs_its_time_and_its_block_and_no_data() {
         let smart = Smart::read_from_bytes(&log_page(sim, drive, log::SMART, 512).await).unwrap();
         assert_eq!(u64::from(smart.available_spare), left * 100 / new);
         assert_eq!(smart.media_errors.low.get(), 0, "the host has not noticed");
+    });
+}
+
+/// A host that wants to know is told of each warning once, one at a time.
+#[test]
+fn warnings_are_events_for_a_host_that_asks() {
+    with(config(), &["fail program every=3"], async |sim, drive| {
+        let admin = host(sim, drive, QueueId::ADMIN);
+        let wanted = u32::from(WARNING_SPARE | WARNING_READ_ONLY);
+        let wish = SubmissionEntry::set_features(feature::ASYNC_EVENT_CONFIG, wanted);
+        assert!(admin.execute(wish, HostMem::none()).await.unwrap().status.is_success());
+        for _ in 0..3 {
+            admin.submit(SubmissionEntry::admin(AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST), HostMem::none());
+        }
+        let mut book = damaged(sim, drive);
+        while !drive.ftl().is_read_only() {
+            book.round(&[Ask::Write]).await.unwrap();
+        }
+        book.round(&[Ask::Write]).await.unwrap();
+        // Type 1, SMART; the spare is below its threshold; log page 2. The other waits for the log to be read.
+        assert_eq!(admin.ended(), 2);
+        assert_eq!(admin.next().await.unwrap().completion.dw0, 0x02_02_01);
+        let mut smart = SubmissionEntry::admin(AdminOpcode::GET_LOG_PAGE);
+        (smart.nsid, smart.cdw10) = (0xffff_ffff.into(), (u32::from(log::SMART) | 127 << 16).into());
+        admin.submit(smart, HostMem::zeroed(512));
+        let ended = [admin.next().await.unwrap(), admin.next().await.unwrap()].map(|ended| ended.completion.dw0);
+        // Reliability: the media is read-only.
+        assert_eq!(ended, [0, 0x02_00_01]);
+        admin.submit(smart, HostMem::zeroed(512));
+        admin.next().await.unwrap();
+        assert_eq!(admin.ended(), 5, "nothing new has come up");
     });
 }
 

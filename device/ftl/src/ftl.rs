@@ -65,6 +65,9 @@ pub trait Ftl: 'static {
     /// The first sector of an extent whose data was lost: it could not be read when it had to be moved.
     fn first_lost(&self, extent: Extent) -> Option<u64>;
 
+    /// Good blocks beyond those that are needed to go on writing: now, and when the drive was new.
+    fn spare_blocks(&self) -> (u64, u64);
+
     /// Whether the drive has too few good blocks left to be written to. What is reserved then is not to be accepted.
     fn is_read_only(&self) -> bool;
 

@@ -61,6 +61,9 @@ impl ErrorInformation {
     }
 }
 
+/// Retain Asynchronous Event, of Get Log Page's CDW10: reading the log does not clear the event (bit 15).
+pub const RETAIN_EVENT: u32 = 1 << 15;
+
 /// Critical Warning: the spare has fallen below its threshold (bit 0).
 pub const WARNING_SPARE: u8 = 1 << 0;
 /// Critical Warning: the media is read-only (bit 3).

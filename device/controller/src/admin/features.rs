@@ -19,8 +19,10 @@ pub(super) struct Features {
     arbitration: Arbitration,
     error_recovery: u32,
     write_cache: u32,
-    /// Temperature Threshold, Interrupt Coalescing, Asynchronous Event Configuration, ...: kept, without effect.
-    without_effect: [(u8, u32); 5],
+    /// Asynchronous Event Configuration.
+    async_events: u32,
+    /// Temperature Threshold, Interrupt Coalescing, ...: kept, without effect.
+    without_effect: [(u8, u32); 4],
     /// Milliseconds since 1970 at the drive's time zero, modulo 2^64: a host may set a time that is below the drive's
     /// own. And whether a host has set it.
     epoch_ms: u64,
@@ -33,13 +35,13 @@ impl Default for Features {
             // Bursts of 8, as identified.
             arbitration: Arbitration(3),
             error_recovery: 0,
+            async_events: 0,
             write_cache: WRITE_CACHE_ENABLE,
             without_effect: [
                 (feature::POWER_MANAGEMENT, 0),
                 (feature::TEMPERATURE_THRESHOLD, 0x157),
                 (feature::INTERRUPT_COALESCING, 0),
                 (feature::WRITE_ATOMICITY, 0),
-                (feature::ASYNC_EVENT_CONFIG, 0),
             ],
             epoch_ms: 0,
             epoch_set: false,
@@ -58,6 +60,11 @@ impl Admin {
         self.features.borrow().error_recovery & ERROR_RECOVERY_DULBE != 0
     }
 
+    /// The critical warnings of which the host wants to be told (bits 7:0 of Asynchronous Event Configuration).
+    pub(super) fn wanted_warnings(&self) -> u8 {
+        self.features.borrow().async_events as u8
+    }
+
     /// Whether a volatile write cache is used.
     pub(crate) fn write_cache_enabled(&self) -> bool {
         self.features.borrow().write_cache & WRITE_CACHE_ENABLE != 0
@@ -74,6 +81,7 @@ impl<F: Ftl> NvmeController<F> {
         let value = match entry.cdw10.get() as u8 {
             feature::ARBITRATION => features.arbitration.0,
             feature::ERROR_RECOVERY => features.error_recovery,
+            feature::ASYNC_EVENT_CONFIG => features.async_events,
             feature::VOLATILE_WRITE_CACHE if self.has_volatile_cache() => features.write_cache,
             feature::NUMBER_OF_QUEUES => self.queue_counts().0,
             feature::TIMESTAMP => return Ok(Answer::data(&self.timestamp(&features))),
@@ -91,6 +99,7 @@ impl<F: Ftl> NvmeController<F> {
         match entry.cdw10.get() as u8 {
             feature::ARBITRATION => features.arbitration = Arbitration(value),
             feature::ERROR_RECOVERY => features.error_recovery = value,
+            feature::ASYNC_EVENT_CONFIG => features.async_events = value,
             feature::VOLATILE_WRITE_CACHE if self.has_volatile_cache() => features.write_cache = value,
             // The host says how many it would like and is told how many there are; 65,535 counted from zero is none.
             feature::NUMBER_OF_QUEUES => {
@@ -111,6 +120,7 @@ impl<F: Ftl> NvmeController<F> {
         match id {
             feature::VOLATILE_WRITE_CACHE => self.has_volatile_cache(),
             feature::ARBITRATION | feature::ERROR_RECOVERY | feature::NUMBER_OF_QUEUES | feature::TIMESTAMP => true,
+            feature::ASYNC_EVENT_CONFIG => true,
             other => self.admin.features.borrow().get_without_effect(other).is_some(),
         }
     }

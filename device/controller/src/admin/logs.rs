@@ -27,7 +27,12 @@ impl<F: Ftl> NvmeController<F> {
         let log = match entry.cdw10.get() as u8 {
             log::SUPPORTED_LOG_PAGES => supported_log_pages().as_bytes().to_vec(),
             log::ERROR_INFORMATION => self.admin.errors.borrow().page(),
-            log::SMART => self.smart().as_bytes().to_vec(),
+            log::SMART => {
+                if entry.cdw10.get() & log::RETAIN_EVENT == 0 {
+                    self.admin.events.log_was_read();
+                }
+                self.smart().as_bytes().to_vec()
+            }
             log::FIRMWARE_SLOT => firmware_slot().as_bytes().to_vec(),
             log::COMMANDS_AND_EFFECTS => self.commands_and_effects().as_bytes().to_vec(),
             log::FEATURES_AND_EFFECTS => self.features_and_effects().as_bytes().to_vec(),
@@ -48,10 +53,9 @@ impl<F: Ftl> NvmeController<F> {
         let mut smart = Smart::zeroed();
         let (host, stats) = (self.host_counts(), self.ftl.stats());
         smart.temperature = 308.into();
-        let (left, new) = stats.spare_blocks;
-        smart.available_spare = (left * 100).checked_div(new).unwrap_or(0) as u8;
+        smart.available_spare = self.available_spare();
         smart.available_spare_threshold = SPARE_THRESHOLD;
-        smart.critical_warning = self.warnings(smart.available_spare);
+        smart.critical_warning = self.warnings();
         let (errors, cuts) = (self.admin.errors.borrow(), u64::from(self.media.power_cuts()));
         (smart.media_errors, smart.error_log_entries) = (errors.media_errors.into(), errors.count().into());
         smart.unsafe_shutdowns = cuts.into();
@@ -65,8 +69,15 @@ impl<F: Ftl> NvmeController<F> {
         smart
     }
 
-    fn warnings(&self, spare: u8) -> u8 {
-        let spare = if spare < SPARE_THRESHOLD { log::WARNING_SPARE } else { 0 };
+    /// Percent of the spare blocks that are left; a drive that never had any has none.
+    fn available_spare(&self) -> u8 {
+        let (left, new) = self.ftl.spare_blocks();
+        (left * 100).checked_div(new).unwrap_or(0) as u8
+    }
+
+    /// Critical Warning.
+    pub(super) fn warnings(&self) -> u8 {
+        let spare = if self.available_spare() < SPARE_THRESHOLD { log::WARNING_SPARE } else { 0 };
         spare | if self.ftl.is_read_only() { log::WARNING_READ_ONLY } else { 0 }
     }
 

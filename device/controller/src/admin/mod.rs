@@ -1,11 +1,12 @@
 //! The admin queue: what the controller says of itself, and what can be set.
 
 mod errors;
+mod events;
 mod features;
 mod identify;
 mod logs;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 use nandscape_device_ftl::Ftl;
 use nandscape_drive::{Breakdown, HostMem};
@@ -16,6 +17,7 @@ use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 use crate::controller::{NvmeController, Reply};
 use crate::queues::PairKey;
 pub(crate) use errors::ErrorLog;
+use events::Events;
 use features::Features;
 
 /// Asynchronous Event Request Limit: how many may be outstanding.
@@ -25,7 +27,7 @@ pub(crate) const EVENT_REQUESTS: u8 = 4;
 pub(crate) struct Admin {
     sim: Sim,
     features: RefCell<Features>,
-    event_requests: Cell<u8>,
+    pub(crate) events: Events,
     pub(crate) errors: RefCell<ErrorLog>,
 }
 
@@ -34,14 +36,14 @@ impl Admin {
         Admin {
             sim: sim.clone(),
             features: RefCell::new(Features::default()),
-            event_requests: Cell::new(0),
+            events: Events::default(),
             errors: RefCell::default(),
         }
     }
 
     /// The admin queue is deleted, and what was outstanding in it with it (Base 5.1.2, 3.7.2).
     pub(crate) fn forget_event_requests(&self) {
-        self.event_requests.set(0);
+        self.events.forget();
     }
 }
 
@@ -68,11 +70,8 @@ impl<F: Ftl> NvmeController<F> {
             AdminOpcode::KEEP_ALIVE => Ok(Answer::value(0)),
             // Fetched from a queue that has gone since: nobody waits for it.
             AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if !self.has_pair(pair) => return None,
-            // No event ever happens: the request stays outstanding.
-            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if self.admin.event_requests.get() < EVENT_REQUESTS => {
-                self.admin.event_requests.set(self.admin.event_requests.get() + 1);
-                return None;
-            }
+            // It stays outstanding until there is an event.
+            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if self.admin.events.request(pair, entry.cid.get()) => return None,
             AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST => Err(Status::EVENT_REQUEST_LIMIT_EXCEEDED),
             _ => Err(Status::INVALID_OPCODE),
         };

@@ -248,6 +248,10 @@ impl Ftl for PageFtl {
         self.state.borrow().first_lost(extent)
     }
 
+    fn spare_blocks(&self) -> (u64, u64) {
+        self.state.borrow().spare()
+    }
+
     fn is_read_only(&self) -> bool {
         self.read_only.get()
     }

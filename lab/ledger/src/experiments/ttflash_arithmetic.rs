@@ -291,7 +291,7 @@ fn judge(results: &Results) -> Result<Judgement> {
         ),
     ]);
     for busy in 1..STRIPE {
-        let name = format!("remaining time beyond which extra reads pay, B = {busy}");
+        let name = format!("what B extra reads take, one after the other, B = {busy}");
         judgement.criteria.push(exact::number(name, reads.number(&cost(busy))?, "us", &(busy * 140).to_string()));
     }
     let [(_, cached), _] = KINDS;
@@ -376,7 +376,7 @@ mod tests {
         for (figure, value, what) in [
             ("a copyback", 841.0, "a copyback"),
             ("wait of a read, its copies, channel blocking", 55.76, "wait of a read behind them"),
-            ("wait of others for extra reads, B = 3", 400.0, "remaining time beyond which extra reads pay, B = 3"),
+            ("wait of others for extra reads, B = 3", 400.0, "what B extra reads take, one after the other, B = 3"),
             ("p50, in the caches", 3.0, "a parity of 8 pages"),
         ] {
             let (missed, reason) = verdict(&|of| (of == figure).then_some(value));
