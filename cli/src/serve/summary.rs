@@ -1,7 +1,7 @@
 //! What a server has done, at its end.
 
 use nandscape_transport_control::Statistics;
-use nandscape_transport_reactor::handle::Figures;
+use nandscape_transport_reactor::handle::{ExportFigures, Figures};
 use nandscape_transport_reactor::{FaultCount, Timing};
 
 use super::{ServeArgs, all_exports};
@@ -37,6 +37,7 @@ fn as_text(figures: &[Figures]) -> String {
             let FaultCount { rule, matched, struck } = fault;
             text.push_str(&format!("{} fault \"{rule}\": struck {struck} of {matched} operations\n", export.name));
         }
+        text.push_str(&damage(export));
     }
     let timing = timing(figures);
     let (lag, gap) = (&timing.release_lag, &timing.poll_gap);
@@ -53,6 +54,29 @@ fn as_text(figures: &[Figures]) -> String {
         timing.behind_max.as_us(),
     ));
     text
+}
+
+/// What faults have done to a drive, if anything.
+fn damage(export: &ExportFigures) -> String {
+    let of = |name: &str| export.counters.get(name).copied().unwrap_or_default();
+    let counts = [
+        ("blocks retired", "retired_blocks_total"),
+        ("planes given up", "planes_out_of_use"),
+        ("mapping units lost", "lost_units_total"),
+        ("mapping units dropped with the buffer", "dropped_units_total"),
+        ("power cuts", "power_cuts_total"),
+    ];
+    let mut parts: Vec<String> = counts
+        .into_iter()
+        .filter(|(_, name)| of(name) > 0.0)
+        .map(|(what, name)| format!("{what} {}", of(name)))
+        .chain((of("read_only") > 0.0).then(|| "the drive is read-only".to_owned()))
+        .collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    parts.push(format!("spare blocks left {}", of("spare_blocks")));
+    format!("{} {}\n", export.name, parts.join(", "))
 }
 
 fn timing(figures: &[Figures]) -> Timing {

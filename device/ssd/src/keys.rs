@@ -136,7 +136,7 @@ section! {
         /// once, and programmed by one command if they are the host's.
         planes: Text<Choice<PlaneMode>>,
         /// What one program command programs: `"page"`, or `"word_line"`, all pages of a TLC or QLC word line at once, for
-        /// which `timing.program` is then one time.
+        /// which `timing.program` is then one time, that of the whole word line.
         program_unit: Text<Choice<ProgramUnit>>,
         /// With double registers, whether a page is sent while the array does its next operation, as the commands for
         /// cache reads have it.
@@ -184,7 +184,8 @@ section! {
 section! {
     /// Interrupting programs and erases for reads of the host. It needs `controller.priority = "reads_first"`.
     SuspendKeys at "timing.suspend" {
-        /// From suspending a program until a read can begin: `"20us"`. Without it, programs are not suspended. Those of a
+        /// From suspending a program until a read can begin: `"20us"`. It needs `controller.priority = "reads_first"`.
+        /// Without it, programs are not suspended. Those of a
         /// collector are only with `ftl.gc.preempt`.
         program: Text<Span>,
         /// The same of an erase.

@@ -50,16 +50,30 @@ fn parse(text: &str) -> Result<Rule, String> {
     }
     let mut seen = Vec::new();
     for word in words {
-        let (key, value) =
-            word.split_once('=').ok_or_else(|| format!("{word:?} is no WORD=VALUE; words are {WORDS}"))?;
+        let (key, value) = word.split_once('=').ok_or_else(|| no_word(word, rule.strike))?;
         if seen.contains(&key) {
             return Err(format!("{key} is there twice"));
         }
         seen.push(key);
         set(&mut rule, key, value)?;
     }
+    // Power is cut once, unless the rule says otherwise.
+    if matches!(rule.strike, Strike::PowerCut { .. }) && rule.when.count.is_none() {
+        rule.when.count = Some(1);
+    }
     check(&rule)?;
     Ok(rule)
+}
+
+/// What is wrong with a word that has no value.
+fn no_word(word: &str, strike: Strike) -> String {
+    let operations: Vec<&str> =
+        Operation::ALL.iter().filter(|(_, operation)| strike.can_strike(*operation)).map(|(name, _)| *name).collect();
+    format!(
+        "{word:?} is neither the operation ({}, after {}) nor a WORD=VALUE; words are {WORDS}",
+        operations.join(" or "),
+        strike.name()
+    )
 }
 
 fn strike(kind: &str) -> Result<Strike, String> {
@@ -136,7 +150,8 @@ fn check(rule: &Rule) -> Result<(), String> {
     let Rule { strike, operation, place, when } = rule;
     let all_reads = *operation == Some(Operation::Read) || *strike == Strike::Uncorrectable;
     if place.lba.is_some() && !all_reads {
-        return Err(format!("lba is for reads; write \"{} read lba=...\"", strike.name()));
+        let kind = if strike.can_strike(Operation::Read) { strike.name() } else { "uncorrectable" };
+        return Err(format!("lba is for reads; \"{kind} read lba=...\" is valid"));
     }
     if when.until <= when.from {
         return Err("until is not later than from".to_owned());
@@ -222,7 +237,7 @@ mod tests {
             "fail erase every=100 count=2",
             "stuck timeout=20ms from=10ms until=11ms",
             "dead timeout=0ns channel=3 die=2 from=10000s",
-            "power_cut off=1s nth=100000",
+            "power_cut off=1s nth=100000 count=1",
         ] {
             assert_eq!(text.parse::<Rule>().unwrap().to_string(), text);
         }
@@ -238,7 +253,6 @@ mod tests {
             ("", "is empty; it begins with one of corrupt"),
             ("broken", "\"broken\" is no kind of fault; one of corrupt, uncorrectable"),
             ("fail read", "fail is nothing that happens to a read"),
-            ("fail sometimes", "\"sometimes\" is no WORD=VALUE"),
             ("fail when=now", "\"when\" is no word of a fault"),
             ("fail nth=0", "nth=0: a number from 1 on"),
             ("fail block=9-3", "block=9-3: a number, or two"),
@@ -247,7 +261,9 @@ mod tests {
             ("slow by=fast", "by=fast: \"fast\" is not a time such as"),
             ("slow by=0us", "by=0 is not slow"),
             ("fail probability=110%", "probability=110%: a share from 0 to 1"),
-            ("slow lba=3", "lba is for reads; write \"slow read lba="),
+            ("slow lba=3", "lba is for reads; \"slow read lba=...\" is valid"),
+            ("fail lba=3", "lba is for reads; \"uncorrectable read lba=...\" is valid"),
+            ("fail pogram", "\"pogram\" is neither the operation (program or erase, after fail) nor a WORD=VALUE"),
             ("fail from=2ms until=1ms", "until is not later than from"),
             ("slow by=10000s", "by=10000s: is out of range"),
             ("fail nth=2 every=3", "nth and every do not go together"),

@@ -171,11 +171,9 @@ impl Active {
             return false;
         }
         self.matched += 1;
-        // Power that is cut by a rule is cut once, unless the rule says otherwise.
-        let once = matches!(self.rule.strike, Strike::PowerCut { .. }).then_some(1);
         when.nth.is_none_or(|nth| self.matched == nth)
             && when.every.is_none_or(|every| self.matched.is_multiple_of(every))
-            && when.count.or(once).is_none_or(|count| self.struck < count)
+            && when.count.is_none_or(|count| self.struck < count)
             && when.probability.is_none_or(|probability| self.rng.chance(probability))
     }
 }
