@@ -116,6 +116,25 @@ fn a_drive_without_spare_blocks_is_read_only_and_says_so() {
     assert!(ran.out.contains("spare left 0 of ") && ran.out.contains("; the drive is read-only"), "{}", ran.out);
 }
 
+/// What failed in one of two runs stands in the comparison; where nothing failed there is no such row.
+#[test]
+fn a_comparison_shows_what_went_wrong() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = |name: &str, faults: &[&str]| {
+        let out = folder.path().join(name);
+        let args = ["--rw", "randwrite", "--io-count", "20000", "--out", out.to_str().expect("UTF-8")];
+        let report = sim(&[&args[..], faults].concat());
+        (out.join("report.json").display().to_string(), failed(&report))
+    };
+    let ((good, none), (bad, some)) = (out("good", &[]), out("bad", &["--fault", "fail program every=20"]));
+    assert!(none == 0.0 && some > 0.0);
+    let compare = |files: [&str; 2]| succeed(&[&["compare"][..], &files].concat());
+    let compared = compare([&good, &bad]);
+    let row = |name: &str| compared.lines().find(|line| line.trim_start().starts_with(name)).map(str::to_owned);
+    assert!(row("requests that failed").is_some() && row("blocks retired").is_some(), "{compared}");
+    assert!(!compare([&good, &good]).contains("requests that failed"));
+}
+
 #[test]
 fn corruption_that_nobody_can_see_is_noted() {
     let reads = ["--rw", "randread", "--io-count", "100", "--fault", "corrupt read nth=3", "--store"];

@@ -39,6 +39,16 @@ const PERCENTILES: [(&str, &str); 8] = [
     ("max", "max"),
 ];
 
+/// What went wrong; the first only where anything did.
+const TROUBLE: [(&str, &str); 6] = [
+    ("requests that failed", "/errors"),
+    ("blocks retired", "/damage/retired_blocks"),
+    ("planes given up", "/damage/planes_out_of_use"),
+    ("spare blocks left", "/damage/spare_blocks"),
+    ("units lost", "/damage/lost_units"),
+    ("units dropped", "/damage/dropped_units"),
+];
+
 /// All figures that any experiment has.
 pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
     let mut names: Vec<(String, &str, String)> = vec![
@@ -53,15 +63,26 @@ pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
     names.push(("write amplification".to_owned(), "", "/waf".to_owned()));
     names.push(("blocks reclaimed by GC".to_owned(), "", "/gc/blocks".to_owned()));
     names.push(("reads held up by GC".to_owned(), "", "/gc/blocked_reads".to_owned()));
+    names.extend(TROUBLE.map(|(name, path)| (name.to_owned(), "", path.to_owned())));
     let figure =
         |(name, unit, path): (String, &'static str, String)| Figure { name, unit, cells: cells(columns, &path) };
-    names.into_iter().map(figure).filter(|figure| figure.cells.iter().any(Option::is_some)).collect()
+    let has_any = |figure: &Figure| figure.cells.iter().any(Option::is_some);
+    let is_none =
+        |figure: &Figure| figure.name == TROUBLE[0].0 && figure.cells.iter().flatten().all(|cell| cell.value == 0.0);
+    names.into_iter().map(figure).filter(|figure| has_any(figure) && !is_none(figure)).collect()
+}
+
+/// A figure of a report; what is counted by status is summed.
+fn number(report: &Value, path: &str) -> Option<f64> {
+    match report.pointer(path)? {
+        Value::Object(counts) => Some(counts.values().filter_map(Value::as_f64).sum()),
+        value => value.as_f64(),
+    }
 }
 
 fn cells(columns: &[Column], path: &str) -> Vec<Option<Cell>> {
-    let values = |column: &Column| -> Vec<f64> {
-        column.runs.iter().filter_map(|run| run.report.pointer(path).and_then(Value::as_f64)).collect()
-    };
+    let values =
+        |column: &Column| -> Vec<f64> { column.runs.iter().filter_map(|run| number(&run.report, path)).collect() };
     let found: Vec<Option<(f64, Option<f64>)>> =
         columns.iter().map(|column| mean_and_half_width(&values(column))).collect();
     let first = found.first().copied().flatten().map(|(value, _)| value).filter(|value| *value != 0.0);
