@@ -306,42 +306,36 @@ impl PageFtl {
 
     /// Moves what is current out of a block and erases it. Whether the plane's collector is to go on.
     async fn collect_block(&self, plane: PlaneId, mut cursor: Cursor, cause: Cause) -> bool {
-        let went_on = match self.empty_block(plane, &mut cursor, cause).await {
-            Some(seized) => self.free_block(plane, &cursor, cause, seized).await,
-            None => false,
-        };
-        if !went_on {
-            self.state.borrow_mut().leave(cursor.victim, cursor.retiring);
-        }
-        self.pump();
-        went_on
-    }
-
-    /// Moves what is current out of a block. What is seized then; `None` if it cannot be gone on with.
-    async fn empty_block(&self, plane: PlaneId, cursor: &mut Cursor, cause: Cause) -> Option<Seized<'_>> {
-        let gc = &self.config.gc;
+        let (gc, victim) = (&self.config.gc, cursor.victim);
+        let who = self.config.priority.who(cause);
+        let seize = || self.media.seize(plane, gc.scheme, who);
         let mut seized = None;
         loop {
             if cause == cause::GC && !cursor.retiring {
                 self.keep_pace(plane).await;
             }
-            let mut holding = self.seize(plane, cause, seized.take()).await;
-            let before = *cursor;
-            let planned = self.state.borrow_mut().plan(cursor, gc.batch);
+            let mut holding = match seized.take() {
+                Some(holding) => holding,
+                None => seize().await,
+            };
+            holding.set_preemptible(self.may_preempt(plane));
+            let before = cursor;
+            let planned = self.state.borrow_mut().plan(&mut cursor, gc.batch);
             let Some(moves) = planned else {
                 self.state.borrow_mut().take_out(plane);
-                return None;
+                return self.leave(cursor);
             };
             if moves.is_empty() {
-                return Some(holding);
+                seized = Some(holding);
+                break;
             }
             if let Err(broken) = self.relocate(&mut holding, &moves).await {
                 // Nothing has been committed: it is planned anew.
-                *cursor = before;
-                if self.not_moved(&moves, broken) {
-                    continue;
+                if !self.not_moved(&moves, broken) {
+                    return self.leave(cursor);
                 }
-                return None;
+                cursor = before;
+                continue;
             }
             self.state.borrow_mut().commit(&moves, cause, |unit| Lpn(self.media.tag(unit)));
             if gc.batch.is_none() {
@@ -351,42 +345,39 @@ impl PageFtl {
                 self.pump();
             }
         }
-    }
 
-    /// What a collection keeps others out of, which it may have already.
-    async fn seize<'a>(&'a self, plane: PlaneId, cause: Cause, seized: Option<Seized<'a>>) -> Seized<'a> {
-        let mut holding = match seized {
-            Some(holding) => holding,
-            None => self.media.seize(plane, self.config.gc.scheme, self.config.priority.who(cause)).await,
-        };
-        holding.set_preemptible(self.may_preempt(plane));
-        holding
-    }
-
-    /// Erases a block that is empty, or retires it. Whether the plane's collector is to go on.
-    async fn free_block<'a>(&'a self, plane: PlaneId, cursor: &Cursor, cause: Cause, seized: Seized<'a>) -> bool {
-        let (victim, mut seized) = (cursor.victim, Some(seized));
         // Reads that looked the old place up before the move are let through before it is erased.
         if self.pins(victim) > 0 {
-            seized = None;
+            drop(seized.take());
             while self.pins(victim) > 0 {
                 self.unpinned.changed().await;
             }
         }
-        let mut holding = self.seize(plane, cause, seized).await;
+        let mut holding = match seized {
+            Some(holding) => holding,
+            None => seize().await,
+        };
+        holding.set_preemptible(self.may_preempt(plane));
         let erased = if cursor.retiring { Err(MediaError::Failed) } else { holding.erase(victim).await };
         drop(holding);
-        let state = &mut *self.state.borrow_mut();
         match erased {
-            Ok(()) => state.reclaim(victim, cause),
-            Err(MediaError::Uncorrectable | MediaError::Failed) => state.retire(victim),
-            Err(MediaError::PowerLost) => return false,
+            Ok(()) => self.state.borrow_mut().reclaim(victim, cause),
+            Err(MediaError::PowerLost) => return self.leave(cursor),
+            Err(MediaError::Uncorrectable | MediaError::Failed) => self.state.borrow_mut().retire(victim),
             Err(MediaError::NoAnswer) => {
-                state.take_out(plane);
-                return false;
+                self.state.borrow_mut().take_out(plane);
+                return self.leave(cursor);
             }
         }
+        self.pump();
         true
+    }
+
+    /// Leaves a block as it was, and collects no more.
+    fn leave(&self, cursor: Cursor) -> bool {
+        self.state.borrow_mut().leave(cursor.victim, cursor.retiring);
+        self.pump();
+        false
     }
 
     /// Moves have come to nothing; whether the plane can be used on.
