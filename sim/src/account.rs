@@ -61,19 +61,12 @@ pub struct Who {
     pub cause: Cause,
     /// How urgently: lower classes are served first, equal ones in the order of asking.
     pub class: Class,
-    /// Whether a less urgent occupant is suspended to make way.
-    pub preempts: bool,
 }
 
 impl Who {
-    /// `cause` at priority `class`, which waits its turn.
+    /// `cause` at priority `class`.
     pub const fn new(cause: Cause, class: Class) -> Who {
-        Who { cause, class, preempts: false }
-    }
-
-    /// The same, but suspending a less urgent occupant.
-    pub const fn preempting(self) -> Who {
-        Who { preempts: true, ..self }
+        Who { cause, class }
     }
 }
 

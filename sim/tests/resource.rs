@@ -17,8 +17,7 @@ struct Job {
     arrival: u64,
     cost: u64,
     class: u8,
-    preempts: bool,
-    /// Held for this long without spending time on it, before `cost` is spent.
+    /// Taken and held for this long before `cost`, both while the job has the resource.
     held: Option<u64>,
     /// Dropped when it is polled for the n-th time.
     dropped_at: Option<u32>,
@@ -27,9 +26,8 @@ struct Job {
 fn jobs(drops: bool) -> impl Strategy<Value = Vec<Job>> {
     let dropped_at = if drops { prop::option::of(1u32..5).boxed() } else { Just(None).boxed() };
     let held = prop_oneof![4 => Just(None), 1 => (0u64..20).prop_map(Some)];
-    let job = (0u64..200, 1u64..40, 0..CLASSES as u8, any::<bool>(), held, dropped_at).prop_map(
-        |(arrival, cost, class, preempts, held, dropped_at)| Job { arrival, cost, class, preempts, held, dropped_at },
-    );
+    let job = (0u64..200, 1u64..40, 0..CLASSES as u8, held, dropped_at)
+        .prop_map(|(arrival, cost, class, held, dropped_at)| Job { arrival, cost, class, held, dropped_at });
     prop::collection::vec(job, 1..25)
 }
 
@@ -37,8 +35,7 @@ fn jobs(drops: bool) -> impl Strategy<Value = Vec<Job>> {
 type Outcome = Vec<Option<(u64, Vec<u64>)>>;
 
 fn who(index: usize, job: &Job) -> Who {
-    let who = Who::new(Cause::new((index % CAUSES) as u8), Class::new(job.class));
-    if job.preempts { who.preempting() } else { who }
+    Who::new(Cause::new((index % CAUSES) as u8), Class::new(job.class))
 }
 
 /// Drops its future when it is polled for the `at`-th time.
@@ -67,9 +64,9 @@ async fn customer(sim: Sim, resource: Rc<Resource>, who: Who, job: Job) -> (u64,
     match job.held {
         None => resource.occupy(Span::from_ns(job.cost), who, &mut waited).await,
         Some(held) => {
-            let mut hold = resource.take(who, &mut waited).await;
+            let _hold = resource.take(who, &mut waited).await;
             sim.sleep(Span::from_ns(held)).await;
-            hold.occupy(Span::from_ns(job.cost), &mut waited).await;
+            sim.sleep(Span::from_ns(job.cost)).await;
         }
     }
     (sim.now().ns(), (0..CAUSES as u8).map(|cause| waited.by(Cause::new(cause)).ns()).collect())
@@ -123,15 +120,7 @@ fn oracle(jobs: &[Job]) -> Outcome {
             next += 1;
             match serving {
                 None => serving = Some(new),
-                Some(old) => {
-                    let spending = states[old].held == 0;
-                    if jobs[new].preempts && jobs[new].class < jobs[old].class && spending {
-                        queues[usize::from(jobs[old].class)].push_front(old);
-                        serving = Some(new);
-                    } else {
-                        queues[class].push_back(new);
-                    }
-                }
+                Some(_) => queues[class].push_back(new),
             }
         }
         if let Some(current) = serving {
@@ -199,43 +188,8 @@ proptest! {
     }
 }
 
-/// A holder is suspended from 40 to 90 ns with 60 to go; its occupy is dropped at 60, and a new one asks for 10.
-#[test]
-fn a_hold_whose_occupy_was_dropped_while_suspended_goes_on_when_the_resource_is_back() {
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    let resource = Rc::new(Resource::new(&sim));
-    let (low, urgent) = (Cause::new(1), Cause::new(0));
-    let (sim2, other) = (sim.clone(), resource.clone());
-    sim.spawn(async move {
-        sim2.sleep(Span::from_ns(40)).await;
-        let who = Who::new(urgent, Class::new(0)).preempting();
-        other.occupy(Span::from_ns(50), who, &mut nandscape_sim::Wait::default()).await;
-    });
-    let waited = executor.block_on(async {
-        let mut waited = nandscape_sim::Wait::ZERO;
-        let mut hold = resource.take(Who::new(low, Class::new(1)), &mut waited).await;
-        let mut given_up = nandscape_sim::Wait::ZERO;
-        let mut occupy = Box::pin(hold.occupy(Span::from_ns(100), &mut given_up));
-        let mut patience = std::pin::pin!(sim.sleep(Span::from_ns(60)));
-        std::future::poll_fn(|context| {
-            assert!(occupy.as_mut().poll(context).is_pending());
-            patience.as_mut().poll(context)
-        })
-        .await;
-        drop(occupy);
-        hold.occupy(Span::from_ns(10), &mut waited).await;
-        waited
-    });
-    assert_eq!(sim.now().ns(), 100);
-    assert_eq!(waited.unwrap(), nandscape_sim::Wait::behind(urgent, Span::from_ns(30)));
-    assert!(resource.is_idle());
-    let usage = resource.usage();
-    assert_eq!((usage.by(low).ns(), usage.by(urgent).ns()), (40 + 10, 50));
-}
-
 proptest! {
-    /// Busy time is what was spent: the services of those who were served, however often they were suspended.
+    /// Busy time is what was spent: the services of those who were served.
     #[test]
     fn busy_time_is_the_sum_of_services(jobs in jobs(false)) {
         let executor = Executor::new();

@@ -199,8 +199,7 @@ impl<F: Ftl> NvmeController<F> {
 
     /// Waits until power may be back, and goes on with what the write buffer has kept.
     async fn restart(&self) {
-        self.media.power_may_return().await;
-        self.media.power_on();
+        self.media.power_returns().await;
         self.restarting.set(false);
         self.ftl.restart(self.keeps_buffer());
         self.fetch();

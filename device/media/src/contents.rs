@@ -1,15 +1,18 @@
 //! What the cells hold: data and out-of-band tags, how far each block is programmed, what cannot be read.
 //!
-//! Ordering rules of NAND are asserted here, in production too: pages of a block are programmed in order, once, after
-//! an erase. An FTL that breaks them is wrong, whatever its figures.
+//! The ordering rules of NAND are enforced here: pages of a block are programmed in order, once, after an erase, and only
+//! programmed pages are read. Whoever breaks them gets a [`Misuse`], and nothing changes.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::io;
 
 use nandscape_sim::table::Table;
 use smallvec::SmallVec;
 
+use crate::fault::Misuse;
 use crate::geometry::{BlockId, Geometry, PageId, UnitId};
+use crate::outcome::Broken;
 use crate::store::{self, Store, StoreKind, UnitData};
 
 /// What is programmed into a page, or into pages that are programmed together, one after the other: for each unit its
@@ -156,13 +159,66 @@ impl Contents {
         }
     }
 
-    /// Takes the next page of a block for programming.
-    pub(crate) fn advance(&mut self, geometry: &Geometry, page: PageId) {
-        let (block, number) = (geometry.block_of(page), geometry.page_in_block(page));
-        let programmed = &mut self.programmed[block.0 as usize];
-        assert_eq!(*programmed, number, "{block:?}: pages are programmed in order, once, after an erase");
-        *programmed += 1;
+    /// Whether a page can be read: it was programmed, or is being programmed.
+    #[inline]
+    pub(crate) fn check_read(&self, geometry: &Geometry, page: PageId) -> Result<(), Misuse> {
+        let is_programmed = geometry.page_in_block(page) < self.programmed(geometry.block_of(page));
+        if is_programmed { Ok(()) } else { Err(Misuse::NotProgrammed) }
+    }
+
+    /// Uses pages up for programming: all of them, or none.
+    ///
+    /// # Errors
+    /// The first page that is not the next of its block.
+    pub(crate) fn use_up(
+        &mut self,
+        geometry: &Geometry,
+        pages: impl Iterator<Item = PageId> + Clone,
+    ) -> Result<(), Broken> {
+        for (before, page) in pages.clone().enumerate() {
+            if let Err(misuse) = self.use_up_page(geometry, page) {
+                self.give_back(geometry, pages.take(before));
+                return Err(Broken { error: misuse.into(), page });
+            }
+        }
+        Ok(())
+    }
+
+    /// Uses up the targets of copies, whose sources are programmed: all of them, or none.
+    ///
+    /// # Errors
+    /// The first target that is not the next page of its block, or source that is not programmed.
+    pub(crate) fn use_up_for_copies(&mut self, geometry: &Geometry, moves: &[(PageId, PageId)]) -> Result<(), Broken> {
+        let targets = moves.iter().map(|&(_, to)| to);
+        self.use_up(geometry, targets.clone())?;
+        for &(page, _) in moves {
+            if let Err(misuse) = self.check_read(geometry, page) {
+                self.give_back(geometry, targets);
+                return Err(Broken { error: misuse.into(), page });
+            }
+        }
+        Ok(())
+    }
+
+    /// Pages that were used up by mistake are as before.
+    fn give_back(&mut self, geometry: &Geometry, pages: impl Iterator<Item = PageId>) {
+        for page in pages {
+            self.programmed[geometry.block_of(page).0 as usize] -= 1;
+            self.counts.programs -= 1;
+        }
+    }
+
+    /// Uses up the next page of a block.
+    #[inline]
+    pub(crate) fn use_up_page(&mut self, geometry: &Geometry, page: PageId) -> Result<(), Misuse> {
+        let next = &mut self.programmed[geometry.block_of(page).0 as usize];
+        match geometry.page_in_block(page).cmp(next) {
+            Ordering::Less => return Err(Misuse::ProgrammedTwice),
+            Ordering::Greater => return Err(Misuse::OutOfOrder),
+            Ordering::Equal => *next += 1,
+        }
         self.counts.programs += 1;
+        Ok(())
     }
 
     /// Stores what was programmed, from a unit on.
@@ -175,7 +231,7 @@ impl Contents {
         }
     }
 
-    /// Copies a programmed page over another that was taken by [`Contents::advance`].
+    /// Copies a programmed page over another that was taken by [`Contents::use_up`].
     pub(crate) fn copy(&mut self, geometry: &Geometry, from: PageId, to: PageId) {
         for unit in 0..geometry.units_per_page() {
             let (from, to) = (geometry.unit_at(from, unit), geometry.unit_at(to, unit));

@@ -43,7 +43,7 @@ pub mod timing;
 
 pub use cell::Cell;
 pub use contents::{OpCounts, PageImage};
-pub use fault::{FaultPlan, MediaError, Rule};
+pub use fault::{FaultPlan, MediaError, Misuse, Rule};
 pub use features::{Ecc, Features, PlaneMode, ProgramUnit, ReadRetry, Suspend};
 pub use geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 pub use media::{Media, MediaConfig};

@@ -14,7 +14,7 @@ use nandscape_sim::{Resource, Seed, Sim, Span, Time, Wait, Who};
 use smallvec::SmallVec;
 
 use crate::contents::{Contents, OpCounts, PageImage};
-use crate::fault::{FaultPlan, MediaError, Operation, Rule};
+use crate::fault::{FaultPlan, MediaError, Misuse, Operation, Rule};
 use crate::features::PlaneMode;
 use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 use crate::lun::{Lun, Register};
@@ -184,10 +184,8 @@ impl Media {
     /// Programs a page from the controller.
     ///
     /// # Errors
-    /// When it has come to nothing. The page is used up all the same, unless there was no power to begin with.
-    ///
-    /// # Panics
-    /// When it is not the next page of its block.
+    /// When it failed. The page is used up all the same, unless there was no power at the start or the page is not the
+    /// next of its block.
     pub async fn program(&self, page: PageId, image: PageImage, who: Who, log: &mut Breakdown) -> Result<(), Broken> {
         self.program_together(&[page], &image, who, log, |_| ()).await
     }
@@ -196,10 +194,8 @@ impl Media {
     /// `image` has the units of all of them. `loaded` is called when all of them are in the register, with where the time has gone until then.
     ///
     /// # Errors
-    /// When it has come to nothing. The pages are used up all the same, unless there was no power to begin with.
-    ///
-    /// # Panics
-    /// When one is not the next page of its block, or they are not of one LUN.
+    /// When it failed. The pages are used up all the same, unless there was no power at the start or the command breaks
+    /// a rule of NAND ([`Misuse`]).
     pub async fn program_together(
         &self,
         pages: &[PageId],
@@ -304,7 +300,7 @@ impl Media {
     /// When it is not the next page of its block.
     pub fn plant_program(&self, page: PageId, tags: impl IntoIterator<Item = u32>) {
         let contents = &mut *self.contents.borrow_mut();
-        contents.advance(&self.geometry, page);
+        contents.use_up_page(&self.geometry, page).unwrap_or_else(|misuse| panic!("{page:?}: {misuse}"));
         for (unit, tag) in (self.geometry.unit_at(page, 0).0..).zip(tags) {
             contents.set_tag(UnitId(unit), tag);
         }
@@ -418,26 +414,27 @@ impl Media {
         Step { name: "erase", time: self.timing.erase + extra, detail: block.0, suspend }
     }
 
-    /// Takes pages for programming.
-    pub(crate) fn advance(&self, pages: &[PageId]) {
-        let mut contents = self.contents.borrow_mut();
-        pages.iter().for_each(|page| contents.advance(&self.geometry, *page));
-        if pages.len() > 1 {
-            self.check_together(pages);
+    /// Uses pages up for one program command: all of them, or none.
+    ///
+    /// # Errors
+    /// The rule that the command breaks.
+    pub(crate) fn use_up(&self, pages: &[PageId]) -> Result<(), Broken> {
+        if pages.len() > 1 && !self.fit_together(pages) {
+            return Err(Broken { error: Misuse::NotTogether.into(), page: pages[0] });
         }
+        self.contents.borrow_mut().use_up(&self.geometry, pages.iter().copied())
     }
 
     /// The rules of multi-plane and word-line programs: one LUN, one block of each plane, the same numbers on all of them.
-    fn check_together(&self, pages: &[PageId]) {
+    fn fit_together(&self, pages: &[PageId]) -> bool {
         let block = |page: &PageId| self.geometry.block_of(*page);
         let lun = |page| self.planes_per_lun.quotient(self.geometry.plane_of(block(page)).0);
-        assert!(pages.iter().all(|page| lun(page) == lun(&pages[0])), "pages of one LUN are programmed together");
         let numbers = |group: &[PageId]| -> SmallVec<[u32; 4]> {
             group.iter().map(|page| self.geometry.page_in_block(*page)).collect()
         };
         let mut groups = pages.chunk_by(|one, other| block(one) == block(other));
         let first = numbers(groups.next().expect("there are pages"));
-        assert!(groups.all(|group| numbers(group) == first), "pages of a program have the same numbers on all planes");
+        pages.iter().all(|page| lun(page) == lun(&pages[0])) && groups.all(|group| numbers(group) == first)
     }
 
     /// The plane, channel and number within its block of a page.

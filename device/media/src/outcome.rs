@@ -44,17 +44,15 @@ impl Media {
     /// Pages begin to be programmed, and are used up.
     ///
     /// # Errors
-    /// When there is no power; nothing is used up then.
-    ///
-    /// # Panics
-    /// When one is not the next page of its block, or they are not of one LUN.
+    /// When there is no power, or the command breaks a rule of NAND; nothing is used up then.
     #[inline]
     pub(crate) fn begin_program(&self, pages: &[PageId]) -> Result<Underway<'_>, Broken> {
         let page = pages[0];
+        if self.is_powered() {
+            self.use_up(pages)?;
+        }
         let under_way = self.begin(Operation::Program, pages.iter().copied(), self.geometry.block_of(page));
-        let under_way = under_way.map_err(|error| Broken { error, page })?;
-        self.advance(pages);
-        Ok(under_way)
+        under_way.map_err(|error| Broken { error, page })
     }
 
     /// A read has run out its time.
@@ -69,6 +67,7 @@ impl Media {
     pub(crate) fn sensed(&self, under_way: &Underway<'_>, page: PageId) -> Result<(), MediaError> {
         under_way.end()?;
         let mut contents = self.contents.borrow_mut();
+        contents.check_read(&self.geometry, page)?;
         if contents.is_unreadable(page) {
             return Err(MediaError::Uncorrectable);
         }

@@ -1,12 +1,12 @@
 //! Power: whether there is any, and what was under way when it went.
 //!
-//! What is under way when power goes runs out its time, and has come to nothing; what begins while there is none fails at
-//! once. So nobody is left waiting, and the drive can be used again when the last of it has ended.
+//! Operations that are under way when power goes take their time and fail; operations that begin without power fail at
+//! once. So no task waits for ever, and the flash can be used again when the last operation has ended.
 
 use std::cell::{Cell, RefCell};
 
 use nandscape_sim::signal::Signal;
-use nandscape_sim::{Sim, Span};
+use nandscape_sim::{Sim, Span, Time};
 
 use crate::fault::{MediaError, Operation, Struck};
 use crate::geometry::{BlockId, PageId};
@@ -16,14 +16,14 @@ pub(crate) struct Power {
     on: Cell<bool>,
     /// How often it was cut.
     cuts: Cell<u32>,
-    /// How long it is off at least.
-    off_for: Cell<Span>,
+    /// It is off until then at least.
+    off_until: Cell<Time>,
     /// Operations that have begun and not ended.
     under_way: Cell<u32>,
-    /// Told when there is none left.
-    drained: Signal,
-    /// Called when power goes.
-    on_cut: RefCell<Option<Box<dyn Fn()>>>,
+    /// Told when there is none left, and when power is back.
+    changed: Signal,
+    /// Called when power goes: one of each owner of the flash.
+    on_cut: RefCell<Vec<Box<dyn Fn()>>>,
 }
 
 impl Power {
@@ -31,10 +31,10 @@ impl Power {
         Power {
             on: Cell::new(true),
             cuts: Cell::new(0),
-            off_for: Cell::new(Span::ZERO),
+            off_until: Cell::new(Time::from_ns(0)),
             under_way: Cell::new(0),
-            drained: Signal::new(sim),
-            on_cut: RefCell::new(None),
+            changed: Signal::new(sim),
+            on_cut: RefCell::new(Vec::new()),
         }
     }
 }
@@ -68,19 +68,20 @@ impl Media {
         Ok(Underway { power: &self.power, cuts, struck })
     }
 
-    /// Cuts power: everything under way has failed. It is off for `off` at least, and until [`Media::power_on`].
+    /// Cuts power: everything under way fails. Power is off for `off` at least, and until an owner of the flash has waited
+    /// for [`Media::power_returns`].
     pub fn cut_power(&self, off: Span) {
         self.power.on.set(false);
         self.power.cuts.set(self.power.cuts.get() + 1);
-        self.power.off_for.set(off);
-        if let Some(told) = &*self.power.on_cut.borrow() {
-            told();
-        }
+        // Operations that are about to begin at this instant find that it is off.
+        self.power.off_until.set(self.sim.now() + off.max(Span::from_ns(1)));
+        self.power.on_cut.borrow().iter().for_each(|told| told());
     }
 
-    /// Has `told` called whenever power is cut, which may be in the midst of anything: it is to start a task, not more.
+    /// Has `told` called whenever power is cut, in addition to what other owners of the flash have called. The cut may come
+    /// in the middle of any operation, so `told` may only start a task.
     pub fn on_power_cut(&self, told: impl Fn() + 'static) {
-        *self.power.on_cut.borrow_mut() = Some(Box::new(told));
+        self.power.on_cut.borrow_mut().push(Box::new(told));
     }
 
     /// Whether there is power.
@@ -95,18 +96,20 @@ impl Media {
         self.power.cuts.get()
     }
 
-    /// Waits until power may come back: nothing is under way any more, and it has been off for as long as it is to be.
-    pub async fn power_may_return(&self) {
-        // What was about to begin finds that it is off.
-        self.sim.sleep(self.power.off_for.get().max(Span::from_ns(1))).await;
-        while self.power.under_way.get() > 0 {
-            self.power.drained.changed().await;
+    /// Waits until power is back after a cut: it has been off for as long as the cut says, and no operation is under way any
+    /// more. Every owner of the flash waits for this before it uses the flash again; the first of them turns power on.
+    pub async fn power_returns(&self) {
+        let power = &self.power;
+        while !power.on.get() {
+            if self.sim.now() < power.off_until.get() {
+                self.sim.sleep_until(power.off_until.get()).await;
+            } else if power.under_way.get() > 0 {
+                power.changed.changed().await;
+            } else {
+                power.on.set(true);
+                power.changed.notify();
+            }
         }
-    }
-
-    /// Power is back.
-    pub fn power_on(&self) {
-        self.power.on.set(true);
     }
 }
 
@@ -156,7 +159,7 @@ impl Drop for Underway<'_> {
         let left = self.power.under_way.get() - 1;
         self.power.under_way.set(left);
         if left == 0 && !self.power.on.get() {
-            self.power.drained.notify();
+            self.power.changed.notify();
         }
     }
 }

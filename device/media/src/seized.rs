@@ -97,17 +97,15 @@ impl<'a> Seized<'a> {
     /// errors along.
     ///
     /// # Errors
-    /// When a copy has come to nothing. All targets are used up then, unless there was no power to begin with.
-    ///
-    /// # Panics
-    /// When a target is not the next page of its block.
+    /// When a copy failed. All targets are used up then, unless there was no power at the start or the moves break a rule
+    /// of NAND ([`Misuse`](crate::Misuse)).
     pub async fn copyback(&mut self, moves: &[(PageId, PageId)], check: bool) -> Result<Unreadable, Broken> {
         let Media { geometry, timing, faults, contents, .. } = self.media;
         let page = moves[0].1;
         if !self.media.is_powered() {
             return Err(Broken { error: MediaError::PowerLost, page });
         }
-        moves.iter().for_each(|&(_, to)| contents.borrow_mut().advance(geometry, to));
+        contents.borrow_mut().use_up_for_copies(geometry, moves)?;
         if check || self.preemptible || !timing.features.command.is_zero() || faults.is_armed() {
             return Box::pin(self.copy_pages(moves, check)).await;
         }
@@ -162,7 +160,7 @@ impl<'a> Seized<'a> {
             }
         }
         let sensed = self.media.sensed(&reading, from);
-        if let Err(error @ (MediaError::NoAnswer | MediaError::PowerLost)) = sensed {
+        if let Err(error @ (MediaError::NoAnswer | MediaError::PowerLost | MediaError::Misuse(_))) = sensed {
             return Err(Broken { error, page: from });
         }
         drop(reading);
@@ -220,10 +218,7 @@ impl<'a> Seized<'a> {
     /// Programs a page from the controller.
     ///
     /// # Errors
-    /// When it has come to nothing. The page is used up all the same, unless there was no power to begin with.
-    ///
-    /// # Panics
-    /// When it is not the next page of its block.
+    /// As of [`Media::program`].
     pub async fn program(&mut self, page: PageId, image: PageImage) -> Result<(), Broken> {
         self.program_together(&[page], &image).await
     }
@@ -231,10 +226,7 @@ impl<'a> Seized<'a> {
     /// Programs the pages of a word line with one command, `image` into all of them: 80h, address, data in, 1Ah between pages, 10h.
     ///
     /// # Errors
-    /// When it has come to nothing. The pages are used up all the same, unless there was no power to begin with.
-    ///
-    /// # Panics
-    /// When one is not the next page of its block, or they are not of one LUN.
+    /// As of [`Media::program_together`].
     pub async fn program_together(&mut self, pages: &[PageId], image: &PageImage) -> Result<(), Broken> {
         let programming = self.media.begin_program(pages)?;
         match programming.hang() {
@@ -310,8 +302,8 @@ impl<'a> Seized<'a> {
             register.let_reads_in(&mut self.log).await;
         }
         let channel = self.media.geometry.channel_of(self.plane) as usize;
-        match &mut self.channel {
-            Some(held) => held.occupy(time, &mut Wait::default()).await,
+        match &self.channel {
+            Some(_held) => self.media.sim.sleep(time).await,
             None if self.register.is_some() => {
                 self.media.channels[channel].occupy(time, self.who, &mut Wait::default()).await;
             }

@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
-use nandscape_sim::{Span, Time, Wait};
+use nandscape_sim::{Span, Time};
 
 use crate::features::Suspend;
 use crate::lun::Register;
@@ -88,11 +88,10 @@ impl Register<'_> {
     /// suspended before was given up does a guest of it still have the array.
     async fn run(&mut self, time: Span, terms: &Terms, log: &mut Breakdown) -> Span {
         let lun = self.lun;
-        let mut hold = lun.array.take(self.who, log.waits(Stage::DieWait)).await;
+        let _hold = lun.array.take(self.who, log.waits(Stage::DieWait)).await;
         let begun = lun.sim.now();
         let (ends, earliest) = (begun + time, begun + terms.min_run);
-        let mut waited = Wait::default();
-        let mut work = pin!(hold.occupy(time, &mut waited));
+        let mut work = pin!(lun.sim.sleep(time));
         let mut may_stop = pin!(lun.sim.sleep_until(earliest));
         let worth_it = |now: Time| terms.left > 0 && ends.ns() > now.ns() + terms.cost.ns();
         let mut too_early = false;

@@ -220,9 +220,8 @@ fn a_power_cut_tears_what_is_under_way() {
             cut.read(0).await;
             cut.program(3).await;
             let begun = sim.now();
-            cut.media.power_may_return().await;
+            cut.media.power_returns().await;
             assert_eq!(sim.now() - begun, Span::from_us(ERASE - 100), "the erase has to run out");
-            cut.media.power_on();
             for page in [0, 2, 4 * PAGES] {
                 cut.read(page).await;
             }
@@ -242,6 +241,39 @@ fn a_power_cut_tears_what_is_under_way() {
     assert_eq!(bench.done.take(), [&at_once[..], &torn, &after, &anew].concat());
 }
 
+/// Two owners of one flash, each of a plane of its own: a cut that one of them meets reaches both, and both go on when
+/// power is back.
+#[test]
+fn every_owner_of_the_flash_learns_of_a_power_cut_and_of_its_end() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let media = Rc::new(media(&sim, PlaneMode::Independent, &["power_cut program plane=0 nth=1 off=1ms"]));
+    let ended = Rc::new(RefCell::new(Vec::new()));
+    let told = Rc::new(RefCell::new(Vec::new()));
+    for (owner, block) in [(0, 0), (1, 4)] {
+        let notes = told.clone();
+        media.on_power_cut(move || notes.borrow_mut().push(owner));
+        let (sim, media, ended) = (sim.clone(), media.clone(), ended.clone());
+        executor.sim().spawn(async move {
+            let mut outcomes = Vec::new();
+            for _ in 0..2 {
+                let page = PageId(block * PAGES + media.pages_programmed(BlockId(block)));
+                let program = media.program(page, image(1), host(), &mut Breakdown::new()).await;
+                outcomes.push(program.map_err(|broken| broken.error));
+                media.power_returns().await;
+                assert!(media.is_powered());
+            }
+            ended.borrow_mut().push((owner, outcomes, (sim.now().ns() / 1_000)));
+        });
+    }
+    executor.block_on(sim.sleep(Span::from_s(1))).unwrap();
+    assert_eq!(told.take(), [0, 1]);
+    let (outcomes, at) = (vec![POWER_LOST, OK], 1_000 + A_PROGRAM);
+    // They share the channel, and the second, whose first program did not begin, waited for power first.
+    assert_eq!(ended.take(), [(1, outcomes.clone(), at), (0, outcomes, at + TRANSFER)]);
+    assert_eq!(media.power_cuts(), 1);
+}
+
 /// The cut comes with the n-th operation, and tears that too.
 #[test]
 fn power_goes_at_the_operation_that_is_named() {
@@ -249,13 +281,12 @@ fn power_goes_at_the_operation_that_is_named() {
         for page in 0..4 {
             bench.program(page).await;
         }
-        bench.media.power_may_return().await;
+        bench.media.power_returns().await;
         assert_eq!(
             bench.sim.now().ns(),
-            (3 * A_PROGRAM + 1_000) * 1_000,
-            "off since the third ended, for a millisecond"
+            (2 * A_PROGRAM + 1_000) * 1_000,
+            "off since the third began, for a millisecond"
         );
-        bench.media.power_on();
         bench.read(1).await;
         bench.read(2).await;
         bench.program(3).await;
@@ -373,6 +404,7 @@ fn read_both(faults: &[&str], cut: Option<u64>) -> Vec<(u64, Result<(), MediaErr
     let mut executor = Executor::new();
     let sim = executor.sim();
     let media = media(&sim, PlaneMode::MultiPlane, faults);
+    [0, 4 * PAGES].iter().for_each(|page| media.plant_program(PageId(*page), [1]));
     let bench = Rc::new(Bench { media, sim: sim.clone(), done: RefCell::default() });
     for page in [0, 4 * PAGES] {
         let bench = bench.clone();

@@ -64,6 +64,7 @@ fn flash(executor: &Executor, registers: Registers, priority: Priority) -> Flash
         seed: Seed::new(0),
     };
     let media = Rc::new(Media::new(&sim, config).unwrap());
+    (0..6).for_each(|plane| media.plant_program(programmed_page(plane), []));
     Flash { sim, media, priority, log: Rc::default(), breakdowns: Rc::default() }
 }
 
@@ -88,8 +89,8 @@ impl Flash {
             let page = |number| PageId(block.0 * PAGES + number);
             let mut breakdown = Breakdown::new();
             match op {
-                Op::Read => media.read(page(0), 8_192, who, &mut breakdown).await.unwrap(),
-                Op::ReadHalf => media.read(page(0), 4_096, who, &mut breakdown).await.unwrap(),
+                Op::Read => media.read(programmed_page(plane), 8_192, who, &mut breakdown).await.unwrap(),
+                Op::ReadHalf => media.read(programmed_page(plane), 4_096, who, &mut breakdown).await.unwrap(),
                 Op::Program(number) => media.program(page(number), image(), who, &mut breakdown).await.unwrap(),
                 Op::Erase => media.erase(BlockId(block.0 + 1), who, &mut breakdown).await.unwrap(),
             }
@@ -121,6 +122,11 @@ impl Flash {
         let breakdown = &breakdowns.iter().find(|(other, _)| *other == name).expect("it has ended").1;
         breakdown.waited(stage, cause).ns() / 1_000
     }
+}
+
+/// The first page of the last block of a plane.
+fn programmed_page(plane: u32) -> PageId {
+    PageId((plane * BLOCKS + BLOCKS - 1) * PAGES)
 }
 
 fn image() -> PageImage {

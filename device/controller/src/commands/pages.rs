@@ -99,7 +99,9 @@ impl<F: Ftl> NvmeController<F> {
 /// What a command ends with whose page could not be read (NVM 3.1.2.3).
 fn status_of(error: MediaError) -> Status {
     match error {
-        MediaError::Uncorrectable | MediaError::Failed | MediaError::NoAnswer => Status::UNRECOVERED_READ_ERROR,
+        MediaError::Uncorrectable | MediaError::Failed | MediaError::NoAnswer | MediaError::Misuse(_) => {
+            Status::UNRECOVERED_READ_ERROR
+        }
         MediaError::PowerLost => Status::ABORTED_POWER_LOSS,
     }
 }

@@ -72,6 +72,7 @@ impl State {
             MediaError::Failed => self.stop_writing(block),
             MediaError::NoAnswer => self.take_out(self.geometry.plane_of(block)),
             MediaError::Uncorrectable | MediaError::PowerLost => {}
+            MediaError::Misuse(misuse) => panic!("a bug of the page FTL: {:?}: {misuse}", broken.page),
         }
         matches!(broken.error, MediaError::Failed | MediaError::Uncorrectable)
     }

@@ -364,6 +364,7 @@ impl PageFtl {
             Ok(()) => self.state.borrow_mut().reclaim(victim, cause),
             Err(MediaError::PowerLost) => return self.leave(cursor),
             Err(MediaError::Uncorrectable | MediaError::Failed) => self.state.borrow_mut().retire(victim),
+            Err(MediaError::Misuse(misuse)) => panic!("a bug of the page FTL: erase of {victim:?}: {misuse}"),
             Err(MediaError::NoAnswer) => {
                 self.state.borrow_mut().take_out(plane);
                 return self.leave(cursor);

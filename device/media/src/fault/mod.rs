@@ -45,15 +45,39 @@ pub use rule::{Operation, Place, Rule, Strike, When};
 
 pub(crate) use plan::Struck;
 
-/// How an operation of the flash can end other than well, from the least to the worst.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// How an operation of the flash can fail, from the least to the worst.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, thiserror::Error)]
 pub enum MediaError {
+    /// The operation broke a rule of NAND. The flash is as it was before.
+    #[error("{0}")]
+    Misuse(#[from] Misuse),
     /// The page has more errors than can be corrected.
+    #[error("the page has more errors than can be corrected")]
     Uncorrectable,
     /// The program or erase failed, says the status.
+    #[error("the program or erase failed")]
     Failed,
     /// The LUN does not answer.
+    #[error("the LUN does not answer")]
     NoAnswer,
     /// Power was lost before the operation ended.
+    #[error("power was lost before the operation ended")]
     PowerLost,
+}
+
+/// The rules of NAND that a caller can break. For an FTL of the drive this is a bug; an open-channel host is told.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, thiserror::Error)]
+pub enum Misuse {
+    /// A page is programmed before an earlier page of its block.
+    #[error("the page is programmed before an earlier page of its block")]
+    OutOfOrder,
+    /// A page is programmed a second time since the erase of its block.
+    #[error("the page is programmed a second time since the erase of its block")]
+    ProgrammedTwice,
+    /// A page is read that was not programmed since the erase of its block.
+    #[error("the page was not programmed since the erase of its block")]
+    NotProgrammed,
+    /// Pages that one command cannot program: of several LUNs, or of different numbers on different planes.
+    #[error("one command cannot program these pages: they are of several LUNs, or their numbers differ between planes")]
+    NotTogether,
 }

@@ -99,6 +99,7 @@ impl Flash {
             seed: Seed::new(0),
         };
         let media = Rc::new(Media::new(&sim, config).unwrap());
+        (0..4).for_each(|plane| (0..PAGES).for_each(|number| media.plant_program(full_page(plane, number), [])));
         Flash { sim, media, priority: Priority::ReadsFirst, ended: Rc::default(), logs: Rc::default() }
     }
 
@@ -111,9 +112,9 @@ impl Flash {
             let (who, page) = (priority.who(cause), |plane, number| PageId(plane * BLOCKS * PAGES + number));
             let mut log = Breakdown::new();
             match op {
-                Op::Read => media.read(page(plane, 0), 8_192, who, &mut log).await.unwrap(),
-                Op::ReadPage(number) => media.read(page(plane, number), 8_192, who, &mut log).await.unwrap(),
-                Op::ReadHalf => media.read(page(plane, 0), 4_096, who, &mut log).await.unwrap(),
+                Op::Read => media.read(full_page(plane, 0), 8_192, who, &mut log).await.unwrap(),
+                Op::ReadPage(number) => media.read(full_page(plane, number), 8_192, who, &mut log).await.unwrap(),
+                Op::ReadHalf => media.read(full_page(plane, 0), 4_096, who, &mut log).await.unwrap(),
                 Op::Program(number) => media.program(page(plane, number), image(1), who, &mut log).await.unwrap(),
                 Op::Together(pages, planes) => {
                     let all = (plane..plane + planes).flat_map(|plane| (0..pages).map(move |number| (plane, number)));
@@ -132,10 +133,9 @@ impl Flash {
         });
     }
 
-    /// Reads the first page of a plane.
+    /// Reads a page of a plane.
     pub(crate) async fn read(&self, plane: u32) {
-        let page = PageId(plane * BLOCKS * PAGES);
-        self.media.read(page, 8_192, self.priority.who(READ), &mut Breakdown::new()).await.unwrap();
+        self.media.read(full_page(plane, 0), 8_192, self.priority.who(READ), &mut Breakdown::new()).await.unwrap();
     }
 
     /// A read that is given up after a while, in microseconds both.
@@ -210,13 +210,20 @@ impl Flash {
     }
 }
 
+/// A page of the block of a plane that is full from the beginning, which is the last.
+fn full_page(plane: u32, number: u32) -> PageId {
+    PageId((plane * BLOCKS + BLOCKS - 1) * PAGES + number)
+}
+
 async fn collect(seized: &mut Seized<'_>, plane: u32, steps: &[Step]) {
     let page = |block: u32, number| PageId((plane * BLOCKS + block) * PAGES + number);
     for (next, step) in (0..).zip(steps) {
         match *step {
-            Step::Copy { check } => drop(seized.copyback(&[(page(0, next), page(2, next))], check).await.unwrap()),
+            Step::Copy { check } => {
+                drop(seized.copyback(&[(full_page(plane, next), page(2, next))], check).await.unwrap())
+            }
             Step::Move => {
-                seized.read(&[(page(0, next), 8_192)]).await.unwrap();
+                seized.read(&[(full_page(plane, next), 8_192)]).await.unwrap();
                 seized.program(page(2, next), image(1)).await.unwrap();
             }
             Step::Erase => seized.erase(BlockId(plane * BLOCKS + 1)).await.unwrap(),

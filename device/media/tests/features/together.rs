@@ -72,7 +72,7 @@ fn a_word_line_is_programmed_at_once() {
 }
 
 #[test]
-#[should_panic(expected = "pages of one LUN")]
+#[should_panic(expected = "NotTogether")]
 fn planes_that_work_on_their_own_are_not_programmed_together() {
     let mut executor = Executor::new();
     let flash = flash(&executor, Cell::Slc, Registers::Single, PlaneMode::Independent);
@@ -81,7 +81,7 @@ fn planes_that_work_on_their_own_are_not_programmed_together() {
 }
 
 #[test]
-#[should_panic(expected = "the same numbers on all planes")]
+#[should_panic(expected = "NotTogether")]
 fn planes_out_of_step_are_not_programmed_together() {
     let mut executor = Executor::new();
     let flash = flash(&executor, Cell::Slc, Registers::Single, PlaneMode::MultiPlane);

@@ -56,7 +56,16 @@ pub(crate) fn media(sim: &Sim, network: &Network) -> Media {
         faults: Vec::new(),
         seed: Seed::new(0),
     };
-    Media::new(sim, config).expect("the tables are small")
+    let media = Media::new(sim, config).expect("the tables are small");
+    let planes = 0..network.planes();
+    let full = planes.flat_map(|plane| (0..network.pages_per_block).map(move |page| (plane, page)));
+    full.for_each(|(plane, page)| media.plant_program(source(media.geometry(), plane, page), []));
+    media
+}
+
+/// A page of the block of a plane that is full from the beginning.
+pub(crate) fn source(geometry: &Geometry, plane: u32, page: u32) -> PageId {
+    geometry.page_at(BlockId((plane + 1) * geometry.blocks_per_plane() - 2), page)
 }
 
 /// One customer: its blocks, and the drive it uses.
@@ -86,7 +95,7 @@ impl Customer {
         let who = |cause| self.priority.who(cause);
         match &op.work {
             Work::Read { page, units } => {
-                let page = geometry.page_at(own, *page);
+                let page = source(geometry, op.plane, *page);
                 self.media.read(page, units * UNIT, who(cause::HOST_READ), &mut log).await.unwrap();
             }
             Work::Program { page } => {
@@ -113,16 +122,16 @@ impl Customer {
         moves: &[(u32, u32)],
     ) {
         let geometry = self.media.geometry();
-        let page = |number| -> PageId { geometry.page_at(into, number) };
+        let (page, from) = (|page| geometry.page_at(into, page), |page| source(geometry, plane.0, page));
         let mut seized = self.media.seize(plane, scheme, self.priority.who(cause::GC)).await;
         if !copies.is_empty() {
             seized
-                .copyback(&copies.iter().map(|&(from, to)| (page(from), page(to))).collect::<Vec<_>>(), false)
+                .copyback(&copies.iter().map(|&(source, to)| (from(source), page(to))).collect::<Vec<_>>(), false)
                 .await
                 .unwrap();
         }
         let whole = geometry.page_size();
-        seized.read(&moves.iter().map(|&(from, _)| (page(from), whole)).collect::<Vec<_>>()).await.unwrap();
+        seized.read(&moves.iter().map(|&(source, _)| (from(source), whole)).collect::<Vec<_>>()).await.unwrap();
         for &(_, to) in moves {
             seized.program(page(to), image(geometry)).await.unwrap();
         }

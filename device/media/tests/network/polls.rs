@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::{Cell, PageId, Priority, Registers};
+use nandscape_device_media::{Cell, Priority, Registers};
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Executor, Span};
@@ -81,7 +81,7 @@ proptest! {
         executor.block_on(sim.sleep_until(model::LONG)).unwrap();
         prop_assert_eq!(done.get(), script.iter().map(Vec::len).sum::<usize>(), "somebody was left behind");
         for plane in 0..network.planes() {
-            let page = PageId(plane * network.blocks_per_plane() * network.pages_per_block);
+            let page = model::source(media.geometry(), plane, 0);
             let begun = sim.now();
             let mut log = Breakdown::new();
             executor.block_on(media.read(page, 2 * UNIT, priority.who(cause::HOST_READ), &mut log)).unwrap().unwrap();

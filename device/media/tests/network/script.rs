@@ -86,9 +86,9 @@ impl Network {
     }
 
     /// Every customer programs a block of its own in each plane, and another when it collects, so that pages are
-    /// programmed in order whoever is first. The last block is the one erased.
+    /// programmed in order whoever is first. Of the last two blocks, one is full and read, the other is erased.
     pub(crate) fn blocks_per_plane(&self) -> u32 {
-        2 * self.customers + 1
+        2 * self.customers + 2
     }
 
     /// `length` operations for each customer.

@@ -79,9 +79,9 @@ impl Drive {
     }
 
     /// Every customer programs two blocks of its own in each plane, so that pages are programmed in order whoever is
-    /// first.
+    /// first. The last block is full, for copies.
     pub(crate) fn blocks_per_plane(&self) -> u32 {
-        2 * self.customers
+        2 * self.customers + 1
     }
 
     pub(crate) fn channel_of(&self, plane: u32) -> usize {

@@ -8,8 +8,8 @@ use std::task::Poll;
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Ecc, Features, Geometry, Media, MediaConfig, PageId, PageImage, PlaneId, PlaneMode, Priority, ProgramUnit,
-    ReadRetry, StoreKind, Suspend, Timing,
+    BlockId, Ecc, Features, Geometry, Media, MediaConfig, MediaError, Misuse, PageId, PageImage, PlaneId, PlaneMode,
+    Priority, ProgramUnit, ReadRetry, StoreKind, Suspend, Timing,
 };
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::units::Rate;
@@ -90,7 +90,24 @@ pub(crate) fn media(sim: &Sim, drive: &Drive) -> Media {
         faults: Vec::new(),
         seed,
     };
-    Media::new(sim, config).expect("the tables are small")
+    let media = Media::new(sim, config).expect("the tables are small");
+    let planes = 0..drive.total_planes();
+    let full = planes.flat_map(|plane| (0..drive.pages_per_block).map(move |number| (plane, number)));
+    full.for_each(|(plane, number)| media.plant_program(full_page(drive, plane, number), []));
+    media
+}
+
+/// A page of the block of a plane that is full from the beginning.
+fn full_page(drive: &Drive, plane: u32, number: u32) -> PageId {
+    page_id(drive, Page { plane, block: drive.blocks_per_plane() - 1, number })
+}
+
+/// A read of a page takes the same time whether the page is programmed or not.
+fn has_been_read<T>(ended: Result<T, MediaError>) {
+    match ended {
+        Ok(_) | Err(MediaError::Misuse(Misuse::NotProgrammed)) => {}
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// One customer and the drive it uses.
@@ -128,6 +145,11 @@ impl Customer<'_> {
         page_id(self.drive, page)
     }
 
+    /// The programmed page that stands for the source of a copy: a copy needs no retries, so only the number counts.
+    fn source(&self, page: Page) -> PageId {
+        full_page(self.drive, page.plane, page.number)
+    }
+
     /// Pages that are programmed together, and what goes into them.
     fn pages(&self, pages: &[Page]) -> (Vec<PageId>, PageImage) {
         (pages.iter().map(|&page| self.page(page)).collect(), image(self.media.geometry(), pages.len()))
@@ -139,7 +161,9 @@ impl Customer<'_> {
         let mut loaded = None;
         let who = self.priority.who(op.cause);
         match &op.work {
-            Work::Read { page, bytes, .. } => self.media.read(self.page(*page), *bytes, who, &mut log).await.unwrap(),
+            Work::Read { page, bytes, .. } => {
+                has_been_read(self.media.read(self.page(*page), *bytes, who, &mut log).await)
+            }
             Work::Program { pages } => {
                 let note = |so_far: &Breakdown| loaded = Some(asked + so_far.total().ns());
                 let (pages, image) = self.pages(pages);
@@ -161,10 +185,13 @@ impl Customer<'_> {
         for part in parts {
             match part {
                 Part::Copy { pages } => {
-                    let pages: Vec<_> = pages.iter().map(|&(from, to)| (self.page(from), self.page(to))).collect();
+                    let pages: Vec<_> = pages.iter().map(|&(from, to)| (self.source(from), self.page(to))).collect();
                     seized.copyback(&pages, self.drive.copyback_ecc).await.unwrap();
                 }
-                Part::Read { page, bytes, .. } => drop(seized.read(&[(self.page(*page), *bytes)]).await.unwrap()),
+                Part::Read { page, bytes, .. } => {
+                    let ended = seized.read(&[(self.page(*page), *bytes)]).await;
+                    has_been_read(ended.map_err(|broken| broken.error));
+                }
                 Part::Program { pages } => {
                     let (pages, image) = self.pages(pages);
                     seized.program_together(&pages, &image).await.unwrap();
