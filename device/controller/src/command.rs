@@ -119,10 +119,8 @@ impl Namespace {
             return Err(Status::INVALID_FIELD.final_());
         }
         let extent = self.extent(entry)?;
-        match mem.is_none() || mem.len() as u64 >= extent.bytes() {
-            true => Ok(extent),
-            false => Err(Status::DATA_SGL_LENGTH_INVALID.final_()),
-        }
+        mem.cover(extent.bytes() as usize)?;
+        Ok(extent)
     }
 
     /// The extent of a command that takes data from the host, which a drive that keeps data must be given.
@@ -148,9 +146,7 @@ impl Namespace {
             return Err(Status::INVALID_FIELD.final_());
         }
         let bytes = ranges * size_of::<DsmRange>();
-        if mem.len() < bytes {
-            return Err(Status::DATA_SGL_LENGTH_INVALID.final_());
-        }
+        mem.must_cover(bytes)?;
         if attributes & DSM_DEALLOCATE == 0 {
             return Ok(Command::Hints { bytes: bytes as u64 });
         }
@@ -159,6 +155,9 @@ impl Namespace {
             let mut range = DsmRange::default();
             mem.read(index * size_of::<DsmRange>(), range.as_mut_bytes());
             self.push_range(&range, &mut extents)?;
+        }
+        if mem.has_failed() {
+            return Err(Status::DATA_TRANSFER_ERROR);
         }
         Ok(Command::Deallocate { extents, bytes: bytes as u64 })
     }

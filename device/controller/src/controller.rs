@@ -306,6 +306,10 @@ impl<F: Ftl> Fetched<F> {
             QueueId::ADMIN => Box::pin(controller.admin_command(pair, &entry, &mem, &mut log)).await,
             _ => Some(controller.io_command(&entry, &mem, &mut log).await),
         };
+        let reply = match mem.has_failed() {
+            true => reply.map(|_| Err(Status::DATA_TRANSFER_ERROR).into()),
+            false => reply,
+        };
         let reply = match power_cuts == controller.media.power_cuts() {
             true => reply,
             // Whatever became of it: the controller that fetched it is no more. Whoever drives the next one fails what was

@@ -97,8 +97,16 @@ statuses! {
     INVALID_NAMESPACE = 0, 0x0b, "Invalid Namespace or Format";
     /// Commands came in an order that is not allowed.
     COMMAND_SEQUENCE_ERROR = 0, 0x0c, "Command Sequence Error";
+    /// An SGL segment descriptor is malformed, or stands where none may be.
+    INVALID_SGL_SEGMENT = 0, 0x0d, "Invalid SGL Segment Descriptor";
+    /// A segment descriptor is not the last of its segment, or there are more descriptors than the controller takes.
+    INVALID_SGL_COUNT = 0, 0x0e, "Invalid Number of SGL Descriptors";
     /// The data pointer does not fit the command's length.
     DATA_SGL_LENGTH_INVALID = 0, 0x0f, "Data SGL Length Invalid";
+    /// The type of an SGL descriptor is not supported.
+    SGL_TYPE_INVALID = 0, 0x11, "SGL Descriptor Type Invalid";
+    /// A PRP entry has an offset where it must have none, or one that is not aligned.
+    PRP_OFFSET_INVALID = 0, 0x13, "PRP Offset Invalid";
     /// A host has set the namespace write protected.
     NAMESPACE_WRITE_PROTECTED = 0, 0x20, "Namespace is Write Protected";
     /// Some logical block lies beyond the namespace.

@@ -13,7 +13,10 @@ const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat
 const MACHINE: [&str; 4] = [concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/tm", "p"), concat!("/Us", "ers/")];
 
 /// Files that may hold code the compiler does not check, each with what it is for.
-const UNSAFE: &[(&str, &str)] = &[("sim/src/table.rs", "maps memory for large tables")];
+const UNSAFE: &[(&str, &str)] = &[
+    ("drive/src/mem/mapping.rs", "maps files that other processes share"),
+    ("sim/src/table.rs", "maps memory for large tables"),
+];
 
 /// Kinds of source, by what begins their headers.
 #[derive(Copy, Clone, PartialEq, Eq)]

@@ -139,10 +139,11 @@ impl<F: Ftl> NvmeController<F> {
 
     fn set_timestamp(&self, features: &mut Features, mem: &HostMem) -> Result<(), Status> {
         let mut bytes = [0; 8];
-        if mem.len() < bytes.len() {
-            return Err(Status::DATA_SGL_LENGTH_INVALID);
-        }
+        mem.must_cover(bytes.len())?;
         mem.read(0, &mut bytes);
+        if mem.has_failed() {
+            return Err(Status::DATA_TRANSFER_ERROR);
+        }
         let ms = u64::from_le_bytes(bytes) & TIMESTAMP_MASK;
         features.epoch_ms = ms.wrapping_sub(self.admin.sim.now().ns() / 1_000_000);
         features.epoch_set = true;

@@ -82,10 +82,10 @@ impl<F: Ftl> NvmeController<F> {
     }
 
     async fn deliver(&self, answer: Answer, mem: &HostMem, log: &mut Breakdown) -> Reply {
-        if mem.len() < answer.data.len() {
-            return Err(Status::DATA_SGL_LENGTH_INVALID.final_()).into();
-        }
         if !answer.data.is_empty() {
+            if let Err(status) = mem.must_cover(answer.data.len()) {
+                return Err(status).into();
+            }
             self.link.send(answer.data.len() as u64, log).await;
             mem.write(0, &answer.data);
         }

@@ -31,6 +31,10 @@ impl<F: Ftl> NvmeController<F> {
                 self.link.receive(part.bytes(), log).await;
             }
             self.check_writable()?;
+            if let Some(mem) = &mem {
+                // A guest may have unmapped it since: better no data than zeros.
+                mem.cover(part.bytes() as usize)?;
+            }
             settling.extend(self.ftl.accept(part, mem.as_ref(), reservation, watch));
         }
         self.settle(settling, log).await

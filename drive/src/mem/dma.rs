@@ -1,0 +1,58 @@
+//! A host's memory by address, as a controller on a bus reaches it.
+//!
+//! Left out: what is at an address. `guest` has memory there; a recording notes what was read, and a replay reads it
+//! from the recording.
+
+use nandscape_wire_nvme::Status;
+
+/// Which way a copy goes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Out of the host's memory.
+    Read,
+    /// Into the host's memory.
+    Write,
+}
+
+/// An address that cannot be reached: nothing is mapped there, what is mapped may not be written, or is gone.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct DmaFault {
+    /// Where the access began.
+    pub address: u64,
+}
+
+impl From<DmaFault> for Status {
+    fn from(_: DmaFault) -> Status {
+        Status::DATA_TRANSFER_ERROR
+    }
+}
+
+/// A host's memory by address. All that a controller learns of its host's memory passes here, so that it can be
+/// recorded.
+///
+/// The host may write the same memory meanwhile: a copy of several bytes may hold some of before and some of after.
+pub trait Dma {
+    /// Copies out of the host's memory. After a failure, `bytes` holds anything.
+    ///
+    /// # Errors
+    /// [`DmaFault`] when some of it cannot be reached.
+    fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), DmaFault>;
+
+    /// Copies into the host's memory. After a failure, some of it may have changed.
+    ///
+    /// # Errors
+    /// [`DmaFault`] when some of it cannot be reached.
+    fn write(&self, address: u64, bytes: &[u8]) -> Result<(), DmaFault>;
+
+    /// Writes a dword at once, after everything that was written before it: a host that sees the dword sees all of that.
+    ///
+    /// # Errors
+    /// [`DmaFault`] when it cannot be reached, or `address` is no multiple of 4.
+    fn store(&self, address: u64, value: u32) -> Result<(), DmaFault>;
+
+    /// Checks that a range can be reached.
+    ///
+    /// # Errors
+    /// [`DmaFault`] when some of it cannot be.
+    fn check(&self, address: u64, len: usize, access: Access) -> Result<(), DmaFault>;
+}

@@ -1,0 +1,209 @@
+//! The memory of a guest: regions of its address space, each a part of a file that the guest's process shares. They
+//! come and go at any time; what is not there cannot be reached.
+//!
+//! Left out: regions that have no file and would have to be asked for by messages.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::dma::{Access, Dma, DmaFault};
+use super::mapping::Mapping;
+
+/// A guest's address space.
+#[derive(Default)]
+pub struct GuestMemory {
+    /// By their first address; they do not overlap.
+    regions: RefCell<BTreeMap<u64, Mapping>>,
+}
+
+/// Why a region cannot be mapped or unmapped.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum RegionError {
+    /// It is empty, or reaches beyond the end of the address space.
+    Range,
+    /// Some of it is mapped already.
+    Overlaps,
+    /// No region has this address and length.
+    Unknown,
+}
+
+impl GuestMemory {
+    /// An empty address space.
+    pub fn new() -> GuestMemory {
+        GuestMemory::default()
+    }
+
+    /// Puts a mapping at `address`.
+    ///
+    /// # Errors
+    /// [`RegionError`] when it is empty, too long, or overlaps another.
+    pub fn map(&self, address: u64, mapping: Mapping) -> Result<(), RegionError> {
+        let last = (mapping.len() as u64).checked_sub(1).and_then(|rest| address.checked_add(rest));
+        let last = last.ok_or(RegionError::Range)?;
+        let mut regions = self.regions.borrow_mut();
+        let before = regions.range(..=last).next_back();
+        if before.is_some_and(|(start, mapping)| start + (mapping.len() as u64 - 1) >= address) {
+            return Err(RegionError::Overlaps);
+        }
+        regions.insert(address, mapping);
+        Ok(())
+    }
+
+    /// Takes a region away again. Nothing of it is reached afterwards.
+    ///
+    /// # Errors
+    /// [`RegionError::Unknown`] when there is no such region.
+    pub fn unmap(&self, address: u64, len: u64) -> Result<(), RegionError> {
+        let mut regions = self.regions.borrow_mut();
+        match regions.get(&address).is_some_and(|mapping| mapping.len() as u64 == len) {
+            true => drop(regions.remove(&address)),
+            false => return Err(RegionError::Unknown),
+        }
+        Ok(())
+    }
+
+    /// Takes all regions away.
+    pub fn unmap_all(&self) {
+        self.regions.borrow_mut().clear();
+    }
+
+    /// Calls `each(region, offset in it, bytes before, length)` for the pieces of a range.
+    fn pieces(
+        &self,
+        address: u64,
+        len: usize,
+        mut each: impl FnMut(&Mapping, usize, usize, usize) -> std::io::Result<()>,
+    ) -> Result<(), DmaFault> {
+        let fault = DmaFault { address };
+        let regions = self.regions.borrow();
+        let mut done = 0;
+        while done < len {
+            let at = address.checked_add(done as u64).ok_or(fault)?;
+            let (start, mapping) = regions.range(..=at).next_back().ok_or(fault)?;
+            let offset = at - start;
+            let left = (mapping.len() as u64).checked_sub(offset).filter(|left| *left > 0).ok_or(fault)?;
+            let piece = left.min((len - done) as u64) as usize;
+            each(mapping, offset as usize, done, piece).map_err(|_| fault)?;
+            done += piece;
+        }
+        Ok(())
+    }
+}
+
+impl Dma for GuestMemory {
+    fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), DmaFault> {
+        self.pieces(address, bytes.len(), |mapping, at, done, len| mapping.read(at, &mut bytes[done..done + len]))
+    }
+
+    fn write(&self, address: u64, bytes: &[u8]) -> Result<(), DmaFault> {
+        self.pieces(address, bytes.len(), |mapping, at, done, len| mapping.write(at, &bytes[done..done + len]))
+    }
+
+    fn store(&self, address: u64, value: u32) -> Result<(), DmaFault> {
+        let whole = |len: usize| if len == 4 { Ok(()) } else { Err(std::io::ErrorKind::InvalidInput.into()) };
+        self.pieces(address, 4, |mapping, at, _, len| whole(len).and_then(|()| mapping.store(at, value)))
+    }
+
+    fn check(&self, address: u64, len: usize, access: Access) -> Result<(), DmaFault> {
+        self.pieces(address, len, |mapping, _, _, _| match access == Access::Read || mapping.is_writable() {
+            true => Ok(()),
+            false => Err(std::io::ErrorKind::PermissionDenied.into()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mapping::memory_file;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn mapping(len: usize) -> Mapping {
+        Mapping::new(&memory_file(len as u64).unwrap(), 0, len, true).unwrap()
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Map(u64, usize),
+        Unmap(u64, usize),
+        Write(u64, Vec<u8>),
+        Read(u64, usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let at = || (0u64..24).prop_map(|at| at * 8);
+        let bytes = prop::collection::vec(any::<u8>(), 0..60);
+        prop_oneof![
+            (at(), 0usize..6).prop_map(|(at, len)| Step::Map(at, len * 8)),
+            (at(), 0usize..6).prop_map(|(at, len)| Step::Unmap(at, len * 8)),
+            (0u64..200, bytes).prop_map(|(at, bytes)| Step::Write(at, bytes)),
+            (0u64..200, 0usize..60).prop_map(|(at, len)| Step::Read(at, len)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_flat_memory_with_holes(steps in prop::collection::vec(step(), 1..60)) {
+            let guest = GuestMemory::new();
+            let mut flat: Vec<Option<u8>> = vec![None; 300];
+            let mut regions: Vec<(u64, usize)> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Map(at, len) => {
+                        let range = at as usize..at as usize + len;
+                        let free = len > 0 && flat[range.clone()].iter().all(Option::is_none);
+                        prop_assert_eq!(guest.map(at, mapping(len)).is_ok(), free);
+                        if free {
+                            flat[range].fill(Some(0));
+                            regions.push((at, len));
+                        }
+                    }
+                    Step::Unmap(at, len) => {
+                        let known = regions.iter().position(|region| *region == (at, len));
+                        prop_assert_eq!(guest.unmap(at, len as u64).is_ok(), known.is_some());
+                        if let Some(known) = known {
+                            regions.remove(known);
+                            flat[at as usize..at as usize + len].fill(None);
+                        }
+                    }
+                    Step::Write(at, bytes) => {
+                        let range = at as usize..at as usize + bytes.len();
+                        let there = flat[range.clone()].iter().all(Option::is_some);
+                        prop_assert_eq!(guest.check(at, bytes.len(), Access::Write).is_ok(), there);
+                        if there {
+                            prop_assert!(guest.write(at, &bytes).is_ok());
+                            flat[range].iter_mut().zip(&bytes).for_each(|(flat, byte)| *flat = Some(*byte));
+                        }
+                    }
+                    Step::Read(at, len) => {
+                        let mut bytes = vec![0; len];
+                        let right: Option<Vec<u8>> = flat[at as usize..at as usize + len].iter().copied().collect();
+                        let read = guest.read(at, &mut bytes).ok().map(|()| bytes);
+                        prop_assert_eq!(read, right);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_address_space_are_ends() {
+        let guest = GuestMemory::new();
+        assert_eq!(guest.map(u64::MAX - 6, mapping(8)), Err(RegionError::Range));
+        assert_eq!(guest.map(u64::MAX - 7, mapping(8)), Ok(()));
+        assert!(guest.write(u64::MAX - 7, &[1; 8]).is_ok());
+        assert_eq!(guest.read(u64::MAX - 3, &mut [0; 8]), Err(DmaFault { address: u64::MAX - 3 }));
+        assert!(guest.store(u64::MAX - 7, 5).is_ok() && guest.store(u64::MAX - 6, 5).is_err());
+        guest.unmap_all();
+        assert!(guest.read(u64::MAX, &mut [0]).is_err() && guest.read(u64::MAX, &mut []).is_ok());
+    }
+
+    #[test]
+    fn a_region_that_may_not_be_written_can_be_read() {
+        let guest = GuestMemory::new();
+        guest.map(64, Mapping::new(&memory_file(64).unwrap(), 0, 64, false).unwrap()).unwrap();
+        assert!(guest.read(64, &mut [0; 64]).is_ok() && guest.check(64, 64, Access::Read).is_ok());
+        assert!(guest.write(64, &[0]).is_err() && guest.store(64, 0).is_err());
+        assert!(guest.check(64, 1, Access::Write).is_err());
+    }
+}

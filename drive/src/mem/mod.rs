@@ -1,0 +1,278 @@
+//! The memory that a command's data lies in. The host owns it in both directions, as in NVMe: a drive reads it for
+//! a write and writes it for a read.
+//!
+//! A drive sees a [`HostMem`], a part of a [`Memory`], which it reads and writes by copies.
+//!
+//! | file | what |
+//! |---|---|
+//! | `mod` | `HostMem`, the `Memory` trait, and the simplest memory: a buffer of this process |
+//! | `dma` | the `Dma` trait: a host's memory by address |
+//! | `guest` | a `Dma` over regions that are mapped and unmapped at any time |
+//! | `mapping` | a part of a file that is shared with another process (Linux) |
+//! | `data_pointer` | a `Memory` that a command describes by PRPs or an SGL |
+//! | `prp`, `sgl` | walking them |
+//!
+//! Left out: metadata, which has a pointer of its own.
+
+pub mod data_pointer;
+pub mod dma;
+#[cfg(target_os = "linux")]
+pub mod guest;
+#[cfg(target_os = "linux")]
+pub mod mapping;
+mod prp;
+mod sgl;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nandscape_wire_nvme::Status;
+
+pub use data_pointer::DataPointer;
+pub use dma::{Access, Dma, DmaFault};
+#[cfg(target_os = "linux")]
+pub use guest::GuestMemory;
+#[cfg(target_os = "linux")]
+pub use mapping::Mapping;
+
+/// Memory of a host. Nobody holds references into it: it may change or go at any time, and is copied.
+///
+/// A copy that fails is noted, and the command goes on; whoever completes the command asks [`Memory::has_failed`] once.
+/// So copies deep inside a drive have no error to pass on.
+pub trait Memory {
+    /// The most bytes that it may hold.
+    fn max_len(&self) -> usize;
+
+    /// Copies out, from `start` on. Where that fails, `bytes` is filled with zeros.
+    fn read(&self, start: usize, bytes: &mut [u8]);
+
+    /// Copies in, from `start` on.
+    fn write(&self, start: usize, bytes: &[u8]);
+
+    /// Fills `len` bytes from `start` on with zeros.
+    fn clear(&self, start: usize, len: usize);
+
+    /// Checks that the first `bytes` can be reached now.
+    ///
+    /// # Errors
+    /// The status of a command whose memory is too short or described wrongly.
+    fn cover(&self, bytes: usize) -> Result<(), Status>;
+
+    /// Whether a copy has failed.
+    fn has_failed(&self) -> bool {
+        false
+    }
+}
+
+/// A buffer of this process, shared with whoever works on it.
+pub type Buffer = Rc<RefCell<Vec<u8>>>;
+
+impl Memory for RefCell<Vec<u8>> {
+    fn max_len(&self) -> usize {
+        self.borrow().len()
+    }
+
+    fn read(&self, start: usize, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&self.borrow()[start..start + bytes.len()]);
+    }
+
+    fn write(&self, start: usize, bytes: &[u8]) {
+        self.borrow_mut()[start..start + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn clear(&self, start: usize, len: usize) {
+        self.borrow_mut()[start..start + len].fill(0);
+    }
+
+    fn cover(&self, bytes: usize) -> Result<(), Status> {
+        if bytes <= self.borrow().len() { Ok(()) } else { Err(Status::DATA_SGL_LENGTH_INVALID.final_()) }
+    }
+}
+
+/// The data of one command: nothing (drives that keep no data need none), or a part of a memory.
+#[derive(Clone, Default)]
+pub struct HostMem(Option<Slice>);
+
+/// A part of a memory.
+#[derive(Clone)]
+struct Slice {
+    memory: Rc<dyn Memory>,
+    start: usize,
+    len: u32,
+}
+
+// It is moved with every command, also where there is no data.
+const _: () = assert!(size_of::<HostMem>() <= 32);
+
+impl HostMem {
+    /// No data.
+    pub fn none() -> HostMem {
+        HostMem(None)
+    }
+
+    /// The whole of a buffer.
+    pub fn whole(buffer: &Buffer) -> HostMem {
+        HostMem::over(buffer.clone())
+    }
+
+    /// The whole of a memory.
+    ///
+    /// # Panics
+    /// When it is 4 GiB or larger.
+    pub fn over(memory: Rc<dyn Memory>) -> HostMem {
+        let len = u32::try_from(memory.max_len()).expect("a command's data is shorter than 4 GiB");
+        HostMem(Some(Slice { memory, start: 0, len }))
+    }
+
+    /// A new buffer that holds `bytes`.
+    pub fn from_bytes(bytes: &[u8]) -> HostMem {
+        HostMem::whole(&Rc::new(RefCell::new(bytes.to_vec())))
+    }
+
+    /// A new buffer of `len` zeros.
+    pub fn zeroed(len: usize) -> HostMem {
+        HostMem::whole(&Rc::new(RefCell::new(vec![0; len])))
+    }
+
+    /// Whether there is no data.
+    pub fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Length in bytes; an upper limit where the memory is described by PRPs, which have no length of their own.
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |slice| slice.len as usize)
+    }
+
+    /// Whether the length is zero.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Checks that the first `bytes` can be reached now. Without data, there is nothing to check.
+    ///
+    /// # Errors
+    /// Data SGL Length Invalid when the memory is shorter; where it is described by PRPs or an SGL, the status that says
+    /// what is wrong with them.
+    pub fn cover(&self, bytes: usize) -> Result<(), Status> {
+        match &self.0 {
+            None => Ok(()),
+            Some(slice) if bytes <= slice.len as usize => slice.memory.cover(slice.start + bytes),
+            Some(_) => Err(Status::DATA_SGL_LENGTH_INVALID.final_()),
+        }
+    }
+
+    /// As [`HostMem::cover`], for commands that cannot do without data.
+    ///
+    /// # Errors
+    /// Those of [`HostMem::cover`], and Data SGL Length Invalid where there is no data.
+    pub fn must_cover(&self, bytes: usize) -> Result<(), Status> {
+        if self.is_none() { Err(Status::DATA_SGL_LENGTH_INVALID.final_()) } else { self.cover(bytes) }
+    }
+
+    /// Whether a copy to or from this memory has failed. The command then fails with Data Transfer Error.
+    pub fn has_failed(&self) -> bool {
+        self.0.as_ref().is_some_and(|slice| slice.memory.has_failed())
+    }
+
+    /// The part of `len` bytes from `start` on, sharing the same memory. What has no data has none in any part.
+    ///
+    /// # Panics
+    /// When the part is not inside.
+    pub fn part(&self, start: usize, len: usize) -> HostMem {
+        HostMem(self.range(start, len).map(|slice| Slice {
+            memory: slice.memory.clone(),
+            start: slice.start + start,
+            len: len as u32,
+        }))
+    }
+
+    /// Copies into host memory, from `start` on. Without data, nothing happens.
+    ///
+    /// # Panics
+    /// When there is data and `bytes` does not fit.
+    pub fn write(&self, start: usize, bytes: &[u8]) {
+        if let Some(slice) = self.range(start, bytes.len()) {
+            slice.memory.write(slice.start + start, bytes);
+        }
+    }
+
+    /// Fills `len` bytes from `start` on with zeros. Without data, nothing happens.
+    ///
+    /// # Panics
+    /// When there is data and the range is not inside.
+    pub fn clear(&self, start: usize, len: usize) {
+        if let Some(slice) = self.range(start, len) {
+            slice.memory.clear(slice.start + start, len);
+        }
+    }
+
+    /// Copies out of host memory, from `start` on. Without data, `bytes` is left as it is.
+    ///
+    /// # Panics
+    /// When there is data and the range is not inside.
+    pub fn read(&self, start: usize, bytes: &mut [u8]) {
+        if let Some(slice) = self.range(start, bytes.len()) {
+            slice.memory.read(slice.start + start, bytes);
+        }
+    }
+
+    /// All of it as one vector.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.len()];
+        self.read(0, &mut bytes);
+        bytes
+    }
+
+    /// The slice, which holds the range.
+    fn range(&self, start: usize, len: usize) -> Option<&Slice> {
+        let slice = self.0.as_ref()?;
+        let inside = start.checked_add(len).is_some_and(|end| end <= slice.len as usize);
+        assert!(inside, "{len} bytes at {start} are beyond the {} bytes of host memory", slice.len);
+        Some(slice)
+    }
+}
+
+impl std::fmt::Debug for HostMem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.is_none() {
+            true => f.write_str("HostMem(none)"),
+            false => write!(f, "HostMem({} bytes)", self.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_of_parts_are_views_of_the_same_bytes(
+            mut flat in prop::collection::vec(any::<u8>(), 0..40), cuts in prop::array::uniform4(0usize..40), value in any::<u8>(),
+        ) {
+            let mem = HostMem::from_bytes(&flat);
+            prop_assert!(mem.cover(flat.len()).is_ok() && mem.cover(flat.len() + 1).is_err());
+            let range = |a: usize, b: usize, len: usize| (a.min(b).min(len), a.max(b).min(len));
+            let (start, end) = range(cuts[0], cuts[1], flat.len());
+            let outer = mem.part(start, end - start);
+            let (from, to) = range(cuts[2], cuts[3], outer.len());
+            let inner = outer.part(from, to - from);
+            prop_assert_eq!(inner.to_vec(), flat[start + from..start + to].to_vec());
+            inner.write(0, &vec![value; to - from]);
+            flat[start + from..start + to].fill(value);
+            prop_assert_eq!(mem.to_vec(), flat);
+        }
+    }
+
+    #[test]
+    fn no_memory_takes_and_gives_nothing() {
+        let none = HostMem::none();
+        none.write(0, &[1, 2, 3]);
+        let mut bytes = [7; 2];
+        none.read(100, &mut bytes);
+        assert_eq!((bytes, none.part(5, 5).is_none()), ([7; 2], true));
+        assert!(none.cover(1 << 20).is_ok() && !none.has_failed());
+    }
+}
