@@ -7,6 +7,7 @@
 //! | `tools` | runs the clients |
 //! | `integrity` | what is written is read, under garbage collection, by each client |
 //! | `ending` | clients that are killed, servers that are told to end |
+//! | `hang_ups` | clients that hang up at bad moments |
 //! | `sockets` | where it listens, and where it refuses to |
 //! | `faults` | what goes wrong on order, as clients meet it |
 //! | `recordings` | recorded and replayed, and what is no recording |
@@ -14,6 +15,7 @@
 
 mod ending;
 mod faults;
+mod hang_ups;
 mod integrity;
 mod recordings;
 mod server;

@@ -28,6 +28,8 @@ const MAX_BYTES: usize = 64 << 20;
 const READ_SIZE: usize = 256 << 10;
 /// Reads from a socket before others get a turn.
 const READS_A_TURN: usize = 4;
+/// The most that is read of what a client sent before it hung up: more than a socket holds.
+const MAX_REST: usize = 16 << 20;
 /// Requests understood before others get a turn: those that are refused cost nothing but the time of the loop.
 const REQUESTS_A_TURN: usize = 256;
 
@@ -39,7 +41,7 @@ pub(crate) struct Session {
     info: DriveInfo,
     structured: bool,
     /// What was read and not yet understood, from `start` to `end`.
-    inbox: Box<[u8]>,
+    inbox: Vec<u8>,
     start: usize,
     end: usize,
     /// A write whose data is still coming.
@@ -64,6 +66,10 @@ pub(crate) struct Session {
     leaving: bool,
     /// It has said good-bye and takes no more replies.
     deaf: bool,
+    /// It has hung up, perhaps with something left in the socket.
+    hung_up: bool,
+    /// It has hung up, and nothing is left in the socket.
+    ended: bool,
 }
 
 /// A write whose data is still coming.
@@ -96,7 +102,7 @@ impl Session {
             stream,
             info,
             structured,
-            inbox: vec![0; READ_SIZE].into(),
+            inbox: vec![0; READ_SIZE],
             start: 0,
             end: 0,
             coming: None,
@@ -111,6 +117,8 @@ impl Session {
             blocked: false,
             leaving: false,
             deaf: false,
+            hung_up: false,
+            ended: false,
         }
     }
 
@@ -149,6 +157,41 @@ impl Session {
         let count = receive(&mut self.stream, &mut self.inbox[self.end..])?;
         self.end += count.unwrap_or(0);
         Ok(count == Some(room))
+    }
+
+    /// Reads what a client that has hung up left in its socket, although none of it can be understood yet. A socket that
+    /// nobody writes to holds little. Whether there may be more.
+    ///
+    /// # Errors
+    /// When it left without a good-bye: nobody waits for the replies.
+    fn read_rest(&mut self) -> Result<bool, Gone> {
+        if self.end == self.inbox.len() {
+            if self.end >= MAX_REST {
+                return Err(Gone::because("hung up"));
+            }
+            self.inbox.resize(self.end + READ_SIZE, 0);
+        }
+        match self.stream.read(&mut self.inbox[self.end..]) {
+            Ok(0) => {
+                (self.ended, self.stalled) = (true, true);
+                let data = self.coming.as_ref().map_or(0, |coming| coming.request.len.get() as usize - coming.filled);
+                match says_good_bye(&self.inbox[self.start..self.end], data) {
+                    true => Ok(false),
+                    false => Err(Gone::because("hung up")),
+                }
+            }
+            Ok(count) => {
+                self.end += count;
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // What was reported has passed.
+                self.hung_up = false;
+                Ok(false)
+            }
+            Err(error) => Err(Gone::because(error.to_string())),
+        }
     }
 
     /// Understands what was read, as far as the client may go on.
@@ -350,13 +393,32 @@ fn receive(stream: &mut Stream, into: &mut [u8]) -> Result<Option<usize>, Gone> 
     }
 }
 
+/// Whether requests end with a good-bye. First come `data` bytes of a write that has begun.
+fn says_good_bye(mut bytes: &[u8], mut data: usize) -> bool {
+    while let Some(after) = bytes.get(data..)
+        && let Ok((request, rest)) = Request::read_from_prefix(after)
+    {
+        match request.kind.get() {
+            command::DISC => return true,
+            command::WRITE => data = request.len.get() as usize,
+            _ => data = 0,
+        }
+        bytes = rest;
+    }
+    false
+}
+
 impl Client for Session {
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         Some(self.stream.as_fd())
     }
 
     fn interest(&self) -> Interest {
-        Interest { read: !self.leaving && !self.is_full(), write: self.blocked }
+        Interest { read: !self.leaving && !self.ended && !self.is_full(), write: self.blocked }
+    }
+
+    fn hung_up(&mut self) {
+        self.hung_up = true;
     }
 
     fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
@@ -369,7 +431,17 @@ impl Client for Session {
             came |= self.pending.len() != pending || self.share < REQUESTS_A_TURN;
         }
         for _ in 0..READS_A_TURN {
-            if self.leaving || self.is_full() || self.share == 0 {
+            if self.leaving || self.ended {
+                break;
+            }
+            if self.is_full() && self.hung_up {
+                came = true;
+                if self.read_rest()? {
+                    continue;
+                }
+                break;
+            }
+            if self.is_full() || self.share == 0 {
                 break;
             }
             let before = (self.end - self.start, self.coming.as_ref().map_or(0, |coming| coming.filled));
@@ -409,7 +481,8 @@ impl Client for Session {
     }
 
     fn has_more(&self) -> bool {
-        self.feed.has_next() || (self.stalled && !self.leaving && !self.is_full())
+        let reads_rest = self.hung_up && !self.ended && !self.leaving && self.is_full();
+        self.feed.has_next() || reads_rest || (self.stalled && !self.leaving && !self.is_full())
     }
 
     fn is_flushed(&self) -> bool {

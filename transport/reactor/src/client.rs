@@ -61,6 +61,10 @@ pub trait Client {
     /// What the socket is to be watched for now.
     fn interest(&self) -> Interest;
 
+    /// The peer has closed the connection, or the side that it sends on. The reactor tells this even to a client that
+    /// has no interest in reading, perhaps more than once, and looks for what came right afterwards.
+    fn hung_up(&mut self) {}
+
     /// Takes in what has come, a fair share of it; whether anything had.
     ///
     /// # Errors

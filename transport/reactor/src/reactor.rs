@@ -22,7 +22,7 @@ use crate::handle::{ExportFigures, Figures, Handle, MakeClient, Message, Refused
 use crate::port::{ConnectionId, Export, Port, Released};
 use crate::timing::Timing;
 use crate::vigil::Vigil;
-use crate::waiter::{Patience, Waiter};
+use crate::waiter::{Events, Patience, Waiter};
 
 /// Whether a reactor ever sleeps.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -97,8 +97,8 @@ pub struct Reactor {
     reserved: BTreeSet<ConnectionId>,
     /// Whether sockets were not looked at after the last turn.
     passed_over: bool,
-    /// Sockets that are ready, by client.
-    ready: Vec<u64>,
+    /// What has happened to sockets, by client.
+    events: Events,
     /// Clients that have no socket.
     polled: Vec<Key>,
     /// Clients with completions to send.
@@ -167,7 +167,7 @@ impl Reactor {
             starved: Vec::new(),
             reserved: BTreeSet::new(),
             passed_over: false,
-            ready: Vec::new(),
+            events: Events::default(),
             polled: Vec::new(),
             dirty: Vec::new(),
             lost: Vec::new(),
@@ -197,7 +197,7 @@ impl Reactor {
         while !self.is_finished() {
             self.step()?;
         }
-        self.say_farewell();
+        self.say_farewell()?;
         if let Err(problem) = self.port.end_recording() {
             self.recording_problem = Some(problem.to_string());
         }
@@ -220,7 +220,7 @@ impl Reactor {
         }
         self.passed_over = !self.passed_over;
         if !self.passed_over && self.waiter.has_sockets() {
-            self.waiter.wait(Patience::None, &mut self.ready)?;
+            self.waiter.wait(Patience::None, &mut self.events)?;
         }
         Ok(())
     }
@@ -354,12 +354,17 @@ impl Reactor {
             came = true;
         }
         if self.stopping.is_some() {
-            self.ready.clear();
+            self.events = Events::default();
             return came;
+        }
+        for number in self.events.hung_up.drain(..) {
+            if let Some(connected) = self.clients.get_mut(Key::from_bits(number)) {
+                connected.client.hung_up();
+            }
         }
         // Those who have more get their next turn at the next one. One share each: who was answered while the model ran
         // may be here several times.
-        let mut ready = std::mem::take(&mut self.ready);
+        let mut ready = std::mem::take(&mut self.events.ready);
         if self.budget.look() {
             ready.extend(self.starved.drain(..).map(Key::to_bits));
         }
@@ -399,12 +404,14 @@ impl Reactor {
     fn watch(&mut self, key: Key) {
         let Some(connected) = self.clients.get_mut(key) else { return };
         if connected.client.has_more() {
-            self.ready.push(key.to_bits());
+            self.events.ready.push(key.to_bits());
         }
         if connected.client.is_starved() && !self.starved.contains(&key) {
             self.starved.push(key);
         }
-        let interest = connected.client.interest();
+        let Interest { read, write } = connected.client.interest();
+        // At the end nothing more is read.
+        let interest = Interest { read: read && self.stopping.is_none(), write };
         if interest == connected.watched {
             return;
         }
@@ -451,11 +458,18 @@ impl Reactor {
                     let _ = reply.send(answer);
                 }
                 Ok(Message::Figures { not_before, reply }) => self.asked.push((not_before, reply)),
-                Ok(Message::Stop) => self.stopping = self.stopping.or(Some(self.turn)),
+                Ok(Message::Stop) => self.stop(),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return heard > 0,
             }
         }
         true
+    }
+
+    /// From now on nothing is read from clients.
+    fn stop(&mut self) {
+        self.stopping = self.stopping.or(Some(self.turn));
+        let keys: Vec<Key> = self.by_connection.values().copied().collect();
+        keys.into_iter().for_each(|key| self.watch(key));
     }
 
     /// Opens a connection for a client that is still to come.
@@ -486,7 +500,7 @@ impl Reactor {
                     return;
                 }
                 // Something may have come before it was watched.
-                self.ready.push(key.to_bits());
+                self.events.ready.push(key.to_bits());
             }
             None => self.polled.push(key),
         }
@@ -518,20 +532,23 @@ impl Reactor {
             self.timing.sleeps += 1;
             self.slept = true;
         }
-        self.waiter.wait(patience, &mut self.ready)
+        self.waiter.wait(patience, &mut self.events)
     }
 
     /// Whether some client can go on without anything coming from outside.
     fn has_work(&self) -> bool {
-        !self.ready.is_empty() || (!self.starved.is_empty() && self.budget.has_freed())
+        let can_go_on = !self.events.ready.is_empty() || (!self.starved.is_empty() && self.budget.has_freed());
+        can_go_on && self.stopping.is_none()
     }
 
     fn patience(&mut self) -> Patience {
-        if self.poll == PollMode::Busy || self.stopping.is_some() || self.has_work() {
+        if self.poll == PollMode::Busy || self.has_work() {
             return Patience::None;
         }
         let now = self.clock.now();
-        let due = self.executor.next_due().map(|due| due.since(now));
+        // At the end, clients have a while to take their replies.
+        let last_words = self.stopping.map(|since| since + LAST_WORDS);
+        let due = self.executor.next_due().into_iter().chain(last_words).min().map(|due| due.since(now));
         if now.since(self.last_activity) < self.vigil.length() || due.is_some_and(|left| left <= AWAKE_BEFORE) {
             return Patience::None;
         }
@@ -569,7 +586,7 @@ impl Reactor {
     }
 
     /// Disconnects every client and flushes every drive.
-    fn say_farewell(&mut self) {
+    fn say_farewell(&mut self) -> io::Result<()> {
         std::mem::take(&mut self.reserved).into_iter().for_each(|connection| self.port.close(connection));
         let keys: Vec<Key> = self.by_connection.values().copied().collect();
         keys.iter().for_each(|key| self.disconnect(*key, &Gone::quietly()));
@@ -582,7 +599,10 @@ impl Reactor {
         }
         while self.is_working() {
             self.catch_up();
+            let patience = self.patience();
+            self.waiter.wait(patience, &mut self.events)?;
         }
+        Ok(())
     }
 
     /// Tells figures to those who have asked. Copying them takes long beside a turn: all share one copy, and an old one

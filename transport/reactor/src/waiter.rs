@@ -48,6 +48,15 @@ pub(crate) enum Patience {
     Forever,
 }
 
+/// Sockets that something has happened to, by number.
+#[derive(Default)]
+pub(crate) struct Events {
+    /// Those that can be read or written, or were closed by their peer.
+    pub(crate) ready: Vec<u64>,
+    /// Those among them whose peer has closed the connection, or the side that it sends on.
+    pub(crate) hung_up: Vec<u64>,
+}
+
 /// Watches sockets, by a number each.
 pub(crate) struct Waiter {
     epoll: OwnedFd,
@@ -107,8 +116,8 @@ impl Waiter {
         fence(Ordering::SeqCst);
     }
 
-    /// Waits. The numbers of sockets that are ready are added to `ready`.
-    pub(crate) fn wait(&mut self, patience: Patience, ready: &mut Vec<u64>) -> io::Result<()> {
+    /// Waits. Sockets that something has happened to are added to `into`.
+    pub(crate) fn wait(&mut self, patience: Patience, into: &mut Events) -> io::Result<()> {
         let announced = std::mem::take(&mut self.announced);
         if patience == Patience::None && !announced && self.sockets == 0 {
             // There is nothing that the system could tell.
@@ -134,7 +143,14 @@ impl Waiter {
         for event in came.iter() {
             match event.data.u64() {
                 WAKE => woken = true,
-                number => ready.push(number),
+                number => {
+                    into.ready.push(number);
+                    // A copy: the kernel's record is packed.
+                    let flags = event.flags;
+                    if flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
+                        into.hung_up.push(number);
+                    }
+                }
             }
         }
         if announced {
@@ -149,9 +165,12 @@ impl Waiter {
     }
 }
 
+/// A peer that hangs up is reported whatever a socket is watched for. Where nothing is read, a hang-up lasts, and is
+/// reported once (edge-triggered): as a level it would end every wait from then on.
 fn flags(interest: Interest) -> EventFlags {
-    let mut flags = EventFlags::empty();
-    flags.set(EventFlags::IN | EventFlags::RDHUP, interest.read);
+    let mut flags = EventFlags::RDHUP;
+    flags.set(EventFlags::IN, interest.read);
+    flags.set(EventFlags::ET, !interest.read);
     flags.set(EventFlags::OUT, interest.write);
     flags
 }

@@ -6,7 +6,7 @@ use zerocopy::IntoBytes;
 
 use crate::client::{Client, pattern, request};
 use crate::drive::SLOW;
-use crate::server::Server;
+use crate::server::{Limits, Server};
 
 /// Writes of four blocks where they take 20 ms each, and a good-bye, in one go.
 fn farewell(client: &mut Client, writes: u64) {
@@ -96,6 +96,45 @@ fn a_large_write_that_breaks_off_is_not_done() {
     drop(client);
     server.until(|figures| figures.clients == 0);
     assert_eq!(server.seen(), []);
+}
+
+/// A server whose memory for clients is all in use, and the client that uses it.
+fn short_of_memory() -> (Server, Client) {
+    let server = Server::with(Limits { memory: 4 << 20, ..Limits::default() });
+    let mut greedy = Client::ready(&server, "first", false);
+    (0..20).for_each(|number| greedy.request(command::READ, 0, number, 0, 1 << 20));
+    server.until(|figures| figures.exports[0].reads.bytes >= 3 << 20);
+    (server, greedy)
+}
+
+#[test]
+fn who_hangs_up_while_it_is_not_listened_to_is_noticed() {
+    let (server, _greedy) = short_of_memory();
+    for more in [0, 1] {
+        let mut client = Client::ready(&server, "first", false);
+        server.until(|figures| figures.clients == 2);
+        (0..=more).for_each(|number| client.request(command::READ, 0, number, 0, 3 << 20));
+        drop(client);
+        server.until(|figures| figures.clients == 1);
+    }
+    assert_eq!(server.complaints().len(), 2, "neither said good-bye");
+}
+
+/// The good-bye is in the socket, behind a request for which there is no memory.
+#[test]
+fn what_was_asked_before_a_good_bye_is_done_however_long_it_waits() {
+    let (server, mut greedy) = short_of_memory();
+    let mut client = Client::ready(&server, "first", false);
+    server.until(|figures| figures.clients == 2);
+    client.request(command::READ, 0, 1, 0, 3 << 20);
+    farewell(&mut client, 1);
+    drop(client);
+    for number in 0..20 {
+        assert_eq!((greedy.simple(), greedy.receive_vec(1 << 20).len()), ((number, 0), 1 << 20));
+    }
+    server.until(|figures| figures.clients == 1);
+    assert_eq!(greedy.read(SLOW, 2_048), Ok(pattern(1, 2_048)));
+    assert_eq!(server.complaints(), [""; 0]);
 }
 
 #[test]

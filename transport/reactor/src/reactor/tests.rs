@@ -143,6 +143,60 @@ impl Client for Socketed {
     }
 }
 
+/// Has enough to do and reads nothing; counts how often it is told that its peer has hung up.
+struct Full {
+    told: Arc<AtomicUsize>,
+    socket: std::os::unix::net::UnixStream,
+}
+
+impl Client for Full {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(std::os::fd::AsFd::as_fd(&self.socket))
+    }
+
+    fn interest(&self) -> Interest {
+        Interest::default()
+    }
+
+    fn hung_up(&mut self) {
+        self.told.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn take_in(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
+        Ok(false)
+    }
+
+    fn complete(&mut self, _: Released) {}
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        Ok(())
+    }
+
+    fn is_flushed(&self) -> bool {
+        true
+    }
+}
+
+/// A hang-up lasts: reported as long as it does, it would end every wait.
+#[test]
+fn a_hang_up_is_told_once_even_to_a_client_that_reads_nothing() {
+    for half in [false, true] {
+        let (mut reactor, handle) = reactor();
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        let told = Arc::new(AtomicUsize::new(0));
+        let given = told.clone();
+        handle.connect(0, Box::new(move |_, _| Box::new(Full { told: given, socket: far })));
+        (0..5).for_each(|_| reactor.step().unwrap());
+        assert_eq!(told.load(Ordering::Relaxed), 0);
+        near.shutdown(std::net::Shutdown::Write).unwrap();
+        let near = half.then_some(near);
+        (0..10).for_each(|_| reactor.step().unwrap());
+        assert_eq!(told.load(Ordering::Relaxed), 1);
+        assert!(!reactor.has_work(), "nothing keeps it from sleep");
+        drop(near);
+    }
+}
+
 /// Has something new at every look.
 struct Busy(Arc<AtomicUsize>);
 
