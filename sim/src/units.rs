@@ -3,6 +3,7 @@
 //! Numbers are decimal and are read exactly, without a detour through binary fractions. `K`, `M`, `G`, `T` and `KiB`,
 //! `MiB`, ... are powers of 1024 in sizes, as in fio; `KB`, `MB`, ... are powers of 1000.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -15,7 +16,7 @@ pub struct UnitError {
     /// What was given.
     pub text: String,
     /// What would be valid, with an example.
-    pub expected: &'static str,
+    pub expected: Cow<'static, str>,
 }
 
 /// A number of bytes.
@@ -29,7 +30,8 @@ pub struct Rate {
     time: Span,
 }
 
-/// A share, as a fraction of one.
+/// A share, as a fraction of one. Above 1 it is read and written with a percent sign only: a 7 that stands for 7% would
+/// pass as 700%.
 #[derive(Copy, Clone, PartialEq, PartialOrd, Default)]
 pub struct Ratio(pub f64);
 
@@ -69,7 +71,7 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 }
 
 fn read(text: &str, units: &[(&str, u64)], expected: &'static str) -> Result<u64, UnitError> {
-    scaled(text, units).ok_or_else(|| UnitError { text: text.to_owned(), expected })
+    scaled(text, units).ok_or_else(|| UnitError { text: text.to_owned(), expected: expected.into() })
 }
 
 impl FromStr for Span {
@@ -145,7 +147,7 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Rate, UnitError> {
         let expected = "a rate such as \"800MB/s\" or \"16KiB/60us\", or \"unlimited\"";
-        let wrong = || UnitError { text: text.to_owned(), expected };
+        let wrong = || UnitError { text: text.to_owned(), expected: expected.into() };
         if text.trim() == "unlimited" {
             return Ok(Rate::UNLIMITED);
         }
@@ -189,20 +191,38 @@ impl FromStr for Ratio {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Ratio, UnitError> {
-        let wrong = || UnitError { text: text.to_owned(), expected: "a share such as \"12%\" or 0.12" };
+        let wrong = |expected: Cow<'static, str>| UnitError { text: text.to_owned(), expected };
+        let malformed = || wrong("a share such as \"12%\" or 0.12".into());
         // By the exponent, not by a division, which would make 33.3% a 0.33299999999999996.
-        let value: f64 = match text.trim().strip_suffix('%') {
+        let percent = text.trim().strip_suffix('%');
+        let value: f64 = match percent {
             Some(number) => format!("{}e-2", number.trim()).parse(),
             None => text.trim().parse(),
         }
-        .map_err(|_| wrong())?;
-        if value.is_finite() && value >= 0.0 { Ok(Ratio(value)) } else { Err(wrong()) }
+        .map_err(|_| malformed())?;
+        if !value.is_finite() || value < 0.0 {
+            return Err(malformed());
+        }
+        if percent.is_none() && value > 1.0 {
+            let meant = format!("a share up to 1: write \"{value}%\" or {}, or \"{}\"", value / 100.0, Ratio(value));
+            return Err(wrong(meant.into()));
+        }
+        Ok(Ratio(value))
     }
 }
 
 impl fmt::Display for Ratio {
+    /// As it is read back exactly: `0.12`, and above 1 `150%`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+        if self.0 <= 1.0 {
+            return write!(f, "{}", self.0);
+        }
+        // The decimal point moves by two digits. A product with 100 would be rounded.
+        let text = self.0.to_string();
+        let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+        let (percent, rest) = fraction.split_at(fraction.len().min(2));
+        let point = if rest.is_empty() { "" } else { "." };
+        write!(f, "{whole}{percent:0<2}{point}{rest}%")
     }
 }
 
@@ -243,6 +263,16 @@ mod tests {
         }
         for text in ["", "%", "-1", "inf", "nan"] {
             assert!(text.parse::<Ratio>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_share_above_one_needs_its_percent_sign() {
+        let error = "7".parse::<Ratio>().unwrap_err().to_string();
+        assert_eq!(error, r#""7" is not a share up to 1: write "7%" or 0.07, or "700%""#);
+        for (text, share) in [("700%", 7.0), ("150%", 1.5), ("101.25%", 1.0125), ("1234.567%", 12.345_67)] {
+            let ratio: Ratio = text.parse().unwrap();
+            assert_eq!((ratio.0, ratio.to_string().as_str()), (share, text));
         }
     }
 

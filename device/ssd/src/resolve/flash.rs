@@ -95,12 +95,10 @@ pub(super) fn counts(keys: &ProfileKeys) -> Result<Counts> {
 
 /// What the size of the drive is derived from, but for the capacity.
 fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand> {
-    let over_provisioning = or(&keys.ftl.over_provisioning, DEFAULT_OVER_PROVISIONING).0;
-    if over_provisioning > 100.0 {
-        return wrong(
-            "ftl.over_provisioning",
-            format!("{over_provisioning} is more than a hundredfold; 0.12 and \"12%\" are both valid"),
-        );
+    let over_provisioning = or(&keys.ftl.over_provisioning, DEFAULT_OVER_PROVISIONING);
+    if over_provisioning.0 > 100.0 {
+        let problem = format!("{over_provisioning} is more than a hundredfold; 0.12 and \"12%\" are both valid");
+        return wrong("ftl.over_provisioning", problem);
     }
     let factory_bad = or(&keys.geometry.factory_bad_blocks, DEFAULT_FACTORY_BAD).0;
     if factory_bad >= 0.5 {
@@ -109,7 +107,7 @@ fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand
     let free_blocks = u64::from(keys.ftl.gc.free_blocks.unwrap_or(DEFAULT_FREE_BLOCKS));
     Ok(Demand {
         logical_units: 0,
-        over_provisioning,
+        over_provisioning: over_provisioning.0,
         planes: u64::from(counts.channels) * u64::from(counts.dies_per_channel) * u64::from(counts.planes_per_die),
         pages_per_block: u64::from(counts.pages_per_block),
         units_per_page: u64::from(counts.page_size / counts.unit_size),
