@@ -21,7 +21,7 @@ Examples:
   nandscape compare a1.json a2.json a3.json b1.json b2.json b3.json --out compared/   several seeds of two experiments
 
 Files are the report.json of `nandscape sim --out`, or what `nandscape sim --json` printed; the latter have no
-distribution to draw, and are taken for the same experiment by the names of profile and workload.")]
+distribution to draw.")]
 pub(crate) struct CompareArgs {
     /// Reports, two or more
     #[arg(value_name = "REPORT.json", num_args = 2.., required = true)]

@@ -11,7 +11,7 @@ use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use nandscape_device_media::StoreKind;
-use nandscape_lab_report::format::{count, us};
+use nandscape_lab_report::format::{count, us_or_dash};
 use nandscape_lab_report::{Tour, TourRun};
 use nandscape_lab_run::{Finished, Precondition, RunError, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
@@ -187,7 +187,7 @@ fn load(args: &DemoArgs) -> String {
         changes => format!("The default drive at {CAPACITY} with {}", changes.join(", ")),
     };
     format!(
-        "{drive}, worn in by random overwrites; {} requests of 4 KiB at random addresses, {READS}% of them reads, {} a \
+        "{drive}, in the steady state of uniform random 4 KiB overwrites; {} requests of 4 KiB at random addresses, {READS}% of them reads, {} a \
          second.",
         count(args.io_count),
         count(IOPS as u64)
@@ -196,7 +196,7 @@ fn load(args: &DemoArgs) -> String {
 
 /// What one sees. True of any seed, for the figures are those of the reports.
 fn seen(tour: &Tour) -> [String; 2] {
-    let p99_9 = |run: &TourRun| us(run.report.latency_us["read"].p99_9.unwrap_or(0.0));
+    let p99_9 = |run: &TourRun| us_or_dash(run.report.latency_us["read"].p99_9);
     let figures: Vec<String> = tour.runs.iter().map(p99_9).collect();
     let held = |run: &TourRun| {
         let share = run.report.gc.blocked_reads as f64 / run.report.latency_us["read"].count.max(1) as f64;
@@ -225,7 +225,7 @@ fn text(tour: &Tour) -> String {
     for run in &tour.runs {
         let latency = &run.report.latency_us["read"];
         let figures = [latency.mean, latency.p50, latency.p90, latency.p99, latency.p99_9, latency.p99_99, latency.max];
-        let cells = figures.map(|figure| us(figure.unwrap_or(0.0)));
+        let cells = figures.map(us_or_dash);
         table.add_row([run.label.clone(), count(latency.count)].into_iter().chain(cells));
     }
     format!("{}\n\n{}\n\n{}\n{}\n", tour.load, table.trim_fmt(), tour.seen[0], tour.seen[1])

@@ -30,7 +30,8 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     if let (Some(file), Some(trace)) = (&args.chrome_trace, &replayed.trace) {
         write(file, trace).map_err(Failure::Run)?;
     }
-    let reports = &replayed.reports;
+    let mut reports = replayed.reports;
+    reports.iter_mut().for_each(|report| report.host.command = Some(output::command()));
     let text = match (args.json, &reports[..]) {
         (true, [report]) => report.to_json(),
         (true, reports) => {

@@ -130,10 +130,12 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         Some(_) => simulation.run_recorded(progress::bar()),
         None => simulation.run(progress::bar()),
     };
-    let finished = finished.map_err(|error| match error.is_input() {
+    let mut finished = finished.map_err(|error| match error.is_input() {
         true => Failure::input(error),
         false => Failure::run(error),
     })?;
+    finished.report.inputs.set.clone_from(&args.set);
+    finished.report.host.command = Some(output::command());
     finished.report.notes.iter().for_each(|note| output::note(note));
     tell_of_faults(&finished.report);
     write_files(args, &simulation, &finished).map_err(Failure::Run)?;
@@ -202,8 +204,8 @@ fn prepare_files(args: &SimArgs) -> anyhow::Result<()> {
 
 fn write_files(args: &SimArgs, simulation: &Simulation, finished: &Finished) -> anyhow::Result<()> {
     if let (Some(folder), Some(details)) = (&args.out, &finished.details) {
-        let (command, profile_toml) = (&output::command(), &simulation.profile.to_toml());
-        Document { report: &finished.report, details, command, profile_toml }.write(folder)?;
+        let profile_toml = &simulation.profile.to_toml();
+        Document { report: &finished.report, details, profile_toml }.write(folder)?;
     }
     if let (Some(file), Some(trace)) = (&args.chrome_trace, &finished.trace) {
         write(file, trace)?;

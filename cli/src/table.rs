@@ -4,7 +4,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
-use nandscape_lab_report::format::{bytes, count, seconds, state_of_use, us};
+use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
 use nandscape_lab_run::{Damage, Fault, Host, Latency, Report};
 use serde_json::Value;
 
@@ -16,23 +16,39 @@ pub(crate) fn render(report: &Report) -> String {
 
 /// What was run, and how fast.
 fn head(report: &Report) -> String {
-    let Report { profile, workload, seed, .. } = report;
-    let state = state_of_use(report.precondition);
+    let Report { profile, workload, seed, initial_state, .. } = report;
     let done = format!("{} requests, {}", count(report.requests), bytes(report.bytes as f64));
     let speed = match (report.iops, report.bytes_per_s) {
         (Some(iops), Some(rate)) => {
             let time = seconds(report.virtual_s);
-            format!(" in {time} of drive time: {} IOPS, {}/s", count(iops as u64), bytes(rate))
+            format!(" in {time} of drive time: {} IOPS, {}/s", rounded(iops), bytes(rate))
         }
         _ => "; no drive time passed".to_owned(),
     };
-    format!("{profile} under {workload}, {state}, seed {seed}\n\n{done}{speed}\n")
+    format!(
+        "{profile} under {workload}, seed {seed}\nstate at the start: {initial_state}\n\n{done}{speed}\n{}",
+        arrivals(report)
+    )
+}
+
+/// What an open load asked for.
+fn arrivals(report: &Report) -> String {
+    let Some((arrivals, asked)) = report.arrivals.as_ref().and_then(|arrivals| Some((arrivals, arrivals.asked_iops?)))
+    else {
+        return String::new();
+    };
+    let overloaded = if arrivals.overloaded { "; OVERLOADED: the queue grows, and latencies with it" } else { "" };
+    let (most, at_end) = (count(arrivals.outstanding_max), count(arrivals.outstanding_end));
+    format!(
+        "{} arrivals a second; outstanding at most {most}, at the last arrival {at_end}{overloaded}\n",
+        rounded(asked)
+    )
 }
 
 /// What the run cost this machine.
 fn host(report: &Report) -> String {
     let Host { setup_s, wall_s, cpu_s, peak_rss_bytes, .. } = &report.host;
-    let speed = |cpu_s: f64| count((report.requests as f64 / cpu_s.max(1e-9)) as u64);
+    let speed = |cpu_s: f64| rounded(report.requests as f64 / cpu_s.max(1e-9));
     let speed = cpu_s.map_or(String::new(), |cpu_s| format!(" ({} requests a CPU second)", speed(cpu_s)));
     let memory = peak_rss_bytes.map_or(String::new(), |peak| format!(", {} of memory", bytes(peak as f64)));
     format!("set up in {setup_s:.1} s, simulated in {wall_s:.2} s{speed}{memory}\n")
@@ -48,20 +64,29 @@ pub(crate) fn table(header: &[&str]) -> Table {
 }
 
 fn latencies(report: &Report) -> String {
-    let mut text = latency_table("latency, us", report.latency_us.iter().map(|(way, latency)| (*way, latency)));
+    let measured = report.latency_us.iter().map(|(way, latency)| ((*way).to_owned(), latency));
+    let mut text = latency_table("latency, us", measured.chain(corrected(report)));
     if !report.operations_us.is_empty() {
-        let named = report.operations_us.iter().map(|(name, latency)| (*name, latency));
+        let named = report.operations_us.iter().map(|(name, latency)| ((*name).to_owned(), latency));
         text.push_str(&format!("\n{}", latency_table("operation, us", named)));
     }
     text
 }
 
-fn latency_table<'a>(what: &str, rows: impl Iterator<Item = (&'a str, &'a Latency)>) -> String {
+/// Latencies with what a closed load did not ask while it waited, where that doubles a percentile.
+fn corrected(report: &Report) -> impl Iterator<Item = (String, &Latency)> {
+    report.latency_corrected_us.iter().filter_map(|(way, latency)| {
+        let pairs = latency.figures().into_iter().zip(report.latency_us[way].figures());
+        let doubled = pairs.skip(1).any(|((_, all), (_, seen))| all > seen.map(|seen| 2.0 * seen));
+        doubled.then(|| (format!("{way}, corrected"), latency))
+    })
+}
+
+fn latency_table<'a>(what: &str, rows: impl Iterator<Item = (String, &'a Latency)>) -> String {
     let mut table = table(&[what, "count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"]);
     for (name, latency) in rows.filter(|(_, latency)| latency.count > 0) {
-        let Latency { count: n, mean, p50, p90, p99, p99_9, p99_99, p99_9999, max } = latency;
-        let figures = [mean, p50, p90, p99, p99_9, p99_99, p99_9999, max].map(|figure| us(figure.unwrap_or(0.0)));
-        table.add_row([name.to_owned(), count(*n)].into_iter().chain(figures));
+        let figures = latency.figures().map(|(_, figure)| us_or_dash(figure));
+        table.add_row([name, count(latency.count)].into_iter().chain(figures));
     }
     table.trim_fmt() + "\n"
 }
@@ -101,8 +126,9 @@ fn drive(report: &Report) -> String {
         .collect();
     text.push_str(&format!("busy: {}\n", busy.join(", ")));
     text.push_str(&format!(
-        "over-provisioning {:.1}%, and {} blocks for GC to turn\n",
-        report.over_provisioning * 100.0,
+        "over-provisioning {} ({} asked), and {} spare blocks for GC to work in\n",
+        percent(report.over_provisioning),
+        percent(report.over_provisioning_asked),
         count(report.reserve_blocks)
     ));
     text.push_str(&damage(report));

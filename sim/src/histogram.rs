@@ -56,6 +56,16 @@ impl Histogram {
         Histogram { counts, sum: self.sum - earlier.sum, max }
     }
 
+    /// The distribution with what was omitted: a value longer than `interval` stands for as many more as intervals pass in
+    /// it, each shorter by one interval. Mean and maximum are within 0.1 %. An interval of zero adds nothing.
+    pub fn corrected(&self, interval: Span) -> Histogram {
+        let counts = self.counts.clone_correct(interval.ns());
+        let sum = counts.iter_recorded().map(|step| {
+            u128::from(counts.median_equivalent(step.value_iterated_to())) * u128::from(step.count_at_value())
+        });
+        Histogram { sum: sum.sum(), max: self.max, counts }
+    }
+
     /// Number of values.
     pub fn count(&self) -> u64 {
         self.counts.len()
@@ -100,6 +110,17 @@ impl Default for Histogram {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_long_value_stands_for_those_it_kept_from_coming() {
+        let mut histogram = Histogram::new();
+        [10, 10, 45].map(Span::from_us).into_iter().for_each(|span| histogram.record(span));
+        let corrected = histogram.corrected(Span::from_us(10));
+        // 45 us keep four requests from coming: they would have taken 35, 25, 15 and, as it is an interval or more, no 5.
+        assert_eq!(corrected.count(), 6);
+        assert!((corrected.mean_ns() - 140_000.0 / 6.0).abs() < 25.0, "{}", corrected.mean_ns());
+        assert_eq!((corrected.max(), histogram.corrected(Span::ZERO).count()), (Span::from_us(45), 3));
+    }
 
     proptest! {
         #[test]

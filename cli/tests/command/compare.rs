@@ -73,13 +73,14 @@ fn seeds_of_one_experiment_are_a_column_with_intervals() {
 #[test]
 fn what_json_printed_can_be_compared() {
     let folder = tempfile::tempdir().expect("a folder");
-    let files = ["a.json", "b.json"].map(|name| folder.path().join(name));
-    for file in &files {
-        let report = sim(&["--rw", "randread", "--io-count", "200"]);
+    let files = ["a.json", "b.json", "c.json"].map(|name| folder.path().join(name));
+    for (file, (seed, depth)) in files.iter().zip([("1", "4"), ("2", "4"), ("1", "8")]) {
+        let report = sim(&["--rw", "randread", "--io-count", "2000", "--seed", seed, "--iodepth", depth]);
         std::fs::write(file, report.to_string()).expect("a file");
     }
     let table = succeed(&words(&files, &[]));
-    assert!(table.contains("a (seed 1)") && table.contains("b (seed 1)") && table.contains("1.00x"), "{table}");
+    assert!(table.contains("a (2 seeds)") && table.contains("c (seed 1)") && table.contains("1.00x"), "{table}");
+    assert!(table.contains("over-provisioning asked") && table.contains("iodepth=8"), "{table}");
     let out = folder.path().display().to_string();
     succeed(&words(&files, &["--out", &out]));
     open(&folder.path().join("compare.html"));

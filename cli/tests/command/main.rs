@@ -7,6 +7,7 @@
 //! | `bad_drive`, `bad_workload`, `bad_usage` | input that cannot be, with what is said of it |
 //! | `report` | the fields of `--json`, their types, and what must hold between them |
 //! | `meaning` | what each flag does |
+//! | `pressure` | what a run says of itself: overload, standstills, its state at the start, its inputs |
 //! | `faults` | what goes wrong as planned |
 //! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
 //! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
@@ -27,6 +28,7 @@ mod help;
 mod lab;
 mod meaning;
 mod pages;
+mod pressure;
 mod program;
 mod report;
 mod traces;

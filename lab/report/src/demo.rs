@@ -7,7 +7,7 @@ use nandscape_lab_run::{Details, Report};
 use serde_json::{Value, json, to_value};
 
 use crate::bars::{self, Bar};
-use crate::format::{count, us};
+use crate::format::{count, us_or_dash};
 use crate::page;
 
 const SCRIPT: &str = concat!(include_str!("../templates/several.js"), include_str!("../templates/demo.js"));
@@ -91,7 +91,7 @@ impl TourRun {
     fn row(&self) -> minijinja::Value {
         let latency = &self.report.latency_us["read"];
         let figures = [latency.mean, latency.p50, latency.p90, latency.p99, latency.p99_9, latency.p99_99, latency.max];
-        let cells: Vec<String> = figures.iter().map(|figure| us(figure.unwrap_or(0.0))).collect();
+        let cells = figures.map(us_or_dash);
         let held = self.report.gc.blocked_reads as f64 / (latency.count.max(1)) as f64;
         context! { name => self.label, count => count(latency.count), cells, held => format!("{:.1}%", held * 100.0) }
     }

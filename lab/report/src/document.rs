@@ -12,20 +12,17 @@ pub struct Document<'a> {
     pub report: &'a Report,
     /// What was recorded beside them.
     pub details: &'a Details,
-    /// The command that made it.
-    pub command: &'a str,
     /// The profile with all keys.
     pub profile_toml: &'a str,
 }
 
 impl Document<'_> {
-    /// `report.json`: what `--json` prints, then two fields more on a line each: the command and the details.
+    /// `report.json`: what `--json` prints, then the details on a line of their own.
     pub fn to_json(&self) -> String {
         let report = self.report.to_json();
         let open = report.trim_end().strip_suffix('}').expect("a report is an object").trim_end();
-        let command = serde_json::to_string(self.command).expect("text");
         let details = serde_json::to_string(self.details).expect("details are plain data");
-        format!("{open},\n  \"command\": {command},\n  \"details\": {details}\n}}\n")
+        format!("{open},\n  \"details\": {details}\n}}\n")
     }
 
     /// `report.html`.

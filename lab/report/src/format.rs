@@ -8,6 +8,11 @@ pub fn count(number: u64) -> String {
     groups.join(",")
 }
 
+/// A rate or another large figure, to the nearest whole number.
+pub fn rounded(figure: f64) -> String {
+    count(figure.round() as u64)
+}
+
 /// Microseconds, with as many digits as mean something.
 pub fn us(figure: f64) -> String {
     match figure {
@@ -16,6 +21,11 @@ pub fn us(figure: f64) -> String {
         medium if medium < 10_000.0 => format!("{medium:.1}"),
         large => count(large.round() as u64),
     }
+}
+
+/// Microseconds, or a dash where there is no figure.
+pub fn us_or_dash(figure: Option<f64>) -> String {
+    figure.map_or("-".to_owned(), us)
 }
 
 /// Bytes, in powers of 1000.
@@ -41,15 +51,6 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// A state of use, in words.
-pub fn state_of_use(precondition: &str) -> &'static str {
-    match precondition {
-        "none" => "new",
-        "full" => "written once",
-        _ => "worn in",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,5 +62,7 @@ mod tests {
         assert_eq!([12.0, 4_096.0, 928.19e6, 2.5e9].map(bytes), ["12 B", "4.10 kB", "928.19 MB", "2.50 GB"]);
         assert_eq!([4.413, 0.0215, 5e-6].map(seconds), ["4.413 s", "21.500 ms", "5.000 us"]);
         assert_eq!(percent(0.1251), "12.5%");
+        assert_eq!([170_299.5, 0.2].map(rounded), ["170,300", "0"]);
+        assert_eq!([Some(5.604), None].map(us_or_dash), ["5.60", "-"]);
     }
 }

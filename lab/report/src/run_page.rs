@@ -9,14 +9,14 @@ use serde_json::to_value;
 
 use crate::bars::{self, Bar};
 use crate::document::Document;
-use crate::format::{bytes, count, percent, seconds, state_of_use, us};
+use crate::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
 use crate::page;
 
 const SCRIPT: &str = include_str!("../templates/run.js");
 
 /// The page.
 pub(crate) fn render(document: &Document<'_>) -> String {
-    let Document { report, details, command, profile_toml } = document;
+    let Document { report, details, profile_toml } = document;
     let ways: Vec<&str> = details.histogram.keys().copied().collect();
     let timeline = &details.timeline;
     let dies_left_out = match timeline.dies_left_out {
@@ -25,7 +25,7 @@ pub(crate) fn render(document: &Document<'_>) -> String {
     };
     let shown = context! {
         profile => report.profile, workload => report.workload, seed => report.seed,
-        state => capital(state_of_use(report.precondition)),
+        state => capital(&report.initial_state),
         done => done(report),
         headline => headline(report),
         errors => report.errors.iter().map(|(status, failed)| format!("{failed} requests with {status}")).collect::<Vec<_>>(),
@@ -37,8 +37,9 @@ pub(crate) fn render(document: &Document<'_>) -> String {
         breakdown => breakdown(report),
         slowest => timeline.slowest.as_ref().map(slowest),
         drive => drive(report),
-        command, profile_toml,
-        workload_lines => details.workload_lines,
+        command => report.host.command,
+        profile_toml,
+        workload_lines => report.inputs.workload_lines,
         notes => report.notes,
         host => host(&report.host),
     };
@@ -63,13 +64,12 @@ fn headline(report: &Report) -> Vec<Value> {
     let figure = |name: &str, value: String, unit: &str| context! { name, value, unit };
     let mut figures = Vec::new();
     if let (Some(iops), Some(rate)) = (report.iops, report.bytes_per_s) {
-        figures.push(figure("requests a second", count(iops as u64), ""));
+        figures.push(figure("requests a second", rounded(iops), ""));
         figures.push(figure("throughput", bytes(rate), "/s"));
     }
     for (way, latency) in seen(report).filter(|(way, _)| ["read", "write"].contains(way)) {
-        let value = |value: Option<f64>| us(value.unwrap_or(0.0));
-        figures.push(figure(&format!("{way}, mean"), value(latency.mean), "µs"));
-        figures.push(figure(&format!("{way}, p99.9"), value(latency.p99_9), "µs"));
+        figures.push(figure(&format!("{way}, mean"), us_or_dash(latency.mean), "µs"));
+        figures.push(figure(&format!("{way}, p99.9"), us_or_dash(latency.p99_9), "µs"));
     }
     if let Some(waf) = report.waf {
         figures.push(figure("write amplification", format!("{waf:.3}"), ""));
@@ -85,16 +85,17 @@ fn seen(report: &Report) -> impl Iterator<Item = (&'static str, &Latency)> {
 
 fn latencies(report: &Report) -> Value {
     let row = |(way, latency): (String, &Latency)| {
-        let Latency { count: n, mean, p50, p90, p99, p99_9, p99_99, p99_9999, max } = latency;
-        let figures = [mean, p50, p90, p99, p99_9, p99_99, p99_9999, max].map(|figure| us(figure.unwrap_or(0.0)));
-        let cells: Vec<String> = [count(*n)].into_iter().chain(figures).collect();
+        let figures = latency.figures().map(|(_, figure)| us_or_dash(figure));
+        let cells: Vec<String> = [count(latency.count)].into_iter().chain(figures).collect();
         context! { name => way, cells }
     };
     let columns = ["count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"];
     let requests = seen(report).map(|(way, latency)| (way.to_owned(), latency));
+    let corrected = report.latency_corrected_us.iter().filter(|(_, latency)| latency.count > 0);
+    let corrected = corrected.map(|(way, latency)| (format!("{way}, corrected"), latency));
     let operations = report.operations_us.iter().filter(|(_, latency)| latency.count > 0);
     let named = operations.map(|(name, latency)| (format!("operation {name}"), latency));
-    context! { columns, rows => requests.chain(named).map(row).collect::<Vec<_>>() }
+    context! { columns, rows => requests.chain(corrected).chain(named).map(row).collect::<Vec<_>>() }
 }
 
 fn breakdown(report: &Report) -> Value {
@@ -147,9 +148,12 @@ fn drive(report: &Report) -> Vec<Value> {
         row(
             "over-provisioning",
             percent(report.over_provisioning),
-            "flash for data over capacity, less 1, as achieved",
+            &format!(
+                "flash for data over capacity, less 1, as achieved in whole blocks; asked {}",
+                percent(report.over_provisioning_asked)
+            ),
         ),
-        row("reserve", count(report.reserve_blocks), "blocks that come on top, for garbage collection to turn"),
+        row("reserve", count(report.reserve_blocks), "spare blocks on top, for garbage collection to work in"),
     ];
     rows.extend(report.damage.iter().flat_map(|damage| went_wrong(&report.faults, damage)));
     for (kind, busy) in &report.busy {

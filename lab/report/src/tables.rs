@@ -1,7 +1,7 @@
 //! The figures of a run as tables: what CSV and Parquet files hold. Column names carry their unit.
 
 use nandscape_lab_run::record::{Distribution, SeriesOf};
-use nandscape_lab_run::{Details, Latency, Report};
+use nandscape_lab_run::{Details, Report};
 
 /// Columns of the same length.
 pub(crate) struct Table {
@@ -61,18 +61,7 @@ pub(crate) fn of_run(report: &Report, details: &Details) -> Vec<Table> {
 fn latency(report: &Report) -> Table {
     let mut rows: Vec<(&str, &str, Option<f64>, u64)> = Vec::new();
     for (way, latency) in report.latency_us.iter().filter(|(_, latency)| latency.count > 0) {
-        let Latency { count, mean, p50, p90, p99, p99_9, p99_99, p99_9999, max } = latency;
-        let figures = [
-            ("mean", mean),
-            ("p50", p50),
-            ("p90", p90),
-            ("p99", p99),
-            ("p99.9", p99_9),
-            ("p99.99", p99_99),
-            ("p99.9999", p99_9999),
-            ("max", max),
-        ];
-        rows.extend(figures.map(|(name, figure)| (*way, name, *figure, *count)));
+        rows.extend(latency.figures().map(|(name, figure)| (*way, name, figure, latency.count)));
     }
     table(
         "latency",

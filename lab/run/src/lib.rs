@@ -9,6 +9,10 @@
 //! | `snapshot` | a drive's counters before and after |
 //! | `damage` | what was to go wrong with the flash, and what has become of the drive |
 //! | `record` | latency, throughput, the drive and its dies over time, when that is asked for |
+//! | `latency` | latencies, and how many requests a percentile needs |
+//! | `pressure` | how load and drive kept up with each other |
+//! | `state` | the state a drive begins in, in words |
+//! | `inputs` | what a run was made from |
 //! | `report` | its figures, as the contract of `--json` has them |
 //! | `host` | what the run cost the machine it ran on |
 //!
@@ -17,17 +21,24 @@
 mod build;
 mod damage;
 mod host;
+mod inputs;
+mod latency;
 mod live;
+mod pressure;
 pub mod record;
 mod replay;
 mod report;
 mod simulation;
 mod snapshot;
+mod state;
 
 pub use build::{Precondition, build_drive};
 pub use damage::{Damage, Fault};
+pub use inputs::Inputs;
+pub use latency::Latency;
 pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
+pub use pressure::Arrivals;
 pub use record::Details;
 pub use replay::{Replay, ReplayError, Replayed};
-pub use report::{Gc, Host, Latency, Report};
+pub use report::{Gc, Host, Report};
 pub use simulation::{Finished, Phase, Progress, RunError, Simulation};

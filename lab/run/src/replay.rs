@@ -94,9 +94,10 @@ impl Replay {
             drives.iter().try_for_each(|drive| drive.ssd().check()).map_err(ReplayError::Inconsistent)?;
         }
         let report = |number: usize, drive: &SsdExport| {
-            let workload = format!("{} of {}", live.drives[number].name, file_name(&self.recording));
+            let name = format!("{} of {}", live.drives[number].name, file_name(&self.recording));
             let precondition = live.drives[number].precondition;
-            let about = About { profile: drive.profile(), workload, seed: live.seed, precondition };
+            let profile = drive.profile();
+            let about = About { profile, name, workload: None, seed: live.seed, precondition };
             about.report(&outcomes[number], created, &begun[number], &Snapshot::of(drive.ssd()))
         };
         let reports = drives.iter().enumerate().map(|(number, drive)| report(number, drive)).collect();

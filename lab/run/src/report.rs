@@ -7,10 +7,13 @@ use nandscape_device_media::OpCounts;
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_workload::{Direction, Outcome, Tally};
-use nandscape_sim::{Histogram, Span};
+use nandscape_sim::Span;
 use serde::Serialize;
 
 use crate::damage::{Damage, Fault, is_for_faults};
+use crate::inputs::Inputs;
+use crate::latency::Latency;
+use crate::pressure::{self, Arrivals};
 
 /// The version of the format.
 const SCHEMA: u32 = 1;
@@ -26,8 +29,10 @@ pub struct Report {
     pub workload: String,
     /// The seed.
     pub seed: u64,
-    /// The state the drive was in.
+    /// The state the drive was brought into: none, full or steady.
     pub precondition: &'static str,
+    /// That state in words.
+    pub initial_state: String,
     /// Requests of the host that succeeded, as given; one split inside counts once.
     pub requests: u64,
     /// Bytes of those.
@@ -38,8 +43,16 @@ pub struct Report {
     pub iops: Option<f64>,
     /// Bytes a second of drive time; null when none passed.
     pub bytes_per_s: Option<f64>,
+    /// Arrivals of an open load; left out of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// The longest time in which requests were outstanding and none completed.
+    pub standstill_us: f64,
     /// Latencies by direction.
     pub latency_us: BTreeMap<&'static str, Latency>,
+    /// Latencies of a closed load with what it did not ask while it waited; left out of others.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub latency_corrected_us: BTreeMap<&'static str, Latency>,
     /// Latencies of what the workload calls an operation, of one request or several; left out where it has none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub operations_us: BTreeMap<&'static str, Latency>,
@@ -49,9 +62,11 @@ pub struct Report {
     pub waf: Option<f64>,
     /// Garbage collection.
     pub gc: Gc,
-    /// Over-provisioning as achieved, without the reserve.
+    /// Over-provisioning as achieved in whole blocks, without the reserve.
     pub over_provisioning: f64,
-    /// Blocks that garbage collection needs to turn.
+    /// Over-provisioning as the profile asks for it.
+    pub over_provisioning_asked: f64,
+    /// Spare blocks that garbage collection works in.
     pub reserve_blocks: u64,
     /// What the flash did.
     pub flash: Flash,
@@ -67,33 +82,12 @@ pub struct Report {
     pub damage: Option<Damage>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<String, u64>,
-    /// What was decided otherwise than written in the profile.
+    /// What the run was made from.
+    pub inputs: Inputs,
+    /// What was decided otherwise than asked, and what the figures do not tell by themselves.
     pub notes: Vec<String>,
     /// What depends on the machine.
     pub host: Host,
-}
-
-/// Latencies of one direction; null without requests.
-#[derive(Clone, Debug, Serialize)]
-pub struct Latency {
-    /// Requests.
-    pub count: u64,
-    /// Exact mean.
-    pub mean: Option<f64>,
-    /// Percentiles, within 0.1%.
-    pub p50: Option<f64>,
-    /// 90%.
-    pub p90: Option<f64>,
-    /// 99%.
-    pub p99: Option<f64>,
-    /// 99.9%.
-    pub p99_9: Option<f64>,
-    /// 99.99%.
-    pub p99_99: Option<f64>,
-    /// 99.9999%.
-    pub p99_9999: Option<f64>,
-    /// Exact maximum.
-    pub max: Option<f64>,
 }
 
 /// Garbage collection.
@@ -167,6 +161,9 @@ pub struct Host {
     pub peak_rss_bytes: Option<u64>,
     /// The program.
     pub version: &'static str,
+    /// The command that ran it; left out where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// What a report is made of, besides the outcome: counters of the measured phase.
@@ -175,8 +172,13 @@ pub(crate) struct Parts {
     pub(crate) workload: String,
     pub(crate) seed: u64,
     pub(crate) precondition: &'static str,
+    pub(crate) initial_state: String,
+    /// Whether the load was closed: requests followed on completions only.
+    pub(crate) closed: bool,
+    pub(crate) inputs: Inputs,
     pub(crate) unit_bytes: u64,
     pub(crate) over_provisioning: f64,
+    pub(crate) over_provisioning_asked: f64,
     pub(crate) reserve_blocks: u64,
     pub(crate) ftl: Stats,
     pub(crate) free_blocks_before: u64,
@@ -198,19 +200,31 @@ impl Report {
         };
         let directions: Vec<Direction> = Direction::ALL.into_iter().filter(shown).collect();
         let ftl = &parts.ftl;
+        let iops = per_s(outcome.requests());
+        let arrivals = outcome.backlog.as_ref().map(Arrivals::of);
+        let latency_us = directions.iter().map(|way| (way.name(), Latency::of(&outcome.tally(*way).latency))).collect();
+        let latency_corrected_us =
+            if parts.closed { pressure::corrected(outcome, &directions) } else { BTreeMap::new() };
+        let standstill_us = outcome.standstill.as_us();
+        let overload = arrivals.as_ref().and_then(|arrivals| arrivals.note(iops));
+        let omission = pressure::note(&latency_us, &latency_corrected_us, standstill_us);
         Report {
             schema: SCHEMA,
             profile: parts.profile,
             workload: parts.workload,
             seed: parts.seed,
             precondition: parts.precondition,
+            initial_state: parts.initial_state,
             requests: outcome.requests(),
             bytes: outcome.bytes(),
             virtual_s,
-            iops: per_s(outcome.requests()),
+            iops,
             bytes_per_s: per_s(outcome.bytes()),
-            latency_us: directions.iter().map(|way| (way.name(), latency(&outcome.tally(*way).latency))).collect(),
-            operations_us: outcome.operations.iter().map(|(name, taken)| (*name, latency(taken))).collect(),
+            arrivals,
+            standstill_us,
+            latency_us,
+            latency_corrected_us,
+            operations_us: outcome.operations.iter().map(|(name, taken)| (*name, Latency::of(taken))).collect(),
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
             waf: (ftl.host_bytes > 0)
                 .then(|| (ftl.programmed_units() * parts.unit_bytes) as f64 / ftl.host_bytes as f64),
@@ -222,6 +236,7 @@ impl Report {
                 free_blocks_after: ftl.free_blocks,
             },
             over_provisioning: parts.over_provisioning,
+            over_provisioning_asked: parts.over_provisioning_asked,
             reserve_blocks: parts.reserve_blocks,
             flash: Flash {
                 page_reads: parts.ops.reads,
@@ -239,7 +254,14 @@ impl Report {
             damage: (!parts.faults.is_empty() || !parts.damage.is_none()).then_some(parts.damage),
             faults: parts.faults,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
-            notes: parts.notes.iter().chain(&outcome.notes).cloned().collect(),
+            inputs: parts.inputs,
+            notes: parts
+                .notes
+                .into_iter()
+                .chain(outcome.notes.iter().cloned())
+                .chain(overload)
+                .chain(omission)
+                .collect(),
             host: parts.host,
         }
     }
@@ -256,27 +278,6 @@ impl Report {
     /// The report as one JSON object.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("a report is plain data")
-    }
-}
-
-fn us(span: Span) -> f64 {
-    span.as_us()
-}
-
-fn latency(histogram: &Histogram) -> Latency {
-    let count = histogram.count();
-    let given = |value: f64| (count > 0).then_some(value);
-    let percentile = |quantile: f64| given(us(histogram.quantile(quantile)));
-    Latency {
-        count,
-        mean: given(histogram.mean_ns() / 1e3),
-        p50: percentile(0.5),
-        p90: percentile(0.9),
-        p99: percentile(0.99),
-        p99_9: percentile(0.999),
-        p99_99: percentile(0.9999),
-        p99_9999: percentile(0.999_999),
-        max: given(us(histogram.max())),
     }
 }
 

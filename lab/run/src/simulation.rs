@@ -176,13 +176,14 @@ impl Simulation {
         }
         let about = About {
             profile: &self.profile,
-            workload: self.workload.name.clone(),
+            name: self.workload.name.clone(),
+            workload: Some(&self.workload),
             seed: self.seed,
             precondition: self.precondition,
         };
         let report = about.report(&outcome, created, &begun, &ended);
         let trace = self.trace.then(|| sim.trace().to_chrome_json());
-        let details = recorder.map(|recorder| recorder.finish(&self.profile, &self.workload, &outcome));
+        let details = recorder.map(|recorder| recorder.finish(&outcome));
         Ok(Finished { report, trace, details })
     }
 

@@ -6,13 +6,15 @@ use nandscape_device_ftl::Stats;
 use nandscape_device_media::OpCounts;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::breakdown::cause;
-use nandscape_lab_workload::Outcome;
+use nandscape_lab_workload::{Outcome, Workload};
 use nandscape_sim::account::{Cause, Totals};
 
 use crate::build::Precondition;
 use crate::damage::{Damage, Fault};
 use crate::host::{Moment, peak_rss_bytes};
+use crate::inputs::{Inputs, is_closed};
 use crate::report::{Busy, Host, Parts, Report};
+use crate::state;
 
 /// The counters of one drive at one time.
 pub(crate) struct Snapshot {
@@ -47,7 +49,10 @@ impl Snapshot {
 /// What was run.
 pub(crate) struct About<'a> {
     pub(crate) profile: &'a Resolved,
-    pub(crate) workload: String,
+    /// The name of the workload or the recording.
+    pub(crate) name: String,
+    /// The workload; `None` of a recording.
+    pub(crate) workload: Option<&'a Workload>,
     pub(crate) seed: u64,
     pub(crate) precondition: Precondition,
 }
@@ -57,14 +62,20 @@ impl About<'_> {
     pub(crate) fn report(&self, outcome: &Outcome, created: Moment, begun: &Snapshot, ended: &Snapshot) -> Report {
         let elapsed = outcome.elapsed().ns() as f64;
         let busy = |before: &[Totals], after: &[Totals]| busy(before, after, elapsed);
+        let profile = self.profile;
+        let own_state = self.workload.and_then(|workload| state::note(self.precondition, ended.unit_bytes, workload));
         let parts = Parts {
-            profile: self.profile.name.clone(),
-            workload: self.workload.clone(),
+            profile: profile.name.clone(),
+            workload: self.name.clone(),
             seed: self.seed,
             precondition: self.precondition.name(),
+            initial_state: state::in_words(self.precondition, ended.unit_bytes),
+            closed: self.workload.is_some_and(is_closed),
+            inputs: Inputs::of(profile, self.workload),
             unit_bytes: ended.unit_bytes,
-            over_provisioning: self.profile.sizing.over_provisioning,
-            reserve_blocks: self.profile.reserve_blocks(),
+            over_provisioning: profile.sizing.over_provisioning,
+            over_provisioning_asked: asked_over_provisioning(profile),
+            reserve_blocks: profile.reserve_blocks(),
             ftl: ended.ftl.since(&begun.ftl),
             free_blocks_before: begun.ftl.free_blocks,
             ops: ended.ops.since(&begun.ops),
@@ -76,17 +87,23 @@ impl About<'_> {
             ]),
             faults: ended.faults.clone(),
             damage: ended.damage.clone(),
-            notes: self.profile.notes.clone(),
+            notes: profile.notes.iter().cloned().chain(own_state).collect(),
             host: Host {
                 wall_s: ended.moment.wall_s_since(begun.moment),
                 cpu_s: ended.moment.cpu_s_since(begun.moment),
                 setup_s: begun.moment.wall_s_since(created),
                 peak_rss_bytes: peak_rss_bytes(),
                 version: env!("CARGO_PKG_VERSION"),
+                command: None,
             },
         };
         Report::new(outcome, parts)
     }
+}
+
+/// What the profile asks for; resolving it has filled the key in.
+fn asked_over_provisioning(profile: &Resolved) -> f64 {
+    profile.keys.ftl.over_provisioning.map_or(0.0, |share| share.0.0)
 }
 
 fn busy(before: &[Totals], after: &[Totals], elapsed_ns: f64) -> Busy {

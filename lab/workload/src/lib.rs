@@ -10,6 +10,7 @@
 //! | `request` | a request, and the seam for requests that come from elsewhere |
 //! | `requests` | the requests of one job, drawn by those words |
 //! | `arrivals` | when requests of an open load arrive |
+//! | `backlog` | whether the drive keeps up with an open load |
 //! | `characteristics`, `gamma` | loads by the figures that papers print of them, and a function that they need |
 //! | `load` | loads whose requests depend on each other |
 //! | `filebench`, `filesystem` | filebench's personalities, and the file system below them |
@@ -24,6 +25,7 @@
 //! Left out: traces (`nandscape-lab-trace`).
 
 mod arrivals;
+mod backlog;
 mod cache;
 mod characteristics;
 mod check;
@@ -47,6 +49,7 @@ mod testing;
 mod words;
 mod ycsb;
 
+pub use backlog::Backlog;
 pub use characteristics::{Bursts, Characteristics, SizeSpec};
 pub use distribution::Distribution;
 pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, load};
@@ -56,5 +59,5 @@ pub use record::{Direction, Outcome, Tally};
 pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
 pub use run::{Hooks, Runner, Served};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};
-pub use words::{BlockSizes, Burst, Pattern, Share, WordError};
+pub use words::{Action, BlockSizes, Burst, Pattern, Share, WordError};
 pub use ycsb::{Choice, Mix, Phase, Ycsb};

@@ -7,6 +7,8 @@ use nandscape_drive::{Breakdown, Completion};
 use nandscape_sim::{Histogram, Span, Time};
 use nandscape_wire_nvme::Status;
 
+use crate::backlog::Backlog;
+
 /// What a request does.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Direction {
@@ -62,6 +64,10 @@ pub struct Outcome {
     /// What loads call an operation (the read of a whole file, an fsync, the update of a record), and how long each took
     /// from its beginning to the end of its last request. Empty where there are only jobs.
     pub operations: BTreeMap<&'static str, Histogram>,
+    /// Outstanding requests as measured arrivals of open loads found them; `None` without an open load.
+    pub backlog: Option<Backlog>,
+    /// The longest time in which requests were outstanding and none completed.
+    pub standstill: Span,
     /// What sources of requests had to decide.
     pub notes: Vec<String>,
     /// Why a source of requests broke off, if one did: the rest of its requests is missing.

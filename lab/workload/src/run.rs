@@ -55,6 +55,8 @@ pub struct Runner {
     over: Cell<bool>,
     /// When the measured phase began.
     measured_from: Cell<Option<Time>>,
+    /// When a request completed last, or the first of those that are outstanding was issued.
+    moved: Cell<Time>,
     /// When progress was last told, and how often it had been the same time before.
     standstill: Cell<(Time, u32)>,
     outcome: RefCell<Outcome>,
@@ -79,6 +81,7 @@ impl Runner {
             active: Cell::new(0),
             over: Cell::new(false),
             measured_from: Cell::new(None),
+            moved: Cell::new(Time::ZERO),
             standstill: Cell::new((Time::ZERO, 0)),
             outcome: RefCell::default(),
             idle: Signal::new(sim),
@@ -143,7 +146,7 @@ impl Runner {
         self.sim.spawn(async move {
             while let Some(next) = job.next() {
                 runner.sim.sleep_until(start + next.at).await;
-                let Some(measured) = runner.admit() else { break };
+                let Some(measured) = runner.admit_arrival() else { break };
                 job.issue(next.request, measured);
             }
             runner.slot_ended();
@@ -158,7 +161,7 @@ impl Runner {
             for job in jobs.iter().cycle() {
                 let Some(next) = job.next() else { break };
                 runner.sim.sleep_until(arrivals.next()).await;
-                let Some(measured) = runner.admit() else { break };
+                let Some(measured) = runner.admit_arrival() else { break };
                 job.issue(next.request, measured);
             }
             runner.slot_ended();
@@ -209,11 +212,12 @@ impl Runner {
         }
         if measured && self.measured_from.get().is_none() {
             self.measured_from.set(Some(now));
+            self.moved.set(now);
             self.outcome.borrow_mut().started = now;
             self.hooks.measuring();
         }
         self.issued.set(issued + 1);
-        self.outstanding.set(self.outstanding.get() + 1);
+        self.began(now);
         if issued.is_multiple_of(PROGRESS_EVERY) {
             self.hooks.progress(self.share(now));
         }
@@ -227,9 +231,27 @@ impl Runner {
         looks >= STANDSTILL && since == now && matches!(self.limit, Limit::Runtime(_))
     }
 
+    /// As [`Runner::admit`], for a request that arrives whatever is outstanding.
+    fn admit_arrival(&self) -> Option<bool> {
+        let measured = self.admit()?;
+        if measured {
+            let mut outcome = self.outcome.borrow_mut();
+            outcome.backlog.get_or_insert_default().arrived(self.sim.now(), self.outstanding.get());
+        }
+        Some(measured)
+    }
+
     /// A request is issued outside the budget, to prepare the drive.
     pub(crate) fn admit_preparation(&self) {
-        self.outstanding.set(self.outstanding.get() + 1);
+        self.began(self.sim.now());
+    }
+
+    fn began(&self, now: Time) {
+        let outstanding = self.outstanding.get();
+        if outstanding == 0 {
+            self.moved.set(now);
+        }
+        self.outstanding.set(outstanding + 1);
     }
 
     /// An operation of a load that began at `begun` has ended. It counts when it began in the measured phase.
@@ -260,10 +282,14 @@ impl Runner {
 
     /// A request has completed.
     pub(crate) fn completed(&self, request: &Request, submitted: Time, measured: bool, done: &Completion) {
+        let now = self.sim.now();
+        let stood_still = now - self.moved.replace(now);
         if measured {
-            let now = self.sim.now();
             let Request { direction, bytes, .. } = *request;
-            self.outcome.borrow_mut().record(direction, bytes, submitted, now, done);
+            let mut outcome = self.outcome.borrow_mut();
+            outcome.standstill = outcome.standstill.max(stood_still);
+            outcome.record(direction, bytes, submitted, now, done);
+            drop(outcome);
             self.hooks.served(&Served { direction, bytes, submitted, completed: now, completion: done });
         }
         self.outstanding.set(self.outstanding.get() - 1);

@@ -37,10 +37,10 @@ fn inputs(column: &Column) -> BTreeMap<String, String> {
     let seeds: Vec<String> = column.seeds.iter().map(u64::to_string).collect();
     inputs.insert("seed".to_owned(), seeds.join(" "));
     inputs.insert("version".to_owned(), text(&report["host"]["version"]));
-    if let Some(lines) = report["details"]["workload_lines"].as_array() {
+    if let Some(lines) = report["inputs"]["workload_lines"].as_array() {
         inputs.insert("workload, in words".to_owned(), lines.iter().map(text).collect::<Vec<_>>().join("; "));
     }
-    flatten("", &report["details"]["profile_keys"], &mut inputs);
+    flatten("", &report["inputs"]["profile_keys"], &mut inputs);
     inputs
 }
 

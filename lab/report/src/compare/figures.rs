@@ -60,6 +60,11 @@ pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
             PERCENTILES.map(|(name, field)| (format!("{way} {name}"), "us", format!("/latency_us/{way}/{field}"))),
         );
     }
+    names.push(("longest standstill".to_owned(), "us", "/standstill_us".to_owned()));
+    names.push(("arrivals a second".to_owned(), "", "/arrivals/asked_iops".to_owned()));
+    names.push(("outstanding at the last arrival".to_owned(), "", "/arrivals/outstanding_end".to_owned()));
+    names.push(("over-provisioning".to_owned(), "%", "/over_provisioning".to_owned()));
+    names.push(("over-provisioning asked".to_owned(), "%", "/over_provisioning_asked".to_owned()));
     names.push(("write amplification".to_owned(), "", "/waf".to_owned()));
     names.push(("blocks reclaimed by GC".to_owned(), "", "/gc/blocks".to_owned()));
     names.push(("reads held up by GC".to_owned(), "", "/gc/blocked_reads".to_owned()));

@@ -20,18 +20,18 @@ pub struct Column {
     pub(crate) runs: Vec<Run>,
 }
 
-/// The inputs of a run but for the seed. A report without details does not tell them: it is an experiment of its own.
+/// The inputs of a run but for the seed. A report that does not tell them is an experiment of its own.
 fn inputs(run: &Run) -> Value {
-    let (report, details) = (&run.report, &run.report["details"]);
-    if details.is_null() {
+    let (report, inputs) = (&run.report, &run.report["inputs"]);
+    if inputs.is_null() {
         return json!(run.path);
     }
     json!([
         report["profile"],
         report["workload"],
         report["precondition"],
-        details["profile_keys"],
-        details["workload_lines"],
+        inputs["profile_keys"],
+        inputs["workload_lines"],
         report["host"]["version"]
     ])
 }
@@ -98,7 +98,7 @@ mod tests {
 
     fn run(path: &str, scheme: &str, seed: u64) -> Run {
         let report = json!({"profile": "p", "workload": "w", "precondition": "full", "seed": seed,
-            "details": {"profile_keys": {"scheme": scheme}, "workload_lines": ["rw=read"]}});
+            "inputs": {"profile_keys": {"scheme": scheme}, "workload_lines": ["rw=read"]}});
         Run { path: path.into(), report }
     }
 

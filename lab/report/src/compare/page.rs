@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Cell, Comparison, Figure, METHOD};
 use crate::bars::{self, Bar};
-use crate::format::{bytes, count, us};
+use crate::format::{bytes, percent, rounded, us};
 use crate::{page, several};
 
 const SCRIPT: &str = concat!(include_str!("../../templates/several.js"), include_str!("../../templates/compare.js"));
@@ -15,7 +15,8 @@ pub(super) fn text(figure: &Figure, value: f64) -> String {
     match figure.unit {
         "us" => us(value),
         "B/s" => format!("{}/s", bytes(value)),
-        _ if value >= 1_000.0 => count(value.round() as u64),
+        "%" => percent(value),
+        _ if value >= 1_000.0 => rounded(value),
         _ => {
             let digits = if value >= 10.0 { 1 } else { 4 };
             format!("{value:.digits$}").trim_end_matches('0').trim_end_matches('.').to_owned()

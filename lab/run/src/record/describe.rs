@@ -3,7 +3,7 @@
 use nandscape_lab_workload::{JobSpec, Limit, LoadSpec, Rate, RateProcess, Workload};
 
 /// A line for each job and each load, and one for when it ends.
-pub(super) fn lines(workload: &Workload) -> Vec<String> {
+pub(crate) fn workload_lines(workload: &Workload) -> Vec<String> {
     let loads = workload.loads.iter().map(LoadSpec::describe);
     workload.jobs.iter().map(job).chain(loads).chain([limit(workload)]).collect()
 }

@@ -20,11 +20,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_device_ssd::{Resolved, Ssd};
-use nandscape_lab_workload::{Direction, Outcome, Served, Workload};
+use nandscape_device_ssd::Ssd;
+use nandscape_lab_workload::{Direction, Outcome, Served};
 use nandscape_sim::{Sim, Time};
 use serde::Serialize;
 
+pub(crate) use describe::workload_lines;
 pub use samples::Samples;
 pub use series::{Series, SeriesOf};
 pub use timeline::{DieShares, Operations, Part, Slowest, Timeline};
@@ -32,10 +33,6 @@ pub use timeline::{DieShares, Operations, Part, Slowest, Timeline};
 /// What was recorded. Field names carry their unit; all of it is the same for the same inputs and seed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Details {
-    /// The jobs of the workload and when it ends, a line each.
-    pub workload_lines: Vec<String>,
-    /// All keys of the profile, with their values.
-    pub profile_keys: serde_json::Value,
     /// All latencies by direction, to 0.1%.
     pub histogram: BTreeMap<&'static str, Distribution>,
     /// Latency and throughput over time.
@@ -92,14 +89,12 @@ impl Recorder {
     }
 
     /// The measured phase has ended.
-    pub(crate) fn finish(&self, profile: &Resolved, workload: &Workload, outcome: &Outcome) -> Details {
+    pub(crate) fn finish(&self, outcome: &Outcome) -> Details {
         if self.parts.borrow().is_none() {
             self.begin(outcome.started);
         }
         let parts = self.parts.take().expect("begun");
         Details {
-            workload_lines: describe::lines(workload),
-            profile_keys: serde_json::to_value(&profile.keys).expect("keys are plain values"),
             histogram: distributions(outcome),
             series: parts.series.finish(outcome.ended),
             drive: parts.samples.finish(outcome.ended, &self.ssd),

@@ -7,6 +7,7 @@ use nandscape_sim::{Histogram, Span, Time};
 use serde::Serialize;
 
 use super::intervals::{Cell, Intervals};
+use crate::latency::percentile;
 
 /// The length of an interval of a short run.
 const FIRST: Span = Span::from_us(1);
@@ -31,15 +32,15 @@ pub struct SeriesOf {
     pub iops: Vec<f64>,
     /// Bytes a second.
     pub bytes_per_s: Vec<f64>,
-    /// Their mean latency, exact; null without requests, as all that follow.
+    /// Their mean latency, exact; null without requests.
     pub mean_us: Vec<Option<f64>>,
-    /// Median, within 1%.
+    /// Median, within 1%; null with fewer requests than a percentile needs, as those that follow.
     pub p50_us: Vec<Option<f64>>,
     /// 99%.
     pub p99_us: Vec<Option<f64>>,
     /// 99.9%.
     pub p99_9_us: Vec<Option<f64>>,
-    /// The slowest, exact.
+    /// The slowest, exact; null without requests.
     pub max_us: Vec<Option<f64>>,
 }
 
@@ -106,7 +107,7 @@ impl SeriesOf {
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let latency = tally.latency.as_deref();
         let count = latency.map_or(0, Histogram::count);
-        let quantile = |quantile: f64| latency.map(|latency| latency.quantile(quantile).as_us());
+        let quantile = |quantile: f64| latency.and_then(|latency| percentile(latency, latency.count(), quantile));
         self.requests.push(count);
         self.iops.push(rate(count));
         self.bytes_per_s.push(rate(tally.bytes));

@@ -1,0 +1,92 @@
+//! How load and drive kept up with each other: whether the requests of an open load piled up, and what a closed load did
+//! not ask while it waited.
+//!
+//! A closed load issues nothing while all its requests are held up, so a drive that stands still is seen by few of them
+//! (coordinated omission). The corrected latencies add what would have been issued: a slot whose request takes longer
+//! than the mean would have issued one more in each mean time. Left out: loads of dependent requests, which have no rate
+//! of their own.
+
+use std::collections::BTreeMap;
+
+use nandscape_lab_workload::{Backlog, Direction, Outcome};
+use nandscape_sim::{Histogram, Span};
+use serde::Serialize;
+
+use crate::latency::Latency;
+
+/// How much the p99.9 has to grow by the correction for the run to say so.
+const TOLD: f64 = 2.0;
+
+/// Arrivals of open loads.
+#[derive(Clone, Debug, Serialize)]
+pub struct Arrivals {
+    /// Requests that arrived in the measured phase.
+    pub count: u64,
+    /// Arrivals a second; null of fewer than two.
+    pub asked_iops: Option<f64>,
+    /// The most requests outstanding at an arrival.
+    pub outstanding_max: u64,
+    /// Requests outstanding at the last arrival.
+    pub outstanding_end: u64,
+    /// Whether the number of outstanding requests grew all along: the latencies are then those of a growing queue.
+    pub overloaded: bool,
+}
+
+impl Arrivals {
+    pub(crate) fn of(backlog: &Backlog) -> Arrivals {
+        Arrivals {
+            count: backlog.arrivals(),
+            asked_iops: backlog.asked_iops(),
+            outstanding_max: backlog.most(),
+            outstanding_end: backlog.at_end(),
+            overloaded: backlog.grows(),
+        }
+    }
+
+    /// What to say of an overload.
+    pub(crate) fn note(&self, achieved_iops: Option<f64>) -> Option<String> {
+        let (asked, achieved) = (self.asked_iops?, achieved_iops?);
+        self.overloaded.then(|| {
+            format!(
+                "the drive does not keep up: {asked:.0} requests a second arrive and {achieved:.0} complete, and {} wait \
+                 when the last one arrives; latencies grow with the length of the run",
+                self.outstanding_end
+            )
+        })
+    }
+}
+
+/// Latencies of a closed load, corrected for what it did not ask.
+pub(crate) fn corrected(outcome: &Outcome, directions: &[Direction]) -> BTreeMap<&'static str, Latency> {
+    let interval = mean(outcome.tallies.iter().map(|tally| &tally.latency));
+    let of = |way: &Direction| {
+        let measured = &outcome.tally(*way).latency;
+        (way.name(), Latency::resting_on(&measured.corrected(interval), measured.count()))
+    };
+    directions.iter().map(of).collect()
+}
+
+/// The mean of several distributions together.
+fn mean<'a>(latencies: impl Iterator<Item = &'a Histogram>) -> Span {
+    let (sum, count) =
+        latencies.fold((0, 0), |(sum, count), latency| (sum + latency.sum_ns(), count + latency.count()));
+    Span::from_ns(u64::try_from(sum / u128::from(count.max(1))).unwrap_or(u64::MAX))
+}
+
+/// What to say where the correction changes the tail.
+pub(crate) fn note(
+    measured: &BTreeMap<&'static str, Latency>,
+    corrected: &BTreeMap<&'static str, Latency>,
+    standstill_us: f64,
+) -> Option<String> {
+    let hidden = |(way, latency): (&&'static str, &Latency)| {
+        let (seen, all) = (latency.p99_9?, corrected.get(way)?.p99_9?);
+        (all > TOLD * seen).then_some((*way, seen, all))
+    };
+    let (way, seen, all) = measured.iter().find_map(hidden)?;
+    Some(format!(
+        "a closed load asks nothing while it waits: the longest time without a completion was {standstill_us:.0} us; had \
+         requests come at the mean rate of the run, the p99.9 of {way}s would be {all:.0} us, not {seen:.0} us \
+         (latency_corrected_us)"
+    ))
+}

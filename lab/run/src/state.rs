@@ -1,0 +1,81 @@
+//! The state a drive begins in, in words, and whether the workload keeps it there.
+
+use nandscape_lab_workload::{Action, Distribution, JobSpec, Share, Workload};
+use nandscape_sim::units::Bytes;
+
+use crate::build::Precondition;
+
+/// The state, and how it came about.
+pub(crate) fn in_words(precondition: Precondition, unit_bytes: u64) -> String {
+    match precondition {
+        Precondition::None => "new, nothing written".to_owned(),
+        Precondition::Full => "every logical block written once".to_owned(),
+        Precondition::Steady => {
+            format!("steady state of uniform random {} overwrites of the whole drive", Bytes(unit_bytes))
+        }
+    }
+}
+
+/// What to say of a steady state that is not the workload's own.
+pub(crate) fn note(precondition: Precondition, unit_bytes: u64, workload: &Workload) -> Option<String> {
+    if precondition != Precondition::Steady {
+        return None;
+    }
+    let job = workload.jobs.iter().filter_map(|job| Some((&job.name, differs(job, unit_bytes)?)));
+    let load = workload.loads.iter().map(|load| (&load.name, "it writes files or records".to_owned()));
+    let (name, why) = job.chain(load).next()?;
+    Some(format!(
+        "the drive begins in the {}; the steady state of {name} may differ ({why}), so that write amplification moves \
+         towards it during the run",
+        in_words(precondition, unit_bytes)
+    ))
+}
+
+/// In what a job differs from uniform random overwrites of single mapping units; `None` where it does not, or writes
+/// nothing.
+fn differs(job: &JobSpec, unit_bytes: u64) -> Option<String> {
+    let JobSpec { rw, bs, size, distribution, source, .. } = job;
+    if let Some(source) = source {
+        return Some(source.0.describe());
+    }
+    match rw.action {
+        Action::Read => None,
+        Action::Trim => Some(format!("rw={rw}")),
+        Action::Write | Action::Mixed if !rw.random => Some(format!("rw={rw}")),
+        _ if bs.sizes().iter().any(|(bytes, _)| *bytes != unit_bytes) => Some(format!("bs={bs}")),
+        _ if *distribution != Distribution::Uniform => Some(format!("random_distribution={distribution}")),
+        _ if *size != Share::Of(1.0) => Some(format!("size={size}")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(rw: &str, bs: &str, size: &str, distribution: &str) -> Option<String> {
+        let (rw, bs, size) = (rw.parse().unwrap(), bs.parse().unwrap(), size.parse().unwrap());
+        let job = JobSpec { rw, bs, size, distribution: distribution.parse().unwrap(), ..JobSpec::default() };
+        note(Precondition::Steady, 4_096, &Workload::of(job))
+    }
+
+    #[test]
+    fn only_uniform_unit_sized_overwrites_are_at_home_in_the_steady_state() {
+        for rw in ["randwrite", "randrw"] {
+            assert_eq!(told(rw, "4k", "100%", "uniform"), None);
+        }
+        for rw in ["read", "randread"] {
+            assert_eq!(told(rw, "64k", "10%", "uniform"), None, "reads change nothing");
+        }
+        let of = |rw: &str, bs: &str, size: &str, distribution: &str, why: &str| {
+            let note = told(rw, bs, size, distribution).unwrap();
+            assert!(note.contains("uniform random 4KiB overwrites") && note.contains(&format!("({why})")), "{note}");
+        };
+        of("randwrite", "4k", "100%", "zipf:0.9", "random_distribution=zipf:0.9");
+        of("randrw", "8k", "100%", "uniform", "bs=8KiB");
+        of("randrw", "4k", "50%", "uniform", "size=50%");
+        of("write", "4k", "100%", "uniform", "rw=write");
+        let job = Workload::of(JobSpec { rw: "write".parse().unwrap(), ..JobSpec::default() });
+        assert_eq!(note(Precondition::Full, 4_096, &job), None);
+    }
+}
