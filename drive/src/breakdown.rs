@@ -71,9 +71,18 @@ pub mod cause {
     /// Mapping tables, logs, checkpoints.
     pub const METADATA: Cause = Cause::new(4);
 
+    /// Reads of flash that complete writes of a part of a mapping unit.
+    pub const READ_MODIFY_WRITE: Cause = Cause::new(5);
+
     /// All, with their names in tables and JSON.
-    pub const ALL: [(Cause, &str); 5] =
-        [(HOST_READ, "host_read"), (HOST_WRITE, "host_write"), (GC, "gc"), (WEAR, "wear"), (METADATA, "metadata")];
+    pub const ALL: [(Cause, &str); 6] = [
+        (HOST_READ, "host_read"),
+        (HOST_WRITE, "host_write"),
+        (GC, "gc"),
+        (WEAR, "wear"),
+        (METADATA, "metadata"),
+        (READ_MODIFY_WRITE, "read_modify_write"),
+    ];
 }
 
 /// Time by stage; for the stages that are waits, by cause.

@@ -80,6 +80,12 @@ impl Wait {
     /// No wait at all.
     pub const ZERO: Wait = Wait { by: [Span::ZERO; CAUSES] };
 
+    /// The cause behind which most of it was spent; the one with the lowest index if there was no wait.
+    pub fn main_cause(&self) -> Cause {
+        let longest = (0..CAUSES).max_by_key(|index| (self.by[*index], std::cmp::Reverse(*index)));
+        Cause(longest.unwrap_or(0) as u8)
+    }
+
     /// A wait behind a single cause.
     pub fn behind(cause: Cause, span: Span) -> Wait {
         let mut wait = Wait::ZERO;

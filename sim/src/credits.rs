@@ -78,6 +78,11 @@ impl Credits {
         !self.inner.borrow().claims.is_empty()
     }
 
+    /// How long each cause has made the credits scarce so far: the difference between two of them is a wait.
+    pub fn totals(&self) -> Totals {
+        self.inner.borrow().blame.totals(self.sim.now())
+    }
+
     /// From now on waits are put down to `cause`.
     pub fn blame(&self, cause: Cause) {
         let mut inner = self.inner.borrow_mut();

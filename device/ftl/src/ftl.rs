@@ -10,7 +10,8 @@ use std::rc::Rc;
 
 use nandscape_device_media::{MediaError, PageId, UnitId};
 use nandscape_drive::{Breakdown, HostMem};
-use nandscape_sim::{Cause, Sim, Time, Wait};
+use nandscape_sim::account::Totals;
+use nandscape_sim::{Sim, Wait};
 use smallvec::SmallVec;
 
 use crate::address::{Extent, UnitSize};
@@ -143,7 +144,8 @@ pub enum Milestone {
 pub struct Settling {
     sim: Sim,
     at: Milestone,
-    begun: Time,
+    /// How long each cause had held up the host's data when it began.
+    begun: Totals,
     broken: Cell<Option<Refusal>>,
     left: Cell<u32>,
     last: RefCell<Settled>,
@@ -153,28 +155,22 @@ pub struct Settling {
 /// How the last of several slots reached the flash.
 #[derive(Clone, Debug)]
 pub struct Settled {
-    /// How long after the beginning its program operation was issued.
-    pub issued_after: nandscape_sim::Span,
-    /// Behind whom it waited until then.
-    pub behind: Cause,
+    /// The wait until its program operation was issued.
+    pub waited: Wait,
     /// Where the program operation's time went.
     pub breakdown: Breakdown,
 }
 
 impl Settling {
-    /// Waits until `count` slots have come so far.
-    pub fn new(sim: &Sim, count: u32, at: Milestone) -> Rc<Settling> {
+    /// Waits until `count` slots have come so far. `begun` tells how long each cause has held up the host's data.
+    pub fn new(sim: &Sim, count: u32, at: Milestone, begun: Totals) -> Rc<Settling> {
         Rc::new(Settling {
             sim: sim.clone(),
             at,
-            begun: sim.now(),
+            begun,
             broken: Cell::new(None),
             left: Cell::new(count),
-            last: RefCell::new(Settled {
-                issued_after: nandscape_sim::Span::ZERO,
-                behind: nandscape_drive::breakdown::cause::HOST_WRITE,
-                breakdown: Breakdown::new(),
-            }),
+            last: RefCell::new(Settled { waited: Wait::ZERO, breakdown: Breakdown::new() }),
             waiting: Cell::new(None),
         })
     }
@@ -184,12 +180,14 @@ impl Settling {
         self.at
     }
 
-    /// One slot has come so far, by a program operation issued at the given time, until which it waited behind the given
-    /// cause; or it was deallocated.
-    pub fn one_settled(&self, program: Option<(Time, Cause, &Breakdown)>) {
-        if let Some((issued, behind, breakdown)) = program {
-            let issued_after = issued.since(self.begun);
-            *self.last.borrow_mut() = Settled { issued_after, behind, breakdown: breakdown.clone() };
+    /// One slot has come so far, by a program operation whose time went as told, and when which was issued each cause had
+    /// held up the host's data for as long as told; or it was deallocated.
+    pub fn one_settled(&self, program: Option<(&Totals, &Breakdown)>) {
+        if let Some((issued, breakdown)) = program {
+            // A program that had been issued before was not waited for.
+            let was_issued = issued.total() < self.begun.total();
+            let waited = if was_issued { Wait::ZERO } else { issued.since(&self.begun) };
+            *self.last.borrow_mut() = Settled { waited, breakdown: breakdown.clone() };
         }
         self.left.set(self.left.get() - 1);
         if self.left.get() == 0

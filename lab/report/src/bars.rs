@@ -54,6 +54,7 @@ fn cause_color(name: &str) -> &'static str {
         "host_write" => "--write",
         "gc" => "--gc",
         "wear" => "--wear",
+        "read_modify_write" => "--fill",
         _ => "--metadata",
     }
 }
@@ -64,6 +65,7 @@ fn cause_words(name: &str) -> &str {
         "host_write" => "host writes",
         "gc" => "GC",
         "wear" => "wear levelling",
+        "read_modify_write" => "read-modify-writes",
         other => other,
     }
 }

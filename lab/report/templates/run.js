@@ -51,7 +51,7 @@
   charts.add("bytes", { x, y: { kind: "bytes", label: "bytes a second" }, xs: middle, series: rates("bytes_per_s") });
 
   // The drive.
-  const causes = [["host_read", "host reads", "--read"], ["host_write", "host writes", "--program"], ["gc", "GC", "--gc"], ["wear", "wear levelling", "--wear"], ["metadata", "metadata", "--metadata"]];
+  const causes = [["host_read", "host reads", "--read"], ["host_write", "host writes", "--program"], ["gc", "GC", "--gc"], ["wear", "wear levelling", "--wear"], ["metadata", "metadata", "--metadata"], ["read_modify_write", "read-modify-writes", "--fill"]];
   const there = causes.filter(([cause]) => drive.busy_die[cause].some((share) => share > 0));
   // Drawn from the top down, so that each covers what is below it: its own share and those under it.
   const stacked = there.map((_, upto) => drive.t_s.map((_, i) => drive.busy_die[there[0][0]][i] === null ? null : there.slice(0, upto + 1).reduce((sum, [cause]) => sum + drive.busy_die[cause][i], 0)));

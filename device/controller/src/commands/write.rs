@@ -100,15 +100,15 @@ impl<F: Ftl> NvmeController<F> {
         match last {
             None => Ok(()),
             // The last part's own program tells where the time went, if it covers all of it.
-            Some(Ok(Settled { issued_after, behind, breakdown }))
-                if issued_after + breakdown.total() == waited && waited > Span::ZERO =>
+            Some(Ok(Settled { waited: until_issued, breakdown }))
+                if until_issued.total() + breakdown.total() == waited && waited > Span::ZERO =>
             {
-                log.waits(Stage::Queue).add(behind, issued_after);
+                *log.waits(Stage::Queue) += until_issued;
                 *log += &breakdown;
                 Ok(())
             }
-            Some(Ok(Settled { behind, .. })) => {
-                log.waits(Stage::Queue).add(behind, waited);
+            Some(Ok(Settled { waited: until_issued, .. })) => {
+                log.waits(Stage::Queue).add(until_issued.main_cause(), waited);
                 Ok(())
             }
             Some(Err(why)) => {

@@ -1,8 +1,9 @@
 //! P9-WCA (OX table 5.10): the write buffer, as slots of one unit each in the order in which they go to flash.
 //!
-//! A slot may hold a part of its unit only. What is missing is read from flash when the slot's turn comes and not
-//! before, so that small writes to neighbouring sectors meet in the buffer. While a slot is on its way, and until it is
-//! on flash, the copy it replaces stays current there.
+//! A slot may hold only a part of its unit. The missing sectors are read from flash (a fill) before the slot is
+//! programmed. So there are two lines: whole slots wait in `ready` to be programmed, the others in `partial` to be
+//! filled, and neither blocks the other. `write` decides when a fill begins. Until a slot is on flash, the copy that it
+//! replaces stays current.
 
 use std::rc::Rc;
 
@@ -17,10 +18,14 @@ const NIL: u32 = u32::MAX;
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum SlotState {
     Free,
-    /// In line to be programmed.
-    Queued,
-    /// The rest of its unit is being read from flash.
+    /// Taken for a write whose data is not in it yet.
+    New,
+    /// Lacks sectors, and waits for its fill.
+    Partial,
+    /// The missing sectors are being read from flash.
     Filling,
+    /// Whole, and in line to be programmed.
+    Ready,
     /// Being programmed: its data is fixed, and a newer write gets a slot of its own.
     Programming,
 }
@@ -40,6 +45,8 @@ pub(super) struct Slot {
     watchers: Vec<Rc<Settling>>,
     /// Tells this use of the slot from earlier ones.
     pub(super) generation: u32,
+    /// Position in the order of arrival.
+    arrival: u64,
     next: u32,
     prev: u32,
 }
@@ -47,9 +54,11 @@ pub(super) struct Slot {
 pub(super) struct WriteBuffer {
     slots: Vec<Slot>,
     free: Vec<SlotId>,
-    head: u32,
-    tail: u32,
-    queued: u32,
+    /// Whole slots, in the order in which they are programmed.
+    ready: Line,
+    /// Slots that lack sectors, in the order in which they are filled.
+    partial: Line,
+    arrivals: u64,
     /// Slots not yet programming for which somebody waits.
     urgent: u32,
     /// Watchers for whom the register of a die is far enough.
@@ -58,13 +67,15 @@ pub(super) struct WriteBuffer {
     keeps_data: bool,
 }
 
-/// The slots at the front of the line.
-#[derive(Default)]
-pub(super) struct Batch {
-    /// Whole units, to be programmed together.
-    pub(super) whole: SmallVec<[SlotId; 8]>,
-    /// Parts of units, to be filled first.
-    pub(super) partial: SmallVec<[SlotId; 8]>,
+/// A doubly linked list of slots.
+struct Line {
+    head: u32,
+    tail: u32,
+    len: u32,
+}
+
+impl Line {
+    const EMPTY: Line = Line { head: NIL, tail: NIL, len: 0 };
 }
 
 impl WriteBuffer {
@@ -78,15 +89,16 @@ impl WriteBuffer {
             was_lost: 0,
             watchers: Vec::new(),
             generation: 0,
+            arrival: 0,
             next: NIL,
             prev: NIL,
         };
         WriteBuffer {
             slots: (0..slots).map(|_| slot()).collect(),
             free: (0..slots).rev().map(SlotId).collect(),
-            head: NIL,
-            tail: NIL,
-            queued: 0,
+            ready: Line::EMPTY,
+            partial: Line::EMPTY,
+            arrivals: 0,
             urgent: 0,
             early: 0,
             unit,
@@ -102,9 +114,21 @@ impl WriteBuffer {
         &mut self.slots[id.0 as usize]
     }
 
-    /// Slots in line.
+    /// Slots in line, whole or not.
     pub(super) fn queued(&self) -> u32 {
-        self.queued
+        self.ready.len + self.partial.len
+    }
+
+    /// Whole slots in line.
+    pub(super) fn ready(&self) -> u32 {
+        self.ready.len
+    }
+
+    /// The partial slot that is filled next, and whether it is older than every whole slot in line.
+    pub(super) fn next_partial(&self) -> Option<(SlotId, bool)> {
+        let slot = self.slots.get(self.partial.head as usize)?;
+        let is_oldest = self.slots.get(self.ready.head as usize).is_none_or(|ready| slot.arrival < ready.arrival);
+        Some((SlotId(self.partial.head), is_oldest))
     }
 
     /// Whether somebody waits for a slot that is not yet being programmed.
@@ -123,7 +147,8 @@ impl WriteBuffer {
         self.slots.iter().enumerate().filter_map(used)
     }
 
-    /// Puts a new, empty slot at the end of the line. `like` is a slot of the same unit whose data it begins with.
+    /// Takes a free slot for a unit; [`WriteBuffer::write`] puts it in line. `like` is a slot of the same unit whose data
+    /// it begins with.
     pub(super) fn insert(&mut self, lpn: Lpn, durable: Location, like: Option<SlotId>) -> SlotId {
         let id = self.free.pop().expect("room was reserved");
         let bytes = self.unit.bytes() as usize;
@@ -132,13 +157,15 @@ impl WriteBuffer {
             Some(like) => self.slot(like).data.clone(),
             None => Some(vec![0; bytes].into()),
         };
-        // What begins with another's data, or with nothing on flash, has nothing to be filled with.
+        // Copied slots and slots with no flash copy need no fill.
         let whole = like.is_some() || durable == Location::Unmapped;
         let full = self.unit.mask();
+        let arrival = self.arrivals;
+        self.arrivals += 1;
         let slot = self.slot_mut(id);
         (slot.lpn, slot.durable, slot.data, slot.was_lost) = (lpn, durable, data, 0);
+        (slot.state, slot.arrival) = (SlotState::New, arrival);
         slot.mask = if whole { full } else { 0 };
-        self.enqueue_back(id);
         id
     }
 
@@ -148,6 +175,19 @@ impl WriteBuffer {
         slot.mask |= piece.mask();
         if let Some(data) = &mut slot.data {
             put(&mut data[piece.offset()..piece.offset() + piece.bytes()]);
+        }
+        match self.slot(id).state {
+            SlotState::New => self.enqueue_back(id),
+            SlotState::Partial => self.promote(id),
+            _ => {}
+        }
+    }
+
+    /// Moves a slot that has become whole from one line to the other.
+    fn promote(&mut self, id: SlotId) {
+        if self.is_whole(id) {
+            self.unlink(id);
+            self.enqueue_back(id);
         }
     }
 
@@ -162,6 +202,9 @@ impl WriteBuffer {
             }
         }
         slot.mask = unit.mask();
+        if slot.state == SlotState::Partial {
+            self.promote(id);
+        }
     }
 
     /// Whether a slot holds its whole unit.
@@ -201,21 +244,19 @@ impl WriteBuffer {
         told
     }
 
-    /// Up to `count` whole slots from the front of the line, and the partial ones before them. Slots that follow
-    /// another of the same unit, which is still being programmed, are passed over.
-    pub(super) fn front(&self, count: u32) -> Batch {
-        let mut batch = Batch::default();
-        let mut at = self.head;
-        while at != NIL && (batch.whole.len() as u32) < count {
-            let (id, slot) = (SlotId(at), &self.slots[at as usize]);
-            match slot.durable {
-                Location::Buffered(_) => {}
-                _ if self.is_whole(id) => batch.whole.push(id),
-                _ => batch.partial.push(id),
+    /// Up to `count` slots from the front of the ready line. A slot whose predecessor of the same unit is still being
+    /// programmed is passed over.
+    pub(super) fn front(&self, count: u32) -> SmallVec<[SlotId; 8]> {
+        let mut front = SmallVec::new();
+        let mut at = self.ready.head;
+        while at != NIL && (front.len() as u32) < count {
+            let slot = &self.slots[at as usize];
+            if !matches!(slot.durable, Location::Buffered(_)) {
+                front.push(SlotId(at));
             }
             at = slot.next;
         }
-        batch
+        front
     }
 
     /// Takes a slot out of the line.
@@ -228,17 +269,17 @@ impl WriteBuffer {
         }
     }
 
-    /// Puts a filled slot back, at the front.
+    /// Puts a slot back in line, at the front.
     pub(super) fn requeue(&mut self, id: SlotId) {
-        let head = self.head;
-        let slot = self.slot_mut(id);
-        (slot.state, slot.prev, slot.next) = (SlotState::Queued, NIL, head);
+        let (state, line) = self.line_for(id);
+        let head = std::mem::replace(&mut line.head, id.0);
+        line.len += 1;
         match head {
-            NIL => self.tail = id.0,
+            NIL => line.tail = id.0,
             head => self.slots[head as usize].prev = id.0,
         }
-        self.head = id.0;
-        self.queued += 1;
+        let slot = self.slot_mut(id);
+        (slot.state, slot.prev, slot.next) = (state, NIL, head);
     }
 
     /// Puts a slot back whose program has come to nothing, at the front.
@@ -255,7 +296,7 @@ impl WriteBuffer {
 
     /// Frees a slot; those who watched it are returned.
     pub(super) fn remove(&mut self, id: SlotId) -> Vec<Rc<Settling>> {
-        if self.slot(id).state == SlotState::Queued {
+        if matches!(self.slot(id).state, SlotState::Ready | SlotState::Partial) {
             self.unlink(id);
         }
         let slot = self.slot_mut(id);
@@ -270,28 +311,38 @@ impl WriteBuffer {
         watchers
     }
 
+    /// The line that a slot belongs in, and the state of those in it.
+    #[inline]
+    fn line_for(&mut self, id: SlotId) -> (SlotState, &mut Line) {
+        match self.is_whole(id) {
+            true => (SlotState::Ready, &mut self.ready),
+            false => (SlotState::Partial, &mut self.partial),
+        }
+    }
+
     fn enqueue_back(&mut self, id: SlotId) {
-        let tail = self.tail;
-        let slot = self.slot_mut(id);
-        (slot.state, slot.prev, slot.next) = (SlotState::Queued, tail, NIL);
+        let (state, line) = self.line_for(id);
+        let tail = std::mem::replace(&mut line.tail, id.0);
+        line.len += 1;
         match tail {
-            NIL => self.head = id.0,
+            NIL => line.head = id.0,
             tail => self.slots[tail as usize].next = id.0,
         }
-        self.tail = id.0;
-        self.queued += 1;
+        let slot = self.slot_mut(id);
+        (slot.state, slot.prev, slot.next) = (state, tail, NIL);
     }
 
     fn unlink(&mut self, id: SlotId) {
-        let Slot { prev, next, .. } = *self.slot(id);
+        let Slot { prev, next, state, .. } = *self.slot(id);
+        let line = if state == SlotState::Partial { &mut self.partial } else { &mut self.ready };
+        line.len -= 1;
         match prev {
-            NIL => self.head = next,
+            NIL => line.head = next,
             prev => self.slots[prev as usize].next = next,
         }
         match next {
-            NIL => self.tail = prev,
+            NIL => line.tail = prev,
             next => self.slots[next as usize].prev = prev,
         }
-        self.queued -= 1;
     }
 }

@@ -1,7 +1,9 @@
 //! Behind whom the host's data waits on its way to flash: its own kind, or collectors.
 //!
-//! A write that waits for room in the write buffer has no single culprit: any plane would do. It is put down to
-//! collectors while they hold up at least half of the planes.
+//! A write that waits for room in the write buffer has no single culprit, since any plane would do: the wait is put down
+//! to collectors while they hold up at least half of the planes. The reads that complete partial units (fills) cannot go
+//! elsewhere: a wait for them is put down to collectors while at least half of them are in planes that collectors hold
+//! up, otherwise to read-modify-write.
 
 use nandscape_device_media::{GcScheme, Geometry, PlaneId};
 use nandscape_drive::breakdown::cause;
@@ -16,6 +18,10 @@ pub(super) struct Holdups {
     planes: Vec<Plane>,
     /// Planes that collectors hold up.
     count: u32,
+    /// Fills under way; those of them in planes that collectors hold up; those in planes that they keep the host out of.
+    fills: u32,
+    fills_held_up: u32,
+    fills_shut_out: u32,
 }
 
 #[derive(Copy, Clone, Default)]
@@ -26,18 +32,29 @@ struct Plane {
     behind_gc: bool,
     /// Collectors that keep the host out for whole blocks.
     shut_out: u32,
+    /// Fills under way.
+    fills: u32,
 }
 
 impl Plane {
     fn is_held_up(self) -> bool {
         self.short || self.behind_gc || self.shut_out > 0
     }
+
+    /// Fills under way in it while a collector holds it up.
+    fn fills_held_up(self) -> u32 {
+        if self.is_held_up() { self.fills } else { 0 }
+    }
+
+    fn fills_shut_out(self) -> u32 {
+        if self.shut_out > 0 { self.fills } else { 0 }
+    }
 }
 
 impl Holdups {
     pub(super) fn new(geometry: &Geometry, shuts_out: Option<GcScheme>) -> Holdups {
         let planes = vec![Plane::default(); geometry.planes() as usize];
-        Holdups { geometry: *geometry, shuts_out, planes, count: 0 }
+        Holdups { geometry: *geometry, shuts_out, planes, count: 0, fills: 0, fills_held_up: 0, fills_shut_out: 0 }
     }
 
     /// Who holds the host's data up now.
@@ -55,6 +72,32 @@ impl Holdups {
         let gc: Span = Stage::WAITS.iter().map(|stage| log.waited(*stage, cause::GC)).sum();
         let behind_gc = gc * 2 > log.total();
         self.change(plane, |plane| plane.behind_gc = behind_gc);
+    }
+
+    /// Fills under way that no collector keeps out of their plane for a whole block.
+    pub(super) fn free_fills(&self) -> u32 {
+        self.fills - self.fills_shut_out
+    }
+
+    /// Behind whom the host's data waits when it waits for fills, or for other writes if there are none.
+    pub(super) fn fill_culprit(&self) -> Cause {
+        match self.fills {
+            0 => cause::HOST_WRITE,
+            fills if self.fills_held_up * 2 >= fills => cause::GC,
+            _ => cause::READ_MODIFY_WRITE,
+        }
+    }
+
+    /// A fill from a plane begins.
+    pub(super) fn fill_begins(&mut self, plane: PlaneId) {
+        self.fills += 1;
+        self.change(plane, |plane| plane.fills += 1);
+    }
+
+    /// A fill from a plane has ended.
+    pub(super) fn fill_ended(&mut self, plane: PlaneId) {
+        self.fills -= 1;
+        self.change(plane, |plane| plane.fills -= 1);
     }
 
     /// A plane's collector begins, or ends.
@@ -75,8 +118,10 @@ impl Holdups {
 
     fn change(&mut self, plane: PlaneId, change: impl FnOnce(&mut Plane)) {
         let plane = &mut self.planes[plane.0 as usize];
-        let before = u32::from(plane.is_held_up());
+        let before = *plane;
         change(plane);
-        self.count = self.count + u32::from(plane.is_held_up()) - before;
+        self.count = self.count + u32::from(plane.is_held_up()) - u32::from(before.is_held_up());
+        self.fills_held_up = self.fills_held_up + plane.fills_held_up() - before.fills_held_up();
+        self.fills_shut_out = self.fills_shut_out + plane.fills_shut_out() - before.fills_shut_out();
     }
 }

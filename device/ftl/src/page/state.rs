@@ -181,6 +181,11 @@ impl State {
         self.provisioning.free_blocks(plane) > above && !self.is_short(plane)
     }
 
+    /// Units that all planes and dies can be given to program at a time.
+    pub(super) fn units_per_round(&self) -> u32 {
+        self.geometry.planes() * self.geometry.units_per_page() * self.together.word_line * self.programs_per_lun
+    }
+
     /// The next pages of a plane, so many, for a program of the host's data.
     pub(super) fn take_host_pages(&mut self, plane: PlaneId, count: u32) -> impl Iterator<Item = PageId> + use<> {
         let mut get = || self.provisioning.get(&mut self.blocks, plane, Stream::Host).expect("a ready plane has room");

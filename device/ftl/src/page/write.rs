@@ -5,7 +5,7 @@ use std::rc::Rc;
 use nandscape_device_media::{Broken, MediaError, PageImage, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
-use nandscape_sim::Wait;
+use nandscape_sim::{Cause, Wait};
 use smallvec::SmallVec;
 
 use super::PageFtl;
@@ -75,28 +75,54 @@ impl State {
     }
 
     /// The next pages to program, if there is enough to fill them, or somebody waits.
-    fn next_program(&mut self, fills: &mut Vec<FillJob>) -> Option<ProgramJob> {
-        let most = self.program_units();
-        if self.buffer.queued() < most && !self.buffer.is_urgent() {
+    fn next_program(&mut self) -> Option<ProgramJob> {
+        if !self.is_time_to_write() {
             return None;
         }
-        let mut batch = self.buffer.front(most);
-        for slot in batch.partial {
-            let Location::Flash(from) = self.buffer.slot(slot).durable else {
-                unreachable!("a slot over no copy on flash is whole")
-            };
-            self.buffer.start(slot, SlotState::Filling);
-            self.blocks.pin(self.geometry.block_of(self.geometry.page_of(from)));
-            fills.push(FillJob { slot, generation: self.buffer.slot(slot).generation, from });
-        }
-        let enough = batch.whole.len() as u32 == most || (self.buffer.is_urgent() && !batch.whole.is_empty());
+        let most = self.program_units();
+        let mut slots = self.buffer.front(most);
+        let enough = slots.len() as u32 == most || (self.buffer.is_urgent() && !slots.is_empty());
         if !enough {
             return None;
         }
-        let pages = self.next_host_pages(batch.whole.len() as u32)?;
-        batch.whole.truncate(pages.len() * self.geometry.units_per_page() as usize);
-        batch.whole.iter().for_each(|slot| self.buffer.start(*slot, SlotState::Programming));
-        Some(ProgramJob { pages, slots: batch.whole })
+        let pages = self.next_host_pages(slots.len() as u32)?;
+        slots.truncate(pages.len() * self.geometry.units_per_page() as usize);
+        slots.iter().for_each(|slot| self.buffer.start(*slot, SlotState::Programming));
+        Some(ProgramJob { pages, slots })
+    }
+
+    /// Whether there is enough for a program, partial slots included, or somebody waits.
+    fn is_time_to_write(&self) -> bool {
+        self.buffer.queued() >= self.program_units() || self.buffer.is_urgent()
+    }
+
+    /// The next slot to fill, if one is to be filled now. A partial slot is filled when it is the oldest in line, or
+    /// earlier when the dies will otherwise run out of whole slots to program; until then its neighbours may still be
+    /// written. Fills under way are limited to what the dies program in two rounds, so that programs wait for few of
+    /// them; those that a collector keeps out of their plane do not count, so that the others go on.
+    fn next_fill(&mut self) -> Option<FillJob> {
+        let (slot, is_oldest) = self.buffer.next_partial()?;
+        let (most, ready, fills) = (2 * self.units_per_round(), self.buffer.ready(), self.holdups.free_fills());
+        let is_due = fills < most && (is_oldest || ready + fills < most);
+        if !is_due || !self.is_time_to_write() {
+            return None;
+        }
+        let Location::Flash(from) = self.buffer.slot(slot).durable else {
+            unreachable!("a slot over no copy on flash is whole")
+        };
+        self.buffer.start(slot, SlotState::Filling);
+        let block = self.geometry.block_of(self.geometry.page_of(from));
+        self.blocks.pin(block);
+        self.holdups.fill_begins(self.geometry.plane_of(block));
+        Some(FillJob { slot, generation: self.buffer.slot(slot).generation, from })
+    }
+
+    /// Behind whom the host's data waits: collectors, fills where too few slots are whole for a program, or other writes.
+    fn culprit(&self) -> Cause {
+        match self.holdups.culprit() {
+            cause::HOST_WRITE if self.buffer.ready() < self.program_units() => self.holdups.fill_culprit(),
+            culprit => culprit,
+        }
     }
 
     /// What goes into the pages; what is left of them is padding.
@@ -129,7 +155,7 @@ pub(super) fn accept(
 ) -> Option<Rc<Settling>> {
     let mut state = ftl.state.borrow_mut();
     let units = extent.units(state.unit);
-    let settling = watch.map(|milestone| Settling::new(&ftl.sim, units, milestone));
+    let settling = watch.map(|milestone| Settling::new(&ftl.sim, units, milestone, ftl.free_slots.totals()));
     for piece in extent.pieces(state.unit) {
         let (slot, is_new) = state.slot_for(&piece);
         let found = state.find_again(&piece);
@@ -185,7 +211,7 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
         return None;
     }
     let slots: Vec<SlotId> = state.buffer.occupied().collect();
-    let settling = Settling::new(&ftl.sim, slots.len() as u32, Milestone::Flash);
+    let settling = Settling::new(&ftl.sim, slots.len() as u32, Milestone::Flash, ftl.free_slots.totals());
     if ftl.read_only.get() {
         slots.iter().for_each(|_| settling.one_given_up(Refusal::ReadOnly));
         return Some(settling);
@@ -203,28 +229,28 @@ impl PageFtl {
         if !self.media.is_powered() {
             return;
         }
-        let mut fills = Vec::new();
         let mut state = self.state.borrow_mut();
-        while let Some(job) = state.next_program(&mut fills) {
+        while let Some(job) = state.next_program() {
             self.programs.start(job);
         }
-        let behind = state.holdups.culprit();
+        while let Some(job) = state.next_fill() {
+            self.fills.start(job);
+        }
+        let behind = state.culprit();
         drop(state);
         self.free_slots.blame(behind);
-        fills.into_iter().for_each(|job| self.fills.start(job));
         self.start_collectors();
     }
 
     /// Programs pages: the buffer's data becomes the flash's.
     pub(super) async fn program(&self, job: ProgramJob) {
-        let issued = self.sim.now();
+        let issued = self.free_slots.totals();
         let mut log = Breakdown::new();
-        let behind = self.state.borrow().holdups.culprit();
         let image = self.state.borrow_mut().image(&job);
         let who = self.config.priority.who(cause::HOST_WRITE);
         let loaded = |log: &Breakdown| {
             let watchers = self.state.borrow_mut().buffer.loaded(&job.slots);
-            watchers.iter().for_each(|settling| settling.one_settled(Some((issued, behind, log))));
+            watchers.iter().for_each(|settling| settling.one_settled(Some((&issued, log))));
         };
         let ended = self.media.program_together(&job.pages, &image, who, &mut log, loaded).await;
         if let Err(broken) = ended {
@@ -245,7 +271,7 @@ impl PageFtl {
         }
         state.host_program_ended(&job.pages);
         drop(state);
-        watchers.iter().for_each(|settling| settling.one_settled(Some((issued, behind, &log))));
+        watchers.iter().for_each(|settling| settling.one_settled(Some((&issued, &log))));
         self.free_slots.give(job.slots.len());
         self.pump();
     }
@@ -266,7 +292,7 @@ impl PageFtl {
             let state = self.state.borrow();
             (state.geometry.page_of(job.from), state.geometry.unit_size())
         };
-        let who = self.config.priority.who(cause::HOST_WRITE);
+        let who = self.config.priority.who(cause::READ_MODIFY_WRITE);
         let read = self.media.read(page, bytes, who, &mut Breakdown::new()).await;
 
         let mut state = self.state.borrow_mut();
@@ -285,7 +311,9 @@ impl PageFtl {
             state.buffer.requeue(job.slot);
         }
         let block = state.geometry.block_of(page);
+        let plane = state.geometry.plane_of(block);
         state.blocks.unpin(block);
+        state.holdups.fill_ended(plane);
         drop(state);
         self.unpinned.notify();
         self.pump();
