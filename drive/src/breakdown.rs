@@ -113,15 +113,22 @@ thread_local! {
 const MAX_SPARE: usize = 4_096;
 
 impl Times {
-    #[inline]
+    #[inline(never)]
     fn boxed() -> Box<Times> {
         match SPARE.with_borrow_mut(Vec::pop) {
             Some(mut times) => {
-                *times = Times::default();
+                times.clear();
                 times
             }
             None => Box::default(),
         }
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        [&mut self.queue, &mut self.die_wait, &mut self.channel_wait].into_iter().for_each(Wait::clear);
+        (self.firmware, self.array, self.transfer) = (Span::ZERO, Span::ZERO, Span::ZERO);
+        (self.ecc, self.link) = (Span::ZERO, Span::ZERO);
     }
 }
 
@@ -146,9 +153,12 @@ impl Breakdown {
         Breakdown::default()
     }
 
-    #[inline]
+    #[inline(always)]
     fn times(&mut self) -> &mut Times {
-        self.0.get_or_insert_with(Times::boxed)
+        match &mut self.0 {
+            Some(times) => times,
+            none => none.insert(Times::boxed()),
+        }
     }
 
     /// Adds time in a stage that is not a wait.
@@ -209,8 +219,10 @@ impl Breakdown {
     }
 
     /// Whether any wait was behind `cause`.
+    #[inline]
     pub fn waited_for(&self, cause: Cause) -> bool {
-        Stage::WAITS.iter().any(|stage| !self.waited(*stage, cause).is_zero())
+        let Some(times) = &self.0 else { return false };
+        [&times.queue, &times.die_wait, &times.channel_wait].into_iter().any(|wait| !wait.by(cause).is_zero())
     }
 
     /// All time.
@@ -232,9 +244,9 @@ impl AddAssign<&Breakdown> for Breakdown {
     fn add_assign(&mut self, other: &Breakdown) {
         let Some(theirs) = &other.0 else { return };
         let mine = self.times();
-        mine.queue += theirs.queue;
-        mine.die_wait += theirs.die_wait;
-        mine.channel_wait += theirs.channel_wait;
+        mine.queue += &theirs.queue;
+        mine.die_wait += &theirs.die_wait;
+        mine.channel_wait += &theirs.channel_wait;
         mine.firmware += theirs.firmware;
         mine.array += theirs.array;
         mine.transfer += theirs.transfer;

@@ -4,6 +4,7 @@
 //! to wait; when it is served, the differences tell how long it waited behind whom. The sum is exact, and the
 //! cost does not depend on the length of the queue. What a cause or a class stands for, its users decide.
 
+use std::cell::Cell;
 use std::ops::AddAssign;
 
 use crate::time::{Span, Time};
@@ -55,7 +56,6 @@ impl Class {
 
 /// Who asks for a resource.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-#[repr(align(4))]
 pub struct Who {
     /// On whose behalf.
     pub cause: Cause,
@@ -70,15 +70,17 @@ impl Who {
     }
 }
 
-/// How long somebody waited, told apart by the cause behind which.
+/// How long somebody waited, told apart by the cause behind which. Most waits are zero, and cost next to nothing.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Wait {
     by: [Span; CAUSES],
+    /// Whether any of them is not zero.
+    some: bool,
 }
 
 impl Wait {
     /// No wait at all.
-    pub const ZERO: Wait = Wait { by: [Span::ZERO; CAUSES] };
+    pub const ZERO: Wait = Wait { by: [Span::ZERO; CAUSES], some: false };
 
     /// The cause behind which most of it was spent; the one with the lowest index if there was no wait.
     pub fn main_cause(&self) -> Cause {
@@ -89,8 +91,22 @@ impl Wait {
     /// A wait behind a single cause.
     pub fn behind(cause: Cause, span: Span) -> Wait {
         let mut wait = Wait::ZERO;
-        wait.by[cause.index()] = span;
+        wait.add(cause, span);
         wait
+    }
+
+    /// Whether there was no wait.
+    #[inline]
+    pub const fn is_zero(&self) -> bool {
+        !self.some
+    }
+
+    /// Makes it [`Wait::ZERO`].
+    #[inline]
+    pub fn clear(&mut self) {
+        if self.some {
+            *self = Wait::ZERO;
+        }
     }
 
     /// The part that was spent behind `cause`.
@@ -99,57 +115,78 @@ impl Wait {
     }
 
     /// The whole wait.
+    #[inline]
     pub fn total(&self) -> Span {
-        self.by.iter().copied().sum()
+        if self.some { self.by.iter().copied().sum() } else { Span::ZERO }
     }
 
     /// Adds a wait behind `cause`.
+    #[inline]
     pub fn add(&mut self, cause: Cause, span: Span) {
-        self.by[cause.index()] += span;
+        if !span.is_zero() {
+            self.by[cause.index()] += span;
+            self.some = true;
+        }
+    }
+}
+
+impl AddAssign<&Wait> for Wait {
+    #[inline]
+    fn add_assign(&mut self, other: &Wait) {
+        if other.some {
+            self.by.iter_mut().zip(other.by).for_each(|(mine, theirs)| *mine += theirs);
+            self.some = true;
+        }
     }
 }
 
 impl AddAssign for Wait {
+    #[inline]
     fn add_assign(&mut self, other: Wait) {
-        for (mine, theirs) in self.by.iter_mut().zip(other.by) {
-            *mine += theirs;
-        }
+        *self += &other;
     }
 }
 
 /// Running totals of the time each cause has kept a resource busy.
 #[derive(Clone, Debug)]
 pub struct Blame {
-    totals: [Span; CAUSES],
-    current: Option<Cause>,
-    since: Time,
+    /// By cause, and behind them the time for which it was idle.
+    totals: [Cell<Span>; CAUSES + 1],
+    /// The index of who keeps it busy, or [`IDLE`].
+    current: Cell<u8>,
+    since: Cell<Time>,
 }
+
+const IDLE: u8 = CAUSES as u8;
 
 impl Blame {
     /// All totals zero, nobody at it.
     pub const fn new() -> Blame {
-        Blame { totals: [Span::ZERO; CAUSES], current: None, since: Time::ZERO }
+        let totals = [const { Cell::new(Span::ZERO) }; CAUSES + 1];
+        Blame { totals, current: Cell::new(IDLE), since: Cell::new(Time::ZERO) }
     }
 
     /// From `now` on the resource is kept busy by `cause`, or idle.
-    pub fn switch(&mut self, now: Time, cause: Option<Cause>) {
-        if let Some(current) = self.current {
-            self.totals[current.index()] += now - self.since;
-        }
-        self.current = cause;
-        self.since = now;
+    #[inline]
+    pub fn switch(&self, now: Time, cause: Option<Cause>) {
+        let total = &self.totals[usize::from(self.current.get())];
+        total.set(total.get() + (now - self.since.get()));
+        self.current.set(cause.map_or(IDLE, |cause| cause.0));
+        self.since.set(now);
     }
 
     /// Who keeps the resource busy.
-    pub const fn current(&self) -> Option<Cause> {
-        self.current
+    #[inline]
+    pub fn current(&self) -> Option<Cause> {
+        let current = self.current.get();
+        (current != IDLE).then_some(Cause(current))
     }
 
     /// The totals up to `now`.
     pub fn totals(&self, now: Time) -> Totals {
-        let mut totals = Totals(self.totals);
-        if let Some(current) = self.current {
-            totals.0[current.index()] += now - self.since;
+        let mut totals = Totals(std::array::from_fn(|index| self.totals[index].get()));
+        if let Some(current) = self.current() {
+            totals.0[current.index()] += now - self.since.get();
         }
         totals
     }
@@ -186,6 +223,7 @@ impl Totals {
         let mut wait = Wait::ZERO;
         for ((by, now), then) in wait.by.iter_mut().zip(self.0).zip(earlier.0) {
             *by = now - then;
+            wait.some |= !by.is_zero();
         }
         wait
     }
@@ -199,7 +237,7 @@ mod tests {
     fn a_wait_is_split_among_those_who_were_ahead() {
         let (read, gc) = (Cause::new(0), Cause::new(2));
         let at = Time::from_ns;
-        let mut blame = Blame::new();
+        let blame = Blame::new();
         blame.switch(at(10), Some(gc));
         let begun = blame.totals(at(15));
         blame.switch(at(40), Some(read));

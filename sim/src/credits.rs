@@ -33,7 +33,7 @@ struct Claim {
 impl Credits {
     /// `count` free credits. Waits are put down to `scarcity` until [`Credits::blame`] names another cause.
     pub fn new(sim: &Sim, count: usize, scarcity: Cause) -> Credits {
-        let mut blame = Blame::new();
+        let blame = Blame::new();
         blame.switch(sim.now(), Some(scarcity));
         let inner = Inner { free: count, queue: VecDeque::new(), claims: Slots::new(), blame };
         Credits { sim: sim.clone(), inner: RefCell::new(inner) }
@@ -85,7 +85,7 @@ impl Credits {
 
     /// From now on waits are put down to `cause`.
     pub fn blame(&self, cause: Cause) {
-        let mut inner = self.inner.borrow_mut();
+        let inner = self.inner.borrow_mut();
         if inner.blame.current() != Some(cause) {
             inner.blame.switch(self.sim.now(), Some(cause));
         }

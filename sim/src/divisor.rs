@@ -4,7 +4,8 @@
 #[derive(Copy, Clone, Debug)]
 pub struct Divisor {
     divisor: u32,
-    /// 2^64 / divisor, rounded up: exact for every 32-bit dividend (Lemire, Kaser, Kurz 2019).
+    /// (2^64 - 1) / divisor, rounded down. Its product with the dividend and one is exact in the upper half for every 32-bit
+    /// dividend: it falls short of (dividend + 1) / divisor by less than 1 / divisor.
     magic: u64,
 }
 
@@ -15,7 +16,7 @@ impl Divisor {
     /// When `divisor` is zero.
     pub const fn new(divisor: u32) -> Divisor {
         assert!(divisor > 0, "division by zero");
-        Divisor { divisor, magic: (u64::MAX / divisor as u64).wrapping_add(1) }
+        Divisor { divisor, magic: u64::MAX / divisor as u64 }
     }
 
     /// The number divided by.
@@ -26,10 +27,7 @@ impl Divisor {
     /// `dividend / divisor`.
     #[inline]
     pub const fn quotient(self, dividend: u32) -> u32 {
-        if self.divisor == 1 {
-            return dividend;
-        }
-        ((self.magic as u128 * dividend as u128) >> 64) as u32
+        ((self.magic as u128 * (dividend as u128 + 1)) >> 64) as u32
     }
 
     /// `dividend % divisor`.

@@ -45,6 +45,18 @@ impl TaskId {
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
+/// The main future, and the context in which every task is polled.
+struct Main<'a> {
+    future: Pin<&'a mut dyn Future<Output = ()>>,
+    context: Context<'static>,
+}
+
+impl<'a> Main<'a> {
+    fn new(future: Pin<&'a mut dyn Future<Output = ()>>) -> Main<'a> {
+        Main { future, context: Context::from_waker(Waker::noop()) }
+    }
+}
+
 /// What the executor and every handle to it share.
 struct Core {
     now: Cell<Time>,
@@ -172,14 +184,15 @@ impl Executor {
     pub fn block_on<F: Future>(&mut self, main: F) -> Result<F::Output, Stalled> {
         let mut output = None;
         let main = async { output = Some(main.await) };
-        self.run(pin!(main))?;
+        self.run(Main::new(pin!(main)))?;
         Ok(output.expect("the main future has ended"))
     }
 
     /// Runs events and ready tasks up to and including `until`, at most `most` events, each at its own timestamp; whether
     /// none is left. What is left goes on at the next call: stopping between two events changes nothing.
     pub fn advance(&mut self, until: Time, most: u32) -> bool {
-        let mut nobody: Pin<&mut dyn Future<Output = ()>> = pin!(std::future::pending());
+        let nobody = pin!(std::future::pending());
+        let mut nobody = Main::new(nobody);
         self.take_in();
         self.run_ready(&mut nobody);
         for _ in 0..most {
@@ -215,7 +228,7 @@ impl Executor {
     }
 
     /// Runs until `main` is done.
-    fn run(&self, mut main: Pin<&mut dyn Future<Output = ()>>) -> Result<(), Stalled> {
+    fn run(&self, mut main: Main<'_>) -> Result<(), Stalled> {
         let mut done = self.poll(TaskId::MAIN, &mut main) || self.run_ready(&mut main);
         while !done {
             let Some(task) = self.next_event(Time::MAX) else { return Err(Stalled { at: self.sim.now() }) };
@@ -238,7 +251,7 @@ impl Executor {
 
     /// Polls ready tasks until none is left, or until the main future is done.
     #[inline]
-    fn run_ready(&self, main: &mut Pin<&mut dyn Future<Output = ()>>) -> bool {
+    fn run_ready(&self, main: &mut Main<'_>) -> bool {
         let core = &self.sim.core;
         while core.ready_count.get() > 0 {
             core.ready_count.set(core.ready_count.get() - 1);
@@ -250,20 +263,20 @@ impl Executor {
         false
     }
 
-    fn poll_everything(&self, main: &mut Pin<&mut dyn Future<Output = ()>>) -> bool {
+    fn poll_everything(&self, main: &mut Main<'_>) -> bool {
         let tasks = self.sim.core.tasks.borrow().len() as u32;
         (0..tasks).any(|index| self.poll(TaskId(index), main)) || self.run_ready(main)
     }
 
     /// Polls a task; whether that was the main future, and it is done.
     #[inline]
-    fn poll(&self, id: TaskId, main: &mut Pin<&mut dyn Future<Output = ()>>) -> bool {
+    fn poll(&self, id: TaskId, main: &mut Main<'_>) -> bool {
         let core = &self.sim.core;
         core.current.set(id);
         let main_is_done = match id {
-            TaskId::MAIN => main.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready(),
+            TaskId::MAIN => main.future.as_mut().poll(&mut main.context).is_ready(),
             _ => {
-                self.poll_task(id);
+                self.poll_task(id, &mut main.context);
                 false
             }
         };
@@ -273,12 +286,13 @@ impl Executor {
         main_is_done
     }
 
-    fn poll_task(&self, id: TaskId) {
+    #[inline]
+    fn poll_task(&self, id: TaskId, context: &mut Context<'_>) {
         let core = &self.sim.core;
         let mut tasks = core.tasks.borrow_mut();
         let Some(slot) = tasks.get_mut(id.index()) else { return };
         let Some(task) = slot else { return };
-        if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+        if task.as_mut().poll(context).is_ready() {
             let task = slot.take();
             drop(tasks);
             drop(task);
@@ -314,6 +328,7 @@ impl Drop for Executor {
 
 impl Sim {
     /// The current instant. While an event runs this is the event's own timestamp.
+    #[inline]
     pub fn now(&self) -> Time {
         self.core.now.get()
     }
@@ -362,6 +377,7 @@ impl Sim {
     }
 
     /// The task that is being polled: a leaf future notes it, to have it woken later.
+    #[inline]
     pub fn current_task(&self) -> TaskId {
         self.core.current.get()
     }

@@ -61,8 +61,9 @@ impl<T> Mailbox<T> {
 
     #[inline]
     fn leave(&self, message: T, due: Due) {
-        let before = self.message.borrow_mut().replace(message);
-        assert!(before.is_none(), "a mailbox holds one message");
+        let mut room = self.message.borrow_mut();
+        assert!(room.is_none(), "a mailbox holds one message");
+        *room = Some(message);
         self.due.set(due);
     }
 

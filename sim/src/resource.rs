@@ -6,7 +6,7 @@
 //! Left out: several users at a time ([`Credits`](crate::credits::Credits) counts), and suspension. Whether an operation
 //! of the flash can be suspended depends on its registers, so the media decides that and gives the array up by itself.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -20,163 +20,165 @@ use crate::wheel::TimerKey;
 /// A resource for one user at a time.
 pub struct Resource {
     sim: Sim,
-    inner: RefCell<Inner>,
+    holder: Cell<Claim>,
+    /// Ends the time that the holder spends, if it spends some.
+    timer: Cell<TimerKey>,
+    last: Cell<Claim>,
+    blame: Blame,
+    waiting: Cell<u32>,
+    line: RefCell<Line>,
 }
 
-struct Inner {
-    holder: Option<Holder>,
-    blame: Blame,
-    /// Numbers claims; a number is never given twice.
-    last: u64,
-    waiting: usize,
+/// Numbers the claims of a resource, from 1 on; a number is never given twice.
+type Claim = u64;
+const NOBODY: Claim = 0;
+
+#[derive(Default)]
+struct Line {
+    /// What the holder waited before it was given the resource, until it is told.
+    waited: Wait,
     /// Waiting claims by class.
     queues: [VecDeque<Waiting>; CLASSES],
-    /// The time that the holder waited, until the holder collects it.
-    waited: Wait,
-}
-
-/// A request for the resource.
-#[derive(Copy, Clone)]
-struct Claim {
-    number: u64,
-    task: TaskId,
-    who: Who,
-    /// How long the resource is kept busy; `None` when the holder gives it back itself.
-    cost: Option<Span>,
-}
-
-/// The claim that has the resource.
-#[derive(Copy, Clone)]
-struct Holder {
-    number: u64,
-    /// The timer that ends its cost, if it has one.
-    timer: Option<TimerKey>,
 }
 
 /// A claim in line.
 struct Waiting {
     claim: Claim,
-    /// What had kept the resource busy when it began to wait.
+    task: TaskId,
+    who: Who,
+    /// How long it takes once it is served; `None` when the holder says so later.
+    cost: Option<Span>,
     since: Totals,
 }
 
 impl Resource {
     /// An idle resource.
     pub fn new(sim: &Sim) -> Resource {
-        let inner = Inner {
-            holder: None,
+        Resource {
+            sim: sim.clone(),
+            holder: Cell::new(NOBODY),
+            timer: Cell::new(TimerKey::NONE),
+            last: Cell::new(NOBODY),
             blame: Blame::new(),
-            last: 0,
-            waiting: 0,
-            queues: [const { VecDeque::new() }; CLASSES],
-            waited: Wait::ZERO,
-        };
-        Resource { sim: sim.clone(), inner: RefCell::new(inner) }
+            waiting: Cell::new(0),
+            line: RefCell::default(),
+        }
     }
 
-    /// Waits for the resource, keeps it busy for `cost`, gives it back. Time spent waiting is added to `waited`: the await
-    /// lasts exactly that and `cost`.
+    /// Waits for the resource, keeps it busy for `cost`, gives it back. Time spent waiting is added to `waited`: the
+    /// await lasts exactly that and `cost`.
     #[inline]
     pub fn occupy<'a>(&'a self, cost: Span, who: Who, waited: &'a mut Wait) -> Occupy<'a> {
-        Occupy { resource: self, cost, who, waited, claim: None }
+        Occupy { resource: self, cost, who, waited, claim: NOBODY }
     }
 
     /// Waits for the resource and keeps it busy until the [`Hold`] is dropped. Time spent waiting is added to `waited`.
     pub fn take<'a, 'w>(&'a self, who: Who, waited: &'w mut Wait) -> Take<'a, 'w> {
-        Take { resource: self, who, waited, claim: None }
+        Take { resource: self, who, waited, claim: NOBODY }
     }
 
     /// Whether nobody has the resource.
+    #[inline]
     pub fn is_idle(&self) -> bool {
-        self.inner.borrow().holder.is_none()
+        self.holder.get() == NOBODY
     }
 
     /// Busy time so far by cause, up to now.
     pub fn usage(&self) -> Totals {
-        self.inner.borrow().blame.totals(self.sim.now())
+        self.blame.totals(self.sim.now())
     }
 
-    /// Asks for the resource: the number of the claim.
-    fn ask(&self, who: Who, cost: Option<Span>) -> u64 {
-        let inner = &mut *self.inner.borrow_mut();
-        inner.last += 1;
-        let claim = Claim { number: inner.last, task: self.sim.current_task(), who, cost };
-        if inner.holder.is_none() {
-            inner.grant(&self.sim, claim);
-        } else {
-            let since = inner.blame.totals(self.sim.now());
-            inner.queues[who.class.index()].push_back(Waiting { claim, since });
-            inner.waiting += 1;
+    /// Asks for the resource, which is granted at once if it is free.
+    #[inline]
+    fn ask(&self, who: Who, cost: Option<Span>) -> Claim {
+        let claim = self.last.get() + 1;
+        self.last.set(claim);
+        match self.is_idle() {
+            true => self.grant(claim, self.sim.current_task(), who, cost),
+            false => self.get_in_line(claim, who, cost),
         }
-        inner.last
+        claim
+    }
+
+    #[inline(never)]
+    fn get_in_line(&self, claim: Claim, who: Who, cost: Option<Span>) {
+        let (task, since) = (self.sim.current_task(), self.usage());
+        self.line.borrow_mut().queues[who.class.index()].push_back(Waiting { claim, task, who, cost, since });
+        self.waiting.set(self.waiting.get() + 1);
+    }
+
+    /// Makes a claim the holder's. Its time starts at once, if it says how long.
+    #[inline]
+    fn grant(&self, claim: Claim, task: TaskId, who: Who, cost: Option<Span>) {
+        let now = self.sim.now();
+        self.holder.set(claim);
+        if let Some(cost) = cost {
+            self.timer.set(self.sim.set_timer(now + cost, task));
+        }
+        self.blame.switch(now, Some(who.cause));
+    }
+
+    /// Whether the time of a claim has passed.
+    #[inline]
+    fn is_served(&self, claim: Claim) -> bool {
+        self.holder.get() == claim && !self.sim.timer_is_pending(self.timer.get())
+    }
+
+    /// The holder has the resource no longer: the next in line has.
+    #[inline]
+    fn pass_on(&self) {
+        match self.waiting.get() {
+            0 => {
+                self.holder.set(NOBODY);
+                self.blame.switch(self.sim.now(), None);
+            }
+            _ => self.grant_next(),
+        }
+    }
+
+    #[inline(never)]
+    fn grant_next(&self) {
+        let line = &mut *self.line.borrow_mut();
+        let next = line.queues.iter_mut().find_map(VecDeque::pop_front).expect("somebody waits");
+        let Waiting { claim, task, who, cost, since } = next;
+        self.waiting.set(self.waiting.get() - 1);
+        line.waited = self.usage().since(&since);
+        if cost.is_none() {
+            self.sim.wake(task);
+        }
+        self.grant(claim, task, who, cost);
+    }
+
+    /// Hands the wait of whoever has been granted the resource to it.
+    #[inline]
+    fn tell_wait(&self, waited: &mut Wait) {
+        let mut line = self.line.borrow_mut();
+        if !line.waited.is_zero() {
+            *waited += std::mem::take(&mut line.waited);
+        }
     }
 
     /// Gives up a claim in whatever state it is. A granted one passes the resource on.
-    fn withdraw(&self, number: u64) {
-        let inner = &mut *self.inner.borrow_mut();
-        match inner.held_by(number) {
-            Some(holder) => {
-                if let Some(timer) = holder.timer {
-                    self.sim.cancel_timer(timer);
-                }
-                inner.waited = Wait::ZERO;
-                inner.pass_on(&self.sim);
-            }
-            None => inner.leave_line(number),
-        }
-    }
-}
-
-impl Inner {
-    /// The holder, if it is the claim of this number.
-    #[inline]
-    fn held_by(&self, number: u64) -> Option<Holder> {
-        self.holder.filter(|holder| holder.number == number)
-    }
-
-    /// Gives the resource to a claim. Its time starts at once, if it says how long.
-    #[inline]
-    fn grant(&mut self, sim: &Sim, claim: Claim) {
-        let now = sim.now();
-        let timer = claim.cost.map(|cost| sim.set_timer(now + cost, claim.task));
-        self.blame.switch(now, Some(claim.who.cause));
-        self.holder = Some(Holder { number: claim.number, timer });
-    }
-
-    /// Gives the resource to the next in line.
-    #[inline]
-    fn pass_on(&mut self, sim: &Sim) {
-        self.holder = None;
-        match self.waiting {
-            0 => self.blame.switch(sim.now(), None),
-            _ => self.grant_next(sim),
+    #[cold]
+    fn withdraw(&self, claim: Claim) {
+        match self.holder.get() == claim {
+            true => self.end(),
+            false => self.leave_line(claim),
         }
     }
 
-    fn grant_next(&mut self, sim: &Sim) {
-        let next = self.queues.iter_mut().find_map(VecDeque::pop_front).expect("somebody waits");
-        let Waiting { claim, since } = next;
-        self.waiting -= 1;
-        self.waited = self.blame.since(&since, sim.now());
-        if claim.cost.is_none() {
-            sim.wake(claim.task);
-        }
-        self.grant(sim, claim);
+    /// The holder gives up. A timer that is not its own has fired.
+    fn end(&self) {
+        self.sim.cancel_timer(self.timer.get());
+        self.line.borrow_mut().waited.clear();
+        self.pass_on();
     }
 
-    fn leave_line(&mut self, number: u64) {
-        for queue in &mut self.queues {
+    fn leave_line(&self, claim: Claim) {
+        for queue in &mut self.line.borrow_mut().queues {
             let before = queue.len();
-            queue.retain(|waiting| waiting.claim.number != number);
-            self.waiting -= before - queue.len();
-        }
-    }
-
-    /// Hands the holder's wait to it.
-    #[inline]
-    fn tell_wait(&mut self, waited: &mut Wait) {
-        if self.waited != Wait::ZERO {
-            *waited += std::mem::take(&mut self.waited);
+            queue.retain(|waiting| waiting.claim != claim);
+            self.waiting.set(self.waiting.get() - (before - queue.len()) as u32);
         }
     }
 }
@@ -188,30 +190,29 @@ pub struct Occupy<'a> {
     cost: Span,
     who: Who,
     waited: &'a mut Wait,
-    claim: Option<u64>,
+    /// [`NOBODY`] before the first poll and after the last.
+    claim: Claim,
 }
 
 impl Future for Occupy<'_> {
     type Output = ();
 
-    #[inline]
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        let Resource { sim, inner } = self.resource;
-        let Some(number) = self.claim else {
-            if self.cost.is_zero() && self.resource.is_idle() {
+        let resource = self.resource;
+        if self.claim == NOBODY {
+            if self.cost.is_zero() && resource.is_idle() {
                 return Poll::Ready(());
             }
-            self.claim = Some(self.resource.ask(self.who, Some(self.cost)));
+            self.claim = resource.ask(self.who, Some(self.cost));
             return Poll::Pending;
-        };
-        let inner = &mut *inner.borrow_mut();
-        match inner.held_by(number).and_then(|holder| holder.timer) {
-            Some(timer) if !sim.timer_is_pending(timer) => {}
-            _ => return Poll::Pending,
         }
-        inner.tell_wait(self.waited);
-        inner.pass_on(sim);
-        self.claim = None;
+        if !resource.is_served(self.claim) {
+            return Poll::Pending;
+        }
+        resource.tell_wait(self.waited);
+        resource.pass_on();
+        self.claim = NOBODY;
         Poll::Ready(())
     }
 }
@@ -219,8 +220,8 @@ impl Future for Occupy<'_> {
 impl Drop for Occupy<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(number) = self.claim {
-            self.resource.withdraw(number);
+        if self.claim != NOBODY {
+            self.resource.withdraw(self.claim);
         }
     }
 }
@@ -231,7 +232,7 @@ pub struct Take<'a, 'w> {
     resource: &'a Resource,
     who: Who,
     waited: &'w mut Wait,
-    claim: Option<u64>,
+    claim: Claim,
 }
 
 impl<'a> Future for Take<'a, '_> {
@@ -239,28 +240,22 @@ impl<'a> Future for Take<'a, '_> {
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Hold<'a>> {
         let resource = self.resource;
-        let number = match self.claim {
-            Some(number) => number,
-            None => {
-                let number = resource.ask(self.who, None);
-                self.claim = Some(number);
-                number
-            }
-        };
-        let inner = &mut *resource.inner.borrow_mut();
-        if inner.held_by(number).is_none() {
+        if self.claim == NOBODY {
+            self.claim = resource.ask(self.who, None);
+        }
+        if resource.holder.get() != self.claim {
             return Poll::Pending;
         }
-        inner.tell_wait(self.waited);
-        self.claim = None;
-        Poll::Ready(Hold { resource, number })
+        resource.tell_wait(self.waited);
+        self.claim = NOBODY;
+        Poll::Ready(Hold { resource })
     }
 }
 
 impl Drop for Take<'_, '_> {
     fn drop(&mut self) {
-        if let Some(number) = self.claim {
-            self.resource.withdraw(number);
+        if self.claim != NOBODY {
+            self.resource.withdraw(self.claim);
         }
     }
 }
@@ -268,11 +263,10 @@ impl Drop for Take<'_, '_> {
 /// The right to a resource, given back when dropped.
 pub struct Hold<'a> {
     resource: &'a Resource,
-    number: u64,
 }
 
 impl Drop for Hold<'_> {
     fn drop(&mut self) {
-        self.resource.withdraw(self.number);
+        self.resource.end();
     }
 }

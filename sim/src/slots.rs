@@ -33,16 +33,19 @@ impl<T> Slots<T> {
     }
 
     /// Number of entries.
+    #[inline]
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 
     /// Whether there is no entry.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Adds an entry.
+    #[inline]
     pub fn insert(&mut self, value: T) -> Key {
         match self.free.pop() {
             Some(index) => {
@@ -59,6 +62,7 @@ impl<T> Slots<T> {
     }
 
     /// The entry, unless the key is stale.
+    #[inline]
     pub fn get(&self, key: Key) -> Option<&T> {
         match self.entries.get(key.index as usize) {
             Some((generation, slot)) if *generation == key.generation => slot.as_ref(),
@@ -67,6 +71,7 @@ impl<T> Slots<T> {
     }
 
     /// The entry, unless the key is stale.
+    #[inline]
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         match self.entries.get_mut(key.index as usize) {
             Some((generation, slot)) if *generation == key.generation => slot.as_mut(),
@@ -75,6 +80,7 @@ impl<T> Slots<T> {
     }
 
     /// Removes the entry, unless the key is stale.
+    #[inline]
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let (generation, slot) = self.entries.get_mut(key.index as usize)?;
         if *generation != key.generation {

@@ -1,21 +1,23 @@
-//! The event queue: a hierarchical timing wheel with exact nanoseconds.
+//! The event queue: what is near in a ring of slots, what is far in a heap.
 //!
-//! Eight levels of 256 slots cover all of `u64`. A timer stands at the level of the highest base-256 digit in
-//! which its time differs from the cursor. The next timer is in the first occupied slot of the lowest occupied level;
-//! a slot of few timers is searched, one of many is spread over the level below, its timers in the order in which they
-//! were set, so that timers of equal time fire in that order. The cursor never passes the limit it is given, so a
-//! clock that stops between two events can still set a timer for "now". Checked against a binary heap in the tests.
+//! A slot of the ring is half a microsecond, the ring a millisecond, which is where nearly all timers of a drive are. A
+//! slot's timers are a list in the order of their times, equal ones in the order in which they were set. Most are
+//! appended: a slot has few, and what is set later is mostly due later. The ring goes on with the cursor, the time of
+//! the last event, and what it reaches of the heap moves over at once: so a timer of the heap, which was set before any
+//! of equal time in the ring could be, stays before it. The cursor never passes the limit it is given, so a clock that
+//! stops between two events can still set a timer for "now". Checked against a binary heap in the tests.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use crate::executor::TaskId;
 use crate::time::Time;
 
-const BITS: u32 = 8;
-const SLOTS: usize = 1 << BITS;
-const LEVELS: usize = 8;
-const WORDS: usize = SLOTS / 64;
-const PLACES: usize = LEVELS * SLOTS;
-/// How many timers of a slot are searched for the earliest, before they are spread over the level below.
-const SEARCHED: usize = 8;
+/// Nanoseconds of a slot, as a power of two.
+const WIDTH: u32 = 9;
+/// Slots of the ring: one bit each in [`WORDS`] words, for which there is a bit each in one more.
+const SLOTS: usize = 64 * WORDS;
+const WORDS: usize = 32;
 const NIL: u32 = u32::MAX;
 
 /// Names a timer that was set. Once the timer has fired or was cancelled the key is stale, for good.
@@ -23,6 +25,11 @@ const NIL: u32 = u32::MAX;
 pub(crate) struct TimerKey {
     node: u32,
     generation: u32,
+}
+
+impl TimerKey {
+    /// A key that was never a timer's.
+    pub(crate) const NONE: TimerKey = TimerKey { node: NIL, generation: 0 };
 }
 
 struct Node {
@@ -34,59 +41,69 @@ struct Node {
     cancelled: bool,
 }
 
-/// The timers of a slot, in the order in which they were set.
+/// The timers of a slot.
 #[derive(Copy, Clone)]
 struct List {
     head: u32,
     tail: u32,
 }
 
-const EMPTY: List = List { head: NIL, tail: NIL };
+/// A timer of the heap: when, its number in the order of setting, its node.
+type Far = Reverse<(u64, u64, u32)>;
 
 /// A set of pending timers, each of which wakes one task.
 pub(crate) struct Wheel {
-    cursor: u64,
-    /// One bit a level, a bit a word of its slots, a bit a slot: what is occupied.
-    levels: u8,
-    words: [u8; LEVELS],
-    slots: [[u64; WORDS]; LEVELS],
-    lists: Box<[List; PLACES]>,
+    /// The number of the first slot of the ring, counted from time zero; no timer is due before it.
+    first: u64,
+    /// One bit a word that has a slot with timers, and one bit a slot.
+    words: u32,
+    slots: [u64; WORDS],
+    lists: Box<[List; SLOTS]>,
     nodes: Vec<Node>,
     free: u32,
+    /// The slot of the first timer of the heap, or no number of a slot.
+    far_first: u64,
+    far: BinaryHeap<Far>,
+    far_set: u64,
 }
 
 impl Wheel {
     pub(crate) fn new() -> Wheel {
         Wheel {
-            cursor: 0,
-            levels: 0,
-            words: [0; LEVELS],
-            slots: [[0; WORDS]; LEVELS],
-            lists: Box::new([EMPTY; PLACES]),
+            first: 0,
+            words: 0,
+            slots: [0; WORDS],
+            lists: Box::new([List { head: NIL, tail: NIL }; SLOTS]),
             nodes: Vec::new(),
             free: NIL,
+            far_first: u64::MAX,
+            far: BinaryHeap::new(),
+            far_set: 0,
         }
     }
 
-    /// Sets a timer that wakes `task` at `time`; a time in the past fires at once.
+    /// Sets a timer that wakes `task` at `time`, which is not before the last event.
     #[inline]
     pub(crate) fn set(&mut self, time: Time, task: TaskId) -> TimerKey {
-        let time = time.ns().max(self.cursor);
+        let time = time.ns();
         let key = self.allocate(time, task);
-        self.link(key.node, time);
+        match (time >> WIDTH).wrapping_sub(self.first) < SLOTS as u64 {
+            true => self.link(key.node, time),
+            false => self.set_far(key.node, time),
+        }
         key
     }
 
     /// Whether the timer is still to fire.
     #[inline]
     pub(crate) fn is_pending(&self, key: TimerKey) -> bool {
-        self.nodes[key.node as usize].generation == key.generation
+        self.nodes.get(key.node as usize).is_some_and(|node| node.generation == key.generation)
     }
 
     /// Cancels a pending timer; a stale key is let pass.
     pub(crate) fn cancel(&mut self, key: TimerKey) {
-        let node = &mut self.nodes[key.node as usize];
-        if node.generation == key.generation {
+        if self.is_pending(key) {
+            let node = &mut self.nodes[key.node as usize];
             node.generation = node.generation.wrapping_add(1);
             node.cancelled = true;
         }
@@ -95,200 +112,185 @@ impl Wheel {
     /// The time of the next timer.
     pub(crate) fn peek(&mut self) -> Option<Time> {
         loop {
-            let place = self.first_place()?;
-            match self.search(place, usize::MAX) {
-                Search::Found { time, .. } => return Some(Time::from_ns(time)),
-                Search::Nothing => {}
-                Search::TooMany => unreachable!("all are searched"),
+            let (near, far) = (self.first_slot(), self.far.peek());
+            let node = match (near, far) {
+                (Some(slot), _) => self.lists[slot].head,
+                (None, Some(&Reverse((_, _, node)))) => node,
+                (None, None) => return None,
+            };
+            let Node { time, cancelled, .. } = self.nodes[node as usize];
+            if !cancelled {
+                return Some(Time::from_ns(time));
+            }
+            match near {
+                Some(slot) => self.take_head(slot),
+                None => self.drop_far(),
             }
         }
     }
 
     /// Removes the next timer at or before `limit`: its time and the task it wakes.
+    #[inline]
     pub(crate) fn pop(&mut self, limit: Time) -> Option<(Time, TaskId)> {
         loop {
-            let place = self.first_place()?;
-            let List { head, tail } = self.lists[place];
-            // A single timer is the earliest, and a slot of level 0 holds one time only.
-            if (head == tail || place < SLOTS) && !self.nodes[head as usize].cancelled {
-                let time = self.nodes[head as usize].time;
-                return (time <= limit.ns()).then(|| self.fire(place, head, NIL, time));
-            }
-            match self.search(place, SEARCHED) {
-                Search::Found { time, .. } if time > limit.ns() => return None,
-                Search::Found { node, before, time } => return Some(self.fire(place, node, before, time)),
-                Search::Nothing => {}
-                Search::TooMany => {
-                    let start = self.slot_start(place);
-                    if start > limit.ns() {
-                        return None;
-                    }
-                    self.cursor = start;
-                    self.cascade(place);
+            let Some(slot) = self.first_slot() else {
+                if self.turn_to_far(limit.ns()) {
+                    continue;
                 }
-            }
-        }
-    }
-
-    /// Looks for the earliest timer of a slot, the first set of equal ones, unless there are more than `most`. Cancelled
-    /// ones that are come across are removed.
-    fn search(&mut self, place: usize, most: usize) -> Search {
-        let mut best = Search::Nothing;
-        let mut best_time = u64::MAX;
-        let (mut before, mut node) = (NIL, self.lists[place].head);
-        let mut searched = 0;
-        while node != NIL {
-            let Node { time, next, cancelled, .. } = self.nodes[node as usize];
-            if cancelled {
-                self.remove(place, node, before);
-                node = next;
+                return None;
+            };
+            let node = &mut self.nodes[self.lists[slot].head as usize];
+            let (time, task) = (node.time, node.task);
+            if node.cancelled {
+                self.take_head(slot);
                 continue;
             }
-            if time < best_time || searched == 0 {
-                (best, best_time) = (Search::Found { node, before, time }, time);
+            if time > limit.ns() {
+                return None;
             }
-            searched += 1;
-            if searched > most && place >= SLOTS {
-                return Search::TooMany;
-            }
-            (before, node) = (node, next);
-        }
-        best
-    }
-
-    #[inline]
-    fn fire(&mut self, place: usize, node: u32, before: u32, time: u64) -> (Time, TaskId) {
-        let entry = &mut self.nodes[node as usize];
-        entry.generation = entry.generation.wrapping_add(1);
-        let task = entry.task;
-        self.remove(place, node, before);
-        // While a slot above level 0 has timers, the cursor stays before it: they are found from there.
-        if self.lists[place].head == NIL {
-            self.cursor = time;
-        }
-        (Time::from_ns(time), task)
-    }
-
-    /// Takes a node out of its list and frees it.
-    #[inline]
-    fn remove(&mut self, place: usize, node: u32, before: u32) {
-        let next = std::mem::replace(&mut self.nodes[node as usize].next, self.free);
-        self.free = node;
-        match before {
-            NIL => self.lists[place].head = next,
-            before => self.nodes[before as usize].next = next,
-        }
-        if next == NIL {
-            self.lists[place].tail = before;
-            if before == NIL {
-                self.vacate(place);
-            }
+            node.generation = node.generation.wrapping_add(1);
+            self.take_head(slot);
+            self.turn_to(time >> WIDTH);
+            return Some((Time::from_ns(time), task));
         }
     }
 
-    /// The first occupied slot in time order: lower levels come before higher ones.
+    /// The first slot with timers, from the ring's first on.
     #[inline]
-    fn first_place(&self) -> Option<usize> {
-        if self.levels == 0 {
+    fn first_slot(&self) -> Option<usize> {
+        if self.words == 0 {
             return None;
         }
-        let level = self.levels.trailing_zeros() as usize % LEVELS;
-        let word = self.words[level].trailing_zeros() as usize % WORDS;
-        let bit = self.slots[level][word].trailing_zeros() as usize;
-        Some((level * SLOTS + word * 64 + bit) % PLACES)
+        let first = self.first as usize % SLOTS;
+        let here = self.slots[first / 64] & u64::MAX << (first % 64);
+        let word = match here {
+            // The words behind it, and round the ring back to this one.
+            0 => {
+                let turn = first as u32 / 64 + 1;
+                (self.words.rotate_right(turn).trailing_zeros() + turn) as usize % WORDS
+            }
+            _ => return Some(first / 64 * 64 + here.trailing_zeros() as usize % 64),
+        };
+        Some(word * 64 + self.slots[word].trailing_zeros() as usize % 64)
     }
 
+    /// Takes the first timer of a slot out and frees it.
     #[inline]
-    fn occupy(&mut self, place: usize) {
-        let (level, word) = (place / SLOTS % LEVELS, place / 64 % WORDS);
-        self.slots[level][word] |= 1 << (place % 64);
-        self.words[level] |= 1 << word;
-        self.levels |= 1 << level;
-    }
-
-    #[inline]
-    fn vacate(&mut self, place: usize) {
-        let (level, word) = (place / SLOTS % LEVELS, place / 64 % WORDS);
-        self.slots[level][word] &= !(1 << (place % 64));
-        if self.slots[level][word] == 0 {
-            self.words[level] &= !(1 << word);
-            if self.words[level] == 0 {
-                self.levels &= !(1 << level);
+    fn take_head(&mut self, slot: usize) {
+        let node = self.lists[slot].head;
+        let next = std::mem::replace(&mut self.nodes[node as usize].next, self.free);
+        self.free = node;
+        self.lists[slot].head = next;
+        if next == NIL {
+            let word = &mut self.slots[slot / 64];
+            *word &= !(1 << (slot % 64));
+            if *word == 0 {
+                self.words &= !(1 << (slot / 64));
             }
         }
     }
 
-    /// The first instant of a slot, with all higher digits those of the cursor.
-    fn slot_start(&self, place: usize) -> u64 {
-        let (level, slot) = (place / SLOTS, (place % SLOTS) as u64);
-        let shift = BITS * level as u32;
-        let above = shift + BITS;
-        let high = if above < u64::BITS { self.cursor >> above << above } else { 0 };
-        high | slot << shift
-    }
-
-    /// Relinks every node of a slot that the cursor has just entered, in order, at lower levels.
-    fn cascade(&mut self, place: usize) {
-        let mut node = std::mem::replace(&mut self.lists[place], EMPTY).head;
-        self.vacate(place);
-        while node != NIL {
-            let Node { time, next, .. } = self.nodes[node as usize];
-            self.link(node, time);
-            node = next;
+    /// Has the ring begin with a slot.
+    #[inline]
+    fn turn_to(&mut self, first: u64) {
+        self.first = first;
+        if self.far_first.wrapping_sub(first) < SLOTS as u64 {
+            self.reach_far();
         }
     }
 
-    #[inline]
-    fn place_of(&self, time: u64) -> usize {
-        let digits = (time ^ self.cursor) | (SLOTS as u64 - 1);
-        let level = (u64::BITS - 1 - digits.leading_zeros()) / BITS;
-        let slot = (time >> (BITS * level)) as usize % SLOTS;
-        (level as usize * SLOTS + slot) % PLACES
+    /// With nothing near, has the ring begin with the first of what is far, unless that is after `limit`; whether it does.
+    #[cold]
+    fn turn_to_far(&mut self, limit: u64) -> bool {
+        let Some(&Reverse((time, _, node))) = self.far.peek() else { return false };
+        if self.nodes[node as usize].cancelled {
+            self.drop_far();
+            return true;
+        }
+        let is_due = time <= limit;
+        if is_due {
+            self.turn_to(time >> WIDTH);
+        }
+        is_due
     }
 
+    /// Moves over what the ring reaches of the heap.
+    #[inline(never)]
+    fn reach_far(&mut self) {
+        while self.far_first.wrapping_sub(self.first) < SLOTS as u64
+            && let Some(Reverse((time, _, node))) = self.far.pop()
+        {
+            self.link(node, time);
+            self.note_far();
+        }
+    }
+
+    /// Removes the first timer of the heap, which was cancelled.
+    fn drop_far(&mut self) {
+        if let Some(Reverse((_, _, node))) = self.far.pop() {
+            self.nodes[node as usize].next = std::mem::replace(&mut self.free, node);
+        }
+        self.note_far();
+    }
+
+    fn note_far(&mut self) {
+        self.far_first = self.far.peek().map_or(u64::MAX, |Reverse((time, _, _))| time >> WIDTH);
+    }
+
+    #[inline(never)]
+    fn set_far(&mut self, node: u32, time: u64) {
+        assert!(time >> WIDTH >= self.first, "a timer is set for {time} ns, before the last event");
+        self.far_set += 1;
+        self.far.push(Reverse((time, self.far_set, node)));
+        self.note_far();
+    }
+
+    /// Adds a node, the `next` of which is none, to its slot of the ring.
     #[inline]
     fn link(&mut self, node: u32, time: u64) {
-        let place = self.place_of(time);
-        self.nodes[node as usize].next = NIL;
-        let list = &mut self.lists[place];
-        let tail = std::mem::replace(&mut list.tail, node);
-        match tail {
-            NIL => {
-                list.head = node;
-                self.occupy(place);
-            }
-            tail => self.nodes[tail as usize].next = node,
+        let slot = (time >> WIDTH) as usize % SLOTS;
+        let List { head, tail } = self.lists[slot];
+        if head == NIL {
+            self.lists[slot] = List { head: node, tail: node };
+            self.slots[slot / 64] |= 1 << (slot % 64);
+            self.words |= 1 << (slot / 64);
+        } else if self.nodes[tail as usize].time <= time {
+            self.nodes[tail as usize].next = node;
+            self.lists[slot].tail = node;
+        } else {
+            self.put_in_order(slot, node, time);
+        }
+    }
+
+    /// Puts a node before the timers of a slot that are due later, of which there are some.
+    #[inline(never)]
+    fn put_in_order(&mut self, slot: usize, node: u32, time: u64) {
+        let (mut before, mut next) = (NIL, self.lists[slot].head);
+        while self.nodes[next as usize].time <= time {
+            (before, next) = (next, self.nodes[next as usize].next);
+        }
+        self.nodes[node as usize].next = next;
+        match self.nodes.get_mut(before as usize) {
+            Some(before) => before.next = node,
+            None => self.lists[slot].head = node,
         }
     }
 
     #[inline]
     fn allocate(&mut self, time: u64, task: TaskId) -> TimerKey {
-        match self.free {
-            NIL => {
+        match self.nodes.get_mut(self.free as usize) {
+            Some(entry) => {
+                let node = std::mem::replace(&mut self.free, entry.next);
+                (entry.time, entry.task, entry.next, entry.cancelled) = (time, task, NIL, false);
+                TimerKey { node, generation: entry.generation }
+            }
+            None => {
                 self.nodes.push(Node { time, next: NIL, task, generation: 0, cancelled: false });
                 let node = u32::try_from(self.nodes.len() - 1).expect("more than 2^32 timers are pending");
                 TimerKey { node, generation: 0 }
             }
-            node => {
-                let entry = &mut self.nodes[node as usize];
-                self.free = entry.next;
-                (entry.time, entry.task, entry.cancelled) = (time, task, false);
-                TimerKey { node, generation: entry.generation }
-            }
         }
     }
-}
-
-/// What a search of a slot has found.
-enum Search {
-    Nothing,
-    TooMany,
-    Found {
-        node: u32,
-        /// The node before it in its list.
-        before: u32,
-        time: u64,
-    },
 }
 
 #[cfg(test)]
@@ -358,11 +360,11 @@ mod tests {
     #[test]
     fn equal_times_fire_in_the_order_they_were_set() {
         let mut wheel = Wheel::new();
-        let at = Time::from_ns(70_000);
+        let at = Time::from_ns(7_000_000);
         wheel.set(at, TaskId::new(0));
-        wheel.set(Time::from_ns(65_000), TaskId::new(9));
-        assert_eq!(wheel.pop(Time::MAX), Some((Time::from_ns(65_000), TaskId::new(9))));
-        // Set from nearer by, hence at a lower level than the first.
+        wheel.set(Time::from_ns(6_500_000), TaskId::new(9));
+        assert_eq!(wheel.pop(Time::MAX), Some((Time::from_ns(6_500_000), TaskId::new(9))));
+        // Set from nearer by, hence in the ring at once.
         wheel.set(at, TaskId::new(1));
         assert_eq!(wheel.pop(Time::MAX), Some((at, TaskId::new(0))));
         assert_eq!(wheel.pop(Time::MAX), Some((at, TaskId::new(1))));

@@ -124,6 +124,7 @@ impl Lun {
     }
 
     /// Waits for the register into which a page is sensed.
+    #[inline]
     pub(crate) fn sense<'a, 'w>(&'a self, who: Who, log: &'w mut Breakdown) -> Admit<'a, 'w> {
         self.admit(Kind::Sense, who, log.waits(Stage::DieWait))
     }
@@ -155,6 +156,7 @@ impl Lun {
         self.admit(Kind::Seize, who, &mut Wait::default()).await
     }
 
+    #[inline]
     fn admit<'a, 'w>(&'a self, kind: Kind, who: Who, waited: &'w mut Wait) -> Admit<'a, 'w> {
         Admit { lun: self, kind, who, shares: None, waited, claim: None }
     }
@@ -217,6 +219,7 @@ impl Lun {
 }
 
 impl State {
+    #[inline]
     fn register(&mut self, place: Place) -> &mut Option<Occupant> {
         match place {
             Place::Data => &mut self.data,
@@ -226,6 +229,7 @@ impl State {
     }
 
     /// Whether an operation may enter now. With a single register `cache` is always free.
+    #[inline]
     fn admits(&self, kind: Kind, rules: Rules) -> bool {
         let data = self.data.map(|occupant| occupant.kind);
         let cache = self.cache.map(|occupant| occupant.kind);
@@ -243,6 +247,7 @@ impl State {
     }
 
     /// The register that an operation may have now.
+    #[inline]
     fn place(&self, kind: Kind, class: Class, shares: Option<Address>, rules: Rules) -> Option<Place> {
         if self.admits(kind, rules) {
             return Some(match (kind, rules.registers) {
@@ -258,6 +263,7 @@ impl State {
         (kind == Kind::Sense && class < of_holder && self.guest.is_none()).then_some(Place::Guest)
     }
 
+    #[inline]
     fn enter(&mut self, lun: &Lun, place: Place, kind: Kind, who: Who, shares: Option<Address>) -> Option<Seat> {
         self.register(place).get_or_insert(Occupant { kind, cause: who.cause });
         self.update_blame(lun.sim.now());
@@ -279,7 +285,15 @@ impl State {
 
     /// Admits those in front for as long as they fit. Nobody is overtaken, or a busy plane would starve those who
     /// need it to themselves.
+    #[inline]
     pub(super) fn admit_waiting(&mut self, lun: &Lun) {
+        if !self.claims.is_empty() {
+            self.admit_in_line(lun);
+        }
+    }
+
+    #[inline(never)]
+    fn admit_in_line(&mut self, lun: &Lun) {
         for class in 0..CLASSES {
             while let Some(&key) = self.queues[class].front() {
                 let claim = self.claims.get(key).expect("whoever is in line has a claim");
@@ -295,6 +309,7 @@ impl State {
     }
 
     /// Others wait for whoever has the array, else for whoever uses the cache register.
+    #[inline]
     pub(super) fn update_blame(&mut self, now: Time) {
         let cause = self.guest.or(self.data).or(self.cache).map(|occupant| occupant.cause);
         if cause != self.blame.current() {
@@ -314,6 +329,20 @@ impl State {
             lun.sim.wake(task);
         }
         key
+    }
+
+    /// Lets a newcomer in that is the next to be admitted and has a register.
+    #[inline]
+    fn enter_at_once(
+        &mut self,
+        lun: &Lun,
+        kind: Kind,
+        who: Who,
+        shares: Option<Address>,
+    ) -> Option<(Place, Option<Seat>)> {
+        let place =
+            self.nobody_is_before(who.class).then(|| self.place(kind, who.class, shares, lun.rules)).flatten()?;
+        Some((place, self.enter(lun, place, kind, who, shares)))
     }
 
     /// Whether a newcomer of a class is the next to be admitted.
@@ -376,31 +405,39 @@ pub(crate) struct Admit<'a, 'w> {
 impl<'a> Future for Admit<'a, '_> {
     type Output = Register<'a>;
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
-        let (lun, kind, who, shares) = (self.lun, self.kind, self.who, self.shares);
-        let mut state = lun.state.borrow_mut();
-        let (place, seat) = match self.claim {
-            None => {
-                let place = |state: &State| state.place(kind, who.class, shares, lun.rules);
-                let Some(place) = state.nobody_is_before(who.class).then(|| place(&state)).flatten() else {
-                    self.claim = Some(state.get_in_line(lun, kind, who, shares));
-                    return Poll::Pending;
-                };
-                (place, state.enter(lun, place, kind, who, shares))
-            }
-            Some(key) => {
-                let Some((waited, place, seat)) = state.claims.get(key).expect("the claim of a live future").admitted
-                else {
-                    return Poll::Pending;
-                };
-                state.claims.remove(key);
-                *self.waited += waited;
-                (place, seat)
-            }
+        let (lun, who) = (self.lun, self.who);
+        let entered = match self.claim {
+            None => lun.state.borrow_mut().enter_at_once(lun, self.kind, who, self.shares),
+            Some(key) => self.see(key),
         };
-        drop(state);
+        match entered {
+            Some((place, seat)) => Poll::Ready(Register { lun, place, seat, who }),
+            None => {
+                self.wait();
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Admit<'_, '_> {
+    /// Where the claim was admitted, if it was.
+    fn see(&mut self, key: Key) -> Option<(Place, Option<Seat>)> {
+        let mut state = self.lun.state.borrow_mut();
+        let (waited, place, seat) = state.claims.get(key).expect("the claim of a live future").admitted?;
+        state.claims.remove(key);
+        *self.waited += waited;
         self.claim = None;
-        Poll::Ready(Register { lun, place, seat, who })
+        Some((place, seat))
+    }
+
+    fn wait(&mut self) {
+        if self.claim.is_none() {
+            let mut state = self.lun.state.borrow_mut();
+            self.claim = Some(state.get_in_line(self.lun, self.kind, self.who, self.shares));
+        }
     }
 }
 

@@ -139,7 +139,9 @@ impl Media {
             return self.end_read(&under_way, page);
         }
         let (plane, channel, _) = self.locate(page);
-        for attempt in 0..=self.retries_of(page, &under_way) {
+        let retries = self.retries_of(page, &under_way);
+        let mut attempt = 0;
+        loop {
             if attempt == 0 && self.reads_planes_together {
                 Box::pin(self.read_with_others(page, bytes, under_way.slow(), who, log)).await;
             } else {
@@ -153,14 +155,19 @@ impl Media {
                 register.move_out(log).await;
 
                 // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
-                self.transfer(channel, self.read_transfer(bytes), who, log).await;
+                let time = self.read_transfer(bytes);
+                self.channels[channel].occupy(time, who, log.waits(Stage::ChannelWait)).await;
+                self.transferred(channel, time, who, log);
                 drop(register);
             }
             if self.corrects() {
                 self.decode(channel, bytes, who, log).await;
             }
+            if attempt == retries {
+                return self.end_read(&under_way, page);
+            }
+            attempt += 1;
         }
-        self.end_read(&under_way, page)
     }
 
     /// Senses a page, together with those of the same number in other planes that are to be read, and sends it.
@@ -333,6 +340,11 @@ impl Media {
 
     async fn transfer(&self, channel: usize, time: Span, who: Who, log: &mut Breakdown) {
         self.channels[channel].occupy(time, who, log.waits(Stage::ChannelWait)).await;
+        self.transferred(channel, time, who, log);
+    }
+
+    #[inline]
+    fn transferred(&self, channel: usize, time: Span, who: Who, log: &mut Breakdown) {
         log.spend(Stage::Transfer, time);
         self.trace_transfer(channel, time, who);
     }

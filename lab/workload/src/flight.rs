@@ -21,13 +21,17 @@ pub(crate) struct InFlight {
 
 impl InFlight {
     /// A request that becomes `commands`.
-    pub(crate) fn new(request: Request, submitted: Time, measured: bool, commands: &Commands) -> InFlight {
+    pub(crate) fn new(request: Request, submitted: Time, measured: bool, commands: &Commands<'_>) -> InFlight {
         InFlight { request, submitted, measured, left: commands.left, done: None }
     }
 
     /// One of the commands has completed; how the request ended, if that was the last.
+    #[inline]
     pub(crate) fn part_done(&mut self, part: Completion) -> Option<Completion> {
         self.left -= 1;
+        if self.left == 0 && self.done.is_none() {
+            return Some(part);
+        }
         let failed = self.done.as_ref().is_some_and(|done| !done.status.is_success());
         let last = if failed { self.done.take() } else { Some(part) };
         if self.left == 0 {
@@ -40,8 +44,8 @@ impl InFlight {
 
 /// The commands that a request becomes: one, or where it is larger than the drive takes at once, several that go out at
 /// the same time. The limit is that of data moved: one range to deallocate may have any length that fits its field.
-pub(crate) struct Commands {
-    info: DriveInfo,
+pub(crate) struct Commands<'a> {
+    info: &'a DriveInfo,
     direction: Direction,
     /// The next logical block, and the one behind the last.
     block: u64,
@@ -51,16 +55,19 @@ pub(crate) struct Commands {
     left: u32,
 }
 
-impl Commands {
-    pub(crate) fn of(request: &Request, info: &DriveInfo) -> Commands {
+impl<'a> Commands<'a> {
+    #[inline]
+    pub(crate) fn of(request: &Request, info: &'a DriveInfo) -> Commands<'a> {
         let Request { direction, offset, bytes } = *request;
         let lba_bytes = u64::from(info.lba_bytes);
         let (block, end) = (offset / lba_bytes, (offset + bytes).div_ceil(lba_bytes));
         let step = if direction == Direction::Trim { u32::MAX.into() } else { u64::from(info.max_blocks) };
-        let left = (end - block).div_ceil(step).max(1) as u32;
-        Commands { info: *info, direction, block, end, step, left }
+        // A division for the few that are large.
+        let left = if end - block <= step { 1 } else { (end - block).div_ceil(step) as u32 };
+        Commands { info, direction, block, end, step, left }
     }
 
+    #[inline]
     fn command(&self, blocks: u32) -> (SubmissionEntry, HostMem) {
         let (nsid, first) = (self.info.nsid, self.block);
         let mem = || match self.info.keeps_data {
@@ -79,9 +86,10 @@ impl Commands {
     }
 }
 
-impl Iterator for Commands {
+impl Iterator for Commands<'_> {
     type Item = (SubmissionEntry, HostMem);
 
+    #[inline]
     fn next(&mut self) -> Option<(SubmissionEntry, HostMem)> {
         self.left = self.left.checked_sub(1)?;
         let blocks = self.step.min(self.end - self.block) as u32;

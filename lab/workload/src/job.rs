@@ -7,7 +7,7 @@ use std::rc::{Rc, Weak};
 use nandscape_drive::io::Sink;
 use nandscape_drive::{Completion, Drive, DriveInfo, Io, Token};
 use nandscape_sim::slots::{Key, Slots};
-use nandscape_sim::{Seed, Time};
+use nandscape_sim::{Seed, Span, Time};
 
 use crate::arrivals::next_on;
 use crate::flight::{Commands, InFlight};
@@ -64,12 +64,16 @@ impl Job {
     }
 
     /// Takes its next request; `None` after the last, and where the source breaks off.
+    #[inline]
     pub(crate) fn next(&self) -> Option<TimedRequest> {
-        let next = self.feed.borrow_mut().next();
-        next.unwrap_or_else(|error| {
-            self.runner.broke_off(&*error);
-            None
-        })
+        match &mut *self.feed.borrow_mut() {
+            // Those drawn never end, and have no times of their own.
+            Feed::Drawn(requests) => Some(TimedRequest { at: Span::ZERO, request: requests.next() }),
+            Feed::Source(source) => source.next().unwrap_or_else(|error| {
+                self.runner.broke_off(&*error);
+                None
+            }),
+        }
     }
 
     /// What the source of its requests had to decide.
@@ -130,8 +134,10 @@ impl Sink for Job {
     fn complete(&self, tag: u64, completion: Completion) {
         let key = Key::from_bits(tag);
         let mut in_flight = self.in_flight.borrow_mut();
-        let Some(done) = in_flight.get_mut(key).and_then(|entry| entry.part_done(completion)) else { return };
-        let InFlight { request, submitted, measured, .. } = in_flight.remove(key).expect("just seen");
+        let Some(entry) = in_flight.get_mut(key) else { return };
+        let Some(done) = entry.part_done(completion) else { return };
+        let InFlight { request, submitted, measured, .. } = *entry;
+        in_flight.remove(key);
         drop(in_flight);
         self.runner.completed(&request, submitted, measured, &done);
         if self.depth.is_some() {

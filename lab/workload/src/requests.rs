@@ -1,11 +1,11 @@
 //! The requests of one job, drawn by fio's words.
 
 use nandscape_drive::DriveInfo;
-use nandscape_sim::{Rng, Seed, Span};
+use nandscape_sim::{Rng, Seed};
 
 use crate::distribution::Sampler;
 use crate::record::Direction;
-use crate::request::{Request, RequestSource, SourceError, TimedRequest};
+use crate::request::{Request, RequestSource, SourceError};
 use crate::spec::JobSpec;
 use crate::words::Action;
 
@@ -26,14 +26,6 @@ impl Feed {
         })
     }
 
-    /// The next request; those drawn never end, and have no times of their own.
-    pub(crate) fn next(&mut self) -> Result<Option<TimedRequest>, SourceError> {
-        match self {
-            Feed::Drawn(requests) => Ok(Some(TimedRequest { at: Span::ZERO, request: requests.next() })),
-            Feed::Source(source) => source.next(),
-        }
-    }
-
     /// What the source had to decide.
     pub(crate) fn notes(&self) -> Vec<String> {
         match self {
@@ -51,6 +43,8 @@ pub(crate) struct Requests {
     space: u64,
     align: u64,
     weights: u64,
+    /// A size of requests, and where the last of that size begins that is inside the space, in steps of the alignment.
+    fit: (u64, u64),
     sampler: Sampler,
     /// Where the next sequential request begins.
     next: u64,
@@ -68,6 +62,7 @@ impl Requests {
             sampler: Sampler::new(&spec.distribution, blocks, &mut rng),
             weights: spec.bs.sizes().iter().map(|(_, weight)| u64::from(*weight)).sum(),
             next: blocks * u64::from(clone) / u64::from(spec.numjobs) * align,
+            fit: (space, 0),
             spec: spec.clone(),
             rng,
             space,
@@ -75,11 +70,15 @@ impl Requests {
         }
     }
 
+    #[inline]
     pub(crate) fn next(&mut self) -> Request {
         let bytes = self.bytes();
         let direction = self.direction();
-        // What would reach beyond the space begins as much earlier, in steps of the alignment.
-        let last = (self.space - bytes) / self.align * self.align;
+        // What would reach beyond the space begins as much earlier.
+        if self.fit.0 != bytes {
+            self.fit = (bytes, (self.space - bytes) / self.align * self.align);
+        }
+        let last = self.fit.1;
         let offset = if self.spec.rw.random {
             (self.sampler.next(&mut self.rng) * self.align).min(last)
         } else {
