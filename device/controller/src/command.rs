@@ -2,6 +2,8 @@
 //!
 //! Nothing behind this file looks at a command dword.
 
+use std::ops::Range;
+
 use nandscape_device_ftl::Extent;
 use nandscape_device_ftl::address::SECTOR;
 use nandscape_drive::HostMem;
@@ -150,28 +152,50 @@ impl Namespace {
         if attributes & DSM_DEALLOCATE == 0 {
             return Ok(Command::Hints { bytes: bytes as u64 });
         }
-        let mut extents = Vec::with_capacity(ranges);
-        for index in 0..ranges {
-            let mut range = DsmRange::default();
-            mem.read(index * size_of::<DsmRange>(), range.as_mut_bytes());
-            self.push_range(&range, &mut extents)?;
-        }
+        let ranges: Result<Vec<Range<u64>>, Status> = (0..ranges).map(|index| self.range(mem, index)).collect();
         if mem.has_failed() {
             return Err(Status::DATA_TRANSFER_ERROR);
         }
-        Ok(Command::Deallocate { extents, bytes: bytes as u64 })
+        Ok(Command::Deallocate { extents: self.extents_of(merged(ranges?)), bytes: bytes as u64 })
+    }
+
+    /// The logical blocks of a range of the list.
+    fn range(&self, mem: &HostMem, index: usize) -> Result<Range<u64>, Status> {
+        let mut range = DsmRange::default();
+        mem.read(index * size_of::<DsmRange>(), range.as_mut_bytes());
+        let (slba, blocks) = (range.slba.get(), u64::from(range.blocks.get()));
+        match slba.checked_add(blocks).filter(|end| *end <= self.blocks) {
+            Some(end) => Ok(slba..end),
+            None => Err(Status::LBA_OUT_OF_RANGE.final_()),
+        }
     }
 
     /// A range may be longer than an extent can be.
-    fn push_range(&self, range: &DsmRange, extents: &mut Vec<Extent>) -> Result<(), Status> {
-        const STEP: u64 = 1 << 28;
-        let (slba, blocks) = (range.slba.get(), u64::from(range.blocks.get()));
-        self.checked_extent(slba, 0)?;
-        for first in (0..blocks).step_by(STEP as usize) {
-            extents.push(self.checked_extent(slba + first, STEP.min(blocks - first))?);
-        }
-        Ok(())
+    fn extents_of(&self, ranges: Vec<Range<u64>>) -> Vec<Extent> {
+        const STEP: usize = 1 << 28;
+        let sectors = self.lba_sectors();
+        let extent =
+            |start: u64, end: u64| Extent { start: start * sectors, sectors: ((end - start) * sectors) as u32 };
+        let parts = |range: Range<u64>| {
+            let end = range.end;
+            range.step_by(STEP).map(move |start| extent(start, end.min(start + STEP as u64)))
+        };
+        ranges.into_iter().flat_map(parts).collect()
     }
+}
+
+/// Ranges in ascending order, without overlap: a host that names blocks many times has them deallocated once.
+fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, before| {
+        let joins = next.start <= before.end;
+        if joins {
+            before.end = before.end.max(next.end);
+        }
+        joins
+    });
+    ranges
 }
 
 #[cfg(test)]
@@ -248,6 +272,9 @@ mod tests {
             command(&[range(0, 10), range(500, 0), range(990, 10)]),
             Ok(Command::Deallocate { extents, bytes: 48 })
         );
+        let extents = vec![Extent { start: 0, sectors: 30 }, Extent { start: 40, sectors: 10 }];
+        let overlapping = [range(5, 5), range(40, 10), range(0, 7), range(10, 20), range(12, 3)];
+        assert_eq!(command(&overlapping), Ok(Command::Deallocate { extents, bytes: 80 }));
         assert_eq!(command(&[range(0, 10), range(991, 10)]), Err(Status::LBA_OUT_OF_RANGE.final_()));
         assert_eq!(command(&[range(u64::MAX, 2)]), Err(Status::LBA_OUT_OF_RANGE.final_()));
     }

@@ -19,7 +19,7 @@ use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status, SubmissionEntry};
 use crate::admin::Admin;
 use crate::arbiter::Arbiter;
 use crate::command::{Command, Namespace};
-use crate::commands::PageJob;
+use crate::commands::ReadTo;
 use crate::config::ControllerConfig;
 use crate::link::Link;
 use crate::queues::{PairKey, Queues};
@@ -33,7 +33,8 @@ pub struct NvmeController<F: Ftl> {
     pub(crate) config: ControllerConfig,
     pub(crate) media: Rc<Media>,
     pub(crate) ftl: Rc<F>,
-    pub(crate) link: Link,
+    pub(crate) reader: F::Reader<ReadTo>,
+    pub(crate) link: Rc<Link>,
     pub(crate) admin: Admin,
     pub(crate) namespace: Namespace,
     queues: RefCell<Queues>,
@@ -46,7 +47,6 @@ pub struct NvmeController<F: Ftl> {
     host_counts: Cell<HostCounts>,
     /// Commands that were fetched, each on its way through [`Fetched::serve`].
     served: Workers<Fetched<F>>,
-    pub(crate) page_reads: Workers<PageJob<F>>,
     restarts: Workers<Rc<NvmeController<F>>>,
     /// A restart after a power cut is under way.
     restarting: Cell<bool>,
@@ -125,8 +125,9 @@ impl<F: Ftl> NvmeController<F> {
         let controller = Rc::new_cyclic(|me: &Weak<NvmeController<F>>| NvmeController {
             sim: sim.clone(),
             media,
+            reader: ftl.reader(),
             ftl,
-            link: Link::new(sim, config.link),
+            link: Rc::new(Link::new(sim, config.link)),
             admin: Admin::new(sim),
             namespace,
             queues: RefCell::new(Queues::new(config.max_queue_pairs, config.max_queue_entries)),
@@ -136,7 +137,6 @@ impl<F: Ftl> NvmeController<F> {
             last_ended: Cell::new(cause::HOST_READ),
             host_counts: Cell::default(),
             served: Workers::new(sim, Fetched::serve),
-            page_reads: Workers::new(sim, PageJob::run),
             restarts: Workers::new(sim, |controller: Rc<NvmeController<F>>| async move { controller.restart().await }),
             restarting: Cell::new(false),
             me: me.clone(),
@@ -170,7 +170,7 @@ impl<F: Ftl> NvmeController<F> {
     /// Fetches while there are entries and command slots; called when either changes. What is fetched goes on to
     /// [`Fetched::serve`], side by side with the others, once [`Fetched::lead`] has passed.
     fn fetch(&self) {
-        while self.media.is_powered() && self.in_work.get() < self.config.command_slots {
+        while !self.restarting.get() && self.in_work.get() < self.config.command_slots {
             let mut queues = self.queues.borrow_mut();
             if queues.waiting().is_empty() {
                 return;
@@ -197,11 +197,17 @@ impl<F: Ftl> NvmeController<F> {
         }
     }
 
-    /// Waits until power may be back, and goes on with what the write buffer has kept.
+    /// Waits until power may be back, restarts the FTL with what the write buffer has kept, and fetches again.
     async fn restart(&self) {
-        self.media.power_returns().await;
+        loop {
+            self.media.power_returns().await;
+            let cuts = self.media.power_cuts();
+            self.ftl.restart(self.keeps_buffer()).await;
+            if self.media.power_cuts() == cuts {
+                break;
+            }
+        }
         self.restarting.set(false);
-        self.ftl.restart(self.keeps_buffer());
         self.fetch();
     }
 
@@ -217,7 +223,7 @@ impl<F: Ftl> NvmeController<F> {
         };
         self.count(&command);
         match command {
-            Command::Read { extent } => self.read(extent, mem, log).await.into(),
+            Command::Read { extent } => self.read(extent, mem, log).await.map_err(Failed::from).into(),
             Command::Write { extent, fua } => self.write(extent, Some(mem), fua, log).await.into(),
             // In boxes: what is rare must not make every command larger.
             Command::Compare { extent } => Box::pin(self.compare(extent, mem, log)).await.into(),

@@ -123,10 +123,27 @@ impl Extent {
         self.sectors as u64 * SECTOR as u64
     }
 
+    /// The sector after the last.
+    pub const fn end(self) -> u64 {
+        self.start + self.sectors as u64
+    }
+
+    /// Its parts, cut at multiples of `step` sectors of the host's address space.
+    pub fn steps(self, step: u32) -> impl Iterator<Item = Extent> {
+        let mut start = self.start;
+        std::iter::from_fn(move || {
+            let end = (start / u64::from(step) + 1) * u64::from(step);
+            let sectors = (end.min(self.end()) - start) as u32;
+            let part = Extent { start, sectors };
+            start = part.end();
+            (sectors > 0).then_some(part)
+        })
+    }
+
     /// Its parts, unit by unit.
     #[inline]
     pub fn pieces(self, unit: UnitSize) -> impl Iterator<Item = Piece> {
-        let end = self.start + u64::from(self.sectors);
+        let end = self.end();
         let mut sector = self.start;
         std::iter::from_fn(move || {
             if sector == end {
@@ -206,6 +223,17 @@ mod tests {
             }
             prop_assert_eq!(covered, (start..start + u64::from(sectors)).collect::<Vec<_>>());
             prop_assert_eq!(extent.pieces(unit).count() as u32, extent.units(unit));
+        }
+
+        #[test]
+        fn steps_cover_an_extent_and_end_at_multiples(start in 0u64..1_000, sectors in 1u32..200, shift in 0u32..7) {
+            let (extent, step) = (Extent { start, sectors }, 1 << shift);
+            let steps: Vec<Extent> = extent.steps(step).collect();
+            prop_assert_eq!(steps[0].start, start);
+            prop_assert_eq!(steps[steps.len() - 1].end(), extent.end());
+            prop_assert!(steps.windows(2).all(|pair| pair[0].end() == pair[1].start));
+            prop_assert!(steps.iter().all(|part| (1..=step).contains(&part.sectors)));
+            prop_assert!(steps[1..].iter().all(|part| part.start % u64::from(step) == 0));
         }
     }
 }

@@ -1,27 +1,29 @@
-//! What a controller asks of an FTL.
+//! The interface between a controller and an FTL.
 //!
-//! Reads: [`Ftl::lookup`] maps at once, copies what needs no flash, and returns the pages to fetch; the controller
-//! fetches each from the media and hands it to [`Ftl::fetched`]. Writes: [`Ftl::reserve`] waits for room in the write
-//! cache, [`Ftl::accept`] takes the data; from then on reads see it. How it gets to the flash is the FTL's business.
+//! Reads: a [`Reader`] maps an extent, senses its pages in the flash, handles what fails, and delivers the data page by
+//! page to a [`Destination`] that the controller names. Writes: [`Ftl::reserve`] waits for room in the write buffer,
+//! [`Ftl::accept`] takes the data; reads see it from then on. The FTL programs it when it sees fit.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-use nandscape_device_media::{MediaError, PageId, UnitId};
+use nandscape_device_media::MediaError;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Sim, Wait};
-use smallvec::SmallVec;
 
 use crate::address::{Extent, UnitSize};
 
 /// A flash translation layer.
 pub trait Ftl: 'static {
-    /// What was set aside by [`Ftl::reserve`], given back when dropped.
+    /// Room set aside by [`Ftl::reserve`]; given back when dropped.
     type Reservation<'a>
     where
         Self: 'a;
+
+    /// Reads to one kind of destination.
+    type Reader<D: Destination>: Reader<D>;
 
     /// Sectors of the host's address space.
     fn sectors(&self) -> u64;
@@ -29,18 +31,14 @@ pub trait Ftl: 'static {
     /// The size of a mapping unit.
     fn unit(&self) -> UnitSize;
 
-    /// The most sectors that may be reserved for at once.
+    /// The most sectors that one call of [`Ftl::reserve`] may ask for.
     fn max_reserve(&self) -> u32;
 
-    /// The sector will soon be looked up. Any number will do; it is not checked yet.
+    /// Announces a read or write of a sector, which need not exist: its map entry is fetched into the processor's cache.
     fn prefetch(&self, sector: u64);
 
-    /// Maps an extent for reading. Deallocated and buffered parts are copied to `mem` now. The blocks of the rest are
-    /// pinned until [`Ftl::fetched`].
-    fn lookup(&self, extent: Extent, mem: &HostMem) -> Fetches;
-
-    /// A page was read: copies what was asked of it to `mem`, and lets go of its block.
-    fn fetched(&self, fetch: Fetch, mem: &HostMem);
+    /// Makes a reader. A controller makes one for each kind of destination and keeps it.
+    fn reader<D: Destination>(self: &Rc<Self>) -> Self::Reader<D>;
 
     /// Waits for room for an extent, or until the drive is read-only; the time is added to `waited`.
     fn reserve(&self, extent: Extent, waited: &mut Wait) -> impl Future<Output = Self::Reservation<'_>>;
@@ -54,27 +52,22 @@ pub trait Ftl: 'static {
         watch: Option<Milestone>,
     ) -> Option<Rc<Settling>>;
 
-    /// Gives up the data of the whole units in an extent: they read as zeros from now on.
-    fn deallocate(&self, extent: Extent);
-
-    /// A page could not be read: lets go of its block.
-    fn not_fetched(&self, fetch: Fetch, error: MediaError);
-
-    /// Whether any sector of an extent was never written or was deallocated.
-    fn has_holes(&self, extent: Extent) -> bool;
-
-    /// The first sector of an extent whose data was lost: it could not be read when it had to be moved.
-    fn first_lost(&self, extent: Extent) -> Option<u64>;
+    /// Deallocates the whole units in an extent: they read as zeros from now on.
+    ///
+    /// # Errors
+    /// When a part of the map could not be loaded. Units before that part are deallocated.
+    fn deallocate(&self, extent: Extent, breakdown: &mut Breakdown) -> impl Future<Output = Result<(), MediaError>>;
 
     /// Good blocks beyond those that are needed to go on writing: now, and when the drive was new.
     fn spare_blocks(&self) -> (u64, u64);
 
-    /// Whether the drive has too few good blocks left to be written to. What is reserved then is not to be accepted.
+    /// Whether the drive has too few good blocks left to be written to. A reservation made then must not be accepted.
     fn is_read_only(&self) -> bool;
 
-    /// Power is to be back, and nothing is under way in the flash: what was in the write buffer is there again if
-    /// `keeps_buffer`, else it is gone. Mapping and block metadata are as they were.
-    fn restart(&self, keeps_buffer: bool);
+    /// Starts again after a power cut. Power is on, and no operation is under way in the flash. The write buffer has kept
+    /// its data if `keeps_buffer`, else it is empty. When power is cut meanwhile, the restart is repeated from its
+    /// beginning.
+    fn restart(&self, keeps_buffer: bool) -> impl Future<Output = ()>;
 
     /// Sends everything accepted so far to flash; `None` when it is there.
     fn flush(&self) -> Option<Rc<Settling>>;
@@ -89,37 +82,46 @@ pub trait Ftl: 'static {
     fn stats(&self) -> Stats;
 }
 
-/// Pages to read from flash.
-pub type Fetches = SmallVec<[Fetch; 1]>;
-
-/// One page to read from flash, and where its units go.
-#[derive(Clone, Debug)]
-pub struct Fetch {
-    /// The page.
-    pub page: PageId,
-    /// The first sector that the host gets of it.
-    pub sector: u64,
-    /// Bytes to read of it: the units that are touched.
-    pub flash_bytes: u32,
-    /// Bytes that the host gets of it.
-    pub host_bytes: u32,
-    /// What to copy; empty where the drive keeps no data.
-    pub copies: Vec<CopyOut>,
+/// Reads extents to destinations of type `D`.
+pub trait Reader<D: Destination> {
+    /// Reads an extent: its data is copied to the destination's memory and delivered, the pages in the order in which the
+    /// flash yields them. The time of the page that is delivered last is added to `breakdown`.
+    ///
+    /// # Errors
+    /// The first sector that cannot be read, and why. The other sectors may have been delivered.
+    fn read(&self, extent: Extent, to: D, breakdown: &mut Breakdown) -> impl Future<Output = Result<(), ReadError>>;
 }
 
-/// A part of a unit to copy to the host.
-#[derive(Clone, Debug)]
-pub struct CopyOut {
-    /// The unit.
-    pub unit: UnitId,
-    /// First byte within the unit.
-    pub offset: usize,
-    /// Number of bytes.
-    pub len: usize,
-    /// Where to, within the host's memory.
-    pub at: usize,
-    /// Newer bytes of the unit that were in the write buffer at lookup: those of the sectors in the mask.
-    pub overlay: Option<(u64, Rc<[u8]>)>,
+/// Where the data of one read goes.
+pub trait Destination: Clone + 'static {
+    /// The memory to which the data is copied; its first byte is the extent's first.
+    fn mem(&self) -> &HostMem;
+
+    /// Whether a sector that is not mapped fails the read. Otherwise it reads as zeros.
+    fn rejects_unmapped(&self) -> bool;
+
+    /// Takes `bytes` bytes that were copied to the memory on to the host.
+    fn deliver(&self, bytes: u64, breakdown: &mut Breakdown) -> impl Future<Output = ()>;
+}
+
+/// A sector that cannot be read.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ReadError {
+    /// The sector.
+    pub sector: u64,
+    /// Why.
+    pub why: Unreadable,
+}
+
+/// Why a sector cannot be read.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Unreadable {
+    /// Its page, or the part of the map that tells its page, could not be read.
+    Media(MediaError),
+    /// Its data was lost: the page could not be read when it had to be moved.
+    Lost,
+    /// It was never written or was deallocated, and the destination rejects that.
+    Unmapped,
 }
 
 /// Why data does not come to flash.

@@ -259,6 +259,12 @@ section! {
         /// The order in which pages are spread over the drive, the fastest first: `"channel_die_plane"` or another order
         /// of the three.
         allocation: Text<Choice<StripeOrder>>,
+        /// Firmware work on each mapping unit of a deallocation, mapped or not: `"10ns"`. Deallocations take turns; reads and
+        /// writes do not wait for them.
+        deallocate_time: Text<Span>,
+        /// Firmware work on each block at a restart after a power cut: `"1us"`. The drive serves no command until all blocks
+        /// were checked.
+        restart_time: Text<Span>,
     } with {
         /// Garbage collection.
         gc: GcKeys,

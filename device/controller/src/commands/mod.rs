@@ -1,9 +1,8 @@
 //! What each command of the NVM command set does, one file a command or a family.
 
 mod flush;
-mod pages;
 mod read;
 mod trim;
 mod write;
 
-pub(crate) use pages::PageJob;
+pub(crate) use read::ReadTo;

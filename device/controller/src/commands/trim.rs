@@ -4,6 +4,7 @@ use nandscape_device_ftl::{Extent, Ftl};
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::Status;
 
+use super::read::status_of;
 use crate::controller::NvmeController;
 
 impl<F: Ftl> NvmeController<F> {
@@ -12,7 +13,9 @@ impl<F: Ftl> NvmeController<F> {
     pub(crate) async fn deallocate(&self, extents: &[Extent], bytes: u64, log: &mut Breakdown) -> Result<(), Status> {
         self.link.receive(bytes, log).await;
         self.check_writable()?;
-        extents.iter().for_each(|extent| self.ftl.deallocate(*extent));
+        for extent in extents {
+            self.ftl.deallocate(*extent, log).await.map_err(status_of)?;
+        }
         Ok(())
     }
 

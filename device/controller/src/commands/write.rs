@@ -9,6 +9,7 @@ use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_sim::Span;
 use nandscape_wire_nvme::Status;
 
+use super::read::status_of;
 use crate::config::BufferMode;
 use crate::controller::NvmeController;
 
@@ -66,7 +67,7 @@ impl<F: Ftl> NvmeController<F> {
         }
         let part =
             |range: std::ops::Range<u64>| Extent { start: range.start, sectors: (range.end - range.start) as u32 };
-        self.ftl.deallocate(part(inner.clone()));
+        self.ftl.deallocate(part(inner.clone()), log).await.map_err(status_of)?;
         for edge in [extent.start..inner.start, inner.end..end] {
             if !edge.is_empty() {
                 self.write(part(edge), None, fua, log).await?;

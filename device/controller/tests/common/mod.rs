@@ -7,7 +7,7 @@ use std::rc::Rc;
 use nandscape_device_controller::arbiter::RoundRobin;
 use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, Identity, LinkConfig, NvmeController};
 use nandscape_device_ftl::policy::{Greedy, StripeOrder, Striped};
-use nandscape_device_ftl::{Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
+use nandscape_device_ftl::{FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
     Cell as FlashCell, Features, GcScheme, Geometry, Media, MediaConfig, Priority, Registers, StoreKind, Timing,
@@ -109,6 +109,7 @@ pub(crate) fn faulty_drive(
         priority: config.priority,
         gc,
         wear: WearConfig { dynamic: true, static_threshold: 0 },
+        firmware: FirmwareTimes::default(),
     };
     let allocation = Box::new(Striped::new(&geometry, StripeOrder::ChannelDiePlane));
     let policies = Policies { allocation, victim: Box::new(Greedy) };

@@ -12,5 +12,5 @@ mod provisioning;
 
 pub use bad_blocks::BadBlocks;
 pub use blocks::{BlockInfo, BlockMetadata, BlockState};
-pub use mapping::Mapping;
+pub use mapping::{Mapping, Miss};
 pub use provisioning::{Provisioning, Stream};

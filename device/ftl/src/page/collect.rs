@@ -241,7 +241,7 @@ impl State {
 impl PageFtl {
     /// Starts the collectors that are due, and has those go on that waited.
     pub(super) fn start_collectors(&self) {
-        if !self.media.is_powered() {
+        if !self.is_running() {
             return;
         }
         let mut state = self.state.borrow_mut();

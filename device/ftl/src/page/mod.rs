@@ -6,7 +6,9 @@
 //! | `buffer` | the write buffer's slots |
 //! | `write` | from the host into the buffer, and from the buffer to flash |
 //! | `together` | pages that are programmed with one command |
-//! | `read` | from an extent to the pages to fetch |
+//! | `load` | parts of tables that are not in memory |
+//! | `reader`, `read` | reads: of an extent, of a page |
+//! | `deallocate` | units that read as zeros from now on |
 //! | `collect` | garbage collection and wear levelling |
 //! | `holdup` | behind whom the host's data waits |
 //! | `pace` | keeping collectors in step with the host |
@@ -19,10 +21,13 @@ mod broken;
 mod buffer;
 mod check;
 mod collect;
+mod deallocate;
 mod holdup;
+mod load;
 mod pace;
 mod plant;
 mod read;
+mod reader;
 mod restart;
 mod state;
 mod together;
@@ -35,21 +40,22 @@ use std::io;
 use std::rc::{Rc, Weak};
 
 use nandscape_device_media::{GcScheme, Media, MediaError, PlaneId, Priority};
-use nandscape_drive::HostMem;
 use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::credits::Credits;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::workers::Workers;
-use nandscape_sim::{Sim, Wait};
+use nandscape_sim::{Resource, Sim, Span, Wait};
 
 use crate::address::{Extent, Lpn, UnitSize};
 use crate::component::{Mapping, Stream};
-use crate::ftl::{Fetch, Fetches, Ftl, Milestone, Settling, Stats};
+use crate::ftl::{Destination, Ftl, Milestone, Settling, Stats};
 use crate::policy::{AllocationPolicy, VictimPolicy};
 use state::State;
 use write::{FillJob, ProgramJob};
 
 pub use plant::{Plant, PlantReport};
+pub use reader::PageReader;
 pub use write::Reservation;
 
 /// How a page-mapping FTL works.
@@ -65,6 +71,17 @@ pub struct PageFtlConfig {
     pub gc: GcConfig,
     /// Wear levelling.
     pub wear: WearConfig,
+    /// What firmware takes for work on tables.
+    pub firmware: FirmwareTimes,
+}
+
+/// What firmware takes for work on tables. Reads and writes do not wait for it.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct FirmwareTimes {
+    /// For each mapping unit of a deallocation, mapped or not. One deallocation is served at a time.
+    pub deallocate_unit: Span,
+    /// For each block at a restart after a power cut, to find out how far it was written.
+    pub check_block: Span,
 }
 
 /// How garbage is collected.
@@ -129,6 +146,10 @@ pub struct PageFtl {
     go_on: Vec<Signal>,
     /// All who waited for the drive to be written have been told that it is read-only.
     read_only: Cell<bool>,
+    /// Firmware that deallocates, a step at a time.
+    deallocating: Resource,
+    /// A restart after a power cut is under way.
+    restarting: Cell<bool>,
     programs: Workers<ProgramJob>,
     fills: Workers<FillJob>,
     collectors: Workers<PlaneId>,
@@ -151,6 +172,8 @@ impl PageFtl {
             unpinned: Signal::new(sim),
             go_on,
             read_only: Cell::new(false),
+            deallocating: Resource::new(sim),
+            restarting: Cell::new(false),
             programs: pool(sim, weak, |ftl, job| async move { ftl.program(job).await }),
             fills: pool(sim, weak, |ftl, job| async move { ftl.fill(job).await }),
             collectors: pool(sim, weak, |ftl, plane| async move { ftl.collect_plane(plane).await }),
@@ -185,6 +208,7 @@ where
 
 impl Ftl for PageFtl {
     type Reservation<'a> = Reservation<'a>;
+    type Reader<D: Destination> = PageReader<D>;
 
     fn sectors(&self) -> u64 {
         u64::from(self.config.logical_units) * u64::from(self.unit().sectors())
@@ -210,16 +234,8 @@ impl Ftl for PageFtl {
         }
     }
 
-    fn lookup(&self, extent: Extent, mem: &HostMem) -> Fetches {
-        self.state.borrow_mut().lookup(extent, mem)
-    }
-
-    fn fetched(&self, fetch: Fetch, mem: &HostMem) {
-        read::fetched(self, fetch, mem);
-    }
-
-    fn not_fetched(&self, fetch: Fetch, error: MediaError) {
-        read::not_fetched(self, &fetch, error);
+    fn reader<D: Destination>(self: &Rc<Self>) -> PageReader<D> {
+        PageReader::new(self)
     }
 
     async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
@@ -236,16 +252,8 @@ impl Ftl for PageFtl {
         write::accept(self, extent, data, reservation, watch)
     }
 
-    fn deallocate(&self, extent: Extent) {
-        write::deallocate(self, extent);
-    }
-
-    fn has_holes(&self, extent: Extent) -> bool {
-        self.state.borrow().has_holes(extent)
-    }
-
-    fn first_lost(&self, extent: Extent) -> Option<u64> {
-        self.state.borrow().first_lost(extent)
+    async fn deallocate(&self, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {
+        deallocate::deallocate(self, extent, breakdown).await
     }
 
     fn spare_blocks(&self) -> (u64, u64) {
@@ -256,8 +264,8 @@ impl Ftl for PageFtl {
         self.read_only.get()
     }
 
-    fn restart(&self, keeps_buffer: bool) {
-        restart::restart(self, keeps_buffer);
+    async fn restart(&self, keeps_buffer: bool) {
+        restart::restart(self, keeps_buffer).await;
     }
 
     fn flush(&self) -> Option<Rc<Settling>> {

@@ -1,31 +1,89 @@
-//! From an extent to the pages to fetch.
+//! From an extent to flash pages, and one page from the flash to its destination.
+//!
+//! A page's block is pinned from the lookup until its data was copied: it is not erased meanwhile.
 
 use std::rc::Rc;
 
-use nandscape_device_media::{Broken, MediaError, UnitId};
-use nandscape_drive::HostMem;
+use nandscape_device_media::{Broken, MediaError, PageId, UnitId};
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, HostMem};
+use smallvec::SmallVec;
 
 use super::PageFtl;
-use super::state::State;
-use crate::address::{Extent, Location, Piece, SlotId};
-use crate::component::BlockMetadata;
-use crate::ftl::{CopyOut, Fetch, Fetches};
+use super::state::{MapMiss, State};
+use crate::address::{Extent, Location, Lpn, Piece, SECTOR, SlotId};
+use crate::component::{BlockMetadata, Mapping};
+use crate::ftl::{Destination, ReadError, Unreadable};
+
+/// Pages to read from flash.
+pub(super) type PageReads = SmallVec<[PageRead; 1]>;
+
+/// One page to read from flash, and where its units go.
+#[derive(Debug)]
+pub(super) struct PageRead {
+    page: PageId,
+    /// The first sector that the host gets of it.
+    sector: u64,
+    /// Bytes to read of it: the units that are touched.
+    flash_bytes: u32,
+    /// Bytes that the host gets of it.
+    pub(super) host_bytes: u32,
+    /// What to copy; empty where the drive keeps no data.
+    copies: Vec<CopyOut>,
+}
+
+/// A part of a unit to copy to the host.
+#[derive(Debug)]
+struct CopyOut {
+    unit: UnitId,
+    /// First byte within the unit.
+    offset: usize,
+    /// Number of bytes.
+    len: usize,
+    /// Offset in the host's memory.
+    at: usize,
+    /// Newer bytes of the unit that were in the write buffer at the lookup: those of the sectors in the mask.
+    overlay: Option<(u64, Rc<[u8]>)>,
+}
+
+/// How far the lookup of an extent has come.
+#[derive(Default)]
+pub(super) struct Lookup {
+    /// Pieces that were looked up.
+    done: usize,
+    /// The pages that hold those that are on flash.
+    pub(super) pages: PageReads,
+}
 
 impl State {
-    pub(super) fn lookup(&mut self, extent: Extent, mem: &HostMem) -> Fetches {
-        let mut fetches = Fetches::new();
-        for piece in extent.pieces(self.unit) {
-            match self.location(piece.lpn) {
-                Location::Unmapped => mem.clear(piece.at, piece.bytes()),
-                Location::Flash(unit) => self.fetch(&mut fetches, unit, &piece, None),
-                Location::Buffered(slot) => self.lookup_buffered(&mut fetches, slot, &piece, mem),
-            }
+    /// Looks an extent up from where `lookup` stopped: clears and copies to memory what needs no flash, and pins the
+    /// blocks of the other pages.
+    fn look_up(
+        &mut self,
+        extent: Extent,
+        to: &impl Destination,
+        lookup: &mut Lookup,
+    ) -> Result<Result<(), ReadError>, MapMiss> {
+        if let Some(sector) = self.first_lost(extent) {
+            return Ok(Err(ReadError { sector, why: Unreadable::Lost }));
         }
-        fetches
+        let mem = to.mem();
+        for piece in extent.pieces(self.unit).skip(lookup.done) {
+            match self.map.lookup(piece.lpn)? {
+                Location::Unmapped if to.rejects_unmapped() => {
+                    return Ok(Err(ReadError { sector: self.first_sector(&piece), why: Unreadable::Unmapped }));
+                }
+                Location::Unmapped => mem.clear(piece.at, piece.bytes()),
+                Location::Flash(unit) => self.push_page(&mut lookup.pages, unit, &piece, None),
+                Location::Buffered(slot) => self.look_up_buffered(&mut lookup.pages, slot, &piece, mem),
+            }
+            lookup.done += 1;
+        }
+        Ok(Ok(()))
     }
 
-    /// Served from the buffer, unless the slot lacks some of the sectors: those come from the copy it will replace.
-    fn lookup_buffered(&mut self, fetches: &mut Fetches, id: SlotId, piece: &Piece, mem: &HostMem) {
+    /// Copies from the buffer. If the slot lacks some of the sectors, they come from the copy that it will replace.
+    fn look_up_buffered(&mut self, pages: &mut PageReads, id: SlotId, piece: &Piece, mem: &HostMem) {
         let held = self.buffer.slot(id).mask;
         if held & piece.mask() == piece.mask() {
             if let Some(data) = self.buffer.data(id) {
@@ -37,10 +95,10 @@ impl State {
             unreachable!("{:?}: a slot over no copy on flash is whole", piece.lpn)
         };
         let overlay = self.buffer.data(id).map(|data| (held, Rc::from(data)));
-        self.fetch(fetches, unit, piece, overlay);
+        self.push_page(pages, unit, piece, overlay);
     }
 
-    fn fetch(&mut self, fetches: &mut Fetches, unit: UnitId, piece: &Piece, overlay: Option<(u64, Rc<[u8]>)>) {
+    fn push_page(&mut self, pages: &mut PageReads, unit: UnitId, piece: &Piece, overlay: Option<(u64, Rc<[u8]>)>) {
         let page = self.geometry.page_of(unit);
         let copy = self.keeps_data.then(|| CopyOut {
             unit,
@@ -50,8 +108,8 @@ impl State {
             overlay,
         });
         let (flash_bytes, host_bytes) = (self.geometry.unit_size(), piece.bytes() as u32);
-        // Neighbours on the host are neighbours on flash when they were written together: one page serves both.
-        match fetches.last_mut() {
+        // Units that were written together lie side by side: one page serves both.
+        match pages.last_mut() {
             Some(last) if last.page == page => {
                 last.flash_bytes += flash_bytes;
                 last.host_bytes += host_bytes;
@@ -59,40 +117,100 @@ impl State {
             }
             _ => {
                 self.blocks.pin(self.geometry.block_of(page));
-                let sector = u64::from(piece.lpn.0) * u64::from(self.unit.sectors()) + u64::from(piece.skip);
-                fetches.push(Fetch { page, sector, flash_bytes, host_bytes, copies: copy.into_iter().collect() });
+                let sector = self.first_sector(piece);
+                pages.push(PageRead { page, sector, flash_bytes, host_bytes, copies: copy.into_iter().collect() });
             }
         }
     }
 
-    pub(super) fn has_holes(&self, extent: Extent) -> bool {
-        extent.pieces(self.unit).any(|piece| self.location(piece.lpn) == Location::Unmapped)
+    fn first_sector(&self, piece: &Piece) -> u64 {
+        u64::from(piece.lpn.0) * u64::from(self.unit.sectors()) + u64::from(piece.skip)
     }
-}
 
-/// A page was read: the data goes to the host, and its block is let go of.
-pub(super) fn fetched(ftl: &PageFtl, fetch: Fetch, mem: &HostMem) {
-    fetch.copies.iter().for_each(|copy| ftl.copy_out(copy, mem));
-    let mut state = ftl.state.borrow_mut();
-    let block = state.geometry.block_of(fetch.page);
-    if state.blocks.unpin(block) == 0 {
-        ftl.unpinned.notify();
+    /// A read has let go of a page; whether it was the last one to pin its block.
+    fn unpin_page(&mut self, page: PageId) -> bool {
+        self.blocks.unpin(self.geometry.block_of(page)) == 0
     }
-}
-
-/// A page could not be read: its block is let go of.
-pub(super) fn not_fetched(ftl: &PageFtl, fetch: &Fetch, error: MediaError) {
-    let mut state = ftl.state.borrow_mut();
-    state.take_note(Broken { error, page: fetch.page });
-    let block = state.geometry.block_of(fetch.page);
-    if state.blocks.unpin(block) == 0 {
-        ftl.unpinned.notify();
-    }
-    drop(state);
-    ftl.check_read_only();
 }
 
 impl PageFtl {
+    /// Looks an extent up for reading, from where `lookup` stopped. `Some` is a part of the map that must be loaded before
+    /// the lookup can go on.
+    #[inline]
+    pub(super) fn look_up(
+        &self,
+        extent: Extent,
+        to: &impl Destination,
+        lookup: &mut Lookup,
+    ) -> Result<Option<MapMiss>, ReadError> {
+        let looked_up = self.state.borrow_mut().look_up(extent, to, lookup);
+        match looked_up {
+            Ok(Ok(())) => Ok(None),
+            Ok(Err(error)) => Err(self.give_up(lookup, error)),
+            Err(miss) => Ok(Some(miss)),
+        }
+    }
+
+    /// A part of the map that `lookup` needs is not in memory.
+    pub(super) async fn load_for(
+        &self,
+        miss: MapMiss,
+        extent: Extent,
+        lookup: &mut Lookup,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), ReadError> {
+        if let Err(error) = self.load(miss, breakdown).await {
+            return Err(self.give_up(lookup, ReadError { sector: extent.start, why: Unreadable::Media(error) }));
+        }
+        self.state.borrow_mut().map.loaded(miss);
+        Ok(())
+    }
+
+    /// A lookup has failed: lets go of the blocks that it has pinned.
+    fn give_up(&self, lookup: &mut Lookup, error: ReadError) -> ReadError {
+        lookup.pages.drain(..).for_each(|read| self.unpin(read.page));
+        error
+    }
+
+    /// Reads a page: die, array, channel, transfer; then on to the host.
+    #[inline]
+    pub(super) async fn read_page<D: Destination>(
+        &self,
+        read: &PageRead,
+        to: &D,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), ReadError> {
+        let who = self.config.priority.who(cause::HOST_READ);
+        if let Err(error) = self.media.read(read.page, read.flash_bytes, who, breakdown).await {
+            self.page_not_read(read.page, error);
+            return Err(ReadError { sector: read.sector, why: Unreadable::Media(error) });
+        }
+        read.copies.iter().for_each(|copy| self.copy_out(copy, to.mem()));
+        self.unpin(read.page);
+        to.deliver(u64::from(read.host_bytes), breakdown).await;
+        Ok(())
+    }
+
+    /// Where reads find a unit in the flash; `None` when it is in the write buffer or not mapped.
+    pub fn flash_unit(&self, lpn: Lpn) -> Option<UnitId> {
+        match self.state.borrow().location(lpn) {
+            Location::Flash(unit) => Some(unit),
+            _ => None,
+        }
+    }
+
+    fn unpin(&self, page: PageId) {
+        if self.state.borrow_mut().unpin_page(page) {
+            self.unpinned.notify();
+        }
+    }
+
+    fn page_not_read(&self, page: PageId, error: MediaError) {
+        self.state.borrow_mut().take_note(Broken { error, page });
+        self.unpin(page);
+        self.check_read_only();
+    }
+
     fn copy_out(&self, copy: &CopyOut, mem: &HostMem) {
         match self.media.data(copy.unit) {
             Some(data) => mem.write(copy.at, &data[copy.offset..copy.offset + copy.len]),
@@ -100,7 +218,7 @@ impl PageFtl {
             None => mem.clear(copy.at, copy.len),
         }
         if let Some((held, newer)) = &copy.overlay {
-            let sector = crate::address::SECTOR as usize;
+            let sector = SECTOR as usize;
             for offset in (copy.offset..copy.offset + copy.len).step_by(sector) {
                 if held & 1 << (offset / sector) != 0 {
                     mem.write(copy.at + offset - copy.offset, &newer[offset..offset + sector]);

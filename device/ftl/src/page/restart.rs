@@ -1,9 +1,10 @@
-//! After a power cut.
+//! Starting again after a power cut.
 //!
-//! Mapping and block metadata are as they were: the model is of a drive that saves them as its power goes, or has them in
-//! memory that needs none. The write buffer is there again if capacitors keep it, else it is gone, and what it would have
-//! replaced is current again. Pages that were being programmed hold nothing, blocks that were being erased still have
-//! to be; the collectors begin anew.
+//! The mapping and the block metadata survive: the drive saves them as its power goes, or keeps them in memory that needs
+//! none. The write buffer survives if capacitors keep it. Otherwise its data is lost, and the copies that it would have
+//! replaced are current again. A page that was being programmed holds nothing, and a block that was being erased must be
+//! erased again. Firmware checks block by block how far each was written, which takes time; programs and collections
+//! start when it has finished.
 //!
 //! Left out: mapping tables that are themselves kept in flash, with log and checkpoint.
 
@@ -15,33 +16,59 @@ use crate::address::{Location, SlotId};
 use crate::component::{BlockMetadata, Provisioning};
 use crate::ftl::Refusal;
 
+/// Blocks that are checked in one step.
+const STEP: u32 = 1_024;
+
 /// See [`Ftl::restart`](crate::Ftl::restart).
-pub(super) fn restart(ftl: &PageFtl, keeps_buffer: bool) {
-    let mut state = ftl.state.borrow_mut();
-    let (mut freed, mut watchers) = (0, Vec::new());
+pub(super) async fn restart(ftl: &PageFtl, keeps_buffer: bool) {
+    let cuts = ftl.media.power_cuts();
+    ftl.restarting.set(true);
     if !keeps_buffer {
-        let slots: Vec<SlotId> = state.buffer.occupied().collect();
-        watchers = state.buffer.give_up_watchers();
-        slots.iter().for_each(|slot| state.forget_slot(*slot));
-        slots.iter().for_each(|slot| drop(state.buffer.remove(*slot)));
-        freed = slots.len();
+        ftl.drop_buffer();
     }
-    for block in (0..state.geometry.blocks()).map(BlockId) {
-        state.reopen(block, ftl.media.pages_programmed(block));
+    let blocks = ftl.media.geometry().blocks();
+    for first in (0..blocks).step_by(STEP as usize) {
+        let step = first..blocks.min(first + STEP);
+        let time = ftl.config.firmware.check_block * u64::from(step.end - step.start);
+        ftl.sim.sleep(time).await;
+        if ftl.media.power_cuts() != cuts {
+            return;
+        }
+        let mut state = ftl.state.borrow_mut();
+        step.map(BlockId).for_each(|block| state.reopen(block, ftl.media.pages_programmed(block)));
     }
+    let mut state = ftl.state.borrow_mut();
     for plane in (0..state.geometry.planes()).map(PlaneId) {
         state.update_ready(plane);
         state.check_collector(plane);
         state.wake_collector(plane);
     }
     drop(state);
-    watchers.iter().for_each(|settling| settling.one_given_up(Refusal::PowerLost));
-    ftl.free_slots.give(freed);
+    ftl.restarting.set(false);
     ftl.pump();
 }
 
+impl PageFtl {
+    /// Whether operations of the flash may be started: power is on, and a restart after a cut has ended.
+    pub(super) fn is_running(&self) -> bool {
+        self.media.is_powered() && !self.restarting.get()
+    }
+
+    /// The write buffer has lost its data.
+    fn drop_buffer(&self) {
+        let mut state = self.state.borrow_mut();
+        let slots: Vec<SlotId> = state.buffer.occupied().collect();
+        let watchers = state.buffer.give_up_watchers();
+        slots.iter().for_each(|slot| state.forget_slot(*slot));
+        slots.iter().for_each(|slot| drop(state.buffer.remove(*slot)));
+        drop(state);
+        watchers.iter().for_each(|settling| settling.one_given_up(Refusal::PowerLost));
+        self.free_slots.give(slots.len());
+    }
+}
+
 impl State {
-    /// A slot's data is gone: what it would have replaced is current again.
+    /// A slot's data is lost: the copy that it would have replaced is current again.
     fn forget_slot(&mut self, id: SlotId) {
         let slot = self.buffer.slot(id);
         let (lpn, durable, was_lost) = (slot.lpn, slot.durable, slot.was_lost);
@@ -60,7 +87,7 @@ impl State {
         self.counters.dropped_units += 1;
     }
 
-    /// A block of which `programmed` pages are used up, however many were handed out.
+    /// `programmed` pages of a block are used up, however many were handed out: the others are handed out again.
     fn reopen(&mut self, block: BlockId, programmed: u32) {
         if self.blocks.get(block).allocated != programmed {
             self.provisioning.take_back(&mut self.blocks, block, programmed);

@@ -111,6 +111,9 @@ impl State {
     }
 }
 
+/// What the map may have to load.
+pub(super) type MapMiss = <FlatMap as Mapping>::Miss;
+
 /// The value of a lookup that cannot miss.
 pub(super) fn sure<T>(result: Result<T, Infallible>) -> T {
     match result {

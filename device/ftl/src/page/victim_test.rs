@@ -8,9 +8,9 @@ use nandscape_device_media::{
     BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, PlaneId, Priority, Registers, StoreKind, Timing,
 };
 use nandscape_sim::units::Rate;
-use nandscape_sim::{Executor, Rng, Seed, Span};
+use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 
-use super::{GcConfig, PageFtl, PageFtlConfig, Plant, Policies, WearConfig};
+use super::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, Policies, WearConfig};
 use crate::component::{BlockMetadata, BlockState, Provisioning};
 use crate::policy::{CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
 
@@ -19,8 +19,7 @@ const UNITS_PER_PAGE: u32 = 2;
 const BLOCKS: u32 = 40;
 
 /// A drive of two planes in steady state.
-fn drive(seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<PageFtl> {
-    let sim = Executor::new().sim();
+pub(super) fn drive(sim: &Sim, seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<PageFtl> {
     let geometry = Geometry::new(Counts {
         channels: 1,
         dies_per_channel: 1,
@@ -33,7 +32,7 @@ fn drive(seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<PageFtl> {
     .unwrap();
     let timing = Timing {
         cell: Cell::Slc,
-        read: vec![Span::ZERO],
+        read: vec![Span::from_us(40)],
         program: vec![Span::ZERO],
         erase: Span::ZERO,
         bus: Rate::UNLIMITED,
@@ -63,10 +62,11 @@ fn drive(seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<PageFtl> {
             preempt_above: None,
         },
         wear: WearConfig { dynamic: true, static_threshold: 0 },
+        firmware: FirmwareTimes::default(),
     };
-    let media = Rc::new(Media::new(&sim, media).unwrap());
+    let media = Rc::new(Media::new(sim, media).unwrap());
     let allocation = Box::new(Striped::new(&geometry, StripeOrder::ChannelDiePlane));
-    let ftl = PageFtl::new(&sim, media, config, Policies { allocation, victim }).unwrap();
+    let ftl = PageFtl::new(sim, media, config, Policies { allocation, victim }).unwrap();
     ftl.plant(Plant::Steady, Seed::new(seed), &mut |_| ());
     ftl
 }
@@ -90,7 +90,7 @@ fn candidates(ftl: &PageFtl, plane: PlaneId) -> Vec<(BlockId, u32, u64)> {
 /// Runs random overwrites, and compares each choice until then.
 fn compare(victim: fn() -> Box<dyn VictimPolicy>, is_best: impl Fn((u32, u64), &[(u32, u64)]) -> bool) {
     let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("a number"));
-    let (ftl, policy) = (drive(seed, victim()), victim());
+    let (ftl, policy) = (drive(&Executor::new().sim(), seed, victim()), victim());
     let mut rng: Rng = Seed::new(seed).child("victims").rng();
     for step in 0..200 {
         ftl.overwrite(1 + rng.below(200), &mut rng);
@@ -139,7 +139,7 @@ fn cost_benefit_takes_the_highest_ratio() {
 
 #[test]
 fn the_policies_differ() {
-    let ftl = drive(1, Box::new(Greedy));
+    let ftl = drive(&Executor::new().sim(), 1, Box::new(Greedy));
     let mut rng = Seed::new(1).child("differ").rng();
     let mut differs = |_: &u32| {
         ftl.overwrite(100, &mut rng);

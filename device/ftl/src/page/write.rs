@@ -60,20 +60,6 @@ impl State {
         (slot, true)
     }
 
-    /// Forgets a unit, wherever it is. Returns the slots that this frees, and who watched them.
-    fn forget(&mut self, piece: &Piece) -> Option<Vec<Rc<Settling>>> {
-        let Location::Buffered(slot) = self.remap(piece.lpn, Location::Unmapped) else { return None };
-        let durable = std::mem::replace(&mut self.buffer.slot_mut(slot).durable, Location::Unmapped);
-        match durable {
-            Location::Buffered(before) => {
-                let older = std::mem::replace(&mut self.buffer.slot_mut(before).durable, Location::Unmapped);
-                self.drop_copy(older);
-            }
-            copy => self.drop_copy(copy),
-        }
-        (self.buffer.slot(slot).state != SlotState::Programming).then(|| self.buffer.remove(slot))
-    }
-
     /// The next pages to program, if there is enough to fill them, or somebody waits.
     fn next_program(&mut self) -> Option<ProgramJob> {
         if !self.is_time_to_write() {
@@ -177,33 +163,6 @@ pub(super) fn accept(
     settling
 }
 
-/// Forgets the whole units of an extent.
-pub(super) fn deallocate(ftl: &PageFtl, extent: Extent) {
-    let mut state = ftl.state.borrow_mut();
-    let (mut freed, mut watchers) = (0, Vec::new());
-    let unit = state.unit;
-    for piece in extent.pieces(unit).filter(|piece| piece.sectors == unit.sectors()) {
-        match state.location(piece.lpn) {
-            Location::Unmapped => {}
-            Location::Buffered(_) => {
-                if let Some(watching) = state.forget(&piece) {
-                    freed += 1;
-                    watchers.extend(watching);
-                }
-            }
-            copy => {
-                state.remap(piece.lpn, Location::Unmapped);
-                state.drop_copy(copy);
-            }
-        }
-        state.find_again(&piece);
-    }
-    drop(state);
-    watchers.iter().for_each(|settling| settling.one_settled(None));
-    ftl.free_slots.give(freed);
-    ftl.start_collectors();
-}
-
 /// Has everything in the buffer programmed, filling up the last page.
 pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
     let mut state = ftl.state.borrow_mut();
@@ -226,7 +185,7 @@ impl PageFtl {
     /// Starts as many programs as there is data for and planes are ready to take. Called whenever either changes.
     pub(super) fn pump(&self) {
         self.check_read_only();
-        if !self.media.is_powered() {
+        if !self.is_running() {
             return;
         }
         let mut state = self.state.borrow_mut();

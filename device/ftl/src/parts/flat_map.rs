@@ -43,6 +43,10 @@ impl Mapping for FlatMap {
         Ok(Location::from_raw(old))
     }
 
+    fn loaded(&mut self, miss: Infallible) {
+        match miss {}
+    }
+
     fn units(&self) -> u32 {
         self.table.len() as u32
     }

@@ -8,11 +8,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_device_ftl::ftl::Milestone;
-use nandscape_device_ftl::{Extent, Ftl, PageFtl, WearConfig};
+use nandscape_device_ftl::page::PageReader;
+use nandscape_device_ftl::{Destination, Extent, Ftl, PageFtl, ReadError, Reader, Unreadable, WearConfig};
 use nandscape_device_media::{
     Cell, Ecc, Features, GcScheme, Media, PlaneMode, Priority, ProgramUnit, ReadRetry, Registers, StoreKind, Suspend,
 };
-use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::{Rng, Seed, Sim, Span, Wait};
 
@@ -66,8 +66,10 @@ impl Model {
         }
     }
 
-    fn has_holes(&self, extent: Extent) -> bool {
-        Model::units(extent).any(|(unit, _)| !self.written[unit])
+    /// The first sector of an extent in a unit that is not mapped.
+    fn first_hole(&self, extent: Extent) -> Option<u64> {
+        let (unit, _) = Model::units(extent).find(|(unit, _)| !self.written[*unit])?;
+        Some((unit as u64 * u64::from(UNIT_SECTORS)).max(extent.start))
     }
 
     /// What a read gives: each sector filled with its number and version.
@@ -80,10 +82,36 @@ impl Model {
     }
 }
 
+/// Memory alone: nothing is beyond it.
+#[derive(Clone)]
+struct To {
+    mem: HostMem,
+    rejects_unmapped: bool,
+}
+
+impl To {
+    fn new(mem: &HostMem) -> To {
+        To { mem: mem.clone(), rejects_unmapped: false }
+    }
+}
+
+impl Destination for To {
+    fn mem(&self) -> &HostMem {
+        &self.mem
+    }
+
+    fn rejects_unmapped(&self) -> bool {
+        self.rejects_unmapped
+    }
+
+    async fn deliver(&self, _: u64, _: &mut Breakdown) {}
+}
+
 /// One of several that work at a time.
 struct Actor {
     sim: Sim,
     ftl: Rc<PageFtl>,
+    reader: Rc<PageReader<To>>,
     media: Rc<Media>,
     model: Rc<RefCell<Model>>,
     rng: Rng,
@@ -98,7 +126,7 @@ impl Actor {
             match self.rng.below(16) {
                 0..7 => self.write(extent).await,
                 7..13 => self.read(extent).await,
-                13 => self.trim(extent),
+                13 => self.trim(extent).await,
                 14 => self.sim.sleep(Span::from_ns(self.rng.below(2_000_000))).await,
                 _ => self.flush_sometimes().await,
             }
@@ -132,18 +160,26 @@ impl Actor {
     async fn read(&self, extent: Extent) {
         let mem = HostMem::from_bytes(&vec![0xaa; extent.bytes() as usize]);
         let expected = self.model.borrow().bytes(extent);
-        assert_eq!(self.ftl.has_holes(extent), self.model.borrow().has_holes(extent), "{extent:?}: {}", self.case);
-        for fetch in self.ftl.lookup(extent, &mem) {
-            let who = Priority::ReadsFirst.who(cause::HOST_READ);
-            self.media.read(fetch.page, fetch.flash_bytes, who, &mut Breakdown::new()).await.unwrap();
-            self.ftl.fetched(fetch, &mem);
-        }
+        self.rejects_holes(extent).await;
+        self.reader.read(extent, To::new(&mem), &mut Breakdown::new()).await.unwrap();
         assert!(mem.to_vec() == expected, "{extent:?} reads something else than what was written: {}", self.case);
     }
 
-    fn trim(&self, extent: Extent) {
+    /// A read that rejects unmapped units fails, at the first of them, before any time has passed; if there is none it is
+    /// not tried.
+    async fn rejects_holes(&self, extent: Extent) {
+        let hole = self.model.borrow().first_hole(extent);
+        if let Some(sector) = hole {
+            let to = To { rejects_unmapped: true, ..To::new(&HostMem::none()) };
+            let failed = self.reader.read(extent, to, &mut Breakdown::new()).await;
+            let expected = Err(ReadError { sector, why: Unreadable::Unmapped });
+            assert_eq!(failed, expected, "{extent:?}: {}", self.case);
+        }
+    }
+
+    async fn trim(&self, extent: Extent) {
         self.model.borrow_mut().trim(extent);
-        self.ftl.deallocate(extent);
+        self.ftl.deallocate(extent, &mut Breakdown::new()).await.unwrap();
     }
 
     async fn flush_sometimes(&mut self) {
@@ -239,9 +275,11 @@ fn reads_give_what_was_written(draw: fn(&mut Rng, u64) -> Setup) {
         let text: Rc<str> = format!("NANDSCAPE_TEST_SEED={}, case {case}, {setup:?}", seed()).into();
         let mut rig = Rig::new(&setup);
         let model = Rc::new(RefCell::new(Model::new(setup.logical_units)));
+        let reader = Rc::new(rig.ftl.reader());
         let actor = |nth| Actor {
             sim: rig.sim.clone(),
             ftl: rig.ftl.clone(),
+            reader: reader.clone(),
             media: rig.media.clone(),
             model: model.clone(),
             rng: seed_of_case.child("actor").nth(nth).rng(),
@@ -290,7 +328,7 @@ async fn read_all(actor: Actor) {
         let before = actor.media.counts().reads;
         actor.read(extent).await;
         let reads = actor.media.counts().reads - before;
-        let expected = u64::from(!actor.model.borrow().has_holes(extent));
+        let expected = u64::from(actor.model.borrow().first_hole(extent).is_none());
         assert_eq!(reads, expected, "pages read for {extent:?}: {}", actor.case);
     }
 }

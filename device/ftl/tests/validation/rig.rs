@@ -2,14 +2,15 @@
 
 use std::rc::Rc;
 
+use nandscape_device_ftl::address::Lpn;
 use nandscape_device_ftl::policy::{CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
-use nandscape_device_ftl::{Extent, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, Stats, WearConfig};
+use nandscape_device_ftl::{Extent, FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, Stats, WearConfig};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
     BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, OpCounts, Priority, Registers, StoreKind, Timing,
     UnitId,
 };
-use nandscape_drive::HostMem;
+use nandscape_drive::Breakdown;
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Wait};
 
@@ -174,6 +175,16 @@ impl Rig {
         });
     }
 
+    /// Deallocates units one after the other.
+    pub(crate) fn deallocate(&mut self, lpns: std::ops::Range<u32>) {
+        let ftl = self.ftl.clone();
+        self.run(async move {
+            for lpn in lpns {
+                ftl.deallocate(unit_extent(lpn), &mut Breakdown::new()).await.unwrap();
+            }
+        });
+    }
+
     /// Writes every unit once, in order.
     pub(crate) fn fill(&mut self) {
         self.write_units(0..self.setup.logical_units);
@@ -200,14 +211,10 @@ impl Rig {
 
     /// Where the data of each unit is, as reads find it; `None` where a read touches no flash.
     pub(crate) fn places(&self) -> Vec<Option<UnitId>> {
-        let geometry = self.media.geometry();
         let place = |lpn| {
-            let mut fetches = self.ftl.lookup(unit_extent(lpn), &HostMem::none());
-            let fetch = fetches.pop()?;
-            let units = (0..geometry.units_per_page()).map(|number| geometry.unit_at(fetch.page, number));
-            let unit = units.into_iter().find(|unit| self.media.tag(*unit) == lpn);
-            self.ftl.fetched(fetch, &HostMem::none());
-            Some(unit.expect("the page that is read holds the unit"))
+            let unit = self.ftl.flash_unit(Lpn(lpn))?;
+            assert_eq!(self.media.tag(unit), lpn, "the unit that is read holds the data");
+            Some(unit)
         };
         (0..self.setup.logical_units).map(place).collect()
     }
@@ -244,6 +251,7 @@ impl Setup {
                 preempt_above: self.preempt_above,
             },
             wear: self.wear,
+            firmware: FirmwareTimes::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use nandscape_device_ftl::{Ftl, Stats};
 use nandscape_device_media::GcScheme;
 use nandscape_sim::Seed;
 
-use super::rig::{Rig, Setup, unit_extent, waf};
+use super::rig::{Rig, Setup, waf};
 use super::theory::{erased_blocks, greedy_waf, large_block_waf};
 
 /// Fill and write amplification of greedy cleaning under uniform random overwrites of 4 KiB, simulated by others.
@@ -113,7 +113,7 @@ fn trimmed_space_amplifies_as_a_smaller_drive() {
     let mut rng = Seed::new(setup.seed).child("overwrites").rng();
     rig.fill();
     let kept = setup.logical_units / 4 * 3;
-    (kept..setup.logical_units).for_each(|lpn| rig.ftl.deallocate(unit_extent(lpn)));
+    rig.deallocate(kept..setup.logical_units);
     rig.write_units((0..4 * kept).map(|_| rng.below(kept.into()) as u32));
     let before = rig.ftl.stats();
     rig.write_units((0..3 * kept).map(|_| rng.below(kept.into()) as u32));

@@ -43,12 +43,14 @@ impl Resolved {
     }
 
     fn fill_in_ftl(&mut self) {
-        let PageFtlConfig { gc, wear, .. } = self.ftl;
+        let PageFtlConfig { gc, wear, firmware, .. } = self.ftl;
         let keys = &mut self.keys.ftl;
         keys.kind.get_or_insert(Text(Choice(FtlKind::Page)));
         keys.over_provisioning.get_or_insert(Text(DEFAULT_OVER_PROVISIONING));
         keys.mapping_unit = Some(Text(Bytes(self.geometry.unit_size.into())));
         keys.allocation.get_or_insert(Text(Choice(DEFAULT_ALLOCATION)));
+        keys.deallocate_time = Some(Text(firmware.deallocate_unit));
+        keys.restart_time = Some(Text(firmware.check_block));
         keys.gc.victim.get_or_insert(Text(Choice(DEFAULT_VICTIM)));
         let GcConfig { scheme, copyback, copyback_ecc, batch, free_blocks, preempt_above } = gc;
         keys.gc.scheme = Some(Text(Choice(scheme)));

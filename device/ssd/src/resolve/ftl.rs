@@ -1,20 +1,27 @@
 //! `[ftl]` and `[buffer]`. Which policies are named there is in [`policies`](crate::policies).
 
 use nandscape_device_ftl::address::MAX_SLOTS;
-use nandscape_device_ftl::{GcConfig, PageFtlConfig, WearConfig};
+use nandscape_device_ftl::{FirmwareTimes, GcConfig, PageFtlConfig, WearConfig};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{GcScheme, Priority};
+use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
 use super::Result;
-use super::bounds::{need, wrong};
-use crate::keys::{BufferKeys, GcKeys, ProfileKeys, WearKeys};
+use super::bounds::{need, not_too_long, or, wrong};
+use crate::keys::{BufferKeys, FtlKeys, GcKeys, ProfileKeys, WearKeys};
 
 /// `ftl.gc.free_blocks` of a profile that does not give it.
 pub(super) const DEFAULT_FREE_BLOCKS: u32 = 2;
 
 /// `ftl.gc.preempt_floor` of a profile that does not give it.
 pub(super) const DEFAULT_PREEMPT_FLOOR: u32 = 1;
+
+/// `ftl.deallocate_time` of a profile that does not give it.
+const DEFAULT_DEALLOCATE_TIME: Span = Span::from_ns(10);
+
+/// `ftl.restart_time` of a profile that does not give it.
+const DEFAULT_RESTART_TIME: Span = Span::from_us(1);
 
 pub(super) fn ftl(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> Result<PageFtlConfig> {
     Ok(PageFtlConfig {
@@ -23,6 +30,14 @@ pub(super) fn ftl(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> 
         priority: keys.controller.priority.map_or(Priority::Fifo, |text| text.0.0),
         gc: gc(&keys.ftl.gc),
         wear: wear(&keys.ftl.wear),
+        firmware: firmware(&keys.ftl)?,
+    })
+}
+
+fn firmware(keys: &FtlKeys) -> Result<FirmwareTimes> {
+    Ok(FirmwareTimes {
+        deallocate_unit: not_too_long("ftl.deallocate_time", or(&keys.deallocate_time, DEFAULT_DEALLOCATE_TIME))?,
+        check_block: not_too_long("ftl.restart_time", or(&keys.restart_time, DEFAULT_RESTART_TIME))?,
     })
 }
 

@@ -15,7 +15,7 @@ mod flash;
 mod ftl;
 
 use nandscape_device_controller::ControllerConfig;
-use nandscape_device_ftl::{PageFtlConfig, Policies};
+use nandscape_device_ftl::{FirmwareTimes, PageFtlConfig, Policies};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{Geometry, MediaConfig, Rule, StoreKind, Timing};
 use nandscape_sim::units::Rate;
@@ -147,6 +147,8 @@ impl Resolved {
         self.keys.link = LinkKeys { bandwidth: unlimited, latency: Some(zero), ..self.keys.link };
         self.keys.controller.firmware_time = Some(zero);
         self.timing = flash::timing(&self.keys.timing).expect("no time is a time");
+        (self.keys.ftl.deallocate_time, self.keys.ftl.restart_time) = (Some(zero), Some(zero));
+        self.ftl.firmware = FirmwareTimes::default();
         self.controller = controller::controller(&self.name, &self.keys).expect("no time is a time");
         self
     }
@@ -216,7 +218,7 @@ mod tests {
 
     #[test]
     fn impossible_values_are_refused_by_key_with_what_is_valid() {
-        let cases: [(&[&str], &str); 36] = [
+        let cases: [(&[&str], &str); 38] = [
             (&["geometry.channels=0"], "geometry.channels: 0 is out of range; from 1 to 256"),
             (&["geometry.page_size=5000"], "geometry.page_size: 5000B is not a power of two from 4KiB"),
             (&["ftl.mapping_unit=32KiB"], "ftl.mapping_unit: 32KiB is larger than geometry.page_size"),
@@ -241,6 +243,8 @@ mod tests {
             (&["timing.bus=1B/s"], "timing.bus: 1B/s is out of range; 1KB/s or more"),
             (&["link.bandwidth=1B/1000s"], "link.bandwidth: 1B/1000s is out of range"),
             (&["ftl.gc.free_blocks=1"], "ftl.gc.free_blocks: 1 is out of range; from 2"),
+            (&["ftl.deallocate_time=11s"], "ftl.deallocate_time: 11s is out of range"),
+            (&["ftl.restart_time=11s"], "ftl.restart_time: 11s is out of range"),
             (&["link.packet=100"], "link.packet: 100B is not a power of two from 128B"),
             (&["timing.command=11s"], "timing.command: 11s is out of range"),
             (&["timing.ecc.time=11s"], "timing.ecc.time: 11s is out of range"),

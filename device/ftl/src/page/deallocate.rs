@@ -1,0 +1,111 @@
+//! Deallocation: units that read as zeros from now on.
+//!
+//! A deallocation may cover the whole drive. It goes step by step, firmware takes its time for each, and the steps of
+//! several deallocations take turns: however many there are, they cost the host that runs the model a bounded share of
+//! its time.
+
+use std::rc::Rc;
+
+use nandscape_device_media::MediaError;
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Stage};
+use nandscape_sim::{Class, Span, Who};
+
+use super::PageFtl;
+use super::buffer::SlotState;
+use super::state::{MapMiss, State};
+use crate::address::{Extent, Location, Piece, SlotId};
+use crate::component::Mapping;
+use crate::ftl::Settling;
+
+/// Sectors that are dealt with in one step.
+const STEP: u32 = 1 << 15;
+
+/// What a step that is not the last takes at the least, so that a drive without delays serves others in between.
+const LEAST_STEP_TIME: Span = Span::from_us(1);
+
+/// How far a deallocation has come.
+#[derive(Default)]
+struct Deallocation {
+    /// Pieces that were dealt with.
+    done: usize,
+    /// Slots of the write buffer that it has freed.
+    freed: usize,
+    /// Those who waited for these slots to reach the flash.
+    watchers: Vec<Rc<Settling>>,
+}
+
+impl State {
+    /// Deallocates the whole units of an extent, from where `deallocation` stopped.
+    fn deallocate(&mut self, extent: Extent, deallocation: &mut Deallocation) -> Result<(), MapMiss> {
+        let whole = self.unit.sectors();
+        for piece in extent.pieces(self.unit).skip(deallocation.done) {
+            if piece.sectors == whole {
+                self.deallocate_unit(&piece, deallocation)?;
+            }
+            deallocation.done += 1;
+        }
+        Ok(())
+    }
+
+    fn deallocate_unit(&mut self, piece: &Piece, deallocation: &mut Deallocation) -> Result<(), MapMiss> {
+        let location = self.map.lookup(piece.lpn)?;
+        if location != Location::Unmapped {
+            self.map.upsert(piece.lpn, Location::Unmapped)?;
+        }
+        match location {
+            Location::Unmapped => {}
+            Location::Buffered(slot) => self.drop_slot(slot, deallocation),
+            copy => self.drop_copy(copy),
+        }
+        self.find_again(piece);
+        Ok(())
+    }
+
+    /// A slot's unit is not mapped any more: neither its data nor the copies that it would have replaced are current.
+    fn drop_slot(&mut self, slot: SlotId, deallocation: &mut Deallocation) {
+        let durable = std::mem::replace(&mut self.buffer.slot_mut(slot).durable, Location::Unmapped);
+        match durable {
+            Location::Buffered(before) => {
+                let older = std::mem::replace(&mut self.buffer.slot_mut(before).durable, Location::Unmapped);
+                self.drop_copy(older);
+            }
+            copy => self.drop_copy(copy),
+        }
+        // A slot that is being programmed is freed when that has ended.
+        if self.buffer.slot(slot).state != SlotState::Programming {
+            deallocation.freed += 1;
+            deallocation.watchers.extend(self.buffer.remove(slot));
+        }
+    }
+}
+
+/// See [`Ftl::deallocate`](crate::Ftl::deallocate).
+pub(super) async fn deallocate(ftl: &PageFtl, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {
+    let who = Who::new(cause::HOST_WRITE, Class::new(0));
+    for step in extent.steps(STEP) {
+        let mut deallocation = Deallocation::default();
+        while let Some(miss) = ftl.deallocate_step(step, &mut deallocation) {
+            ftl.load(miss, breakdown).await?;
+            ftl.state.borrow_mut().map.loaded(miss);
+        }
+        let units = u64::from(step.units(ftl.state.borrow().unit));
+        let time = ftl.config.firmware.deallocate_unit * units;
+        let time = if step.end() < extent.end() { time.max(LEAST_STEP_TIME) } else { time };
+        ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;
+        breakdown.spend(Stage::Firmware, time);
+    }
+    Ok(())
+}
+
+impl PageFtl {
+    /// Deallocates the whole units of an extent, from where `deallocation` stopped. `Some` is a part of the map that must
+    /// be loaded before it can go on.
+    fn deallocate_step(&self, extent: Extent, deallocation: &mut Deallocation) -> Option<MapMiss> {
+        let deallocated = self.state.borrow_mut().deallocate(extent, deallocation);
+        deallocation.watchers.drain(..).for_each(|settling| settling.one_settled(None));
+        self.free_slots.give(std::mem::take(&mut deallocation.freed));
+        self.start_collectors();
+        deallocated.err()
+    }
+}
