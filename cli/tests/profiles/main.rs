@@ -1,13 +1,13 @@
-//! The error tables of the profiles that stand for a drive: what was published, what the program measures, and how far
-//! apart they are.
+//! The error tables of the profiles that stand for a real drive: published figures, measured figures, and their
+//! difference.
 //!
 //! | file | what |
 //! |---|---|
-//! | `point` | a point, and the rules that it is held to |
+//! | `point` | a point, and the rules that judge it |
 //! | `zn540`, `samsung`, `mqsim`, `ocssd` | the points of each profile |
 //! | `page` | the tables of docs/validation/profiles.md |
 //!
-//! Each point is one run of the program, with the words that the page gives. To write the tables anew, but not the text
+//! Each point is one run of the program, with the options that the page gives. To renew the tables, but not the text
 //! around them: `NANDSCAPE_RENEW=1 cargo test -p nandscape-cli --test profiles`.
 
 mod mqsim;

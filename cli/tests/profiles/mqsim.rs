@@ -48,9 +48,9 @@ pub(crate) const TABLE: Table = Table {
             published: 655.1,
             figure: MBps,
             role: Shown(
-                "what MQSim's sources do since `issue_command_to_chip` (c9d0f6f): it returns after the first die, and \
-                 a chip that is not idle takes no more. Its settings have two dies a chip, and the profile follows \
-                 them.",
+                "the behaviour of MQSim's sources since `issue_command_to_chip` (c9d0f6f): the function returns after \
+                 the first die, and a chip that is not idle accepts no more commands. MQSim's settings have two dies a \
+                 chip, and so has the profile.",
             ),
             words: "--rw write --bs 128k --iodepth 64 --io-count 20000 --precondition none",
         },

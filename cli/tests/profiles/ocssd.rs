@@ -1,11 +1,11 @@
-//! `femu-ocssd`, against the table it is made from, FEMU's figure of the drive, and what OX measured on one.
+//! `femu-ocssd`, against the table it is made from, FEMU's figure of the drive, and OX's measurements of one.
 
 use crate::point::Figure::{MBps, Us};
 use crate::point::Role::{Judged, Missed, Sum};
 use crate::point::{Point, Table};
 
-const READ_OF_A_UNIT: &str = "32 KiB take 210 us on the drive and 176 us here, 56 + 2 x 60. Link, firmware and host, \
-    for which table 5.2 has nothing, are left out here. The channel is not the reason: four units on one reach \
+const READ_OF_A_UNIT: &str = "32 KiB take 210 us on the drive and 176 us here, 56 + 2 x 60. Table 5.2 has no values \
+    for link, firmware and host, so they take no time here. The channel is not the reason: four units on one reach \
     302.65 MB/s, 54 us a page.";
 
 pub(crate) const TABLE: Table = Table {
@@ -47,8 +47,8 @@ pub(crate) const TABLE: Table = Table {
             figure: Us("read/mean"),
             role: Missed(
                 "16 pages over a channel at 60 us a page are 960 us (channel busy 97%), and no order of 48 or 64 and \
-                 60 us on double registers gives more than 64 us a page. The figure asks for 97 us: it does not go \
-                 with table 5.2.",
+                 60 us on double registers gives more than 64 us a page. The figure needs 97 us, which contradicts \
+                 table 5.2.",
             ),
             words: "--rw randread --bs 16k --iodepth 16 --io-count 20000 --set geometry.channels=1 \
                     --set geometry.dies_per_channel=1 --set geometry.planes_per_die=1",

@@ -1,10 +1,10 @@
-//! The tables of docs/validation/profiles.md. Each stands between two comments that name its profile.
+//! The tables of docs/validation/profiles.md. Each is enclosed by two comments that name its profile.
 
 use std::fmt::Write as _;
 
 use crate::point::{Measured, Role, Table};
 
-/// The page with this table in its place.
+/// The page with this table replaced.
 pub(crate) fn with_table(page: &str, table: &Table, points: &[Measured]) -> String {
     let (begin, end) = (format!("<!-- begin {} -->\n", table.drive), format!("<!-- end {} -->\n", table.drive));
     let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("the page has no {begin}"));
@@ -14,7 +14,7 @@ pub(crate) fn with_table(page: &str, table: &Table, points: &[Measured]) -> Stri
 
 fn text(table: &Table, points: &[Measured]) -> String {
     let mut text = format!("\n    nandscape sim --drive {} {}\n\n", table.drive, table.changes);
-    text += "| point | published | measured | error | role | and these words |\n|---|---|---|---|---|---|\n";
+    text += "| point | published | measured | error | role | with options |\n|---|---|---|---|---|---|\n";
     for measured in points {
         let (point, unit) = (measured.point, measured.point.figure.unit());
         let (published, value) = (figures(point.published), figures(measured.value));
@@ -53,7 +53,7 @@ fn shown(role: Role) -> Option<&'static str> {
     if let Role::Shown(why) = role { Some(why) } else { None }
 }
 
-/// Four figures, or all before the point.
+/// Four significant digits, or all digits before the decimal point.
 fn figures(value: f64) -> String {
     match value {
         value if value < 100.0 => format!("{value:.2}"),

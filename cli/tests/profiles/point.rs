@@ -1,22 +1,22 @@
-//! A point: what was published, the run that is held against it, and the rule.
+//! A point: the published figure, the run that measures it, and the rule that judges it.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// How far from what was published a judged point may be.
+/// Tolerance of a judged point, as a share of the published figure.
 const JUDGED: f64 = 0.10;
-/// How far a point may be to which the profile was fitted.
+/// Tolerance of a point to which the profile was fitted.
 const FITTED: f64 = 0.005;
-/// How far from a sum of steps.
+/// Tolerance of a sum of steps.
 const SUMMED: f64 = 0.01;
 
 /// The points of a profile.
 pub(crate) struct Table {
     /// The profile.
     pub(crate) drive: &'static str,
-    /// What is changed for all of its runs, as words of the command line.
+    /// Changes for all of its runs, as command-line options.
     pub(crate) changes: &'static str,
     /// The points.
     pub(crate) points: &'static [Point],
@@ -24,22 +24,22 @@ pub(crate) struct Table {
 
 /// A point.
 pub(crate) struct Point {
-    /// What is measured.
+    /// The name of the point.
     pub(crate) what: &'static str,
-    /// What was published, in the figure's unit.
+    /// The published value, in the figure's unit.
     pub(crate) published: f64,
-    /// What of a report is held against it.
+    /// The figure of the report that is compared with it.
     pub(crate) figure: Figure,
-    /// What it must be.
+    /// The rule for the point.
     pub(crate) role: Role,
-    /// The words of the command line.
+    /// Command-line options of the run.
     pub(crate) words: &'static str,
 }
 
 /// A figure of a report.
 #[derive(Copy, Clone)]
 pub(crate) enum Figure {
-    /// A latency in microseconds: `/latency_us` and this.
+    /// A latency in microseconds, at this path below `/latency_us`.
     Us(&'static str),
     /// Requests a second, in thousands.
     Kiops,
@@ -47,7 +47,7 @@ pub(crate) enum Figure {
     MBps,
 }
 
-/// What a point must be.
+/// The rule for a point.
 #[derive(Copy, Clone)]
 pub(crate) enum Role {
     /// The profile was fitted to it.
@@ -56,20 +56,20 @@ pub(crate) enum Role {
     Judged,
     /// The sum of the published times of its steps: within 1%.
     Sum,
-    /// Not within 10%, and why.
+    /// Not within 10%, with the reason.
     Missed(&'static str),
-    /// No more than shown, and why.
+    /// Shown for information, with the reason.
     Shown(&'static str),
 }
 
-/// A point with what the program measures.
+/// A point with the measured value.
 pub(crate) struct Measured {
     pub(crate) point: &'static Point,
     pub(crate) value: f64,
 }
 
 impl Table {
-    /// Runs all of them, those with the same words once.
+    /// Runs all points; points with the same options share a run.
     pub(crate) fn measure(&self) -> Vec<Measured> {
         let mut reports = BTreeMap::new();
         let mut measure = |point: &'static Point| {
@@ -114,12 +114,12 @@ impl Figure {
 }
 
 impl Measured {
-    /// How far from what was published, as a share of it.
+    /// The deviation from the published value, as a share of it.
     pub(crate) fn error(&self) -> f64 {
         self.value / self.point.published - 1.0
     }
 
-    /// What is wrong with it, if anything is. A miss that is none any more is.
+    /// Describes the point's violation of its rule, if any. A declared miss that now holds is a violation.
     pub(crate) fn wrong(&self) -> Option<String> {
         let (off, what) = (self.error().abs(), self.point.what);
         let beyond =

@@ -1,4 +1,4 @@
-//! `samsung-970pro`, against the sums of NVMeVirt's steps and what Samsung states of the drive.
+//! `samsung-970pro`, against the sums of NVMeVirt's steps and Samsung's specification.
 
 use crate::point::Figure::{Kiops, MBps, Us};
 use crate::point::Role::{Judged, Missed, Sum};
@@ -62,11 +62,10 @@ pub(crate) const TABLE: Table = Table {
             published: 500.0,
             figure: Kiops,
             role: Missed(
-                "what saturates is the flash, whose dies are busy programming or loading all the time, as in \
-                 sequential writes: 572 K times 4 KiB are the same 2.34 GB/s. The drive is 13% slower at small \
-                 writes, which a firmware that takes its time for each of them would explain; here firmware time \
-                 delays commands, and does not keep others waiting. A limit to commands a second is a key that the \
-                 model lacks.",
+                "the flash saturates: its dies are always busy programming or loading, as in sequential writes, and \
+                 572 K times 4 KiB are the same 2.34 GB/s. The drive is 13% slower at small writes; a firmware that \
+                 handles one command at a time would explain that. Here firmware time delays each command, but \
+                 occupies nothing. The model lacks a key that limits commands per second.",
             ),
             words: "--rw randwrite --numjobs 4 --iodepth 32 --io-count 100000 --precondition none",
         },
@@ -75,8 +74,8 @@ pub(crate) const TABLE: Table = Table {
             published: 5.61,
             figure: Us("write/mean"),
             role: Missed(
-                "writes have a firmware time of their own there; here one time counts for all commands, and it is \
-                 that of reads. A firmware time of writes is a key that the model lacks.",
+                "NVMeVirt has a separate firmware time for writes; here all commands have the same, which is that of \
+                 reads. The model lacks a key for the firmware time of writes.",
             ),
             words: "--rw randwrite --iodepth 1 --io-count 20000 --precondition none",
         },
@@ -85,9 +84,9 @@ pub(crate) const TABLE: Table = Table {
             published: 66.73,
             figure: Us("read/mean"),
             role: Missed(
-                "4 KiB pieces that follow each other lie on four channels there, which send at a time, and in one \
-                 page here, which sends all 16 KiB. Pieces of pages dealt to several dies are a key that the model \
-                 lacks.",
+                "NVMeVirt places consecutive 4 KiB pieces on four channels, which transfer in parallel; here one page \
+                 holds them and transfers all 16 KiB. The model lacks a key that distributes the pieces of a page over \
+                 several dies.",
             ),
             words: "--rw randread --bs 16k --iodepth 1 --io-count 20000",
         },

@@ -1,16 +1,16 @@
-//! `wd-zn540-block`, against what fio measured on the drive.
+//! `wd-zn540-block`, against fio's measurements of the drive.
 
 use crate::point::Figure::{Kiops, MBps, Us};
 use crate::point::Role::{Fitted, Judged, Missed, Shown};
 use crate::point::{Point, Table};
 
-const ONE_TIME: &str = "a page has one read time here, whatever its type, as NVMeVirt has it, so that at depth 1 all \
-    reads are alike. The drive's p99 and p99.9 lie 9 and 10 us above its mean and 1 us apart: several read times, as \
-    of page types, of which none are published.";
-const ONE_FIRMWARE: &str = "`controller.firmware_time` is one for all commands, and was fitted to reads. A firmware \
-    time of writes is a key that the model lacks.";
-const CAP: &str = "what limits it here, as in NVMeVirt, is the buffer of a zone, ten word lines of 208 us (channel) \
-    + 561 us each. The drive has zones and no FTL like this one, so that its writes are not judged.";
+const ONE_TIME: &str = "here, as in NVMeVirt, pages of all types have the same read time, so all reads at depth 1 are \
+    equal. The drive's p99 and p99.9 are 9 and 10 us above its mean and 1 us apart, which suggests several read times, \
+    such as those of page types; none are published.";
+const ONE_FIRMWARE: &str = "`controller.firmware_time` applies to all commands, and was fitted to reads. The model \
+    lacks a key for the firmware time of writes.";
+const CAP: &str = "here, as in NVMeVirt, the limit is the buffer of a zone: ten word lines of 208 us (channel) + 561 \
+    us each. The real drive has zones and a different FTL, so its writes are not judged.";
 
 pub(crate) const TABLE: Table = Table {
     drive: "wd-zn540-block",
@@ -91,11 +91,10 @@ pub(crate) const TABLE: Table = Table {
             published: 2_630.0,
             figure: MBps,
             role: Missed(
-                "the link saturates here (busy 100%; channels 85%, dies 35%), at the 3050 MiB/s that NVMeVirt gives \
-                 it; the drive stops at four fifths of that. Its dies are not the limit, as they are at 4 KiB, and \
-                 its channels do not seem slower than NVMeVirt's: from 8 to 16 KiB at depth 1 each 4 KiB take 8.7 us, \
-                 which is 450 MiB/s. So something is left that carries 2.63 GB/s in all, and no published figure says \
-                 what.",
+                "here the link saturates (busy 100%; channels 85%, dies 35%), at the 3050 MiB/s that NVMeVirt gives \
+                 it; the drive stops at four fifths of that. Its dies are not the limit, as they are at 4 KiB, and its \
+                 channels seem no slower than NVMeVirt's: from 8 to 16 KiB at depth 1 each 4 KiB take 8.7 us, which is \
+                 450 MiB/s. So some other part limits the total to 2.63 GB/s, and no published figure identifies it.",
             ),
             words: "--rw randread --bs 16k --iodepth 128 --io-count 50000",
         },
