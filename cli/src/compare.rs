@@ -8,6 +8,7 @@ use comfy_table::{CellAlignment, Table};
 use nandscape_lab_report::Comparison;
 
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::output;
 use crate::sim::write;
 
@@ -34,16 +35,23 @@ pub(crate) struct CompareArgs {
     out: Option<PathBuf>,
 }
 
+/// The files that `--out` writes.
+const PAGE: &str = "compare.html";
+const JSON: &str = "compare.json";
+
 /// Compares, and prints the table.
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
+    let reads = args.files.iter().fold(Files::default(), |files, path| files.reads("", path));
+    let files = args.out.iter().fold(reads, |files, folder| files.writes_into("--out", folder, [PAGE, JSON]));
+    files.check()?;
     let comparison = Comparison::of(&args.files).map_err(Failure::input)?;
     if let Some(folder) = &args.out {
         let failed = |error| Failure::Input(anyhow::Error::new(error).context(format!("--out {}", folder.display())));
         std::fs::create_dir_all(folder).map_err(failed)?;
-        let page = folder.join("compare.html");
+        let page = folder.join(PAGE);
         output::check_page(&page)?;
         write(&page, &comparison.to_html(&output::command())).map_err(Failure::Run)?;
-        write(&folder.join("compare.json"), &comparison.to_json()).map_err(Failure::Run)?;
+        write(&folder.join(JSON), &comparison.to_json()).map_err(Failure::Run)?;
     }
     match args.json {
         true => output::result(&comparison.to_json()),

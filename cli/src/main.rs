@@ -5,6 +5,7 @@ mod compare;
 mod demo;
 mod drives;
 mod failure;
+mod files;
 mod lab;
 mod output;
 mod progress;

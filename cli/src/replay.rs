@@ -3,7 +3,7 @@
 use nandscape_lab_run::{Replay, ReplayError, Report};
 
 use crate::failure::Failure;
-use crate::sim::{SimArgs, write};
+use crate::sim::{SimArgs, can_write, write};
 use crate::{output, progress, table};
 
 /// Runs it and prints the report of each drive; as JSON one object, or where there were several drives one that holds
@@ -11,7 +11,7 @@ use crate::{output, progress, table};
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let Some(recording) = args.replay.clone() else { unreachable!("either a drive or a recording is given") };
     if let Some(file) = &args.chrome_trace {
-        write(file, "").map_err(|error| Failure::Input(error.context("--chrome-trace")))?;
+        can_write(file).map_err(|error| Failure::Input(error.context("--chrome-trace")))?;
     }
     let replay = Replay { recording, trace: args.chrome_trace.is_some(), check: args.check };
     let replayed = replay.run(&*progress::bar()).map_err(|error| match error {

@@ -11,6 +11,7 @@ use nandscape_lab_report::Document;
 use nandscape_lab_run::{Finished, Precondition, Report, Simulation};
 
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::trace::TraceWords;
 use crate::workload_words::WorkloadWords;
 use crate::{output, progress, table};
@@ -104,8 +105,28 @@ impl From<PreconditionArg> for Precondition {
     }
 }
 
+impl SimArgs {
+    /// What it reads and writes.
+    fn files(&self) -> Files {
+        let profiles = self.drive.iter().flat_map(|drive| Profile::files(drive));
+        let mut files = profiles.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
+        let inputs = [("--replay", self.replay.as_deref()), ("--trace", self.trace_words.path())];
+        for (option, path) in inputs.into_iter().chain([("--workload", self.words.file())]) {
+            files = path.into_iter().fold(files, |files, path| files.reads(option, path));
+        }
+        if let Some(trace) = &self.chrome_trace {
+            files = files.writes("--chrome-trace", trace);
+        }
+        match &self.out {
+            Some(folder) => files.writes_into("--out", folder, Document::file_names()),
+            None => files,
+        }
+    }
+}
+
 /// Runs it and prints the report.
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
+    args.files().check()?;
     let Some(drive) = &args.drive else { return crate::replay::run(args) };
     let profile = resolve_with(drive, &args.set, &args.fault)?;
     let profile = if args.no_delay { profile.without_delay() } else { profile };
@@ -197,9 +218,15 @@ fn prepare_files(args: &SimArgs) -> anyhow::Result<()> {
         std::fs::create_dir_all(folder).with_context(|| format!("--out {}", folder.display()))?;
     }
     match &args.chrome_trace {
-        Some(file) => write(file, "").with_context(|| "--chrome-trace"),
+        Some(file) => can_write(file).with_context(|| "--chrome-trace"),
         None => Ok(()),
     }
+}
+
+/// Whether a file can be written; what is in it stays.
+pub(crate) fn can_write(path: &Path) -> anyhow::Result<()> {
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map(drop).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn write_files(args: &SimArgs, simulation: &Simulation, finished: &Finished) -> anyhow::Result<()> {

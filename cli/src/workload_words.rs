@@ -1,5 +1,7 @@
 //! A workload on the command line: a file, or fio's own words.
 
+use std::path::Path;
+
 use clap::Args;
 use nandscape_lab_workload::{
     BlockSizes, Burst, Distribution, JobSpec, Limit, Pattern, Rate, RateProcess, Share, Workload, load,
@@ -58,6 +60,11 @@ pub(crate) struct WorkloadWords {
 }
 
 impl WorkloadWords {
+    /// The workload's file, if it is in one; names of built-in workloads are none.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.workload.as_deref().map(Path::new).filter(|path| path.is_file())
+    }
+
     /// The workload meant.
     pub(crate) fn workload(&self, trace: &TraceWords) -> Result<Workload, Failure> {
         let mut workload = match (trace.workload(self.iodepth, self.rate_iops, self.warmup_count)?, &self.workload) {

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
-use nandscape_lab_workload::{BUILTIN, load};
+use nandscape_lab_workload::{BUILTIN, load, text_of};
 
 use crate::failure::Failure;
 use crate::output;
@@ -48,6 +48,6 @@ fn show(name: &str) -> Result<(), Failure> {
     load(name).map_err(Failure::input)?;
     match BUILTIN.iter().find(|builtin| builtin.name == name) {
         Some(builtin) => output::result(builtin.text),
-        None => output::result(&std::fs::read_to_string(name).map_err(Failure::input)?),
+        None => output::result(&text_of(name).map_err(Failure::input)?),
     }
 }

@@ -152,6 +152,12 @@ impl ServeArgs {
         })
     }
 
+    /// The files that its drives' profiles are read from.
+    pub(super) fn profile_files(&self) -> Vec<PathBuf> {
+        let profile = |word: &'_ String| word.split_once('=').map_or(word.clone(), |(_, profile)| profile.to_owned());
+        self.drive.iter().flat_map(|word| Profile::files(&profile(word))).collect()
+    }
+
     pub(super) fn poll_mode(&self) -> PollMode {
         match self.poll {
             PollArg::Busy => PollMode::Busy,

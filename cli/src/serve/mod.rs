@@ -25,6 +25,7 @@ use signal_hook::iterator::Signals;
 pub(crate) use args::ServeArgs;
 
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::output;
 use notes::Notes;
 use reactors::{Running, start_all};
@@ -76,11 +77,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
 
 /// Finds out before anything is served whether there is a place for what is written at the end.
 fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
+    let outputs = [("--record", &args.record), ("--chrome-trace", &args.chrome_trace)];
+    let outputs = outputs.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
+    let inputs = args.profile_files().into_iter();
+    let files = inputs.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
+    outputs.fold(files, |files, (option, path)| files.writes(option, path)).check()?;
     let Some(trace) = &args.chrome_trace else { return Ok(()) };
-    if args.record.as_ref() == Some(trace) {
-        return Err(Failure::Input(anyhow::anyhow!("--record and --chrome-trace: two files, and both are {trace:?}")));
-    }
-    crate::sim::write(trace, "").map_err(|error| Failure::Input(error.context("--chrome-trace")))
+    crate::sim::can_write(trace).map_err(|error| Failure::Input(error.context("--chrome-trace")))
 }
 
 /// Finds out before drives are made, which may take a while, whether their servers have a place.

@@ -1,6 +1,6 @@
 //! `sim --trace`: how a trace is replayed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
@@ -32,6 +32,11 @@ pub(crate) struct TraceWords {
 }
 
 impl TraceWords {
+    /// The trace, if one was given.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.trace.as_deref()
+    }
+
     /// The first word besides the trace that was given, if one was. clap takes no notice of `requires` where the word
     /// required is in conflict with another.
     fn given(&self) -> Option<&'static str> {

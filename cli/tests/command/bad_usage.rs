@@ -57,6 +57,53 @@ fn files_that_cannot_be_written_are_found_before_the_run() {
     refuse(&[&start[..], &long, &["--chrome-trace", &inside]].concat(), &["--chrome-trace", "cannot write", &inside]);
 }
 
+/// What a file was before a command that is refused, it is afterwards.
+#[cfg(unix)]
+#[test]
+fn no_output_overwrites_an_input_or_another_output() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("a file");
+    write("base.toml", "version = 1\nbase = \"default\"\ncapacity = \"64MiB\"\n");
+    write("mine.toml", "version = 1\nbase = \"base.toml\"\n");
+    write("load.toml", "version = 1\n[[job]]\nrw = \"randread\"\n");
+    write("trace", "1 0 R 0 8\n");
+    std::fs::hard_link(folder.path().join("trace"), folder.path().join("hard")).expect("a link");
+    std::os::unix::fs::symlink("trace", folder.path().join("soft")).expect("a link");
+    let (mine, load, trace, out) = (at("mine.toml"), at("load.toml"), at("trace"), at("out"));
+    let over = |words: &[&str], output: &str| {
+        let start = ["sim", "--drive", "default", "--set", "capacity=64MiB"];
+        let words = if words[0] == "--replay" { [&["sim"], words].concat() } else { [&start[..], words].concat() };
+        let held: Vec<Vec<u8>> = [&mine, &load, &trace].map(|file| std::fs::read(file).expect("it is there")).to_vec();
+        refuse(&[&words[..], &["--chrome-trace", output]].concat(), &["would overwrite", output]);
+        let left: Vec<Vec<u8>> = [&mine, &load, &trace].map(|file| std::fs::read(file).expect("it is there")).to_vec();
+        assert!(held == left, "{words:?}");
+    };
+    for name in ["trace", "hard", "soft", "./trace"] {
+        over(&["--trace", &trace], &at(name));
+        over(&["--replay", &trace], &at(name));
+    }
+    over(&["--workload", &load], &load);
+    for profile in ["mine.toml", "base.toml"] {
+        let words = ["sim", "--drive", &mine, "--rw", "read", "--chrome-trace", &at(profile)];
+        refuse(&words, &["would overwrite --drive", profile]);
+    }
+    let inside = at("out/../out/report.json");
+    let words = small(&["--out", &out, "--chrome-trace", &inside]);
+    refuse(&words.iter().map(String::as_str).collect::<Vec<_>>(), &["are the same file", "report.json"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_never_ends_is_no_profile_workload_or_report() {
+    refuse(&["drives", "show", "/dev/zero"], &["/dev/zero", "longer than 1 MiB"]);
+    refuse(&["sim", "--drive", "/dev/zero", "--rw", "read"], &["/dev/zero", "longer than 1 MiB"]);
+    refuse(&["workloads", "show", "/dev/zero"], &["/dev/zero", "longer than 1 MiB"]);
+    refuse(&["sim", "--drive", "default", "--workload", "/dev/zero"], &["/dev/zero", "longer than 1 MiB"]);
+    refuse(&["sim", "--replay", "/dev/zero"], &["/dev/zero"]);
+    refuse(&["trace", "info", "/dev/zero"], &["/dev/zero"]);
+}
+
 #[cfg(unix)]
 #[test]
 fn arguments_that_are_no_text_are_refused() {

@@ -1,5 +1,6 @@
 //! A profile as written: a TOML file, laid on top of the one it starts from, with changes on top of that.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
@@ -43,6 +44,19 @@ impl Profile {
     pub fn load(name_or_path: &str) -> Result<Profile, ProfileError> {
         let source = Source::find(name_or_path, Path::new(""))?;
         Ok(Profile { name: source.name(), keys: source.keys(MAX_BASES)? })
+    }
+
+    /// The files of a profile and of those it stands on, as far as they can be read. Built-in profiles have none.
+    pub fn files(name_or_path: &str) -> Vec<PathBuf> {
+        let (mut files, mut next) = (Vec::new(), Source::find(name_or_path, Path::new("")).ok());
+        while let Some(source) = next.take_if(|_| files.len() <= MAX_BASES) {
+            let base = toml::from_str::<ProfileKeys>(&source.text).ok().and_then(|keys| keys.base);
+            if BUILTIN.iter().all(|builtin| builtin.name != source.origin) {
+                files.push(PathBuf::from(&source.origin));
+            }
+            next = base.and_then(|base| Source::find(&base, &source.folder).ok());
+        }
+        files
     }
 
     /// Reads a profile from text; `origin` names it in errors.
@@ -136,8 +150,7 @@ impl Source {
             ));
         }
         let path = folder.join(name);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| ProfileError::new(name, format!("cannot be read: {error}")))?;
+        let text = read(&path).map_err(|error| ProfileError::new(name, format!("cannot be read: {error}")))?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         Ok(Source { origin: path.display().to_string(), text, folder })
     }
@@ -171,6 +184,18 @@ impl Source {
         let source = Source::find(base, &self.folder);
         let source = source.map_err(|error| ProfileError::new(&self.origin, format!("base: {error}")))?;
         Ok(layer(source.keys(bases_left - 1)?, keys))
+    }
+}
+
+/// The most bytes of a profile: what is longer, or never ends, is something else.
+const MAX_BYTES: u64 = 1 << 20;
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MAX_BYTES {
+        true => Err(std::io::Error::other("it is longer than 1 MiB, which no profile is")),
+        false => Ok(text),
     }
 }
 

@@ -6,6 +6,10 @@ use nandscape_lab_run::{Details, Report};
 
 use crate::{csv, run_page, tables};
 
+const FILES: [&str; 7] =
+    ["report.json", "report.html", "profile.toml", "latency.csv", "cdf.csv", "series.csv", "drive.csv"];
+const PARQUET: [&str; 4] = ["latency.parquet", "cdf.parquet", "series.parquet", "drive.parquet"];
+
 /// One run, as it is written into a folder.
 pub struct Document<'a> {
     /// Its figures.
@@ -30,12 +34,19 @@ impl Document<'_> {
         run_page::render(self)
     }
 
+    /// The names of the files that [`Document::write`] writes.
+    pub fn file_names() -> impl Iterator<Item = &'static str> {
+        let parquet = if cfg!(feature = "parquet") { &PARQUET[..] } else { &[] };
+        FILES.iter().chain(parquet).copied()
+    }
+
     /// Writes `report.json`, `report.html`, `profile.toml` and the tables into a folder that is there.
     ///
     /// # Errors
     /// The file that cannot be written, and why.
     pub fn write(&self, folder: &Path) -> Result<(), WriteError> {
         let write = |name: &str, bytes: &[u8]| {
+            assert!(Document::file_names().any(|known| known == name), "{name} is not among the names of the files");
             let path = folder.join(name);
             std::fs::write(&path, bytes).map_err(|error| WriteError { path: path.display().to_string(), error })
         };

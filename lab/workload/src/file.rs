@@ -1,5 +1,6 @@
 //! Workloads as TOML files, and those that come with it.
 
+use std::io::Read as _;
 use std::sync::Arc;
 
 use nandscape_sim::Span;
@@ -131,8 +132,24 @@ pub fn load(name_or_path: &str) -> Result<Workload, WorkloadError> {
         let names: Vec<&str> = BUILTIN.iter().map(|builtin| builtin.name).collect();
         return Err(error(format!("no such workload; there are {}, or give a path to a .toml file", names.join(", "))));
     }
-    let text = std::fs::read_to_string(name_or_path).map_err(|io| error(format!("cannot be read: {io}")))?;
+    let text = text_of(name_or_path).map_err(|io| error(format!("cannot be read: {io}")))?;
     parse(name_or_path, &text)
+}
+
+/// The most bytes of a workload: what is longer, or never ends, is something else.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The text of a workload's file.
+///
+/// # Errors
+/// When it cannot be read, or is too long for a workload.
+pub fn text_of(path: &str) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MAX_BYTES {
+        true => Err(std::io::Error::other("it is longer than 1 MiB, which no workload is")),
+        false => Ok(text),
+    }
 }
 
 fn parse(origin: &str, text: &str) -> Result<Workload, WorkloadError> {

@@ -52,7 +52,7 @@ mod ycsb;
 pub use backlog::Backlog;
 pub use characteristics::{Bursts, Characteristics, SizeSpec};
 pub use distribution::Distribution;
-pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, load};
+pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, load, text_of};
 pub use filebench::{Filebench, Personality};
 pub use load::{LoadKind, LoadSpec};
 pub use record::{Direction, Outcome, Tally};

@@ -1,5 +1,6 @@
 //! Reports as files: `report.json` of `--out`, or what `--json` printed.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -50,10 +51,22 @@ pub enum LoadError {
     },
 }
 
+/// The most bytes of a report: what is longer, or never ends, is something else.
+const MAX_BYTES: u64 = 1 << 30;
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MAX_BYTES {
+        true => Err(std::io::Error::other("it is longer than 1 GiB, which no report is")),
+        false => Ok(text),
+    }
+}
+
 /// Reads a report.
 pub(super) fn load(path: &Path) -> Result<Run, LoadError> {
     let shown = || path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| LoadError::Read { path: shown(), error })?;
+    let text = read(path).map_err(|error| LoadError::Read { path: shown(), error })?;
     let report: Value = serde_json::from_str(&text).map_err(|error| LoadError::Json { path: shown(), error })?;
     let other = |problem: String| LoadError::Other { path: shown(), problem };
     let Some(fields) = report.as_object() else { return Err(other("not a report: no object".to_owned())) };
