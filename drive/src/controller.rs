@@ -5,7 +5,7 @@ use std::rc::Rc;
 use nandscape_wire_nvme::Status;
 
 use crate::drive::DriveInfo;
-use crate::ring::Ring;
+use crate::queue_memory::{CompletionMemory, SubmissionMemory};
 
 /// Names a queue pair. 0 is the admin queue.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -16,18 +16,24 @@ impl QueueId {
     pub const ADMIN: QueueId = QueueId(0);
 }
 
-/// The queue pairs of one NVMe controller (Base 3.3). A host creates a pair over a [`Ring`], puts entries into it,
-/// and rings doorbells; the controller posts completions to the ring and notifies.
+/// The queue pairs of one NVMe controller (Base 3.3). A host creates a pair over memory such as a
+/// [`Ring`](crate::ring::Ring), puts entries into it, and rings doorbells; the controller posts completions there and
+/// notifies.
 pub trait Controller {
     /// What the drive is.
     fn info(&self) -> DriveInfo;
 
-    /// Begins to serve `ring` as pair `id`.
+    /// Begins to serve a submission queue and the completion queue that it posts to, both of them number `id`.
     ///
     /// # Errors
-    /// Invalid Queue Identifier when `id` is in use or beyond the controller's limit; Invalid Queue Size when the ring
-    /// is too large.
-    fn create_queue_pair(&self, id: QueueId, ring: Rc<Ring>) -> Result<(), Status>;
+    /// Invalid Queue Identifier when `id` is in use or beyond the controller's limit; Invalid Queue Size when a queue is
+    /// too large.
+    fn create_queue_pair(
+        &self,
+        id: QueueId,
+        submissions: Rc<dyn SubmissionMemory>,
+        completions: Rc<dyn CompletionMemory>,
+    ) -> Result<(), Status>;
 
     /// Ends the service of a pair. Commands not yet completed never will be.
     ///

@@ -10,7 +10,9 @@
 //! | `controller` | the `Controller` trait |
 //! | `io` | a command in flight: command, host memory, and the token that completes it exactly once |
 //! | `mem` | host memory that a command's data lies in |
+//! | `queue_memory` | the memory of queues, as a controller sees it |
 //! | `ring` | a submission and a completion queue in the memory of this process |
+//! | `guest_queues` | queues in the memory of a guest |
 //! | `queue_drive` | a drive over a queue pair |
 //! | `issuer` | awaiting one command |
 //! | `breakdown` | where a command's time went, and behind whom it waited |
@@ -22,10 +24,12 @@ pub mod breakdown;
 pub mod conformance;
 pub mod controller;
 pub mod drive;
+pub mod guest_queues;
 pub mod io;
 pub mod issuer;
 pub mod mem;
 pub mod queue_drive;
+pub mod queue_memory;
 pub mod ring;
 
 pub use breakdown::{Breakdown, Stage};
@@ -35,3 +39,4 @@ pub use io::{Completion, Io, Token};
 pub use issuer::Issuer;
 pub use mem::HostMem;
 pub use queue_drive::QueueDrive;
+pub use queue_memory::{CompletionMemory, HostMemory, SubmissionMemory};

@@ -64,7 +64,7 @@ impl QueueDrive {
                 }),
             }
         });
-        drive.controller.create_queue_pair(id, drive.ring.clone())?;
+        drive.controller.create_queue_pair(id, drive.ring.clone(), drive.ring.clone())?;
         drive.created.set(true);
         Ok(drive)
     }

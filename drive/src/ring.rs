@@ -2,9 +2,10 @@
 //! size, one entry always empty, tail and head doorbells, a phase tag that tells new completions from old ones.
 //!
 //! The host owns the submission tail and the completion head, the controller the other two. Beside each entry lies
-//! what real memory would not hold: the command's memory, its time of submission, and where its time went.
+//! what memory shared with a real host would not hold: the command's memory, its time of submission, and where its
+//! time went.
 //!
-//! Left out: rings in guest memory, and rings between threads.
+//! Left out: queues in a guest's memory (`guest_queues`), and queues between threads.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,6 +15,7 @@ use nandscape_wire_nvme::{CompletionEntry, SubmissionEntry};
 
 use crate::breakdown::Breakdown;
 use crate::mem::HostMem;
+use crate::queue_memory::{CompletionMemory, MAX_ENTRIES, MIN_ENTRIES, SubmissionMemory};
 
 /// An entry of the submission queue and what goes with it.
 #[derive(Clone, Debug, Default)]
@@ -46,11 +48,6 @@ pub struct Ring {
     notify: Option<Notify>,
 }
 
-/// The smallest number of entries a queue can have (Base 3.3.3.2).
-pub const MIN_ENTRIES: u32 = 2;
-/// The largest number of entries a queue can have.
-pub const MAX_ENTRIES: u32 = 1 << 16;
-
 impl Ring {
     /// A pair of queues of `entries` each, both empty. Without `notify`, the host polls.
     ///
@@ -82,24 +79,6 @@ impl Ring {
         self.submissions.borrow_mut()[usize::from(tail)] = submission;
     }
 
-    /// Controller: takes the entry at `head`.
-    pub fn fetch(&self, head: u16) -> Submission {
-        let slot = &mut self.submissions.borrow_mut()[usize::from(head)];
-        Submission { entry: slot.entry, mem: std::mem::take(&mut slot.mem), submitted: slot.submitted }
-    }
-
-    /// Controller: posts a completion at `tail`.
-    pub fn post(&self, tail: u16, posted: Posted) {
-        self.completions.borrow_mut()[usize::from(tail)] = posted;
-    }
-
-    /// Controller: tells the host of what was posted.
-    pub fn notify(&self) {
-        if let Some(notify) = &self.notify {
-            notify();
-        }
-    }
-
     /// Host: takes the completion at `head` if its phase tag is `phase`, that is, if it is new.
     pub fn reap(&self, head: u16, phase: bool) -> Option<Posted> {
         let mut completions = self.completions.borrow_mut();
@@ -108,5 +87,33 @@ impl Ring {
             return None;
         }
         Some(Posted { entry: posted.entry, breakdown: std::mem::take(&mut posted.breakdown) })
+    }
+}
+
+impl SubmissionMemory for Ring {
+    fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    fn fetch(&self, head: u16) -> Option<Submission> {
+        let slot = &mut self.submissions.borrow_mut()[usize::from(head)];
+        Some(Submission { entry: slot.entry, mem: std::mem::take(&mut slot.mem), submitted: slot.submitted })
+    }
+}
+
+impl CompletionMemory for Ring {
+    fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    fn post(&self, tail: u16, posted: Posted) -> Result<(), Posted> {
+        self.completions.borrow_mut()[usize::from(tail)] = posted;
+        Ok(())
+    }
+
+    fn notify(&self) {
+        if let Some(notify) = &self.notify {
+            notify();
+        }
     }
 }

@@ -4,15 +4,21 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::io::Sink;
-use nandscape_drive::ring::{Posted, Ring, Submission};
-use nandscape_drive::{Completion, Controller, Drive, DriveInfo, HostMem, Io, QueueDrive, QueueId, Token};
+use nandscape_drive::ring::{Posted, Submission};
+use nandscape_drive::{
+    Completion, CompletionMemory, Controller, Drive, DriveInfo, HostMem, Io, QueueDrive, QueueId, SubmissionMemory,
+    Token,
+};
 use nandscape_sim::{Executor, Sim};
 use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status, SubmissionEntry};
+
+/// The memory of a queue pair.
+type Queues = (Rc<dyn SubmissionMemory>, Rc<dyn CompletionMemory>);
 
 /// A controller of one queue pair that completes a command when it is told to.
 #[derive(Default)]
 struct Manual {
-    ring: RefCell<Option<Rc<Ring>>>,
+    queues: RefCell<Option<Queues>>,
     fetched: RefCell<Vec<Submission>>,
     head: Cell<u16>,
     cq_tail: Cell<u16>,
@@ -22,8 +28,8 @@ struct Manual {
 }
 
 impl Manual {
-    fn ring(&self) -> Rc<Ring> {
-        self.ring.borrow().clone().expect("created")
+    fn queues(&self) -> Queues {
+        self.queues.borrow().clone().expect("created")
     }
 
     /// Completes the command fetched first.
@@ -31,14 +37,19 @@ impl Manual {
         let Submission { entry, .. } = self.fetched.borrow_mut().remove(0);
         let mut completion = CompletionEntry { cid: entry.cid, ..CompletionEntry::default() };
         completion.set_status(Status::SUCCESS, self.phase.get());
-        let ring = self.ring();
-        ring.post(self.cq_tail.get(), Posted { entry: completion, ..Posted::default() });
-        self.cq_tail.set(ring.next(self.cq_tail.get()));
+        let (_, completions) = self.queues();
+        assert!(completions.post(self.cq_tail.get(), Posted { entry: completion, ..Posted::default() }).is_ok());
+        self.cq_tail.set(after(self.cq_tail.get(), completions.entries()));
         if self.cq_tail.get() == 0 {
             self.phase.set(!self.phase.get());
         }
-        ring.notify();
+        completions.notify();
     }
+}
+
+/// The index after `index`.
+fn after(index: u16, entries: u32) -> u16 {
+    ((u32::from(index) + 1) % entries) as u16
 }
 
 impl Controller for Manual {
@@ -54,26 +65,31 @@ impl Controller for Manual {
         }
     }
 
-    fn create_queue_pair(&self, _: QueueId, ring: Rc<Ring>) -> Result<(), Status> {
-        if self.ring.borrow().is_some() {
+    fn create_queue_pair(
+        &self,
+        _: QueueId,
+        submissions: Rc<dyn SubmissionMemory>,
+        completions: Rc<dyn CompletionMemory>,
+    ) -> Result<(), Status> {
+        if self.queues.borrow().is_some() {
             return Err(Status::INVALID_QUEUE_ID);
         }
         self.phase.set(true);
-        *self.ring.borrow_mut() = Some(ring);
+        *self.queues.borrow_mut() = Some((submissions, completions));
         Ok(())
     }
 
     fn delete_queue_pair(&self, _: QueueId) -> Result<(), Status> {
-        self.ring.take().map(|_| ()).ok_or(Status::INVALID_QUEUE_ID)
+        self.queues.take().map(|_| ()).ok_or(Status::INVALID_QUEUE_ID)
     }
 
     fn ring_submission(&self, _: QueueId, tail: u16) {
-        let ring = self.ring();
+        let (submissions, _) = self.queues();
         while self.head.get() != tail {
-            let submission = ring.fetch(self.head.get());
+            let submission = submissions.fetch(self.head.get()).unwrap();
             self.order.borrow_mut().push(submission.entry.slba());
             self.fetched.borrow_mut().push(submission);
-            self.head.set(ring.next(self.head.get()));
+            self.head.set(after(self.head.get(), submissions.entries()));
         }
     }
 
@@ -159,11 +175,11 @@ fn a_pair_that_is_somebody_elses_stays_theirs() {
     host.submit(0);
     let refusal = QueueDrive::new(&executor.sim(), controller.clone(), QueueId(1), 3).err();
     assert_eq!(refusal, Some(Status::INVALID_QUEUE_ID));
-    assert!(controller.ring.borrow().is_some(), "the pair is still there");
+    assert!(controller.queues.borrow().is_some(), "the pair is still there");
     controller.step();
     assert_eq!(*host.ended.borrow(), [(0, Status::SUCCESS)]);
     drop(drive);
-    assert!(controller.ring.borrow().is_none(), "its owner takes it along");
+    assert!(controller.queues.borrow().is_none(), "its owner takes it along");
 }
 
 #[test]

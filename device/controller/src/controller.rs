@@ -6,8 +6,8 @@ use std::rc::{Rc, Weak};
 use nandscape_device_ftl::Ftl;
 use nandscape_device_media::Media;
 use nandscape_drive::breakdown::cause;
-use nandscape_drive::ring::{Posted, Ring, Submission};
-use nandscape_drive::{Breakdown, Controller, DriveInfo, HostMem, QueueId, Stage};
+use nandscape_drive::ring::{Posted, Submission};
+use nandscape_drive::{Breakdown, CompletionMemory, Controller, DriveInfo, HostMem, QueueId, Stage, SubmissionMemory};
 use nandscape_sim::account::Totals;
 use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::workers::Workers;
@@ -176,8 +176,9 @@ impl<F: Ftl> NvmeController<F> {
                 return;
             }
             let id = self.arbiter.borrow_mut().next(queues.waiting(), self.admin.arbitration_burst());
-            let (pair, submission) = queues.fetch(id);
+            let fetched = queues.fetch(id);
             drop(queues);
+            let Some((pair, submission)) = fetched else { continue };
             self.in_work.set(self.in_work.get() + 1);
             if id != QueueId::ADMIN {
                 self.ftl.prefetch(submission.entry.slba().saturating_mul(self.namespace.lba_sectors()));
@@ -268,9 +269,9 @@ impl<F: Ftl> NvmeController<F> {
         let mut entry = CompletionEntry { cid: cid.into(), ..CompletionEntry::default() };
         (entry.dw0, entry.dw1) = (reply.dw0.into(), reply.dw1.into());
         entry.set_status(reply.status, false);
-        let ring = self.queues.borrow_mut().post(pair, Posted { entry, breakdown });
-        if let Some(ring) = ring {
-            ring.notify();
+        let posted_to = self.queues.borrow_mut().post(pair, Posted { entry, breakdown });
+        if let Some(memory) = posted_to {
+            memory.notify();
         }
     }
 
@@ -357,13 +358,24 @@ impl<F: Ftl> Controller for NvmeController<F> {
         }
     }
 
-    fn create_queue_pair(&self, id: QueueId, ring: Rc<Ring>) -> Result<(), Status> {
+    fn create_queue_pair(
+        &self,
+        id: QueueId,
+        submissions: Rc<dyn SubmissionMemory>,
+        completions: Rc<dyn CompletionMemory>,
+    ) -> Result<(), Status> {
         self.generations.set(self.generations.get() + 1);
-        self.queues.borrow_mut().create(id, ring, self.generations.get())
+        let mut queues = self.queues.borrow_mut();
+        queues.create_completion(id, completions)?;
+        let created = queues.create_submission(id, id, submissions, self.generations.get());
+        created.or_else(|status| queues.delete_completion(id).and(Err(status)))
     }
 
     fn delete_queue_pair(&self, id: QueueId) -> Result<(), Status> {
-        self.queues.borrow_mut().delete(id)?;
+        let mut queues = self.queues.borrow_mut();
+        queues.delete_submission(id)?;
+        queues.delete_completion(id)?;
+        drop(queues);
         if id == QueueId::ADMIN {
             self.admin.forget_event_requests();
         }
@@ -376,9 +388,10 @@ impl<F: Ftl> Controller for NvmeController<F> {
     }
 
     fn ring_completion(&self, id: QueueId, head: u16) {
-        let freed = self.queues.borrow_mut().set_cq_head(id, head);
-        if let Some(ring) = freed {
-            ring.notify();
+        let posted_to = self.queues.borrow_mut().set_cq_head(id, head);
+        if let Some(memory) = posted_to {
+            memory.notify();
+            self.fetch();
         }
     }
 }

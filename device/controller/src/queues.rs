@@ -1,15 +1,19 @@
-//! The device's side of queue pairs: how far each submission queue is fetched, each completion queue filled.
+//! The device's side of queues: how far each submission queue is fetched, each completion queue filled.
+//!
+//! A submission queue names the completion queue that it posts to; several may name the same.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use nandscape_drive::QueueId;
-use nandscape_drive::ring::{MIN_ENTRIES, Posted, Ring, Submission};
+use nandscape_drive::queue_memory::MIN_ENTRIES;
+use nandscape_drive::ring::{Posted, Submission};
+use nandscape_drive::{CompletionMemory, QueueId, SubmissionMemory};
 use nandscape_wire_nvme::Status;
 
-/// All queue pairs of a controller.
+/// All queues of a controller.
 pub(crate) struct Queues {
-    pairs: Vec<Option<Pair>>,
+    submission: Vec<Option<Submissions>>,
+    completion: Vec<Option<Completions>>,
     max_entries: u32,
     waiting: Waiting,
 }
@@ -61,20 +65,33 @@ impl Waiting {
     }
 }
 
-struct Pair {
-    ring: Rc<Ring>,
-    /// Tells this pair from an earlier one of the same identifier.
+/// A submission queue.
+struct Submissions {
+    memory: Rc<dyn SubmissionMemory>,
+    entries: u32,
+    /// Tells this queue from an earlier one of the same identifier.
     generation: u32,
-    sq_head: u16,
-    sq_tail: u16,
-    cq_head: u16,
-    cq_tail: u16,
-    phase: bool,
-    /// Completions for which the queue has no room.
-    overflow: VecDeque<Posted>,
+    head: u16,
+    tail: u16,
+    /// The completion queue.
+    to: QueueId,
 }
 
-/// Names a queue pair for as long as it exists.
+/// A completion queue.
+struct Completions {
+    memory: Rc<dyn CompletionMemory>,
+    entries: u32,
+    head: u16,
+    tail: u16,
+    phase: bool,
+    /// Completions that could not be posted: the queue is full, or its memory is gone. Submission queues that post here
+    /// are not fetched from meanwhile, so there are never more than command slots.
+    overflow: VecDeque<Posted>,
+    /// Submission queues that post here.
+    users: u32,
+}
+
+/// Names a submission queue for as long as it exists.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PairKey {
     pub(crate) id: QueueId,
@@ -82,59 +99,104 @@ pub(crate) struct PairKey {
 }
 
 impl Queues {
-    /// Room for `pairs` I/O queue pairs beside the admin queue.
+    /// Room for `pairs` I/O queues of each kind beside the admin queues.
     pub(crate) fn new(pairs: u16, max_entries: u32) -> Queues {
-        let waiting = Waiting::none(usize::from(pairs) + 1);
-        Queues { pairs: (0..=pairs).map(|_| None).collect(), max_entries, waiting }
+        let queues = usize::from(pairs) + 1;
+        let submission = (0..queues).map(|_| None).collect();
+        let completion = (0..queues).map(|_| None).collect();
+        Queues { submission, completion, max_entries, waiting: Waiting::none(queues) }
     }
 
-    pub(crate) fn create(&mut self, id: QueueId, ring: Rc<Ring>, generation: u32) -> Result<(), Status> {
-        if !(MIN_ENTRIES..=self.max_entries).contains(&ring.entries()) {
-            return Err(Status::INVALID_QUEUE_SIZE.final_());
+    /// Creates a completion queue.
+    pub(crate) fn create_completion(&mut self, id: QueueId, memory: Rc<dyn CompletionMemory>) -> Result<(), Status> {
+        let entries = memory.entries();
+        self.check_size(entries)?;
+        let slot = self.completion.get_mut(usize::from(id.0)).filter(|slot| slot.is_none());
+        let slot = slot.ok_or(Status::INVALID_QUEUE_ID.final_())?;
+        let overflow = VecDeque::new();
+        *slot = Some(Completions { memory, entries, head: 0, tail: 0, phase: true, overflow, users: 0 });
+        Ok(())
+    }
+
+    /// Creates a submission queue that posts to completion queue `to`.
+    pub(crate) fn create_submission(
+        &mut self,
+        id: QueueId,
+        to: QueueId,
+        memory: Rc<dyn SubmissionMemory>,
+        generation: u32,
+    ) -> Result<(), Status> {
+        let entries = memory.entries();
+        self.check_size(entries)?;
+        let completions = self.completion.get_mut(usize::from(to.0)).and_then(Option::as_mut);
+        let completions = completions.ok_or(Status::COMPLETION_QUEUE_INVALID.final_())?;
+        let slot = self.submission.get_mut(usize::from(id.0)).filter(|slot| slot.is_none());
+        let slot = slot.ok_or(Status::INVALID_QUEUE_ID.final_())?;
+        *slot = Some(Submissions { memory, entries, generation, head: 0, tail: 0, to });
+        completions.users += 1;
+        Ok(())
+    }
+
+    fn check_size(&self, entries: u32) -> Result<(), Status> {
+        match (MIN_ENTRIES..=self.max_entries).contains(&entries) {
+            true => Ok(()),
+            false => Err(Status::INVALID_QUEUE_SIZE.final_()),
         }
-        match self.pairs.get_mut(usize::from(id.0)) {
-            Some(slot @ None) => {
-                let overflow = VecDeque::new();
-                let (sq_head, sq_tail, cq_head, cq_tail) = (0, 0, 0, 0);
-                *slot = Some(Pair { ring, generation, sq_head, sq_tail, cq_head, cq_tail, phase: true, overflow });
-                Ok(())
-            }
-            _ => Err(Status::INVALID_QUEUE_ID.final_()),
+    }
+
+    /// Deletes a submission queue.
+    pub(crate) fn delete_submission(&mut self, id: QueueId) -> Result<(), Status> {
+        let slot = self.submission.get_mut(usize::from(id.0));
+        let gone = slot.and_then(Option::take).ok_or(Status::INVALID_QUEUE_ID.final_())?;
+        self.waiting.set(id, false);
+        self.completions(gone.to).users -= 1;
+        Ok(())
+    }
+
+    /// Deletes a completion queue, to which no submission queue posts any more.
+    pub(crate) fn delete_completion(&mut self, id: QueueId) -> Result<(), Status> {
+        let slot = self.completion.get_mut(usize::from(id.0)).filter(|slot| slot.is_some());
+        let slot = slot.ok_or(Status::INVALID_QUEUE_ID.final_())?;
+        if slot.as_ref().is_some_and(|queue| queue.users > 0) {
+            return Err(Status::INVALID_QUEUE_DELETION.final_());
         }
+        *slot = None;
+        Ok(())
     }
 
-    pub(crate) fn delete(&mut self, id: QueueId) -> Result<(), Status> {
-        let pair = self.pairs.get_mut(usize::from(id.0)).and_then(Option::take);
-        pair.map(|_| self.waiting.set(id, false)).ok_or(Status::INVALID_QUEUE_ID.final_())
-    }
-
-    /// Whether a pair is still there, and not another of the same identifier.
+    /// Whether a submission queue is still there, and not another of the same identifier.
     pub(crate) fn exists(&self, key: PairKey) -> bool {
-        self.pairs[usize::from(key.id.0)].as_ref().is_some_and(|pair| pair.generation == key.generation)
+        self.submission[usize::from(key.id.0)].as_ref().is_some_and(|queue| queue.generation == key.generation)
     }
 
-    /// The host moved the submission tail. A value outside the queue is ignored.
+    /// The host moved a submission tail. A value outside the queue is ignored.
     pub(crate) fn set_sq_tail(&mut self, id: QueueId, tail: u16) {
-        let Some(pair) = self.pairs.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return };
-        if u32::from(tail) >= pair.ring.entries() {
+        let Some(queue) = self.submission.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return };
+        if u32::from(tail) >= queue.entries {
             return;
         }
-        pair.sq_tail = tail;
-        let waits = pair.sq_head != tail;
-        self.waiting.set(id, waits);
+        queue.memory.rung(queue.tail, tail);
+        queue.tail = tail;
+        self.set_waiting(id);
     }
 
-    /// The host moved the completion head. If that made room for what had overflowed, the ring is to be notified by
-    /// the caller. A value outside the queue, or beyond what was posted, is ignored.
-    pub(crate) fn set_cq_head(&mut self, id: QueueId, head: u16) -> Option<Rc<Ring>> {
-        let pair = self.pairs.get_mut(usize::from(id.0))?.as_mut()?;
-        let entries = pair.ring.entries();
+    /// The host moved a completion head. If that made room for what had overflowed, the queue's memory is to be
+    /// notified by the caller, and there may be something to fetch. A value outside the queue, or beyond what was
+    /// posted, is ignored.
+    pub(crate) fn set_cq_head(&mut self, id: QueueId, head: u16) -> Option<Rc<dyn CompletionMemory>> {
+        let queue = self.completion.get_mut(usize::from(id.0))?.as_mut()?;
+        let entries = queue.entries;
         let distance = |from: u16, to: u16| (u32::from(to) + entries - u32::from(from)) % entries;
-        if u32::from(head) >= entries || distance(pair.cq_head, head) > distance(pair.cq_head, pair.cq_tail) {
+        if u32::from(head) >= entries || distance(queue.head, head) > distance(queue.head, queue.tail) {
             return None;
         }
-        pair.cq_head = head;
-        (!pair.overflow.is_empty() && pair.flush_overflow()).then(|| pair.ring.clone())
+        queue.head = head;
+        if queue.overflow.is_empty() || !queue.flush_overflow() {
+            return None;
+        }
+        let memory = queue.memory.clone();
+        self.set_waiting_of(id);
+        Some(memory)
     }
 
     /// Queues with entries to fetch.
@@ -142,57 +204,103 @@ impl Queues {
         &self.waiting
     }
 
-    /// Fetches the next entry of a queue that has some.
-    pub(crate) fn fetch(&mut self, id: QueueId) -> (PairKey, Submission) {
-        let pair = self.pairs[usize::from(id.0)].as_mut().expect("a waiting queue exists");
-        let submission = pair.ring.fetch(pair.sq_head);
-        pair.sq_head = pair.ring.next(pair.sq_head);
-        let key = PairKey { id, generation: pair.generation };
-        let waits = pair.sq_head != pair.sq_tail;
-        self.waiting.set(id, waits);
-        (key, submission)
+    /// Fetches the next entry of a queue that has some. `None` when its memory cannot be reached: the entry stays, and
+    /// the queue waits for the next doorbell.
+    pub(crate) fn fetch(&mut self, id: QueueId) -> Option<(PairKey, Submission)> {
+        let queue = self.submission[usize::from(id.0)].as_mut().expect("a waiting queue exists");
+        let Some(submission) = queue.memory.fetch(queue.head) else {
+            self.waiting.set(id, false);
+            return None;
+        };
+        queue.head = after(queue.head, queue.entries);
+        let key = PairKey { id, generation: queue.generation };
+        if queue.head == queue.tail {
+            self.waiting.set(id, false);
+        }
+        Some((key, submission))
     }
 
-    /// Posts a completion; the ring is to be notified by the caller. `None` when the pair is gone, or the queue full.
-    pub(crate) fn post(&mut self, key: PairKey, mut posted: Posted) -> Option<Rc<Ring>> {
-        let pair = self.pairs[usize::from(key.id.0)].as_mut().filter(|pair| pair.generation == key.generation)?;
-        posted.entry.sq_id = key.id.0.into();
-        if pair.overflow.is_empty() && pair.has_room() {
-            pair.put(posted);
-            return Some(pair.ring.clone());
+    /// Posts a completion; the queue's memory is to be notified by the caller. `None` when the submission queue is gone,
+    /// or the completion queue takes nothing now.
+    pub(crate) fn post(&mut self, key: PairKey, mut posted: Posted) -> Option<Rc<dyn CompletionMemory>> {
+        let queue =
+            self.submission[usize::from(key.id.0)].as_ref().filter(|queue| queue.generation == key.generation)?;
+        (posted.entry.sq_id, posted.entry.sq_head) = (key.id.0.into(), queue.head.into());
+        let to = queue.to;
+        let completions = self.completions(to);
+        match completions.put(posted) {
+            Ok(()) => Some(completions.memory.clone()),
+            Err(posted) => {
+                completions.overflow.push_back(posted);
+                self.set_waiting_of(to);
+                None
+            }
         }
-        pair.overflow.push_back(posted);
-        None
+    }
+
+    fn completions(&mut self, id: QueueId) -> &mut Completions {
+        self.completion[usize::from(id.0)].as_mut().expect("a queue that submission queues post to is not deleted")
+    }
+
+    /// Finds out whether a submission queue has something to fetch.
+    #[inline]
+    fn set_waiting(&mut self, id: QueueId) {
+        let Some(queue) = &self.submission[usize::from(id.0)] else { return };
+        let completions = self.completion[usize::from(queue.to.0)].as_ref();
+        let takes = completions.is_some_and(|queue| queue.overflow.is_empty());
+        self.waiting.set(id, queue.head != queue.tail && takes);
+    }
+
+    /// As [`Queues::set_waiting`], for all queues that post to `to`.
+    #[cold]
+    fn set_waiting_of(&mut self, to: QueueId) {
+        for id in (0..self.submission.len() as u16).map(QueueId) {
+            if self.submission[usize::from(id.0)].as_ref().is_some_and(|queue| queue.to == to) {
+                self.set_waiting(id);
+            }
+        }
     }
 }
 
-impl Pair {
-    /// Whether the completion queue takes another entry.
+impl Completions {
+    /// Puts a completion at the tail, after those that have overflowed.
+    ///
+    /// # Errors
+    /// The completion, when the queue is full or others wait before it, or its memory cannot be reached.
     #[inline]
-    fn has_room(&self) -> bool {
-        self.ring.next(self.cq_tail) != self.cq_head
+    fn put(&mut self, posted: Posted) -> Result<(), Posted> {
+        if self.overflow.is_empty() { self.put_next(posted) } else { Err(posted) }
     }
 
     #[inline]
-    fn put(&mut self, mut posted: Posted) {
-        posted.entry.sq_head = self.sq_head.into();
+    fn put_next(&mut self, mut posted: Posted) -> Result<(), Posted> {
+        let next = after(self.tail, self.entries);
+        if next == self.head {
+            return Err(posted);
+        }
         let status = posted.entry.status();
         posted.entry.set_status(status, self.phase);
-        self.ring.post(self.cq_tail, posted);
-        self.cq_tail = self.ring.next(self.cq_tail);
-        if self.cq_tail == 0 {
-            self.phase = !self.phase;
-        }
+        self.memory.post(self.tail, posted)?;
+        self.tail = next;
+        self.phase ^= next == 0;
+        Ok(())
     }
 
-    /// Moves completions to the ring while it has room; whether any was.
+    /// Moves completions to the memory while it takes them; whether any was.
     fn flush_overflow(&mut self) -> bool {
-        let mut moved = false;
-        while self.has_room() {
-            let Some(posted) = self.overflow.pop_front() else { break };
-            self.put(posted);
-            moved = true;
+        let before = self.overflow.len();
+        while let Some(posted) = self.overflow.pop_front() {
+            if let Err(posted) = self.put_next(posted) {
+                self.overflow.push_front(posted);
+                break;
+            }
         }
-        moved
+        self.overflow.len() < before
     }
+}
+
+/// The index after `index`.
+#[inline]
+fn after(index: u16, entries: u32) -> u16 {
+    if u32::from(index) + 1 == entries { 0 } else { index + 1 }
 }

@@ -163,7 +163,7 @@ pub(crate) struct Pair {
 impl Pair {
     pub(crate) fn new(sim: &Sim, drive: &Drive, id: u16, entries: u32) -> Pair {
         let (id, ring) = (QueueId(id), Rc::new(Ring::new(entries, None)));
-        drive.create_queue_pair(id, ring.clone()).unwrap();
+        drive.create_queue_pair(id, ring.clone(), ring.clone()).unwrap();
         Pair {
             id,
             ring,

@@ -1,0 +1,116 @@
+//! Queues in the memory of a guest: raw entries of 64 and 16 bytes, data where PRPs or an SGL say.
+//!
+//! Nothing is believed: an address is looked up each time, since the guest may unmap it at any time.
+//!
+//! Left out: doorbells, which whoever watches them passes to the controller.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nandscape_sim::{Sim, Time};
+use nandscape_wire_nvme::command::FLAGS_PSDT;
+use nandscape_wire_nvme::opcode::Transfer;
+use nandscape_wire_nvme::{CompletionEntry, SubmissionEntry};
+use zerocopy::IntoBytes;
+
+use crate::controller::QueueId;
+use crate::mem::{DataPointer, Dma, HostMem};
+use crate::queue_memory::{CompletionMemory, SubmissionMemory};
+use crate::ring::{Notify, Posted, Submission};
+
+/// A submission queue by address.
+pub struct GuestSubmissions {
+    sim: Sim,
+    dma: Rc<dyn Dma>,
+    id: QueueId,
+    base: u64,
+    page: u32,
+    /// When the doorbell was rung for each entry.
+    rung: RefCell<Box<[Time]>>,
+}
+
+impl GuestSubmissions {
+    /// The queue `id` of `entries` entries at `base`; memory pages have `page` bytes.
+    pub fn new(sim: &Sim, dma: &Rc<dyn Dma>, id: QueueId, base: u64, entries: u32, page: u32) -> GuestSubmissions {
+        let rung = RefCell::new(vec![Time::ZERO; entries as usize].into());
+        GuestSubmissions { sim: sim.clone(), dma: dma.clone(), id, base, page, rung }
+    }
+
+    /// The memory of a command, which then has no data pointer any more.
+    ///
+    /// A pointer that is not allowed stays in the command, whose parser has the status for it: SGLs are not used by
+    /// admin commands (PCIe Transport 1.1, 2.2), and PSDT 11b is reserved.
+    fn take_data(&self, entry: &mut SubmissionEntry) -> HostMem {
+        let sgl = entry.flags & FLAGS_PSDT != 0;
+        if Transfer::of(entry.opcode) == Transfer::None || sgl && self.id == QueueId::ADMIN {
+            return HostMem::none();
+        }
+        let Ok(pointer) = DataPointer::new(&self.dma, entry, self.page) else { return HostMem::none() };
+        entry.flags &= !FLAGS_PSDT;
+        HostMem::over(Rc::new(pointer))
+    }
+}
+
+impl SubmissionMemory for GuestSubmissions {
+    fn entries(&self) -> u32 {
+        self.rung.borrow().len() as u32
+    }
+
+    fn rung(&self, from: u16, to: u16) {
+        let (now, mut rung) = (self.sim.now(), self.rung.borrow_mut());
+        let (from, to) = (usize::from(from), usize::from(to));
+        if from <= to {
+            rung[from..to].fill(now);
+        } else {
+            rung[from..].fill(now);
+            rung[..to].fill(now);
+        }
+    }
+
+    fn fetch(&self, head: u16) -> Option<Submission> {
+        let mut entry = SubmissionEntry::default();
+        let address = self.base.checked_add(u64::from(head) * size_of::<SubmissionEntry>() as u64)?;
+        self.dma.read(address, entry.as_mut_bytes()).ok()?;
+        let mem = self.take_data(&mut entry);
+        Some(Submission { entry, mem, submitted: self.rung.borrow()[usize::from(head)] })
+    }
+}
+
+/// A completion queue by address.
+pub struct GuestCompletions {
+    dma: Rc<dyn Dma>,
+    base: u64,
+    entries: u32,
+    notify: Option<Notify>,
+}
+
+impl GuestCompletions {
+    /// The queue of `entries` entries at `base`. Without `notify`, the host polls.
+    pub fn new(dma: &Rc<dyn Dma>, base: u64, entries: u32, notify: Option<Notify>) -> GuestCompletions {
+        GuestCompletions { dma: dma.clone(), base, entries, notify }
+    }
+
+    /// The dword with the phase tag comes last: a host that sees it sees the whole entry.
+    fn put(&self, tail: u16, entry: &CompletionEntry) -> Option<()> {
+        let address = self.base.checked_add(u64::from(tail) * size_of::<CompletionEntry>() as u64)?;
+        let (first, last) = entry.as_bytes().split_last_chunk::<4>()?;
+        self.dma.write(address, first).ok()?;
+        self.dma.store(address.checked_add(first.len() as u64)?, u32::from_le_bytes(*last)).ok()
+    }
+}
+
+impl CompletionMemory for GuestCompletions {
+    fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    fn post(&self, tail: u16, posted: Posted) -> Result<(), Posted> {
+        self.put(tail, &posted.entry).ok_or(posted)
+    }
+
+    fn notify(&self) {
+        if let Some(notify) = &self.notify {
+            notify();
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The memory that the entries of queues lie in, as a controller sees it: a submission queue to fetch from, a completion
+//! queue to post to (Base 3.3.1). Head, tail and phase tag are the controller's business.
+//!
+//! Left out: whose memory it is. [`Ring`](crate::ring::Ring) is our own, [`guest_queues`](crate::guest_queues) a guest's.
+
+use std::rc::Rc;
+
+use crate::ring::{Posted, Submission};
+
+/// The smallest number of entries a queue can have (Base 3.3.3.2).
+pub const MIN_ENTRIES: u32 = 2;
+/// The largest number of entries a queue can have.
+pub const MAX_ENTRIES: u32 = 1 << 16;
+
+/// The entries of a submission queue.
+pub trait SubmissionMemory {
+    /// Entries, one of which always stays empty.
+    fn entries(&self) -> u32;
+
+    /// The host has rung the doorbell: the entries from `from` up to `to`, which is not included, are new.
+    fn rung(&self, _from: u16, _to: u16) {}
+
+    /// Takes the entry at `head`; `None` when the memory cannot be reached.
+    fn fetch(&self, head: u16) -> Option<Submission>;
+}
+
+/// The entries of a completion queue.
+pub trait CompletionMemory {
+    /// Entries, one of which always stays empty.
+    fn entries(&self) -> u32;
+
+    /// Puts a completion at `tail`.
+    ///
+    /// # Errors
+    /// The completion, when the memory cannot be reached.
+    fn post(&self, tail: u16, posted: Posted) -> Result<(), Posted>;
+
+    /// Tells the host of what was posted: an interrupt, or nothing for a host that polls.
+    fn notify(&self);
+}
+
+/// What a controller is attached to: the memory of a host that creates queues by admin commands and names them by
+/// address.
+pub trait HostMemory {
+    /// The submission queue of `entries` entries at `base`. `page` is the size of a memory page in bytes (CC.MPS).
+    fn submissions(&self, id: crate::QueueId, base: u64, entries: u32, page: u32) -> Rc<dyn SubmissionMemory>;
+
+    /// The completion queue of `entries` entries at `base`, which interrupts by `vector` if by any.
+    fn completions(&self, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory>;
+}
