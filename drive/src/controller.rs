@@ -5,7 +5,7 @@ use std::rc::Rc;
 use nandscape_wire_nvme::Status;
 
 use crate::drive::DriveInfo;
-use crate::queue_memory::{CompletionMemory, SubmissionMemory};
+use crate::queue_memory::{CompletionMemory, HostMemory, SubmissionMemory};
 
 /// Names a queue pair. 0 is the admin queue.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,6 +40,16 @@ pub trait Controller {
     /// # Errors
     /// Invalid Queue Identifier when there is no such pair.
     fn delete_queue_pair(&self, id: QueueId) -> Result<(), Status>;
+
+    /// Attaches the controller to a host that creates further queues by admin commands (Create I/O Submission Queue and
+    /// the like).
+    ///
+    /// # Errors
+    /// Command Sequence Error while there are queues.
+    fn attach(&self, host: Rc<dyn HostMemory>) -> Result<(), Status>;
+
+    /// Deletes all queues, and leaves the host.
+    fn detach(&self);
 
     /// The submission queue's tail doorbell (Base 3.1.4.21, "SQ Tail Doorbell"): entries up to `tail` are there to
     /// be fetched. A value outside the queue is ignored.

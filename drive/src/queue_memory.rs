@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use crate::controller::QueueId;
 use crate::ring::{Posted, Submission};
 
 /// The smallest number of entries a queue can have (Base 3.3.3.2).
@@ -39,11 +40,16 @@ pub trait CompletionMemory {
     fn notify(&self);
 }
 
-/// What a controller is attached to: the memory of a host that creates queues by admin commands and names them by
-/// address.
+/// The memory of a host that creates queues by admin commands and names them by address.
 pub trait HostMemory {
-    /// The submission queue of `entries` entries at `base`. `page` is the size of a memory page in bytes (CC.MPS).
-    fn submissions(&self, id: crate::QueueId, base: u64, entries: u32, page: u32) -> Rc<dyn SubmissionMemory>;
+    /// Bytes of a memory page (CC.MPS), a power of two.
+    fn page(&self) -> u32;
+
+    /// Interrupt vectors, counted from 0.
+    fn vectors(&self) -> u16;
+
+    /// The submission queue `id` of `entries` entries at `base`.
+    fn submissions(&self, id: QueueId, base: u64, entries: u32) -> Rc<dyn SubmissionMemory>;
 
     /// The completion queue of `entries` entries at `base`, which interrupts by `vector` if by any.
     fn completions(&self, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory>;

@@ -6,8 +6,8 @@ use std::rc::{Rc, Weak};
 use nandscape_drive::io::Sink;
 use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{
-    Completion, CompletionMemory, Controller, Drive, DriveInfo, HostMem, Io, QueueDrive, QueueId, SubmissionMemory,
-    Token,
+    Completion, CompletionMemory, Controller, Drive, DriveInfo, HostMem, HostMemory, Io, QueueDrive, QueueId,
+    SubmissionMemory, Token,
 };
 use nandscape_sim::{Executor, Sim};
 use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status, SubmissionEntry};
@@ -82,6 +82,12 @@ impl Controller for Manual {
     fn delete_queue_pair(&self, _: QueueId) -> Result<(), Status> {
         self.queues.take().map(|_| ()).ok_or(Status::INVALID_QUEUE_ID)
     }
+
+    fn attach(&self, _: Rc<dyn HostMemory>) -> Result<(), Status> {
+        Err(Status::COMMAND_SEQUENCE_ERROR)
+    }
+
+    fn detach(&self) {}
 
     fn ring_submission(&self, _: QueueId, tail: u16) {
         let (submissions, _) = self.queues();

@@ -7,7 +7,9 @@ use nandscape_device_ftl::Ftl;
 use nandscape_device_media::Media;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::ring::{Posted, Submission};
-use nandscape_drive::{Breakdown, CompletionMemory, Controller, DriveInfo, HostMem, QueueId, Stage, SubmissionMemory};
+use nandscape_drive::{
+    Breakdown, CompletionMemory, Controller, DriveInfo, HostMem, HostMemory, QueueId, Stage, SubmissionMemory,
+};
 use nandscape_sim::account::Totals;
 use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::workers::Workers;
@@ -37,9 +39,10 @@ pub struct NvmeController<F: Ftl> {
     pub(crate) link: Rc<Link>,
     pub(crate) admin: Admin,
     pub(crate) namespace: Namespace,
-    queues: RefCell<Queues>,
+    pub(crate) queues: RefCell<Queues>,
+    /// The host that creates queues by admin commands, if there is one.
+    pub(crate) host: RefCell<Option<Rc<dyn HostMemory>>>,
     arbiter: RefCell<Box<dyn Arbiter>>,
-    generations: Cell<u32>,
     /// Commands in work.
     in_work: Cell<u32>,
     /// What the command was that ended last: those who got its slot waited for it.
@@ -131,8 +134,8 @@ impl<F: Ftl> NvmeController<F> {
             admin: Admin::new(sim),
             namespace,
             queues: RefCell::new(Queues::new(config.max_queue_pairs, config.max_queue_entries)),
+            host: RefCell::default(),
             arbiter: RefCell::new(arbiter),
-            generations: Cell::new(0),
             in_work: Cell::new(0),
             last_ended: Cell::new(cause::HOST_READ),
             host_counts: Cell::default(),
@@ -364,11 +367,7 @@ impl<F: Ftl> Controller for NvmeController<F> {
         submissions: Rc<dyn SubmissionMemory>,
         completions: Rc<dyn CompletionMemory>,
     ) -> Result<(), Status> {
-        self.generations.set(self.generations.get() + 1);
-        let mut queues = self.queues.borrow_mut();
-        queues.create_completion(id, completions)?;
-        let created = queues.create_submission(id, id, submissions, self.generations.get());
-        created.or_else(|status| queues.delete_completion(id).and(Err(status)))
+        self.queues.borrow_mut().create_pair(id, submissions, completions)
     }
 
     fn delete_queue_pair(&self, id: QueueId) -> Result<(), Status> {
@@ -380,6 +379,20 @@ impl<F: Ftl> Controller for NvmeController<F> {
             self.admin.forget_event_requests();
         }
         Ok(())
+    }
+
+    fn attach(&self, host: Rc<dyn HostMemory>) -> Result<(), Status> {
+        if !self.queues.borrow().is_empty() {
+            return Err(Status::COMMAND_SEQUENCE_ERROR.final_());
+        }
+        self.host.replace(Some(host));
+        Ok(())
+    }
+
+    fn detach(&self) {
+        self.queues.borrow_mut().delete_all();
+        self.admin.forget_event_requests();
+        self.host.replace(None);
     }
 
     fn ring_submission(&self, id: QueueId, tail: u16) {

@@ -15,6 +15,8 @@ pub(crate) struct Queues {
     submission: Vec<Option<Submissions>>,
     completion: Vec<Option<Completions>>,
     max_entries: u32,
+    /// Submission queues created so far.
+    generations: u32,
     waiting: Waiting,
 }
 
@@ -104,16 +106,20 @@ impl Queues {
         let queues = usize::from(pairs) + 1;
         let submission = (0..queues).map(|_| None).collect();
         let completion = (0..queues).map(|_| None).collect();
-        Queues { submission, completion, max_entries, waiting: Waiting::none(queues) }
+        Queues { submission, completion, max_entries, generations: 0, waiting: Waiting::none(queues) }
     }
 
     /// Creates a completion queue.
-    pub(crate) fn create_completion(&mut self, id: QueueId, memory: Rc<dyn CompletionMemory>) -> Result<(), Status> {
-        let entries = memory.entries();
-        self.check_size(entries)?;
+    pub(crate) fn create_completion(
+        &mut self,
+        id: QueueId,
+        entries: u32,
+        memory: impl FnOnce() -> Rc<dyn CompletionMemory>,
+    ) -> Result<(), Status> {
         let slot = self.completion.get_mut(usize::from(id.0)).filter(|slot| slot.is_none());
         let slot = slot.ok_or(Status::INVALID_QUEUE_ID.final_())?;
-        let overflow = VecDeque::new();
+        check_size(entries, self.max_entries)?;
+        let (memory, overflow) = (memory(), VecDeque::new());
         *slot = Some(Completions { memory, entries, head: 0, tail: 0, phase: true, overflow, users: 0 });
         Ok(())
     }
@@ -123,25 +129,45 @@ impl Queues {
         &mut self,
         id: QueueId,
         to: QueueId,
-        memory: Rc<dyn SubmissionMemory>,
-        generation: u32,
+        entries: u32,
+        memory: impl FnOnce() -> Rc<dyn SubmissionMemory>,
     ) -> Result<(), Status> {
-        let entries = memory.entries();
-        self.check_size(entries)?;
         let completions = self.completion.get_mut(usize::from(to.0)).and_then(Option::as_mut);
         let completions = completions.ok_or(Status::COMPLETION_QUEUE_INVALID.final_())?;
         let slot = self.submission.get_mut(usize::from(id.0)).filter(|slot| slot.is_none());
         let slot = slot.ok_or(Status::INVALID_QUEUE_ID.final_())?;
-        *slot = Some(Submissions { memory, entries, generation, head: 0, tail: 0, to });
+        check_size(entries, self.max_entries)?;
+        self.generations += 1;
+        let generation = self.generations;
+        *slot = Some(Submissions { memory: memory(), entries, generation, head: 0, tail: 0, to });
         completions.users += 1;
         Ok(())
     }
 
-    fn check_size(&self, entries: u32) -> Result<(), Status> {
-        match (MIN_ENTRIES..=self.max_entries).contains(&entries) {
-            true => Ok(()),
-            false => Err(Status::INVALID_QUEUE_SIZE.final_()),
+    /// Creates a submission and a completion queue of the same identifier.
+    pub(crate) fn create_pair(
+        &mut self,
+        id: QueueId,
+        submissions: Rc<dyn SubmissionMemory>,
+        completions: Rc<dyn CompletionMemory>,
+    ) -> Result<(), Status> {
+        self.create_completion(id, completions.entries(), || completions)?;
+        let created = self.create_submission(id, id, submissions.entries(), || submissions);
+        created.or_else(|status| self.delete_completion(id).and(Err(status)))
+    }
+
+    /// Whether there is no queue.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.submission.iter().all(Option::is_none) && self.completion.iter().all(Option::is_none)
+    }
+
+    /// Deletes all queues.
+    pub(crate) fn delete_all(&mut self) {
+        for id in (0..self.submission.len() as u16).map(QueueId) {
+            // Most do not exist.
+            let _ = self.delete_submission(id);
         }
+        self.completion.iter_mut().for_each(|queue| *queue = None);
     }
 
     /// Deletes a submission queue.
@@ -297,6 +323,10 @@ impl Completions {
         }
         self.overflow.len() < before
     }
+}
+
+fn check_size(entries: u32, max: u32) -> Result<(), Status> {
+    if (MIN_ENTRIES..=max).contains(&entries) { Ok(()) } else { Err(Status::INVALID_QUEUE_SIZE.final_()) }
 }
 
 /// The index after `index`.

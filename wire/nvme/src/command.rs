@@ -48,6 +48,11 @@ pub const FLAGS_FUSED: u8 = 0b11;
 /// Bits 7:6 of `flags`: SGLs instead of PRPs.
 pub const FLAGS_PSDT: u8 = 0b11 << 6;
 
+/// Bit 0 of CDW11 when a queue is created: it is contiguous in memory (PC; Base 5.2.3, 5.2.4).
+pub const QUEUE_CONTIGUOUS: u32 = 1 << 0;
+/// Bit 1 of CDW11 when a completion queue is created: it interrupts (IEN; Base 5.2.3).
+pub const QUEUE_INTERRUPTS: u32 = 1 << 1;
+
 impl SubmissionEntry {
     /// A command of the admin queue, all further fields zero.
     pub fn admin(opcode: AdminOpcode) -> SubmissionEntry {
@@ -107,6 +112,40 @@ impl SubmissionEntry {
         SubmissionEntry { nsid: nsid.into(), cdw10: cdw10.into(), cdw11: (dwords_z >> 16).into(), ..entry }
     }
 
+    /// Create I/O Completion Queue, contiguous at `base` (Base 5.2.3). Without a vector it does not interrupt.
+    ///
+    /// # Panics
+    /// When `entries` is not from 1 to 65,536.
+    pub fn create_completion_queue(id: u16, entries: u32, base: u64, vector: Option<u16>) -> SubmissionEntry {
+        let interrupts = vector.map_or(0, |vector| u32::from(vector) << 16 | QUEUE_INTERRUPTS);
+        SubmissionEntry::create_queue(AdminOpcode::CREATE_IO_CQ, id, entries, base, interrupts)
+    }
+
+    /// Create I/O Submission Queue, contiguous at `base`, that posts to completion queue `to` (Base 5.2.4).
+    ///
+    /// # Panics
+    /// When `entries` is not from 1 to 65,536.
+    pub fn create_submission_queue(id: u16, entries: u32, base: u64, to: u16) -> SubmissionEntry {
+        SubmissionEntry::create_queue(AdminOpcode::CREATE_IO_SQ, id, entries, base, u32::from(to) << 16)
+    }
+
+    fn create_queue(opcode: AdminOpcode, id: u16, entries: u32, base: u64, cdw11: u32) -> SubmissionEntry {
+        assert!((1..=0x1_0000).contains(&entries), "a queue of {entries} entries");
+        let cdw10 = u32::from(id) | (entries - 1) << 16;
+        let entry = SubmissionEntry { cdw10: cdw10.into(), ..SubmissionEntry::admin(opcode) };
+        SubmissionEntry { prp1: base.into(), cdw11: (cdw11 | QUEUE_CONTIGUOUS).into(), ..entry }
+    }
+
+    /// Delete I/O Submission Queue (Base 5.2.2).
+    pub fn delete_submission_queue(id: u16) -> SubmissionEntry {
+        SubmissionEntry { cdw10: u32::from(id).into(), ..SubmissionEntry::admin(AdminOpcode::DELETE_IO_SQ) }
+    }
+
+    /// Delete I/O Completion Queue (Base 5.2.1).
+    pub fn delete_completion_queue(id: u16) -> SubmissionEntry {
+        SubmissionEntry { cdw10: u32::from(id).into(), ..SubmissionEntry::admin(AdminOpcode::DELETE_IO_CQ) }
+    }
+
     fn with_slba(self, slba: u64) -> SubmissionEntry {
         SubmissionEntry { cdw10: (slba as u32).into(), cdw11: ((slba >> 32) as u32).into(), ..self }
     }
@@ -129,6 +168,14 @@ mod tests {
         assert_eq!(bytes[..8], [0x02, 0, 0xcd, 0xab, 1, 0, 0, 0]);
         assert_eq!(bytes[40..52], [0x89, 0x67, 0x45, 0x23, 1, 0, 0, 0, 7, 0, 0, 0]);
         assert_eq!(read.slba(), 0x1_2345_6789);
+    }
+
+    #[test]
+    fn a_queue_counts_its_entries_from_zero() {
+        let queue = SubmissionEntry::create_completion_queue(3, 1_024, 0x7000, Some(5));
+        assert_eq!((queue.cdw10.get(), queue.cdw11.get(), queue.prp1.get()), (3 | 1_023 << 16, 5 << 16 | 3, 0x7000));
+        let queue = SubmissionEntry::create_submission_queue(4, 1 << 16, 0, 3);
+        assert_eq!((queue.cdw10.get(), queue.cdw11.get()), (4 | 0xffff << 16, 3 << 16 | 1));
     }
 
     #[test]

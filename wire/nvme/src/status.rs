@@ -125,6 +125,8 @@ statuses! {
     ABORT_LIMIT_EXCEEDED = 1, 0x03, "Abort Command Limit Exceeded";
     /// More Asynchronous Event Requests than the controller takes at a time.
     EVENT_REQUEST_LIMIT_EXCEEDED = 1, 0x05, "Asynchronous Event Request Limit Exceeded";
+    /// The interrupt vector does not exist.
+    INVALID_INTERRUPT_VECTOR = 1, 0x08, "Invalid Interrupt Vector";
     /// The log page does not exist.
     INVALID_LOG_PAGE = 1, 0x09, "Invalid Log Page";
     /// A queue cannot be deleted while another depends on it.

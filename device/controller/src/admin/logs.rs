@@ -92,7 +92,15 @@ impl<F: Ftl> NvmeController<F> {
             AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST,
             AdminOpcode::KEEP_ALIVE,
         ];
-        for opcode in admin {
+        let queues = [
+            AdminOpcode::CREATE_IO_CQ,
+            AdminOpcode::CREATE_IO_SQ,
+            AdminOpcode::DELETE_IO_CQ,
+            AdminOpcode::DELETE_IO_SQ,
+        ];
+        // Only a host that names memory by address can create queues so.
+        let queues = queues.into_iter().filter(|_| self.host.borrow().is_some());
+        for opcode in admin.into_iter().chain(queues) {
             effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_CONTROLLER).into();
         }
         let read = log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE;

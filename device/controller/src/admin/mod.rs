@@ -5,6 +5,7 @@ mod events;
 mod features;
 mod identify;
 mod logs;
+mod queues;
 
 use std::cell::RefCell;
 
@@ -67,6 +68,10 @@ impl<F: Ftl> NvmeController<F> {
             // Commands are short, and a started media operation is never dropped: nothing is ever aborted (Base 5.1.1,
             // bit 0 of DW0 says so).
             AdminOpcode::ABORT => Ok(Answer::value(1)),
+            AdminOpcode::CREATE_IO_CQ => self.create_completion_queue(entry),
+            AdminOpcode::CREATE_IO_SQ => self.create_submission_queue(entry),
+            AdminOpcode::DELETE_IO_SQ => self.delete_submission_queue(entry),
+            AdminOpcode::DELETE_IO_CQ => self.delete_completion_queue(entry),
             AdminOpcode::KEEP_ALIVE => Ok(Answer::value(0)),
             // Fetched from a queue that has gone since: nobody waits for it.
             AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if !self.has_pair(pair) => return None,

@@ -1,0 +1,79 @@
+//! Create and Delete I/O Submission and Completion Queue (Base 5.2.1 to 5.2.4): queues in the memory of the host that
+//! the controller is attached to. A host in this process creates its queues by calls, and has no use for these.
+//!
+//! Left out: queues that are not contiguous in memory, which CAP.CQR excludes, and priorities.
+
+use std::rc::Rc;
+
+use nandscape_device_ftl::Ftl;
+use nandscape_drive::{HostMemory, QueueId};
+use nandscape_wire_nvme::command::{QUEUE_CONTIGUOUS, QUEUE_INTERRUPTS};
+use nandscape_wire_nvme::{Status, SubmissionEntry};
+
+use super::Answer;
+use crate::controller::NvmeController;
+
+impl<F: Ftl> NvmeController<F> {
+    pub(super) fn create_completion_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+        let host = self.host()?;
+        let (id, entries, base) = new_queue(&*host, entry)?;
+        let flags = entry.cdw11.get();
+        let vector = (flags & QUEUE_INTERRUPTS != 0).then_some((flags >> 16) as u16);
+        if vector.is_some_and(|vector| vector >= host.vectors()) {
+            return Err(Status::INVALID_INTERRUPT_VECTOR);
+        }
+        self.queues.borrow_mut().create_completion(id, entries, || host.completions(base, entries, vector))?;
+        Ok(Answer::value(0))
+    }
+
+    pub(super) fn create_submission_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+        let host = self.host()?;
+        let (id, entries, base) = new_queue(&*host, entry)?;
+        let to = QueueId((entry.cdw11.get() >> 16) as u16);
+        if to == QueueId::ADMIN {
+            return Err(Status::COMPLETION_QUEUE_INVALID);
+        }
+        let memory = || host.submissions(id, base, entries);
+        self.queues.borrow_mut().create_submission(id, to, entries, memory)?;
+        Ok(Answer::value(0))
+    }
+
+    pub(super) fn delete_submission_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+        self.host()?;
+        self.queues.borrow_mut().delete_submission(io_queue(entry)?)?;
+        Ok(Answer::value(0))
+    }
+
+    pub(super) fn delete_completion_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+        self.host()?;
+        self.queues.borrow_mut().delete_completion(io_queue(entry)?)?;
+        Ok(Answer::value(0))
+    }
+
+    /// The host that names its queues by address.
+    fn host(&self) -> Result<Rc<dyn HostMemory>, Status> {
+        self.host.borrow().clone().ok_or(Status::INVALID_OPCODE)
+    }
+}
+
+/// Queue Identifier (CDW10 bits 15:0), which must not be that of the admin queues.
+fn io_queue(entry: &SubmissionEntry) -> Result<QueueId, Status> {
+    match entry.cdw10.get() as u16 {
+        0 => Err(Status::INVALID_QUEUE_ID),
+        id => Ok(QueueId(id)),
+    }
+}
+
+/// Identifier, entries and address of a queue to be created.
+fn new_queue(host: &dyn HostMemory, entry: &SubmissionEntry) -> Result<(QueueId, u32, u64), Status> {
+    let id = io_queue(entry)?;
+    // Queue Size (CDW10 bits 31:16), counted from zero.
+    let entries = (entry.cdw10.get() >> 16) + 1;
+    if entry.cdw11.get() & QUEUE_CONTIGUOUS == 0 {
+        return Err(Status::INVALID_FIELD);
+    }
+    match entry.prp1.get().is_multiple_of(u64::from(host.page())) {
+        true => Ok((id, entries, entry.prp1.get())),
+        false => Err(Status::PRP_OFFSET_INVALID),
+    }
+}

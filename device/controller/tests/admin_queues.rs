@@ -1,0 +1,214 @@
+//! Queues that a host creates and deletes by admin commands, in its own memory: each bad field has its status, several
+//! submission queues post to one completion queue, and detaching ends all.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_drive::guest_queues::{GuestCompletions, GuestSubmissions};
+use nandscape_drive::mem::mapping::memory_file;
+use nandscape_drive::mem::{Dma, GuestMemory, Mapping};
+use nandscape_drive::{CompletionMemory, Controller, HostMem, HostMemory, QueueId, SubmissionMemory};
+use nandscape_sim::{Sim, Span};
+use nandscape_wire_nvme::{AdminOpcode, CompletionEntry, Status, SubmissionEntry};
+use zerocopy::IntoBytes;
+
+use common::{Drive, PAIRS, config, host, read, with};
+
+const PAGE: u64 = 4_096;
+const LONG: Span = Span::from_ms(5);
+
+/// A host of one address space.
+struct Machine {
+    sim: Sim,
+    dma: Rc<dyn Dma>,
+    interrupts: Rc<RefCell<Vec<u16>>>,
+}
+
+impl HostMemory for Machine {
+    fn page(&self) -> u32 {
+        PAGE as u32
+    }
+
+    fn vectors(&self) -> u16 {
+        4
+    }
+
+    fn submissions(&self, id: QueueId, base: u64, entries: u32) -> Rc<dyn SubmissionMemory> {
+        Rc::new(GuestSubmissions::new(&self.sim, &self.dma, id, base, entries, self.page()))
+    }
+
+    fn completions(&self, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory> {
+        let interrupts = self.interrupts.clone();
+        let notify = vector.map(|vector| Rc::new(move || interrupts.borrow_mut().push(vector)) as Rc<dyn Fn()>);
+        Rc::new(GuestCompletions::new(&self.dma, base, entries, notify))
+    }
+}
+
+/// Attaches the drive to a machine with 64 pages.
+fn machine(sim: &Sim, drive: &Drive) -> (Rc<GuestMemory>, Rc<Machine>) {
+    let memory = Rc::new(GuestMemory::new());
+    memory.map(0, Mapping::new(&memory_file(64 * PAGE).unwrap(), 0, 64 * PAGE as usize, true).unwrap()).unwrap();
+    let machine = Rc::new(Machine { sim: sim.clone(), dma: memory.clone(), interrupts: Rc::default() });
+    drive.attach(machine.clone()).unwrap();
+    (memory, machine)
+}
+
+/// Puts a read of one block at entry `index` of the queue at `base`.
+fn put(memory: &GuestMemory, base: u64, index: u64, cid: u16) {
+    let mut entry = read(0, 1);
+    (entry.cid, entry.prp1) = (cid.into(), (40 * PAGE).into());
+    memory.write(base + index * 64, entry.as_bytes()).unwrap();
+}
+
+/// The completions in the first `count` entries of the queue at `base`: submission queue and command identifier.
+fn completions(memory: &GuestMemory, base: u64, count: u64) -> Vec<(u16, u16)> {
+    let entry = |index| {
+        let mut entry = CompletionEntry::default();
+        memory.read(base + index * 16, entry.as_mut_bytes()).unwrap();
+        entry
+    };
+    let found = (0..count).map(entry).filter(CompletionEntry::phase);
+    found.map(|entry| (entry.sq_id.get(), entry.cid.get())).collect()
+}
+
+#[test]
+fn each_bad_field_has_its_status() {
+    with(config(), async |sim, drive| {
+        let (_, machine) = machine(sim, drive);
+        let admin = host(sim, drive, QueueId::ADMIN);
+        let status = async |entry| admin.execute(entry, HostMem::none()).await.unwrap().status;
+        let (cq, sq) = (SubmissionEntry::create_completion_queue, SubmissionEntry::create_submission_queue);
+        let scattered = |entry: SubmissionEntry| SubmissionEntry { cdw11: (entry.cdw11.get() & !1).into(), ..entry };
+        let (delete_sq, delete_cq) =
+            (SubmissionEntry::delete_submission_queue, SubmissionEntry::delete_completion_queue);
+        let cases = [
+            (cq(0, 8, PAGE, None), Status::INVALID_QUEUE_ID),
+            (cq(PAIRS + 1, 8, PAGE, None), Status::INVALID_QUEUE_ID),
+            (cq(1, 1, PAGE, None), Status::INVALID_QUEUE_SIZE),
+            (cq(1, 1 << 16, PAGE, None), Status::INVALID_QUEUE_SIZE),
+            (cq(1, 8, PAGE + 64, None), Status::PRP_OFFSET_INVALID),
+            (cq(1, 8, PAGE, Some(4)), Status::INVALID_INTERRUPT_VECTOR),
+            (scattered(cq(1, 8, PAGE, None)), Status::INVALID_FIELD),
+            (cq(1, 8, PAGE, Some(3)), Status::SUCCESS),
+            (cq(1, 8, PAGE, None), Status::INVALID_QUEUE_ID),
+            (sq(1, 8, 2 * PAGE, 2), Status::COMPLETION_QUEUE_INVALID),
+            (sq(1, 8, 2 * PAGE, 0), Status::COMPLETION_QUEUE_INVALID),
+            (sq(1, 8, 2 * PAGE, u16::MAX), Status::COMPLETION_QUEUE_INVALID),
+            (sq(0, 8, 2 * PAGE, 1), Status::INVALID_QUEUE_ID),
+            (sq(PAIRS + 1, 8, 2 * PAGE, 1), Status::INVALID_QUEUE_ID),
+            (sq(2, 1, 2 * PAGE, 1), Status::INVALID_QUEUE_SIZE),
+            (sq(2, 8, 2 * PAGE + 4, 1), Status::PRP_OFFSET_INVALID),
+            (scattered(sq(2, 8, 2 * PAGE, 1)), Status::INVALID_FIELD),
+            (sq(2, 8, 2 * PAGE, 1), Status::SUCCESS),
+            (sq(2, 8, 2 * PAGE, 1), Status::INVALID_QUEUE_ID),
+            (delete_cq(1), Status::INVALID_QUEUE_DELETION),
+            (delete_cq(0), Status::INVALID_QUEUE_ID),
+            (delete_cq(2), Status::INVALID_QUEUE_ID),
+            (delete_sq(0), Status::INVALID_QUEUE_ID),
+            (delete_sq(1), Status::INVALID_QUEUE_ID),
+            (delete_sq(u16::MAX), Status::INVALID_QUEUE_ID),
+            (delete_sq(2), Status::SUCCESS),
+            (delete_sq(2), Status::INVALID_QUEUE_ID),
+            (delete_cq(1), Status::SUCCESS),
+            (delete_cq(1), Status::INVALID_QUEUE_ID),
+        ];
+        for (number, (entry, right)) in cases.into_iter().enumerate() {
+            assert_eq!(status(entry).await.meaning(), right, "case {number}: {entry:?}");
+        }
+        assert!(machine.interrupts.borrow().is_empty());
+    });
+}
+
+#[test]
+fn submission_queues_share_a_completion_queue() {
+    with(config(), async |sim, drive| {
+        let (memory, machine) = machine(sim, drive);
+        let admin = host(sim, drive, QueueId::ADMIN);
+        let execute = async |entry| assert!(admin.execute(entry, HostMem::none()).await.unwrap().status.is_success());
+        execute(SubmissionEntry::create_completion_queue(2, 8, PAGE, Some(1))).await;
+        for id in 1..=3u16 {
+            execute(SubmissionEntry::create_submission_queue(id, 8, u64::from(10 + id) * PAGE, 2)).await;
+        }
+        for id in 1..=3u16 {
+            put(&memory, u64::from(10 + id) * PAGE, 0, 100 + id);
+            drive.ring_submission(QueueId(id), 1);
+        }
+        sim.sleep(LONG).await;
+        assert_eq!(completions(&memory, PAGE, 8), [(1, 101), (2, 102), (3, 103)]);
+        assert_eq!(*machine.interrupts.borrow(), [1, 1, 1]);
+        // One goes, the others stay; its identifier can be used again.
+        execute(SubmissionEntry::delete_submission_queue(2)).await;
+        drive.ring_submission(QueueId(2), 2);
+        put(&memory, 13 * PAGE, 1, 7);
+        drive.ring_submission(QueueId(3), 2);
+        sim.sleep(LONG).await;
+        assert_eq!(completions(&memory, PAGE, 8)[3..], [(3, 7)]);
+        // The queue takes seven completions; the eighth waits, and nobody who posts here is fetched from.
+        (2..6).for_each(|index| put(&memory, 13 * PAGE, index, 10 + index as u16));
+        drive.ring_submission(QueueId(3), 6);
+        sim.sleep(LONG).await;
+        put(&memory, 11 * PAGE, 1, 8);
+        drive.ring_submission(QueueId(1), 2);
+        sim.sleep(LONG).await;
+        assert_eq!(completions(&memory, PAGE, 8).len(), 7);
+        drive.ring_completion(QueueId(2), 7);
+        sim.sleep(LONG).await;
+        let mut last = CompletionEntry::default();
+        memory.read(PAGE, last.as_mut_bytes()).unwrap();
+        assert_eq!(
+            (last.sq_id.get(), last.cid.get(), last.phase()),
+            (1, 8, false),
+            "round again, after the one of queue 3"
+        );
+    });
+}
+
+#[test]
+fn detaching_ends_every_queue() {
+    with(config(), async |sim, drive| {
+        let (memory, machine) = machine(sim, drive);
+        assert_eq!(drive.attach(machine.clone()), Ok(()), "there is no queue yet");
+        for _ in 0..3 {
+            drive
+                .create_queue_pair(
+                    QueueId(0),
+                    machine.submissions(QueueId(0), PAGE, 8),
+                    machine.completions(2 * PAGE, 8, None),
+                )
+                .unwrap();
+            assert_eq!(drive.attach(machine.clone()).map_err(Status::meaning), Err(Status::COMMAND_SEQUENCE_ERROR));
+            let done = Cell::new(0u64);
+            let admin = |mut entry: SubmissionEntry| {
+                entry.cid = (done.get() as u16).into();
+                memory.write(PAGE + done.get() * 64, entry.as_bytes()).unwrap();
+                done.set(done.get() + 1);
+                drive.ring_submission(QueueId(0), done.get() as u16);
+            };
+            memory.write(2 * PAGE, &[0; 4_096]).unwrap();
+            admin(SubmissionEntry::create_completion_queue(1, 4, 3 * PAGE, None));
+            sim.sleep(LONG).await;
+            admin(SubmissionEntry::create_submission_queue(1, 4, 4 * PAGE, 1));
+            admin(SubmissionEntry::admin(AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST));
+            sim.sleep(LONG).await;
+            assert_eq!(completions(&memory, 2 * PAGE, 8), [(0, 0), (0, 1)]);
+            put(&memory, 4 * PAGE, 0, 1);
+            drive.ring_submission(QueueId(1), 1);
+            memory.write(3 * PAGE, &[0; 4_096]).unwrap();
+            // In the middle of the command.
+            sim.sleep(Span::from_us(2)).await;
+            drive.detach();
+            sim.sleep(LONG).await;
+            assert_eq!(completions(&memory, 3 * PAGE, 4), [], "nothing is posted any more");
+            drive.attach(machine.clone()).unwrap();
+        }
+        // A host in this process has no memory to name.
+        drive.detach();
+        let admin = host(sim, drive, QueueId::ADMIN);
+        let create = SubmissionEntry::create_completion_queue(1, 8, PAGE, None);
+        let status = admin.execute(create, HostMem::none()).await.unwrap().status;
+        assert_eq!(status.meaning(), Status::INVALID_OPCODE);
+    });
+}
