@@ -31,17 +31,22 @@ fn commands(args: &LintArgs) -> Vec<Command> {
     };
     let mut clippy = cargo();
     clippy.arg("clippy");
-    select(&mut clippy, &args.package).args(["--all-targets", "--", "-D", "warnings"]);
+    select(&mut clippy, &args.package, args.quick).args(["--all-targets", "--", "-D", "warnings"]);
     let mut doc = cargo();
     doc.arg("doc");
-    select(&mut doc, &args.package).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings");
+    select(&mut doc, &args.package, args.quick).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings");
     if args.quick { vec![format, clippy] } else { vec![format, clippy, doc] }
 }
 
-/// The crates meant: those named, or all.
-pub(crate) fn select<'a>(command: &'a mut Command, packages: &[String]) -> &'a mut Command {
+/// What is behind features. Every command of a whole run names it, because another choice of features compiles most crates
+/// once more.
+const FEATURES: &str = "nandscape-cli/parquet";
+
+/// The crates meant: those named, or all. A whole run has all features; a quick one has the default ones, as users do.
+pub(crate) fn select<'a>(command: &'a mut Command, packages: &[String], quick: bool) -> &'a mut Command {
     match packages {
-        [] => command.arg("--workspace"),
+        [] if quick => command.arg("--workspace"),
+        [] => command.args(["--workspace", "--features", FEATURES]),
         some => some.iter().fold(command, |command, package| command.args(["--package", package])),
     }
 }
@@ -59,8 +64,8 @@ mod tests {
     fn everything_is_checked_and_warnings_are_errors() {
         let expected = [
             "cargo fmt --check --all",
-            "cargo clippy --workspace --all-targets -- -D warnings",
-            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --no-deps",
+            "cargo clippy --workspace --features nandscape-cli/parquet --all-targets -- -D warnings",
+            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --features nandscape-cli/parquet --no-deps",
         ];
         assert_eq!(shown(&LintArgs::default()), expected);
     }

@@ -19,14 +19,14 @@ use crate::{layering, say, tidy, tools};
 #[command(after_help = "\
 Examples:
   cargo xtask test                       what continuous integration runs
-  cargo xtask test --quick               without documentation and its examples
+  cargo xtask test --quick               default features only, without documentation and its examples
   cargo xtask test -p nandscape-sim      one crate
   cargo xtask test -p nandscape-cli bad  tests with `bad` in their name")]
 pub(crate) struct TestArgs {
     /// Only this crate; may be repeated
     #[arg(long, short, value_name = "CRATE")]
     package: Vec<String>,
-    /// Leave the documentation and its examples out
+    /// Leave out the documentation, its examples, and what is behind features
     #[arg(long)]
     quick: bool,
     /// Only tests with this in their name
@@ -56,18 +56,12 @@ fn commands(args: &TestArgs) -> Vec<Command> {
     let test = |what: &str| {
         let mut command = cargo();
         command.arg("test");
-        lint::select(&mut command, &args.package).arg(what).args(&args.filter);
+        lint::select(&mut command, &args.package, args.quick).arg(what).args(&args.filter);
         command
     };
     // Cargo refuses examples in documentation of crates that have no library.
     let documented = !args.quick && args.package.is_empty();
-    if !documented {
-        return vec![test("--all-targets")];
-    }
-    // What is behind features is tested there.
-    let mut parquet = cargo();
-    parquet.args(["test", "--package", "nandscape-lab-report", "--features", "parquet"]).args(&args.filter);
-    vec![test("--all-targets"), test("--doc"), parquet]
+    if documented { vec![test("--all-targets"), test("--doc")] } else { vec![test("--all-targets")] }
 }
 
 #[cfg(test)]
@@ -82,8 +76,14 @@ mod tests {
     #[test]
     fn all_tests_run() {
         let all = TestArgs { package: Vec::new(), quick: false, filter: None };
-        let features = "cargo test --package nandscape-lab-report --features parquet";
-        assert_eq!(shown(&all), ["cargo test --workspace --all-targets", "cargo test --workspace --doc", features]);
+        let whole = "cargo test --workspace --features nandscape-cli/parquet";
+        assert_eq!(shown(&all), [format!("{whole} --all-targets"), format!("{whole} --doc")]);
+    }
+
+    #[test]
+    fn a_quick_run_has_the_features_of_users() {
+        let quick = TestArgs { package: Vec::new(), quick: true, filter: None };
+        assert_eq!(shown(&quick), ["cargo test --workspace --all-targets"]);
     }
 
     #[test]
