@@ -20,15 +20,15 @@ use crate::sim::{resolve_with, tell_if_unseen};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  nandscape serve --drive default --set capacity=4GiB --nbd unix:nandscape.sock
+  nandscape serve --drive default --set capacity=32GiB --nbd unix:nandscape.sock
   fio --name=a --ioengine=nbd --uri='nbd+unix:///?socket=nandscape.sock' --rw=randread --iodepth=16 \\
       --runtime=10 --time_based
 
-  nandscape serve --drive fast=default --drive old=mqsim-mlc --set capacity=1GiB --nbd 127.0.0.1:10809
-  nandscape serve --drive default --set capacity=1GiB --nbd unix:n.sock --record run.rec
+  nandscape serve --drive fast=default --drive old=mqsim-mlc --set capacity=32GiB --nbd 127.0.0.1:10809
+  nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --record run.rec
   nandscape sim --replay run.rec --chrome-trace run.json     the same run again, in virtual time
 
-  nandscape serve --drive default --set capacity=1GiB --nbd unix:n.sock --control n.control
+  nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --control n.control
   echo '{\"command\":\"fault\",\"rule\":\"uncorrectable lba=0-7\"}' | socat - UNIX-CONNECT:n.control")]
 pub(crate) struct ServeArgs {
     /// A drive by profile name or file, with the name that clients know it by; may be repeated. The first is also the

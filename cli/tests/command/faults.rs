@@ -5,6 +5,8 @@ use serde_json::Value;
 use crate::program::{number, refuse, run, sim, succeed};
 
 const SMALL: [&str; 5] = ["sim", "--drive", "default", "--set", "capacity=64MiB"];
+/// With as many channels and dies as the profile has.
+const WIDE: [&str; 4] = ["--set", "geometry.channels=8", "--set", "geometry.dies_per_channel=8"];
 
 /// Requests that failed, of all statuses.
 fn failed(report: &Value) -> f64 {
@@ -147,7 +149,7 @@ fn corruption_that_nobody_can_see_is_noted() {
 #[test]
 fn rules_that_are_none_are_refused_with_what_would_be_valid() {
     let fault = |rule: &str, parts: &[&str]| {
-        refuse(&[&SMALL[..], &["--rw", "randread", "--fault", rule]].concat(), parts);
+        refuse(&[&SMALL[..], &WIDE, &["--rw", "randread", "--fault", rule]].concat(), parts);
     };
     fault("break everything", &["--fault", "\"break\" is no kind of fault; one of corrupt, uncorrectable, slow"]);
     fault("fail read", &["fail is nothing that happens to a read"]);
@@ -165,6 +167,6 @@ fn help_teaches_rules_that_are_some() {
     assert!(rules.len() >= 3, "{help}");
     for rule in rules {
         let rule = rule.split('\'').next().expect("a quoted rule");
-        sim(&["--rw", "randrw", "--io-count", "100", "--fault", rule]);
+        sim(&[&WIDE[..], &["--rw", "randrw", "--io-count", "100", "--fault", rule]].concat());
     }
 }

@@ -80,6 +80,8 @@ fn an_open_load_comes_at_its_rate_whatever_is_outstanding() {
     // Three standard deviations of 20000 Poisson arrivals are 2.1 percent.
     for (process, tolerance) in [("linear", 0.001), ("poisson", 0.022)] {
         let report = sim(&[
+            "--set",
+            "geometry.channels=8",
             "--rw",
             "randread",
             "--rate-iops",

@@ -101,7 +101,7 @@ section! {
         planes_per_die: u32,
         /// Blocks of each plane. Derived from `capacity` when left out; given both, they must agree.
         blocks_per_plane: u32,
-        /// Pages of each block, 4 to 65536: `256`. Halved on small drives until there are 16 blocks a plane, or 16 pages.
+        /// Pages of each block, 4 to 65536: `256`. Small drives have [fewer dies](profiles.md#capacity), and the smallest have smaller blocks.
         pages_per_block: u32,
         /// Bytes of a page, a power of two from 4KiB to 256KiB: `"16KiB"`.
         page_size: Text<Bytes>,

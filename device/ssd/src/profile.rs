@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use crate::builtin::{BUILTIN, Builtin};
-use crate::keys::{KeyDoc, ProfileKeys, key_docs};
+use crate::keys::{GeometryKeys, KeyDoc, ProfileKeys, key_docs};
 
 /// What is wrong with a profile: where, what, and what would be valid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -31,6 +31,43 @@ pub struct Profile {
     pub name: String,
     /// All keys that are given, the base's included.
     pub keys: ProfileKeys,
+    /// What of the geometry a small capacity leaves as it is.
+    pub(crate) kept: Kept,
+}
+
+/// Counts of the geometry that a small capacity leaves as they are: those given together with the capacity or on top of it.
+/// The others are of the profile below, and are made to fit.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Kept {
+    pub(crate) channels: bool,
+    pub(crate) dies_per_channel: bool,
+    pub(crate) pages_per_block: bool,
+}
+
+impl Kept {
+    pub(crate) const ALL: Kept = Kept { channels: true, dies_per_channel: true, pages_per_block: true };
+
+    fn given(keys: &ProfileKeys) -> Kept {
+        let GeometryKeys { channels, dies_per_channel, pages_per_block, .. } = &keys.geometry;
+        Kept {
+            channels: channels.is_some(),
+            dies_per_channel: dies_per_channel.is_some(),
+            pages_per_block: pages_per_block.is_some(),
+        }
+    }
+
+    /// With a layer on top.
+    fn under(self, over: &ProfileKeys) -> Kept {
+        let given = Kept::given(over);
+        if over.capacity.is_some() {
+            return given;
+        }
+        Kept {
+            channels: self.channels || given.channels,
+            dies_per_channel: self.dies_per_channel || given.dies_per_channel,
+            pages_per_block: self.pages_per_block || given.pages_per_block,
+        }
+    }
 }
 
 /// How many profiles may stand on top of each other: more is a circle.
@@ -42,8 +79,7 @@ impl Profile {
     /// # Errors
     /// When there is none, or it is not a profile.
     pub fn load(name_or_path: &str) -> Result<Profile, ProfileError> {
-        let source = Source::find(name_or_path, Path::new(""))?;
-        Ok(Profile { name: source.name(), keys: source.keys(MAX_BASES)? })
+        Source::find(name_or_path, Path::new(""))?.profile()
     }
 
     /// The files of a profile and of those it stands on, as far as they can be read. Built-in profiles have none.
@@ -64,8 +100,12 @@ impl Profile {
     /// # Errors
     /// When it is not a profile.
     pub fn parse(origin: &str, text: &str) -> Result<Profile, ProfileError> {
-        let source = Source { origin: origin.to_owned(), text: text.to_owned(), folder: PathBuf::new() };
-        Ok(Profile { name: source.name(), keys: source.keys(MAX_BASES)? })
+        Source { origin: origin.to_owned(), text: text.to_owned(), folder: PathBuf::new() }.profile()
+    }
+
+    /// A profile of all keys, as [`Resolved::to_toml`](crate::Resolved::to_toml) writes them.
+    pub fn of_keys(name: impl Into<String>, keys: ProfileKeys) -> Profile {
+        Profile { name: name.into(), keys, kept: Kept::ALL }
     }
 
     /// Makes one change, as [`Profile::set_all`] makes many. Each call counts over the ones before.
@@ -87,7 +127,7 @@ impl Profile {
         for change in changes {
             over.overlay(change_keys(change.as_ref())?);
         }
-        self.keys = layer(std::mem::take(&mut self.keys), over);
+        (self.keys, self.kept) = layer((std::mem::take(&mut self.keys), self.kept), over);
         Ok(())
     }
 
@@ -118,14 +158,15 @@ fn change_keys(change: &str) -> Result<ProfileKeys, ProfileError> {
 
 /// Lays one profile on another. Capacity and blocks a plane follow from each other: what the upper one gives of them
 /// counts. If it gives both, they must agree, which is checked when everything is decided.
-fn layer(mut under: ProfileKeys, over: ProfileKeys) -> ProfileKeys {
+fn layer((mut under, kept): (ProfileKeys, Kept), over: ProfileKeys) -> (ProfileKeys, Kept) {
+    let kept = kept.under(&over);
     match (over.capacity.is_some(), over.geometry.blocks_per_plane.is_some()) {
         (true, false) => under.geometry.blocks_per_plane = None,
         (false, true) => under.capacity = None,
         _ => {}
     }
     under.overlay(over);
-    under
+    (under, kept)
 }
 
 /// Where the text of a profile comes from.
@@ -161,7 +202,12 @@ impl Source {
             .map_or_else(|| self.origin.clone(), |name| name.to_string_lossy().into_owned())
     }
 
-    fn keys(&self, bases_left: usize) -> Result<ProfileKeys, ProfileError> {
+    fn profile(&self) -> Result<Profile, ProfileError> {
+        let (keys, kept) = self.keys(MAX_BASES)?;
+        Ok(Profile { name: self.name(), keys, kept })
+    }
+
+    fn keys(&self, bases_left: usize) -> Result<(ProfileKeys, Kept), ProfileError> {
         let keys: ProfileKeys = toml::from_str(&self.text).map_err(|error| {
             let place = error.span().map(|span| line_and_column(&self.text, span.start));
             let origin = place.map_or(self.origin.clone(), |(line, column)| format!("{}:{line}:{column}", self.origin));
@@ -177,7 +223,10 @@ impl Source {
             }
             None => return Err(ProfileError::new(&self.origin, "the first line must be: version = 1")),
         }
-        let Some(base) = &keys.base else { return Ok(keys) };
+        let Some(base) = &keys.base else {
+            let kept = Kept::given(&keys);
+            return Ok((keys, kept));
+        };
         if bases_left == 0 {
             return Err(ProfileError::new(&self.origin, "profiles start from each other in a circle"));
         }

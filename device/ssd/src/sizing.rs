@@ -4,10 +4,17 @@
 //! garbage collection needs to turn: an open block for each stream, the free blocks at which it begins, and where
 //! pages hold several mapping units and over-provisioning is small, as many blocks more as it takes for some block to hold a
 //! whole page of garbage whenever the host has to wait for one.
+//!
+//! A small drive has fewer blocks in each plane than the profile. Where that would leave fewer than [`MIN_BLOCKS`] for data,
+//! it has fewer channels, then fewer dies on the channel that is left, so that a die and its blocks stay what they are. Only a
+//! drive that is smaller still has smaller blocks, which changes what garbage collection costs. What is given together
+//! with the capacity stays ([`Kept`]).
 
-/// Blocks a plane below which blocks are made smaller.
+use crate::profile::Kept;
+
+/// Blocks for data in each plane below which a drive gets fewer channels, fewer dies or smaller blocks.
 pub(crate) const MIN_BLOCKS: u64 = 16;
-/// Pages to which a block is made smaller at most.
+/// The fewest pages of a block that a small drive gets.
 const MIN_PAGES: u64 = 16;
 
 /// What a size is derived from.
@@ -17,9 +24,13 @@ pub(crate) struct Demand {
     pub logical_units: u64,
     /// Flash beyond that, as a share of it.
     pub over_provisioning: f64,
-    /// Planes of the drive.
-    pub planes: u64,
-    /// Pages of a block, as the profile has it.
+    /// Channels, as the profile has them.
+    pub channels: u64,
+    /// Dies on each channel, as the profile has them.
+    pub dies_per_channel: u64,
+    /// Planes of each die.
+    pub planes_per_die: u64,
+    /// Pages of a block, as the profile has them.
     pub pages_per_block: u64,
     /// Mapping units of a page.
     pub units_per_page: u64,
@@ -31,11 +42,17 @@ pub(crate) struct Demand {
     pub gc_free_blocks: u64,
     /// Share of blocks that are bad from the factory.
     pub factory_bad: f64,
+    /// What stays as it is, however few blocks that leaves.
+    pub kept: Kept,
 }
 
 /// How much flash there is.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Sizing {
+    /// Channels.
+    pub channels: u32,
+    /// Dies on each channel.
+    pub dies_per_channel: u32,
     /// Pages of a block.
     pub pages_per_block: u32,
     /// Blocks of a plane, bad ones included.
@@ -51,20 +68,16 @@ pub struct Sizing {
 impl Demand {
     /// The flash it takes; `None` when that is more than can be counted.
     pub(crate) fn size(&self) -> Option<Sizing> {
-        let data_units = self.data_units();
-        let mut pages_per_block = self.pages_per_block;
-        let blocks = |pages: u64| data_units.div_ceil(self.planes * pages * self.units_per_page);
-        let can_halve = |pages: u64| pages / 2 >= MIN_PAGES && (pages / 2).is_multiple_of(self.word_line);
-        while blocks(pages_per_block) < MIN_BLOCKS && can_halve(pages_per_block) {
-            pages_per_block /= 2;
-        }
-        let data = blocks(pages_per_block);
-        let reserve = self.reserve(data, pages_per_block);
+        let shape = self.shape();
+        let data = shape.data_blocks();
+        let reserve = shape.reserve(data);
         let good = data + reserve;
         let all = ((good as f64) / (1.0 - self.factory_bad)).ceil() as u64;
-        let units = (data * self.planes * pages_per_block * self.units_per_page) as f64;
+        let units = (data * shape.units_of_a_block_each()) as f64;
         Some(Sizing {
-            pages_per_block: u32::try_from(pages_per_block).ok()?,
+            channels: u32::try_from(shape.channels).ok()?,
+            dies_per_channel: u32::try_from(shape.dies_per_channel).ok()?,
+            pages_per_block: u32::try_from(shape.pages_per_block).ok()?,
             blocks_per_plane: u32::try_from(all).ok()?,
             bad_per_plane: u32::try_from(all - good).ok()?,
             reserve_per_plane: u32::try_from(reserve).ok()?,
@@ -72,17 +85,47 @@ impl Demand {
         })
     }
 
+    /// The same demand with the channels, dies and pages that leave each plane enough blocks, if any do.
+    fn shape(&self) -> Demand {
+        let mut shape = *self;
+        if !self.kept.channels {
+            shape.channels = most(self.channels, |channels| Demand { channels, ..shape }.has_enough_blocks());
+        }
+        if !self.kept.dies_per_channel {
+            let is_enough = |dies_per_channel| Demand { dies_per_channel, ..shape }.has_enough_blocks();
+            shape.dies_per_channel = most(self.dies_per_channel, is_enough);
+        }
+        let can_halve = |pages: u64| {
+            !self.kept.pages_per_block && pages / 2 >= MIN_PAGES && (pages / 2).is_multiple_of(self.word_line)
+        };
+        while !shape.has_enough_blocks() && can_halve(shape.pages_per_block) {
+            shape.pages_per_block /= 2;
+        }
+        shape
+    }
+
+    fn has_enough_blocks(&self) -> bool {
+        self.data_blocks() >= MIN_BLOCKS
+    }
+
+    /// Blocks of each plane for data.
+    fn data_blocks(&self) -> u64 {
+        self.data_units().div_ceil(self.units_of_a_block_each())
+    }
+
+    /// Mapping units of one block of every plane.
+    fn units_of_a_block_each(&self) -> u64 {
+        self.channels * self.dies_per_channel * self.planes_per_die * self.pages_per_block * self.units_per_page
+    }
+
     /// The largest number of logical units that `blocks_per_plane` blocks can carry, in steps of `step` units.
     pub(crate) fn largest(&self, blocks_per_plane: u32, step: u64) -> Option<u64> {
         let needs = |steps: u64| {
-            let demand = Demand { logical_units: steps * step, ..*self };
-            // Small drives would be given smaller blocks, which is not what was asked for.
-            let sizing = demand.size().filter(|size| u64::from(size.pages_per_block) == self.pages_per_block);
-            sizing.map_or(if steps == 0 { 0 } else { u32::MAX }, |size| size.blocks_per_plane)
+            let demand = Demand { logical_units: steps * step, kept: Kept::ALL, ..*self };
+            demand.size().map_or(if steps == 0 { 0 } else { u32::MAX }, |size| size.blocks_per_plane)
         };
-        let all = u64::from(blocks_per_plane) * self.planes * self.pages_per_block * self.units_per_page;
-        let (mut fits, mut too_many) =
-            (MIN_BLOCKS * self.planes * self.pages_per_block * self.units_per_page / step + 1, all / step + 1);
+        let all = u64::from(blocks_per_plane) * self.units_of_a_block_each();
+        let (mut fits, mut too_many) = (MIN_BLOCKS * self.units_of_a_block_each() / step + 1, all / step + 1);
         if needs(fits) > blocks_per_plane {
             return None;
         }
@@ -97,15 +140,21 @@ impl Demand {
         (self.logical_units as f64 * (1.0 + self.over_provisioning)).ceil() as u64
     }
 
-    fn reserve(&self, data: u64, pages_per_block: u64) -> u64 {
+    /// Blocks of each plane beyond `data` that garbage collection needs to turn.
+    fn reserve(&self, data: u64) -> u64 {
         let turning = self.open_blocks + self.gc_free_blocks;
         // When the host waits, each plane's garbage is at least what was provisioned beyond the logical space. Spread
         // evenly over its blocks, some block has a page of it if that is a page a block; blocks lacking for that are added.
-        let garbage_pages = (data as f64 * self.over_provisioning.max(0.0)) * pages_per_block as f64;
+        let garbage_pages = (data as f64 * self.over_provisioning.max(0.0)) * self.pages_per_block as f64;
         let partial = (self.word_line * self.units_per_page - 1) as f64 / self.units_per_page as f64;
-        let lacking = ((data + turning) as f64 * partial - garbage_pages) / pages_per_block as f64;
+        let lacking = ((data + turning) as f64 * partial - garbage_pages) / self.pages_per_block as f64;
         turning + lacking.max(0.0).ceil() as u64
     }
+}
+
+/// The largest count up to `all` that is enough, else 1.
+fn most(all: u64, is_enough: impl Fn(u64) -> bool) -> u64 {
+    (1..=all).rev().find(|count| is_enough(*count)).unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -116,13 +165,16 @@ mod tests {
         Demand {
             logical_units: gib << 18,
             over_provisioning: 0.12,
-            planes: 128,
+            channels: 8,
+            dies_per_channel: 8,
+            planes_per_die: 2,
             pages_per_block: 768,
             units_per_page: 4,
             word_line: 1,
             open_blocks: 2,
             gc_free_blocks: 2,
             factory_bad: 0.0,
+            kept: Kept::default(),
         }
     }
 
@@ -133,13 +185,42 @@ mod tests {
         assert!(sizing.over_provisioning >= 0.12 && sizing.over_provisioning < 0.126, "{sizing:?}");
     }
 
+    /// Channels, dies on each, pages of a block and blocks of data at a capacity.
+    fn shape(mib: u64) -> [u32; 4] {
+        let size = Demand { logical_units: mib << 8, ..demand(0) }.size().unwrap();
+        let Sizing { channels, dies_per_channel, pages_per_block, blocks_per_plane, reserve_per_plane, .. } = size;
+        [channels, dies_per_channel, pages_per_block, blocks_per_plane - reserve_per_plane]
+    }
+
     #[test]
-    fn blocks_of_small_drives_are_halved_until_there_are_enough() {
-        let small = Demand { logical_units: 64 << 8, ..demand(0) };
-        let sizing = small.size().unwrap();
-        assert_eq!(sizing.pages_per_block, 24);
-        let larger = Demand { logical_units: 4 << 18, ..small };
-        assert_eq!(larger.size().unwrap().pages_per_block, 96);
+    fn a_small_drive_has_fewer_blocks_then_fewer_channels_then_fewer_dies_and_only_then_smaller_blocks() {
+        assert_eq!(shape(256 << 10), [8, 8, 768, 192]);
+        assert_eq!(shape(64 << 10), [8, 8, 768, 48]);
+        assert_eq!(shape(22 << 10), [8, 8, 768, 17]);
+        assert_eq!(shape(20 << 10), [7, 8, 768, 18]);
+        assert_eq!(shape(4 << 10), [1, 8, 768, 24]);
+        assert_eq!(shape(1 << 10), [1, 3, 768, 16]);
+        assert_eq!(shape(512), [1, 1, 768, 24]);
+        assert_eq!(shape(64), [1, 1, 96, 24]);
+    }
+
+    #[test]
+    fn what_was_given_with_the_capacity_stays() {
+        let small = |kept| Demand { logical_units: 64 << 8, kept, ..demand(0) }.size().unwrap();
+        let shape = |size: Sizing| [size.channels, size.dies_per_channel, size.pages_per_block];
+        assert_eq!(shape(small(Kept { channels: true, ..Kept::default() })), [8, 1, 24]);
+        assert_eq!(shape(small(Kept { dies_per_channel: true, ..Kept::default() })), [1, 8, 24]);
+        assert_eq!(shape(small(Kept { pages_per_block: true, ..Kept::default() })), [1, 1, 768]);
+        assert_eq!(shape(small(Kept::ALL)), [8, 8, 768]);
+    }
+
+    #[test]
+    fn no_capacity_has_less_than_it_needs() {
+        for mib in (64..1_024).step_by(7).chain((1..300).map(|gib| gib << 10)) {
+            let [channels, dies, pages, data] = shape(mib).map(u64::from);
+            assert!(channels * dies * 2 * pages * data * 4 >= (mib << 8) * 112 / 100, "{mib} MiB");
+            assert!(data >= MIN_BLOCKS, "{mib} MiB");
+        }
     }
 
     #[test]

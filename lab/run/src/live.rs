@@ -43,7 +43,7 @@ impl DriveSpec {
     /// When it does not fit this program.
     pub fn resolve(&self) -> Result<Resolved, ProfileError> {
         let keys = Profile::parse(&self.profile_name, &self.profile)?.keys;
-        Profile { name: self.profile_name.clone(), keys }.resolve()
+        Profile::of_keys(&self.profile_name, keys).resolve()
     }
 }
 

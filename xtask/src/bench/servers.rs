@@ -51,6 +51,7 @@ impl Server {
         let socket = folder.socket(name);
         let mut command = Command::new(program);
         command.args(["serve", "--json", "--drive", "default", "--set", "capacity=256MiB", "--precondition", "full"]);
+        command.args(["--set", "geometry.channels=8", "--set", "geometry.dies_per_channel=8"]);
         command.args(words).arg("--nbd").arg(format!("unix:{}", socket.display())).stdout(Stdio::piped());
         Server::start(command, "", socket)?.context("the program has gone")
     }

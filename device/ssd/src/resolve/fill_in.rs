@@ -20,6 +20,8 @@ impl Resolved {
 
     fn fill_in_flash(&mut self) {
         let keys = &mut self.keys;
+        keys.geometry.channels = Some(self.sizing.channels);
+        keys.geometry.dies_per_channel = Some(self.sizing.dies_per_channel);
         keys.geometry.pages_per_block = Some(self.sizing.pages_per_block);
         keys.geometry.blocks_per_plane = Some(self.sizing.blocks_per_plane);
         keys.geometry.factory_bad_blocks.get_or_insert(Text(DEFAULT_FACTORY_BAD));

@@ -11,7 +11,7 @@ use super::bounds::{need, not_too_long, not_too_slow, or, power_of_two, within, 
 use super::features::features;
 use super::ftl::{DEFAULT_FREE_BLOCKS, wear};
 use crate::keys::{ProfileKeys, TimingKeys};
-use crate::profile::ProfileError;
+use crate::profile::{Kept, Profile, ProfileError};
 use crate::sizing::{Demand, Sizing};
 use crate::values::{PerPageType, Text};
 
@@ -108,19 +108,23 @@ fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand
     Ok(Demand {
         logical_units: 0,
         over_provisioning: over_provisioning.0,
-        planes: u64::from(counts.channels) * u64::from(counts.dies_per_channel) * u64::from(counts.planes_per_die),
+        channels: u64::from(counts.channels),
+        dies_per_channel: u64::from(counts.dies_per_channel),
+        planes_per_die: u64::from(counts.planes_per_die),
         pages_per_block: u64::from(counts.pages_per_block),
         units_per_page: u64::from(counts.page_size / counts.unit_size),
         word_line: u64::from(timing.pages_per_program()),
         open_blocks: wear(&keys.ftl.wear).streams().len() as u64,
         gc_free_blocks: within("ftl.gc.free_blocks", free_blocks, 2, 1 << 16)?,
         factory_bad,
+        kept: Kept::ALL,
     })
 }
 
 /// Capacity from blocks, or blocks from capacity; given both, that they agree. The flash, and the logical units.
-pub(super) fn sizing(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<(Sizing, u32)> {
-    let demand = demand(keys, counts, timing)?;
+pub(super) fn sizing(profile: &Profile, counts: &Counts, timing: &Timing) -> Result<(Sizing, u32)> {
+    let keys = &profile.keys;
+    let demand = Demand { kept: profile.kept, ..demand(keys, counts, timing)? };
     let size = |logical_units: u32| Demand { logical_units: logical_units.into(), ..demand }.size();
     match (keys.capacity, keys.geometry.blocks_per_plane) {
         (Some(Text(capacity)), given) => {

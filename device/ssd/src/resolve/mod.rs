@@ -5,6 +5,7 @@
 //! | `bounds` | whether a value is there and within bounds |
 //! | `flash`, `ftl`, `controller` | the sections of a profile |
 //! | `features` | what flash does beyond the plain operations, and what goes together |
+//! | `smaller` | what a capacity below the profile's own changes |
 //! | `fill_in` | back into the keys, with what was decided |
 
 mod bounds;
@@ -13,6 +14,7 @@ mod features;
 mod fill_in;
 mod flash;
 mod ftl;
+mod smaller;
 
 use nandscape_device_controller::ControllerConfig;
 use nandscape_device_ftl::{FirmwareTimes, PageFtlConfig, Policies};
@@ -24,7 +26,7 @@ use nandscape_sim::{Seed, Span};
 use crate::keys::{LinkKeys, ProfileKeys, TimingKeys};
 use crate::policies;
 use crate::profile::{Profile, ProfileError};
-use crate::sizing::{MIN_BLOCKS, Sizing};
+use crate::sizing::Sizing;
 use crate::values::{PerPageType, Text};
 
 /// A profile with everything decided.
@@ -55,19 +57,15 @@ impl Profile {
         let keys = &self.keys;
         let timing = flash::timing(&keys.timing)?;
         let given = flash::counts(keys)?;
-        let (sizing, logical_units) = flash::sizing(keys, &given, &timing)?;
-        let Sizing { pages_per_block, blocks_per_plane, .. } = sizing;
-        let geometry = Counts { pages_per_block, blocks_per_plane, ..given };
+        let (sizing, logical_units) = flash::sizing(self, &given, &timing)?;
+        let Sizing { channels, dies_per_channel, pages_per_block, blocks_per_plane, .. } = sizing;
+        let geometry = Counts { channels, dies_per_channel, pages_per_block, blocks_per_plane, ..given };
         Geometry::new(geometry).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
-        let smaller = format!(
-            "geometry.pages_per_block is {pages_per_block} instead of {}, so that each plane has {MIN_BLOCKS} blocks or more",
-            given.pages_per_block
-        );
         let mut resolved = Resolved {
             name: self.name.clone(),
             keys: keys.clone(),
             sizing,
-            notes: if pages_per_block == given.pages_per_block { Vec::new() } else { vec![smaller] },
+            notes: smaller::notes(&given, &geometry),
             timing,
             geometry,
             ftl: ftl::ftl(keys, &geometry, logical_units)?,
@@ -155,7 +153,7 @@ impl Resolved {
 
     /// The keys as TOML, with what was derived.
     pub fn to_toml(&self) -> String {
-        Profile { name: self.name.clone(), keys: self.keys.clone() }.to_toml()
+        Profile::of_keys(&self.name, self.keys.clone()).to_toml()
     }
 
     pub(crate) fn media(&self, store: StoreKind, seed: Seed) -> MediaConfig {
@@ -303,9 +301,13 @@ mod tests {
     #[test]
     fn what_was_resolved_resolves_to_itself() {
         for builtin in BUILTIN {
-            let resolved = Profile::load(builtin.name).unwrap().resolve().unwrap();
-            let again = Profile::parse(builtin.name, &resolved.to_toml()).unwrap().resolve().unwrap();
-            assert_eq!(again, resolved, "{}", builtin.name);
+            for capacity in [None, Some("capacity=64MiB"), Some("capacity=3GiB")] {
+                let mut profile = Profile::load(builtin.name).unwrap();
+                profile.set_all(capacity).unwrap();
+                let resolved = profile.resolve().unwrap();
+                let again = Profile::parse(builtin.name, &resolved.to_toml()).unwrap().resolve().unwrap();
+                assert_eq!(Resolved { notes: resolved.notes.clone(), ..again }, resolved, "{}", builtin.name);
+            }
         }
     }
 
