@@ -1,4 +1,4 @@
-//! What the cells hold: data and out-of-band tags, how far each block is programmed, what cannot be read.
+//! What the cells hold: data and out-of-band areas, how far each block is programmed, what cannot be read.
 //!
 //! The ordering rules of NAND are enforced here: pages of a block are programmed in order, once, after an erase, and only
 //! programmed pages are read. Whoever breaks them gets a [`Misuse`], and nothing changes.
@@ -8,43 +8,13 @@ use std::collections::BTreeSet;
 use std::io;
 
 use nandscape_sim::table::Table;
-use smallvec::SmallVec;
 
 use crate::fault::Misuse;
 use crate::geometry::{BlockId, Geometry, PageId, UnitId};
+use crate::image::{Oob, OobBytes, PageImage};
 use crate::outcome::Broken;
+use crate::sparse::Sparse;
 use crate::store::{self, Store, StoreKind, UnitData};
-
-/// What is programmed into a page, or into pages that are programmed together, one after the other: for each unit its
-/// out-of-band tag, and its data where there is a store.
-#[derive(Clone, Default, Debug)]
-pub struct PageImage {
-    pub(crate) units: SmallVec<[(u32, Option<UnitData>); 4]>,
-}
-
-impl PageImage {
-    /// Adds the next unit.
-    pub fn push(&mut self, tag: u32, data: Option<UnitData>) {
-        self.units.push((tag, data));
-    }
-
-    /// Adds units without data until there are so many.
-    pub fn pad(&mut self, units: usize, tag: u32) {
-        for _ in self.len()..units {
-            self.push(tag, None);
-        }
-    }
-
-    /// Number of units so far.
-    pub fn len(&self) -> usize {
-        self.units.len()
-    }
-
-    /// Whether there is no unit yet.
-    pub fn is_empty(&self) -> bool {
-        self.units.is_empty()
-    }
-}
 
 /// How many operations the flash has done.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -82,6 +52,10 @@ pub(crate) struct Contents {
     /// Programmed pages that cannot be read until their block is erased.
     unreadable: BTreeSet<PageId>,
     store: Box<dyn Store>,
+    /// Data of metadata pages that the store does not keep.
+    metadata: Sparse<UnitData>,
+    /// The out-of-band bytes that the FTL defines.
+    oob_bytes: Sparse<OobBytes>,
     pub(crate) counts: OpCounts,
 }
 
@@ -97,6 +71,8 @@ impl Contents {
             erased: vec![0; geometry.blocks() as usize],
             unreadable: BTreeSet::new(),
             store: store::open(store, geometry),
+            metadata: Sparse::new(geometry),
+            oob_bytes: Sparse::new(geometry),
             counts: OpCounts::default(),
         })
     }
@@ -105,6 +81,11 @@ impl Contents {
     #[inline]
     pub(crate) fn tag(&self, unit: UnitId) -> u32 {
         self.tags.get(unit.0)
+    }
+
+    /// The out-of-band area of a unit.
+    pub(crate) fn oob(&self, unit: UnitId) -> Oob {
+        Oob { tag: self.tag(unit), bytes: self.oob_bytes.get(unit).copied().unwrap_or_default() }
     }
 
     #[inline]
@@ -129,7 +110,15 @@ impl Contents {
 
     /// The data of a unit, if it has any.
     pub(crate) fn data(&self, unit: UnitId) -> Option<UnitData> {
-        self.store.get(unit)
+        self.store.get(unit).or_else(|| self.metadata.get(unit).cloned())
+    }
+
+    /// Keeps the data of a unit, if the store does or it is metadata.
+    fn keep(&mut self, unit: UnitId, data: UnitData, is_metadata: bool) {
+        match is_metadata && !self.store.keeps_data() {
+            true => self.metadata.put(unit, data),
+            false => self.store.put(unit, data),
+        }
     }
 
     /// Whether a page cannot be read until its block is erased.
@@ -155,7 +144,8 @@ impl Contents {
             let unit = geometry.unit_at(page, number);
             let mut data = self.data(unit).map_or_else(|| vec![0; bytes], |data| data.to_vec());
             data[unit.0 as usize % bytes] ^= 1 << (unit.0 % 8);
-            self.store.put(unit, data.into());
+            let is_metadata = self.metadata.get(unit).is_some();
+            self.keep(unit, data.into(), is_metadata);
         }
     }
 
@@ -221,13 +211,18 @@ impl Contents {
         Ok(())
     }
 
-    /// Stores what was programmed, from a unit on.
-    pub(crate) fn fill(&mut self, first: UnitId, units: &[(u32, Option<UnitData>)]) {
-        for (unit, (tag, data)) in (first.0..).zip(units) {
+    /// Stores a page of an image, from the unit `from` of the image on.
+    pub(crate) fn fill(&mut self, geometry: &Geometry, page: PageId, image: &PageImage, from: usize) {
+        let per_page = geometry.units_per_page() as usize;
+        let first = geometry.unit_at(page, 0).0;
+        for (unit, (tag, data)) in (first..).zip(&image.units[from..from + per_page]) {
             self.tags.set(unit, *tag);
             if let Some(data) = data {
-                self.store.put(UnitId(unit), data.clone());
+                self.keep(UnitId(unit), data.clone(), image.is_metadata());
             }
+        }
+        for (unit, bytes) in (first..).zip(image.oob_bytes(from).iter().take(per_page)) {
+            self.oob_bytes.put(UnitId(unit), *bytes);
         }
     }
 
@@ -238,6 +233,12 @@ impl Contents {
             self.tags.set(to.0, self.tags.get(from.0));
             if let Some(data) = self.store.get(from) {
                 self.store.put(to, data);
+            }
+            if let Some(data) = self.metadata.get(from).cloned() {
+                self.metadata.put(to, data);
+            }
+            if let Some(bytes) = self.oob_bytes.get(from).copied() {
+                self.oob_bytes.put(to, bytes);
             }
         }
         self.counts.copybacks += 1;
@@ -251,6 +252,8 @@ impl Contents {
             self.unreadable.retain(|page| geometry.block_of(*page) != block);
         }
         self.store.erase(block);
+        self.metadata.erase(block);
+        self.oob_bytes.erase(block);
         self.counts.erases += 1;
     }
 }

@@ -13,6 +13,8 @@
 //! | `media` | read, program, erase: the steps of each, as in a data sheet |
 //! | `seized` | the same steps under a garbage collection that keeps others out |
 //! | `contents` | what the cells hold |
+//! | `image` | what is programmed: data and out-of-band areas |
+//! | `sparse` | values that few units have |
 //! | `store` | where data is kept, or that it is not |
 //! | `fault` | what can go wrong: the fault model, and the plan of a drive |
 //! | `power` | whether there is any, and what was under way when it went |
@@ -27,6 +29,8 @@
 
 pub mod cell;
 mod contents;
+mod image;
+mod sparse;
 pub mod fault;
 pub mod features;
 pub mod geometry;
@@ -42,7 +46,8 @@ mod suspend;
 pub mod timing;
 
 pub use cell::Cell;
-pub use contents::{OpCounts, PageImage};
+pub use contents::OpCounts;
+pub use image::{Oob, OobBytes, PageImage};
 pub use fault::{FaultPlan, MediaError, Misuse, Rule};
 pub use features::{Ecc, Features, PlaneMode, ProgramUnit, ReadRetry, Suspend};
 pub use geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};

@@ -13,10 +13,11 @@ use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::{Resource, Seed, Sim, Span, Time, Wait, Who};
 use smallvec::SmallVec;
 
-use crate::contents::{Contents, OpCounts, PageImage};
+use crate::contents::{Contents, OpCounts};
 use crate::fault::{FaultPlan, MediaError, Misuse, Operation, Rule};
 use crate::features::PlaneMode;
 use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
+use crate::image::{Oob, PageImage};
 use crate::lun::{Lun, Register};
 use crate::multi_plane::Address;
 use crate::outcome::Broken;
@@ -170,6 +171,21 @@ impl Media {
         }
     }
 
+    /// Reads the out-of-band areas of a page into the controller, one a unit: a read that moves [`Oob::SIZE`] bytes a unit.
+    ///
+    /// # Errors
+    /// When the page cannot be read.
+    pub async fn read_oob(
+        &self,
+        page: PageId,
+        who: Who,
+        log: &mut Breakdown,
+    ) -> Result<SmallVec<[Oob; 4]>, MediaError> {
+        let units = self.geometry.units_per_page();
+        self.read(page, units * Oob::SIZE, who, log).await?;
+        Ok((0..units).map(|unit| self.oob(self.geometry.unit_at(page, unit))).collect())
+    }
+
     /// Senses a page, together with those of the same number in other planes that are to be read, and sends it.
     async fn read_with_others(&self, page: PageId, bytes: u32, slow: Span, who: Who, log: &mut Breakdown) {
         let (plane, channel, number) = self.locate(page);
@@ -270,7 +286,13 @@ impl Media {
         self.contents.borrow().data(unit)
     }
 
-    /// The out-of-band tag of a programmed unit.
+    /// The out-of-band area of a programmed unit, for a caller that has read its page and keeps its block from being erased.
+    pub fn oob(&self, unit: UnitId) -> Oob {
+        self.contents.borrow().oob(unit)
+    }
+
+    /// The out-of-band tag of a programmed unit, without a read: for tests, checks and planting. In the model,
+    /// [`Media::read_oob`] tells it in the time that it takes.
     #[inline]
     pub fn tag(&self, unit: UnitId) -> u32 {
         self.contents.borrow().tag(unit)

@@ -4,9 +4,9 @@ use nandscape_drive::Breakdown;
 use nandscape_sim::{Span, Who};
 use smallvec::SmallVec;
 
-use crate::contents::PageImage;
 use crate::fault::{MediaError, Operation, Struck};
 use crate::geometry::{BlockId, PageId};
+use crate::image::PageImage;
 use crate::media::Media;
 use crate::power::Underway;
 
@@ -92,8 +92,8 @@ impl Media {
         }
         let per_page = self.geometry.units_per_page() as usize;
         assert_eq!(image.len(), pages.len() * per_page, "a page is programmed whole");
-        for (page, units) in pages.iter().zip(image.units.chunks(per_page)) {
-            contents.fill(self.geometry.unit_at(*page, 0), units);
+        for (number, page) in pages.iter().enumerate() {
+            contents.fill(&self.geometry, *page, image, number * per_page);
         }
         if let Some(page) = under_way.corrupts() {
             contents.corrupt(&self.geometry, pages[page]);

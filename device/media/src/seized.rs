@@ -10,9 +10,9 @@ use nandscape_sim::resource::Hold;
 use nandscape_sim::{Span, Wait, Who};
 use smallvec::SmallVec;
 
-use crate::contents::PageImage;
 use crate::fault::{MediaError, Operation};
 use crate::geometry::{BlockId, PageId, PlaneId};
+use crate::image::PageImage;
 use crate::lun::Register;
 use crate::media::{Media, Step};
 use crate::outcome::Broken;

@@ -1,0 +1,42 @@
+//! A value for some units, until their block is erased: room is taken by blocks that have any.
+
+use std::collections::BTreeMap;
+
+use crate::geometry::{BlockId, Geometry, UnitId};
+
+/// Values of units, by block.
+pub(crate) struct Sparse<T> {
+    geometry: Geometry,
+    blocks: BTreeMap<BlockId, Box<[Option<T>]>>,
+}
+
+impl<T: Clone> Sparse<T> {
+    pub(crate) fn new(geometry: &Geometry) -> Sparse<T> {
+        Sparse { geometry: *geometry, blocks: BTreeMap::new() }
+    }
+
+    fn place(&self, unit: UnitId) -> (BlockId, usize) {
+        let block = self.geometry.block_of(self.geometry.page_of(unit));
+        (block, (unit.0 - block.0 * self.geometry.units_per_block()) as usize)
+    }
+
+    pub(crate) fn get(&self, unit: UnitId) -> Option<&T> {
+        if self.blocks.is_empty() {
+            return None;
+        }
+        let (block, index) = self.place(unit);
+        self.blocks.get(&block)?[index].as_ref()
+    }
+
+    pub(crate) fn put(&mut self, unit: UnitId, value: T) {
+        let (block, index) = self.place(unit);
+        let units = self.geometry.units_per_block() as usize;
+        self.blocks.entry(block).or_insert_with(|| vec![None; units].into())[index] = Some(value);
+    }
+
+    pub(crate) fn erase(&mut self, block: BlockId) {
+        if !self.blocks.is_empty() {
+            self.blocks.remove(&block);
+        }
+    }
+}
