@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::browser::{data, open, same_figures};
 use crate::program::{number, sim};
 
-const MIX: [&str; 8] = ["--set", "geometry.channels=8", "--rw", "randrw", "--precondition", "steady", "--io-count", "20000"];
+const MIX: [&str; 8] =
+    ["--set", "geometry.channels=8", "--rw", "randrw", "--precondition", "steady", "--io-count", "20000"];
 
 /// A run with its folder.
 fn recorded(folder: &Path, more: &[&str]) -> Value {

@@ -29,11 +29,10 @@
 
 pub mod cell;
 mod contents;
-mod image;
-mod sparse;
 pub mod fault;
 pub mod features;
 pub mod geometry;
+mod image;
 mod lun;
 pub mod media;
 mod multi_plane;
@@ -41,16 +40,17 @@ mod outcome;
 mod power;
 pub mod priority;
 pub mod seized;
+mod sparse;
 pub mod store;
 mod suspend;
 pub mod timing;
 
 pub use cell::Cell;
 pub use contents::OpCounts;
-pub use image::{Oob, OobBytes, PageImage};
 pub use fault::{FaultPlan, MediaError, Misuse, Rule};
 pub use features::{Ecc, Features, PlaneMode, ProgramUnit, ReadRetry, Suspend};
 pub use geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
+pub use image::{Oob, OobBytes, PageImage};
 pub use media::{Media, MediaConfig};
 pub use outcome::Broken;
 pub use priority::Priority;

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::store::UnitData;
 use nandscape_device_media::{
-    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, MediaError, Misuse, OpCounts, PageId, PageImage,
-    PlaneId, Priority, Registers, StoreKind, Timing, UnitId,
+    BlockId, GcScheme, Media, MediaError, Misuse, Oob, OobBytes, OpCounts, PageId, PageImage, PlaneId, Priority,
+    Registers, StoreKind, UnitId,
 };
+use nandscape_device_rig::TestFlash;
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::units::Rate;
-use nandscape_sim::{Executor, Seed, Sim, Span, Who};
+use nandscape_sim::{Executor, Sim, Span, Who};
 use proptest::prelude::*;
 
 const PLANES: u32 = 2;
@@ -21,32 +21,22 @@ const BLOCKS: u32 = 3;
 const PAGES: u32 = 5;
 const UNITS: u32 = 2;
 
-fn media(sim: &Sim, store: StoreKind, factory_bad: u32) -> Media {
-    let geometry = Geometry::new(Counts {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: PLANES,
-        blocks_per_plane: BLOCKS,
-        pages_per_block: PAGES,
-        page_size: UNITS * 4_096,
-        unit_size: 4_096,
-    })
-    .unwrap();
-    let timing = Timing {
-        cell: Cell::Slc,
+fn media(sim: &Sim, store: StoreKind, factory_bad: u32, bus: Rate) -> Rc<Media> {
+    let flash = TestFlash {
+        planes: PLANES,
+        blocks: BLOCKS,
+        pages: PAGES,
+        units_per_page: UNITS,
         read: vec![Span::from_ns(3)],
         program: vec![Span::from_ns(5)],
         erase: Span::from_ns(7),
-        bus: Rate::UNLIMITED,
+        bus,
         registers: Registers::Double,
-        partial_transfer: true,
-        features: Features::default(),
+        store,
+        factory_bad,
+        ..TestFlash::default()
     };
-    Media::new(
-        sim,
-        MediaConfig { geometry, timing, store, factory_bad, lba_bytes: 512, faults: Vec::new(), seed: Seed::new(4) },
-    )
-    .unwrap()
+    flash.media(sim)
 }
 
 fn gc() -> Who {
@@ -54,20 +44,43 @@ fn gc() -> Who {
 }
 
 /// A page of units with tags from `tag` on; the data says the tag, too, and is missing where the tag is a multiple of 5.
-fn image(tag: u32) -> PageImage {
-    let mut image = PageImage::default();
-    (tag..tag + UNITS).for_each(|tag| image.push(tag, data(tag)));
+fn image(tag: u32, content: Content) -> PageImage {
+    let mut image = if content.is_metadata { PageImage::metadata() } else { PageImage::default() };
+    for tag in tag..tag + UNITS {
+        match content.has_oob {
+            true => image.push_with_oob(oob(tag, content), data(tag)),
+            false => image.push(tag, data(tag)),
+        }
+    }
     image
+}
+
+/// The out-of-band area of a unit: its tag, and where the FTL gives bytes of its own, those say the tag again.
+fn oob(tag: u32, content: Content) -> Oob {
+    let mut bytes = OobBytes::default();
+    if content.has_oob {
+        bytes[..4].copy_from_slice(&tag.to_be_bytes());
+    }
+    Oob { tag, bytes }
 }
 
 fn data(tag: u32) -> Option<UnitData> {
     (!tag.is_multiple_of(5)).then(|| Rc::from(tag.to_le_bytes()))
 }
 
+/// What is in a page beside its tags.
+#[derive(Copy, Clone, Default, Debug)]
+struct Content {
+    has_data: bool,
+    is_metadata: bool,
+    has_oob: bool,
+}
+
 #[derive(Clone, Debug)]
 enum Act {
     Program {
         block: u32,
+        content: Content,
     },
     PlantProgram {
         block: u32,
@@ -96,7 +109,9 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     let block = 0..PLANES * BLOCKS;
     let page = 0..PLANES * BLOCKS * PAGES;
     let act = prop_oneof![
-        6 => block.clone().prop_map(|block| Act::Program { block }),
+        6 => (block.clone(), any::<bool>(), any::<bool>()).prop_map(|(block, is_metadata, has_oob)| {
+            Act::Program { block, content: Content { has_data: true, is_metadata, has_oob } }
+        }),
         1 => block.clone().prop_map(|block| Act::PlantProgram { block }),
         3 => (page.clone(), block.clone()).prop_map(|(from, block)| Act::Copy { from, block }),
         2 => (block.clone(), 0..GcScheme::ALL.len()).prop_map(|(block, scheme)| Act::Collect { block, scheme }),
@@ -107,11 +122,10 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 0..80)
 }
 
-/// The oracle: for each block the pages programmed since its erase, for each of those its first tag, and whether it has
-/// data.
+/// The oracle: for each block the pages programmed since its erase, for each of those its first tag and its content.
 #[derive(Default)]
 struct Oracle {
-    pages: BTreeMap<u32, Vec<(u32, bool)>>,
+    pages: BTreeMap<u32, Vec<(u32, Content)>>,
     counts: OpCounts,
     last_tag: u32,
 }
@@ -128,12 +142,12 @@ impl Oracle {
         (programmed < PAGES).then_some(PageId(block * PAGES + programmed))
     }
 
-    fn program(&mut self, block: u32, tag: u32, has_data: bool) {
-        self.pages.entry(block).or_default().push((tag, has_data));
+    fn program(&mut self, block: u32, tag: u32, content: Content) {
+        self.pages.entry(block).or_default().push((tag, content));
         self.counts.programs += 1;
     }
 
-    fn page(&self, page: u32) -> Option<(u32, bool)> {
+    fn page(&self, page: u32) -> Option<(u32, Content)> {
         self.pages.get(&(page / PAGES))?.get((page % PAGES) as usize).copied()
     }
 
@@ -148,10 +162,12 @@ impl Oracle {
             for unit in 0..UNITS {
                 let place = UnitId(page * UNITS + unit);
                 let expected = self.page(page);
-                if let Some((tag, _)) = expected {
+                if let Some((tag, content)) = expected {
                     prop_assert_eq!(media.tag(place), tag + unit);
+                    prop_assert_eq!(media.oob(place), oob(tag + unit, content));
                 }
-                let held = expected.filter(|&(_, has_data)| has_data && keeps).and_then(|(tag, _)| data(tag + unit));
+                let is_kept = |content: Content| content.has_data && (keeps || content.is_metadata);
+                let held = expected.filter(|(_, content)| is_kept(*content)).and_then(|(tag, _)| data(tag + unit));
                 prop_assert_eq!(media.data(place), held, "{:?}", place);
             }
         }
@@ -162,33 +178,34 @@ impl Oracle {
 async fn act(media: &Media, oracle: &mut Oracle, act: Act) {
     let log = &mut Breakdown::new();
     match act {
-        Act::Program { block } => {
+        Act::Program { block, content } => {
             let (Some(page), tag) = (oracle.next(block), oracle.tag()) else { return };
-            media.program(page, image(tag), gc(), log).await.unwrap();
-            oracle.program(block, tag, true);
+            media.program(page, image(tag, content), gc(), log).await.unwrap();
+            oracle.program(block, tag, content);
         }
         Act::PlantProgram { block } => {
             let (Some(page), tag) = (oracle.next(block), oracle.tag()) else { return };
             media.plant_program(page, tag..tag + UNITS);
-            oracle.program(block, tag, false);
+            oracle.program(block, tag, Content::default());
         }
         Act::Copy { from, block } => {
             // Within the plane, from a page that was programmed.
             let block = from / (BLOCKS * PAGES) * BLOCKS + block % BLOCKS;
-            let (Some(to), Some((tag, has_data))) = (oracle.next(block), oracle.page(from)) else { return };
+            let (Some(to), Some((tag, content))) = (oracle.next(block), oracle.page(from)) else { return };
             let mut seized = media.seize(PlaneId(block / BLOCKS), GcScheme::Plane, gc()).await;
             seized.copyback(&[(PageId(from), to)], false).await.unwrap();
-            oracle.program(block, tag, has_data);
+            oracle.program(block, tag, content);
             oracle.counts.copybacks += 1;
         }
         Act::Collect { block, scheme } => {
             let (Some(page), tag) = (oracle.next(block), oracle.tag()) else { return };
             let mut seized = media.seize(PlaneId(block / BLOCKS), GcScheme::ALL[scheme].1, gc()).await;
-            seized.program(page, image(tag)).await.unwrap();
+            let content = Content { has_data: true, ..Content::default() };
+            seized.program(page, image(tag, content)).await.unwrap();
             seized.read(&[(page, 4_096), (page, 8_192)]).await.unwrap();
             let other = block / BLOCKS * BLOCKS + (block + 1) % BLOCKS;
             seized.erase(BlockId(other)).await.unwrap();
-            oracle.program(block, tag, true);
+            oracle.program(block, tag, content);
             oracle.erase(other);
             oracle.counts.reads += 2;
         }
@@ -213,7 +230,7 @@ proptest! {
     #[test]
     fn units_hold_what_was_programmed_last(acts in acts(), ram in any::<bool>()) {
         let mut executor = Executor::new();
-        let media = media(&executor.sim(), if ram { StoreKind::Ram } else { StoreKind::None }, 0);
+        let media = media(&executor.sim(), if ram { StoreKind::Ram } else { StoreKind::None }, 0, Rate::UNLIMITED);
         prop_assert_eq!(media.keeps_data(), ram);
         let mut oracle = Oracle::default();
         for each in acts {
@@ -223,11 +240,30 @@ proptest! {
     }
 }
 
+/// A page sensed, and 16 bytes for each of its two units over the channel, with a byte a nanosecond.
+#[test]
+fn reading_out_of_band_areas_takes_time_and_needs_a_programmed_page() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let media = media(&sim, StoreKind::None, 0, Rate::new(1, Span::from_ns(1)));
+    let content = Content { has_oob: true, ..Content::default() };
+    let run = async {
+        media.program(PageId(0), image(7, content), gc(), &mut Breakdown::new()).await.unwrap();
+        let begun = sim.now();
+        let areas = media.read_oob(PageId(0), gc(), &mut Breakdown::new()).await.unwrap();
+        assert_eq!(areas.to_vec(), [oob(7, content), oob(8, content)]);
+        assert_eq!((sim.now() - begun).ns(), 3 + 2 * 16);
+        let beyond = media.read_oob(PageId(1), gc(), &mut Breakdown::new()).await;
+        assert_eq!(beyond, Err(MediaError::Misuse(Misuse::NotProgrammed)));
+    };
+    executor.block_on(run).unwrap();
+}
+
 #[test]
 #[should_panic(expected = "a page is programmed whole")]
 fn a_page_is_programmed_whole() {
     let mut executor = Executor::new();
-    let media = media(&executor.sim(), StoreKind::None, 0);
+    let media = media(&executor.sim(), StoreKind::None, 0, Rate::UNLIMITED);
     executor.block_on(media.program(PageId(0), PageImage::default(), gc(), &mut Breakdown::new())).unwrap().unwrap();
 }
 
@@ -235,7 +271,7 @@ fn a_page_is_programmed_whole() {
 fn so_many_blocks_of_each_plane_are_bad_from_the_factory() {
     for count in 0..=BLOCKS {
         let executor = Executor::new();
-        let media = media(&executor.sim(), StoreKind::None, count);
+        let media = media(&executor.sim(), StoreKind::None, count, Rate::UNLIMITED);
         for plane in 0..PLANES {
             let bad = media.geometry().blocks_of(PlaneId(plane)).filter(|block| media.is_factory_bad(*block)).count();
             assert_eq!(bad, count as usize);

@@ -4,15 +4,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Broken, Cell, Features, GcScheme, Geometry, Media, MediaConfig, MediaError, PageId, PageImage, PlaneId,
-    PlaneMode, Priority, ReadRetry, Registers, StoreKind, Timing, UnitId,
+    BlockId, Broken, Features, GcScheme, Media, MediaError, PageId, PageImage, PlaneId, PlaneMode, Priority, ReadRetry,
+    StoreKind, UnitId,
 };
+use nandscape_device_rig::TestFlash;
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::units::Rate;
-use nandscape_sim::{Executor, Seed, Sim, Span, Who};
+use nandscape_sim::{Executor, Sim, Span, Who};
 
 const PAGES: u32 = 8;
 const READ: u64 = 50;
@@ -22,40 +22,24 @@ const ERASE: u64 = 2_000;
 const TRANSFER: u64 = 10;
 
 /// Two planes of one die with four blocks each, of pages of one unit.
-fn media(sim: &Sim, planes: PlaneMode, faults: &[&str]) -> Media {
+fn media(sim: &Sim, planes: PlaneMode, faults: &[&str]) -> Rc<Media> {
     media_with(sim, Features { planes, ..Features::default() }, faults)
 }
 
-fn media_with(sim: &Sim, features: Features, faults: &[&str]) -> Media {
-    let counts = Counts {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 2,
-        blocks_per_plane: 4,
-        pages_per_block: PAGES,
-        page_size: 4_096,
-        unit_size: 4_096,
-    };
-    let timing = Timing {
-        cell: Cell::Slc,
+fn media_with(sim: &Sim, features: Features, faults: &[&str]) -> Rc<Media> {
+    let flash = TestFlash {
+        planes: 2,
+        pages: PAGES,
         read: vec![Span::from_us(READ)],
         program: vec![Span::from_us(PROGRAM)],
         erase: Span::from_us(ERASE),
         bus: Rate::new(4_096, Span::from_us(TRANSFER)),
-        registers: Registers::Single,
-        partial_transfer: true,
         features,
-    };
-    let config = MediaConfig {
-        geometry: Geometry::new(counts).unwrap(),
-        timing,
         store: StoreKind::Ram,
-        factory_bad: 0,
-        lba_bytes: 512,
-        faults: faults.iter().map(|rule| rule.parse().unwrap()).collect(),
-        seed: Seed::new(1),
+        faults: faults.iter().map(ToString::to_string).collect(),
+        ..TestFlash::default()
     };
-    Media::new(sim, config).unwrap()
+    flash.media(sim)
 }
 
 fn host() -> Who {
@@ -71,7 +55,7 @@ fn image(pages: u8) -> PageImage {
 /// A flash on which operations are done one after the other.
 struct Bench {
     sim: Sim,
-    media: Media,
+    media: Rc<Media>,
     done: RefCell<Vec<(u64, Result<(), MediaError>)>>,
 }
 
@@ -247,7 +231,7 @@ fn a_power_cut_tears_what_is_under_way() {
 fn every_owner_of_the_flash_learns_of_a_power_cut_and_of_its_end() {
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let media = Rc::new(media(&sim, PlaneMode::Independent, &["power_cut program plane=0 nth=1 off=1ms"]));
+    let media = media(&sim, PlaneMode::Independent, &["power_cut program plane=0 nth=1 off=1ms"]);
     let ended = Rc::new(RefCell::new(Vec::new()));
     let told = Rc::new(RefCell::new(Vec::new()));
     for (owner, block) in [(0, 0), (1, 4)] {

@@ -3,51 +3,24 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Broken, Cell, Features, GcScheme, Geometry, Media, MediaConfig, MediaError, Misuse, PageId, PageImage,
-    PlaneId, PlaneMode, Priority, Registers, StoreKind, Timing,
+    BlockId, Broken, Features, GcScheme, Media, MediaError, Misuse, PageId, PlaneId, PlaneMode, Priority,
 };
+use nandscape_device_rig::{TestFlash, image};
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::units::Rate;
-use nandscape_sim::{Executor, Seed, Sim, Span, Who};
+use nandscape_sim::{Executor, Sim, Span, Who};
 
 const BLOCKS: u32 = 3;
 const PAGES: u32 = 4;
 const READ: Span = Span::from_us(50);
 
-/// Two planes of one die, pages of one unit.
+/// Two planes of one die, and a channel that takes no time.
 fn media(sim: &Sim, planes: PlaneMode) -> Rc<Media> {
-    let geometry = Geometry::new(Counts {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 2,
-        blocks_per_plane: BLOCKS,
-        pages_per_block: PAGES,
-        page_size: 4_096,
-        unit_size: 4_096,
-    });
-    let timing = Timing {
-        cell: Cell::Slc,
-        read: vec![READ],
-        program: vec![Span::from_us(300)],
-        erase: Span::from_us(2_000),
-        bus: Rate::UNLIMITED,
-        registers: Registers::Single,
-        partial_transfer: true,
-        features: Features { planes, ..Features::default() },
-    };
-    let config = MediaConfig {
-        geometry: geometry.unwrap(),
-        timing,
-        store: StoreKind::None,
-        factory_bad: 0,
-        lba_bytes: 512,
-        faults: Vec::new(),
-        seed: Seed::new(1),
-    };
-    Rc::new(Media::new(sim, config).unwrap())
+    let features = Features { planes, ..Features::default() };
+    TestFlash { planes: 2, blocks: BLOCKS, pages: PAGES, bus: Rate::UNLIMITED, features, ..TestFlash::default() }
+        .media(sim)
 }
 
 fn host() -> Who {
@@ -56,8 +29,7 @@ fn host() -> Who {
 
 /// What programming pages with one command ends with, and how long that takes.
 async fn program(sim: &Sim, media: &Media, pages: &[u32]) -> (Result<(), Broken>, Span) {
-    let (begun, mut image) = (sim.now(), PageImage::default());
-    image.pad(pages.len(), 7);
+    let (begun, image) = (sim.now(), image(pages.len() as u32));
     let pages: Vec<PageId> = pages.iter().copied().map(PageId).collect();
     let ended = media.program_together(&pages, &image, host(), &mut Breakdown::new(), |_| ()).await;
     (ended, sim.now() - begun)

@@ -9,15 +9,11 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 
-use nandscape_device_media::geometry::Counts;
-use nandscape_device_media::{
-    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, PageId, PageImage, PlaneId, Priority, Registers,
-    StoreKind, Timing,
-};
+use nandscape_device_media::{BlockId, GcScheme, Media, PageId, PlaneId, Priority, Registers};
+use nandscape_device_rig::{TestFlash, image};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
-use nandscape_sim::units::Rate;
-use nandscape_sim::{Cause, Executor, Seed, Sim, Span, Time};
+use nandscape_sim::{Cause, Executor, Sim, Span, Time};
 
 const BLOCKS: u32 = 8;
 const PAGES: u32 = 16;
@@ -34,36 +30,18 @@ struct Flash {
 
 fn flash(executor: &Executor, registers: Registers, priority: Priority) -> Flash {
     let sim = executor.sim();
-    let geometry = Geometry::new(Counts {
+    let media = TestFlash {
         channels: 2,
-        dies_per_channel: 1,
-        planes_per_die: 3,
-        blocks_per_plane: BLOCKS,
-        pages_per_block: PAGES,
-        page_size: 8_192,
-        unit_size: 4_096,
-    })
-    .unwrap();
-    let timing = Timing {
-        cell: Cell::Slc,
+        planes: 3,
+        blocks: BLOCKS,
+        pages: PAGES,
+        units_per_page: 2,
         read: vec![Span::from_us(40)],
         program: vec![Span::from_us(800)],
-        erase: Span::from_us(2_000),
-        bus: Rate::new(4_096, Span::from_us(10)),
         registers,
-        partial_transfer: true,
-        features: Features::default(),
+        ..TestFlash::default()
     };
-    let config = MediaConfig {
-        geometry,
-        timing,
-        store: StoreKind::None,
-        factory_bad: 0,
-        lba_bytes: 512,
-        faults: Vec::new(),
-        seed: Seed::new(0),
-    };
-    let media = Rc::new(Media::new(&sim, config).unwrap());
+    let media = media.media(&sim);
     (0..6).for_each(|plane| media.plant_program(programmed_page(plane), []));
     Flash { sim, media, priority, log: Rc::default(), breakdowns: Rc::default() }
 }
@@ -91,7 +69,7 @@ impl Flash {
             match op {
                 Op::Read => media.read(programmed_page(plane), 8_192, who, &mut breakdown).await.unwrap(),
                 Op::ReadHalf => media.read(programmed_page(plane), 4_096, who, &mut breakdown).await.unwrap(),
-                Op::Program(number) => media.program(page(number), image(), who, &mut breakdown).await.unwrap(),
+                Op::Program(number) => media.program(page(number), image(2), who, &mut breakdown).await.unwrap(),
                 Op::Erase => media.erase(BlockId(block.0 + 1), who, &mut breakdown).await.unwrap(),
             }
             assert_eq!(breakdown.total(), sim.now() - Time::from_ns(us * 1_000), "{name}");
@@ -127,12 +105,6 @@ impl Flash {
 /// The first page of the last block of a plane.
 fn programmed_page(plane: u32) -> PageId {
     PageId((plane * BLOCKS + BLOCKS - 1) * PAGES)
-}
-
-fn image() -> PageImage {
-    let mut image = PageImage::default();
-    (0..2).for_each(|tag| image.push(tag, None));
-    image
 }
 
 const READ: Cause = cause::HOST_READ;

@@ -8,14 +8,12 @@ use nandscape_device_controller::arbiter::RoundRobin;
 use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, Identity, LinkConfig, NvmeController};
 use nandscape_device_ftl::policy::{Greedy, StripeOrder, Striped};
 use nandscape_device_ftl::{FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
-use nandscape_device_media::geometry::Counts;
-use nandscape_device_media::{
-    Cell as FlashCell, Features, GcScheme, Geometry, Media, MediaConfig, Priority, Registers, StoreKind, Timing,
-};
+use nandscape_device_media::{GcScheme, Priority, Registers, StoreKind};
+use nandscape_device_rig::TestFlash;
 use nandscape_drive::conformance::Host;
 use nandscape_drive::ring::{Posted, Ring, Submission};
 use nandscape_drive::{Completion, Controller, HostMem, QueueDrive, QueueId};
-use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_sim::{Executor, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 /// Capacity in bytes.
@@ -72,29 +70,22 @@ pub(crate) fn faulty_drive(
     blocks_per_plane: u32,
     faults: &[&str],
 ) -> Drive {
-    let faults = faults.iter().map(|rule| rule.parse().unwrap()).collect();
-    let counts = Counts {
+    let flash = TestFlash {
         channels: 2,
-        dies_per_channel: 2,
-        planes_per_die: 1,
-        blocks_per_plane,
-        pages_per_block: 16,
-        page_size: 16 << 10,
-        unit_size: 4 << 10,
-    };
-    let timing = Timing {
-        cell: FlashCell::Slc,
+        dies: 2,
+        blocks: blocks_per_plane,
+        pages: 16,
+        units_per_page: 4,
         read: vec![READ],
         program: vec![PROGRAM],
         erase: Span::from_ms(5),
         bus: BUS.parse().unwrap(),
         registers: Registers::Double,
-        partial_transfer: true,
-        features: Features::default(),
+        store,
+        faults: faults.iter().map(ToString::to_string).collect(),
+        ..TestFlash::default()
     };
-    let geometry = Geometry::new(counts).unwrap();
-    let media = MediaConfig { geometry, timing, store, factory_bad: 0, lba_bytes: 512, faults, seed: Seed::new(1) };
-    let media = Rc::new(Media::new(sim, media).unwrap());
+    let media = flash.media(sim);
     let gc = GcConfig {
         scheme: GcScheme::Plane,
         copyback: false,
@@ -111,7 +102,7 @@ pub(crate) fn faulty_drive(
         wear: WearConfig { dynamic: true, static_threshold: 0 },
         firmware: FirmwareTimes::default(),
     };
-    let allocation = Box::new(Striped::new(&geometry, StripeOrder::ChannelDiePlane));
+    let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
     let policies = Policies { allocation, victim: Box::new(Greedy) };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
     NvmeController::new(sim, media, ftl, config, Box::new(RoundRobin::default()))

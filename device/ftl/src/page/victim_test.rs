@@ -3,11 +3,8 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::geometry::Counts;
-use nandscape_device_media::{
-    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, PlaneId, Priority, Registers, StoreKind, Timing,
-};
-use nandscape_sim::units::Rate;
+use nandscape_device_media::{BlockId, GcScheme, PlaneId, Priority};
+use nandscape_device_rig::TestFlash;
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 
 use super::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, Policies, WearConfig};
@@ -20,35 +17,17 @@ const BLOCKS: u32 = 40;
 
 /// A drive of two planes in steady state.
 pub(super) fn drive(sim: &Sim, seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<PageFtl> {
-    let geometry = Geometry::new(Counts {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 2,
-        blocks_per_plane: BLOCKS,
-        pages_per_block: PAGES,
-        page_size: 8_192,
-        unit_size: 4_096,
-    })
-    .unwrap();
-    let timing = Timing {
-        cell: Cell::Slc,
+    let flash = TestFlash {
+        planes: 2,
+        blocks: BLOCKS,
+        pages: PAGES,
+        units_per_page: UNITS_PER_PAGE,
         read: vec![Span::from_us(40)],
-        program: vec![Span::ZERO],
-        erase: Span::ZERO,
-        bus: Rate::UNLIMITED,
-        registers: Registers::Single,
-        partial_transfer: true,
-        features: Features::default(),
-    };
-    let media = MediaConfig {
-        geometry,
-        timing,
-        store: StoreKind::None,
         factory_bad: 2,
-        lba_bytes: 512,
-        faults: Vec::new(),
         seed: Seed::new(seed),
+        ..TestFlash::default()
     };
+    let media = flash.media(sim);
     let config = PageFtlConfig {
         logical_units: 2 * 28 * PAGES * UNITS_PER_PAGE,
         buffer_units: 16,
@@ -64,8 +43,7 @@ pub(super) fn drive(sim: &Sim, seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<P
         wear: WearConfig { dynamic: true, static_threshold: 0 },
         firmware: FirmwareTimes::default(),
     };
-    let media = Rc::new(Media::new(sim, media).unwrap());
-    let allocation = Box::new(Striped::new(&geometry, StripeOrder::ChannelDiePlane));
+    let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
     let ftl = PageFtl::new(sim, media, config, Policies { allocation, victim }).unwrap();
     ftl.plant(Plant::Steady, Seed::new(seed), &mut |_| ());
     ftl

@@ -5,13 +5,11 @@ use std::rc::Rc;
 use nandscape_device_ftl::address::Lpn;
 use nandscape_device_ftl::policy::{CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
 use nandscape_device_ftl::{Extent, FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, Stats, WearConfig};
-use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, OpCounts, Priority, Registers, StoreKind, Timing,
-    UnitId,
+    BlockId, Cell, Features, GcScheme, Geometry, Media, OpCounts, Priority, Registers, StoreKind, UnitId,
 };
+use nandscape_device_rig::TestFlash;
 use nandscape_drive::Breakdown;
-use nandscape_sim::units::Rate;
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Wait};
 
 use super::theory::erased_blocks;
@@ -121,38 +119,25 @@ impl Rig {
     pub(crate) fn new(setup: &Setup) -> Rig {
         let executor = if setup.spurious_polls { Executor::with_spurious_polls() } else { Executor::new() };
         let sim = executor.sim();
-        let geometry = Geometry::new(Counts {
+        let flash = TestFlash {
             channels: setup.planes.0,
-            dies_per_channel: setup.planes.1,
-            planes_per_die: setup.planes.2,
-            blocks_per_plane: setup.blocks_per_plane,
-            pages_per_block: setup.pages_per_block,
-            page_size: UNIT * setup.units_per_page,
-            unit_size: UNIT,
-        })
-        .expect("a test's geometry is possible");
-        let us = |us: u64| Span::from_ns(us * 1_000);
-        let timing = Timing {
+            dies: setup.planes.1,
+            planes: setup.planes.2,
+            blocks: setup.blocks_per_plane,
+            pages: setup.pages_per_block,
+            units_per_page: setup.units_per_page,
             cell: setup.cell,
-            read: vec![us(40); setup.cell.page_types()],
-            program: vec![us(200); setup.cell.page_types()],
-            erase: us(2_000),
-            bus: Rate::new(u64::from(UNIT), us(10)),
+            read: vec![Span::from_us(40)],
+            program: vec![Span::from_us(200)],
             registers: setup.registers,
-            partial_transfer: true,
             features: setup.features.clone(),
-        };
-        let config = MediaConfig {
-            geometry,
-            timing,
             store: setup.store,
             factory_bad: setup.factory_bad,
-            lba_bytes: 512,
-            faults: Vec::new(),
             seed: Seed::new(setup.seed).child("media"),
+            ..TestFlash::default()
         };
-        let media = Rc::new(Media::new(&sim, config).expect("memory for a small drive"));
-        let ftl = PageFtl::new(&sim, media.clone(), setup.ftl(), setup.policies(&geometry))
+        let media = flash.media(&sim);
+        let ftl = PageFtl::new(&sim, media.clone(), setup.ftl(), setup.policies(media.geometry()))
             .expect("memory for a small drive");
         Rig { executor, sim, media, ftl, setup: setup.clone() }
     }

@@ -9,14 +9,12 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Cell, Features, GcScheme, Geometry, Media, MediaConfig, PageId, PageImage, PlaneId, Priority, Registers,
-    Seized, StoreKind, Suspend, Timing,
+    BlockId, Cell, Features, GcScheme, Media, PageId, PlaneId, Priority, Registers, Seized, Suspend,
 };
+use nandscape_device_rig::{TestFlash, image, plant_block};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
-use nandscape_sim::units::Rate;
 use nandscape_sim::{Cause, Executor, Seed, Sim, Span, Time};
 
 const BLOCKS: u32 = 4;
@@ -70,36 +68,22 @@ pub(crate) struct Flash {
 impl Flash {
     pub(crate) fn new(executor: &Executor, cell: Cell, registers: Registers, features: Features) -> Flash {
         let sim = executor.sim();
-        let geometry = Geometry::new(Counts {
+        let flash = TestFlash {
             channels: 2,
-            dies_per_channel: 1,
-            planes_per_die: 2,
-            blocks_per_plane: BLOCKS,
-            pages_per_block: PAGES,
-            page_size: 8_192,
-            unit_size: 4_096,
-        });
-        let timing = Timing {
+            planes: 2,
+            blocks: BLOCKS,
+            pages: PAGES,
+            units_per_page: 2,
             cell,
-            read: vec![us(40); cell.page_types()],
-            program: vec![us(800); cell.page_types()],
-            erase: us(2_000),
-            bus: Rate::new(4_096, us(10)),
+            read: vec![us(40)],
+            program: vec![us(800)],
             registers,
-            partial_transfer: true,
             features,
-        };
-        let config = MediaConfig {
-            geometry: geometry.unwrap(),
-            timing,
-            store: StoreKind::None,
-            factory_bad: 0,
-            lba_bytes: 512,
-            faults: Vec::new(),
             seed: Seed::new(0),
+            ..TestFlash::default()
         };
-        let media = Rc::new(Media::new(&sim, config).unwrap());
-        (0..4).for_each(|plane| (0..PAGES).for_each(|number| media.plant_program(full_page(plane, number), [])));
+        let media = flash.media(&sim);
+        (0..4).for_each(|plane| plant_block(&media, full_block(plane)));
         Flash { sim, media, priority: Priority::ReadsFirst, ended: Rc::default(), logs: Rc::default() }
     }
 
@@ -115,15 +99,18 @@ impl Flash {
                 Op::Read => media.read(full_page(plane, 0), 8_192, who, &mut log).await.unwrap(),
                 Op::ReadPage(number) => media.read(full_page(plane, number), 8_192, who, &mut log).await.unwrap(),
                 Op::ReadHalf => media.read(full_page(plane, 0), 4_096, who, &mut log).await.unwrap(),
-                Op::Program(number) => media.program(page(plane, number), image(1), who, &mut log).await.unwrap(),
+                Op::Program(number) => media.program(page(plane, number), image(2), who, &mut log).await.unwrap(),
                 Op::Together(pages, planes) => {
                     let all = (plane..plane + planes).flat_map(|plane| (0..pages).map(move |number| (plane, number)));
                     let pages: Vec<PageId> = all.map(|(plane, number)| page(plane, number)).collect();
-                    media.program_together(&pages, &image(pages.len()), who, &mut log, |_| ()).await.unwrap();
+                    media
+                        .program_together(&pages, &image(2 * pages.len() as u32), who, &mut log, |_| ())
+                        .await
+                        .unwrap();
                 }
                 Op::OutOfStep => {
                     let pages = [page(plane, 0), page(plane + 1, 1)];
-                    media.program_together(&pages, &image(2), who, &mut log, |_| ()).await.unwrap();
+                    media.program_together(&pages, &image(4), who, &mut log, |_| ()).await.unwrap();
                 }
                 Op::Erase => media.erase(BlockId(plane * BLOCKS + 1), who, &mut log).await.unwrap(),
             }
@@ -159,7 +146,7 @@ impl Flash {
         self.sim.spawn(async move {
             let mut log = Breakdown::new();
             let who = flash.priority.who(WRITE);
-            let program = flash.media.program(PageId(plane * BLOCKS * PAGES), image(1), who, &mut log);
+            let program = flash.media.program(PageId(plane * BLOCKS * PAGES), image(2), who, &mut log);
             let (mut program, mut patience) = (Box::pin(program), pin!(flash.sim.sleep(us(after))));
             poll_fn(|context| match program.as_mut().poll(context) {
                 Poll::Ready(_) => Poll::Ready(()),
@@ -210,9 +197,14 @@ impl Flash {
     }
 }
 
-/// A page of the block of a plane that is full from the beginning, which is the last.
+/// A page of the block of a plane that is full from the beginning.
 fn full_page(plane: u32, number: u32) -> PageId {
-    PageId((plane * BLOCKS + BLOCKS - 1) * PAGES + number)
+    PageId(full_block(plane).0 * PAGES + number)
+}
+
+/// The last block of a plane.
+fn full_block(plane: u32) -> BlockId {
+    BlockId((plane + 1) * BLOCKS - 1)
 }
 
 async fn collect(seized: &mut Seized<'_>, plane: u32, steps: &[Step]) {
@@ -224,16 +216,9 @@ async fn collect(seized: &mut Seized<'_>, plane: u32, steps: &[Step]) {
             }
             Step::Move => {
                 seized.read(&[(full_page(plane, next), 8_192)]).await.unwrap();
-                seized.program(page(2, next), image(1)).await.unwrap();
+                seized.program(page(2, next), image(2)).await.unwrap();
             }
             Step::Erase => seized.erase(BlockId(plane * BLOCKS + 1)).await.unwrap(),
         }
     }
-}
-
-/// So many pages of two units.
-fn image(pages: usize) -> PageImage {
-    let mut image = PageImage::default();
-    (0..2 * pages as u32).for_each(|tag| image.push(tag, None));
-    image
 }

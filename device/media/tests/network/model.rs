@@ -6,15 +6,12 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use nandscape_device_media::geometry::Counts;
-use nandscape_device_media::{
-    BlockId, Features, GcScheme, Geometry, Media, MediaConfig, OpCounts, PageId, PageImage, PlaneId, Priority,
-    StoreKind, Timing,
-};
+use nandscape_device_media::{BlockId, GcScheme, Geometry, Media, OpCounts, PageId, PlaneId, Priority};
+use nandscape_device_rig::{TestFlash, image, plant_block};
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::units::Rate;
-use nandscape_sim::{Executor, Seed, Sim, Span, Time};
+use nandscape_sim::{Executor, Sim, Span, Time};
 
 use crate::reference::Outcome;
 use crate::script::{Network, Op, Script, UNIT, Work};
@@ -22,22 +19,15 @@ use crate::script::{Network, Op, Script, UNIT, Work};
 /// Longer than any script takes.
 pub(crate) const LONG: Time = Time::from_ns(1 << 50);
 
-pub(crate) fn geometry(network: &Network) -> Geometry {
-    Geometry::new(Counts {
-        channels: network.channels,
-        dies_per_channel: network.dies_per_channel,
-        planes_per_die: network.planes_per_die,
-        blocks_per_plane: network.blocks_per_plane(),
-        pages_per_block: network.pages_per_block,
-        page_size: network.units_per_page * UNIT,
-        unit_size: UNIT,
-    })
-    .expect("the networks are possible")
-}
-
-pub(crate) fn media(sim: &Sim, network: &Network) -> Media {
+pub(crate) fn media(sim: &Sim, network: &Network) -> Rc<Media> {
     let spans = |times: &[u64]| times.iter().copied().map(Span::from_ns).collect();
-    let timing = Timing {
+    let flash = TestFlash {
+        channels: network.channels,
+        dies: network.dies_per_channel,
+        planes: network.planes_per_die,
+        blocks: network.blocks_per_plane(),
+        pages: network.pages_per_block,
+        units_per_page: network.units_per_page,
         cell: network.cell,
         read: spans(&network.read),
         program: spans(&network.program),
@@ -45,21 +35,11 @@ pub(crate) fn media(sim: &Sim, network: &Network) -> Media {
         bus: Rate::new(UNIT.into(), Span::from_ns(network.unit_transfer)),
         registers: network.registers,
         partial_transfer: network.partial_transfer,
-        features: Features::default(),
+        ..TestFlash::default()
     };
-    let config = MediaConfig {
-        geometry: geometry(network),
-        timing,
-        store: StoreKind::None,
-        factory_bad: 0,
-        lba_bytes: 512,
-        faults: Vec::new(),
-        seed: Seed::new(0),
-    };
-    let media = Media::new(sim, config).expect("the tables are small");
-    let planes = 0..network.planes();
-    let full = planes.flat_map(|plane| (0..network.pages_per_block).map(move |page| (plane, page)));
-    full.for_each(|(plane, page)| media.plant_program(source(media.geometry(), plane, page), []));
+    let media = flash.media(sim);
+    let full = |plane| media.geometry().block_of(source(media.geometry(), plane, 0));
+    (0..network.planes()).for_each(|plane| plant_block(&media, full(plane)));
     media
 }
 
@@ -74,13 +54,6 @@ pub(crate) struct Customer {
     pub(crate) media: Rc<Media>,
     pub(crate) priority: Priority,
     pub(crate) number: u32,
-}
-
-/// A page of which nothing matters but that it takes its time.
-pub(crate) fn image(geometry: &Geometry) -> PageImage {
-    let mut image = PageImage::default();
-    (0..geometry.units_per_page()).for_each(|unit| image.push(unit, None));
-    image
 }
 
 impl Customer {
@@ -100,7 +73,10 @@ impl Customer {
             }
             Work::Program { page } => {
                 let page = geometry.page_at(own, *page);
-                self.media.program(page, image(geometry), who(cause::HOST_WRITE), &mut log).await.unwrap();
+                self.media
+                    .program(page, image(geometry.units_per_page()), who(cause::HOST_WRITE), &mut log)
+                    .await
+                    .unwrap();
             }
             Work::Erase => self.media.erase(erased, who(cause::GC), &mut log).await.unwrap(),
             Work::Collect { copies, moves, holds_channel } => {
@@ -133,7 +109,7 @@ impl Customer {
         let whole = geometry.page_size();
         seized.read(&moves.iter().map(|&(source, _)| (from(source), whole)).collect::<Vec<_>>()).await.unwrap();
         for &(_, to) in moves {
-            seized.program(page(to), image(geometry)).await.unwrap();
+            seized.program(page(to), image(geometry.units_per_page())).await.unwrap();
         }
         seized.erase(erased).await.unwrap();
     }
@@ -158,7 +134,7 @@ pub(crate) fn run(
     withdrawn: &[Vec<bool>],
 ) -> (Outcome, OpCounts) {
     let sim = executor.sim();
-    let media = Rc::new(media(&sim, network));
+    let media = media(&sim, network);
     let ended = Rc::new(RefCell::new(vec![Vec::new(); script.len()]));
     let priority = if network.reads_first { Priority::ReadsFirst } else { Priority::Fifo };
     for (number, (ops, withdrawn)) in (0..).zip(script.iter().zip(withdrawn)) {

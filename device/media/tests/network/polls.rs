@@ -61,7 +61,7 @@ proptest! {
         let script = network.script(Mix { collections: 0, ..MIX }, 12, seed);
         let mut executor = if spurious { Executor::with_spurious_polls() } else { Executor::new() };
         let sim = executor.sim();
-        let media = Rc::new(model::media(&sim, &network));
+        let media = model::media(&sim, &network);
         let done = Rc::new(std::cell::Cell::new(0));
         let priority = if network.reads_first { Priority::ReadsFirst } else { Priority::Fifo };
         for (number, ops) in (0..).zip(script.clone()) {

@@ -6,34 +6,21 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Ecc, Features, Geometry, Media, MediaConfig, MediaError, Misuse, PageId, PageImage, PlaneId, PlaneMode,
-    Priority, ProgramUnit, ReadRetry, StoreKind, Suspend, Timing,
+    BlockId, Ecc, Features, Media, MediaError, Misuse, PageId, PageImage, PlaneId, PlaneMode, Priority, ProgramUnit,
+    ReadRetry, Suspend,
 };
+use nandscape_device_rig::{TestFlash, image, plant_block};
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Executor, Seed, Sim, Span};
 
-use crate::drive::{Drive, Page, Planes, UNIT};
+use crate::drive::{Drive, Page, Planes};
 use crate::outcome::{Outcome, Served, Stages};
 use crate::script::{Op, Part, Script, Work};
 
 /// Longer than any script takes.
 const LONG: Span = Span::from_ns(1 << 50);
-
-fn geometry(drive: &Drive) -> Geometry {
-    Geometry::new(Counts {
-        channels: drive.channels,
-        dies_per_channel: drive.dies_per_channel,
-        planes_per_die: drive.planes_per_die,
-        blocks_per_plane: drive.blocks_per_plane(),
-        pages_per_block: drive.pages_per_block,
-        page_size: drive.page_size(),
-        unit_size: UNIT,
-    })
-    .expect("the drives are possible")
-}
 
 fn spans(times: &[u64]) -> Vec<Span> {
     times.iter().copied().map(Span::from_ns).collect()
@@ -68,8 +55,14 @@ fn features(drive: &Drive) -> Features {
     }
 }
 
-pub(crate) fn media(sim: &Sim, drive: &Drive) -> Media {
-    let timing = Timing {
+pub(crate) fn media(sim: &Sim, drive: &Drive) -> Rc<Media> {
+    let flash = TestFlash {
+        channels: drive.channels,
+        dies: drive.dies_per_channel,
+        planes: drive.planes_per_die,
+        blocks: drive.blocks_per_plane(),
+        pages: drive.pages_per_block,
+        units_per_page: drive.units_per_page,
         cell: drive.cell,
         read: spans(&drive.read),
         // One time for all with word lines.
@@ -79,21 +72,12 @@ pub(crate) fn media(sim: &Sim, drive: &Drive) -> Media {
         registers: drive.registers,
         partial_transfer: drive.partial_transfer,
         features: features(drive),
+        seed: Seed::new(drive.seed),
+        ..TestFlash::default()
     };
-    let seed = Seed::new(drive.seed);
-    let config = MediaConfig {
-        geometry: geometry(drive),
-        timing,
-        store: StoreKind::None,
-        factory_bad: 0,
-        lba_bytes: 512,
-        faults: Vec::new(),
-        seed,
-    };
-    let media = Media::new(sim, config).expect("the tables are small");
-    let planes = 0..drive.total_planes();
-    let full = planes.flat_map(|plane| (0..drive.pages_per_block).map(move |number| (plane, number)));
-    full.for_each(|(plane, number)| media.plant_program(full_page(drive, plane, number), []));
+    let media = flash.media(sim);
+    let full = |plane| media.geometry().block_of(full_page(drive, plane, 0));
+    (0..drive.total_planes()).for_each(|plane| plant_block(&media, full(plane)));
     media
 }
 
@@ -116,13 +100,6 @@ struct Customer<'a> {
     media: Rc<Media>,
     priority: Priority,
     drive: &'a Drive,
-}
-
-/// Pages of which nothing matters but that they take their time.
-fn image(geometry: &Geometry, pages: usize) -> PageImage {
-    let mut image = PageImage::default();
-    (0..geometry.units_per_page() * pages as u32).for_each(|unit| image.push(unit, None));
-    image
 }
 
 /// The number of a page in the model.
@@ -152,7 +129,7 @@ impl Customer<'_> {
 
     /// Pages that are programmed together, and what goes into them.
     fn pages(&self, pages: &[Page]) -> (Vec<PageId>, PageImage) {
-        (pages.iter().map(|&page| self.page(page)).collect(), image(self.media.geometry(), pages.len()))
+        (pages.iter().map(|&page| self.page(page)).collect(), image(self.drive.units_per_page * pages.len() as u32))
     }
 
     /// Does one operation: what came of it, and where its time went.
@@ -264,7 +241,7 @@ fn serve(
 
 /// Runs a script: what came of it, and where the time of each operation of each customer went.
 pub(crate) fn run(mut executor: Executor, drive: &Drive, script: &Script) -> (Outcome, Vec<Vec<Breakdown>>) {
-    let media = Rc::new(media(&executor.sim(), drive));
+    let media = media(&executor.sim(), drive);
     let results = serve(&mut executor, &media, drive, script, &|_, _| None);
     let mut arrays: Vec<u64> = media.array_usage().iter().map(|usage| usage.total().ns()).collect();
     arrays.resize(drive.total_planes() as usize, 0);
@@ -281,7 +258,7 @@ pub(crate) fn run_after(
     patience: &dyn Fn(usize, usize) -> Option<u64>,
     then: &Script,
 ) -> Vec<Vec<Served>> {
-    let media = Rc::new(media(&executor.sim(), drive));
+    let media = media(&executor.sim(), drive);
     let results = serve(&mut executor, &media, drive, script, patience);
     assert!(results.iter().zip(script).all(|(results, ops)| results.len() == ops.len()), "somebody was left behind");
     let results = serve(&mut executor, &media, drive, then, &|_, _| None);
