@@ -10,22 +10,24 @@
 //! | `negotiating` | room for those who negotiate |
 //! | `handshake` | fixed newstyle negotiation |
 //! | `keep_alive` | finding out that a TCP client has vanished |
-//! | `session` | one client: requests in, replies out |
-//! | `feed` | long requests without data, a part at a time |
+//! | `session` | one client: bytes in, requests out; replies in, bytes out |
+//! | `work` | its requests in work: parts to the drive, completions to replies |
+//! | `parts` | how long requests are cut |
 //! | `translate` | an NBD request as NVMe commands |
 //! | `replies` | simple and structured replies |
 //!
 //! Left out: TLS, block status, extended headers.
 #![cfg(target_os = "linux")]
 
-mod feed;
 mod handshake;
 mod keep_alive;
 mod listener;
 mod negotiating;
+mod parts;
 mod replies;
 mod session;
 mod translate;
+mod work;
 
 pub use handshake::Exported;
 pub use listener::{Listener, ListenerConfig};

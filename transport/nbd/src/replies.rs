@@ -1,106 +1,221 @@
-//! Replies as bytes on their way to a client.
+//! Replies on their way to a client. Data goes from the buffers that the drive filled straight to the socket.
 
-use nandscape_drive::HostMem;
+use std::cell::Ref;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Write};
+use std::rc::Rc;
+
+use nandscape_transport_reactor::Loan;
 use nandscape_wire_nbd::{ChunkHeader, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, SimpleReply, chunk};
 use zerocopy::IntoBytes;
 
 /// What waits to be sent.
 #[derive(Default)]
 pub(crate) struct Replies {
-    bytes: Vec<u8>,
+    pieces: VecDeque<Piece>,
+    /// Bytes of the first piece that were sent.
     sent: usize,
 }
 
-/// A buffer larger than this is given back once it is empty.
-const KEPT: usize = 1 << 20;
+/// A header, what follows it, or both.
+struct Piece {
+    head: [u8; HEAD],
+    head_len: usize,
+    body: Body,
+}
+
+/// A piece while it is sent.
+type Borrowed<'a> = (&'a Piece, Option<Ref<'a, Vec<u8>>>);
+
+enum Body {
+    None,
+    Data(Rc<Loan>),
+    Text(String),
+}
+
+/// The longest header: that of a chunk of data with its offset.
+const HEAD: usize = 28;
+/// Pieces sent in one system call where few wait, and where many do.
+const FEW: usize = 2;
+const MANY: usize = 64;
+
+impl Piece {
+    fn new(body: Body) -> Piece {
+        Piece { head: [0; HEAD], head_len: 0, body }
+    }
+
+    /// With more bytes at the end of its header.
+    fn with(mut self, bytes: &[u8]) -> Piece {
+        self.head[self.head_len..self.head_len + bytes.len()].copy_from_slice(bytes);
+        self.head_len += bytes.len();
+        self
+    }
+
+    fn len(&self) -> usize {
+        let body = match &self.body {
+            Body::None => 0,
+            Body::Data(loan) => loan.bytes().len(),
+            Body::Text(text) => text.len(),
+        };
+        self.head_len + body
+    }
+}
 
 impl Replies {
-    /// Bytes that wait.
+    /// Pieces that wait.
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len() - self.sent
+        self.pieces.len()
     }
 
-    /// What waits.
-    pub(crate) fn waiting(&self) -> &[u8] {
-        &self.bytes[self.sent..]
+    /// Whether everything was sent.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
     }
 
-    /// The first `count` bytes of it were sent.
-    pub(crate) fn advance(&mut self, count: usize) {
+    /// Nobody waits for them any more.
+    pub(crate) fn clear(&mut self) {
+        self.pieces.clear();
+        self.sent = 0;
+    }
+
+    /// Sends some, about `most` bytes, in one system call; how many bytes that were.
+    ///
+    /// # Errors
+    /// That of the system call.
+    pub(crate) fn send(&mut self, stream: &mut impl Write, most: usize) -> io::Result<usize> {
+        if self.pieces.len() <= FEW {
+            self.send_at_once::<FEW>(stream, most)
+        } else {
+            self.send_at_once::<MANY>(stream, most)
+        }
+    }
+
+    fn send_at_once<const AT_ONCE: usize>(&mut self, stream: &mut impl Write, most: usize) -> io::Result<usize> {
+        let mut room = most;
+        let mut next = |index: usize| {
+            let piece = self.pieces.get(index).filter(|_| room > 0)?;
+            room = room.saturating_sub(piece.len());
+            let data = if let Body::Data(loan) = &piece.body { Some(loan.bytes()) } else { None };
+            Some((piece, data))
+        };
+        let pieces: [Option<Borrowed<'_>>; AT_ONCE] = std::array::from_fn(&mut next);
+        let mut slices = [[IoSlice::new(&[]); 2]; AT_ONCE];
+        let mut skip = self.sent;
+        for ((piece, data), slices) in pieces.iter().flatten().zip(&mut slices) {
+            let body = match (&piece.body, data) {
+                (Body::Text(text), _) => text.as_bytes(),
+                (_, Some(data)) => data,
+                (_, None) => &[],
+            };
+            let of_head = skip.min(piece.head_len);
+            *slices = [IoSlice::new(&piece.head[of_head..piece.head_len]), IoSlice::new(&body[skip - of_head..])];
+            skip = 0;
+        }
+        let count = pieces.iter().flatten().count();
+        let sent = stream.write_vectored(slices[..count].as_flattened())?;
+        drop(pieces);
+        self.advance(sent);
+        Ok(sent)
+    }
+
+    /// So many bytes more were sent.
+    fn advance(&mut self, count: usize) {
         self.sent += count;
-        if self.sent == self.bytes.len() {
-            self.sent = 0;
-            self.bytes.clear();
-            self.bytes.shrink_to(KEPT);
-        } else if self.sent > self.bytes.len() / 2 {
-            // Who takes some but never all must not make it grow for ever.
-            self.bytes.drain(..self.sent);
-            self.sent = 0;
+        while let Some(first) = self.pieces.front()
+            && self.sent >= first.len()
+        {
+            self.sent -= first.len();
+            self.pieces.pop_front();
         }
     }
 
     /// A request without data was done, or failed.
     pub(crate) fn simple(&mut self, cookie: u64, error: u32) {
-        let reply = SimpleReply { magic: SIMPLE_REPLY_MAGIC.into(), error: error.into(), cookie: cookie.into() };
-        self.bytes.extend_from_slice(reply.as_bytes());
+        self.pieces.push_back(simple(Body::None, cookie, error));
     }
 
-    /// A read was done.
-    pub(crate) fn data(&mut self, cookie: u64, offset: u64, mem: &HostMem, structured: bool) {
-        match structured {
-            true => {
-                self.chunk(cookie, chunk::OFFSET_DATA, mem.len() + 8);
-                self.bytes.extend_from_slice(&offset.to_be_bytes());
-            }
-            false => self.simple(cookie, 0),
-        }
-        let start = self.bytes.len();
-        if start + mem.len() > self.bytes.capacity() {
-            // Twice as much, as it would take by itself, is more than the client may hold.
-            self.bytes.reserve_exact(mem.len().next_multiple_of(KEPT));
-        }
-        self.bytes.resize(start + mem.len(), 0);
-        mem.read(0, &mut self.bytes[start..]);
+    /// A read was done, and is answered in one simple reply.
+    pub(crate) fn simple_data(&mut self, cookie: u64, data: impl IntoIterator<Item = Rc<Loan>>) {
+        let mut data = data.into_iter().map(Body::Data);
+        self.pieces.push_back(simple(data.next().unwrap_or(Body::None), cookie, 0));
+        self.pieces.extend(data.map(Piece::new));
+    }
+
+    /// `len` bytes of a structured reply in one chunk, the last one if `done`.
+    pub(crate) fn chunk_of_data(
+        &mut self,
+        (cookie, done): (u64, bool),
+        (offset, len): (u64, u32),
+        data: impl IntoIterator<Item = Rc<Loan>>,
+    ) {
+        let mut data = data.into_iter().map(Body::Data);
+        let first = chunk((cookie, done), chunk::OFFSET_DATA, len as usize + 8, data.next().unwrap_or(Body::None));
+        self.pieces.push_back(first.with(&offset.to_be_bytes()));
+        self.pieces.extend(data.map(Piece::new));
     }
 
     /// A read failed; `reason` is for people.
-    pub(crate) fn failed_read(&mut self, cookie: u64, error: u32, reason: &str, structured: bool) {
+    pub(crate) fn failed_read(&mut self, cookie: u64, error: u32, reason: String, structured: bool) {
         if !structured {
             return self.simple(cookie, error);
         }
-        self.chunk(cookie, chunk::ERROR, 6 + reason.len());
-        self.bytes.extend_from_slice(&error.to_be_bytes());
-        self.bytes.extend_from_slice(&(reason.len() as u16).to_be_bytes());
-        self.bytes.extend_from_slice(reason.as_bytes());
+        let len = reason.len();
+        let piece = chunk((cookie, true), chunk::ERROR, 6 + len, Body::Text(reason));
+        self.pieces.push_back(piece.with(&error.to_be_bytes()).with(&(len as u16).to_be_bytes()));
     }
+}
 
-    fn chunk(&mut self, cookie: u64, kind: u16, len: usize) {
-        let header = ChunkHeader {
-            magic: STRUCTURED_REPLY_MAGIC.into(),
-            flags: chunk::DONE.into(),
-            kind: kind.into(),
-            cookie: cookie.into(),
-            len: (len as u32).into(),
-        };
-        self.bytes.extend_from_slice(header.as_bytes());
-    }
+fn simple(body: Body, cookie: u64, error: u32) -> Piece {
+    let reply = SimpleReply { magic: SIMPLE_REPLY_MAGIC.into(), error: error.into(), cookie: cookie.into() };
+    Piece::new(body).with(reply.as_bytes())
+}
+
+fn chunk((cookie, done): (u64, bool), kind: u16, len: usize, body: Body) -> Piece {
+    let header = ChunkHeader {
+        magic: STRUCTURED_REPLY_MAGIC.into(),
+        flags: if done { chunk::DONE } else { 0 }.into(),
+        kind: kind.into(),
+        cookie: cookie.into(),
+        len: (len as u32).into(),
+    };
+    Piece::new(body).with(header.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_client_that_never_takes_everything_does_not_make_it_grow() {
-        let mut replies = Replies::default();
-        let megabyte = HostMem::zeroed(1 << 20);
-        for cookie in 0..200 {
-            replies.data(cookie, 0, &megabyte, true);
-            replies.advance(replies.len() - 100);
-            assert_eq!((replies.len(), replies.waiting().len()), (100, 100));
-            assert!(replies.bytes.capacity() <= 4 << 20, "{} bytes after {cookie} replies", replies.bytes.capacity());
+    /// Takes at most so many bytes at a time.
+    struct Slow(Vec<u8>, usize);
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let now = bytes.len().min(self.1);
+            self.0.extend_from_slice(&bytes[..now]);
+            Ok(now)
         }
-        replies.advance(100);
-        assert!(replies.waiting().is_empty() && replies.bytes.capacity() <= KEPT);
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn replies_are_the_same_bytes_however_they_are_taken() {
+        let sent = |at_a_time: usize| {
+            let mut replies = Replies::default();
+            for cookie in 0..40 {
+                replies.failed_read(cookie, 5, "it is broken".to_owned(), true);
+                replies.simple(cookie, 0);
+            }
+            let mut slow = Slow(Vec::new(), at_a_time);
+            while !replies.is_empty() {
+                assert!(replies.send(&mut slow, 100).unwrap() > 0);
+            }
+            slow.0
+        };
+        let whole = sent(usize::MAX);
+        assert_eq!(whole.len(), 40 * (20 + 6 + 12 + 16));
+        assert!([1, 7, 33].iter().all(|at_a_time| sent(*at_a_time) == whole));
     }
 }

@@ -1,63 +1,47 @@
-//! One client after negotiation: its requests become commands, their completions become replies.
+//! One client after negotiation: bytes from its socket become requests, and replies go back.
+//!
+//! What a client may do in one turn of the loop is bounded, in requests and in bytes: copies for one client are time that
+//! all the others wait.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::rc::Rc;
 
-use nandscape_drive::mem::Buffer;
-use nandscape_drive::{DriveInfo, HostMem};
-use nandscape_sim::slots::{Key, Slots};
+use nandscape_drive::DriveInfo;
+use nandscape_sim::slots::Key;
 use nandscape_transport_reactor::client::{Client, Gone, Intake, Interest};
 use nandscape_transport_reactor::socket::Stream;
 use nandscape_transport_reactor::{Released, Share};
 use nandscape_wire_nbd::{REQUEST_MAGIC, Request, command};
-use nandscape_wire_nvme::Status;
 use zerocopy::FromBytes;
 
-use crate::feed::{Feed, PART};
 use crate::handshake::MAX_REQUEST;
 use crate::listener::Seat;
-use crate::replies::Replies;
-use crate::translate::{Refusal, check, commands, error_of};
+use crate::translate::check;
+use crate::work::{Filling, Next, Work};
 
-/// Requests that a client may have in work.
-const MAX_PENDING: usize = 1_024;
-/// Bytes that a client's requests in work may hold, and that may wait to be sent to it.
-const MAX_BYTES: usize = 64 << 20;
-/// Bytes read from a socket at a time.
-const READ_SIZE: usize = 256 << 10;
-/// Reads from a socket before others get a turn.
-const READS_A_TURN: usize = 4;
+/// Bytes read from a socket at a time, but for data that goes straight to its buffer.
+const READ_SIZE: usize = 64 << 10;
 /// The most that is read of what a client sent before it hung up: more than a socket holds.
 const MAX_REST: usize = 16 << 20;
-/// Requests understood before others get a turn: those that are refused cost nothing but the time of the loop.
+/// Requests understood in a turn: those that are refused cost nothing but the time of the loop.
 const REQUESTS_A_TURN: usize = 256;
+/// Bytes received in a turn, bytes that the drive is asked for, and bytes sent at a time: one part of a request.
+const BYTES_A_TURN: usize = 256 << 10;
 
 /// See the module.
 pub(crate) struct Session {
     /// Given up before the socket is closed: who sees that finds the seat free.
     _seat: Seat,
     stream: Stream,
-    info: DriveInfo,
-    structured: bool,
+    work: Work,
     /// What was read and not yet understood, from `start` to `end`.
     inbox: Vec<u8>,
     start: usize,
     end: usize,
     /// A write whose data is still coming.
     coming: Option<Coming>,
-    pending: Slots<Pending>,
-    /// Requests that change much without data.
-    feed: Feed,
-    /// Requests that may be understood in this turn.
-    share: usize,
-    /// Bytes of the requests in work.
-    held: usize,
-    /// Its part of the memory of all clients: for those bytes and the replies.
-    memory: Share,
-    /// Bytes that the next request needs, where it had to wait for them.
-    wanted: usize,
-    replies: Replies,
+    /// What it may still do in this turn.
+    turn: Turn,
     /// It had to stop before it had understood everything that was read.
     stalled: bool,
     /// The socket takes no more for now.
@@ -72,27 +56,35 @@ pub(crate) struct Session {
     ended: bool,
 }
 
-/// A write whose data is still coming.
-struct Coming {
-    request: Request,
-    /// Where the data goes; `None` when the request was refused and its data is thrown away.
-    buffer: Option<Buffer>,
-    refusal: Option<Refusal>,
-    filled: usize,
+/// What a client may do in a turn.
+struct Turn {
+    requests: usize,
+    /// Bytes received.
+    bytes: usize,
 }
 
-/// A request in work.
-struct Pending {
-    cookie: u64,
-    kind: u16,
-    offset: u64,
-    mem: HostMem,
-    /// Commands that have not completed, and one more as long as there are commands to come.
-    left: u32,
-    /// Bytes that its commands in the drive affect, where it is given to the drive a part at a time.
-    affected: u64,
-    /// The first failure.
-    failure: Option<Status>,
+impl Turn {
+    const WHOLE: Turn = Turn { requests: REQUESTS_A_TURN, bytes: BYTES_A_TURN };
+
+    fn received(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
+/// A write whose data is still coming.
+struct Coming {
+    request: Key,
+    /// The buffer that is being filled.
+    part: Option<Filling>,
+}
+
+/// How far the data of a write has come.
+enum Data {
+    All,
+    /// Nothing is left in the inbox.
+    More(Coming),
+    /// There is no memory for it now.
+    Waits(Coming),
 }
 
 impl Session {
@@ -100,19 +92,12 @@ impl Session {
         Session {
             _seat: seat,
             stream,
-            info,
-            structured,
+            work: Work::new(info, structured, memory),
             inbox: vec![0; READ_SIZE],
             start: 0,
             end: 0,
             coming: None,
-            pending: Slots::new(),
-            feed: Feed::default(),
-            share: 0,
-            held: 0,
-            memory,
-            wanted: 0,
-            replies: Replies::default(),
+            turn: Turn::WHOLE,
             stalled: false,
             blocked: false,
             leaving: false,
@@ -122,32 +107,29 @@ impl Session {
         }
     }
 
-    /// Whether the client has as much in work as it may.
-    fn is_full(&self) -> bool {
-        self.pending.len() >= MAX_PENDING || !self.may_hold(self.wanted) || !self.memory.has_room(self.wanted)
+    /// Whether what comes next can be taken.
+    fn has_room(&self) -> bool {
+        match &self.coming {
+            Some(Coming { part: Some(_), .. }) => true,
+            Some(Coming { request, part: None }) => self.work.can_receive(*request),
+            None => !self.work.is_full(),
+        }
     }
 
-    /// Whether so many bytes more are within its own limit.
-    fn may_hold(&self, more: usize) -> bool {
-        self.held + self.replies.len() + more <= MAX_BYTES
+    /// Whether the rest of what the client sent is to be read although it cannot be understood yet.
+    fn looks_for_good_bye(&self) -> bool {
+        self.hung_up && !self.ended && !self.leaving && !self.has_room()
     }
 
-    /// Tells how much memory it holds.
-    fn settle(&mut self) {
-        self.memory.hold(self.held + self.replies.len());
-    }
-
-    /// Reads what the socket has, as much as there is room for. Whether there may be more; an error when it was closed.
+    /// Reads what the socket has, as much as there is room for. Whether there may be more.
+    ///
+    /// # Errors
+    /// When it was closed.
     fn read(&mut self) -> Result<bool, Gone> {
-        // A large write's data goes straight to where it belongs.
         if self.start == self.end
-            && let Some(Coming { buffer: Some(buffer), filled, .. }) = &mut self.coming
+            && let Some(coming) = self.coming.take()
         {
-            let mut buffer = buffer.borrow_mut();
-            let wanted = buffer.len() - *filled;
-            let count = receive(&mut self.stream, &mut buffer[*filled..])?;
-            *filled += count.unwrap_or(0);
-            return Ok(count == Some(wanted));
+            return self.read_data(coming);
         }
         if self.start > 0 {
             self.inbox.copy_within(self.start..self.end, 0);
@@ -155,8 +137,40 @@ impl Session {
         }
         let room = self.inbox.len() - self.end;
         let count = receive(&mut self.stream, &mut self.inbox[self.end..])?;
-        self.end += count.unwrap_or(0);
-        Ok(count == Some(room))
+        self.end += count;
+        self.turn.received(count);
+        Ok(count == room)
+    }
+
+    /// Reads data of a write straight to where it belongs.
+    fn read_data(&mut self, mut coming: Coming) -> Result<bool, Gone> {
+        if coming.part.is_none() {
+            match self.work.receive(coming.request) {
+                Next::Fill(part) => coming.part = Some(part),
+                Next::Wait => {
+                    self.coming = Some(coming);
+                    return Ok(false);
+                }
+                Next::Discard(_) => {}
+            }
+        }
+        let Some(part) = &mut coming.part else {
+            let count = receive(&mut self.stream, &mut self.inbox)?;
+            (self.start, self.end) = (0, count);
+            self.turn.received(count);
+            self.coming = Some(coming);
+            return Ok(count == self.inbox.len());
+        };
+        let count = receive(&mut self.stream, &mut part.buffer.bytes_mut()[part.filled..])?;
+        part.filled += count;
+        self.turn.received(count);
+        let full = part.is_full();
+        if part.filled == 0 {
+            // A buffer is held for data that has come, not for data that may.
+            coming.part = None;
+        }
+        self.coming = Some(coming);
+        Ok(full)
     }
 
     /// Reads what a client that has hung up left in its socket, although none of it can be understood yet. A socket that
@@ -174,7 +188,9 @@ impl Session {
         match self.stream.read(&mut self.inbox[self.end..]) {
             Ok(0) => {
                 (self.ended, self.stalled) = (true, true);
-                let data = self.coming.as_ref().map_or(0, |coming| coming.request.len.get() as usize - coming.filled);
+                let data = self.coming.as_ref().map_or(0, |Coming { request, part }| {
+                    self.work.rest_of_write(*request) as usize - part.as_ref().map_or(0, |part| part.filled)
+                });
                 match says_good_bye(&self.inbox[self.start..self.end], data) {
                     true => Ok(false),
                     false => Err(Gone::because("hung up")),
@@ -182,6 +198,7 @@ impl Session {
             }
             Ok(count) => {
                 self.end += count;
+                self.turn.received(count);
                 Ok(true)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
@@ -194,47 +211,70 @@ impl Session {
         }
     }
 
-    /// Understands what was read, as far as the client may go on.
-    fn parse(&mut self, intake: &mut Intake<'_>) -> Result<(), Gone> {
+    /// Understands what was read, as far as the client may go on. Whether anything was.
+    fn parse(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+        let (start, before) = (self.start, self.turn.requests);
         self.stalled = false;
-        while !self.leaving && !self.is_full() && self.share > 0 {
+        while !self.leaving {
             if let Some(coming) = self.coming.take() {
-                match self.fill(coming) {
-                    Ok(whole) => self.data_has_come(whole, intake),
-                    Err(partial) => {
-                        self.coming = Some(partial);
-                        return Ok(());
+                match self.take_data(coming, intake) {
+                    Data::All => continue,
+                    Data::More(coming) => {
+                        self.coming = Some(coming);
+                        break;
+                    }
+                    Data::Waits(coming) => {
+                        self.coming = Some(coming);
+                        self.stalled = true;
+                        break;
                     }
                 }
-                continue;
             }
-            let Ok((request, _)) = Request::read_from_prefix(&self.inbox[self.start..self.end]) else {
-                return Ok(());
-            };
-            self.wanted = needs(&request, &self.info);
-            if self.is_full() {
+            let Ok((request, _)) = Request::read_from_prefix(&self.inbox[self.start..self.end]) else { break };
+            if self.work.is_full() || self.turn.requests == 0 {
+                self.stalled = true;
                 break;
             }
-            self.wanted = 0;
             self.start += size_of::<Request>();
-            self.share -= 1;
+            self.turn.requests -= 1;
             self.begin(request, intake)?;
         }
-        self.stalled = true;
-        Ok(())
+        Ok(self.start != start || self.turn.requests != before)
     }
 
-    /// Moves data that was read to the write that it belongs to; whether that is whole now.
-    fn fill(&mut self, mut coming: Coming) -> Result<Coming, Coming> {
-        let wanted = coming.request.len.get() as usize - coming.filled;
-        let now = wanted.min(self.end - self.start);
-        if let Some(buffer) = &coming.buffer {
-            let target = &mut buffer.borrow_mut()[coming.filled..coming.filled + now];
-            target.copy_from_slice(&self.inbox[self.start..self.start + now]);
+    /// Moves data that was read to the write that it belongs to, and parts of which all has come to the drive.
+    fn take_data(&mut self, mut coming: Coming, intake: &mut Intake<'_>) -> Data {
+        loop {
+            let came = self.end - self.start;
+            let mut part = match coming.part.take() {
+                Some(part) => part,
+                None if came == 0 && self.work.rest_of_write(coming.request) > 0 => return Data::More(coming),
+                None => match self.work.receive(coming.request) {
+                    Next::Fill(part) => part,
+                    Next::Wait => return Data::Waits(coming),
+                    Next::Discard(rest) => {
+                        let now = came.min(rest as usize);
+                        self.start += now;
+                        self.work.skip(coming.request, now as u32);
+                        return if now == rest as usize { Data::All } else { Data::More(coming) };
+                    }
+                },
+            };
+            let mut buffer = part.buffer.bytes_mut();
+            let now = came.min(buffer.len() - part.filled);
+            buffer[part.filled..part.filled + now].copy_from_slice(&self.inbox[self.start..self.start + now]);
+            drop(buffer);
+            part.filled += now;
+            self.start += now;
+            if !part.is_full() {
+                coming.part = Some(part);
+                return Data::More(coming);
+            }
+            self.work.submit_write(coming.request, part, intake);
+            if self.work.rest_of_write(coming.request) == 0 {
+                return Data::All;
+            }
         }
-        self.start += now;
-        coming.filled += now;
-        if now == wanted { Ok(coming) } else { Err(coming) }
     }
 
     fn begin(&mut self, request: Request, intake: &mut Intake<'_>) -> Result<(), Gone> {
@@ -242,79 +282,38 @@ impl Session {
             return Err(Gone::because(format!("a request begins with {:#010x}", request.magic.get())));
         }
         let (kind, len) = (request.kind.get(), request.len.get());
-        let refusal = check(&request, &self.info).err();
-        match kind {
-            command::DISC => self.leaving = true,
-            command::WRITE if len > MAX_REQUEST => {
+        let refusal = check(&request, self.work.info(), self.work.is_structured()).err();
+        match (kind, refusal) {
+            (command::DISC, _) => self.leaving = true,
+            (command::WRITE, _) if len > MAX_REQUEST => {
                 return Err(Gone::because(format!("a write of {len} bytes, and at most {MAX_REQUEST} are taken")));
             }
-            command::WRITE => {
-                let buffer = refusal.is_none().then(|| new_buffer(len as usize));
-                self.held += buffer.as_ref().map_or(0, |_| len as usize);
-                self.settle();
-                self.coming = Some(Coming { request, buffer, refusal, filled: 0 });
+            (command::WRITE, refusal) => {
+                let request = self.work.start_write(request, refusal);
+                self.coming = Some(Coming { request, part: None });
             }
-            _ if refusal.is_some() => self.refuse(&request, refusal),
-            command::READ => {
-                self.held += len as usize;
-                self.settle();
-                self.submit(&request, HostMem::whole(&new_buffer(len as usize)), intake);
-            }
-            command::TRIM | command::WRITE_ZEROES => {
-                let key = self.pending.insert(Pending::of(&request, HostMem::none()));
-                self.feed.push(key, request);
-                self.feed_drive(intake);
-            }
-            _ => self.submit(&request, HostMem::none(), intake),
+            (_, Some(refusal)) => self.work.refuse(request, refusal),
+            (_, None) => self.work.start(request, intake),
         }
         Ok(())
     }
 
-    fn data_has_come(&mut self, coming: Coming, intake: &mut Intake<'_>) {
-        match &coming.buffer {
-            Some(buffer) => self.submit(&coming.request, HostMem::whole(buffer), intake),
-            None => self.refuse(&coming.request, coming.refusal),
-        }
-    }
-
-    fn refuse(&mut self, request: &Request, refusal: Option<Refusal>) {
-        let Some(Refusal { error, reason }) = refusal else { return };
-        match request.kind.get() {
-            command::READ => self.replies.failed_read(request.cookie.get(), error, reason, self.structured),
-            _ => self.replies.simple(request.cookie.get(), error),
-        }
-    }
-
-    fn submit(&mut self, request: &Request, mem: HostMem, intake: &mut Intake<'_>) {
-        let key = self.pending.insert(Pending::of(request, mem.clone()));
-        let count = submit_as(key, request, &self.info, &mem, intake);
-        self.pending.get_mut(key).expect("just inserted").left = count;
-    }
-
-    /// Gives the drive as much of the requests without data as it may have.
-    fn feed_drive(&mut self, intake: &mut Intake<'_>) {
-        while let Some((key, part, last)) = self.feed.next() {
-            let count = submit_as(key, &part, &self.info, &HostMem::none(), intake);
-            let pending = self.pending.get_mut(key).expect("it has parts to come");
-            pending.left += count - u32::from(last);
-            pending.affected += u64::from(part.len.get());
-        }
-    }
-
     /// Who hangs up between two requests with nothing in work has left in order: many clients never say good-bye.
     fn excused(&self, gone: Gone) -> Gone {
-        match self.pending.is_empty() && self.coming.is_none() && self.start == self.end && self.replies.len() == 0 {
+        let between = self.coming.is_none() && self.start == self.end;
+        match between && self.work.is_idle() && self.work.replies.is_empty() {
             true => Gone::quietly(),
             false => gone,
         }
     }
 
-    /// Sends what can be sent.
+    /// Sends some of what can be sent.
     fn send(&mut self) -> Result<(), Gone> {
         self.blocked = false;
-        while self.replies.len() > 0 && !self.deaf {
-            match self.stream.write(self.replies.waiting()) {
-                Ok(count) => self.replies.advance(count),
+        let mut left = BYTES_A_TURN;
+        while !self.work.replies.is_empty() && !self.deaf && left > 0 {
+            match self.work.replies.send(&mut self.stream, left) {
+                Ok(count) => left = left.saturating_sub(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.blocked = true;
                     return Ok(());
@@ -326,69 +325,21 @@ impl Session {
             }
         }
         if self.deaf {
-            self.replies.advance(self.replies.len());
+            self.work.replies.clear();
         }
-        match self.leaving && self.pending.is_empty() {
+        match self.leaving && self.work.is_idle() && self.work.replies.is_empty() {
             true => Err(Gone::quietly()),
             false => Ok(()),
         }
     }
-
-    fn finish(&mut self, pending: &Pending) {
-        self.held -= pending.mem.len();
-        let Pending { cookie, kind, offset, mem, failure, .. } = pending;
-        match (*kind, failure) {
-            (command::READ, None) => self.replies.data(*cookie, *offset, mem, self.structured),
-            (command::READ, Some(status)) => {
-                self.replies.failed_read(*cookie, error_of(*status), &status.to_string(), self.structured);
-            }
-            (_, failure) => self.replies.simple(*cookie, failure.map_or(0, error_of)),
-        }
-    }
 }
 
-impl Pending {
-    /// A request of which commands are to come.
-    fn of(request: &Request, mem: HostMem) -> Pending {
-        let (cookie, kind, offset) = (request.cookie.get(), request.kind.get(), request.offset.get());
-        Pending { cookie, kind, offset, mem, left: 1, affected: 0, failure: None }
-    }
-
-    /// A command is done; the bytes that it affected. All parts but the last are of one length, so that the sum is right
-    /// in whatever order they end.
-    fn part_done(&mut self) -> u64 {
-        let bytes = self.affected.min(PART.into());
-        self.affected -= bytes;
-        bytes
-    }
-}
-
-/// Submits a request's commands as those of `key`; how many there are.
-fn submit_as(key: Key, request: &Request, info: &DriveInfo, mem: &HostMem, intake: &mut Intake<'_>) -> u32 {
-    let mut count = 0;
-    commands(request, info, mem, |entry, part| {
-        intake.submit(key.to_bits(), entry, part);
-        count += 1;
-    });
-    count
-}
-
-/// Bytes of memory that a request takes.
-fn needs(request: &Request, info: &DriveInfo) -> usize {
-    let has_data = matches!(request.kind.get(), command::READ | command::WRITE);
-    if has_data && check(request, info).is_ok() { request.len.get() as usize } else { 0 }
-}
-
-fn new_buffer(len: usize) -> Buffer {
-    Rc::new(std::cell::RefCell::new(vec![0; len]))
-}
-
-/// Bytes read; `None` when there are none for now.
-fn receive(stream: &mut Stream, into: &mut [u8]) -> Result<Option<usize>, Gone> {
+/// Bytes read: 0 when there are none for now.
+fn receive(stream: &mut Stream, into: &mut [u8]) -> Result<usize, Gone> {
     match stream.read(into) {
         Ok(0) if !into.is_empty() => Err(Gone::because("hung up")),
-        Ok(count) => Ok(Some(count)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+        Ok(count) => Ok(count),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
         Err(error) => Err(Gone::because(error.to_string())),
     }
 }
@@ -414,7 +365,7 @@ impl Client for Session {
     }
 
     fn interest(&self) -> Interest {
-        Interest { read: !self.leaving && !self.ended && !self.is_full(), write: self.blocked }
+        Interest { read: !self.leaving && !self.ended && self.has_room(), write: self.blocked }
     }
 
     fn hung_up(&mut self) {
@@ -422,70 +373,40 @@ impl Client for Session {
     }
 
     fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
-        let mut came = self.feed.has_next();
-        self.feed_drive(intake);
-        self.share = REQUESTS_A_TURN;
-        if self.stalled {
-            let pending = self.pending.len();
-            self.parse(intake)?;
-            came |= self.pending.len() != pending || self.share < REQUESTS_A_TURN;
-        }
-        for _ in 0..READS_A_TURN {
-            if self.leaving || self.ended {
-                break;
-            }
-            if self.is_full() && self.hung_up {
-                came = true;
-                if self.read_rest()? {
-                    continue;
-                }
-                break;
-            }
-            if self.is_full() || self.share == 0 {
-                break;
-            }
-            let before = (self.end - self.start, self.coming.as_ref().map_or(0, |coming| coming.filled));
-            let more = self.read().map_err(|gone| self.excused(gone))?;
-            came |= before != (self.end - self.start, self.coming.as_ref().map_or(0, |coming| coming.filled));
-            self.parse(intake)?;
+        self.turn = Turn::WHOLE;
+        let mut came = self.stalled && self.parse(intake)?;
+        while !self.leaving && !self.ended && self.turn.bytes > 0 && self.turn.requests > 0 {
+            let left = self.turn.bytes;
+            let more = match self.has_room() {
+                true => self.read().map_err(|gone| self.excused(gone))?,
+                false if self.hung_up => self.read_rest()?,
+                false => break,
+            };
+            came |= self.turn.bytes != left;
+            came |= self.parse(intake)?;
             if !more {
                 break;
             }
         }
+        came |= self.work.feed(BYTES_A_TURN, intake);
         Ok(came)
     }
 
     fn complete(&mut self, released: Released) {
-        let key = Key::from_bits(released.tag);
-        let Some(pending) = self.pending.get_mut(key) else { return };
-        if !released.completion.status.is_success() {
-            pending.failure = pending.failure.or(Some(released.completion.status));
-        }
-        pending.left -= 1;
-        self.feed.done(pending.part_done());
-        if pending.left == 0 {
-            let pending = self.pending.remove(key).expect("just seen");
-            self.finish(&pending);
-            self.settle();
-        }
+        self.work.complete(&released);
     }
 
     fn flush(&mut self) -> Result<(), Gone> {
-        let flushed = self.send();
-        self.settle();
-        flushed
-    }
-
-    fn is_starved(&self) -> bool {
-        self.stalled && self.may_hold(self.wanted) && !self.memory.has_room(self.wanted)
+        self.send()
     }
 
     fn has_more(&self) -> bool {
-        let reads_rest = self.hung_up && !self.ended && !self.leaving && self.is_full();
-        self.feed.has_next() || reads_rest || (self.stalled && !self.leaving && !self.is_full())
+        let can_parse = self.stalled && !self.leaving && self.has_room();
+        let can_send = !self.blocked && !self.work.replies.is_empty();
+        self.work.can_feed() || can_parse || self.looks_for_good_bye() || can_send
     }
 
     fn is_flushed(&self) -> bool {
-        self.replies.len() == 0
+        self.work.replies.is_empty()
     }
 }

@@ -21,10 +21,11 @@ const fn invalid(reason: &'static str) -> Refusal {
 }
 
 /// Whether a request is sound; nothing of it has been done.
-pub(crate) fn check(request: &Request, info: &DriveInfo) -> Result<(), Refusal> {
+pub(crate) fn check(request: &Request, info: &DriveInfo, structured: bool) -> Result<(), Refusal> {
     let (kind, flags) = (request.kind.get(), request.flags.get());
     let allowed = match kind {
-        command::READ => flag::FUA | flag::DF,
+        command::READ if structured => flag::FUA | flag::DF,
+        command::READ => flag::FUA,
         command::WRITE | command::TRIM | command::FLUSH => flag::FUA,
         command::WRITE_ZEROES => flag::FUA | flag::NO_HOLE,
         _ => return Err(invalid("unknown request type")),
@@ -51,7 +52,9 @@ pub(crate) fn check(request: &Request, info: &DriveInfo) -> Result<(), Refusal> 
         });
     }
     if matches!(kind, command::READ | command::WRITE) && request.len.get() > MAX_REQUEST {
-        return Err(Refusal { error: error::EOVERFLOW, reason: "longer than the maximum block size" });
+        // The protocol keeps EOVERFLOW for clients that want the data in one piece.
+        let error = if flags & flag::DF != 0 { error::EOVERFLOW } else { error::EINVAL };
+        return Err(Refusal { error, reason: "longer than the maximum block size" });
     }
     Ok(())
 }

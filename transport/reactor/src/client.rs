@@ -85,11 +85,6 @@ pub trait Client {
         false
     }
 
-    /// Whether it could go on if other clients gave back memory.
-    fn is_starved(&self) -> bool {
-        false
-    }
-
     /// Whether everything was sent.
     fn is_flushed(&self) -> bool;
 }

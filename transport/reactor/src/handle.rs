@@ -8,7 +8,7 @@ use nandscape_drive::DriveInfo;
 use nandscape_sim::{Histogram, Span, Time};
 use nandscape_wire_nvme::Status;
 
-use crate::budget::Share;
+use crate::buffers::Share;
 use crate::client::Client;
 use crate::clock::WallClock;
 use crate::order::{FaultCount, Order};

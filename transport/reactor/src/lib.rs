@@ -14,7 +14,7 @@
 //! | `side_file` | the thread that writes it |
 //! | `clock`, `timing` | the wall clock; how late completions are released, how far the model is behind |
 //! | `client` | what a transport implements for each of its clients |
-//! | `budget` | memory that clients hold, all together |
+//! | `buffers` | memory for the data of clients, lent within a budget |
 //! | `waiter` | sleeping to the nanosecond and for sockets, in one system call (Linux) |
 //! | `reactor` | the loop (Linux) |
 //! | `vigil` | how long it stays awake in case a client comes back |
@@ -26,7 +26,7 @@
 //! Left out: wire protocols, taking clients in, and what blocks: side threads do that and pass on the outcome.
 
 #[cfg(target_os = "linux")]
-mod budget;
+mod buffers;
 pub mod client;
 mod clock;
 #[cfg(target_os = "linux")]
@@ -52,7 +52,7 @@ mod vigil;
 mod waiter;
 
 #[cfg(target_os = "linux")]
-pub use budget::{GUARANTEED, Share};
+pub use buffers::{GUARANTEED, Grant, LARGEST, Loan, Share};
 pub use client::{Client, Intake, Interest};
 pub use clock::WallClock;
 #[cfg(target_os = "linux")]

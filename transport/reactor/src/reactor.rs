@@ -15,7 +15,7 @@ use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Executor, Span, Time};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
-use crate::budget::{Budget, MEMORY};
+use crate::buffers::{BUDGET, Pool};
 use crate::client::{Client, Gone, Intake, Interest};
 use crate::clock::WallClock;
 use crate::handle::{ExportFigures, Figures, Handle, MakeClient, Message, Refused};
@@ -70,6 +70,10 @@ const MODEL_A_TURN: Span = Span::from_ms(1);
 /// Messages from other threads heard in one turn: who connects and hangs up without end must not keep the loop from
 /// those who are connected. To connect one takes a few microseconds.
 const MESSAGES_A_TURN: u32 = 16;
+/// After a turn that took so long, sockets are looked at in any case.
+const LONG_TURN: Span = Span::from_us(50);
+/// Clients that waited for memory and go on in one turn.
+const INVITED_A_TURN: u32 = 16;
 /// The loop is awake this long before an event is due.
 const AWAKE_BEFORE: Span = Span::from_us(80);
 /// Time given to clients to take their last completions when the reactor ends and the drives have done all.
@@ -89,14 +93,14 @@ pub struct Reactor {
     clients: Slots<Connected>,
     /// The client of each connection.
     by_connection: BTreeMap<ConnectionId, Key>,
-    /// Memory that clients hold.
-    budget: Rc<Budget>,
-    /// Clients that wait for memory of others.
-    starved: Vec<Key>,
+    /// Memory for the data of clients.
+    pool: Rc<Pool>,
     /// Connections whose client is still to come.
     reserved: BTreeSet<ConnectionId>,
     /// Whether sockets were not looked at after the last turn.
     passed_over: bool,
+    /// Whether the turn before this one took long.
+    long_turn: bool,
     /// What has happened to sockets, by client.
     events: Events,
     /// Clients that have no socket.
@@ -139,7 +143,7 @@ impl Reactor {
     /// # Errors
     /// When the system has no more descriptors.
     pub fn new(setup: Setup) -> io::Result<(Reactor, Handle)> {
-        Reactor::with_memory(setup, MEMORY)
+        Reactor::with_memory(setup, BUDGET)
     }
 
     /// As [`Reactor::new`], and all clients together hold at most so many bytes for requests and replies, besides
@@ -163,10 +167,10 @@ impl Reactor {
             inbox,
             clients: Slots::new(),
             by_connection: BTreeMap::new(),
-            budget: Budget::new(bytes),
-            starved: Vec::new(),
+            pool: Pool::new(bytes),
             reserved: BTreeSet::new(),
             passed_over: false,
+            long_turn: false,
             events: Events::default(),
             polled: Vec::new(),
             dirty: Vec::new(),
@@ -211,14 +215,14 @@ impl Reactor {
         Ok((self.executor, figures))
     }
 
-    /// A turn, and a look at the sockets after it: at once where nothing has come, and after every other turn in any case,
-    /// for those who are served without that may keep it busy for ever.
+    /// A turn, and a look at the sockets after it where nothing has come, after a long turn, and after every other turn in
+    /// any case: clients without sockets may keep the loop busy for ever.
     fn step(&mut self) -> io::Result<()> {
         if !self.turn() {
             self.passed_over = false;
             return self.rest();
         }
-        self.passed_over = !self.passed_over;
+        self.passed_over = !self.passed_over && !self.long_turn;
         if !self.passed_over && self.waiter.has_sockets() {
             self.waiter.wait(Patience::None, &mut self.events)?;
         }
@@ -234,8 +238,10 @@ impl Reactor {
             (self.log)(&problem);
             self.recording_problem = Some(problem);
         }
+        let since_last = self.begun.since(before);
+        self.long_turn = !self.slept && since_last >= LONG_TURN;
         if !std::mem::take(&mut self.slept) {
-            self.timing.poll_gap.record(self.begun.since(before));
+            self.timing.poll_gap.record(since_last);
         }
         let came = self.take_in();
         self.vigil.looked(came);
@@ -354,8 +360,13 @@ impl Reactor {
             came = true;
         }
         if self.stopping.is_some() {
-            self.events = Events::default();
-            return came;
+            // Nothing is read any more. What can be sent still is.
+            let ready = std::mem::take(&mut self.events).ready;
+            let can_send = |number: u64| {
+                let connected = self.clients.get(Key::from_bits(number));
+                connected.is_some_and(|Connected { client, .. }| !client.is_flushed() && !client.interest().write)
+            };
+            return came || ready.into_iter().any(can_send);
         }
         for number in self.events.hung_up.drain(..) {
             if let Some(connected) = self.clients.get_mut(Key::from_bits(number)) {
@@ -365,19 +376,29 @@ impl Reactor {
         // Those who have more get their next turn at the next one. One share each: who was answered while the model ran
         // may be here several times.
         let mut ready = std::mem::take(&mut self.events.ready);
-        if self.budget.look() {
-            ready.extend(self.starved.drain(..).map(Key::to_bits));
-        }
         ready.sort_unstable();
         ready.dedup();
         for number in ready {
             came |= self.take_from(Key::from_bits(number));
         }
+        came |= self.serve_line();
         let mut index = 0;
         while let Some(&key) = self.polled.get(index) {
             came |= self.take_from(key);
             // Where one has left, the next has taken its place.
             index += usize::from(self.polled.get(index) == Some(&key));
+        }
+        came
+    }
+
+    /// Lets some of those go on who wait for memory, in the order in which they came.
+    fn serve_line(&mut self) -> bool {
+        let mut came = false;
+        for _ in 0..INVITED_A_TURN {
+            let Some(client) = self.pool.invite() else { break };
+            if let Some(&key) = self.by_connection.get(&client) {
+                came |= self.take_from(key);
+            }
         }
         came
     }
@@ -405,9 +426,6 @@ impl Reactor {
         let Some(connected) = self.clients.get_mut(key) else { return };
         if connected.client.has_more() {
             self.events.ready.push(key.to_bits());
-        }
-        if connected.client.is_starved() && !self.starved.contains(&key) {
-            self.starved.push(key);
         }
         let Interest { read, write } = connected.client.interest();
         // At the end nothing more is read.
@@ -488,7 +506,7 @@ impl Reactor {
             return;
         }
         let Some(info) = self.port.info(connection) else { return };
-        let client = make(info, self.budget.share());
+        let client = make(info, self.pool.share(connection));
         let watched = client.interest();
         let key = self.clients.insert(Connected { connection, client, watched });
         self.by_connection.insert(connection, key);
@@ -537,7 +555,7 @@ impl Reactor {
 
     /// Whether some client can go on without anything coming from outside.
     fn has_work(&self) -> bool {
-        let can_go_on = !self.events.ready.is_empty() || (!self.starved.is_empty() && self.budget.has_freed());
+        let can_go_on = !self.events.ready.is_empty() || self.pool.can_invite();
         can_go_on && self.stopping.is_none()
     }
 

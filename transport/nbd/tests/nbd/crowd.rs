@@ -1,6 +1,6 @@
 //! Many clients, and those that ask too much.
 
-use nandscape_wire_nbd::{command, error, option, reply};
+use nandscape_wire_nbd::{command, error, flag, option, reply};
 use nandscape_wire_nvme::IoOpcode;
 use zerocopy::IntoBytes;
 
@@ -226,9 +226,12 @@ fn a_long_request_without_data_is_done_in_parts_and_answered_once() {
     assert_eq!(client.ask(command::TRIM, 0, first * BLOCK, len as u32), 0);
     let parts: Vec<(u64, u64)> = server.seen().iter().map(|seen| (seen.slba, seen.blocks)).collect();
     let part = 4 * MIB / BLOCK;
-    let rest = len / BLOCK - part;
-    let before = first - len / BLOCK;
-    assert_eq!(parts, [(before, part), (before + part, rest), (first, part), (first + part, rest)]);
+    let cut = |from: u64, until: u64| {
+        let bounds = |at: u64| (at < until).then(|| (at, until.min((at / part + 1) * part) - at));
+        std::iter::successors(bounds(from), move |(at, len)| bounds(at + len)).collect::<Vec<_>>()
+    };
+    let blocks = len / BLOCK;
+    assert_eq!(parts, [cut(first - blocks, first), cut(first, first + blocks)].concat());
 }
 
 /// Requests that are refused cost nothing but time; so many are looked at in a turn, whatever was sent.
@@ -245,6 +248,27 @@ fn a_flood_of_refused_requests_is_answered_a_share_at_a_time() {
     }
     let turns = server.figures().timing.turns - before;
     assert!(turns >= count / 256, "{count} requests in {turns} turns");
+}
+
+/// 28 bytes of each of 60 clients announce 32 MiB, of which little or nothing comes: they hold nothing that is not
+/// there, and large requests of the others go on.
+#[test]
+fn announced_data_takes_no_memory_until_it_comes() {
+    let server = Server::with(Limits { memory: 40 << 20, ..Limits::default() });
+    let mut silent: Vec<Client> = (0..60).map(|_| Client::ready(&server, "first", false)).collect();
+    for (number, client) in silent.iter_mut().enumerate() {
+        client.request(command::WRITE, 0, 1, 0, 32 << 20);
+        client.send(&vec![1; number]);
+    }
+    server.until(|figures| figures.clients == 60);
+    for structured in [false, true] {
+        let mut other = Client::ready(&server, "first", structured);
+        other.request(command::READ, if structured { flag::DF } else { 0 }, 7, 0, 16 << 20);
+        other.receive_vec(16 << 20);
+        other.receive_vec(if structured { 28 } else { 16 });
+        let mut other = Client::ready(&server, "first", false);
+        assert_eq!(other.write(0, 0, &vec![0; 32 << 20]), 0);
+    }
 }
 
 /// Those who hold all the memory that there is for clients keep nobody from small requests; a large one waits, and goes

@@ -41,13 +41,62 @@ fn the_largest_requests_are_split_and_come_back_whole() {
             }
         };
         assert!(read == data, "the data differs");
-        let parts = u64::from((32 << 20) / (MAX_BLOCKS * 512));
-        let expected = |opcode| (0..parts).map(move |part| seen(opcode, 5 + part * 256, 256));
-        assert_eq!(server.seen(), expected(IoOpcode::WRITE).chain(expected(IoOpcode::READ)).collect::<Vec<_>>());
+        let commands = server.seen();
+        assert!(commands.iter().all(|one| one.blocks <= u64::from(MAX_BLOCKS)));
+        for opcode in [IoOpcode::WRITE, IoOpcode::READ] {
+            let of_kind = commands.iter().filter(|one| one.opcode == opcode);
+            let end = of_kind.fold(5, |next, one| {
+                assert_eq!(one.slba, next, "in order, without gap or overlap");
+                next + one.blocks
+            });
+            assert_eq!(end, 5 + (32 << 20) / BLOCK);
+        }
+        let mut writes = commands.iter().filter(|one| one.opcode == IoOpcode::WRITE).skip(2);
+        assert!(writes.all(|one| one.slba.is_multiple_of(256)), "the first part ends at a multiple of 256 KiB");
     }
     let mut client = Client::ready(&server, "first", false);
-    assert_eq!(client.read(0, (32 << 20) + 512), Err(error::EOVERFLOW));
+    assert_eq!(client.read(0, (32 << 20) + 512), Err(error::EINVAL));
+    assert_eq!(client.ask(command::READ, flag::DF, 0, 512), error::EINVAL, "it was not offered");
     assert_eq!(client.read(0, 512).map(|data| data.len()), Ok(512));
+    let mut structured = Client::ready(&server, "first", true);
+    structured.request(command::READ, flag::DF, 1, 0, (32 << 20) + 512);
+    assert_eq!(structured.chunk().body[..4], error::EOVERFLOW.to_be_bytes());
+}
+
+/// Data in chunks as it is ready; what cannot be read is told at the end.
+#[test]
+fn a_long_read_comes_in_chunks_where_the_client_knows_them() {
+    let server = Server::start();
+    let mut client = Client::ready(&server, "first", true);
+    let mut writer = Client::ready(&server, "first", false);
+    let (len, data) = (3 * MIB + 512, pattern(9, 3 * MIB + 512));
+    let before_broken = (BROKEN - 4_096) * BLOCK;
+    for (offset, broken) in [(5 * BLOCK, false), (before_broken, true)] {
+        if !broken {
+            assert_eq!(writer.write(0, offset, &data), 0);
+        }
+        client.request(command::READ, 0, 4, offset, len as u32);
+        let mut read = vec![0; len];
+        let last = loop {
+            let chunk = client.chunk();
+            assert_eq!(chunk.cookie, 4);
+            if chunk.kind == chunk::ERROR {
+                break chunk;
+            }
+            let (at, bytes) = chunk.body.split_first_chunk::<8>().unwrap();
+            let at = (u64::from_be_bytes(*at) - offset) as usize;
+            read[at..at + bytes.len()].copy_from_slice(bytes);
+            if chunk.flags & chunk::DONE != 0 {
+                break chunk;
+            }
+        };
+        assert_eq!(last.flags, chunk::DONE);
+        match broken {
+            false => assert!(read == data, "the data differs"),
+            true => assert_eq!(last.body[..4], error::EIO.to_be_bytes()),
+        }
+    }
+    assert_eq!(writer.read(before_broken, len as u32), Err(error::EIO), "and in one piece");
 }
 
 #[test]
@@ -131,7 +180,8 @@ fn every_request_is_the_command_that_it_means() {
     server.seen();
     let (from, blocks) = (BROKEN + 1, BLOCKS - BROKEN - 1);
     assert_eq!(client.ask(command::WRITE_ZEROES, 0, from * BLOCK, bytes(blocks)), 0);
-    assert_eq!(seen_parts(), parts(from, BLOCKS));
+    let boundary = from.next_multiple_of(8_192);
+    assert_eq!(seen_parts(), [vec![(from, boundary - from)], parts(boundary, BLOCKS)].concat());
 }
 
 #[test]

@@ -1,0 +1,424 @@
+//! The requests of one client in work: their parts go to the drive, and what the drive has done becomes replies.
+//!
+//! A buffer is taken for a part only when the part goes to the drive, or when data of a write arrives, and it is free
+//! again when the part was written or sent. So any client can go on with the few buffers that it has in any case. The
+//! exception are long reads that have to be answered in one piece: they wait until all of their memory is free.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use nandscape_drive::{DriveInfo, HostMem};
+use nandscape_sim::slots::{Key, Slots};
+use nandscape_transport_reactor::{Grant, Intake, Loan, Released, Share};
+use nandscape_wire_nbd::{Request, command, error, flag};
+use nandscape_wire_nvme::Status;
+
+use crate::parts::{DATA_PART, PART, next_part};
+use crate::replies::Replies;
+use crate::translate::{Refusal, commands, error_of};
+
+/// Requests that a client may have in work.
+const MAX_REQUESTS: usize = 1_024;
+/// Pieces of replies that may wait to be sent before more requests are heard.
+const MAX_REPLIES: usize = 4_096;
+/// Bytes that a client's requests and replies may hold.
+const MAX_HELD: usize = 64 << 20;
+/// Bytes that a client's commands without data in the drive may affect.
+const MAX_AFFECTED: u64 = 32 << 20;
+
+/// See the module.
+pub(crate) struct Work {
+    info: DriveInfo,
+    structured: bool,
+    /// The client's part of the memory of all clients.
+    share: Share,
+    requests: Slots<Pending>,
+    parts: Slots<Part>,
+    /// Reads of which parts have still to go to the drive.
+    reads: VecDeque<Key>,
+    /// The same of requests that change much without data.
+    changes: VecDeque<Key>,
+    /// Bytes that those of them in the drive affect.
+    affected: u64,
+    /// What waits to be sent.
+    pub(crate) replies: Replies,
+}
+
+/// A request that was not answered.
+struct Pending {
+    request: Request,
+    /// Bytes of it that were given to the drive, or that were thrown away.
+    given: u32,
+    /// Parts in the drive.
+    parts: u32,
+    /// The first failure.
+    failure: Option<Failure>,
+    /// Where all of a read is kept that is answered in one piece.
+    whole: Option<Whole>,
+}
+
+/// The memory of a long read that is answered in one piece.
+struct Whole {
+    grant: Grant,
+    /// What was read, by part.
+    read: Vec<Option<Rc<Loan>>>,
+}
+
+/// A part of a request in the drive.
+struct Part {
+    request: Key,
+    offset: u64,
+    len: u32,
+    buffer: Option<Rc<Loan>>,
+    /// Commands that have not completed.
+    commands: u32,
+    failure: Option<Status>,
+}
+
+/// A part of a write of which the data is coming.
+pub(crate) struct Filling {
+    offset: u64,
+    len: u32,
+    pub(crate) filled: usize,
+    pub(crate) buffer: Rc<Loan>,
+}
+
+/// What becomes of the data of a write that comes next.
+pub(crate) enum Next {
+    /// It goes into this buffer.
+    Fill(Filling),
+    /// So many bytes are thrown away.
+    Discard(u32),
+    /// There is no memory for it now.
+    Wait,
+}
+
+enum Failure {
+    Refused(Refusal),
+    Drive(Status),
+}
+
+const OUT_OF_MEMORY: Failure =
+    Failure::Refused(Refusal { error: error::ENOMEM, reason: "the server is out of memory" });
+
+impl Failure {
+    fn error(&self) -> u32 {
+        match self {
+            Failure::Refused(refusal) => refusal.error,
+            Failure::Drive(status) => error_of(*status),
+        }
+    }
+
+    fn reason(&self) -> String {
+        match self {
+            Failure::Refused(refusal) => refusal.reason.to_owned(),
+            Failure::Drive(status) => status.to_string(),
+        }
+    }
+}
+
+impl Filling {
+    /// The rest of the buffer, of which nothing has come.
+    pub(crate) fn is_full(&self) -> bool {
+        self.filled == self.len as usize
+    }
+}
+
+impl Pending {
+    /// Bytes that were not given to the drive.
+    fn rest(&self) -> u32 {
+        self.request.len.get() - self.given
+    }
+
+    fn is_done(&self) -> bool {
+        self.rest() == 0 && self.parts == 0
+    }
+
+    /// Whether it is a read whose parts have to be sent together. Without structured replies, no error can be told once
+    /// data was sent.
+    fn is_whole(&self, structured: bool) -> bool {
+        let in_parts = structured && self.request.flags.get() & flag::DF == 0;
+        !in_parts && self.request.len.get() > DATA_PART
+    }
+}
+
+impl Work {
+    pub(crate) fn new(info: DriveInfo, structured: bool, share: Share) -> Work {
+        Work {
+            info,
+            structured,
+            share,
+            requests: Slots::new(),
+            parts: Slots::new(),
+            reads: VecDeque::new(),
+            changes: VecDeque::new(),
+            affected: 0,
+            replies: Replies::default(),
+        }
+    }
+
+    /// What the drive is.
+    pub(crate) fn info(&self) -> &DriveInfo {
+        &self.info
+    }
+
+    /// Whether the client uses structured replies.
+    pub(crate) fn is_structured(&self) -> bool {
+        self.structured
+    }
+
+    /// Whether no request is in work.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Whether the client has as many requests in work as it may.
+    pub(crate) fn is_full(&self) -> bool {
+        self.requests.len() >= MAX_REQUESTS || self.replies.len() >= MAX_REPLIES
+    }
+
+    /// Takes a sound request that brings no data.
+    pub(crate) fn start(&mut self, request: Request, intake: &mut Intake<'_>) {
+        let key = self.insert(request, None);
+        match request.kind.get() {
+            command::READ => self.reads.push_back(key),
+            command::TRIM | command::WRITE_ZEROES => self.changes.push_back(key),
+            _ => self.submit(key, (request.offset.get(), request.len.get()), None, intake),
+        }
+    }
+
+    /// Answers a request that is not sound and brings no data.
+    pub(crate) fn refuse(&mut self, request: Request, refusal: Refusal) {
+        let key = self.insert(request, Some(refusal));
+        self.skip(key, request.len.get());
+    }
+
+    /// Takes a write, of which the data is still to come.
+    pub(crate) fn start_write(&mut self, request: Request, refusal: Option<Refusal>) -> Key {
+        self.insert(request, refusal)
+    }
+
+    fn insert(&mut self, request: Request, refusal: Option<Refusal>) -> Key {
+        let failure = refusal.map(Failure::Refused);
+        self.requests.insert(Pending { request, given: 0, parts: 0, failure, whole: None })
+    }
+
+    /// Bytes of a write that have not come, but for what is in a buffer that is not full.
+    pub(crate) fn rest_of_write(&self, key: Key) -> u32 {
+        self.requests.get(key).map_or(0, Pending::rest)
+    }
+
+    /// Whether the data of a write can be received now.
+    pub(crate) fn can_receive(&self, key: Key) -> bool {
+        let Some(pending) = self.requests.get(key) else { return false };
+        pending.failure.is_some() || self.has_room(next_part(&pending.request, pending.given).1)
+    }
+
+    /// Where the next data of a write goes.
+    pub(crate) fn receive(&mut self, key: Key) -> Next {
+        let Some(pending) = self.requests.get_mut(key) else { return Next::Discard(0) };
+        if pending.failure.is_some() {
+            return Next::Discard(pending.rest());
+        }
+        let (offset, len) = next_part(&pending.request, pending.given);
+        if self.share.held() + len as usize > MAX_HELD {
+            return Next::Wait;
+        }
+        let Some(mut grant) = self.share.grant(len as usize) else { return Next::Wait };
+        match grant.lend(len as usize) {
+            Some(buffer) => Next::Fill(Filling { offset, len, filled: 0, buffer }),
+            None => {
+                pending.failure = Some(OUT_OF_MEMORY);
+                Next::Discard(pending.rest())
+            }
+        }
+    }
+
+    /// So many bytes of a request are not for the drive.
+    pub(crate) fn skip(&mut self, key: Key, bytes: u32) {
+        let Some(pending) = self.requests.get_mut(key) else { return };
+        pending.given += bytes;
+        self.answer_if_done(key);
+    }
+
+    /// All data of a part of a write has come.
+    pub(crate) fn submit_write(&mut self, key: Key, part: Filling, intake: &mut Intake<'_>) {
+        self.submit(key, (part.offset, part.len), Some(part.buffer), intake);
+    }
+
+    fn submit(&mut self, key: Key, (offset, len): (u64, u32), buffer: Option<Rc<Loan>>, intake: &mut Intake<'_>) {
+        let Some(pending) = self.requests.get_mut(key) else { return };
+        pending.given += len;
+        pending.parts += 1;
+        let request = Request { offset: offset.into(), len: len.into(), ..pending.request };
+        let mem = buffer.clone().map_or_else(HostMem::none, |buffer| HostMem::over(buffer));
+        let part = self.parts.insert(Part { request: key, offset, len, buffer, commands: 0, failure: None });
+        let mut count = 0;
+        commands(&request, &self.info, &mem, |entry, mem| {
+            intake.submit(part.to_bits(), entry, mem);
+            count += 1;
+        });
+        self.parts.get_mut(part).expect("just inserted").commands = count;
+    }
+
+    /// Gives the drive what it may have now: about `most` bytes of reads, and as many changes as it may have at a time.
+    /// Whether it gave any.
+    pub(crate) fn feed(&mut self, most: usize, intake: &mut Intake<'_>) -> bool {
+        let mut fed = false;
+        let mut left = most;
+        while left > 0
+            && let Some(&key) = self.reads.front()
+        {
+            let Some(pending) = self.requests.get(key).filter(|pending| pending.rest() > 0) else {
+                self.reads.pop_front();
+                continue;
+            };
+            let part = next_part(&pending.request, pending.given);
+            match self.read_buffer(key, part.1) {
+                Ok(Some(buffer)) => self.submit(key, part, Some(buffer), intake),
+                Ok(None) => break,
+                Err(failure) => self.fail_read(key, failure),
+            }
+            fed = true;
+            left = left.saturating_sub(part.1 as usize);
+        }
+        while self.can_change()
+            && let Some(&key) = self.changes.front()
+        {
+            let pending = self.requests.get(key).expect("it has parts to come");
+            let part = next_part(&pending.request, pending.given);
+            if part.1 == pending.rest() {
+                self.changes.pop_front();
+            }
+            self.affected += u64::from(part.1);
+            self.submit(key, part, None, intake);
+            fed = true;
+        }
+        fed
+    }
+
+    /// Whether [`Work::feed`] would give the drive something.
+    pub(crate) fn can_feed(&self) -> bool {
+        let can_read = self.reads.front().is_some_and(|key| match self.requests.get(*key) {
+            Some(pending) if pending.whole.is_some() => true,
+            Some(pending) if pending.is_whole(self.structured) => self.has_room(pending.request.len.get()),
+            Some(pending) if pending.rest() > 0 => self.has_room(next_part(&pending.request, pending.given).1),
+            _ => true,
+        });
+        can_read || self.can_change()
+    }
+
+    fn can_change(&self) -> bool {
+        !self.changes.is_empty() && self.affected + u64::from(PART) <= MAX_AFFECTED
+    }
+
+    fn has_room(&self, bytes: u32) -> bool {
+        self.share.held() + bytes as usize <= MAX_HELD && self.share.has_room(bytes as usize)
+    }
+
+    /// A buffer for a part of a read; none as long as there is no memory for it.
+    fn read_buffer(&mut self, key: Key, len: u32) -> Result<Option<Rc<Loan>>, Failure> {
+        let Some(pending) = self.requests.get_mut(key) else { return Ok(None) };
+        let whole = pending.is_whole(self.structured);
+        let mut granted = None;
+        let grant = match &mut pending.whole {
+            Some(whole) => &mut whole.grant,
+            None => {
+                let bytes = if whole { pending.request.len.get() } else { len } as usize;
+                if self.share.held() + bytes > MAX_HELD {
+                    return Ok(None);
+                }
+                let Some(grant) = self.share.grant(bytes) else { return Ok(None) };
+                match whole {
+                    true => &mut pending.whole.insert(Whole { grant, read: Vec::new() }).grant,
+                    false => granted.insert(grant),
+                }
+            }
+        };
+        let buffer = grant.lend(len as usize).ok_or(OUT_OF_MEMORY)?;
+        if !self.info.keeps_data {
+            // Such a drive leaves memory as it is.
+            buffer.bytes_mut().fill(0);
+        }
+        Ok(Some(buffer))
+    }
+
+    fn fail_read(&mut self, key: Key, failure: Failure) {
+        let Some(pending) = self.requests.get_mut(key) else { return };
+        pending.failure.get_or_insert(failure);
+        // The rest need not be read.
+        let rest = pending.rest();
+        self.skip(key, rest);
+    }
+
+    /// A command has completed.
+    pub(crate) fn complete(&mut self, released: &Released) {
+        let key = Key::from_bits(released.tag);
+        let Some(part) = self.parts.get_mut(key) else { return };
+        if !released.completion.status.is_success() {
+            part.failure = part.failure.or(Some(released.completion.status));
+        }
+        part.commands -= 1;
+        if part.commands == 0
+            && let Some(part) = self.parts.remove(key)
+        {
+            self.part_done(part);
+        }
+    }
+
+    fn part_done(&mut self, part: Part) {
+        let Part { request: key, offset, len, buffer, failure, .. } = part;
+        let Some(pending) = self.requests.get_mut(key) else { return };
+        pending.parts -= 1;
+        let (kind, cookie) = (pending.request.kind.get(), pending.request.cookie.get());
+        if let command::TRIM | command::WRITE_ZEROES = kind {
+            self.affected -= u64::from(len);
+        }
+        match (kind, failure, buffer) {
+            (command::READ, Some(status), _) => return self.fail_read(key, Failure::Drive(status)),
+            (command::READ, None, Some(buffer)) if pending.failure.is_none() => {
+                if let Some(whole) = &mut pending.whole {
+                    let index = ((offset - pending.request.offset.get()) / u64::from(DATA_PART)) as usize;
+                    whole.read.resize_with(whole.read.len().max(index + 1), || None);
+                    whole.read[index] = Some(buffer);
+                } else {
+                    let done = pending.is_done();
+                    match self.structured {
+                        true => self.replies.chunk_of_data((cookie, done), (offset, len), [buffer]),
+                        false => self.replies.simple_data(cookie, [buffer]),
+                    }
+                    if done {
+                        self.requests.remove(key);
+                    }
+                    return;
+                }
+            }
+            (_, Some(status), _) => drop(pending.failure.get_or_insert(Failure::Drive(status))),
+            _ => {}
+        }
+        self.answer_if_done(key);
+    }
+
+    fn answer_if_done(&mut self, key: Key) {
+        if !self.requests.get(key).is_some_and(Pending::is_done) {
+            return;
+        }
+        let Some(Pending { request, failure, whole, .. }) = self.requests.remove(key) else { return };
+        let cookie = request.cookie.get();
+        match (request.kind.get(), failure) {
+            (command::READ, Some(failure)) => {
+                self.replies.failed_read(cookie, failure.error(), failure.reason(), self.structured);
+            }
+            (command::READ, None) => {
+                let data = whole.into_iter().flat_map(|whole| whole.read).flatten();
+                match self.structured {
+                    true => {
+                        self.replies.chunk_of_data((cookie, true), (request.offset.get(), request.len.get()), data);
+                    }
+                    false => self.replies.simple_data(cookie, data),
+                }
+            }
+            (_, failure) => self.replies.simple(cookie, failure.map_or(0, |failure| failure.error())),
+        }
+    }
+}
