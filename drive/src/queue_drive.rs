@@ -70,6 +70,7 @@ impl QueueDrive {
     }
 
     /// Moves commands from the backlog into the submission queue and rings the doorbell.
+    #[inline(never)]
     fn fill(&self) {
         let mut state = self.state.borrow_mut();
         let before = state.tail;
@@ -86,6 +87,7 @@ impl QueueDrive {
         }
     }
 
+    #[inline(always)]
     fn put(&self, state: &mut State, id: u16, mut submission: Submission, token: Token) {
         submission.entry.cid = id.into();
         state.tokens[usize::from(id)] = Some(token);
@@ -94,6 +96,7 @@ impl QueueDrive {
     }
 
     /// Consumes new completions, as an interrupt handler does.
+    #[inline(always)]
     fn reap(&self) {
         let mut reaped = false;
         while let Some(posted) = self.next_posted() {
@@ -103,10 +106,13 @@ impl QueueDrive {
         if reaped {
             let head = self.state.borrow().head;
             self.controller.ring_completion(self.id, head);
-            self.fill();
+            if !self.state.borrow().backlog.is_empty() {
+                self.fill();
+            }
         }
     }
 
+    #[inline(always)]
     fn next_posted(&self) -> Option<Posted> {
         let mut state = self.state.borrow_mut();
         let posted = self.ring.reap(state.head, state.phase)?;
@@ -117,6 +123,7 @@ impl QueueDrive {
         Some(posted)
     }
 
+    #[inline(always)]
     fn finish(&self, posted: Posted) {
         let Posted { entry, breakdown } = posted;
         let mut state = self.state.borrow_mut();

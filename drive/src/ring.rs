@@ -70,16 +70,19 @@ impl Ring {
     }
 
     /// The index after `index`.
+    #[inline(always)]
     pub fn next(&self, index: u16) -> u16 {
         if u32::from(index) + 1 == self.entries { 0 } else { index + 1 }
     }
 
     /// Host: puts an entry at `tail`.
+    #[inline(always)]
     pub fn put(&self, tail: u16, submission: Submission) {
         self.submissions.borrow_mut()[usize::from(tail)] = submission;
     }
 
     /// Host: takes the completion at `head` if its phase tag is `phase`, that is, if it is new.
+    #[inline(always)]
     pub fn reap(&self, head: u16, phase: bool) -> Option<Posted> {
         let mut completions = self.completions.borrow_mut();
         let posted = &mut completions[usize::from(head)];

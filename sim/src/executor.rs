@@ -229,13 +229,14 @@ impl Executor {
 
     /// Runs until `main` is done.
     fn run(&self, mut main: Main<'_>) -> Result<(), Stalled> {
-        let mut done = self.poll(TaskId::MAIN, &mut main) || self.run_ready(&mut main);
+        let mut done = self.poll(TaskId::MAIN, &mut main);
         while !done {
-            let Some(task) = self.next_event(Time::MAX) else { return Err(Stalled { at: self.sim.now() }) };
-            done = self.poll(task, &mut main) || self.run_ready(&mut main);
-            if self.spurious_polls && !done {
-                done = self.poll_everything(&mut main);
-            }
+            let task = match self.next_ready() {
+                Some(task) => task,
+                None if self.spurious_polls && self.poll_everything(&mut main) => return Ok(()),
+                None => self.next_event(Time::MAX).ok_or_else(|| Stalled { at: self.sim.now() })?,
+            };
+            done = self.poll(task, &mut main);
         }
         Ok(())
     }
@@ -249,13 +250,20 @@ impl Executor {
         Some(task)
     }
 
-    /// Polls ready tasks until none is left, or until the main future is done.
+    /// The task that has been ready for longest.
     #[inline]
-    fn run_ready(&self, main: &mut Main<'_>) -> bool {
+    fn next_ready(&self) -> Option<TaskId> {
         let core = &self.sim.core;
-        while core.ready_count.get() > 0 {
-            core.ready_count.set(core.ready_count.get() - 1);
-            let task = core.ready.borrow_mut().pop().expect("they were counted");
+        if core.ready_count.get() == 0 {
+            return None;
+        }
+        core.ready_count.set(core.ready_count.get() - 1);
+        core.ready.borrow_mut().pop()
+    }
+
+    /// Polls ready tasks until none is left, or until the main future is done.
+    fn run_ready(&self, main: &mut Main<'_>) -> bool {
+        while let Some(task) = self.next_ready() {
             if self.poll(task, main) {
                 return true;
             }
@@ -269,7 +277,7 @@ impl Executor {
     }
 
     /// Polls a task; whether that was the main future, and it is done.
-    #[inline]
+    #[inline(always)]
     fn poll(&self, id: TaskId, main: &mut Main<'_>) -> bool {
         let core = &self.sim.core;
         core.current.set(id);
@@ -388,10 +396,12 @@ impl Sim {
         self.core.ready_count.set(self.core.ready_count.get() + u32::from(new));
     }
 
+    #[inline(always)]
     pub(crate) fn set_timer(&self, time: Time, task: TaskId) -> TimerKey {
         self.core.wheel.borrow_mut().set(time, task)
     }
 
+    #[inline(always)]
     pub(crate) fn timer_is_pending(&self, key: TimerKey) -> bool {
         self.core.wheel.borrow().is_pending(key)
     }

@@ -89,7 +89,7 @@ impl Resource {
     }
 
     /// Asks for the resource, which is granted at once if it is free.
-    #[inline]
+    #[inline(always)]
     fn ask(&self, who: Who, cost: Option<Span>) -> Claim {
         let claim = self.last.get() + 1;
         self.last.set(claim);
@@ -108,7 +108,7 @@ impl Resource {
     }
 
     /// Makes a claim the holder's. Its time starts at once, if it says how long.
-    #[inline]
+    #[inline(always)]
     fn grant(&self, claim: Claim, task: TaskId, who: Who, cost: Option<Span>) {
         let now = self.sim.now();
         self.holder.set(claim);
@@ -125,7 +125,7 @@ impl Resource {
     }
 
     /// The holder has the resource no longer: the next in line has.
-    #[inline]
+    #[inline(always)]
     fn pass_on(&self) {
         match self.waiting.get() {
             0 => {
@@ -150,7 +150,7 @@ impl Resource {
     }
 
     /// Hands the wait of whoever has been granted the resource to it.
-    #[inline]
+    #[inline(always)]
     fn tell_wait(&self, waited: &mut Wait) {
         let mut line = self.line.borrow_mut();
         if !line.waited.is_zero() {

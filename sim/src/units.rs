@@ -4,6 +4,7 @@
 //! `MiB`, ... are powers of 1024 in sizes, as in fio; `KB`, `MB`, ... are powers of 1000.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;
 
@@ -142,6 +143,32 @@ impl Rate {
     }
 }
 
+/// A rate that remembers its last answer: what is moved is mostly of one size, and a division is slow.
+#[derive(Debug)]
+pub struct Remembering {
+    rate: Rate,
+    last: Cell<(u64, Span)>,
+}
+
+impl Remembering {
+    /// The same rate.
+    pub fn new(rate: Rate) -> Remembering {
+        Remembering { rate, last: Cell::new((0, Span::ZERO)) }
+    }
+
+    /// As [`Rate::time_for`].
+    #[inline]
+    pub fn time_for(&self, bytes: u64) -> Span {
+        let (before, time) = self.last.get();
+        if bytes == before {
+            return time;
+        }
+        let time = self.rate.time_for(bytes);
+        self.last.set((bytes, time));
+        time
+    }
+}
+
 impl FromStr for Rate {
     type Err = UnitError;
 
@@ -273,6 +300,15 @@ mod tests {
         for (text, share) in [("700%", 7.0), ("150%", 1.5), ("101.25%", 1.0125), ("1234.567%", 12.345_67)] {
             let ratio: Ratio = text.parse().unwrap();
             assert_eq!((ratio.0, ratio.to_string().as_str()), (share, text));
+        }
+    }
+
+    #[test]
+    fn a_rate_that_remembers_answers_as_the_rate_does() {
+        let rate = Rate::new(7, Span::from_ns(3));
+        let remembering = Remembering::new(rate);
+        for bytes in [0, 5, 5, 9, 0, 5] {
+            assert_eq!(remembering.time_for(bytes), rate.time_for(bytes));
         }
     }
 

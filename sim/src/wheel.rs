@@ -83,7 +83,7 @@ impl Wheel {
     }
 
     /// Sets a timer that wakes `task` at `time`, which is not before the last event.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, time: Time, task: TaskId) -> TimerKey {
         let time = time.ns();
         let key = self.allocate(time, task);

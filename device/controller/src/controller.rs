@@ -172,6 +172,7 @@ impl<F: Ftl> NvmeController<F> {
 
     /// Fetches while there are entries and command slots; called when either changes. What is fetched goes on to
     /// [`Fetched::serve`], side by side with the others, once [`Fetched::lead`] has passed.
+    #[inline]
     fn fetch(&self) {
         while !self.restarting.get() && self.in_work.get() < self.config.command_slots {
             let mut queues = self.queues.borrow_mut();
@@ -268,6 +269,7 @@ impl<F: Ftl> NvmeController<F> {
         self.fetch();
     }
 
+    #[inline]
     pub(crate) fn complete(&self, pair: PairKey, cid: u16, reply: Reply, breakdown: Breakdown) {
         let mut entry = CompletionEntry { cid: cid.into(), ..CompletionEntry::default() };
         (entry.dw0, entry.dw1) = (reply.dw0.into(), reply.dw1.into());
@@ -306,15 +308,16 @@ impl<F: Ftl> Fetched<F> {
     /// Serves the command, once its [`lead`](Fetched::lead) has passed: parses it and does it, posts its completion, and
     /// lets others have its slot.
     async fn serve(self) {
-        let Fetched { controller, pair, submission, at, power_cuts, behind } = self;
-        let controller = &*controller;
-        let Submission { entry, mem, submitted } = submission;
+        // By reference: they stay where they are.
+        let Fetched { controller, submission: Submission { entry, mem, submitted }, .. } = &self;
+        let Fetched { pair, at, power_cuts, behind, .. } = self;
+        let submitted = *submitted;
         let mut log = Breakdown::new();
         log.waits(Stage::Queue).add(behind, at - submitted);
         Fetched::<F>::lead(&controller.config).into_iter().for_each(|(stage, time)| log.spend(stage, time));
         let reply = match pair.id {
-            QueueId::ADMIN => Box::pin(controller.admin_command(pair, &entry, &mem, &mut log)).await,
-            _ => Some(controller.io_command(&entry, &mem, &mut log).await),
+            QueueId::ADMIN => Box::pin(controller.admin_command(pair, entry, mem, &mut log)).await,
+            _ => Some(controller.io_command(entry, mem, &mut log).await),
         };
         let reply = match mem.has_failed() {
             true => reply.map(|_| Err(Status::DATA_TRANSFER_ERROR).into()),
@@ -329,13 +332,13 @@ impl<F: Ftl> Fetched<F> {
         if let Some(reply) = reply {
             if !reply.status.is_success() && pair.id != QueueId::ADMIN {
                 let lba = reply.sector.map(|sector| sector / controller.namespace.lba_sectors());
-                controller.admin.errors.borrow_mut().ended(pair.id.0, &entry, reply.status, lba);
+                controller.admin.errors.borrow_mut().ended(pair.id.0, entry, reply.status, lba);
             }
             debug_assert_eq!(log.total(), controller.sim.now() - submitted, "stages do not sum: {log:?}");
             controller.complete(pair, entry.cid.get(), reply, log);
         }
         controller.report_warnings();
-        controller.trace_command(&entry, submitted);
+        controller.trace_command(entry, submitted);
         controller.ended(entry.opcode);
     }
 }

@@ -4,6 +4,7 @@
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
+use nandscape_sim::units::Remembering;
 use nandscape_sim::{Cause, Class, Resource, Sim, Span, Wait, Who};
 
 use crate::config::{Duplex, LinkConfig};
@@ -11,13 +12,15 @@ use crate::config::{Duplex, LinkConfig};
 pub(crate) struct Link {
     sim: Sim,
     config: LinkConfig,
+    rate: Remembering,
     to_host: Resource,
     to_device: Resource,
 }
 
 impl Link {
     pub(crate) fn new(sim: &Sim, config: LinkConfig) -> Link {
-        Link { sim: sim.clone(), config, to_host: Resource::new(sim), to_device: Resource::new(sim) }
+        let rate = Remembering::new(config.bandwidth);
+        Link { sim: sim.clone(), config, rate, to_host: Resource::new(sim), to_device: Resource::new(sim) }
     }
 
     /// Moves data to the host.
@@ -37,20 +40,26 @@ impl Link {
     }
 
     async fn transfer(&self, lane: &Resource, bytes: u64, cause: Cause, log: &mut Breakdown) {
-        let begun = self.sim.now();
-        let packet = self.config.packet.map_or(u64::MAX, u64::from);
+        let (begun, who) = (self.sim.now(), Who::new(cause, Class::new(0)));
+        match self.config.packet {
+            None => lane.occupy(self.rate.time_for(bytes), who, &mut Wait::default()).await,
+            Some(packet) => self.send_packets(lane, bytes, packet.into(), who).await,
+        }
+        log.spend(Stage::Link, self.sim.now() - begun);
+    }
+
+    async fn send_packets(&self, lane: &Resource, bytes: u64, packet: u64, who: Who) {
         let (mut sent, mut spent) = (0, Span::ZERO);
         loop {
             // Packets are rounded so that all of them take the time of the whole.
             sent = bytes.min(packet.saturating_add(sent));
-            let time = self.config.bandwidth.time_for(sent) - spent;
-            lane.occupy(time, Who::new(cause, Class::new(0)), &mut Wait::default()).await;
+            let time = self.rate.time_for(sent) - spent;
+            lane.occupy(time, who, &mut Wait::default()).await;
             if sent == bytes {
-                break;
+                return;
             }
             spent += time;
         }
-        log.spend(Stage::Link, self.sim.now() - begun);
     }
 }
 

@@ -196,6 +196,7 @@ impl Queues {
     }
 
     /// The host moved a submission tail. A value outside the queue is ignored.
+    #[inline(always)]
     pub(crate) fn set_sq_tail(&mut self, id: QueueId, tail: u16) {
         let Some(queue) = self.submission.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return };
         if u32::from(tail) >= queue.entries {
@@ -209,10 +210,14 @@ impl Queues {
     /// The host moved a completion head. If that made room for what had overflowed, the queue's memory is to be
     /// notified by the caller, and there may be something to fetch. A value outside the queue, or beyond what was
     /// posted, is ignored.
+    #[inline(always)]
     pub(crate) fn set_cq_head(&mut self, id: QueueId, head: u16) -> Option<Rc<dyn CompletionMemory>> {
         let queue = self.completion.get_mut(usize::from(id.0))?.as_mut()?;
         let entries = queue.entries;
-        let distance = |from: u16, to: u16| (u32::from(to) + entries - u32::from(from)) % entries;
+        let distance = |from: u16, to: u16| {
+            let (from, to) = (u32::from(from), u32::from(to));
+            if to >= from { to - from } else { to + entries - from }
+        };
         if u32::from(head) >= entries || distance(queue.head, head) > distance(queue.head, queue.tail) {
             return None;
         }
@@ -232,6 +237,7 @@ impl Queues {
 
     /// Fetches the next entry of a queue that has some. `None` when its memory cannot be reached: the entry stays, and
     /// the queue waits for the next doorbell.
+    #[inline(always)]
     pub(crate) fn fetch(&mut self, id: QueueId) -> Option<(PairKey, Submission)> {
         let queue = self.submission[usize::from(id.0)].as_mut().expect("a waiting queue exists");
         let Some(submission) = queue.memory.fetch(queue.head) else {
@@ -248,6 +254,7 @@ impl Queues {
 
     /// Posts a completion; the queue's memory is to be notified by the caller. `None` when the submission queue is gone,
     /// or the completion queue takes nothing now.
+    #[inline(always)]
     pub(crate) fn post(&mut self, key: PairKey, mut posted: Posted) -> Option<Rc<dyn CompletionMemory>> {
         let queue =
             self.submission[usize::from(key.id.0)].as_ref().filter(|queue| queue.generation == key.generation)?;

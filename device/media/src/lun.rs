@@ -161,6 +161,7 @@ impl Lun {
         Admit { lun: self, kind, who, shares: None, waited, claim: None }
     }
 
+    #[inline]
     fn leave(&self, place: Place, seat: Option<Seat>) {
         let mut state = self.state.borrow_mut();
         let place = match seat {
@@ -405,7 +406,7 @@ pub(crate) struct Admit<'a, 'w> {
 impl<'a> Future for Admit<'a, '_> {
     type Output = Register<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
         let (lun, who) = (self.lun, self.who);
         let entered = match self.claim {
@@ -424,6 +425,7 @@ impl<'a> Future for Admit<'a, '_> {
 
 impl Admit<'_, '_> {
     /// Where the claim was admitted, if it was.
+    #[inline(never)]
     fn see(&mut self, key: Key) -> Option<(Place, Option<Seat>)> {
         let mut state = self.lun.state.borrow_mut();
         let (waited, place, seat) = state.claims.get(key).expect("the claim of a live future").admitted?;
@@ -433,6 +435,7 @@ impl Admit<'_, '_> {
         Some((place, seat))
     }
 
+    #[inline(never)]
     fn wait(&mut self) {
         if self.claim.is_none() {
             let mut state = self.lun.state.borrow_mut();
@@ -467,6 +470,7 @@ pub(crate) struct Move<'a, 'b> {
 impl Future for Move<'_, '_> {
     type Output = ();
 
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
         let (lun, to) = (self.register.lun, self.to);
         if self.register.place == to {

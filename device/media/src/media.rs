@@ -10,6 +10,7 @@ use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
 use nandscape_sim::divisor::Divisor;
 use nandscape_sim::trace::{Event, Track};
+use nandscape_sim::units::Remembering;
 use nandscape_sim::{Resource, Seed, Sim, Span, Time, Wait, Who};
 use smallvec::SmallVec;
 
@@ -50,6 +51,9 @@ pub struct Media {
     pub(crate) geometry: Geometry,
     pub(crate) timing: Timing,
     pub(crate) page_times: PageTimes,
+    /// The rate at which channels move what is read, and the channel time of a command that moves a page.
+    read_rate: Remembering,
+    whole_page: Span,
     /// What executes commands on its own: planes, or dies.
     luns: Vec<Lun>,
     planes_per_lun: Divisor,
@@ -96,6 +100,8 @@ impl Media {
         Ok(Media {
             sim: sim.clone(),
             geometry,
+            read_rate: Remembering::new(timing.bus),
+            whole_page: timing.features.command + timing.bus.time_for(u64::from(geometry.page_size())),
             page_times: PageTimes::new(&timing, geometry.pages_per_block()),
             luns: (0..geometry.planes() / planes_per_lun).map(|_| Lun::new(sim, &timing)).collect(),
             planes_per_lun: Divisor::new(planes_per_lun),
@@ -134,7 +140,9 @@ impl Media {
     /// When its data is not to be had.
     pub async fn read(&self, page: PageId, bytes: u32, who: Who, log: &mut Breakdown) -> Result<(), MediaError> {
         let under_way = self.begin(Operation::Read, std::iter::once(page), self.geometry.block_of(page))?;
-        self.dispatch(who, log).await;
+        if self.is_held_back(who) {
+            self.dispatch(who, log).await;
+        }
         if let Some(time) = under_way.hang() {
             Box::pin(self.hang(page, time, who, log)).await;
             return self.end_read(&under_way, page);
@@ -149,7 +157,9 @@ impl Media {
                 // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
                 // register.
                 let mut register = self.lun(plane).sense(who, log).await;
-                self.command(channel, who, log).await;
+                if self.has_command_cycles() {
+                    self.command(channel, who, log).await;
+                }
                 let time = self.sensing(page, attempt, under_way.slow());
                 register.array(time, log).await;
                 self.trace_array(plane, "read", time, page.0);
@@ -196,7 +206,9 @@ impl Media {
             self.sim.after_what_is_due().await;
         }
         // 00h, address, 32h or 30h.
-        self.command(channel, who, log).await;
+        if self.has_command_cycles() {
+            self.command(channel, who, log).await;
+        }
         let trace = |of: Address, time| self.trace_array(of.plane, "read", time, of.page.0);
         register.sense_shared(address, self.sensing(page, 0, slow), log, trace).await;
 
@@ -228,7 +240,9 @@ impl Media {
         loaded: impl FnOnce(&Breakdown),
     ) -> Result<(), Broken> {
         let under_way = self.begin_program(pages)?;
-        self.dispatch(who, log).await;
+        if self.is_held_back(who) {
+            self.dispatch(who, log).await;
+        }
         let (plane, channel, _) = self.locate(pages[0]);
         if let Some(time) = under_way.hang() {
             Box::pin(self.hang(pages[0], time, who, log)).await;
@@ -264,7 +278,9 @@ impl Media {
         }
         // 60h, address, D0h.
         let mut register = self.lun(plane).erase(who, log).await;
-        self.command(channel, who, log).await;
+        if self.has_command_cycles() {
+            self.command(channel, who, log).await;
+        }
         let step = self.erase_step(block, under_way.slow());
         self.array(&mut register, plane, step, log).await;
         drop(register);
@@ -346,18 +362,25 @@ impl Media {
         self.contents.borrow_mut().erase(&self.geometry, block);
     }
 
-    /// An operation of the host is begun by the controller, in its turn among whatever occupies that.
-    async fn dispatch(&self, who: Who, log: &mut Breakdown) {
-        if !self.controller.is_idle() && is_of_host(who) {
-            self.controller.occupy(Span::ZERO, who, log.waits(Stage::Queue)).await;
-        }
+    /// Whether an operation waits for the controller, which begins those of the host in their turn among whatever occupies it.
+    #[inline]
+    fn is_held_back(&self, who: Who) -> bool {
+        !self.controller.is_idle() && is_of_host(who)
     }
 
-    /// Command and address cycles of a command that moves no data.
+    async fn dispatch(&self, who: Who, log: &mut Breakdown) {
+        self.controller.occupy(Span::ZERO, who, log.waits(Stage::Queue)).await;
+    }
+
+    /// Whether the command and address cycles of a command that moves no data take time.
+    #[inline]
+    pub(crate) fn has_command_cycles(&self) -> bool {
+        !self.timing.features.command.is_zero()
+    }
+
+    /// Those cycles.
     pub(crate) async fn command(&self, channel: usize, who: Who, log: &mut Breakdown) {
-        if !self.timing.features.command.is_zero() {
-            self.transfer(channel, self.timing.features.command, who, log).await;
-        }
+        self.transfer(channel, self.timing.features.command, who, log).await;
     }
 
     async fn transfer(&self, channel: usize, time: Span, who: Who, log: &mut Breakdown) {
@@ -483,13 +506,13 @@ impl Media {
     #[inline]
     pub(crate) fn read_transfer(&self, bytes: u32) -> Span {
         let bytes = if self.timing.partial_transfer { bytes } else { self.geometry.page_size() };
-        self.timing.features.command + self.timing.bus.time_for(u64::from(bytes))
+        self.timing.features.command + self.read_rate.time_for(u64::from(bytes))
     }
 
     /// Channel time of a command that moves a page.
     #[inline]
     pub(crate) fn whole_page(&self) -> Span {
-        self.timing.features.command + self.timing.bus.time_for(u64::from(self.geometry.page_size()))
+        self.whole_page
     }
 
     /// The array of a plane has done something that took `time`.

@@ -116,7 +116,9 @@ impl Media {
     pub(crate) async fn hang(&self, page: PageId, time: Span, who: Who, log: &mut Breakdown) {
         let (plane, channel, _) = self.locate(page);
         let mut register = self.lun(plane).erase(who, log).await;
-        self.command(channel, who, log).await;
+        if self.has_command_cycles() {
+            self.command(channel, who, log).await;
+        }
         register.array(time, log).await;
         self.trace_array(plane, "no answer", time, page.0);
     }

@@ -151,7 +151,9 @@ impl<'a> Seized<'a> {
         let (read, program) = self.copy_times(from, to);
         // 00h, address, 35h.
         let reading = self.begin(Operation::Read, from)?;
-        self.command().await;
+        if self.media.has_command_cycles() {
+            self.command().await;
+        }
         self.array("copyback read", reading.hang().unwrap_or(read + reading.slow()), from.0).await;
         if check {
             self.transfer(self.media.whole_page()).await;
@@ -166,7 +168,9 @@ impl<'a> Seized<'a> {
         drop(reading);
         // 85h, address, 10h.
         let programming = self.begin(Operation::Program, to)?;
-        self.command().await;
+        if self.media.has_command_cycles() {
+            self.command().await;
+        }
         let suspend = timing.features.suspend.program;
         let time = programming.hang().unwrap_or(program + programming.slow());
         self.step(Step { name: "copyback", time, detail: to.0, suspend }).await;
@@ -206,7 +210,9 @@ impl<'a> Seized<'a> {
     async fn read_page(&mut self, page: PageId, bytes: u32, reading: &Underway<'_>) {
         for attempt in 0..=self.media.retries_of(page, reading) {
             // 00h, address, 30h; 05h, address, E0h, data out.
-            self.command().await;
+            if self.media.has_command_cycles() {
+                self.command().await;
+            }
             self.array("gc read", self.media.sensing(page, attempt, reading.slow()), page.0).await;
             self.transfer(self.media.read_transfer(bytes)).await;
             if self.media.corrects() {
@@ -251,7 +257,9 @@ impl<'a> Seized<'a> {
         match erasing.hang() {
             Some(time) => self.hang(time, block.0).await,
             None => {
-                self.command().await;
+                if self.media.has_command_cycles() {
+                    self.command().await;
+                }
                 let step = self.media.erase_step(block, erasing.slow());
                 self.step(step).await;
             }
@@ -261,7 +269,9 @@ impl<'a> Seized<'a> {
 
     /// The LUN is busy for `time` after a command, and is reset.
     async fn hang(&mut self, time: Span, detail: u32) {
-        self.command().await;
+        if self.media.has_command_cycles() {
+            self.command().await;
+        }
         self.array("no answer", time, detail).await;
     }
 
@@ -284,10 +294,7 @@ impl<'a> Seized<'a> {
     }
 
     async fn command(&mut self) {
-        let time = self.media.timing.features.command;
-        if !time.is_zero() {
-            self.transfer(time).await;
-        }
+        self.transfer(self.media.timing.features.command).await;
     }
 
     async fn decode(&mut self, bytes: u32) {

@@ -56,7 +56,7 @@ pub(crate) struct Commands<'a> {
 }
 
 impl<'a> Commands<'a> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(request: &Request, info: &'a DriveInfo) -> Commands<'a> {
         let Request { direction, offset, bytes } = *request;
         let lba_bytes = u64::from(info.lba_bytes);
@@ -67,7 +67,7 @@ impl<'a> Commands<'a> {
         Commands { info, direction, block, end, step, left }
     }
 
-    #[inline]
+    #[inline(always)]
     fn command(&self, blocks: u32) -> (SubmissionEntry, HostMem) {
         let (nsid, first) = (self.info.nsid, self.block);
         let mem = || match self.info.keeps_data {
@@ -89,7 +89,7 @@ impl<'a> Commands<'a> {
 impl Iterator for Commands<'_> {
     type Item = (SubmissionEntry, HostMem);
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<(SubmissionEntry, HostMem)> {
         self.left = self.left.checked_sub(1)?;
         let blocks = self.step.min(self.end - self.block) as u32;

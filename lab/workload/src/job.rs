@@ -64,7 +64,7 @@ impl Job {
     }
 
     /// Takes its next request; `None` after the last, and where the source breaks off.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&self) -> Option<TimedRequest> {
         match &mut *self.feed.borrow_mut() {
             // Those drawn never end, and have no times of their own.
@@ -87,6 +87,7 @@ impl Job {
     }
 
     /// Issues a request, now.
+    #[inline]
     pub(crate) fn issue(&self, request: Request, measured: bool) {
         let commands = Commands::of(&request, &self.info);
         let entry = InFlight::new(request, self.runner.sim.now(), measured, &commands);
@@ -98,6 +99,7 @@ impl Job {
     }
 
     /// So many more slots of a closed job are free.
+    #[inline]
     fn owe(&self, slots: u32) {
         self.owed.set(self.owed.get() + slots);
         if self.issuing.replace(true) {
@@ -111,6 +113,7 @@ impl Job {
     }
 
     /// Issues the next request of a closed job, now or when requests come again.
+    #[inline(always)]
     fn issue_next(&self) {
         let now = self.runner.sim.now();
         let on = next_on(now, self.begun, self.burst);

@@ -191,6 +191,7 @@ impl Runner {
     }
 
     /// Takes a request from the budget: whether it is measured, or `None` when there is none left.
+    #[inline]
     pub(crate) fn admit(&self) -> Option<bool> {
         let (now, issued) = (self.sim.now(), self.issued.get());
         let measured = issued >= self.warmup;
@@ -281,6 +282,7 @@ impl Runner {
     }
 
     /// A request has completed.
+    #[inline(always)]
     pub(crate) fn completed(&self, request: &Request, submitted: Time, measured: bool, done: &Completion) {
         let now = self.sim.now();
         let stood_still = now - self.moved.replace(now);

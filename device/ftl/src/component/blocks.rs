@@ -67,6 +67,6 @@ pub trait BlockMetadata {
     /// The first unit from `from` on, and before `end`, that holds current data.
     fn next_valid(&self, from: UnitId, end: UnitId) -> Option<UnitId>;
 
-    /// The units of a block that hold current data, in order.
-    fn valid_units(&self, block: BlockId) -> impl Iterator<Item = UnitId>;
+    /// The units of a block from `from` on that hold current data, in order.
+    fn valid_units(&self, block: BlockId, from: UnitId) -> impl Iterator<Item = UnitId>;
 }

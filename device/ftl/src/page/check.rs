@@ -58,7 +58,7 @@ impl State {
 
     fn check_block(&self, block: BlockId) -> Result<(), String> {
         let info = self.blocks.get(block);
-        let valid = self.blocks.valid_units(block).count() as u32;
+        let valid = self.blocks.valid_units(block, UnitId(0)).count() as u32;
         let pages = self.geometry.pages_per_block();
         let sound = match info.state {
             BlockState::Bad | BlockState::Free => (info.valid, info.allocated, info.programmed) == (0, 0, 0),

@@ -56,6 +56,13 @@ pub(super) struct Moves {
 }
 
 impl Moves {
+    fn clear(&mut self) {
+        self.copybacks.clear();
+        self.reads.clear();
+        self.units.clear();
+        self.targets.clear();
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.copybacks.is_empty() && self.units.is_empty()
     }
@@ -89,25 +96,26 @@ impl State {
     }
 
     /// Plans the next moves out of a block and takes the pages they go to, at most `batch` of them. Nothing is planned
-    /// when nothing is left to move; `None` is when there are no pages for it, which only bad blocks can bring about.
-    pub(super) fn plan(&mut self, cursor: &mut Cursor, batch: Option<u32>) -> Option<Moves> {
-        let mut moves = Moves::default();
+    /// when nothing is left to move; `false` is when there are no pages for it, which only bad blocks can bring about.
+    /// `moves` are earlier ones, the memory of which is used again.
+    pub(super) fn plan(&mut self, cursor: &mut Cursor, batch: Option<u32>, moves: &mut Moves) -> bool {
+        moves.clear();
         let most = batch.map_or(usize::MAX, |batch| self.together.whole(batch) as usize);
         let mut planned = Some(());
         if cursor.copybacks {
-            planned = self.plan_copybacks(cursor, most, &mut moves);
+            planned = self.plan_copybacks(cursor, most, moves);
         }
         // What is packed is what is left once the copies are done.
         if planned.is_some() && moves.is_empty() {
-            planned = self.plan_packing(cursor, most, &mut moves);
+            planned = self.plan_packing(cursor, most, moves);
         }
         if planned.is_none() {
             // Nothing has been begun: all pages are taken back, from the first of each block on.
             let geometry = self.geometry;
             let of = |block| moves.all_targets().filter(move |page| geometry.block_of(*page) == block);
-            self.abandon(&moves, |block| of(block).map(|page| geometry.page_in_block(page)).min().unwrap_or_default());
+            self.abandon(moves, |block| of(block).map(|page| geometry.page_in_block(page)).min().unwrap_or_default());
         }
-        planned.map(|()| moves)
+        planned.is_some()
     }
 
     /// Moves that were planned have come to nothing. Of the pages they were to go to, those that were begun are used up;
@@ -127,26 +135,34 @@ impl State {
     /// Pages that are current as a whole.
     fn plan_copybacks(&mut self, cursor: &mut Cursor, most: usize, moves: &mut Moves) -> Option<()> {
         let (geometry, plane) = (self.geometry, self.geometry.plane_of(cursor.victim));
-        let units: Vec<UnitId> = self.left(cursor).collect();
-        for group in units.chunk_by(|a, b| geometry.page_of(*a) == geometry.page_of(*b)) {
+        while let Some(page) = self.next_whole_page(cursor) {
             if moves.copybacks.len() == most {
                 return Some(());
             }
-            if group.len() as u32 == geometry.units_per_page() {
-                cursor.next = UnitId(group[0].0 + geometry.units_per_page());
-                moves.copybacks.push((geometry.page_of(group[0]), self.collector_page(plane, cursor.stream)?));
-            }
+            cursor.next = geometry.unit_at(page, geometry.units_per_page());
+            moves.copybacks.push((page, self.collector_page(plane, cursor.stream)?));
         }
         let retiring = cursor.retiring;
         *cursor = Cursor { retiring, ..Cursor::new(&geometry, cursor.victim, cursor.stream, false) };
         Some(())
     }
 
+    /// The next page of which all units are current.
+    fn next_whole_page(&self, cursor: &Cursor) -> Option<PageId> {
+        let per_page = self.geometry.units_per_page();
+        let (mut page, mut count) = (PageId(u32::MAX), 0);
+        self.left(cursor).find_map(|unit| {
+            let of = self.geometry.page_of(unit);
+            (page, count) = (of, if of == page { count + 1 } else { 1 });
+            (count == per_page).then_some(page)
+        })
+    }
+
     /// The other units, packed into as few pages as they fit.
     fn plan_packing(&mut self, cursor: &mut Cursor, most: usize, moves: &mut Moves) -> Option<()> {
         let (geometry, plane) = (self.geometry, self.geometry.plane_of(cursor.victim));
         let per_page = geometry.units_per_page() as usize;
-        moves.units = self.left(cursor).take(most.saturating_mul(per_page)).collect();
+        moves.units.extend(self.left(cursor).take(most.saturating_mul(per_page)));
         for unit in &moves.units {
             let page = geometry.page_of(*unit);
             match moves.reads.last_mut() {
@@ -168,8 +184,7 @@ impl State {
 
     /// The current units of a block that are yet to be planned.
     fn left(&self, cursor: &Cursor) -> impl Iterator<Item = UnitId> {
-        let next = cursor.next;
-        self.blocks.valid_units(cursor.victim).filter(move |unit| *unit >= next)
+        self.blocks.valid_units(cursor.victim, cursor.next)
     }
 
     /// A plane's next page for moved data. Where no block has gone bad, the collector's reserve holds any block's data; else
@@ -309,7 +324,7 @@ impl PageFtl {
         let (gc, victim) = (&self.config.gc, cursor.victim);
         let who = self.config.priority.who(cause);
         let seize = || self.media.seize(plane, gc.scheme, who);
-        let mut seized = None;
+        let (mut seized, mut moves) = (None, Moves::default());
         loop {
             if cause == cause::GC && !cursor.retiring {
                 self.keep_pace(plane).await;
@@ -320,11 +335,11 @@ impl PageFtl {
             };
             holding.set_preemptible(self.may_preempt(plane));
             let before = cursor;
-            let planned = self.state.borrow_mut().plan(&mut cursor, gc.batch);
-            let Some(moves) = planned else {
+            let planned = self.state.borrow_mut().plan(&mut cursor, gc.batch, &mut moves);
+            if !planned {
                 self.state.borrow_mut().take_out(plane);
                 return self.leave(cursor);
-            };
+            }
             if moves.is_empty() {
                 seized = Some(holding);
                 break;

@@ -101,21 +101,14 @@ impl BlockMetadata for BlockTable {
         Some(UnitId(index * 64 + word.trailing_zeros())).filter(|unit| *unit < end)
     }
 
-    fn valid_units(&self, block: BlockId) -> impl Iterator<Item = UnitId> {
+    fn valid_units(&self, block: BlockId, from: UnitId) -> impl Iterator<Item = UnitId> {
         let first = block.0 * self.geometry.units_per_block();
-        let end = first + self.geometry.units_per_block();
-        let words = first / 64..end.div_ceil(64);
-        words.flat_map(move |index| {
-            let mut word = self.valid[index as usize];
-            // Bits of the neighbouring blocks that share the word.
-            word &= u64::MAX << first.saturating_sub(index * 64).min(63);
-            let over = ((index + 1) * 64).saturating_sub(end);
-            word &= u64::MAX >> over.min(63);
-            std::iter::from_fn(move || {
-                let bit = (word != 0).then(|| word.trailing_zeros())?;
-                word &= word - 1;
-                Some(UnitId(index * 64 + bit))
-            })
+        let end = UnitId(first + self.geometry.units_per_block());
+        let mut next = from.0.max(first);
+        std::iter::from_fn(move || {
+            let unit = if next < end.0 { self.next_valid(UnitId(next), end) } else { None };
+            next = unit.map_or(end.0, |unit| unit.0 + 1);
+            unit
         })
     }
 }
@@ -170,7 +163,7 @@ mod tests {
                     })
                     .collect();
                 prop_assert_eq!(&stepped, &expected);
-                prop_assert_eq!(table.valid_units(BlockId(block)).collect::<Vec<_>>(), expected);
+                prop_assert_eq!(table.valid_units(BlockId(block), UnitId(0)).collect::<Vec<_>>(), expected);
             }
         }
     }

@@ -14,7 +14,7 @@ use nandscape_sim::{Rng, Seed};
 use smallvec::SmallVec;
 
 use super::PageFtl;
-use super::collect::Cursor;
+use super::collect::{Cursor, Moves};
 use super::state::State;
 use super::write::NO_LPN;
 use crate::address::{Location, Lpn};
@@ -150,13 +150,14 @@ impl PageFtl {
             return;
         }
         let (mut left_off, mut fruitless) = (state.planes[plane.0 as usize].left_off.take(), false);
+        let mut moves = Moves::default();
         while !fruitless && state.may_collect(plane) && (left_off.is_some() || state.is_low(plane)) {
             let cursor = left_off.take().or_else(|| {
                 let victim = state.victim(plane, &*self.victim_policy)?;
                 Some(state.begin(victim, self.config.gc.copyback, cause::GC))
             });
             match cursor {
-                Some(cursor) => left_off = self.collect_at_once(state, plane, cursor),
+                Some(cursor) => left_off = self.collect_at_once(state, plane, cursor, &mut moves),
                 None => fruitless = true,
             }
         }
@@ -167,15 +168,22 @@ impl PageFtl {
     }
 
     /// Does a batch of moves, or, when none is left, erases the block. Returns how far it is if it is not erased.
-    fn collect_at_once(&self, state: &mut State, plane: PlaneId, mut cursor: Cursor) -> Option<Cursor> {
-        let moves = state.plan(&mut cursor, self.config.gc.batch).expect("no block has gone bad yet");
+    fn collect_at_once(
+        &self,
+        state: &mut State,
+        plane: PlaneId,
+        mut cursor: Cursor,
+        moves: &mut Moves,
+    ) -> Option<Cursor> {
+        let planned = state.plan(&mut cursor, self.config.gc.batch, moves);
+        assert!(planned, "no block has gone bad yet");
         if moves.is_empty() {
             self.media.plant_erase(cursor.victim);
             state.reclaim(cursor.victim, cause::GC);
             return None;
         }
-        self.move_at_once(state, &moves);
-        state.moved(plane, &moves);
+        self.move_at_once(state, moves);
+        state.moved(plane, moves);
         Some(cursor)
     }
 
@@ -199,7 +207,7 @@ impl PageFtl {
         }
     }
 
-    fn move_at_once(&self, state: &mut State, moves: &super::collect::Moves) {
+    fn move_at_once(&self, state: &mut State, moves: &Moves) {
         let per_page = state.geometry.units_per_page();
         for &(from, to) in &moves.copybacks {
             let tags = (0..per_page).map(|unit| self.media.tag(state.geometry.unit_at(from, unit)));
