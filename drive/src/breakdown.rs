@@ -101,6 +101,21 @@ struct Times {
     transfer: Span,
     ecc: Span,
     link: Span,
+    above: Option<Box<Above>>,
+}
+
+/// Time in the layers of a host above the drive, the innermost first. A drive's own commands have none, which costs them a
+/// comparison.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct Above(Vec<(&'static str, Span)>);
+
+impl Above {
+    fn add(&mut self, layer: &'static str, span: Span) {
+        match self.0.iter_mut().find(|(name, _)| *name == layer) {
+            Some((_, sum)) => *sum += span,
+            None => self.0.push((layer, span)),
+        }
+    }
 }
 
 thread_local! {
@@ -129,6 +144,7 @@ impl Times {
         [&mut self.queue, &mut self.die_wait, &mut self.channel_wait].into_iter().for_each(Wait::clear);
         (self.firmware, self.array, self.transfer) = (Span::ZERO, Span::ZERO, Span::ZERO);
         (self.ecc, self.link) = (Span::ZERO, Span::ZERO);
+        self.above = None;
     }
 }
 
@@ -225,9 +241,31 @@ impl Breakdown {
         [&times.queue, &times.die_wait, &times.channel_wait].into_iter().any(|wait| !wait.by(cause).is_zero())
     }
 
-    /// All time.
-    pub fn total(&self) -> Span {
+    /// Charges to a layer of the host the part of `latency` that is not accounted for: its own time, above what the drive
+    /// or the layer below took. Afterwards the total is `latency`.
+    ///
+    /// # Panics
+    /// When more than `latency` is accounted for.
+    pub fn charge_rest(&mut self, layer: &'static str, latency: Span) {
+        let below = self.total();
+        assert!(below <= latency, "{layer}: {below} below it is more than its latency, {latency}");
+        self.times().above.get_or_insert_default().add(layer, latency - below);
+    }
+
+    /// Time in the layers of a host above the drive, the innermost first.
+    pub fn layers(&self) -> impl Iterator<Item = (&'static str, Span)> {
+        let above = self.0.iter().filter_map(|times| times.above.as_deref());
+        above.flat_map(|above| above.0.iter().copied())
+    }
+
+    /// Time in the drive: the sum of all stages.
+    pub fn in_drive(&self) -> Span {
         Stage::ALL.iter().map(|stage| self.stage(*stage)).sum()
+    }
+
+    /// All time, in the drive and in the layers above it.
+    pub fn total(&self) -> Span {
+        self.layers().fold(self.in_drive(), |sum, (_, span)| sum + span)
     }
 }
 
@@ -252,12 +290,34 @@ impl AddAssign<&Breakdown> for Breakdown {
         mine.transfer += theirs.transfer;
         mine.ecc += theirs.ecc;
         mine.link += theirs.link;
+        if let Some(above) = &theirs.above {
+            let sums = mine.above.get_or_insert_default();
+            above.0.iter().for_each(|(layer, span)| sums.add(layer, *span));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn layers_take_what_is_left_and_all_sums() {
+        let mut one = Breakdown::new();
+        one.spend(Stage::Array, Span::from_us(40));
+        one.charge_rest("stripe", Span::from_us(43));
+        one.charge_rest("cache", Span::from_us(44));
+        let mut both = one.clone();
+        both += &one;
+        let layers: Vec<_> = both.layers().collect();
+        assert_eq!(layers, [("stripe", Span::from_us(6)), ("cache", Span::from_us(2))]);
+        assert_eq!((both.in_drive(), both.total()), (Span::from_us(80), Span::from_us(88)));
+        drop((one, both));
+        // The memory of a breakdown is used again, its layers are not.
+        let mut next = Breakdown::new();
+        next.spend(Stage::Link, Span::from_us(1));
+        assert_eq!(next.layers().count(), 0);
+    }
 
     #[test]
     fn stages_sum_and_waits_keep_their_causes() {

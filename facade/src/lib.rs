@@ -131,6 +131,7 @@ pub mod trace {
 pub mod run {
     pub use nandscape_device_media::StoreKind;
     pub use nandscape_lab_run::{
-        Damage, Fault, Finished, Gc, Host, Latency, Phase, Precondition, Progress, Report, RunError, Simulation,
+        Arrivals, Damage, DriveFinished, Fault, Finished, Gc, Host, HostReport, Inputs, Latency, Layer, Phase,
+        Precondition, Progress, Report, Rig, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted,
     };
 }

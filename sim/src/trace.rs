@@ -49,6 +49,8 @@ pub struct Trace {
     kept: Cell<bool>,
     listener: RefCell<Option<Rc<dyn Listener>>>,
     tracks: RefCell<Vec<String>>,
+    /// Stands before the names of tracks that are added.
+    prefix: RefCell<String>,
     events: RefCell<Vec<Event>>,
 }
 
@@ -75,10 +77,15 @@ impl Trace {
         self.wanted.get()
     }
 
+    /// From now on `prefix` stands before the names of tracks that are added: the name of one of several drives.
+    pub fn set_prefix(&self, prefix: &str) {
+        prefix.clone_into(&mut self.prefix.borrow_mut());
+    }
+
     /// Adds a line to the picture.
     pub fn track(&self, name: String) -> Track {
         let mut tracks = self.tracks.borrow_mut();
-        tracks.push(name);
+        tracks.push(format!("{}{name}", self.prefix.borrow()));
         Track(u32::try_from(tracks.len() - 1).expect("fewer than 2^32 tracks"))
     }
 

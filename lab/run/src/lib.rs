@@ -4,7 +4,11 @@
 //! | file | what |
 //! |---|---|
 //! | `build` | making a drive from a profile, in a state of use |
-//! | `simulation` | the run |
+//! | `rig` | drives by name on one executor, for any host |
+//! | `simulation` | a workload on one drive |
+//! | `stack` | a workload on several drives, with layers of the host over them |
+//! | `tap` | the commands of one of several drives, recorded |
+//! | `host_report` | the workload's view of several drives |
 //! | `live`, `replay` | what a live drive needs of the model, and a recorded run of one again |
 //! | `snapshot` | a drive's counters before and after |
 //! | `damage` | what was to go wrong with the flash, and what has become of the drive |
@@ -21,6 +25,7 @@
 mod build;
 mod damage;
 mod host;
+mod host_report;
 mod inputs;
 mod latency;
 mod live;
@@ -28,12 +33,16 @@ mod pressure;
 pub mod record;
 mod replay;
 mod report;
+mod rig;
 mod simulation;
 mod snapshot;
+mod stack;
 mod state;
+mod tap;
 
 pub use build::{Precondition, build_drive};
 pub use damage::{Damage, Fault};
+pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;
 pub use latency::Latency;
 pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
@@ -41,4 +50,6 @@ pub use pressure::Arrivals;
 pub use record::Details;
 pub use replay::{Replay, ReplayError, Replayed};
 pub use report::{Gc, Host, Report};
+pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
 pub use simulation::{Finished, Phase, Progress, RunError, Simulation};
+pub use stack::{Layer, Stack, StackFinished};

@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use nandscape_lab_workload::{Direction, Outcome};
+use nandscape_lab_workload::Outcome;
 use nandscape_sim::Executor;
 use nandscape_transport_reactor::recording::{Reader, RecordingError};
 use nandscape_transport_reactor::replay::{Ending, replay};
 use nandscape_transport_reactor::{Export, Port, Released};
-use nandscape_wire_nvme::IoOpcode;
 
 use crate::host::Moment;
 use crate::live::{BuildError, LiveDrives, SsdExport};
 use crate::report::Report;
 use crate::simulation::Progress;
 use crate::snapshot::{About, Snapshot};
+use crate::tap::direction;
 
 /// A recording to run again.
 pub struct Replay {
@@ -112,11 +112,7 @@ fn file_name(path: &Path) -> String {
 }
 
 fn record(outcome: &mut Outcome, released: &Released) {
-    let direction = match IoOpcode(released.opcode) {
-        IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => Direction::Read,
-        IoOpcode::WRITE | IoOpcode::WRITE_ZEROES => Direction::Write,
-        IoOpcode::DATASET_MANAGEMENT => Direction::Trim,
-        _ => return,
-    };
-    outcome.record(direction, released.bytes, released.arrived, released.at, &released.completion);
+    if let Some(direction) = direction(released.opcode) {
+        outcome.record(direction, released.bytes, released.arrived, released.at, &released.completion);
+    }
 }

@@ -282,7 +282,7 @@ impl Report {
 }
 
 /// Mean time by stage, and for waits by cause.
-fn breakdown(tally: &Tally) -> BTreeMap<String, serde_json::Value> {
+pub(crate) fn breakdown(tally: &Tally) -> BTreeMap<String, serde_json::Value> {
     let count = tally.latency.count();
     let mean = |span: Span| match count {
         0 => serde_json::Value::Null,

@@ -1,20 +1,19 @@
-//! The run: drive, state of use, workload, report.
+//! A run on one drive: drive, state of use, workload, report.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Resolved, Ssd};
-use nandscape_drive::{Drive, QueueDrive, QueueId};
-use nandscape_lab_workload::{Hooks, JobSpec, Runner, Served, Workload};
-use nandscape_sim::{Executor, Seed, Sim, Stalled};
+use nandscape_device_ssd::Resolved;
+use nandscape_drive::Drive;
+use nandscape_lab_workload::{Hooks, Runner, Served, Workload};
+use nandscape_sim::{Seed, Sim, Stalled};
 use nandscape_wire_nvme::Status;
 
-use crate::build::{Precondition, build_drive};
-use crate::host::Moment;
-use crate::record::{Details, Recorder};
+use crate::build::Precondition;
+use crate::record::Details;
 use crate::report::Report;
-use crate::snapshot::{About, Snapshot};
+use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
+use crate::stack::entries;
 
 /// A part of a run that takes its time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -101,25 +100,18 @@ pub struct Finished {
 
 /// Takes the snapshot when measuring begins, and passes progress on.
 struct Watch {
-    ssd: Rc<Ssd>,
     sim: Sim,
-    begun: Rc<RefCell<Option<Snapshot>>>,
+    drives: Rc<[Placed]>,
     progress: Rc<dyn Progress>,
-    recorder: Option<Rc<Recorder>>,
 }
 
 impl Hooks for Watch {
     fn measuring(&self) {
-        if let Some(recorder) = &self.recorder {
-            recorder.begin(self.sim.now());
-        }
-        *self.begun.borrow_mut() = Some(Snapshot::of(&self.ssd));
+        self.drives.iter().for_each(|drive| drive.begin(&self.sim));
     }
 
     fn served(&self, request: &Served<'_>) {
-        if let Some(recorder) = &self.recorder {
-            recorder.served(request);
-        }
+        self.drives.iter().for_each(|drive| drive.served(request));
     }
 
     fn progress(&self, share: f64) {
@@ -144,63 +136,35 @@ impl Simulation {
         self.run_with(progress, true)
     }
 
-    fn run_with(&self, progress: Rc<dyn Progress>, recorded: bool) -> Result<Finished, RunError> {
-        let created = Moment::now();
+    fn run_with(&self, progress: Rc<dyn Progress>, details: bool) -> Result<Finished, RunError> {
         let fits = self.workload.check_on(self.profile.capacity(), self.profile.lba_bytes());
         fits.map_err(RunError::Workload)?;
         let seed = Seed::new(self.seed);
-        let mut executor = Executor::new();
-        let sim = executor.sim();
-        let ssd = Rc::new(build_drive(&sim, &self.profile, self.store, self.precondition, seed, &*progress)?);
-        if self.trace {
-            sim.trace().switch_on();
-        }
-
-        let begun = Rc::new(RefCell::new(None));
-        let recorder = recorded.then(|| Rc::new(Recorder::new(&sim, &ssd)));
-        let watch =
-            Watch { ssd: ssd.clone(), sim: sim.clone(), begun: begun.clone(), progress, recorder: recorder.clone() };
-        let runner = Runner::new(&sim, &self.workload, Box::new(watch));
-        let mut drives = self.connect_all(&sim, &ssd)?.into_iter();
-        let outcome = executor.block_on(
-            runner.run(&self.workload, seed.child("workload"), |_, _| drives.next().expect("a drive for each job")),
-        )?;
+        let mut rig = Rig::build(vec![self.drive(seed)], Wanted { trace: self.trace, details }, &*progress)?;
+        let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
+        let runner = Runner::new(&sim, &self.workload, Box::new(Watch { sim: sim.clone(), drives, progress }));
+        let mut drives = self.connect_all(&rig)?.into_iter();
+        let connect = |_: &str, _| drives.next().expect("a drive for each job");
+        let outcome = rig.run(runner.run(&self.workload, seed.child("workload"), connect))?;
         if let Some(problem) = &outcome.broken {
             return Err(RunError::Source(problem.clone()));
         }
-
-        let ended = Snapshot::of(&ssd);
-        let begun = begun.take().unwrap_or_else(|| Snapshot::of(&ssd));
+        let DriveFinished { report, details, .. } = rig.finish(0, &outcome, &self.workload, self.seed);
         if self.check {
-            ssd.check().map_err(RunError::Inconsistent)?;
+            rig.check()?;
         }
-        let about = About {
-            profile: &self.profile,
-            name: self.workload.name.clone(),
-            workload: Some(&self.workload),
-            seed: self.seed,
-            precondition: self.precondition,
-        };
-        let report = about.report(&outcome, created, &begun, &ended);
-        let trace = self.trace.then(|| sim.trace().to_chrome_json());
-        let details = recorder.map(|recorder| recorder.finish(&outcome));
-        Ok(Finished { report, trace, details })
+        Ok(Finished { report, trace: self.trace.then(|| rig.chrome_json()), details })
+    }
+
+    fn drive(&self, seed: Seed) -> RigDrive {
+        let (profile, store, precondition) = (self.profile.clone(), self.store, self.precondition);
+        RigDrive { name: profile.name.clone(), profile, store, precondition, seed }
     }
 
     /// A queue pair for each job, and one for each load.
-    fn connect_all(&self, sim: &Sim, ssd: &Ssd) -> Result<Vec<Rc<dyn Drive>>, RunError> {
-        // One entry always stays empty. Open jobs and loads may have any number outstanding.
-        let most = self.profile.max_queue_entries();
-        let entries = |spec: &JobSpec| if spec.is_open() { most } else { (spec.iodepth + 1).clamp(2, most) };
+    fn connect_all(&self, rig: &Rig) -> Result<Vec<Rc<dyn Drive>>, RunError> {
         let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| entries(spec)));
-        let loads = self.workload.loads.iter().map(|_| most);
-        jobs.chain(loads).zip(1..=u16::MAX).map(|(entries, id)| self.connect(sim, ssd, entries, id)).collect()
-    }
-
-    fn connect(&self, sim: &Sim, ssd: &Ssd, entries: u32, id: u16) -> Result<Rc<dyn Drive>, RunError> {
-        match QueueDrive::new(sim, ssd.controller(), QueueId(id), entries) {
-            Ok(drive) => Ok(drive),
-            Err(status) => Err(RunError::Queues { id, status }),
-        }
+        let loads = self.workload.loads.iter().map(|_| u32::MAX);
+        jobs.chain(loads).map(|entries| Ok(rig.connect(0, entries)? as Rc<dyn Drive>)).collect()
     }
 }

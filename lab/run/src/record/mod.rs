@@ -22,7 +22,8 @@ use std::rc::Rc;
 
 use nandscape_device_ssd::Ssd;
 use nandscape_lab_workload::{Direction, Outcome, Served};
-use nandscape_sim::{Sim, Time};
+use nandscape_sim::Time;
+use nandscape_sim::trace::{Event, Listener};
 use serde::Serialize;
 
 pub(crate) use describe::workload_lines;
@@ -55,7 +56,7 @@ pub struct Distribution {
 /// Records a run.
 pub(crate) struct Recorder {
     ssd: Rc<Ssd>,
-    timeline: Rc<timeline::Recorder>,
+    timeline: timeline::Recorder,
     parts: RefCell<Option<Parts>>,
 }
 
@@ -66,9 +67,8 @@ struct Parts {
 
 impl Recorder {
     /// Gets ready to record the measured phase of a run on `ssd`.
-    pub(crate) fn new(sim: &Sim, ssd: &Rc<Ssd>) -> Recorder {
-        let timeline = Rc::new(timeline::Recorder::new(ssd.media()));
-        sim.trace().listen(timeline.clone());
+    pub(crate) fn new(ssd: &Rc<Ssd>) -> Recorder {
+        let timeline = timeline::Recorder::new(ssd.media());
         Recorder { ssd: ssd.clone(), timeline, parts: RefCell::new(None) }
     }
 
@@ -100,6 +100,12 @@ impl Recorder {
             drive: parts.samples.finish(outcome.ended, &self.ssd),
             timeline: self.timeline.finish(outcome.ended),
         }
+    }
+}
+
+impl Listener for Recorder {
+    fn ended(&self, event: &Event) {
+        self.timeline.ended(event);
     }
 }
 

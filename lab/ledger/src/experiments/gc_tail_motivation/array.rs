@@ -6,14 +6,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, ensure};
 use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_device_ssd::Profile;
 use nandscape_drive::breakdown::cause;
-use nandscape_drive::{Drive, HostMem, Issuer, QueueDrive, QueueId};
-use nandscape_lab_run::{Precondition, build_drive};
+use nandscape_drive::{Drive, HostMem, Issuer, QueueDrive};
+use nandscape_lab_run::{Precondition, Rig, RigDrive, Wanted};
 use nandscape_sim::signal::Signal;
-use nandscape_sim::{Executor, Rng, Seed, Sim};
+use nandscape_sim::{Rng, Seed, Sim};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 /// Requests of 4 KiB at random on each drive, arriving independently of each other, whatever is outstanding.
@@ -29,9 +29,8 @@ const NOISE_BYTES: u32 = 4_096;
 
 /// Drives, and the host in front of them.
 pub(super) struct Array {
-    executor: Executor,
+    rig: Rig,
     host: Host,
-    ssds: Vec<Ssd>,
 }
 
 /// What tasks share.
@@ -57,19 +56,20 @@ pub(super) struct SubIo {
 impl Array {
     /// So many drives of a profile, each in a steady state of its own.
     pub(super) fn new(profile: &Profile, count: usize, seed: Seed) -> Result<Array> {
-        let (executor, profile) = (Executor::new(), profile.resolve()?);
-        let sim = executor.sim();
-        let (mut ssds, mut drives) = (Vec::new(), Vec::new());
-        for number in 0..count {
-            let seed = seed.child("array").nth(number as u64);
-            let ssd = build_drive(&sim, &profile, StoreKind::None, Precondition::Steady, seed, &())?;
-            let queue = QueueDrive::new(&sim, ssd.controller(), QueueId(1), profile.max_queue_entries());
-            drives.push(queue.map_err(|status| anyhow!("the drive has no queue pair: {status}"))?);
-            ssds.push(ssd);
-        }
+        let profile = profile.resolve()?;
+        let drive = |number: usize| RigDrive {
+            name: format!("drive {number}"),
+            profile: profile.clone(),
+            store: StoreKind::None,
+            precondition: Precondition::Steady,
+            seed: seed.child("array").nth(number as u64),
+        };
+        let rig = Rig::build((0..count).map(drive).collect(), Wanted::default(), &())?;
+        let drives = (0..count).map(|number| rig.connect(number, u32::MAX)).collect::<Result<_, _>>()?;
+        let sim = rig.sim().clone();
         let issuer = Rc::new(Issuer::new(&sim));
         let host = Host { sim, drives, issuer, failed: Rc::default(), phase: Rc::default() };
-        Ok(Array { executor, host, ssds })
+        Ok(Array { rig, host })
     }
 
     /// Reads so many stripes under noise, after a tenth as many that are not counted. The sub-I/Os of each stripe, in the
@@ -86,7 +86,7 @@ impl Array {
             self.host.sim.spawn(self.host.clone().noise(number, noise, rng));
         }
         let reader = self.host.clone().reader(sub_io_bytes, stripes + stripes / 10, seed.child("reader").rng());
-        let mut read = self.executor.block_on(reader)?;
+        let mut read = self.rig.run(reader)?;
         self.host.phase.set(self.host.phase.get() + 1);
         ensure!(self.host.failed.get() == 0, "{} requests failed", self.host.failed.get());
         Ok(read.split_off((stripes / 10) as usize))
@@ -94,12 +94,12 @@ impl Array {
 
     /// Blocks that were cleaned, on all drives.
     pub(super) fn blocks_cleaned(&self) -> u64 {
-        self.ssds.iter().map(|ssd| ssd.ftl_stats().gc_blocks).sum()
+        self.rig.ssds().map(|ssd| ssd.ftl_stats().gc_blocks).sum()
     }
 
     /// Pages copied for each of those, on average; 0 where there were none.
     pub(super) fn moved_per_block(&self) -> f64 {
-        let moved: u64 = self.ssds.iter().map(|ssd| ssd.ftl_stats().gc_units).sum();
+        let moved: u64 = self.rig.ssds().map(|ssd| ssd.ftl_stats().gc_units).sum();
         moved as f64 / self.blocks_cleaned().max(1) as f64
     }
 }

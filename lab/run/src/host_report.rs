@@ -1,0 +1,97 @@
+//! The view of a workload on several drives: its latencies, and the part of each layer in them. The state of the drives
+//! stands in their own reports.
+
+use std::collections::BTreeMap;
+
+use nandscape_drive::Stage;
+use nandscape_lab_workload::{Direction, Outcome, Tally, Workload};
+use nandscape_sim::Span;
+use serde::Serialize;
+
+use crate::inputs::is_closed;
+use crate::latency::Latency;
+use crate::pressure::{self, Arrivals};
+use crate::record::workload_lines;
+use crate::report::breakdown;
+
+/// The key of the drives in the times by layer.
+pub const DRIVE: &str = "drive";
+
+/// What the workload saw. Field names carry their unit; all of it is the same for the same inputs and seed.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostReport {
+    /// The workload.
+    pub workload: String,
+    /// Its jobs and when it ends, a line each.
+    pub workload_lines: Vec<String>,
+    /// The seed.
+    pub seed: u64,
+    /// Requests that succeeded.
+    pub requests: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Drive time from the first request to the last completion.
+    pub virtual_s: f64,
+    /// Requests a second of drive time; null when none passed.
+    pub iops: Option<f64>,
+    /// Arrivals of an open load; left out of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// The longest time in which requests were outstanding and none completed.
+    pub standstill_us: f64,
+    /// Latencies by direction.
+    pub latency_us: BTreeMap<&'static str, Latency>,
+    /// Latencies of a closed load with what it did not ask while it waited; left out of others.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub latency_corrected_us: BTreeMap<&'static str, Latency>,
+    /// Mean time by direction and layer, the drive's under `drive`; sums to the mean latency.
+    pub layers_us: BTreeMap<&'static str, BTreeMap<&'static str, f64>>,
+    /// Mean time in the drive by stage; sums to the drive's part.
+    pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, serde_json::Value>>,
+    /// Requests that failed, by status.
+    pub errors: BTreeMap<String, u64>,
+    /// What the figures do not tell by themselves.
+    pub notes: Vec<String>,
+}
+
+impl HostReport {
+    pub(crate) fn new(outcome: &Outcome, workload: &Workload, seed: u64) -> HostReport {
+        let seen = |way: &Direction| outcome.tally(*way).latency.count() > 0;
+        let directions: Vec<Direction> = Direction::ALL.into_iter().filter(seen).collect();
+        let of = |way: &Direction| (way.name(), Latency::of(&outcome.tally(*way).latency));
+        let latency_us: BTreeMap<_, _> = directions.iter().map(of).collect();
+        let closed = is_closed(workload);
+        let latency_corrected_us = if closed { pressure::corrected(outcome, &directions) } else { BTreeMap::new() };
+        let virtual_s = outcome.elapsed().as_s();
+        let iops = (virtual_s > 0.0).then(|| outcome.requests() as f64 / virtual_s);
+        let arrivals = outcome.backlog.as_ref().map(Arrivals::of);
+        let standstill_us = outcome.standstill.as_us();
+        let overload = arrivals.as_ref().and_then(|arrivals| arrivals.note(iops));
+        let omission = pressure::note(&latency_us, &latency_corrected_us, standstill_us);
+        HostReport {
+            workload: workload.name.clone(),
+            workload_lines: workload_lines(workload),
+            seed,
+            requests: outcome.requests(),
+            bytes: outcome.bytes(),
+            virtual_s,
+            iops,
+            arrivals,
+            standstill_us,
+            layers_us: directions.iter().map(|way| (way.name(), layers(outcome.tally(*way)))).collect(),
+            breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
+            latency_us,
+            latency_corrected_us,
+            errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
+            notes: outcome.notes.iter().cloned().chain(overload).chain(omission).collect(),
+        }
+    }
+}
+
+/// Mean time in each layer and in the drive.
+fn layers(tally: &Tally) -> BTreeMap<&'static str, f64> {
+    let mean = |span: Span| span.ns() as f64 / tally.latency.count() as f64 / 1e3;
+    let in_drive = Stage::ALL.iter().map(|stage| tally.breakdown.stage(*stage)).sum();
+    let layers = tally.breakdown.layers().map(|(layer, span)| (layer, mean(span)));
+    layers.chain([(DRIVE, mean(in_drive))]).collect()
+}

@@ -1,0 +1,214 @@
+//! Drives of a simulation on one executor, each with its name, its counters, its report and its timeline. Any host runs on
+//! them: the jobs of a workload, layers over several drives, the tasks of an experiment.
+//!
+//! Left out: the host. [`Simulation`](crate::Simulation) runs a workload on one drive, [`Stack`](crate::Stack) on several.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_drive::{QueueDrive, QueueId};
+use nandscape_lab_workload::{Outcome, Served, Workload};
+use nandscape_sim::trace::{Event, Listener};
+use nandscape_sim::{Executor, Seed, Sim, Stalled};
+
+use crate::build::{Precondition, build_drive};
+use crate::host::Moment;
+use crate::record::{Details, Recorder};
+use crate::report::Report;
+use crate::simulation::{Phase, Progress, RunError};
+use crate::snapshot::{About, Snapshot};
+
+/// A drive as given.
+#[derive(Clone, Debug)]
+pub struct RigDrive {
+    /// Distinguishes it from the others in reports and traces.
+    pub name: String,
+    /// What it is made from.
+    pub profile: Resolved,
+    /// Where its data is kept.
+    pub store: StoreKind,
+    /// The state it is brought into first.
+    pub precondition: Precondition,
+    /// Decides everything random about it.
+    pub seed: Seed,
+}
+
+/// What to record besides the figures.
+#[derive(Copy, Clone, Default, Debug)]
+pub struct Wanted {
+    /// Every event, as a Chrome trace.
+    pub trace: bool,
+    /// Latency, throughput and the drives over time.
+    pub details: bool,
+}
+
+/// Drives on one executor.
+pub struct Rig {
+    executor: Executor,
+    sim: Sim,
+    created: Moment,
+    drives: Rc<[Placed]>,
+}
+
+/// A drive in its place.
+pub(crate) struct Placed {
+    given: RigDrive,
+    ssd: Rc<Ssd>,
+    /// Queue pairs that hosts have.
+    queues: Cell<u16>,
+    /// The counters when the measured phase began.
+    begun: RefCell<Option<Snapshot>>,
+    recorder: Option<Rc<Recorder>>,
+}
+
+/// What a run leaves of one drive.
+pub struct DriveFinished {
+    /// The drive's name.
+    pub name: String,
+    /// Its figures.
+    pub report: Report,
+    /// What was recorded beside them, if that was wanted.
+    pub details: Option<Details>,
+}
+
+/// Passes every event to the recorders of all drives. Each knows the tracks of its own.
+struct FanOut(Vec<Rc<Recorder>>);
+
+impl Listener for FanOut {
+    fn ended(&self, event: &Event) {
+        self.0.iter().for_each(|recorder| recorder.ended(event));
+    }
+}
+
+impl Rig {
+    /// Makes the drives and brings each into its state of use.
+    ///
+    /// # Errors
+    /// When the system does not give the memory for their tables.
+    pub fn build(drives: Vec<RigDrive>, wanted: Wanted, progress: &dyn Progress) -> Result<Rig, RunError> {
+        let (created, executor, count) = (Moment::now(), Executor::new(), drives.len());
+        let sim = executor.sim();
+        let place = |(number, given): (usize, RigDrive)| {
+            if count > 1 {
+                sim.trace().set_prefix(&format!("{} ", given.name));
+            }
+            let RigDrive { profile, store, precondition, seed, .. } = &given;
+            let ssd = build_drive(&sim, profile, *store, *precondition, *seed, &Part { progress, number, count })?;
+            let ssd = Rc::new(ssd);
+            let recorder = wanted.details.then(|| Rc::new(Recorder::new(&ssd)));
+            Ok(Placed { given, ssd, queues: Cell::new(0), begun: RefCell::new(None), recorder })
+        };
+        let drives: Rc<[Placed]> = drives.into_iter().enumerate().map(place).collect::<Result<_, RunError>>()?;
+        sim.trace().set_prefix("");
+        if wanted.details {
+            let recorders = drives.iter().filter_map(|drive| drive.recorder.clone()).collect();
+            sim.trace().listen(Rc::new(FanOut(recorders)));
+        }
+        if wanted.trace {
+            sim.trace().switch_on();
+        }
+        Ok(Rig { executor, sim, created, drives })
+    }
+
+    /// The simulation that the drives are part of.
+    pub fn sim(&self) -> &Sim {
+        &self.sim
+    }
+
+    /// The drives, in the order in which they were given.
+    pub fn ssds(&self) -> impl Iterator<Item = &Rc<Ssd>> {
+        self.drives.iter().map(|drive| &drive.ssd)
+    }
+
+    pub(crate) fn drives(&self) -> &Rc<[Placed]> {
+        &self.drives
+    }
+
+    /// A queue pair of drive `number`, with `entries` entries or as many as the drive allows.
+    ///
+    /// # Errors
+    /// When the drive has no queue pair left.
+    pub fn connect(&self, number: usize, entries: u32) -> Result<Rc<QueueDrive>, RunError> {
+        let Placed { given, ssd, queues, .. } = &self.drives[number];
+        let id = queues.get() + 1;
+        let entries = entries.clamp(2, given.profile.max_queue_entries());
+        let queue = QueueDrive::new(&self.sim, ssd.controller(), QueueId(id), entries);
+        let queue = queue.map_err(|status| RunError::Queues { id, status })?;
+        queues.set(id);
+        Ok(queue)
+    }
+
+    /// Runs a host until it ends.
+    ///
+    /// # Errors
+    /// When nothing can happen any more and it has not ended.
+    pub fn run<T>(&mut self, host: impl Future<Output = T>) -> Result<T, Stalled> {
+        self.executor.block_on(host)
+    }
+
+    /// Holds that the tables of every drive agree with each other.
+    ///
+    /// # Errors
+    /// The first contradiction, with the name of the drive.
+    pub fn check(&self) -> Result<(), RunError> {
+        let check = |drive: &Placed| drive.ssd.check().map_err(|problem| format!("{}: {problem}", drive.given.name));
+        self.drives.iter().try_for_each(check).map_err(RunError::Inconsistent)
+    }
+
+    /// The measured phase of drive `number`, on which `outcome` is the view of its hosts.
+    pub(crate) fn finish(&self, number: usize, outcome: &Outcome, workload: &Workload, seed: u64) -> DriveFinished {
+        let Placed { given, ssd, begun, recorder, .. } = &self.drives[number];
+        let ended = Snapshot::of(ssd);
+        let begun = begun.take().unwrap_or_else(|| Snapshot::of(ssd));
+        let about = About {
+            profile: &given.profile,
+            name: workload.name.clone(),
+            workload: Some(workload),
+            seed,
+            precondition: given.precondition,
+        };
+        DriveFinished {
+            name: given.name.clone(),
+            report: about.report(outcome, self.created, &begun, &ended),
+            details: recorder.as_ref().map(|recorder| recorder.finish(outcome)),
+        }
+    }
+
+    /// Every event, as a Chrome trace.
+    pub(crate) fn chrome_json(&self) -> String {
+        self.sim.trace().to_chrome_json()
+    }
+}
+
+impl Placed {
+    /// The measured phase begins.
+    pub(crate) fn begin(&self, sim: &Sim) {
+        if let Some(recorder) = &self.recorder {
+            recorder.begin(sim.now());
+        }
+        *self.begun.borrow_mut() = Some(Snapshot::of(&self.ssd));
+    }
+
+    /// A measured request, or a command where the drive is one of several, has completed.
+    pub(crate) fn served(&self, request: &Served<'_>) {
+        if let Some(recorder) = &self.recorder {
+            recorder.served(request);
+        }
+    }
+}
+
+/// Progress of one drive's preconditioning, as a part of that of all.
+struct Part<'a> {
+    progress: &'a dyn Progress,
+    number: usize,
+    count: usize,
+}
+
+impl Progress for Part<'_> {
+    fn at(&self, phase: Phase, share: f64) {
+        self.progress.at(phase, (self.number as f64 + share) / self.count as f64);
+    }
+}

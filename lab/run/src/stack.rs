@@ -1,0 +1,148 @@
+//! A workload on several drives in one simulation, with a layer of the host over them: an array, a filter, a service. The
+//! layer is a [`Drive`] over drives; a command carries the time that each layer took beside what the drive below says, so
+//! that all of it sums to the latency.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nandscape_drive::Drive;
+use nandscape_lab_workload::{Hooks, JobSpec, Runner, Workload};
+use nandscape_sim::{Seed, Sim};
+
+use crate::host_report::HostReport;
+use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
+use crate::simulation::{Phase, Progress, RunError};
+use crate::tap::{Tally, Tap};
+
+/// A layer of a host over the drives.
+pub trait Layer: Debug + Send + Sync {
+    /// A drive for one job, over a connection of its own to each of the drives, in their order. Its completions charge the
+    /// layer's own time with [`Breakdown::charge_rest`](nandscape_drive::Breakdown::charge_rest).
+    ///
+    /// # Errors
+    /// Why these drives cannot be below it, and what would be valid.
+    fn over(&self, sim: &Sim, below: Vec<Rc<dyn Drive>>) -> Result<Rc<dyn Drive>, String>;
+}
+
+/// Everything that a run on several drives depends on.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// The drives, by name; names differ.
+    pub drives: Vec<RigDrive>,
+    /// What lies over them. Without it, jobs go to the drives in turn.
+    pub layer: Option<Arc<dyn Layer>>,
+    /// The load on the layer.
+    pub workload: Workload,
+    /// Decides everything random about the load.
+    pub seed: u64,
+    /// What to record besides the figures.
+    pub wanted: Wanted,
+    /// Whether the drives' tables are checked afterwards.
+    pub check: bool,
+}
+
+/// What a run on several drives leaves behind.
+pub struct StackFinished {
+    /// The view of the workload.
+    pub host: HostReport,
+    /// The view of each drive: its own commands, counters and timeline.
+    pub drives: Vec<DriveFinished>,
+    /// Every event, as a Chrome trace, if that was wanted.
+    pub trace: Option<String>,
+}
+
+/// Begins the measured phase on all drives at once, and passes progress on.
+struct Watch {
+    sim: Sim,
+    drives: Rc<[Placed]>,
+    tallies: Rc<[Rc<Tally>]>,
+    progress: Rc<dyn Progress>,
+    measuring: Cell<bool>,
+}
+
+impl Hooks for Watch {
+    fn measuring(&self) {
+        assert!(!self.measuring.replace(true), "the measured phase begins once");
+        self.drives.iter().for_each(|drive| drive.begin(&self.sim));
+        self.tallies.iter().for_each(|tally| tally.begin(self.sim.now()));
+    }
+
+    fn progress(&self, share: f64) {
+        self.progress.at(Phase::Running, share);
+    }
+}
+
+impl Stack {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// See [`RunError`]. Commands that fail are no error: the reports count them.
+    pub fn run(&self, progress: Rc<dyn Progress>) -> Result<StackFinished, RunError> {
+        self.check_names()?;
+        let mut rig = Rig::build(self.drives.clone(), self.wanted, &*progress)?;
+        let tallies: Rc<[Rc<Tally>]> = (0..self.drives.len()).map(|number| Tally::of(rig.drives(), number)).collect();
+        let tops = self.connect_all(&rig, &tallies)?;
+        for top in &tops {
+            let info = top.info();
+            self.workload.check_on(info.bytes(), info.lba_bytes).map_err(RunError::Workload)?;
+        }
+        let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
+        let watch = Watch { sim: sim.clone(), drives, tallies: tallies.clone(), progress, measuring: Cell::new(false) };
+        let runner = Runner::new(&sim, &self.workload, Box::new(watch));
+        let (seed, mut tops) = (Seed::new(self.seed).child("workload"), tops.into_iter());
+        let outcome = rig.run(runner.run(&self.workload, seed, |_, _| tops.next().expect("a drive for each job")))?;
+        if let Some(problem) = &outcome.broken {
+            return Err(RunError::Source(problem.clone()));
+        }
+        let finish = |(number, tally): (usize, &Rc<Tally>)| {
+            rig.finish(number, &tally.outcome(&outcome), &self.workload, self.seed)
+        };
+        let drives: Vec<DriveFinished> = tallies.iter().enumerate().map(finish).collect();
+        if self.check {
+            rig.check()?;
+        }
+        let host = HostReport::new(&outcome, &self.workload, self.seed);
+        Ok(StackFinished { host, drives, trace: self.wanted.trace.then(|| rig.chrome_json()) })
+    }
+
+    fn check_names(&self) -> Result<(), RunError> {
+        let mut seen = BTreeMap::new();
+        for (number, drive) in self.drives.iter().enumerate() {
+            if let Some(first) = seen.insert(&drive.name, number) {
+                let problem =
+                    format!("drives {first} and {number} are both called {:?}; names must differ", drive.name);
+                return Err(RunError::Workload(problem));
+            }
+        }
+        match self.drives.is_empty() {
+            true => Err(RunError::Workload("a workload needs at least one drive".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// A drive for each job and each load.
+    fn connect_all(&self, rig: &Rig, tallies: &[Rc<Tally>]) -> Result<Vec<Rc<dyn Drive>>, RunError> {
+        let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| entries(spec)));
+        let loads = self.workload.loads.iter().map(|_| u32::MAX);
+        let connect = |number: usize, entries: u32| -> Result<Rc<dyn Drive>, RunError> {
+            Ok(Tap::over(rig.sim(), rig.connect(number, entries)?, &tallies[number]))
+        };
+        let top = |(index, entries): (usize, u32)| match &self.layer {
+            None => connect(index % self.drives.len(), entries),
+            Some(layer) => {
+                let below = (0..self.drives.len()).map(|number| connect(number, entries));
+                let below = below.collect::<Result<Vec<_>, RunError>>()?;
+                layer.over(rig.sim(), below).map_err(RunError::Workload)
+            }
+        };
+        jobs.chain(loads).enumerate().map(top).collect()
+    }
+}
+
+/// Entries of a job's queue pair. One always stays empty; open jobs may have any number of requests outstanding.
+pub(crate) fn entries(spec: &JobSpec) -> u32 {
+    if spec.is_open() { u32::MAX } else { spec.iodepth.saturating_add(1) }
+}

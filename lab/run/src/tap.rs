@@ -1,0 +1,120 @@
+//! A connection to one of several drives that records the commands passing through it: the drive's own latencies, below the
+//! layers of the host. A drive alone needs none, as its host sees the same.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+use nandscape_drive::io::Sink;
+use nandscape_drive::{Completion, Drive, DriveInfo, Io, Token};
+use nandscape_lab_workload::{Direction, Outcome, Served};
+use nandscape_sim::slots::{Key, Slots};
+use nandscape_sim::{Sim, Time};
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+use crate::rig::Placed;
+
+/// What all connections to one drive record.
+pub(crate) struct Tally {
+    drives: Rc<[Placed]>,
+    number: usize,
+    /// When the measured phase began.
+    begun: Cell<Option<Time>>,
+    outcome: RefCell<Outcome>,
+}
+
+impl Tally {
+    pub(crate) fn of(drives: &Rc<[Placed]>, number: usize) -> Rc<Tally> {
+        Rc::new(Tally { drives: drives.clone(), number, begun: Cell::new(None), outcome: RefCell::default() })
+    }
+
+    /// The measured phase begins: commands submitted from now on count.
+    pub(crate) fn begin(&self, now: Time) {
+        self.begun.set(Some(now));
+    }
+
+    /// What was recorded, in the measured phase of the host.
+    pub(crate) fn outcome(&self, host: &Outcome) -> Outcome {
+        Outcome { started: host.started, ended: host.ended, ..self.outcome.take() }
+    }
+
+    fn record(&self, command: &Passing, completed: Time, completion: &Completion) {
+        let Passing { direction: Some(direction), bytes, submitted, .. } = *command else { return };
+        if self.begun.get().is_none_or(|begun| submitted < begun) {
+            return;
+        }
+        self.outcome.borrow_mut().record(direction, bytes, submitted, completed, completion);
+        self.drives[self.number].served(&Served { direction, bytes, submitted, completed, completion });
+    }
+}
+
+/// See the module.
+pub(crate) struct Tap {
+    sim: Sim,
+    below: Rc<dyn Drive>,
+    tally: Rc<Tally>,
+    passing: RefCell<Slots<Passing>>,
+    me: Weak<Tap>,
+}
+
+/// A command on its way.
+struct Passing {
+    token: Token,
+    /// `None` of commands that no figure counts.
+    direction: Option<Direction>,
+    bytes: u64,
+    submitted: Time,
+}
+
+impl Tap {
+    pub(crate) fn over(sim: &Sim, below: Rc<dyn Drive>, tally: &Rc<Tally>) -> Rc<Tap> {
+        let (sim, tally) = (sim.clone(), tally.clone());
+        Rc::new_cyclic(|me| Tap { sim, below, tally, passing: RefCell::default(), me: me.clone() })
+    }
+}
+
+/// The direction of a command; `None` of those that neither read, write nor deallocate.
+pub(crate) fn direction(opcode: u8) -> Option<Direction> {
+    match IoOpcode(opcode) {
+        IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => Some(Direction::Read),
+        IoOpcode::WRITE | IoOpcode::WRITE_ZEROES => Some(Direction::Write),
+        IoOpcode::DATASET_MANAGEMENT => Some(Direction::Trim),
+        _ => None,
+    }
+}
+
+/// Bytes that a command reads or writes. Ranges to deallocate lie in its data and are not looked at.
+fn bytes(command: &SubmissionEntry, info: &DriveInfo) -> u64 {
+    match direction(command.opcode) {
+        Some(Direction::Read | Direction::Write) => {
+            (u64::from(command.cdw12.get() & 0xffff) + 1) * u64::from(info.lba_bytes)
+        }
+        _ => 0,
+    }
+}
+
+impl Drive for Tap {
+    fn info(&self) -> DriveInfo {
+        self.below.info()
+    }
+
+    fn submit(&self, io: Io) {
+        let Io { command, mem, token } = io;
+        let (direction, bytes) = (direction(command.opcode), bytes(&command, &self.info()));
+        let passing = Passing { token, direction, bytes, submitted: self.sim.now() };
+        let tag = self.passing.borrow_mut().insert(passing).to_bits();
+        let me = self.me.upgrade().expect("a connection in use is alive");
+        self.below.submit(Io { command, mem, token: Token::new(me, tag) });
+    }
+}
+
+impl Sink for Tap {
+    fn complete(&self, tag: u64, completion: Completion) {
+        let passed = self.passing.borrow_mut().remove(Key::from_bits(tag)).expect("a command completes once");
+        self.tally.record(&passed, self.sim.now(), &completion);
+        passed.token.complete(completion);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.sim.is_stopped()
+    }
+}

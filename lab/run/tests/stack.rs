@@ -1,0 +1,206 @@
+//! Several drives in one simulation, a stripe over them: every time sums, each drive has a report of its own, and the same
+//! inputs give the same bytes.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::Profile;
+use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer};
+use nandscape_lab_run::{DRIVE, Layer, Precondition, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted};
+use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
+use nandscape_sim::{Seed, Sim, Span};
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+/// A stripe of chunks of 4 KiB, which takes 3 us for each command before it sends anything.
+#[derive(Debug)]
+struct Stripe;
+
+const OWN: Span = Span::from_us(3);
+
+struct Striped {
+    sim: Sim,
+    below: Rc<[Rc<dyn Drive>]>,
+    chunk_blocks: u64,
+    issuer: Rc<Issuer>,
+}
+
+impl Layer for Stripe {
+    fn over(&self, sim: &Sim, below: Vec<Rc<dyn Drive>>) -> Result<Rc<dyn Drive>, String> {
+        let chunk_blocks = u64::from(4_096 / below[0].info().lba_bytes);
+        let (sim, issuer) = (sim.clone(), Rc::new(Issuer::new(sim)));
+        Ok(Rc::new(Striped { sim, below: below.into(), chunk_blocks, issuer }))
+    }
+}
+
+impl Striped {
+    /// The drive and the command for each chunk that a command touches; commands begin and end with chunks.
+    fn parts(&self, command: &SubmissionEntry) -> Vec<(usize, SubmissionEntry)> {
+        let blocks = u64::from(command.cdw12.get() & 0xffff) + 1;
+        let (first, drives) = (command.slba() / self.chunk_blocks, self.below.len() as u64);
+        let part = |chunk: u64| {
+            let (opcode, place) = (IoOpcode(command.opcode), chunk / drives * self.chunk_blocks);
+            let nsid = self.below[0].info().nsid;
+            ((chunk % drives) as usize, SubmissionEntry::blocks(opcode, nsid, place, self.chunk_blocks as u32))
+        };
+        (first..first + blocks / self.chunk_blocks).map(part).collect()
+    }
+}
+
+impl Drive for Striped {
+    fn info(&self) -> DriveInfo {
+        let info = self.below[0].info();
+        DriveInfo { blocks: info.blocks * self.below.len() as u64, ..info }
+    }
+
+    fn submit(&self, io: Io) {
+        let (parts, begun) = (self.parts(&io.command), self.sim.now());
+        let (sim, below, issuer) = (self.sim.clone(), self.below.clone(), self.issuer.clone());
+        self.sim.spawn(async move {
+            sim.sleep(OWN).await;
+            let sent: Vec<_> =
+                parts.iter().map(|(drive, part)| issuer.execute(&*below[*drive], *part, HostMem::none())).collect();
+            let mut latest: Option<Completion> = None;
+            for part in sent {
+                let done = part.await;
+                let later = |other: &Completion| done.breakdown.total() >= other.breakdown.total();
+                if latest.as_ref().is_none_or(later) {
+                    latest = Some(done);
+                }
+            }
+            let mut done = latest.expect("a command has blocks");
+            done.breakdown.charge_rest("stripe", sim.now() - begun);
+            io.token.complete(done);
+        });
+    }
+}
+
+fn drive(number: usize) -> RigDrive {
+    let mut profile = Profile::load("default").unwrap();
+    profile.set_all(["capacity=256MiB", "geometry.channels=2", "geometry.dies_per_channel=2"]).unwrap();
+    RigDrive {
+        name: format!("drive-{number}"),
+        profile: profile.resolve().unwrap(),
+        store: StoreKind::None,
+        precondition: Precondition::Steady,
+        seed: Seed::new(9).child("array").nth(number as u64),
+    }
+}
+
+fn workload(bs: &str) -> Workload {
+    let rate = Some(Rate { iops: 4_000.0, process: RateProcess::Poisson });
+    let (rw, bs) = ("randrw".parse().unwrap(), bs.parse().unwrap());
+    Workload {
+        limit: Limit::Requests(3_000),
+        warmup: 200,
+        ..Workload::of(JobSpec { rw, bs, rate, ..JobSpec::default() })
+    }
+}
+
+fn stack(drives: usize, bs: &str) -> Stack {
+    Stack {
+        drives: (0..drives).map(drive).collect(),
+        layer: Some(Arc::new(Stripe)),
+        workload: workload(bs),
+        seed: 5,
+        wanted: Wanted { trace: true, details: true },
+        check: true,
+    }
+}
+
+fn run(stack: &Stack) -> StackFinished {
+    stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn close(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * one.abs().max(1.0)
+}
+
+#[test]
+fn layer_and_drive_sum_to_the_latency() {
+    for (drives, bs) in [(1, "4k"), (2, "4k"), (3, "12k")] {
+        let host = run(&stack(drives, bs)).host;
+        for (way, latency) in &host.latency_us {
+            let mean = latency.mean.unwrap();
+            let layers = &host.layers_us[way];
+            assert!(close(layers.values().sum(), mean), "{drives} drives, {way}: {layers:?} of {mean}");
+            assert!(close(layers["stripe"], 3.0), "{drives} drives, {way}: {layers:?}");
+            let stages: f64 = host.breakdown_us[way].values().filter_map(|stage| stage.as_f64()).sum();
+            assert!(close(stages, layers[DRIVE]), "{drives} drives, {way}: {stages}");
+        }
+    }
+}
+
+#[test]
+fn each_drive_has_its_own_report_and_timeline() {
+    let finished = run(&stack(3, "12k"));
+    assert_eq!(finished.host.requests, 3_000);
+    let (reads, writes) = (finished.host.latency_us["read"].count, finished.host.latency_us["write"].count);
+    for (number, drive) in finished.drives.iter().enumerate() {
+        let (report, details) = (&drive.report, drive.details.as_ref().unwrap());
+        assert_eq!(drive.name, format!("drive-{number}"));
+        // Each request of three chunks is a command to each drive.
+        assert_eq!((report.latency_us["read"].count, report.latency_us["write"].count), (reads, writes));
+        assert!(report.latency_us["read"].mean < finished.host.latency_us["read"].mean, "without the stripe's time");
+        assert!(report.waf.is_some_and(|waf| waf > 1.0) && report.flash.page_reads > 0, "{report:?}");
+        let worked: u64 =
+            details.timeline.shares.parts_per_million["read"].iter().flatten().map(|part| u64::from(*part)).sum();
+        assert!(worked > 0 && details.timeline.slowest.is_some() && details.timeline.dies.len() == 4);
+        assert_eq!(details.drive.gc_blocks.last(), Some(&report.gc.blocks));
+    }
+    // Each drive has a steady state of its own.
+    assert_ne!(finished.drives[0].report.gc.blocks, 0);
+    let trace = finished.trace.unwrap();
+    for name in ["drive-0 channel 0 die 1 plane 0", "drive-2 channel 1", "drive-1 commands"] {
+        assert!(trace.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn the_same_inputs_give_the_same_bytes() {
+    let shown = || {
+        let finished = run(&stack(2, "8k"));
+        let drives: Vec<String> = finished
+            .drives
+            .iter()
+            .map(|drive| {
+                let mut report = serde_json::to_value(&drive.report).unwrap();
+                report.as_object_mut().unwrap().remove("host");
+                format!("{report} {}", serde_json::to_string(&drive.details).unwrap())
+            })
+            .collect();
+        (serde_json::to_string(&finished.host).unwrap(), drives, finished.trace)
+    };
+    assert!(shown() == shown());
+}
+
+/// Without a layer, one drive of a stack is the drive of a simulation.
+#[test]
+fn one_drive_without_a_layer_is_a_simulation() {
+    let alone = RigDrive { seed: Seed::new(5), ..drive(0) };
+    let simulation = Simulation {
+        profile: alone.profile.clone(),
+        store: alone.store,
+        precondition: alone.precondition,
+        workload: workload("4k"),
+        seed: 5,
+        trace: false,
+        check: true,
+    };
+    let wanted = Wanted::default();
+    let stack = Stack { drives: vec![alone], layer: None, wanted, ..stack(1, "4k") };
+    let (simulated, stacked) = (simulation.run(Rc::new(())).unwrap().report, run(&stack));
+    let shown = |latency| serde_json::to_string(latency).unwrap();
+    assert_eq!(shown(&simulated.latency_us), shown(&stacked.host.latency_us));
+    assert_eq!(shown(&simulated.latency_us), shown(&stacked.drives[0].report.latency_us));
+    assert_eq!(simulated.waf, stacked.drives[0].report.waf);
+}
+
+#[test]
+fn two_drives_of_one_name_are_refused() {
+    let twins = Stack { drives: vec![drive(1), drive(1)], ..stack(1, "4k") };
+    match twins.run(Rc::new(())) {
+        Err(RunError::Workload(problem)) => assert!(problem.contains("\"drive-1\"; names must differ"), "{problem}"),
+        _ => panic!("taken"),
+    }
+}
