@@ -3,7 +3,7 @@
 
 use nandscape_device_controller::arbiter::{Arbiter, RoundRobin};
 use nandscape_device_ftl::Policies;
-use nandscape_device_ftl::policy::{AllocationPolicy, CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
+use nandscape_device_ftl::policy::{All, AllocationPolicy, CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
 use nandscape_device_media::Geometry;
 
 use crate::keys::FtlKeys;
@@ -18,6 +18,7 @@ pub(crate) const DEFAULT_VICTIM: Victim = Victim::Greedy;
 pub(crate) fn of_ftl(keys: &FtlKeys, geometry: &Geometry) -> Policies {
     Policies {
         allocation: allocation(keys.allocation.map_or(DEFAULT_ALLOCATION, |text| text.0.0), geometry),
+        admission: Box::new(All),
         victim: victim(keys.gc.victim.map_or(DEFAULT_VICTIM, |text| text.0.0)),
     }
 }

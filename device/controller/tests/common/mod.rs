@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use nandscape_device_controller::arbiter::RoundRobin;
 use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, Identity, LinkConfig, NvmeController};
-use nandscape_device_ftl::policy::{Greedy, StripeOrder, Striped};
+use nandscape_device_ftl::policy::{All, Greedy, StripeOrder, Striped};
 use nandscape_device_ftl::{FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
 use nandscape_device_media::{GcScheme, Priority, Registers, StoreKind};
 use nandscape_device_rig::TestFlash;
@@ -103,7 +103,7 @@ pub(crate) fn faulty_drive(
         firmware: FirmwareTimes::default(),
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-    let policies = Policies { allocation, victim: Box::new(Greedy) };
+    let policies = Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All) };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
     NvmeController::new(sim, media, ftl, config, Box::new(RoundRobin::default()))
 }

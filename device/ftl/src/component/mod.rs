@@ -13,4 +13,4 @@ mod provisioning;
 pub use bad_blocks::BadBlocks;
 pub use blocks::{BlockInfo, BlockMetadata, BlockState};
 pub use mapping::{Mapping, Miss};
-pub use provisioning::{Provisioning, Stream};
+pub use provisioning::{NextBlock, Provisioning, Stream, StreamRule};

@@ -4,20 +4,35 @@ use nandscape_device_media::{BlockId, PageId, PlaneId};
 
 use super::BlockMetadata;
 
-/// Data that is kept apart: each stream writes blocks of its own.
+/// The number of a stream: data that is kept apart, in blocks of its own. An FTL says how many streams it has, and what
+/// each is for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Stream {
-    /// Data as the host wrote it.
-    Host,
-    /// Data moved by a collector, which is colder.
-    Collected,
-    /// Data moved by static wear levelling, which is the coldest: it goes to the most worn blocks.
-    Levelled,
-}
+pub struct Stream(pub u8);
 
 impl Stream {
-    /// All streams.
-    pub const ALL: [Stream; 3] = [Stream::Host, Stream::Collected, Stream::Levelled];
+    /// The number, as an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How a stream takes free blocks.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct StreamRule {
+    /// Free blocks of a plane that it leaves to other streams.
+    pub leaves: u32,
+    /// Which block it takes.
+    pub next: NextBlock,
+}
+
+/// Which free block a stream takes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum NextBlock {
+    /// The first in the order of the list.
+    InOrder,
+    /// The one erased most often.
+    MostWorn,
 }
 
 /// Hands out pages and keeps the free blocks, plane by plane.
@@ -31,8 +46,9 @@ pub trait Provisioning {
     /// The number within its block of the page that [`Provisioning::get`] would hand out.
     fn next_number(&self, blocks: &impl BlockMetadata, plane: PlaneId, stream: Stream) -> u32;
 
-    /// A stream that has no block gets the one that the host's data goes to, if nothing is under way there. Whether it did.
-    fn take_over(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, stream: Stream) -> bool;
+    /// The open block of stream `from` becomes that of `to`, if `to` has none and nothing is under way in the block. Whether
+    /// it did.
+    fn take_over(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, from: Stream, to: Stream) -> bool;
 
     /// Only so many pages of an open block have been used, all that were handed out beyond are taken back. If its stream
     /// has another by now, the block is closed.

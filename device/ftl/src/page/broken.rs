@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_device_media::{BlockId, Broken, Media, MediaError, PageId, PlaneId, UnitId};
+use nandscape_device_media::{BlockId, Broken, Geometry, Media, MediaError, PageId, PlaneId, UnitId};
 
 use super::PageFtl;
 use super::state::State;
@@ -23,8 +23,9 @@ use crate::component::{BadBlocks, BlockInfo, BlockMetadata, BlockState, Provisio
 use crate::ftl::Refusal;
 
 /// What has gone wrong with a drive so far.
-#[derive(Default)]
 pub(super) struct Damage {
+    /// Planes in which a block has gone bad.
+    has_lost_blocks: Vec<bool>,
     /// Sectors whose data was lost, a bit each, of the units that have any.
     lost: BTreeMap<Lpn, u64>,
     /// Good blocks in planes that are in use, and those that are needed to go on writing.
@@ -35,26 +36,35 @@ pub(super) struct Damage {
     pub(super) read_only: bool,
 }
 
+impl Damage {
+    pub(super) fn new(geometry: &Geometry) -> Damage {
+        let has_lost_blocks = vec![false; geometry.planes() as usize];
+        Damage { has_lost_blocks, lost: BTreeMap::new(), usable: 0, needed: 0, spare: 0, read_only: false }
+    }
+
+    /// Whether a block of a plane has gone bad.
+    #[inline]
+    pub(super) fn has_lost_blocks(&self, plane: PlaneId) -> bool {
+        self.has_lost_blocks[plane.0 as usize]
+    }
+}
+
 impl State {
     /// Counts the spare blocks of a new drive: those beyond what its data takes, what collectors need to turn, and, so that
     /// they always gain something, a page of garbage, or a word line, in every block but for a unit.
     pub(super) fn count_spare(&mut self, logical_units: u32) {
         let (planes, units) = (u64::from(self.geometry.planes()), u64::from(self.geometry.units_per_block()));
-        let least =
-            u64::from(logical_units).div_ceil(units) + planes * u64::from(self.gc_free_blocks + self.open_blocks);
-        let garbage = u64::from(self.together.word_line * self.geometry.units_per_page() - 1);
+        let least = u64::from(logical_units).div_ceil(units)
+            + planes * u64::from(self.pace.free_blocks + self.pace.open_blocks);
+        let garbage = u64::from(self.programs.together.word_line * self.geometry.units_per_page() - 1);
         self.damage.needed = least + (least * garbage).div_ceil(units);
-        self.damage.usable = (0..self.geometry.planes()).map(|plane| self.good_blocks(PlaneId(plane))).sum();
+        self.damage.usable = (0..self.geometry.planes()).map(|plane| self.tables.good_blocks(PlaneId(plane))).sum();
         self.damage.spare = self.damage.usable.saturating_sub(self.damage.needed);
     }
 
     /// Spare blocks now, and when the drive was new.
     pub(super) fn spare(&self) -> (u64, u64) {
         (self.damage.usable.saturating_sub(self.damage.needed), self.damage.spare)
-    }
-
-    fn good_blocks(&self, plane: PlaneId) -> u64 {
-        self.geometry.blocks_of(plane).filter(|block| !self.bad.is_bad(*block)).count() as u64
     }
 
     /// So many blocks are not usable any more.
@@ -79,8 +89,8 @@ impl State {
 
     /// No more pages of a block are written; it is retired once those under way have ended.
     fn stop_writing(&mut self, block: BlockId) {
-        self.provisioning.close(block);
-        let info = self.blocks.get_mut(block);
+        self.tables.free.close(block);
+        let info = self.tables.blocks.get_mut(block);
         if !matches!(info.state, BlockState::Bad | BlockState::Retiring) {
             info.state = BlockState::Retiring;
             self.check_retiring(block);
@@ -91,10 +101,17 @@ impl State {
 
     /// Has a block that is to be retired emptied, if nothing of it is under way any more.
     pub(super) fn check_retiring(&mut self, block: BlockId) {
-        let info = self.blocks.get(block);
+        let info = self.tables.blocks.get(block);
+        if info.state == BlockState::Retiring && info.programmed == info.allocated {
+            self.empty(block);
+        }
+    }
+
+    /// A block has gone bad, and is to be emptied.
+    fn empty(&mut self, block: BlockId) {
         let plane = self.geometry.plane_of(block);
-        let retiring = &mut self.planes[plane.0 as usize].retiring;
-        if info.state == BlockState::Retiring && info.programmed == info.allocated && !retiring.contains(&block) {
+        let retiring = &mut self.collectors.of_mut(plane).retiring;
+        if !retiring.contains(&block) {
             retiring.push(block);
             self.check_collector(plane);
         }
@@ -103,13 +120,13 @@ impl State {
     /// A block is bad from now on. Nothing in it is current.
     pub(super) fn retire(&mut self, block: BlockId) {
         let plane = self.geometry.plane_of(block);
-        self.bad.retire(block);
-        let info = self.blocks.get_mut(block);
+        self.tables.bad.retire(block);
+        let info = self.tables.blocks.get_mut(block);
         *info = BlockInfo { state: BlockState::Bad, valid: 0, allocated: 0, programmed: 0, ..*info };
         self.counters.retired_blocks += 1;
-        self.planes[plane.0 as usize].has_lost_blocks = true;
-        self.pace_mut(plane).erased();
-        if !self.planes[plane.0 as usize].out_of_use {
+        self.damage.has_lost_blocks[plane.0 as usize] = true;
+        self.collectors.of_mut(plane).without_victim();
+        if !self.collectors.is_out_of_use(plane) {
             self.use_less(1);
         }
         self.update_ready(plane);
@@ -118,9 +135,9 @@ impl State {
 
     /// A plane is neither written nor cleaned any more.
     pub(super) fn take_out(&mut self, plane: PlaneId) {
-        if !std::mem::replace(&mut self.planes[plane.0 as usize].out_of_use, true) {
-            self.use_less(self.good_blocks(plane));
-            self.pace_mut(plane).erased();
+        if self.collectors.take_out(plane) {
+            self.use_less(self.tables.good_blocks(plane));
+            self.collectors.of_mut(plane).without_victim();
             self.update_ready(plane);
         }
     }
@@ -128,10 +145,10 @@ impl State {
     /// A collector leaves a block as it was.
     pub(super) fn leave(&mut self, block: BlockId, retiring: bool) {
         let plane = self.geometry.plane_of(block);
-        self.pace_mut(plane).erased();
-        self.blocks.get_mut(block).state = if retiring { BlockState::Retiring } else { BlockState::Full };
-        if retiring && !self.planes[plane.0 as usize].retiring.contains(&block) {
-            self.planes[plane.0 as usize].retiring.push(block);
+        self.collectors.of_mut(plane).without_victim();
+        self.tables.blocks.get_mut(block).state = if retiring { BlockState::Retiring } else { BlockState::Full };
+        if retiring {
+            self.empty(block);
         }
     }
 
@@ -141,26 +158,23 @@ impl State {
     pub(super) fn lose_page(&mut self, media: &Media, page: PageId) {
         for number in 0..self.geometry.units_per_page() {
             let unit = self.geometry.unit_at(page, number);
-            if self.blocks.is_valid(unit) {
+            if self.tables.blocks.is_valid(unit) {
                 self.lose_unit(Lpn(media.tag(unit)), unit);
             }
         }
     }
 
     fn lose_unit(&mut self, lpn: Lpn, unit: UnitId) {
-        match self.location(lpn) {
+        match self.tables.location(lpn) {
             Location::Buffered(slot) => {
-                let holder = match self.buffer.slot(slot).durable {
-                    Location::Buffered(before) => before,
-                    _ => slot,
-                };
+                let holder = self.holder(slot);
                 // What the slot holds of it is lost if the slot is.
                 let slot = self.buffer.slot_mut(holder);
-                (slot.durable, slot.was_lost) = (Location::Unmapped, slot.was_lost | slot.mask);
+                (slot.previous, slot.was_lost) = (Location::Unmapped, slot.was_lost | slot.mask);
                 self.lose_rest(holder);
             }
             _ => {
-                self.remap(lpn, Location::Unmapped);
+                self.tables.remap(lpn, Location::Unmapped);
                 self.lose(lpn, self.unit.mask());
             }
         }

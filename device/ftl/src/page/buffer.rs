@@ -34,7 +34,7 @@ pub(super) struct Slot {
     pub(super) lpn: Lpn,
     pub(super) state: SlotState,
     /// The copy that stays current until this one is on flash: there, or in a slot that is being programmed.
-    pub(super) durable: Location,
+    pub(super) previous: Location,
     /// The sectors that the slot holds, a bit each.
     pub(super) mask: u64,
     /// Their data; `None` where the drive keeps none.
@@ -83,7 +83,7 @@ impl WriteBuffer {
         let slot = || Slot {
             lpn: Lpn(0),
             state: SlotState::Free,
-            durable: Location::Unmapped,
+            previous: Location::Unmapped,
             mask: 0,
             data: None,
             was_lost: 0,
@@ -149,7 +149,7 @@ impl WriteBuffer {
 
     /// Takes a free slot for a unit; [`WriteBuffer::write`] puts it in line. `like` is a slot of the same unit whose data
     /// it begins with.
-    pub(super) fn insert(&mut self, lpn: Lpn, durable: Location, like: Option<SlotId>) -> SlotId {
+    pub(super) fn insert(&mut self, lpn: Lpn, previous: Location, like: Option<SlotId>) -> SlotId {
         let id = self.free.pop().expect("room was reserved");
         let bytes = self.unit.bytes() as usize;
         let data = match like {
@@ -158,12 +158,12 @@ impl WriteBuffer {
             None => Some(vec![0; bytes].into()),
         };
         // Copied slots and slots with no flash copy need no fill.
-        let whole = like.is_some() || durable == Location::Unmapped;
+        let whole = like.is_some() || previous == Location::Unmapped;
         let full = self.unit.mask();
         let arrival = self.arrivals;
         self.arrivals += 1;
         let slot = self.slot_mut(id);
-        (slot.lpn, slot.durable, slot.data, slot.was_lost) = (lpn, durable, data, 0);
+        (slot.lpn, slot.previous, slot.data, slot.was_lost) = (lpn, previous, data, 0);
         (slot.state, slot.arrival) = (SlotState::New, arrival);
         slot.mask = if whole { full } else { 0 };
         id
@@ -251,7 +251,7 @@ impl WriteBuffer {
         let mut at = self.ready.head;
         while at != NIL && (front.len() as u32) < count {
             let slot = &self.slots[at as usize];
-            if !matches!(slot.durable, Location::Buffered(_)) {
+            if !matches!(slot.previous, Location::Buffered(_)) {
                 front.push(SlotId(at));
             }
             at = slot.next;

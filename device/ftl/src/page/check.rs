@@ -12,15 +12,15 @@ impl State {
     /// Checks the tables against each other and against the tags in the flash.
     pub(super) fn check(&self, media: &Media) -> Result<(), String> {
         let mut referred = vec![false; self.geometry.units() as usize];
-        for lpn in (0..self.map.units()).map(Lpn) {
-            match self.location(lpn) {
+        for lpn in (0..self.tables.map.units()).map(Lpn) {
+            match self.tables.location(lpn) {
                 Location::Unmapped => {}
                 Location::Flash(unit) => self.refer(&mut referred, media, lpn, unit)?,
                 Location::Buffered(slot) => self.check_slot(&mut referred, media, lpn, slot)?,
             }
         }
         for unit in (0..self.geometry.units()).map(UnitId) {
-            let (valid, referred) = (self.blocks.is_valid(unit), referred[unit.0 as usize]);
+            let (valid, referred) = (self.tables.blocks.is_valid(unit), referred[unit.0 as usize]);
             if valid != referred {
                 return Err(format!("{unit:?} is {}valid, but {}referred to", not(valid), not(referred)));
             }
@@ -46,19 +46,19 @@ impl State {
         if slot.lpn != lpn || slot.state == SlotState::Free {
             return Err(format!("{lpn:?} is mapped to {id:?}, which holds {:?} and is {:?}", slot.lpn, slot.state));
         }
-        let durable = match slot.durable {
-            Location::Buffered(before) => self.buffer.slot(before).durable,
+        let previous = match slot.previous {
+            Location::Buffered(before) => self.buffer.slot(before).previous,
             copy => copy,
         };
-        match durable {
+        match previous {
             Location::Flash(unit) => self.refer(referred, media, lpn, unit),
             _ => Ok(()),
         }
     }
 
     fn check_block(&self, block: BlockId) -> Result<(), String> {
-        let info = self.blocks.get(block);
-        let valid = self.blocks.valid_units(block, UnitId(0)).count() as u32;
+        let info = self.tables.blocks.get(block);
+        let valid = self.tables.blocks.valid_units(block, UnitId(0)).count() as u32;
         let pages = self.geometry.pages_per_block();
         let sound = match info.state {
             BlockState::Bad | BlockState::Free => (info.valid, info.allocated, info.programmed) == (0, 0, 0),
@@ -67,7 +67,7 @@ impl State {
             BlockState::Collecting => true,
             BlockState::Retiring => info.programmed <= info.allocated,
         };
-        let bad = self.bad.is_bad(block) == (info.state == BlockState::Bad);
+        let bad = self.tables.bad.is_bad(block) == (info.state == BlockState::Bad);
         match sound && bad && valid == info.valid {
             true => Ok(()),
             false => Err(format!("{block:?} has {valid} valid units, and is recorded as {info:?}")),
@@ -75,8 +75,9 @@ impl State {
     }
 
     fn check_plane(&self, plane: PlaneId) -> Result<(), String> {
-        let free = self.geometry.blocks_of(plane).filter(|block| self.blocks.get(*block).state == BlockState::Free);
-        let (counted, listed) = (free.count() as u32, self.provisioning.free_blocks(plane));
+        let free =
+            self.geometry.blocks_of(plane).filter(|block| self.tables.blocks.get(*block).state == BlockState::Free);
+        let (counted, listed) = (free.count() as u32, self.tables.free.free_blocks(plane));
         match counted == listed {
             true => Ok(()),
             false => Err(format!("{plane:?} has {counted} free blocks, and lists {listed}")),

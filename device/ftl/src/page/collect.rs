@@ -8,7 +8,10 @@ use nandscape_drive::breakdown::cause;
 use nandscape_sim::Cause;
 
 use super::PageFtl;
-use super::state::{PlaneState, State};
+use super::schedule::Phase;
+use super::state::State;
+use super::streams::{COLLECTED, HOST, LEVELLED};
+use super::tables::Tables;
 use super::write::NO_LPN;
 use crate::address::Lpn;
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
@@ -87,11 +90,11 @@ impl Moves {
 impl State {
     /// Begins to empty a block for `cause`.
     pub(super) fn begin(&mut self, victim: BlockId, copyback: bool, cause: Cause) -> Cursor {
-        let info = self.blocks.get_mut(victim);
+        let info = self.tables.blocks.get_mut(victim);
         let retiring = std::mem::replace(&mut info.state, BlockState::Collecting) == BlockState::Retiring;
         let cost = info.valid;
-        self.pace_mut(self.geometry.plane_of(victim)).chosen(cost);
-        let stream = if cause == cause::WEAR { Stream::Levelled } else { Stream::Collected };
+        self.collectors.of_mut(self.geometry.plane_of(victim)).chosen(cost);
+        let stream = if cause == cause::WEAR { LEVELLED } else { COLLECTED };
         Cursor { retiring, ..Cursor::new(&self.geometry, victim, stream, copyback) }
     }
 
@@ -100,7 +103,7 @@ impl State {
     /// `moves` are earlier ones, the memory of which is used again.
     pub(super) fn plan(&mut self, cursor: &mut Cursor, batch: Option<u32>, moves: &mut Moves) -> bool {
         moves.clear();
-        let most = batch.map_or(usize::MAX, |batch| self.together.whole(batch) as usize);
+        let most = batch.map_or(usize::MAX, |batch| self.programs.together.whole(batch) as usize);
         let mut planned = Some(());
         if cursor.copybacks {
             planned = self.plan_copybacks(cursor, most, moves);
@@ -125,8 +128,8 @@ impl State {
             let block = self.geometry.block_of(page);
             if self.geometry.page_in_block(page) < used(block) {
                 self.page_programmed(page);
-            } else if self.blocks.get(block).allocated > used(block) {
-                self.provisioning.take_back(&mut self.blocks, block, used(block));
+            } else if self.tables.blocks.get(block).allocated > used(block) {
+                self.tables.free.take_back(&mut self.tables.blocks, block, used(block));
             }
             self.check_retiring(block);
         }
@@ -176,7 +179,7 @@ impl State {
             cursor.next = UnitId(last.0 + 1);
             cursor.read = Some(geometry.page_of(*last));
         }
-        for _ in 0..self.together.whole(moves.units.len().div_ceil(per_page) as u32) {
+        for _ in 0..self.programs.together.whole(moves.units.len().div_ceil(per_page) as u32) {
             moves.targets.push(self.collector_page(plane, cursor.stream)?);
         }
         Some(())
@@ -184,16 +187,16 @@ impl State {
 
     /// The current units of a block that are yet to be planned.
     fn left(&self, cursor: &Cursor) -> impl Iterator<Item = UnitId> {
-        self.blocks.valid_units(cursor.victim, cursor.next)
+        self.tables.blocks.valid_units(cursor.victim, cursor.next)
     }
 
     /// A plane's next page for moved data. Where no block has gone bad, the collector's reserve holds any block's data; else
     /// the host's block has to do.
     fn collector_page(&mut self, plane: PlaneId, stream: Stream) -> Option<PageId> {
-        let page = self.provisioning.get(&mut self.blocks, plane, stream);
-        let page = page.or_else(|| {
-            self.provisioning.take_over(&mut self.blocks, plane, stream);
-            self.provisioning.get(&mut self.blocks, plane, stream)
+        let Tables { free, blocks, .. } = &mut self.tables;
+        let page = free.get(blocks, plane, stream).or_else(|| {
+            free.take_over(blocks, plane, HOST, stream);
+            free.get(blocks, plane, stream)
         });
         // A block that the collector opens is one less for the host.
         self.update_ready(plane);
@@ -209,7 +212,7 @@ impl State {
             .copybacks
             .iter()
             .flat_map(|(from, _)| (0..per_page).map(|number| self.geometry.unit_at(*from, number)));
-        copied.chain(moves.units.iter().copied()).for_each(|unit| self.map.prefetch(lpn(unit)));
+        copied.chain(moves.units.iter().copied()).for_each(|unit| self.tables.map.prefetch(lpn(unit)));
         for &(from, to) in &moves.copybacks {
             for number in 0..per_page {
                 let (from, to) = (self.geometry.unit_at(from, number), self.geometry.unit_at(to, number));
@@ -240,8 +243,8 @@ impl State {
     pub(super) fn reclaim(&mut self, block: BlockId, cause: Cause) {
         let plane = self.geometry.plane_of(block);
         self.count_block(cause);
-        self.pace_mut(plane).erased();
-        self.provisioning.put(&mut self.blocks, block);
+        self.collectors.of_mut(plane).without_victim();
+        self.tables.free.put(&mut self.tables.blocks, block);
         self.update_ready(plane);
     }
 
@@ -259,9 +262,11 @@ impl PageFtl {
         if !self.is_running() {
             return;
         }
-        let mut state = self.state.borrow_mut();
-        state.due.drain(..).for_each(|plane| self.collectors.start(plane));
-        state.woken.drain(..).for_each(|plane| self.go_on[plane.0 as usize].notify());
+        let state = &mut *self.state.borrow_mut();
+        while let Some(plane) = state.next_collector() {
+            self.collectors.start(plane);
+        }
+        state.collectors.woken().for_each(|plane| self.go_on[plane.0 as usize].notify());
     }
 
     /// Cleans blocks of a plane until enough are free or nothing would be gained.
@@ -277,32 +282,45 @@ impl PageFtl {
                 None => fruitless = true,
             }
         }
-        self.state.borrow_mut().collector_ended(plane, fruitless);
+        let mut state = self.state.borrow_mut();
+        state.programs.holdups.collecting(plane, false);
+        state.collector_ended(plane, fruitless);
+        drop(state);
         self.pump();
     }
 
     fn has_to_collect(&self, plane: PlaneId) -> bool {
         let state = self.state.borrow();
-        let PlaneState { left_off, retiring, out_of_use, .. } = &state.planes[plane.0 as usize];
-        !out_of_use && (left_off.is_some() || !retiring.is_empty() || state.is_low(plane))
+        let collector = state.collectors.of(plane);
+        state.collectors.phase(plane) == Phase::Running
+            && (collector.left_off.is_some() || !collector.retiring.is_empty() || state.is_low(plane))
     }
 
-    /// What was left off, or else a block that has gone bad, or else the one that the policy chooses.
+    /// The block that planting has left off, or else one that has gone bad, or else the one that the policy chooses.
     fn next_victim(&self, plane: PlaneId) -> Option<Cursor> {
         let mut state = self.state.borrow_mut();
-        let left_off = state.planes[plane.0 as usize].left_off.take();
+        let left_off = state.collectors.of_mut(plane).left_off.take();
         left_off.or_else(|| {
-            let retiring = state.planes[plane.0 as usize].retiring.pop();
-            let victim = retiring.or_else(|| state.victim(plane, &*self.victim_policy))?;
+            let retiring = state.collectors.of_mut(plane).retiring.pop();
+            let victim = retiring.or_else(|| state.victim(plane))?;
             Some(state.begin(victim, self.config.gc.copyback, cause::GC))
         })
     }
 
-    /// Waits until the host has used up what the collector has gained.
-    async fn keep_pace(&self, plane: PlaneId) {
-        while !self.state.borrow().may_collect(plane) {
-            self.state.borrow_mut().wait_to_collect(plane);
-            self.go_on[plane.0 as usize].changed().await;
+    /// Waits until the host has used up what the collector has gained. Whether the plane is still in use.
+    async fn keep_pace(&self, plane: PlaneId) -> bool {
+        loop {
+            let waits = {
+                let mut state = self.state.borrow_mut();
+                match state.collectors.phase(plane) {
+                    Phase::Running if state.may_collect(plane) => return true,
+                    Phase::Running => state.collectors.set_ahead(plane),
+                    Phase::Ahead => {}
+                    _ => return false,
+                }
+                self.go_on[plane.0 as usize].changed()
+            };
+            waits.await;
         }
     }
 
@@ -313,7 +331,7 @@ impl PageFtl {
         if threshold == 0 {
             return true;
         }
-        let spared = self.state.borrow().least_worn(plane, threshold);
+        let spared = self.state.borrow().tables.least_worn(plane, threshold);
         let Some(block) = spared else { return true };
         let cursor = self.state.borrow_mut().begin(block, self.config.gc.copyback, cause::WEAR);
         self.collect_block(plane, cursor, cause::WEAR).await
@@ -326,8 +344,8 @@ impl PageFtl {
         let seize = || self.media.seize(plane, gc.scheme, who);
         let (mut seized, mut moves) = (None, Moves::default());
         loop {
-            if cause == cause::GC && !cursor.retiring {
-                self.keep_pace(plane).await;
+            if cause == cause::GC && !cursor.retiring && !self.keep_pace(plane).await {
+                return self.leave(cursor);
             }
             let mut holding = match seized.take() {
                 Some(holding) => holding,
@@ -418,7 +436,7 @@ impl PageFtl {
         }
         let unreadable = seized.read(&moves.reads).await?;
         self.lose(&unreadable);
-        let word_line = self.state.borrow().together.word_line as usize;
+        let word_line = self.state.borrow().programs.together.word_line as usize;
         let units = word_line * self.media.geometry().units_per_page() as usize;
         for (pages, units) in moves.targets.chunks(word_line).zip(moves.units.chunks(units)) {
             seized.program_together(pages, &self.image_of(units, pages.len())).await?;
@@ -440,6 +458,6 @@ impl PageFtl {
     }
 
     fn pins(&self, block: BlockId) -> u32 {
-        self.state.borrow().blocks.pins(block)
+        self.state.borrow().tables.blocks.pins(block)
     }
 }

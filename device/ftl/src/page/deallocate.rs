@@ -13,7 +13,8 @@ use nandscape_sim::{Class, Span, Who};
 
 use super::PageFtl;
 use super::buffer::SlotState;
-use super::state::{MapMiss, State};
+use super::state::State;
+use super::tables::MapMiss;
 use crate::address::{Extent, Location, Piece, SlotId};
 use crate::component::Mapping;
 use crate::ftl::Settling;
@@ -49,9 +50,9 @@ impl State {
     }
 
     fn deallocate_unit(&mut self, piece: &Piece, deallocation: &mut Deallocation) -> Result<(), MapMiss> {
-        let location = self.map.lookup(piece.lpn)?;
+        let location = self.tables.map.lookup(piece.lpn)?;
         if location != Location::Unmapped {
-            self.map.upsert(piece.lpn, Location::Unmapped)?;
+            self.tables.map.upsert(piece.lpn, Location::Unmapped)?;
         }
         match location {
             Location::Unmapped => {}
@@ -64,10 +65,10 @@ impl State {
 
     /// A slot's unit is not mapped any more: neither its data nor the copies that it would have replaced are current.
     fn drop_slot(&mut self, slot: SlotId, deallocation: &mut Deallocation) {
-        let durable = std::mem::replace(&mut self.buffer.slot_mut(slot).durable, Location::Unmapped);
-        match durable {
+        let previous = std::mem::replace(&mut self.buffer.slot_mut(slot).previous, Location::Unmapped);
+        match previous {
             Location::Buffered(before) => {
-                let older = std::mem::replace(&mut self.buffer.slot_mut(before).durable, Location::Unmapped);
+                let older = std::mem::replace(&mut self.buffer.slot_mut(before).previous, Location::Unmapped);
                 self.drop_copy(older);
             }
             copy => self.drop_copy(copy),
@@ -87,7 +88,7 @@ pub(super) async fn deallocate(ftl: &PageFtl, extent: Extent, breakdown: &mut Br
         let mut deallocation = Deallocation::default();
         while let Some(miss) = ftl.deallocate_step(step, &mut deallocation) {
             ftl.load(miss, breakdown).await?;
-            ftl.state.borrow_mut().map.loaded(miss);
+            ftl.state.borrow_mut().tables.map.loaded(miss);
         }
         let units = u64::from(step.units(ftl.state.borrow().unit));
         let time = ftl.config.firmware.deallocate_unit * units;

@@ -2,8 +2,12 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `state` | the components together: every change of mapping and validity, synchronous |
+//! | `state` | the parts below together: what changes several of them, synchronous |
+//! | `tables` | where each unit is, what each block holds, which blocks are free, which are bad |
+//! | `streams` | data that is written to blocks of its own |
 //! | `buffer` | the write buffer's slots |
+//! | `programs` | the host's programs: which planes are given another one |
+//! | `schedule` | which planes collect: one phase a plane |
 //! | `write` | from the host into the buffer, and from the buffer to flash |
 //! | `together` | pages that are programmed with one command |
 //! | `load` | parts of tables that are not in memory |
@@ -26,10 +30,16 @@ mod holdup;
 mod load;
 mod pace;
 mod plant;
+mod programs;
 mod read;
 mod reader;
 mod restart;
+mod schedule;
+#[cfg(test)]
+mod schedule_test;
 mod state;
+mod streams;
+mod tables;
 mod together;
 #[cfg(test)]
 mod victim_test;
@@ -48,9 +58,9 @@ use nandscape_sim::workers::Workers;
 use nandscape_sim::{Resource, Sim, Span, Wait};
 
 use crate::address::{Extent, Lpn, UnitSize};
-use crate::component::{Mapping, Stream};
+use crate::component::{Mapping, StreamRule};
 use crate::ftl::{Destination, Ftl, Milestone, Settling, Stats};
-use crate::policy::{AllocationPolicy, VictimPolicy};
+use crate::policy::{AdmissionPolicy, AllocationPolicy, VictimPolicy};
 use state::State;
 use write::{FillJob, ProgramJob};
 
@@ -109,6 +119,8 @@ pub struct Policies {
     pub allocation: Box<dyn AllocationPolicy>,
     /// Which block is cleaned next.
     pub victim: Box<dyn VictimPolicy>,
+    /// Which planes may collect at the same time.
+    pub admission: Box<dyn AdmissionPolicy>,
 }
 
 /// How wear is evened out.
@@ -122,11 +134,11 @@ pub struct WearConfig {
 }
 
 impl WearConfig {
-    /// The streams that are written, each with an open block on every plane.
-    pub const fn streams(&self) -> &'static [Stream] {
+    /// The rules of the streams that are written, each with an open block on every plane.
+    pub fn streams(&self) -> &'static [StreamRule] {
         match self.static_threshold {
-            0 => &[Stream::Host, Stream::Collected],
-            _ => &Stream::ALL,
+            0 => &streams::RULES[..2],
+            _ => &streams::RULES,
         }
     }
 }
@@ -136,7 +148,6 @@ pub struct PageFtl {
     sim: Sim,
     media: Rc<Media>,
     config: PageFtlConfig,
-    victim_policy: Box<dyn VictimPolicy>,
     state: RefCell<State>,
     /// Slots of the write buffer that nobody holds.
     free_slots: Credits,
@@ -161,8 +172,8 @@ impl PageFtl {
     /// # Errors
     /// When the system does not give the memory for the mapping table.
     pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig, policies: Policies) -> io::Result<Rc<PageFtl>> {
-        let state = State::new(&media, &config, policies.allocation)?;
-        let go_on = state.planes.iter().map(|_| Signal::new(sim)).collect();
+        let state = State::new(&media, &config, policies)?;
+        let go_on = (0..media.geometry().planes()).map(|_| Signal::new(sim)).collect();
         let free_slots = Credits::new(sim, config.buffer_units as usize, cause::HOST_WRITE);
         Ok(Rc::new_cyclic(|weak: &Weak<PageFtl>| PageFtl {
             sim: sim.clone(),
@@ -177,7 +188,6 @@ impl PageFtl {
             programs: pool(sim, weak, |ftl, job| async move { ftl.program(job).await }),
             fills: pool(sim, weak, |ftl, job| async move { ftl.fill(job).await }),
             collectors: pool(sim, weak, |ftl, plane| async move { ftl.collect_plane(plane).await }),
-            victim_policy: policies.victim,
             config,
         }))
     }
@@ -230,7 +240,7 @@ impl Ftl for PageFtl {
         let state = self.state.borrow();
         let lpn = state.unit.unit_of(sector);
         if lpn < u64::from(self.config.logical_units) {
-            state.map.prefetch(Lpn(lpn as u32));
+            state.tables.map.prefetch(Lpn(lpn as u32));
         }
     }
 

@@ -10,7 +10,8 @@ use nandscape_drive::{Breakdown, HostMem};
 use smallvec::SmallVec;
 
 use super::PageFtl;
-use super::state::{MapMiss, State};
+use super::state::State;
+use super::tables::MapMiss;
 use crate::address::{Extent, Location, Lpn, Piece, SECTOR, SlotId};
 use crate::component::{BlockMetadata, Mapping};
 use crate::ftl::{Destination, ReadError, Unreadable};
@@ -69,7 +70,7 @@ impl State {
         }
         let mem = to.mem();
         for piece in extent.pieces(self.unit).skip(lookup.done) {
-            match self.map.lookup(piece.lpn)? {
+            match self.tables.map.lookup(piece.lpn)? {
                 Location::Unmapped if to.rejects_unmapped() => {
                     return Ok(Err(ReadError { sector: self.first_sector(&piece), why: Unreadable::Unmapped }));
                 }
@@ -91,7 +92,7 @@ impl State {
             }
             return;
         }
-        let Location::Flash(unit) = self.buffer.slot(id).durable else {
+        let Location::Flash(unit) = self.buffer.slot(id).previous else {
             unreachable!("{:?}: a slot over no copy on flash is whole", piece.lpn)
         };
         let overlay = self.buffer.data(id).map(|data| (held, Rc::from(data)));
@@ -116,7 +117,7 @@ impl State {
                 last.copies.extend(copy);
             }
             _ => {
-                self.blocks.pin(self.geometry.block_of(page));
+                self.tables.blocks.pin(self.geometry.block_of(page));
                 let sector = self.first_sector(piece);
                 pages.push(PageRead { page, sector, flash_bytes, host_bytes, copies: copy.into_iter().collect() });
             }
@@ -129,7 +130,7 @@ impl State {
 
     /// A read has let go of a page; whether it was the last one to pin its block.
     fn unpin_page(&mut self, page: PageId) -> bool {
-        self.blocks.unpin(self.geometry.block_of(page)) == 0
+        self.tables.blocks.unpin(self.geometry.block_of(page)) == 0
     }
 }
 
@@ -162,7 +163,7 @@ impl PageFtl {
         if let Err(error) = self.load(miss, breakdown).await {
             return Err(self.give_up(lookup, ReadError { sector: extent.start, why: Unreadable::Media(error) }));
         }
-        self.state.borrow_mut().map.loaded(miss);
+        self.state.borrow_mut().tables.map.loaded(miss);
         Ok(())
     }
 
@@ -193,7 +194,7 @@ impl PageFtl {
 
     /// Where reads find a unit in the flash; `None` when it is in the write buffer or not mapped.
     pub fn flash_unit(&self, lpn: Lpn) -> Option<UnitId> {
-        match self.state.borrow().location(lpn) {
+        match self.state.borrow().tables.location(lpn) {
             Location::Flash(unit) => Some(unit),
             _ => None,
         }

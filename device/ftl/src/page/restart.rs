@@ -71,26 +71,26 @@ impl State {
     /// A slot's data is lost: the copy that it would have replaced is current again.
     fn forget_slot(&mut self, id: SlotId) {
         let slot = self.buffer.slot(id);
-        let (lpn, durable, was_lost) = (slot.lpn, slot.durable, slot.was_lost);
-        if self.location(lpn) != Location::Buffered(id) {
+        let (lpn, previous, was_lost) = (slot.lpn, slot.previous, slot.was_lost);
+        if self.tables.location(lpn) != Location::Buffered(id) {
             return;
         }
-        let (durable, was_lost) = match durable {
+        let (previous, was_lost) = match previous {
             Location::Buffered(before) => {
                 let before = self.buffer.slot(before);
-                (before.durable, was_lost | before.was_lost)
+                (before.previous, was_lost | before.was_lost)
             }
             copy => (copy, was_lost),
         };
-        self.remap(lpn, durable);
+        self.tables.remap(lpn, previous);
         self.lose(lpn, was_lost);
         self.counters.dropped_units += 1;
     }
 
     /// `programmed` pages of a block are used up, however many were handed out: the others are handed out again.
     fn reopen(&mut self, block: BlockId, programmed: u32) {
-        if self.blocks.get(block).allocated != programmed {
-            self.provisioning.take_back(&mut self.blocks, block, programmed);
+        if self.tables.blocks.get(block).allocated != programmed {
+            self.tables.free.take_back(&mut self.tables.blocks, block, programmed);
         }
         self.check_retiring(block);
     }

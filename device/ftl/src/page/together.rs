@@ -12,7 +12,6 @@ use nandscape_device_media::{Features, Geometry, PageId, PlaneId, PlaneMode, Tim
 use smallvec::SmallVec;
 
 use super::state::State;
-use crate::component::{Provisioning, Stream};
 
 /// How many pages go together.
 #[derive(Copy, Clone)]
@@ -62,15 +61,15 @@ impl Together {
 impl State {
     /// Units that one program takes at the most.
     pub(super) fn program_units(&self) -> u32 {
-        self.geometry.units_per_page() * self.together.pages()
+        self.geometry.units_per_page() * self.programs.together.pages()
     }
 
     /// The pages for the host's next program, for up to so many units, on the die that is next in turn; `None` when none
     /// is ready.
     pub(super) fn next_host_pages(&mut self, units: u32) -> Option<Pages> {
-        let first = self.allocation.next()?;
-        let word_line = self.together.word_line;
-        let pages = match self.together.planes {
+        let first = self.programs.allocation.next()?;
+        let word_line = self.programs.together.word_line;
+        let pages = match self.programs.together.planes {
             1 => self.take_host_pages(first, word_line).collect(),
             _ => {
                 let most = units.div_ceil(self.geometry.units_per_page() * word_line);
@@ -86,8 +85,8 @@ impl State {
     /// ready, the ones whose next page has the lowest number.
     fn in_step(&self, of_die: PlaneId, most: usize) -> SmallVec<[PlaneId; 4]> {
         let goes = |plane: &PlaneId| *plane == of_die || self.is_ready(*plane);
-        let ready = || self.together.lun_of(of_die).map(PlaneId).filter(goes);
-        let number = |plane| self.provisioning.next_number(&self.blocks, plane, Stream::Host);
+        let ready = || self.programs.together.lun_of(of_die).map(PlaneId).filter(goes);
+        let number = |plane| self.tables.next_number(plane);
         let lowest = ready().map(number).min().expect("the plane in turn goes");
         ready().filter(|plane| number(*plane) == lowest).take(most).collect()
     }

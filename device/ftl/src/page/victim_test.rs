@@ -9,7 +9,7 @@ use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 
 use super::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, Policies, WearConfig};
 use crate::component::{BlockMetadata, BlockState, Provisioning};
-use crate::policy::{CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
+use crate::policy::{All, CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
 
 const PAGES: u32 = 32;
 const UNITS_PER_PAGE: u32 = 2;
@@ -44,7 +44,7 @@ pub(super) fn drive(sim: &Sim, seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<P
         firmware: FirmwareTimes::default(),
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-    let ftl = PageFtl::new(sim, media, config, Policies { allocation, victim }).unwrap();
+    let ftl = PageFtl::new(sim, media, config, Policies { allocation, victim, admission: Box::new(All) }).unwrap();
     ftl.plant(Plant::Steady, Seed::new(seed), &mut |_| ());
     ftl
 }
@@ -54,12 +54,12 @@ fn candidates(ftl: &PageFtl, plane: PlaneId) -> Vec<(BlockId, u32, u64)> {
     let state = ftl.state.borrow();
     let mut found = Vec::new();
     for block in state.geometry.blocks_of(plane) {
-        let info = state.blocks.get(block);
+        let info = state.tables.blocks.get(block);
         let first = block.0 * PAGES * UNITS_PER_PAGE;
         let units = (first..first + PAGES * UNITS_PER_PAGE).map(nandscape_device_media::UnitId);
-        let valid = units.filter(|unit| state.blocks.is_valid(*unit)).count() as u32;
+        let valid = units.filter(|unit| state.tables.blocks.is_valid(*unit)).count() as u32;
         if info.state == BlockState::Full && valid <= (PAGES - 1) * UNITS_PER_PAGE {
-            found.push((block, valid, state.provisioning.sequence() - info.sealed_at));
+            found.push((block, valid, state.tables.free.sequence() - info.sealed_at));
         }
     }
     found
@@ -74,7 +74,7 @@ fn compare(victim: fn() -> Box<dyn VictimPolicy>, is_best: impl Fn((u32, u64), &
         ftl.overwrite(1 + rng.below(200), &mut rng);
         for plane in [PlaneId(0), PlaneId(1)] {
             let all = candidates(&ftl, plane);
-            let chosen = ftl.state.borrow().victim(plane, &*policy).expect("there is garbage");
+            let chosen = ftl.state.borrow().victim_by(plane, &*policy).expect("there is garbage");
             let (_, valid, age) = *all.iter().find(|(block, ..)| *block == chosen).expect("a candidate is chosen");
             let others: Vec<(u32, u64)> = all.iter().map(|(_, valid, age)| (*valid, *age)).collect();
             let what = format!("seed {seed}, step {step}, {plane:?}: ({valid}, {age}) of {others:?}");
@@ -122,7 +122,7 @@ fn the_policies_differ() {
     let mut differs = |_: &u32| {
         ftl.overwrite(100, &mut rng);
         let state = ftl.state.borrow();
-        state.victim(PlaneId(0), &Greedy) != state.victim(PlaneId(0), &CostBenefit)
+        state.victim_by(PlaneId(0), &Greedy) != state.victim_by(PlaneId(0), &CostBenefit)
     };
     assert!((0..100).filter(|step| differs(step)).count() > 10);
 }

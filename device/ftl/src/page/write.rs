@@ -49,14 +49,14 @@ impl Drop for Reservation<'_> {
 impl State {
     /// The slot that a write to a unit goes to, and whether it is a new one.
     fn slot_for(&mut self, piece: &Piece) -> (SlotId, bool) {
-        let location = self.location(piece.lpn);
+        let location = self.tables.location(piece.lpn);
         let like = match location {
             Location::Buffered(slot) if self.buffer.slot(slot).state == SlotState::Programming => Some(slot),
             Location::Buffered(slot) => return (slot, false),
             _ => None,
         };
         let slot = self.buffer.insert(piece.lpn, location, like);
-        self.remap(piece.lpn, Location::Buffered(slot));
+        self.tables.remap(piece.lpn, Location::Buffered(slot));
         (slot, true)
     }
 
@@ -88,25 +88,26 @@ impl State {
     /// them; those that a collector keeps out of their plane do not count, so that the others go on.
     fn next_fill(&mut self) -> Option<FillJob> {
         let (slot, is_oldest) = self.buffer.next_partial()?;
-        let (most, ready, fills) = (2 * self.units_per_round(), self.buffer.ready(), self.holdups.free_fills());
+        let (most, ready) = (2 * self.programs.units_per_round(), self.buffer.ready());
+        let fills = self.programs.holdups.free_fills();
         let is_due = fills < most && (is_oldest || ready + fills < most);
         if !is_due || !self.is_time_to_write() {
             return None;
         }
-        let Location::Flash(from) = self.buffer.slot(slot).durable else {
+        let Location::Flash(from) = self.buffer.slot(slot).previous else {
             unreachable!("a slot over no copy on flash is whole")
         };
         self.buffer.start(slot, SlotState::Filling);
         let block = self.geometry.block_of(self.geometry.page_of(from));
-        self.blocks.pin(block);
-        self.holdups.fill_begins(self.geometry.plane_of(block));
+        self.tables.blocks.pin(block);
+        self.programs.holdups.fill_begins(self.geometry.plane_of(block));
         Some(FillJob { slot, generation: self.buffer.slot(slot).generation, from })
     }
 
     /// Behind whom the host's data waits: collectors, fills where too few slots are whole for a program, or other writes.
     fn culprit(&self) -> Cause {
-        match self.holdups.culprit() {
-            cause::HOST_WRITE if self.buffer.ready() < self.program_units() => self.holdups.fill_culprit(),
+        match self.programs.holdups.culprit() {
+            cause::HOST_WRITE if self.buffer.ready() < self.program_units() => self.programs.holdups.fill_culprit(),
             culprit => culprit,
         }
     }
@@ -226,7 +227,7 @@ impl PageFtl {
             }
         }
         for page in &job.pages {
-            state.holdups.programmed(geometry.plane_of(geometry.block_of(*page)), &log);
+            state.programs.holdups.programmed(geometry.plane_of(geometry.block_of(*page)), &log);
         }
         state.host_program_ended(&job.pages);
         drop(state);
@@ -271,8 +272,8 @@ impl PageFtl {
         }
         let block = state.geometry.block_of(page);
         let plane = state.geometry.plane_of(block);
-        state.blocks.unpin(block);
-        state.holdups.fill_ended(plane);
+        state.tables.blocks.unpin(block);
+        state.programs.holdups.fill_ended(plane);
         drop(state);
         self.unpinned.notify();
         self.pump();

@@ -1,21 +1,20 @@
 //! Provisioning with a list of free blocks and one open block a stream on every plane.
 //!
-//! The last free block of a plane is kept for the collector: without it, a full plane could never be cleaned.
-//!
-//! Levelled data opens the free block erased most often, whatever the order of the others: it will keep the block from
-//! being erased for long.
+//! Each stream has a rule for the blocks that it takes. The stream of the host's data must leave a block to the collector's:
+//! otherwise a full plane could never be cleaned.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId};
+use smallvec::{SmallVec, smallvec};
 
-use crate::component::{BlockMetadata, BlockState, Provisioning, Stream};
+use crate::component::{BlockMetadata, BlockState, NextBlock, Provisioning, Stream, StreamRule};
 
-/// Free blocks that only the collector may take.
+/// Free blocks of a plane that the host's data leaves to the collector.
 pub const COLLECTOR_RESERVE: u32 = 1;
 
-/// Which free block is opened next, but for levelled data.
+/// The order of the free blocks.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FreeOrder {
     /// The one freed longest ago.
@@ -28,6 +27,8 @@ pub enum FreeOrder {
 pub struct PlaneLists {
     geometry: Geometry,
     order: FreeOrder,
+    /// By the number of the stream.
+    rules: Vec<StreamRule>,
     planes: Vec<Lists>,
     sequence: u64,
 }
@@ -36,7 +37,8 @@ pub struct PlaneLists {
 struct Lists {
     /// By rank, the lowest first; the rank is what [`FreeOrder`] makes it.
     free: BinaryHeap<Reverse<(u64, u32)>>,
-    open: [Option<BlockId>; Stream::ALL.len()],
+    /// The open block of each stream.
+    open: SmallVec<[Option<BlockId>; 4]>,
 }
 
 impl Lists {
@@ -55,13 +57,14 @@ impl Lists {
 
 impl PlaneLists {
     /// All blocks free that `blocks` says are.
-    pub fn new(geometry: &Geometry, order: FreeOrder, blocks: &impl BlockMetadata) -> PlaneLists {
+    pub fn new(geometry: &Geometry, order: FreeOrder, rules: &[StreamRule], blocks: &impl BlockMetadata) -> PlaneLists {
         let is_free = |block: &BlockId| blocks.get(*block).state == BlockState::Free;
         let lists = |plane| Lists {
             free: geometry.blocks_of(PlaneId(plane)).filter(is_free).map(|block| Reverse((0, block.0))).collect(),
-            open: [None; Stream::ALL.len()],
+            open: smallvec![None; rules.len()],
         };
-        PlaneLists { geometry: *geometry, order, planes: (0..geometry.planes()).map(lists).collect(), sequence: 0 }
+        let planes = (0..geometry.planes()).map(lists).collect();
+        PlaneLists { geometry: *geometry, order, rules: rules.to_vec(), planes, sequence: 0 }
     }
 
     fn open_block(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, stream: Stream) -> Option<BlockId> {
@@ -69,18 +72,18 @@ impl PlaneLists {
             return None;
         }
         let lists = &mut self.planes[plane.0 as usize];
-        let block = match lists.open[stream as usize] {
+        let block = match lists.open[stream.index()] {
             Some(block) => block,
             None => {
-                let block = match stream {
-                    Stream::Levelled => lists.take_most_worn(blocks)?,
-                    _ => lists.take_next()?,
+                let block = match self.rules[stream.index()].next {
+                    NextBlock::MostWorn => lists.take_most_worn(blocks)?,
+                    NextBlock::InOrder => lists.take_next()?,
                 };
                 blocks.get_mut(block).state = BlockState::Open(stream);
                 block
             }
         };
-        lists.open[stream as usize] = Some(block);
+        lists.open[stream.index()] = Some(block);
         Some(block)
     }
 }
@@ -92,7 +95,7 @@ impl Provisioning for PlaneLists {
         let page = self.geometry.page_at(block, info.allocated);
         info.allocated += 1;
         if info.allocated == self.geometry.pages_per_block() {
-            self.planes[plane.0 as usize].open[stream as usize] = None;
+            self.planes[plane.0 as usize].open[stream.index()] = None;
         }
         Some(page)
     }
@@ -100,22 +103,21 @@ impl Provisioning for PlaneLists {
     #[inline]
     fn has_room(&self, plane: PlaneId, stream: Stream) -> bool {
         let lists = &self.planes[plane.0 as usize];
-        let reserve = if stream == Stream::Host { COLLECTOR_RESERVE as usize } else { 0 };
-        lists.open[stream as usize].is_some() || lists.free.len() > reserve
+        lists.open[stream.index()].is_some() || lists.free.len() > self.rules[stream.index()].leaves as usize
     }
 
     fn next_number(&self, blocks: &impl BlockMetadata, plane: PlaneId, stream: Stream) -> u32 {
-        self.planes[plane.0 as usize].open[stream as usize].map_or(0, |block| blocks.get(block).allocated)
+        self.planes[plane.0 as usize].open[stream.index()].map_or(0, |block| blocks.get(block).allocated)
     }
 
-    fn take_over(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, stream: Stream) -> bool {
+    fn take_over(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, from: Stream, to: Stream) -> bool {
         let open = &mut self.planes[plane.0 as usize].open;
-        let Some(block) = open[Stream::Host as usize] else { return false };
+        let Some(block) = open[from.index()] else { return false };
         let info = blocks.get_mut(block);
-        let can = open[stream as usize].is_none() && info.programmed == info.allocated;
+        let can = open[to.index()].is_none() && info.programmed == info.allocated;
         if can {
-            info.state = BlockState::Open(stream);
-            (open[Stream::Host as usize], open[stream as usize]) = (None, Some(block));
+            info.state = BlockState::Open(to);
+            (open[from.index()], open[to.index()]) = (None, Some(block));
         }
         can
     }
@@ -128,7 +130,7 @@ impl Provisioning for PlaneLists {
             BlockState::Retiring => return (info.allocated, info.programmed) = (used, used),
             _ => return,
         };
-        let open = &mut self.planes[self.geometry.plane_of(block).0 as usize].open[stream as usize];
+        let open = &mut self.planes[self.geometry.plane_of(block).0 as usize].open[stream.index()];
         if used < pages && open.is_none_or(|open| open == block) {
             *open = Some(block);
             (info.allocated, info.programmed) = (used, used);

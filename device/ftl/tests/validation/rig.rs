@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use nandscape_device_ftl::address::Lpn;
-use nandscape_device_ftl::policy::{CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
+use nandscape_device_ftl::policy::{All, CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
 use nandscape_device_ftl::{Extent, FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, Stats, WearConfig};
 use nandscape_device_media::{
     BlockId, Cell, Features, GcScheme, Geometry, Media, OpCounts, Priority, Registers, StoreKind, UnitId,
@@ -242,7 +242,7 @@ impl Setup {
 
     fn policies(&self, geometry: &Geometry) -> Policies {
         let victim: Box<dyn VictimPolicy> = if self.cost_benefit { Box::new(CostBenefit) } else { Box::new(Greedy) };
-        Policies { allocation: Box::new(Striped::new(geometry, self.allocation)), victim }
+        Policies { allocation: Box::new(Striped::new(geometry, self.allocation)), victim, admission: Box::new(All) }
     }
 }
 

@@ -16,6 +16,8 @@ use nandscape_sim::permutation::Permutation;
 
 use super::super::PageFtl;
 use super::super::state::State;
+use super::super::streams::HOST;
+use super::super::tables::Tables;
 use crate::address::{Location, Lpn};
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 use crate::parts::COLLECTOR_RESERVE;
@@ -56,7 +58,7 @@ impl PageFtl {
             for (plane, plan) in &plans {
                 let Some(valid) = plan.shares.get(age) else { continue };
                 choice.choose(pages * per_page, *valid, rng);
-                blocks.extend(self.write_block(state, *plane, Stream::Host, pages, &choice));
+                blocks.extend(self.write_block(state, *plane, HOST, pages, &choice));
             }
         }
         for (plane, plan) in &plans {
@@ -71,7 +73,8 @@ impl PageFtl {
 
     /// How many units each full block of a plane is to hold, and how far the open ones are written.
     fn plan_plane(&self, state: &State, plane: PlaneId, rng: &mut Rng) -> PlanePlan {
-        let usable = state.geometry.blocks_of(plane).filter(|block| state.blocks.get(*block).state != BlockState::Bad);
+        let usable =
+            state.geometry.blocks_of(plane).filter(|block| state.tables.blocks.get(*block).state != BlockState::Bad);
         let (planes, logical) = (u64::from(state.geometry.planes()), u64::from(self.config.logical_units));
         let (first, end) = (u64::from(plane.0) * logical / planes, (u64::from(plane.0) + 1) * logical / planes);
         let total = (end - first) as u32;
@@ -83,9 +86,9 @@ impl PageFtl {
         let full = filled - spare.clamp(COLLECTOR_RESERVE as usize, self.free_under_load() as usize);
         // Somewhere between two blocks, each plane elsewhere, and no fuller than there is data for.
         let most = pages.min(total / per_page / streams.len() as u32 + 1);
-        let whole = |pages: u32| pages - pages % state.together.word_line;
+        let whole = |pages: u32| pages - pages % state.programs.together.word_line;
         let open_pages: Vec<_> =
-            streams.iter().map(|stream| (*stream, whole(rng.below(u64::from(most)) as u32))).collect();
+            (0..streams.len() as u8).map(|stream| (Stream(stream), whole(rng.below(u64::from(most)) as u32))).collect();
         let open_units: u32 = open_pages.iter().map(|(_, pages)| pages * per_page).sum();
         PlanePlan { shares: exponential_shares(total - open_units, full, pages * per_page), open_pages }
     }
@@ -101,11 +104,11 @@ impl PageFtl {
     ) -> Option<BlockId> {
         let mut block = None;
         for number in 0..pages {
-            let page = state.provisioning.get(&mut state.blocks, plane, stream).expect("free blocks are kept");
+            let page = state.tables.free.get(&mut state.tables.blocks, plane, stream).expect("free blocks are kept");
             let first = state.geometry.unit_at(page, 0).0;
             let per_page = state.geometry.units_per_page();
             for unit in (0..per_page).filter(|unit| choice.contains(number * per_page + unit)) {
-                state.blocks.validate(UnitId(first + unit));
+                state.tables.blocks.validate(UnitId(first + unit));
             }
             self.media.plant_program(page, []);
             state.page_programmed(page);
@@ -119,7 +122,7 @@ impl PageFtl {
         let logical = u64::from(self.config.logical_units);
         let lines = logical.div_ceil(LINE);
         let order = Permutation::new(lines, rng);
-        let State { map, blocks: metadata, geometry, .. } = state;
+        let State { tables: Tables { map, blocks: metadata, .. }, geometry, .. } = state;
         let per_block = geometry.units_per_block();
         let whole = |block: &BlockId| Hand { next: block.0 * per_block, end: (block.0 + 1) * per_block };
         let mut waiting = blocks.iter().map(whole);
@@ -131,7 +134,7 @@ impl PageFtl {
             let first = order.at(line) * LINE;
             for lpn in first..logical.min(first + LINE) {
                 let unit = draw(&mut hands, &mut waiting, metadata, rng);
-                super::super::state::sure(map.upsert(Lpn(lpn as u32), Location::Flash(unit)));
+                super::super::tables::sure(map.upsert(Lpn(lpn as u32), Location::Flash(unit)));
                 self.media.plant_tag(unit, lpn as u32);
             }
             if line % (1 << 18) == 0 {

@@ -18,7 +18,7 @@ use super::collect::{Cursor, Moves};
 use super::state::State;
 use super::write::NO_LPN;
 use crate::address::{Location, Lpn};
-use crate::component::{BlockMetadata, Mapping, Provisioning, Stream};
+use crate::component::{BlockMetadata, Mapping};
 use crate::ftl::Stats;
 
 /// A state of use.
@@ -100,7 +100,7 @@ impl PageFtl {
         for _ in 0..units / u64::from(per_page) {
             let page: SmallVec<[Lpn; 16]> = {
                 let state = self.state.borrow();
-                (0..per_page).map_while(|_| lpns.next(&state.map)).collect()
+                (0..per_page).map_while(|_| lpns.next(&state.tables.map)).collect()
             };
             self.write_page(page.into_iter());
         }
@@ -112,15 +112,15 @@ impl PageFtl {
     /// Programs one page of the host's data, and cleans what that makes necessary.
     fn write_page(&self, lpns: impl Iterator<Item = Lpn>) {
         let state = &mut *self.state.borrow_mut();
-        let plane = state.allocation.next().expect("collectors keep up when they take no time");
+        let plane = state.programs.allocation.next().expect("collectors keep up when they take no time");
         let page = state.take_host_pages(plane, 1).next().expect("one was asked for");
         state.host_program_begins(plane);
         let units = (state.geometry.unit_at(page, 0).0..).map(UnitId);
         let mut tags = Tags::new();
         for (lpn, unit) in lpns.zip(units) {
-            let old = state.remap(lpn, Location::Flash(unit));
+            let old = state.tables.remap(lpn, Location::Flash(unit));
             state.drop_copy(old);
-            state.blocks.validate(unit);
+            state.tables.blocks.validate(unit);
             tags.push(lpn.0);
         }
         let (count, per_page) = (tags.len(), state.geometry.units_per_page() as usize);
@@ -130,7 +130,7 @@ impl PageFtl {
         state.host_program_ended(&[page]);
         self.make_room(state, plane);
         // Planes whose collector had found nothing to gain, and now would.
-        while let Some(plane) = state.due.pop() {
+        while let Some(plane) = state.collectors.take_due() {
             self.make_room(state, plane);
         }
     }
@@ -146,14 +146,14 @@ impl PageFtl {
 
     /// Cleans blocks of a plane as far as its collector would by now.
     fn make_room(&self, state: &mut State, plane: PlaneId) {
-        if !state.is_collecting(plane) {
+        if !state.collectors.is_collecting(plane) {
             return;
         }
-        let (mut left_off, mut fruitless) = (state.planes[plane.0 as usize].left_off.take(), false);
+        let (mut left_off, mut fruitless) = (state.collectors.of_mut(plane).left_off.take(), false);
         let mut moves = Moves::default();
         while !fruitless && state.may_collect(plane) && (left_off.is_some() || state.is_low(plane)) {
             let cursor = left_off.take().or_else(|| {
-                let victim = state.victim(plane, &*self.victim_policy)?;
+                let victim = state.victim(plane)?;
                 Some(state.begin(victim, self.config.gc.copyback, cause::GC))
             });
             match cursor {
@@ -162,7 +162,7 @@ impl PageFtl {
             }
         }
         match left_off {
-            Some(cursor) => state.planes[plane.0 as usize].left_off = Some(cursor),
+            Some(cursor) => state.collectors.of_mut(plane).left_off = Some(cursor),
             None => state.collector_ended(plane, fruitless),
         }
     }
@@ -191,15 +191,15 @@ impl PageFtl {
     fn hand_over(&self) {
         let state = &mut *self.state.borrow_mut();
         let planes = (0..state.geometry.planes()).map(PlaneId);
-        planes.clone().for_each(|plane| self.fill_word_line(state, plane));
-        state.due = planes.filter(|plane| state.planes[plane.0 as usize].left_off.is_some()).collect();
+        planes.for_each(|plane| self.fill_word_line(state, plane));
+        state.collectors.resume();
     }
 
     /// What is left of a word line is not programmed by itself: planting, which does page by page, pads it.
     fn fill_word_line(&self, state: &mut State, plane: PlaneId) {
-        let word_line = state.together.word_line;
+        let word_line = state.programs.together.word_line;
         let per_page = state.geometry.units_per_page() as usize;
-        while !state.provisioning.next_number(&state.blocks, plane, Stream::Host).is_multiple_of(word_line) {
+        while !state.tables.next_number(plane).is_multiple_of(word_line) {
             let page = state.take_host_pages(plane, 1).next().expect("one was asked for");
             state.host_program_begins(plane);
             self.media.plant_program(page, padding(per_page));

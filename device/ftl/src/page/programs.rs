@@ -1,0 +1,65 @@
+//! The host's programs: which planes and dies are given another one.
+
+use nandscape_device_media::{Geometry, Media, PlaneId, Registers};
+
+use super::holdup::Holdups;
+use super::together::Together;
+use crate::policy::AllocationPolicy;
+
+/// Programs of the host's data, and where the next ones go.
+pub(super) struct HostPrograms {
+    pub(super) allocation: Box<dyn AllocationPolicy>,
+    /// Pages that are programmed with one command.
+    pub(super) together: Together,
+    /// Behind whom the host's data waits.
+    pub(super) holdups: Holdups,
+    /// Programs under way, by plane. Where planes share a die, its first plane counts.
+    under_way: Vec<u32>,
+    /// Programs that a plane or die is given at a time: one for its array, one to fill its cache register.
+    per_lun: u32,
+    /// Units that all planes and dies are given at a time.
+    units_per_round: u32,
+}
+
+impl HostPrograms {
+    pub(super) fn new(media: &Media, allocation: Box<dyn AllocationPolicy>, holdups: Holdups) -> HostPrograms {
+        let geometry: &Geometry = media.geometry();
+        let together = Together::new(geometry, media.timing());
+        let per_lun = if media.timing().registers == Registers::Double { 2 } else { 1 };
+        HostPrograms {
+            allocation,
+            together,
+            holdups,
+            under_way: vec![0; geometry.planes() as usize],
+            per_lun,
+            units_per_round: geometry.planes() * geometry.units_per_page() * together.word_line * per_lun,
+        }
+    }
+
+    /// Units that all planes and dies are given to program at a time.
+    pub(super) fn units_per_round(&self) -> u32 {
+        self.units_per_round
+    }
+
+    /// Whether a plane has as many programs as it is given at a time.
+    #[inline]
+    pub(super) fn is_busy(&self, plane: PlaneId) -> bool {
+        self.under_way[self.lun_index(plane)] >= self.per_lun
+    }
+
+    /// A program on a plane, and perhaps others of its die, begins.
+    pub(super) fn begins(&mut self, plane: PlaneId) {
+        let lun = self.lun_index(plane);
+        self.under_way[lun] += 1;
+    }
+
+    /// A program has ended.
+    pub(super) fn ended(&mut self, plane: PlaneId) {
+        let lun = self.lun_index(plane);
+        self.under_way[lun] -= 1;
+    }
+
+    fn lun_index(&self, plane: PlaneId) -> usize {
+        self.together.lun_of(plane).start as usize
+    }
+}

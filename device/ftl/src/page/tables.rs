@@ -1,0 +1,128 @@
+//! The tables: where each unit is, what each block holds, which blocks are free, and which are bad.
+//!
+//! The parts that this FTL is made of are named here and nowhere else; all other code uses them through the traits of
+//! [`component`](crate::component).
+
+use std::convert::Infallible;
+use std::io;
+
+use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId};
+
+use super::PageFtlConfig;
+use crate::address::{Location, Lpn};
+use crate::component::{BadBlocks, BlockMetadata, BlockState, Mapping, Provisioning};
+use crate::parts::{BadBlockTable, BlockTable, FlatMap, FreeOrder, PlaneLists};
+use crate::policy::{Candidate, VictimPolicy};
+
+/// From logical units to where they are.
+pub(super) type Map = FlatMap;
+/// What is known of each block.
+pub(super) type Blocks = BlockTable;
+/// Free and open blocks.
+pub(super) type FreeLists = PlaneLists;
+/// Blocks that must not be used.
+pub(super) type BadList = BadBlockTable;
+/// What the map may have to load.
+pub(super) type MapMiss = <Map as Mapping>::Miss;
+
+/// See the module.
+pub(super) struct Tables {
+    geometry: Geometry,
+    pub(super) map: Map,
+    pub(super) blocks: Blocks,
+    pub(super) free: FreeLists,
+    pub(super) bad: BadList,
+}
+
+/// The answer of a table that is all in memory.
+pub(super) fn sure<T>(result: Result<T, Infallible>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(never) => match never {},
+    }
+}
+
+impl Tables {
+    /// Tables of an erased drive.
+    ///
+    /// # Errors
+    /// When the system does not give the memory for the map.
+    pub(super) fn new(media: &Media, config: &PageFtlConfig) -> io::Result<Tables> {
+        let geometry = *media.geometry();
+        let bad = BadList::from_factory(media);
+        let blocks = Blocks::new(&geometry, &bad);
+        let order = if config.wear.dynamic { FreeOrder::LeastErased } else { FreeOrder::Fifo };
+        let free = FreeLists::new(&geometry, order, config.wear.streams(), &blocks);
+        Ok(Tables { geometry, map: Map::new(config.logical_units)?, blocks, free, bad })
+    }
+
+    #[inline]
+    pub(super) fn location(&self, lpn: Lpn) -> Location {
+        sure(self.map.lookup(lpn))
+    }
+
+    #[inline]
+    pub(super) fn remap(&mut self, lpn: Lpn, to: Location) -> Location {
+        sure(self.map.upsert(lpn, to))
+    }
+
+    /// Good blocks of a plane.
+    pub(super) fn good_blocks(&self, plane: PlaneId) -> u64 {
+        self.geometry.blocks_of(plane).filter(|block| !self.bad.is_bad(*block)).count() as u64
+    }
+
+    /// Erased blocks of the drive.
+    pub(super) fn free_blocks(&self) -> u64 {
+        (0..self.geometry.planes()).map(|plane| u64::from(self.free.free_blocks(PlaneId(plane)))).sum()
+    }
+
+    /// The number within its block of the page to which the host's data in a plane goes next.
+    pub(super) fn next_number(&self, plane: PlaneId) -> u32 {
+        self.free.next_number(&self.blocks, plane, super::streams::HOST)
+    }
+
+    /// A page was programmed; the block that it has filled up, if it has.
+    pub(super) fn programmed(&mut self, page: PageId) -> Option<BlockId> {
+        self.free.programmed(&mut self.blocks, page)
+    }
+
+    /// The block of a plane that `policy` would clean, among those that hold at most `most` current units.
+    pub(super) fn victim(&self, plane: PlaneId, most: u32, policy: &dyn VictimPolicy) -> Option<BlockId> {
+        let (units, sequence) = (self.geometry.units_per_block(), self.free.sequence());
+        let mut best: Option<(u64, u64, BlockId)> = None;
+        for block in self.geometry.blocks_of(plane) {
+            let info = self.blocks.get(block);
+            if info.state != BlockState::Full || info.valid > most {
+                continue;
+            }
+            let age = sequence - info.sealed_at;
+            let merit = policy.merit(&Candidate { valid: info.valid, units, age, erases: info.erases });
+            if best.is_none_or(|(best_merit, best_age, _)| (merit, age) > (best_merit, best_age)) {
+                best = Some((merit, age, block));
+            }
+        }
+        best.map(|(_, _, block)| block)
+    }
+
+    /// The full block of a plane that was erased least often, and of those the one with the oldest data, if it lags
+    /// more than `threshold` erases behind the most worn one.
+    pub(super) fn least_worn(&self, plane: PlaneId, threshold: u32) -> Option<BlockId> {
+        let used = self.geometry.blocks_of(plane).filter(|block| self.blocks.get(*block).state != BlockState::Bad);
+        let most = used.map(|block| self.blocks.get(block).erases).max()?;
+        let full = self.geometry.blocks_of(plane).filter(|block| self.blocks.get(*block).state == BlockState::Full);
+        let least = full.min_by_key(|block| (self.blocks.get(*block).erases, self.blocks.get(*block).sealed_at))?;
+        (most - self.blocks.get(least).erases > threshold).then_some(least)
+    }
+
+    /// Lowest, highest and summed erase count of the blocks in use.
+    pub(super) fn erases(&self) -> (u32, u32, u64) {
+        let blocks = (0..self.geometry.blocks()).map(|block| self.blocks.get(BlockId(block)));
+        let (mut least, mut most, mut sum) = (u32::MAX, 0, 0u64);
+        for info in blocks.filter(|info| info.state != BlockState::Bad) {
+            least = least.min(info.erases);
+            most = most.max(info.erases);
+            sum += u64::from(info.erases);
+        }
+        (least.min(most), most, sum)
+    }
+}
