@@ -50,11 +50,11 @@ fn what_is_there_and_what_is_asked_for_must_agree() {
     trace(&["--format", "msr"], &["malformed in the format msr"]);
     trace(&["--disk", "5"], &["t.trace: has no disk 5; there are 0"]);
     trace(&["--host", "web"], &["the format replay does not name them"]);
-    trace(&["--window", "5s..6s"], &["has no request in what is asked for"]);
+    trace(&["--window", "5s..6s"], &["has no request in the selection"]);
     trace(&["--window", "6s..5s"], &["--window", "must end after it begins"]);
     trace(&["--window", "6s"], &["--window", "such as 60s..120s"]);
     trace(&["--window", "6..7s"], &["--window", "a time such as \"40us\""]);
-    trace(&["--limit", "0"], &["has no request in what is asked for"]);
+    trace(&["--limit", "0"], &["has no request in the selection"]);
     trace(&["--limit=-1"], &["--limit"]);
     trace(&["--action", "X"], &["--action", "X"]);
     refuse(&["trace", "info", "nowhere.trace"], &["nowhere.trace: cannot be opened"]);

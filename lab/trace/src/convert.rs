@@ -1,5 +1,5 @@
-//! Writes a trace in another format. Times count from the first request. What the format cannot express at all, such as
-//! a flush where there are only reads and writes, is an error; what it expresses more coarsely is counted.
+//! Writes a trace in another format. Times count from the first request. A request that the format cannot express, such
+//! as a flush where there are only reads and writes, is an error. Values that it expresses more coarsely are counted.
 
 use std::io::{self, Write};
 
@@ -16,14 +16,14 @@ pub enum ConvertError {
     /// It could not be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The format has no word for some of its requests.
+    /// The format cannot express some of its requests.
     #[error("{origin}: {count} requests are {direction}, which the format {format} cannot express; there are {others}")]
     Inexpressible {
         /// The trace.
         origin: String,
         /// Requests that cannot be expressed.
         count: u64,
-        /// What they do.
+        /// Their direction.
         direction: &'static str,
         /// The format.
         format: Format,
@@ -35,10 +35,10 @@ pub enum ConvertError {
     Write(#[from] io::Error),
 }
 
-/// Bytes gathered before they are written.
+/// Bytes buffered before they are written.
 const CHUNK: usize = 1 << 16;
 
-/// Writes a trace to `out`, and says what was changed.
+/// Writes a trace to `out`, and returns notes on the changes.
 ///
 /// # Errors
 /// See [`ConvertError`].
@@ -56,7 +56,7 @@ pub fn convert(trace: &Trace, to: Format, out: &mut dyn Write) -> Result<Vec<Str
         let (unit, end) = (facts.unit_bytes, record.offset + record.bytes);
         let (first, stop) = (record.offset / unit, end.div_ceil(unit));
         widened += u64::from(first * unit != record.offset || stop * unit != end);
-        // Whole seconds are those that have begun, as the format has them; finer units are rounded.
+        // Whole seconds are rounded down, as in the format; finer units are rounded to the nearest.
         let half = if facts.time_ns == 1_000_000_000 { 0 } else { facts.time_ns / 2 };
         let at = (record.at + half) / facts.time_ns;
         rounded += u64::from(at * facts.time_ns != record.at);
@@ -93,7 +93,7 @@ fn expressible(trace: &Trace, to: Format) -> Result<(), ConvertError> {
     Ok(())
 }
 
-/// What disks with requests are called in the other format, and whether it is something else.
+/// The names of the disks with requests in the other format, and whether any name changed.
 fn names(trace: &Trace, to: Format) -> (Vec<Option<Device>>, bool) {
     let facts = to.facts();
     let used = |number: usize| trace.totals().devices.get(number).is_some_and(|device| device.requests > 0);
@@ -127,7 +127,7 @@ fn names(trace: &Trace, to: Format) -> (Vec<Option<Device>>, bool) {
     }
     for (number, device) in given.iter_mut().flatten().enumerate() {
         device.disk = match facts.disks {
-            // The first disks of SCSI, as they are numbered.
+            // Major and minor numbers of the first SCSI disks.
             Disks::Pairs => format!("8,{}", number * 16),
             _ => number.to_string(),
         };
@@ -139,7 +139,7 @@ fn is_pair(text: &str) -> bool {
     crate::formats::blkparse::is_pair(text.as_bytes())
 }
 
-/// A name without what separates fields.
+/// A name without field separators.
 fn worded(name: &str) -> String {
     name.replace(|c: char| c == ',' || c.is_whitespace() || c.is_control(), "_")
 }
@@ -155,7 +155,7 @@ fn notes(trace: &Trace, to: Format, rounded: u64, widened: u64, renamed: bool) -
         notes.push(format!("{widened} of {requests} requests are widened to whole sectors of {} B", facts.unit_bytes));
     }
     if renamed {
-        notes.push(format!("disks are numbered in the order in which the trace names them: the format {to} needs it"));
+        notes.push(format!("disks are numbered in order of appearance: the format {to} needs numbers"));
     }
     notes
 }

@@ -1,17 +1,17 @@
-//! Which format a trace is in, from its first lines.
+//! Detects the format of a trace from its first lines.
 //!
-//! fio's logs have a header; all others but three have a letter or a word in a column of its own, or another number of
-//! columns, so that a line fits one of them only. Three have five numbers between blanks and end with 0 or 1: `replay`
-//! (milliseconds and bytes), `mqsim` (nanoseconds and sectors) and `disksim` (milliseconds and sectors). They are told
-//! apart by what cannot be:
+//! fio's logs have a header. All others but three have a letter or a word in a particular column, or a different number
+//! of columns, so a line fits only one of them. Three have five numbers between blanks and end with 0 or 1: `replay`
+//! (milliseconds and bytes), `mqsim` (nanoseconds and sectors) and `disksim` (milliseconds and sectors). They are
+//! distinguished by exclusion:
 //!
 //! - MQSim has no fractions of nanoseconds; DiskSim and the replayer have fractions of milliseconds.
-//! - Places and sizes in bytes are multiples of 512, for a disk takes nothing else.
-//! - A request is not larger than 16 MiB, which no block layer asks for at once: numbers above 32,768 are no sectors.
-//! - Where all places and sizes are multiples of 512 and three sizes or more are no powers of two, they are bytes: as
-//!   sectors, all requests would be steps of 256 KiB, of sizes that neither a benchmark nor a file system asks for.
+//! - Addresses and sizes in bytes are multiples of 512, because a disk accepts nothing else.
+//! - No block layer issues requests above 16 MiB, so sizes above 32,768 are not sectors.
+//! - If all addresses and sizes are multiples of 512 and three or more sizes are not powers of two, they are bytes: as
+//!   sectors, all requests would be in steps of 256 KiB, with sizes that neither a benchmark nor a file system uses.
 //!
-//! What fits more than one is an error that asks for the format. A wrong guess would be worse.
+//! If more than one format fits, an error asks for the format. A wrong guess would be worse.
 
 use std::collections::BTreeSet;
 
@@ -20,16 +20,16 @@ use crate::fields::{Words, whole};
 use crate::format::{Action, Format};
 use crate::reader::is_name;
 
-/// So many lines are looked at, at most.
+/// The most lines examined.
 const LINES: usize = 2_000;
 
 /// The most sectors of one request.
 const MOST_SECTORS: u64 = 32_768;
 
-/// The format of a text that begins like this.
+/// The format of a text with this beginning.
 ///
 /// # Errors
-/// Why none can be named, and what to do.
+/// The reason why no format is certain, and the remedy.
 pub(crate) fn detect(prefix: &[u8]) -> Result<Format, String> {
     let prefix = prefix.strip_prefix(b"\xef\xbb\xbf").unwrap_or(prefix);
     let content = |line: &&[u8]| line.trim_ascii_start().first().is_some_and(|first| *first != b'#');
@@ -56,7 +56,7 @@ pub(crate) fn detect(prefix: &[u8]) -> Result<Format, String> {
     }
 }
 
-/// Whether half of the lines or more are of this format.
+/// Whether at least half of the lines are of this format.
 fn fits(format: Format, lines: &[&[u8]]) -> bool {
     if matches!(format, Format::FioV2 | Format::FioV3) {
         return false;
@@ -71,7 +71,7 @@ fn unknown(first: &[u8]) -> String {
     format!("begins with \"{shown}\", which is none of the formats {}; --format names one", Format::names())
 }
 
-/// Tells those apart that have five numbers, or says what they would mean.
+/// Chooses among the formats with five numbers, or returns what the first line means in each.
 fn five_numbers(lines: &[&[u8]], fitting: Vec<Format>) -> Result<Format, String> {
     let (mut fractions, mut odd, mut large, mut count, mut uneven) = (false, 0, false, 0, BTreeSet::new());
     for line in lines {
@@ -86,8 +86,8 @@ fn five_numbers(lines: &[&[u8]], fitting: Vec<Format>) -> Result<Format, String>
             uneven.insert(size);
         }
     }
-    // Of sectors, one in 512 is a multiple of 512 by chance; of bytes, only what is malformed is not. In between there is
-    // doubt.
+    // Of sector numbers, one in 512 is a multiple of 512 by chance; of byte numbers, all are unless malformed. A share
+    // in between is ambiguous.
     let (may_be_bytes, may_be_sectors) = (odd * 2 <= count, odd > 0 || !large && uneven.len() < 3);
     let may_be = |format: &Format| match format {
         Format::Replay => may_be_bytes,

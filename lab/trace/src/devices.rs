@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::fields::LineError;
 
-/// The most disks one trace may name: more are no disks, and would fill the memory.
+/// The most disks that one trace may name. A column with more values is not a disk, and would fill the memory.
 const MOST: usize = 1 << 20;
 
 /// A disk of a trace.
@@ -12,7 +12,7 @@ const MOST: usize = 1 << 20;
 pub struct Device {
     /// The host, where the format has hosts.
     pub host: String,
-    /// The disk, as the trace names it.
+    /// The disk's name in the trace.
     pub disk: String,
 }
 
@@ -34,12 +34,12 @@ impl Device {
     }
 }
 
-/// The disks met so far, in the order in which they were met.
+/// The disks seen so far, in order of appearance.
 #[derive(Clone, Debug, Default)]
 pub struct Devices {
     list: Vec<Device>,
     index: BTreeMap<Vec<u8>, u32>,
-    /// The disk asked for last, and how it is keyed: most often it is asked for again.
+    /// The disk looked up last, and its key: a cache, since consecutive requests mostly use the same disk.
     last: Option<u32>,
     last_key: Vec<u8>,
     key: Vec<u8>,
@@ -76,7 +76,7 @@ impl Devices {
 
     fn add(&mut self, host: &[u8], disk: &[u8]) -> Result<u32, LineError> {
         if self.list.len() == MOST {
-            return Err(LineError(format!("names one disk more than {MOST}; is the format right?")));
+            return Err(LineError(format!("names more than {MOST} disks; is the format right?")));
         }
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         let number = self.list.len() as u32;

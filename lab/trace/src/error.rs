@@ -1,9 +1,9 @@
-//! What goes wrong with a trace: where, what, and what to do about it.
+//! Errors of traces: each has the place, the problem and the remedy.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// What went wrong with a trace.
+/// An error of a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be opened.
@@ -14,34 +14,34 @@ pub enum TraceError {
         /// What the system said.
         error: std::io::Error,
     },
-    /// The file cannot be read, or not be decompressed.
-    #[error("{origin}: cannot be read behind line {line}: {error}")]
+    /// The file cannot be read or decompressed.
+    #[error("{origin}: cannot be read after line {line}: {error}")]
     Read {
         /// The trace.
         origin: String,
         /// The last line that was read.
         line: u64,
-        /// What the system or the decompressor said.
+        /// The error of the system or the decompressor.
         error: std::io::Error,
     },
-    /// It is not known in which format it is, or there is nothing in it.
+    /// Its format is not known, or it has no requests.
     #[error("{origin}: {problem}")]
     Unusable {
         /// The trace.
         origin: String,
-        /// What is wrong, and what would be valid.
+        /// The problem, and valid alternatives.
         problem: String,
     },
     /// Lines are malformed.
     #[error("{0}")]
     Malformed(Malformed),
-    /// Temporary files, in which large traces are put in order, do not work.
+    /// The temporary file that sorts a large trace fails.
     #[error("cannot keep the trace in a temporary file in {}: {error}; set TMPDIR to a folder with room", std::env::temp_dir().display())]
     Temporary {
         /// What the system said.
         error: std::io::Error,
     },
-    /// The trace is no longer what it was when it was read first.
+    /// The trace has changed since it was first read.
     #[error("{origin}: was changed while it was read")]
     Changed {
         /// The trace.
@@ -59,25 +59,25 @@ impl TraceError {
     }
 }
 
-/// Malformed lines of a trace: how many, and the first few with what is wrong.
+/// Malformed lines of a trace: their number, and the first few with their problems.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Malformed {
     /// The trace.
     pub origin: String,
-    /// The format it was read in.
+    /// The format in which it was read.
     pub format: &'static str,
     /// Malformed lines.
     pub count: u64,
     /// Lines read in all.
     pub lines: u64,
-    /// Whether reading was given up, for no line was well formed.
+    /// Whether reading stopped because no line was well formed.
     pub given_up: bool,
-    /// The first of them: line, from 1, and problem.
+    /// The first of them: line number, from 1, and problem.
     pub first: Vec<(u64, String)>,
 }
 
 impl Malformed {
-    /// So many are told in full.
+    /// The number shown in full.
     const TOLD: usize = 5;
 
     pub(crate) fn add(&mut self, line: u64, problem: String) {
@@ -97,12 +97,10 @@ impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Malformed { origin, format, count, lines, given_up, .. } = self;
         match given_up {
-            true => {
-                write!(f, "{origin}: none of the first {lines} lines is one of the format {format}; is it another?")?
-            }
+            true => write!(f, "{origin}: none of the first {lines} lines has the format {format}; is it another one?")?,
             false => write!(
                 f,
-                "{origin}: {count} of {lines} lines are malformed in the format {format}; --skip-bad goes on without them"
+                "{origin}: {count} of {lines} lines are malformed in the format {format}; --skip-bad leaves them out"
             )?,
         }
         self.told().iter().try_for_each(|line| write!(f, "\n  {line}"))?;

@@ -1,19 +1,20 @@
-//! Fields of a line: splitting, and numbers read from bytes. A line need not be UTF-8; errors show what is there.
+//! Fields of a line: splitting, and numbers read from bytes. A line need not be UTF-8; errors show its text with
+//! replacement characters.
 
 use nandscape_lab_workload::Direction;
 
 use crate::record::Record;
 
-/// What is wrong with a line.
+/// The problem of a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LineError(pub(crate) String);
 
 pub(crate) type Parsed = Result<Option<Record>, LineError>;
 
-/// The most bytes of one request: what is larger is in another unit than it seems.
+/// The most bytes of one request: a larger number must be in another unit.
 const MOST_BYTES: u64 = 1 << 40;
 
-/// The most of a bad field that a message shows.
+/// The most characters of a bad field that a message shows.
 const SHOWN: usize = 40;
 
 impl LineError {
@@ -31,7 +32,7 @@ impl LineError {
     }
 }
 
-/// Fields between commas, without the blanks around them.
+/// Fields separated by commas, trimmed.
 pub(crate) struct Csv<'a>(pub(crate) Option<&'a [u8]>);
 
 impl<'a> Iterator for Csv<'a> {
@@ -53,7 +54,7 @@ impl<'a> Iterator for Csv<'a> {
     }
 }
 
-/// Fields between blanks.
+/// Fields separated by blanks.
 pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Words<'a> {
@@ -88,7 +89,7 @@ pub(crate) fn exactly<'a, const N: usize>(
 
 /// A whole number.
 pub(crate) fn whole(field: &str, text: &[u8]) -> Result<u64, LineError> {
-    // Nineteen digits always fit; more of them are rare.
+    // Nineteen digits always fit; longer numbers are rare.
     let mut value = 0u64;
     let (sure, rest) = text.split_at(text.len().min(19));
     for byte in sure {
@@ -163,7 +164,7 @@ pub(crate) fn sectors(field: &str, text: &[u8]) -> Result<u64, LineError> {
     whole(field, text)?.checked_mul(512).ok_or_else(|| LineError::not(field, text, "a number of sectors below 2^55"))
 }
 
-/// One of two words, the first for a read.
+/// One of two letters, the first for a read.
 pub(crate) fn read_or_write(
     field: &str,
     text: &[u8],
@@ -178,7 +179,7 @@ pub(crate) fn read_or_write(
     }
 }
 
-/// A request whose place and length make sense.
+/// A request with a valid address and length.
 pub(crate) fn request(at: u64, device: u32, direction: Direction, offset: u64, bytes: u64) -> Parsed {
     if bytes == 0 && direction != Direction::Flush {
         return Err(LineError("the size is 0".to_owned()));

@@ -1,5 +1,5 @@
-//! Makes requests fit a drive: several disks one after another, addresses beyond the capacity, and places that are not
-//! whole logical blocks. What was changed is counted, and told.
+//! Makes requests fit a drive: several disks one after another, addresses beyond the capacity, and requests that are
+//! not whole logical blocks. All changes are counted and reported.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,17 +11,16 @@ use nandscape_sim::units::Bytes;
 use crate::record::Record;
 use crate::totals::Totals;
 
-/// Disks begin at multiples of this, and scaled addresses move in steps of it, so that requests next to each other stay
-/// so.
+/// Disks start at multiples of this, and scaled addresses move in steps of it, so that adjacent requests stay adjacent.
 const STEP: u64 = 1 << 20;
 
-/// What becomes of addresses.
+/// The mapping of addresses.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Address {
-    /// Those beyond the capacity begin again at 0.
+    /// Addresses beyond the capacity wrap to 0.
     #[default]
     Wrap,
-    /// All are stretched or squeezed so that they fill the drive.
+    /// All addresses are scaled to the drive's capacity.
     Scale,
 }
 
@@ -45,7 +44,7 @@ pub(crate) struct Fit {
     address: Address,
     capacity: u64,
     lba_bytes: u64,
-    /// Where each disk begins, and where the last one ends.
+    /// The start of each disk, and the end of the last one.
     starts: Vec<u128>,
     span: u128,
     disks: usize,
@@ -71,7 +70,7 @@ impl Fit {
         };
         for device in &totals.devices {
             fit.starts.push(fit.span);
-            // The last is not rounded up: its end is that of the trace.
+            // The end of the last disk is the end of the trace, so it is not rounded up.
             fit.span = match device.end {
                 0 => fit.span,
                 end if fit.disks == 1 => end.into(),
@@ -81,7 +80,7 @@ impl Fit {
         fit
     }
 
-    /// The request as the drive is asked.
+    /// The request in the drive's addresses.
     pub(crate) fn request(&mut self, record: &Record) -> Request {
         self.seen += 1;
         let direction = record.direction;
@@ -101,7 +100,7 @@ impl Fit {
             }
             Address::Scale => self.scaled(begin),
         };
-        // What would reach beyond the end begins as much earlier.
+        // A request that would reach beyond the end is moved back to end there.
         Request { direction, offset: place.min(self.capacity - bytes), bytes }
     }
 
@@ -117,14 +116,14 @@ impl Fit {
         (moved * step + begin % step).min(u128::from(self.capacity)) as u64
     }
 
-    /// What was changed.
+    /// Notes on the changes.
     pub(crate) fn notes(&self) -> Vec<String> {
         let (capacity, seen) = (Bytes(self.capacity), self.seen);
         let gib = |bytes: u128| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
         let mut notes = Vec::new();
         if self.disks > 1 {
             let span = gib(self.span);
-            notes.push(format!("the trace has {} disks, laid one after another: {span}; --disk chooses", self.disks));
+            notes.push(format!("the trace has {} disks, placed one after another: {span}; --disk selects", self.disks));
         }
         if self.wrapped > 0 {
             let wrapped = self.wrapped;
@@ -217,7 +216,7 @@ mod tests {
         assert_eq!(place(&mut fit, 0, 0, 512), (0, 512));
         assert_eq!(place(&mut fit, 2, 0, 512), (2 * MIB, 512));
         assert_eq!(place(&mut fit, 3, 512, 512), (3 * MIB + 512, 512));
-        assert!(fit.notes()[0].starts_with("the trace has 3 disks, laid one after another: 0.0 GiB"));
+        assert!(fit.notes()[0].starts_with("the trace has 3 disks, placed one after another: 0.0 GiB"));
     }
 
     #[test]

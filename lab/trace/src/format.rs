@@ -1,4 +1,4 @@
-//! The formats: their names, what they can express, and where each is read and written.
+//! The formats: their names and capabilities, with the reader and writer of each.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,9 +26,9 @@ pub enum Format {
     Tencent,
     /// FIU IODedup.
     Fiu,
-    /// SPC, as the UMass repository has it.
+    /// SPC, in the variant of the UMass repository.
     Spc,
-    /// Text that blkparse prints.
+    /// The default output of blkparse.
     Blkparse,
     /// fio's I/O log, version 2.
     FioV2,
@@ -36,14 +36,14 @@ pub enum Format {
     FioV3,
 }
 
-/// What a format can express.
+/// The capabilities of a format.
 pub(crate) struct Facts {
     pub(crate) name: &'static str,
     /// A line of it.
     pub(crate) layout: &'static str,
-    /// Nanoseconds of its unit of time.
+    /// Its unit of time in nanoseconds.
     pub(crate) time_ns: u64,
-    /// Bytes of its unit of space.
+    /// Its unit of space in bytes.
     pub(crate) unit_bytes: u64,
     pub(crate) directions: &'static [Direction],
     pub(crate) hosts: bool,
@@ -53,7 +53,7 @@ pub(crate) struct Facts {
 /// How a format names disks.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Disks {
-    /// By any word.
+    /// By any name.
     Words,
     /// By a number.
     Numbers,
@@ -63,9 +63,9 @@ pub(crate) enum Disks {
 
 pub(crate) const READS_WRITES: &[Direction] = &[Direction::Read, Direction::Write];
 
-/// Reads lines of one format, one after the other.
+/// Parses the lines of one format in order.
 pub(crate) trait Parser {
-    /// The request of a line; `None` where a line has none.
+    /// The request of a line; `None` for a line without one.
     fn line(&mut self, line: &[u8], devices: &mut Devices) -> Parsed;
 }
 
@@ -94,13 +94,13 @@ pub(crate) struct Row<'a> {
 /// Appends a part to the text.
 pub(crate) type Writer = Box<dyn FnMut(Part<'_>, &mut Vec<u8>)>;
 
-/// Which of the actions that blkparse prints count as the arrival of a request.
+/// The blkparse action that counts as the arrival of a request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Action {
-    /// Queued: what was asked of the block layer, when it was asked.
+    /// Queued: the requests that entered the block layer, at that time.
     #[default]
     Queued,
-    /// Issued: what the driver got, after merging and scheduling.
+    /// Issued: the requests that the driver got, after merging and scheduling.
     Issued,
 }
 
@@ -200,7 +200,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// A name that is no format.
+/// A name that is not a format.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("\"{0}\" is not a format; there are {names}", names = Format::names())]
 pub struct UnknownFormat(String);

@@ -13,9 +13,9 @@ use crate::trace::Trace;
 
 /// The page in which the footprint is counted.
 const PAGE: u64 = 4_096;
-/// The stretch over which the peak is taken.
+/// The interval over which the peak is taken.
 const SECOND_NS: u64 = 1_000_000_000;
-/// Disks that are told one by one.
+/// The most disks listed individually.
 const DISKS_TOLD: usize = 64;
 
 /// A trace described.
@@ -29,15 +29,15 @@ pub struct Info {
     pub format: &'static str,
     /// Malformed lines, left out.
     pub malformed_lines: u64,
-    /// Requests that stood behind a later one, and were sorted.
+    /// Requests that followed a later one, and were sorted.
     pub late_requests: u64,
     /// From the first arrival to the last, in seconds.
     pub duration_s: f64,
-    /// All requests, and by what they do.
+    /// All requests, and by direction.
     pub all: Stream,
-    /// By direction, where there are any.
+    /// By direction, for directions that occur.
     pub by: BTreeMap<&'static str, Stream>,
-    /// Where the last byte asked for ends, disks laid one after another.
+    /// The end of the highest address used, with disks placed one after another.
     pub span_bytes: u64,
     /// Disks with requests.
     pub disks: u64,
@@ -54,11 +54,11 @@ pub struct Stream {
     pub share: f64,
     /// Bytes.
     pub bytes: u64,
-    /// Requests a second, from the first to the last of the trace; null where no time passes.
+    /// Requests a second, from the first to the last of the trace; null if all arrive at once.
     pub rate_mean: Option<f64>,
     /// Requests of the busiest second.
     pub rate_peak: u64,
-    /// Bytes of the second with the most.
+    /// Bytes of the second with the most bytes.
     pub bytes_peak: u64,
     /// Sizes in bytes; null for flushes, which have none.
     pub size_bytes: Option<Spread>,
@@ -66,11 +66,11 @@ pub struct Stream {
     pub frequent_sizes: Vec<(u64, u64)>,
     /// Gaps between arrivals, in microseconds; null with less than two requests.
     pub gap_us: Option<Spread>,
-    /// Deviation of the gaps over their mean: 1 for Poisson arrivals, more for bursts; null without gaps.
+    /// Coefficient of variation of the gaps: 1 for Poisson arrivals, more for bursts; null without gaps.
     pub gap_variation: Option<f64>,
     /// Bytes of the pages of 4 KiB touched at least once.
     pub footprint_bytes: u64,
-    /// Share of requests that begin where the one before, of the same kind on the same disk, ended.
+    /// Share of requests that begin at the end of the previous one of the same kind on the same disk.
     pub sequential: f64,
 }
 
@@ -81,7 +81,7 @@ pub struct Spread {
     pub mean: f64,
     /// Exact.
     pub min: f64,
-    /// Within 0.1%, as the further ones; exact for sizes, unless there are more than 4,096 of them.
+    /// Within 0.1%, like the other percentiles; exact for sizes, unless there are more than 4,096 of them.
     pub p50: f64,
     /// 90%.
     pub p90: f64,
@@ -100,14 +100,14 @@ pub struct Disk {
     pub disk: String,
     /// Requests.
     pub requests: u64,
-    /// Where the last byte asked for ends.
+    /// The end of the highest address used.
     pub end_bytes: u64,
 }
 
 /// Reads a trace for its description. Its memory grows with the pages touched: some bits to two bytes each.
 ///
 /// # Errors
-/// When it cannot be read any more.
+/// When it can no longer be read.
 pub fn describe(trace: &Trace) -> Result<Info, TraceError> {
     let mut all = Gather::default();
     let mut by: BTreeMap<Direction, Gather> = BTreeMap::new();
@@ -150,7 +150,7 @@ pub fn describe(trace: &Trace) -> Result<Info, TraceError> {
     })
 }
 
-/// The figures of one kind, as they are gathered.
+/// The figures of one kind while they are collected.
 #[derive(Default)]
 struct Gather {
     requests: u64,
@@ -159,16 +159,16 @@ struct Gather {
     size_counts: BTreeMap<u64, u64>,
     gaps: Measure,
     last_at: u64,
-    /// The second that goes on, and the requests and bytes of it.
+    /// The current second, with its requests and bytes.
     second: u64,
     in_second: (u64, u64),
     peak: (u64, u64),
-    /// By device, the pages touched, and where the last request ended.
+    /// By device, the pages touched, and the end of the last request.
     devices: Vec<(RoaringTreemap, Option<u64>)>,
     sequential: u64,
 }
 
-/// So many sizes are counted one by one; further ones are in the distribution only.
+/// The most sizes counted individually; further ones are in the distribution only.
 const SIZES_COUNTED: usize = 4_096;
 
 impl Gather {
@@ -245,7 +245,7 @@ impl Gather {
     }
 }
 
-/// The least value such that this share of all is not larger, of values in order with their counts.
+/// The smallest value with at least this share of all values at or below it; values are sorted and have counts.
 fn exact_quantile(counts: &[(u64, u64)], all: u64, share: f64) -> f64 {
     let wanted = ((all as f64 * share).ceil() as u64).max(1);
     let mut seen = 0;

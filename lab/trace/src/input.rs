@@ -1,5 +1,5 @@
-//! Where the bytes of a trace come from: a file or standard input, compressed or not. Compression is known by the first
-//! bytes, whatever the name. An archive is refused with the way to take a file out of it.
+//! The bytes of a trace: from a file or standard input, compressed or not. Compression is recognised by the first
+//! bytes, not by name. An archive is refused with the command that extracts a file.
 
 use std::fs::File;
 use std::io::{self, Chain, Cursor, Read};
@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::TraceError;
 
-/// A trace's place.
+/// The source of a trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     path: PathBuf,
-    /// What messages call it.
+    /// Its name in messages.
     pub(crate) name: String,
-    /// Bytes read of it so far, by all readings.
+    /// Bytes read so far, in all passes.
     read: Arc<AtomicU64>,
 }
 
-/// Counts what is read.
+/// Counts the bytes read.
 struct Counted {
     input: Bytes,
     read: Arc<AtomicU64>,
@@ -56,7 +56,7 @@ impl Origin {
         self.path.is_file()
     }
 
-    /// How much of it has been read, as a share, where its length is known.
+    /// The share of it that has been read, if its length is known.
     pub(crate) fn share_read(&self) -> Option<f64> {
         let length = std::fs::metadata(&self.path).ok().filter(|file| file.is_file())?.len();
         Some((self.read.load(Ordering::Relaxed) as f64 / length.max(1) as f64).min(1.0))
@@ -82,13 +82,13 @@ impl Origin {
     }
 }
 
-/// So many bytes tell what it is: an archive's mark lies at byte 257.
+/// The bytes examined to recognise a file: the signature of tar is at byte 257.
 const HEAD: usize = 512;
 
-/// Bytes of which the first were looked at.
+/// A stream whose first bytes have been examined.
 type Peeked = Chain<Cursor<Vec<u8>>, Bytes>;
 
-/// The first bytes, and all of them.
+/// The first bytes, and the whole stream.
 fn peek(mut input: Bytes) -> io::Result<(Vec<u8>, Peeked)> {
     let mut head = Vec::with_capacity(HEAD);
     input.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
@@ -105,7 +105,7 @@ fn decompressed(head: &[u8], input: Peeked) -> io::Result<Bytes> {
     })
 }
 
-/// What is said of an archive, if this is one.
+/// The problem, if this is an archive or not UTF-8.
 fn archive(head: &[u8]) -> Option<&'static str> {
     match head {
         _ if head.get(257..262) == Some(b"ustar") => {
@@ -115,7 +115,7 @@ fn archive(head: &[u8]) -> Option<&'static str> {
             Some("is a zip archive; give one file of it: unzip -p ARCHIVE FILE | nandscape trace info -")
         }
         [b'7', b'z', 0xbc, 0xaf, ..] => Some("is a 7z archive; give one file of it"),
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("is UTF-16 text; make it UTF-8, for example with iconv"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("is UTF-16 text; convert it to UTF-8, for example with iconv"),
         _ => None,
     }
 }

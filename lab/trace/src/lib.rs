@@ -2,22 +2,22 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `trace` | a trace: opened, read through once, and read in order as often as wanted |
+//! | `trace` | a trace: opened, checked in a first pass, and read in order any number of times |
 //! | `record`, `devices` | a request, and the disks that requests name |
-//! | `format`, `formats` | the formats, what each can express, and one file each |
+//! | `format`, `formats` | the formats, with their capabilities, and one file each |
 //! | `fields` | numbers and fields of a line |
-//! | `detect` | which format a trace is in |
-//! | `input`, `lines`, `reader` | from a file, compressed or not, to lines and to requests |
-//! | `look_ahead`, `runs` | putting requests in order, a few or any number |
+//! | `detect` | detection of a trace's format |
+//! | `input`, `lines`, `reader` | from a file, compressed or not, to lines and requests |
+//! | `look_ahead`, `runs` | sorting of requests, slightly or arbitrarily out of order |
 //! | `spread` | spreading requests over their second |
-//! | `totals` | what a trace comes to |
-//! | `fit`, `replay` | requests made to fit a drive, and as a workload |
+//! | `totals` | totals of a trace |
+//! | `fit`, `replay` | requests fitted to a drive, and as a workload |
 //! | `info` | a trace described |
 //! | `convert` | a trace written in another format |
-//! | `error` | what goes wrong |
+//! | `error` | errors |
 //!
-//! Memory does not grow with the length of a trace, except where `info` counts the pages it touches.
-//! Left out: binary formats, traces of files and of keys.
+//! Memory does not grow with the length of a trace, except where `info` counts the pages touched. Left out: binary
+//! formats, traces of files and of keys.
 
 mod convert;
 mod detect;

@@ -1,4 +1,4 @@
-//! Lines of a stream of bytes, in a buffer of fixed size. A line too long for any format is passed over in pieces.
+//! Lines of a stream of bytes, in a buffer of fixed size. A line too long for any format is skipped in pieces.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use crate::input::Bytes;
 
 /// Bytes held at a time.
 const BUFFER: usize = 256 << 10;
-/// The longest line; the rest of a longer one is dropped.
+/// The longest line; a longer one is cut.
 const LONGEST: usize = 64 << 10;
 
 /// Reads lines.
@@ -38,7 +38,7 @@ impl Lines {
         self.number
     }
 
-    /// The first bytes, as many as fit, in whole lines; nothing is taken.
+    /// As many whole lines as fit, without consuming them.
     pub(crate) fn prefix(&mut self) -> io::Result<&[u8]> {
         while !self.ended && self.end < self.buffer.len() {
             self.fill()?;
@@ -79,7 +79,7 @@ impl Lines {
         if text.len() > LONGEST { Line::TooLong } else { Line::Text(text) }
     }
 
-    /// Drops what is held until a line ends.
+    /// Drops buffered bytes until the end of a line.
     fn pass_over(&mut self) -> io::Result<Option<Line<'_>>> {
         loop {
             (self.start, self.end) = (0, 0);

@@ -1,4 +1,4 @@
-//! Puts requests in order that are a little out of it, with a look-ahead of fixed length. Equal times keep their order.
+//! Sorts requests that are slightly out of order, with a look-ahead of fixed length. Equal times keep their order.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use crate::record::Record;
 /// Requests held at a time.
 pub(crate) const HELD: usize = 4_096;
 
-/// A request came later than the look-ahead reaches.
+/// A request is out of order by more than the look-ahead.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TooLate;
 
@@ -17,7 +17,7 @@ pub(crate) struct LookAhead {
     held: VecDeque<Record>,
     /// The time of the last request given.
     given: u64,
-    /// Requests behind a later one.
+    /// Requests that followed a later one.
     late: u64,
 }
 
@@ -37,7 +37,7 @@ impl LookAhead {
         Ok(())
     }
 
-    /// Gives the earliest, if enough are held or no more will come.
+    /// Returns the earliest request, if enough are held or the input has ended.
     pub(crate) fn take(&mut self, ended: bool) -> Option<Record> {
         if !ended && self.held.len() <= HELD {
             return None;
@@ -52,7 +52,7 @@ impl LookAhead {
         self.held.len()
     }
 
-    /// Requests that came behind a later one, so far.
+    /// Requests that followed a later one, so far.
     pub(crate) fn late(&self) -> u64 {
         self.late
     }

@@ -1,5 +1,5 @@
-//! From lines to requests: headers and comments are passed over, malformed lines counted, and disks that are not asked
-//! for left out.
+//! From lines to requests: headers and comments are skipped, malformed lines counted, and disks that are not selected
+//! left out.
 
 use crate::devices::{Device, Devices};
 use crate::error::{Malformed, TraceError};
@@ -8,7 +8,7 @@ use crate::format::{Action, Format, Parser};
 use crate::lines::{Line, Lines};
 use crate::record::Record;
 
-/// Which disks are asked for; all where none is named.
+/// The selected disks; all if none is named.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Selection {
     /// Disks by their names.
@@ -24,7 +24,7 @@ impl Selection {
     }
 }
 
-/// So many malformed lines without one that is well formed are not this format.
+/// After this many malformed lines without a well-formed one, the format is wrong.
 const GIVE_UP: u64 = 1_000;
 
 /// Reads requests in the order of the file.
@@ -34,7 +34,7 @@ pub(crate) struct Reader {
     has_header_line: bool,
     devices: Devices,
     selection: Selection,
-    /// By device, whether it is asked for.
+    /// By device, whether it is selected.
     taken: Vec<bool>,
     well_formed: bool,
     malformed: Malformed,
@@ -54,7 +54,7 @@ impl Reader {
         }
     }
 
-    /// The next request of the disks asked for.
+    /// The next request of the selected disks.
     pub(crate) fn next(&mut self) -> Result<Option<Record>, TraceError> {
         loop {
             let line = self.lines.next();
@@ -67,7 +67,7 @@ impl Reader {
                     match text.trim_ascii_start().first() {
                         None | Some(b'#') => continue,
                         Some(letter) => match self.parser.line(text, &mut self.devices) {
-                            // Names of columns: requests begin with a number, or are well formed.
+                            // A header of column names: requests start with a number, or are well formed.
                             Err(_) if first && self.has_header_line && is_name(*letter) => continue,
                             parsed => parsed,
                         },
@@ -108,18 +108,18 @@ impl Reader {
         self.taken[device as usize]
     }
 
-    /// The disks met so far, asked for or not.
+    /// The disks seen so far, selected or not.
     pub(crate) fn devices(&self) -> &[Device] {
         self.devices.list()
     }
 
-    /// The malformed lines met so far.
+    /// The malformed lines so far.
     pub(crate) fn malformed(&self) -> &Malformed {
         &self.malformed
     }
 }
 
-/// Whether a line that begins like this is names of columns.
+/// Whether a line with this beginning is a header of column names.
 pub(crate) fn is_name(first: u8) -> bool {
     first.is_ascii_alphabetic() || first == b'"'
 }

@@ -5,15 +5,15 @@ use nandscape_lab_workload::Direction;
 /// A request of a trace.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// When it arrived, in nanoseconds. Parsers count as their format does; everything behind them from the beginning of
-    /// what is asked for.
+    /// When it arrived, in nanoseconds. Parsers count as in their format; all later stages count from the start of the
+    /// selection.
     pub at: u64,
     /// The disk, as an index into the trace's [`Devices`](crate::Devices).
     pub device: u32,
     /// What it does.
     pub direction: Direction,
-    /// Where it begins on that disk, in bytes.
+    /// Its address on that disk, in bytes.
     pub offset: u64,
-    /// How much it covers, in bytes.
+    /// Its length in bytes.
     pub bytes: u64,
 }

@@ -1,5 +1,5 @@
-//! A trace as a workload: its requests at their times, faster or slower, or in their order as fast as the drive takes
-//! them.
+//! A trace as a workload: its requests at their times, faster or slower (open loop), or in their order at a fixed queue
+//! depth (closed loop).
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::error::TraceError;
 use crate::fit::{Address, Fit};
 use crate::trace::{Records, Trace};
 
-/// When requests are issued.
+/// The timing of requests.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Pace {
     /// At their times divided by this: at 2, twice as fast.
     Scaled(f64),
-    /// At times scaled so that the mean rate becomes this, in requests a second. The gaps keep their proportions.
+    /// At times scaled to this mean rate, in requests a second. The gaps keep their proportions.
     Rate(f64),
-    /// In their order, so many outstanding at a time, whatever their times.
+    /// In their order, with this many outstanding, regardless of their times.
     NoStall(u32),
 }
 
@@ -39,7 +39,7 @@ impl Replay {
     /// A workload of the requests of a trace.
     ///
     /// # Errors
-    /// When the trace has no times that could be kept to, or the scale is out of range.
+    /// When the trace has no usable times, or the scale is out of range.
     pub fn workload(trace: Trace, pace: Pace, address: Address) -> Result<Workload, TraceError> {
         let refuse = |problem: String| Err(TraceError::unusable(&trace.name(), problem));
         let totals = trace.totals();
@@ -70,7 +70,7 @@ impl Replay {
         Ok(Workload { limit: Limit::Requests(requests), ..Workload::of(job) })
     }
 
-    /// By how much times are divided.
+    /// The divisor of times.
     fn scale(&self) -> f64 {
         match self.pace {
             Pace::Scaled(scale) => scale,
@@ -101,7 +101,7 @@ impl RequestStream for Replay {
         }))
     }
 
-    /// Two replays are told the same where they ask a drive for the same.
+    /// Two replays have the same description if they issue the same requests.
     fn describe(&self) -> String {
         let totals = self.trace.totals();
         let pace = match self.pace {
@@ -133,24 +133,22 @@ impl Replay {
         let mut notes = self.trace.notes();
         match self.pace {
             Pace::Scaled(1.0) => {}
-            Pace::Scaled(scale) => notes.push(format!("the trace is replayed {scale} times as fast as it was taken")),
+            Pace::Scaled(scale) => notes.push(format!("the trace is replayed {scale} times as fast as recorded")),
             Pace::Rate(rate) => {
                 let scale = self.scale();
                 notes.push(format!(
-                    "the trace is replayed {scale:.3} times as fast as it was taken, at {rate} requests a second"
+                    "the trace is replayed {scale:.3} times as fast as recorded, at {rate} requests a second"
                 ));
             }
             Pace::NoStall(iodepth) => {
-                notes.push(format!(
-                    "the times of the trace are not kept to: {iodepth} requests are outstanding at a time"
-                ));
+                notes.push(format!("the times of the trace are ignored: {iodepth} requests are outstanding at a time"));
             }
         }
         notes
     }
 }
 
-/// The requests of a replay, one after the other.
+/// The requests of a replay, in order.
 struct Replayed {
     records: Records,
     fit: Fit,

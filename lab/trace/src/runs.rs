@@ -1,5 +1,5 @@
-//! Sorts requests of any number and disorder: sorted runs of fixed length in a temporary file, merged as they are read.
-//! Equal times keep their order. The file has no name, so that nothing is left behind.
+//! Sorts any number of requests in any order: sorted runs of fixed length in a temporary file, merged on reading. Equal
+//! times keep their order. The file has no name, so it never stays behind.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ use crate::record::Record;
 const RUN: usize = 1 << 18;
 /// Bytes of a request in the file.
 const WIDTH: usize = 32;
-/// Bytes that all runs together hold while they are merged.
+/// Bytes buffered for all runs together during the merge.
 const HELD: usize = 16 << 20;
 
 /// Sorted runs in a temporary file.
@@ -64,7 +64,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Requests that came behind a later one.
+    /// Requests that followed a later one.
     pub(crate) fn late(&self) -> u64 {
         self.late
     }
@@ -77,24 +77,24 @@ impl Sorter {
     }
 }
 
-/// All requests of some runs in order.
+/// The merged requests of some runs.
 pub(crate) struct Merged {
     runs: Arc<Runs>,
     parts: Vec<Part>,
     /// The earliest of each run, with the run.
     heads: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Requests read of a run at a time.
+    /// Requests of a run read at once.
     step: usize,
 }
 
-/// What is read of a run.
+/// The read position of a run.
 #[derive(Default)]
 struct Part {
-    /// Where the rest begins in the file, in requests, and where the run ends.
+    /// The start of the unread rest in the file, in requests, and the end of the run.
     next: usize,
     end: usize,
     held: Vec<u8>,
-    /// Of the bytes held, where the earliest request lies.
+    /// The position of the earliest request in the buffer.
     at: usize,
 }
 
@@ -131,7 +131,7 @@ impl Merged {
         Ok(Some(record))
     }
 
-    /// Makes the next request of a run stand for it.
+    /// Puts the next request of a run into the heap.
     fn advance(&mut self, run: usize) -> io::Result<()> {
         let part = &mut self.parts[run];
         if part.at == part.held.len() {

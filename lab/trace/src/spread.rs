@@ -1,5 +1,6 @@
-//! Spreads requests that bear whole seconds over their second. The n requests of a second arrive in their order, the
-//! k-th of them (from 0) after k/n of it: the rate within a second is even, and the first keeps its time.
+//! Spreads requests with times in whole seconds over their second. The n requests of a second arrive in their order,
+//! the k-th of them (from 0) after k/n of the second: the rate within a second is constant, and the first keeps its
+//! time.
 
 use std::collections::VecDeque;
 
@@ -7,14 +8,14 @@ use crate::record::Record;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The most requests of one second; what has more is no trace of disks.
+/// The most requests of one second; a file with more is not a trace of disks.
 pub(crate) const MOST: usize = 1 << 22;
 
 /// Holds the requests of one second, and the first of the next.
 #[derive(Debug, Default)]
 pub(crate) struct Spread {
     held: VecDeque<Record>,
-    /// How many the second had, and how many of them were given.
+    /// The number of requests in the second, and of those returned so far.
     count: usize,
     given: usize,
     next: Option<Record>,

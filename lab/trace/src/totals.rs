@@ -1,4 +1,4 @@
-//! What a trace comes to: requests by direction, times, disks.
+//! Totals of a trace: requests by direction, times, disks.
 
 use nandscape_lab_workload::Direction;
 
@@ -18,22 +18,22 @@ pub struct Count {
 pub struct DeviceTotals {
     /// Requests.
     pub requests: u64,
-    /// Where the last byte asked for ends.
+    /// The end of the highest address used.
     pub end: u64,
 }
 
-/// What the requests asked for come to.
+/// Totals of the selected requests.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
     /// By direction, in the order of [`Direction::ALL`].
     pub by: [Count; Direction::ALL.len()],
-    /// Of the first request and the last, in nanoseconds.
+    /// Times of the first and the last request, in nanoseconds.
     pub first: u64,
     /// Of the last request.
     pub last: u64,
     /// By disk.
     pub devices: Vec<DeviceTotals>,
-    /// All requests, mixed into one number.
+    /// A digest of all requests.
     pub(crate) mixed: u64,
 }
 
@@ -80,13 +80,13 @@ impl Totals {
         self.last - self.first
     }
 
-    /// A number that differs, but for chance, where what was asked for does: of every request's time, place, size and
-    /// direction, in order.
+    /// A digest of every request's time, address, size and direction, in order. It differs for different selections,
+    /// except by chance.
     pub fn digest(&self) -> u32 {
         (self.mixed ^ (self.mixed >> 32)) as u32
     }
 
-    /// Requests a second, from the first to the last; `None` where no time passes.
+    /// Requests a second, from the first to the last; `None` if all arrive at once.
     pub fn rate(&self) -> Option<f64> {
         (self.duration_ns() > 0).then(|| self.requests() as f64 * 1e9 / self.duration_ns() as f64)
     }

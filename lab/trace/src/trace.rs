@@ -1,8 +1,8 @@
-//! A trace: opened, read through once, and then read in order as often as wanted.
+//! A trace: opened, checked in a first pass, and then read in order any number of times.
 //!
-//! The first reading finds every malformed line before anything is done with the trace, and what it comes to. If a small
-//! look-ahead puts it in order, later readings are of the file again. If it does not, or the trace comes from a pipe,
-//! the requests are kept in a temporary file, 32 bytes each. Neither takes memory that grows with the trace.
+//! The first pass finds every malformed line before the trace is used, and computes its totals. If a small look-ahead
+//! sorts it, later passes read the file again. If not, or if the trace comes from a pipe, the requests are kept in a
+//! temporary file, 32 bytes each. In both cases memory does not grow with the trace.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,28 +22,28 @@ use crate::runs::{Merged, Runs, Sorter};
 use crate::spread::{self, Spread, TooMany};
 use crate::totals::Totals;
 
-/// Which requests of which file.
+/// A file and a selection of its requests.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The file; `-` for standard input.
     pub path: PathBuf,
-    /// Its format; found out if not given.
+    /// Its format; detected if not given.
     pub format: Option<Format>,
-    /// The action of blkparse's text that counts.
+    /// The blkparse action that counts as an arrival.
     pub action: Action,
-    /// Which disks.
+    /// The selected disks.
     pub selection: Selection,
-    /// From when, counted from the first request of those disks.
+    /// The start of the selection, counted from the first request of those disks.
     pub from: Span,
-    /// Until when, exclusive.
+    /// The end of the selection, exclusive.
     pub until: Option<Span>,
-    /// At most so many requests.
+    /// The most requests.
     pub limit: Option<u64>,
     /// Whether malformed lines are left out instead of being an error.
     pub skip_bad: bool,
 }
 
-/// A trace that has been read through.
+/// A trace that has passed the first pass.
 #[derive(Debug)]
 pub struct Trace {
     options: Options,
@@ -53,12 +53,12 @@ pub struct Trace {
     malformed: Malformed,
     totals: Totals,
     late: u64,
-    /// The requests in order, where the file itself does not do.
+    /// The sorted requests, if the file itself cannot be used.
     runs: Option<Arc<Runs>>,
 }
 
 impl Trace {
-    /// Opens a trace and reads it through.
+    /// Opens a trace and checks all of it.
     ///
     /// # Errors
     /// See [`TraceError`].
@@ -66,7 +66,7 @@ impl Trace {
         Trace::open_watched(options, &|_| {})
     }
 
-    /// Opens a trace and reads it through; `watch` is told now and then which share of it has been read.
+    /// Opens a trace and checks all of it; `watch` is called now and then with the share that has been read.
     ///
     /// # Errors
     /// See [`TraceError`].
@@ -106,7 +106,7 @@ impl Trace {
         Reader::new(&self.origin.name, lines, self.format, *action, selection)
     }
 
-    /// Reads all there is; `false` when it is further out of order than the look-ahead reaches.
+    /// Reads the whole selection; `false` if it is out of order by more than the look-ahead.
     fn survey(&mut self, mut records: Records, watch: &dyn Fn(f64)) -> Result<bool, TraceError> {
         let mut totals = Totals::default();
         for (record, number) in (&mut records).zip(0..) {
@@ -143,7 +143,7 @@ impl Trace {
         }
     }
 
-    /// Tells how much has been read, every so many requests.
+    /// Reports progress at a fixed interval of requests.
     fn tell(&self, number: u64, watch: &dyn Fn(f64)) {
         if number.is_multiple_of(1 << 16)
             && let Some(share) = self.origin.share_read()
@@ -158,7 +158,7 @@ impl Trace {
         self.late = late;
     }
 
-    /// Whether there are all disks and hosts asked for, if all of the trace was read.
+    /// Checks that all selected disks and hosts exist, if the whole trace was read.
     fn check_names(&self, all_read: bool) -> Result<(), TraceError> {
         let kinds = [
             ("disk", &self.options.selection.disks, Device::disk as fn(&Device) -> &str),
@@ -193,7 +193,7 @@ impl Trace {
         let narrowed = !selection.disks.is_empty() || !selection.hosts.is_empty();
         let problem = match self.format {
             _ if narrowed || !from.is_zero() || until.is_some() || *limit == Some(0) => {
-                "has no request in what is asked for".to_owned()
+                "has no request in the selection".to_owned()
             }
             Format::Blkparse => {
                 let other = if *action == Action::Queued { Action::Issued } else { Action::Queued };
@@ -213,7 +213,7 @@ impl Trace {
         merged.transpose().map_err(TraceError::temporary)
     }
 
-    /// The requests asked for, in the order of their times, which count from the beginning of what is asked for.
+    /// The selected requests in order of time. Times count from the start of the selection.
     ///
     /// # Errors
     /// When the file is gone.
@@ -231,17 +231,17 @@ impl Trace {
         self.origin.file_name()
     }
 
-    /// Its format, given or found out.
+    /// Its format, given or detected.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The disks it names, asked for or not.
+    /// The disks it names, selected or not.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
 
-    /// What is asked for comes to this.
+    /// Totals of the selected requests.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
@@ -251,12 +251,12 @@ impl Trace {
         &self.malformed
     }
 
-    /// Requests that stood behind a later one.
+    /// Requests that followed a later one.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// What a user should know of how it was read.
+    /// Notes for the user on how it was read.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.malformed.count > 0 {
@@ -268,7 +268,7 @@ impl Trace {
         }
         if self.late > 0 {
             notes.push(format!(
-                "the trace is not in order, and was sorted: {} requests stood behind later ones",
+                "the trace was not in order and has been sorted: {} requests followed later ones",
                 self.late
             ));
         }
@@ -289,12 +289,12 @@ pub struct Records {
     origin: String,
     order: Order,
     spread: Option<Spread>,
-    /// The time of the first request of the disks asked for.
+    /// The time of the first request of the selected disks.
     base: Option<u64>,
     from: u64,
     until: u64,
     left: u64,
-    /// Where the trace has been read through before: as many requests must be left, of so many disks.
+    /// After the first pass: the number of requests and disks that must follow.
     disks: Option<usize>,
 }
 
@@ -303,7 +303,7 @@ enum Order {
     Kept(Box<Merged>),
 }
 
-/// Why a request cannot be had: in order, or at all.
+/// The reason why no request can be returned, in order or at all.
 enum Failed {
     Late,
     Many,
@@ -377,7 +377,7 @@ impl Records {
 impl Iterator for Records {
     type Item = Result<Record, TraceError>;
 
-    /// The next request. An error is that the file cannot be read any more.
+    /// The next request. It is an error if the file can no longer be read.
     fn next(&mut self) -> Option<Result<Record, TraceError>> {
         while self.left > 0 {
             let order = &mut self.order;
@@ -440,7 +440,7 @@ mod tests {
         }
     }
 
-    /// What is held while an endless trace is read: as much after a million requests as after ten thousand.
+    /// Memory held while an endless trace is read: the same after a million requests as after ten thousand.
     #[test]
     fn what_is_held_does_not_grow() {
         let lines = Lines::new(Box::new(Endless { number: 0, line: Vec::new() }));

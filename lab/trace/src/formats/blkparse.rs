@@ -1,6 +1,6 @@
 //! Text that blkparse prints by default. Of the many actions of a request one is kept: Q (queued) or D (issued to the
-//! driver). Other actions, messages, requests without place such as passed-through commands, and the summary at the end
-//! are read over. A write with a flush before it (`FW`) or forced unit access is read as the write it is.
+//! driver). Other actions, messages, requests without an address such as pass-through commands, and the summary at the
+//! end are ignored. A write with a flush before it (`FW`) or forced unit access is read as the write alone.
 
 use std::io::Write as _;
 
@@ -38,7 +38,7 @@ impl crate::format::Parser for Parser {
         let disk = words.next().unwrap_or_default();
         if !is_pair(disk) {
             self.summary |= (disk.starts_with(b"CPU") || disk == b"Total") && line.trim_ascii_end().ends_with(b"):");
-            // What blkparse says of its input, before the events.
+            // blkparse's description of its input, before the events.
             let preamble = disk == b"Input";
             return match self.summary || preamble {
                 true => Ok(None),

@@ -1,5 +1,5 @@
-//! DiskSim's ASCII traces: milliseconds as a decimal, sectors of 512 bytes, and hexadecimal flags of which the lowest bit
-//! says read.
+//! DiskSim's ASCII traces: milliseconds as a decimal, sectors of 512 bytes, and hexadecimal flags whose lowest bit
+//! marks a read.
 
 use std::io::Write as _;
 

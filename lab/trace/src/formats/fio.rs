@@ -1,11 +1,11 @@
-//! What both versions of fio's I/O log share: the header, files, and actions.
+//! The common part of both versions of fio's I/O log: the header, files, and actions.
 
 use nandscape_lab_workload::Direction;
 
 use crate::devices::Devices;
 use crate::fields::{LineError, Parsed, request, whole};
 
-/// Takes the header from the first line; `Ok(true)` if this was it.
+/// Checks the header in the first line; `Ok(true)` if this line is the header.
 pub(crate) fn header(seen: &mut bool, line: &[u8], header: &str) -> Result<bool, LineError> {
     if std::mem::replace(seen, true) {
         return Ok(false);
@@ -16,7 +16,7 @@ pub(crate) fn header(seen: &mut bool, line: &[u8], header: &str) -> Result<bool,
     }
 }
 
-/// The request of `file action [offset length]` at a time; `None` for what is done to files.
+/// The request of `file action [offset length]` at this time; `None` for file actions such as `open`.
 pub(crate) fn action<'a>(
     at: u64,
     file: &[u8],
@@ -42,7 +42,7 @@ pub(crate) fn action<'a>(
     };
     let (offset, bytes) = (number("the offset")?, number("the length")?);
     if rest.next().is_some() {
-        return Err(LineError(format!("has more fields than it should; a line is {layout}")));
+        return Err(LineError(format!("has too many fields; a line is {layout}")));
     }
     request(at, devices.of(b"", file)?, direction, offset, bytes)
 }

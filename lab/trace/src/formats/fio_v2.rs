@@ -1,5 +1,5 @@
-//! fio's I/O log, version 2: files by name, bytes, and time only through `wait`, in microseconds after the wait before. A
-//! file needs no `add` or `open`.
+//! fio's I/O log, version 2: files by name, bytes, and time only through `wait`, in microseconds after the previous
+//! wait. A file needs no `add` or `open`.
 
 use std::io::Write as _;
 
@@ -40,7 +40,7 @@ impl crate::format::Parser for Parser {
         if action == b"wait" {
             let us = whole("the wait", word("the wait")?)?;
             let at = us.checked_mul(1_000).and_then(|ns| ns.checked_add(self.at));
-            self.at = at.ok_or_else(|| LineError(format!("a wait of {us} us leads beyond 584 years")))?;
+            self.at = at.ok_or_else(|| LineError(format!("a wait of {us} us exceeds 584 years")))?;
             return Ok(None);
         }
         fio::action(self.at, file, action, words, FACTS.layout, devices)

@@ -19,7 +19,7 @@ pub(crate) const FACTS: Facts = Facts {
     disks: Disks::Pairs,
 };
 
-/// Most words that a line may have.
+/// The most words in a line.
 const MOST: usize = 32;
 
 pub(crate) fn parse(line: &[u8], devices: &mut Devices) -> Parsed {
@@ -57,7 +57,7 @@ pub(crate) fn parse(line: &[u8], devices: &mut Devices) -> Parsed {
     request(at, devices.of(b"", name)?, direction, offset, size)
 }
 
-/// "8,32", without taking memory for it.
+/// "8,32", without an allocation.
 fn pair_of(major: u64, minor: u64, buffer: &mut [u8; 24]) -> &[u8] {
     let mut rest = &mut buffer[..];
     let _ = write!(rest, "{major},{minor}");

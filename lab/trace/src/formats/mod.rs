@@ -1,4 +1,4 @@
-//! One file a format: its line, its units, how it is read and how it is written.
+//! One file per format: its line, its units, its reader and its writer.
 
 pub(crate) mod alibaba;
 pub(crate) mod blkparse;

@@ -1,5 +1,5 @@
-//! MQSim's traces: DiskSim's five columns, but nanoseconds. Places and sizes are sectors of 512 bytes. 1 is a read, 0 a
-//! write.
+//! MQSim's traces: DiskSim's five columns, but nanoseconds. Addresses and sizes are sectors of 512 bytes. 1 is a read,
+//! 0 a write.
 
 use std::io::Write as _;
 

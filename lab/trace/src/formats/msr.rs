@@ -1,5 +1,5 @@
 //! MSR Cambridge CSV. Times are Windows file times: ticks of 100 ns since 1601. Sizes and offsets are bytes. The
-//! response time is read over.
+//! response time is ignored.
 
 use std::io::Write as _;
 

@@ -27,7 +27,7 @@ pub(crate) fn parse(line: &[u8], devices: &mut Devices) -> Parsed {
     request(at, devices.of(b"", disk)?, direction, offset, size)
 }
 
-/// Milliseconds with three digits behind the point, as the traces at hand have them.
+/// Milliseconds with three decimals, as in published traces of this format.
 pub(crate) fn write(part: Part<'_>, out: &mut Vec<u8>) {
     let Part::Row(row) = part else { return };
     let read = u8::from(row.direction == Direction::Read);

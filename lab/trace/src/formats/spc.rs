@@ -1,5 +1,5 @@
-//! SPC traces, as the UMass repository has them: places in blocks of 512 bytes, sizes in bytes, seconds as a decimal.
-//! Fields behind the fifth are optional in the format, and are read over.
+//! SPC traces, in the variant of the UMass repository: addresses in blocks of 512 bytes, sizes in bytes, seconds as a
+//! decimal. Fields after the fifth are optional in the format, and are ignored.
 
 use std::io::Write as _;
 

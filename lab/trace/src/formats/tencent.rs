@@ -1,5 +1,5 @@
 //! Tencent's CBS traces: whole seconds and sectors of 512 bytes. 0 is a read, 1 a write. The requests of a second are
-//! spread evenly over it ([`spread`](crate::spread)), for they all bear its beginning.
+//! spread evenly over it ([`spread`](crate::spread)), since all have its start as their time.
 
 use std::io::Write as _;
 
@@ -23,7 +23,7 @@ pub(crate) fn parse(line: &[u8], devices: &mut Devices) -> Parsed {
     let names = ["the time", "the offset", "the size", "the type", "the volume"];
     let [at, lba, size, kind, disk] = exactly(Csv(Some(line)), names, FACTS.layout)?;
     let direction = read_or_write("the type", kind, b'0', b'1', "0 for a read or 1 for a write")?;
-    // A whole number: with a fraction it would be another format, and there would be nothing to spread.
+    // A whole number: a time with a fraction would be another format, and would not need spreading.
     whole("the time", at)?;
     let at = time("the time", at, 1_000_000_000)?;
     request(at, devices.of(b"", disk)?, direction, sectors("the offset", lba)?, sectors("the size", size)?)

@@ -1,4 +1,4 @@
-//! Compressed files, known by their bytes; archives; and what is cut off.
+//! Compressed files, recognised by their bytes; archives; truncated files.
 
 use std::io::Write as _;
 
@@ -31,7 +31,7 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
 
 fn zstd(bytes: &[u8]) -> Vec<u8> {
     let mut packer = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
-    // As its command does; the library does not by itself.
+    // The command does this; the library alone does not.
     packer.include_checksum(true).unwrap();
     packer.write_all(bytes).unwrap();
     packer.finish().unwrap()
@@ -69,7 +69,7 @@ fn what_is_cut_off_or_damaged_is_told_with_the_last_line_read() {
     for (name, pack) in PACKERS {
         let packed = pack(&long);
         let said = read(&packed[..packed.len() / 2], None, false).unwrap_err().to_string();
-        assert!(said.contains("t.trace: cannot be read behind line "), "{name}: {said}");
+        assert!(said.contains("t.trace: cannot be read after line "), "{name}: {said}");
         let mut damaged = packed;
         let middle = damaged.len() / 2;
         damaged[middle..middle + 50].fill(0x55);

@@ -1,4 +1,4 @@
-//! What `info` says of traces whose figures are known by hand.
+//! `info` against traces with figures computed by hand.
 
 use nandscape_lab_trace::{Format, Info, Options, Trace, describe};
 
@@ -22,7 +22,7 @@ fn the_figures_of_a_trace_made_by_hand() {
     assert_eq!((reads.share, info.all.rate_mean), (0.6, Some(2.5)));
     // Seconds begin with the first request: two, two, one.
     assert_eq!((info.all.rate_peak, reads.rate_peak, info.all.bytes_peak), (2, 1, 9_216));
-    // The first two reads touch pages 0 to 3; the third 1 and 2 again. The writes lie in one page.
+    // The first two reads touch pages 0 to 3; the third 1 and 2 again. The writes are in one page.
     assert_eq!((reads.footprint_bytes, writes.footprint_bytes, info.all.footprint_bytes), (16_384, 4_096, 20_480));
     assert_eq!((reads.sequential, writes.sequential, info.all.sequential), (1.0 / 3.0, 0.5, 0.4));
     let gaps = info.all.gap_us.unwrap();

@@ -1,4 +1,4 @@
-//! Which format a file is in.
+//! Detection of a file's format.
 
 use nandscape_lab_trace::Format;
 
@@ -38,7 +38,7 @@ fn what_may_be_more_than_one_format_is_asked_for() {
     // Whole times: milliseconds or nanoseconds.
     let said = problem("1 0 8192 4096 1\n2 0 4096 4096 0\n", None);
     assert!(said.contains("--format replay: ") && said.contains("--format mqsim: "), "{said}");
-    // Bytes, but for a line that is malformed or of another unit.
+    // Bytes, except for one line that is malformed or in another unit.
     let mut text = "1.5 0 8192 65536 1\n".repeat(99);
     text.push_str("2.5 0 8191 65536 1\n");
     assert!(problem(&text, None).contains("say which"), "a doubtful line");

@@ -20,12 +20,12 @@ pub(crate) const SAMPLES: [(Format, &str); 11] = [
     (Format::FioV3, "fio-v3.log"),
 ];
 
-/// Where a sample is.
+/// The path of a sample.
 pub(crate) fn sample(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "samples", name].iter().collect()
 }
 
-/// A request as tests expect it: nanosecond from the first, disk, what, offset, bytes.
+/// A request as tests expect it: nanoseconds from the first, disk, direction, offset, bytes.
 pub(crate) type Seen = (u64, String, Direction, u64, u64);
 
 /// All requests of a trace.
@@ -37,7 +37,7 @@ pub(crate) fn requests(trace: &Trace) -> Vec<Seen> {
     trace.records().expect("it is there").map(|record| seen(record.expect("it can be read"))).collect()
 }
 
-/// A file of this content, and its folder, which goes with it.
+/// A file with this content, and its folder, which deletes it when dropped.
 pub(crate) fn file(content: impl AsRef<[u8]>) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("t.trace");
@@ -45,7 +45,7 @@ pub(crate) fn file(content: impl AsRef<[u8]>) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Opens a file with nothing special.
+/// Opens a file with default options.
 pub(crate) fn open(path: impl Into<PathBuf>) -> Result<Trace, TraceError> {
     Trace::open(Options { path: path.into(), ..Options::default() })
 }
@@ -57,7 +57,7 @@ pub(crate) fn read(content: impl AsRef<[u8]>, format: Option<Format>, skip_bad: 
     Ok(requests(&trace))
 }
 
-/// What is said of a text.
+/// The error for a text.
 pub(crate) fn problem(content: impl AsRef<[u8]>, format: Option<Format>) -> String {
     match read(content, format, false) {
         Ok(requests) => panic!("is read: {requests:?}"),

@@ -1,5 +1,5 @@
-//! A sample of each format, written by hand, with what must be read from it. The samples hold the traps: units, the flag
-//! of reads, columns that may be missing, lines that are no requests.
+//! A hand-written sample of each format, with its expected requests. The samples contain the pitfalls: units, the flag
+//! of reads, optional columns, lines without requests.
 
 use nandscape_lab_trace::{Action, Options, Selection, Trace};
 use nandscape_lab_workload::Direction::{self, Flush, Read, Trim, Write};
@@ -165,7 +165,7 @@ fn disks_and_hosts_are_selected() {
     let places = |trace: Trace| requests(&trace).iter().map(|request| (request.0, request.3)).collect::<Vec<_>>();
     assert_eq!(places(open("msr.csv", &[], &["src1"]).unwrap()), [(0, 512)]);
     assert_eq!(places(open("msr.csv", &["0"], &["usr"]).unwrap()), [(0, 7_014_609_920), (100, 1_317_441_536)]);
-    // Requests are spread among those of the disk only.
+    // Only requests of the selected disk are spread.
     assert_eq!(places(open("tencent.csv", &["1063"], &[]).unwrap()), [(0, 12_910_952 * 512), (S / 2, 6_265_688 * 512)]);
     assert_eq!(places(open("blkparse.txt", &["8,48"], &[]).unwrap()), [(0, 0)]);
     assert_eq!(places(open("fio-v3.log", &["b.0.0"], &[]).unwrap()), [(0, 0)]);
@@ -173,7 +173,7 @@ fn disks_and_hosts_are_selected() {
     assert!(problem("msr.csv", &["7"], &[]).ends_with("msr.csv: has no disk 7; there are 0, 2"));
     assert!(problem("msr.csv", &["0", "7"], &[]).contains("has no disk 7"));
     assert!(problem("msr.csv", &[], &["web"]).ends_with("has no host web; there are src1, usr"));
-    assert!(problem("msr.csv", &["2"], &["usr"]).ends_with("has no request in what is asked for"));
+    assert!(problem("msr.csv", &["2"], &["usr"]).ends_with("has no request in the selection"));
     assert!(problem("alibaba.csv", &[], &["web"]).contains("has no hosts: the format alibaba does not name them"));
 }
 
@@ -189,9 +189,9 @@ fn windows_and_limits_are_kept_to() {
     };
     assert_eq!(places(0, None, Some(2)), [(0, 4_096), (22_810_000, 65_536)]);
     assert_eq!(places(0, Some(22_810_000), None), [(0, 4_096)]);
-    // Times count from the beginning of the window.
+    // Times count from the start of the window.
     assert_eq!(places(20_000_000, None, None), [(2_810_000, 65_536), (25_304_000, 512)]);
     assert_eq!(places(20_000_000, Some(30_000_000), Some(9)), [(2_810_000, 65_536)]);
     let none = Options { path: sample("replay.trace"), from: Span::from_s(9), ..Options::default() };
-    assert!(Trace::open(none).unwrap_err().to_string().contains("has no request in what is asked for"));
+    assert!(Trace::open(none).unwrap_err().to_string().contains("has no request in the selection"));
 }

@@ -1,16 +1,16 @@
-//! Traces as a user has them: files.
+//! Traces as files, as a user has them.
 //!
 //! | file | what |
 //! |---|---|
 //! | `files` | samples, and files made for a test |
-//! | `formats` | a sample of each format, by hand, with what must be read from it |
-//! | `detection` | which format a file is in |
-//! | `malformed` | files that are not what they should be |
-//! | `order` | out of order by little and by much |
+//! | `formats` | a sample of each format, by hand, with its expected requests |
+//! | `detection` | detection of formats |
+//! | `malformed` | malformed files |
+//! | `order` | traces slightly and far out of order |
 //! | `compressed` | compressed files, archives, pipes |
 //! | `round_trip` | written in another format and read again |
-//! | `described` | what `info` says of traces whose figures are known |
-//! | `server` | the cut of a server's trace that comes with the papers, where it is at hand |
+//! | `described` | `info` against known figures |
+//! | `server` | an excerpt of a server's trace that comes with the papers, if present |
 
 mod compressed;
 mod described;

@@ -1,4 +1,4 @@
-//! Files that are not what they should be: each is told with its line, and nothing panics.
+//! Malformed files: each error names its line, and nothing panics.
 
 use nandscape_lab_trace::Format;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn a_malformed_line_is_told_with_its_place_and_what_would_be_valid() {
     let line = "128166372003061629,usr,0,Raed,7014609920,24576,41286";
     let good = "128166372003061629,usr,0,Read,7014609920,24576,41286\n";
     let said = problem(format!("{good}{line}\n{good}"), None);
-    let begins = "t.trace: 1 of 3 lines are malformed in the format msr; --skip-bad goes on without them\n";
+    let begins = "t.trace: 1 of 3 lines are malformed in the format msr; --skip-bad leaves them out\n";
     assert!(said.contains(begins), "{said}");
     assert!(said.ends_with("t.trace:2: the type \"Raed\" is not Read or Write"), "{said}");
 }
@@ -28,7 +28,7 @@ fn the_first_few_are_told_and_all_counted() {
 fn another_format_than_was_said_is_found_after_a_while() {
     let text = "419,W,8192,4096,1\n".repeat(5_000);
     let said = problem(text, Some(Format::Msr));
-    assert!(said.contains("none of the first 1000 lines is one of the format msr; is it another?"), "{said}");
+    assert!(said.contains("none of the first 1000 lines has the format msr; is it another one?"), "{said}");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn every_field_of_every_format_is_checked() {
                 ("a read 0", "the length is missing"),
                 ("a wait", "the wait is missing"),
                 ("a wait -1", "the wait \"-1\" is not a whole number"),
-                ("a wait 18446744073709551615", "leads beyond 584 years"),
+                ("a wait 18446744073709551615", "exceeds 584 years"),
             ],
         ),
         (
@@ -124,12 +124,12 @@ fn every_field_of_every_format_is_checked() {
             &[
                 ("5 a wait 100", "the action \"wait\" is not"),
                 ("a read 0 512", "the time \"a\" is not a time"),
-                ("5 a read 0 512 7", "has more fields than it should"),
+                ("5 a read 0 512 7", "has too many fields"),
             ],
         ),
     ] {
         let good = std::fs::read_to_string(sample(SAMPLES.iter().find(|(of, _)| *of == format).unwrap().1)).unwrap();
-        // Behind blkparse's summary, what is no event is no mistake.
+        // After blkparse's summary, lines that are not events are not errors.
         let good = good.split("CPU").next().unwrap();
         let number = good.lines().count() + 1;
         for (line, part) in lines {
@@ -166,7 +166,7 @@ fn a_file_that_breaks_off_has_a_last_line_that_is_malformed_or_short() {
     for (format, name) in SAMPLES.into_iter().filter(|(format, _)| *format != Format::Blkparse) {
         let text = std::fs::read(sample(name)).unwrap();
         for end in 1..text.len() {
-            // Whatever is left, it is read or refused.
+            // The rest is read or refused, never a panic.
             let _ = read(&text[..end], Some(format), false);
             let _ = read(&text[..end], None, false);
         }
@@ -200,7 +200,7 @@ fn a_line_too_long_is_told_so() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the bytes, they are read or refused, in every format.
+    /// Any bytes are read or refused, in every format.
     #[test]
     fn nothing_panics_on_any_bytes(
         bytes in prop::collection::vec(prop::sample::select(b"0159.,- \n\r\tRWQD+[x]\xff#e".to_vec()), 0..200),

@@ -1,17 +1,17 @@
-//! Out of order by little, where the look-ahead does, and by much, where a temporary file is needed.
+//! Traces slightly out of order, where the look-ahead suffices, and far out of order, which need a temporary file.
 
 use nandscape_lab_trace::{Format, Options, Trace};
 use nandscape_sim::Seed;
 
 use crate::files::{file, requests};
 
-/// Requests at these times, numbered by their places.
+/// Requests at these times, numbered by their addresses.
 fn text(times: &[u64]) -> String {
     let line = |(number, at): (usize, &u64)| format!("0,W,{},4096,{at}\n", number * 4_096);
     times.iter().enumerate().map(line).collect()
 }
 
-/// Opens them, and checks that they come out sorted stably: twice, for a trace is read more than once.
+/// Opens them, and checks twice that they are sorted stably, since a trace is read more than once.
 fn sorted(times: &[u64]) -> Trace {
     let (_folder, path) = file(text(times));
     let trace = Trace::open(Options { path, format: Some(Format::Alibaba), ..Options::default() }).unwrap();
@@ -35,7 +35,7 @@ fn what_is_in_order_needs_no_note() {
 fn a_little_disorder_is_sorted_and_told() {
     let trace = sorted(&[10, 30, 20, 20, 40, 5, 40]);
     assert_eq!(trace.late(), 3);
-    assert_eq!(trace.notes(), ["the trace is not in order, and was sorted: 3 requests stood behind later ones"]);
+    assert_eq!(trace.notes(), ["the trace was not in order and has been sorted: 3 requests followed later ones"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Written in another format and read again: what the format expresses comes back.
+//! Traces written in another format and read again: everything that the format expresses comes back.
 
 use nandscape_lab_trace::{Format, Options, Trace, convert};
 use nandscape_lab_workload::Direction;
@@ -6,13 +6,13 @@ use proptest::prelude::*;
 
 use crate::files::{SAMPLES, Seen, file, open, requests, sample};
 
-/// The text of a trace in another format, and what was noted.
+/// The text of a trace in another format, and the notes.
 fn written(trace: &Trace, to: Format) -> Result<(Vec<u8>, Vec<String>), String> {
     let mut text = Vec::new();
     convert(trace, to, &mut text).map(|notes| (text, notes)).map_err(|error| error.to_string())
 }
 
-/// As whole units: requests without the names of disks, numbered instead in the order in which they come.
+/// Requests in whole units, with disks numbered in order of appearance.
 fn rounded(requests: &[Seen], time_ns: u64, unit: u64) -> Vec<(u64, usize, Direction, u64, u64)> {
     let mut disks: Vec<&String> = Vec::new();
     requests
@@ -103,7 +103,7 @@ fn what_is_expressed_more_coarsely_is_noted() {
     let msr = open(sample("msr.csv")).unwrap();
     let (text, notes) = written(&msr, Format::Mqsim).unwrap();
     assert_eq!(text, b"0 0 13700410 48 1\n100 0 2573128 16 0\n1000000000 2 1 1 1\n");
-    assert_eq!(notes, ["disks are numbered in the order in which the trace names them: the format mqsim needs it"; 0]);
+    assert_eq!(notes, ["disks are numbered in order of appearance: the format mqsim needs numbers"; 0]);
     let (_, notes) = written(&msr, Format::Tencent).unwrap();
     assert_eq!(notes, ["1 of 3 times are rounded to the unit of the format tencent, 1s"]);
     let (_folder, path) = file("0,W,100,1,5\n");
@@ -126,7 +126,7 @@ fn any_request(directions: &'static [Direction]) -> impl Strategy<Value = (u64, 
     })
 }
 
-/// A trace of these requests, through fio's version 3, which expresses all.
+/// A trace of these requests, in fio's version 3, which can express all of them.
 fn trace_of(requests: &[(u64, u32, Direction, u64, u64)]) -> (tempfile::TempDir, Trace) {
     let mut text = "fio version 3 iolog\n".to_owned();
     for (us, disk, way, offset, bytes) in requests {
