@@ -68,7 +68,7 @@ fn rates_and_times_are_checked() {
     words(&["--rate-iops", "10", "--rate-process", "bursty"], &["\"bursty\" is not a process: linear or poisson"]);
     words(&["--runtime", "10"], &["--runtime", "a time such as \"40us\""]);
     words(&["--runtime=-1s"], &["--runtime"]);
-    words(&["--runtime", "0s"], &["runtime = 0ns is no time to run"]);
+    words(&["--runtime", "0s"], &["runtime = 0ns is out of range; it must be above 0"]);
     words(&["--runtime", "18446744073s"], &["years of drive time"]);
     words(&["--burst", "10ms"], &["--burst", "such as \"10ms/90ms\""]);
     words(&["--burst", "0ms/1ms"], &["--burst"]);
@@ -140,7 +140,7 @@ fn what_is_not_there_or_no_file_is_refused() {
 /// Where nothing takes time there is no end to wait for; a drive of which everything is dead may be such a one.
 #[test]
 fn a_run_that_would_never_end_is_given_up() {
-    let problem = ["no drive time passes, and the run is to last for some: limit it by requests (--io-count)"];
+    let problem = ["no drive time passes, so --runtime would never be reached: limit the run by requests (--io-count)"];
     words(&["--no-delay", "--runtime", "1ms"], &problem);
     let dead = ["sim", "--drive", "femu-blackbox", "--set", "capacity=64MiB", "--fault", "dead", "--runtime", "1ms"];
     refuse(&[&dead[..], &["--rw", "randrw"]].concat(), &problem);

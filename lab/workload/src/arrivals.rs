@@ -1,16 +1,16 @@
-//! When requests of an open load arrive.
+//! Arrival times of an open-loop job.
 
 use nandscape_sim::{Rng, Span, Time};
 
 use crate::spec::{Rate, RateProcess};
 use crate::words::Burst;
 
-/// The arrival times of one job, one after the other.
+/// The arrival times of one job, in order.
 pub(crate) struct Arrivals {
     rate: Rate,
     burst: Option<Burst>,
     start: Time,
-    /// Number of arrivals so far, and for random spacing the exact time of the last, in nanoseconds of time on.
+    /// Number of arrivals so far, and for random spacing the exact time of the last, in nanoseconds of on-time.
     count: u64,
     at: f64,
     rng: Rng,
@@ -21,11 +21,11 @@ impl Arrivals {
         Arrivals { rate, burst, start, count: 0, at: 0.0, rng }
     }
 
-    /// The next arrival. Times off are skipped: the rate is that of the times on.
+    /// The next arrival. Off periods are skipped: the rate applies to on periods.
     pub(crate) fn next(&mut self) -> Time {
         let mean_ns = 1e9 / self.rate.iops;
         let on = match self.rate.process {
-            // From the count, so that rounding does not add up.
+            // Computed from the count, so that rounding errors do not accumulate.
             RateProcess::Linear => self.count as f64 * mean_ns,
             RateProcess::Poisson => {
                 self.at += self.rng.exponential(mean_ns * 1e3).ns() as f64 / 1e3;
@@ -37,7 +37,7 @@ impl Arrivals {
     }
 }
 
-/// Time on turned into time, the times off in between added.
+/// Converts on-time to time by adding the off periods in between.
 fn stretched(on: Span, burst: Option<Burst>) -> Span {
     match burst {
         Some(burst) => on + burst.off * (on.ns() / burst.on.ns()),
@@ -45,7 +45,7 @@ fn stretched(on: Span, burst: Option<Burst>) -> Span {
     }
 }
 
-/// The next instant from `now` on at which requests come.
+/// The next instant from `now` on within an on period.
 pub(crate) fn next_on(now: Time, start: Time, burst: Option<Burst>) -> Time {
     let Some(burst) = burst else { return now };
     let period = (burst.on + burst.off).ns();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     /// Gaps are exponential: mean and deviation are both one over the rate, and 1 - e^-x of them are below x means. The
-    /// number of arrivals in a stretch has a variance equal to its mean.
+    /// number of arrivals in an interval has a variance equal to its mean.
     #[test]
     fn poisson_arrivals_have_exponential_gaps_and_poisson_counts() {
         let (count, mean_ns) = (200_000, 10_000.0);

@@ -1,26 +1,26 @@
-//! A cache of pages in the host's memory, least recently used first out. It holds page numbers, not data: whether a read
-//! reaches the drive. Writes go through it.
+//! An LRU cache of pages in the host's memory, with write-through. It holds page numbers, not data, and decides whether
+//! a read reaches the drive.
 
 use std::collections::BTreeMap;
 
-/// Which pages are held.
+/// The pages in the cache.
 #[derive(Default)]
 pub(crate) struct PageCache {
     room: usize,
     /// When each page was last used.
     used: BTreeMap<u64, u64>,
-    /// The pages by that.
+    /// The pages by time of last use.
     order: BTreeMap<u64, u64>,
     clock: u64,
 }
 
 impl PageCache {
-    /// A cache for so many pages, at first empty.
+    /// An empty cache for this number of pages.
     pub(crate) fn new(room: u64) -> PageCache {
         PageCache { room: usize::try_from(room).unwrap_or(usize::MAX), ..PageCache::default() }
     }
 
-    /// Whether a page is held; that counts as a use.
+    /// Whether a page is in the cache; counts as a use.
     pub(crate) fn hit(&mut self, page: u64) -> bool {
         let held = self.used.contains_key(&page);
         if held {
@@ -29,7 +29,7 @@ impl PageCache {
         held
     }
 
-    /// Holds a page from now on, as the one used last.
+    /// Inserts a page as the most recently used.
     pub(crate) fn insert(&mut self, page: u64) {
         if self.room == 0 {
             return;
@@ -46,7 +46,7 @@ impl PageCache {
         }
     }
 
-    /// Holds a page no longer: its content is gone.
+    /// Removes a page, because its content is gone.
     pub(crate) fn forget(&mut self, page: u64) {
         if let Some(used) = self.used.remove(&page) {
             self.order.remove(&used);

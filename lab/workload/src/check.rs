@@ -1,4 +1,4 @@
-//! Whether a workload and a drive fit each other, and whether the clock reaches the workload's end.
+//! Checks that a workload and a drive fit each other, and that the clock can reach the workload's end.
 
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
@@ -6,19 +6,19 @@ use nandscape_sim::units::Bytes;
 use crate::spec::{JobSpec, Limit, Workload};
 use crate::words::Share;
 
-/// Years of drive time that a workload may take at most: the clock counts nanoseconds in 64 bits, which are 584 years.
+/// The most years of drive time for a workload: the clock counts nanoseconds in 64 bits, which is 584 years.
 const MOST_YEARS: f64 = 300.0;
 const SECONDS_OF_A_YEAR: f64 = 365.25 * 86_400.0;
 
 impl Workload {
-    /// Whether this can run on a drive of `capacity` bytes in logical blocks of `lba_bytes`.
+    /// Checks that the workload can run on a drive of `capacity` bytes in logical blocks of `lba_bytes`.
     ///
     /// # Errors
-    /// What cannot, and what would be valid.
+    /// The part that cannot run, with valid values.
     pub fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
         let measured = match self.limit {
             Limit::Requests(count) => count,
-            Limit::Runtime(Span::ZERO) => return Err("runtime = 0ns is no time to run".to_owned()),
+            Limit::Runtime(Span::ZERO) => return Err("runtime = 0ns is out of range; it must be above 0".to_owned()),
             Limit::Runtime(_) => 0,
         };
         let requests = self.warmup.checked_add(measured);
@@ -67,14 +67,14 @@ impl JobSpec {
         }
     }
 
-    /// How long it may take until so many requests have been issued, as far as the workload itself decides.
+    /// An upper bound on the time to issue this number of requests, as far as the workload determines it.
     fn longest_s(&self, requests: u64) -> f64 {
         let period_s = self.burst.map_or(0.0, |burst| (burst.on + burst.off).as_s());
         match (self.rate, self.burst) {
             _ if self.is_timed() => self.source.as_ref().map_or(0.0, |source| source.0.interval_s()) * requests as f64,
             (Some(rate), None) => requests as f64 / rate.iops,
             (Some(rate), Some(burst)) => requests as f64 / rate.iops * (period_s / burst.on.as_s()),
-            // At the worst, one request in each burst.
+            // In the worst case, each burst has one request.
             (None, _) => requests as f64 * period_s,
         }
     }

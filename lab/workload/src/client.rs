@@ -1,5 +1,5 @@
-//! What the tasks of a load issue their requests through: counted against the workload's budget, recorded when they
-//! complete, and awaited.
+//! The interface through which the tasks of a load issue requests. Requests count against the workload's budget, and
+//! are recorded when they complete and awaited.
 //!
 //! A thread of a load is an `async fn` that ends with [`Over`] when the workload has no request left for it.
 
@@ -20,11 +20,11 @@ use crate::record::Direction;
 use crate::request::Request;
 use crate::run::Runner;
 
-/// The workload has no request left: whoever sees this ends.
+/// The workload has no request left; a task that gets this ends.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Over;
 
-/// What a call takes that needs no request.
+/// The duration of a call that needs no request.
 const MEMORY_TIME: Span = Span::from_us(1);
 
 /// Issues requests of tasks to one drive.
@@ -41,7 +41,7 @@ struct Awaited {
     batch: Rc<Batch>,
 }
 
-/// Requests that are awaited together.
+/// A batch of requests that are awaited together.
 struct Batch {
     left: Cell<u32>,
     task: Cell<TaskId>,
@@ -59,7 +59,7 @@ impl Client {
         })
     }
 
-    /// What the drive is.
+    /// The drive's properties.
     pub(crate) fn info(&self) -> &DriveInfo {
         &self.info
     }
@@ -68,7 +68,7 @@ impl Client {
         &self.runner.sim
     }
 
-    /// Ends the run: it cannot go on.
+    /// Ends the run with an error.
     pub(crate) fn give_up(&self, problem: String) -> Over {
         self.runner.give_up(problem);
         Over
@@ -98,12 +98,12 @@ impl Client {
         Ok(())
     }
 
-    /// A call that the host's memory serves: it takes a little time, so that time passes where no request is made.
+    /// A call served from the host's memory. It takes a short time, so that time advances even without requests.
     pub(crate) async fn served_from_memory(&self) {
         self.runner.sim.sleep(MEMORY_TIME).await;
     }
 
-    /// An operation of several requests has ended. It counts where its beginning was measured.
+    /// An operation of several requests has ended. It is recorded if it began in the measured phase.
     pub(crate) fn operation(&self, name: &'static str, begun: Time) {
         self.runner.operation(name, begun);
     }
@@ -139,7 +139,7 @@ impl Sink for Client {
     }
 }
 
-/// See [`Client::issue`]. Dropped, the requests go on, and nobody waits for them.
+/// See [`Client::issue`]. If dropped, the requests continue, and no task waits for them.
 pub(crate) struct Requested {
     client: Rc<Client>,
     batch: Rc<Batch>,

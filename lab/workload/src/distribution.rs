@@ -1,9 +1,9 @@
-//! How random addresses are spread over a job's part of the drive.
+//! Distributions of random addresses over a job's part of the drive.
 //!
-//! `uniform`; `zipf:THETA`, where the k-th most popular block is asked for in proportion to 1/k^THETA; `pareto:H`, where a
-//! share 1-H of requests falls on a share H of blocks, and so within each part again; `normal:DEV`, around the middle
-//! with a deviation of DEV percent; `zoned:A/S:A/S:...`, where A percent of requests fall on the next S percent of the
-//! space. Popular blocks of `zipf` and `pareto` lie scattered, as fio scatters them.
+//! `uniform`; `zipf:THETA`, where the k-th most popular block has a probability proportional to 1/k^THETA; `pareto:H`,
+//! where a share 1-H of requests goes to a share H of blocks, recursively within each part; `normal:DEV`, around the
+//! middle with a deviation of DEV percent; `zoned:A/S:A/S:...`, where A percent of requests go to the next S percent of
+//! the space. Popular blocks of `zipf` and `pareto` are scattered, as in fio.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,10 +13,10 @@ use nandscape_sim::permutation::Permutation;
 
 use crate::words::WordError;
 
-/// A distribution as given.
+/// A distribution and its parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Distribution {
-    /// All blocks alike.
+    /// All blocks equally likely.
     Uniform,
     /// Zipf with the given exponent.
     Zipf(f64),
@@ -266,7 +266,7 @@ mod tests {
             let mut sorted = counts(&format!("zipf:{theta}"), 10_000, draws);
             sorted.sort_unstable_by(|a, b| b.cmp(a));
             let harmonic = |upto: u32| (1..=upto).map(|rank| libm::pow(f64::from(rank), -theta)).sum::<f64>();
-            // The most popular few stand apart by many deviations, so that the order of counts is that of ranks.
+            // The few most popular blocks differ by many deviations, so their counts have the order of ranks.
             for upto in [1, 2, 3] {
                 let hits = sorted[..upto as usize].iter().sum();
                 expect_share(&format!("zipf:{theta}, first {upto}"), hits, draws, harmonic(upto) / harmonic(10_000));
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    /// All ranks at their own place, not sorted by what came out: the draws themselves, without the scatter.
+    /// Each rank at its own position, without the scatter, instead of sorting the results.
     #[test]
     fn zipf_ranks_far_down_have_their_shares() {
         for theta in [0.5, 1.0, 1.2] {
@@ -296,7 +296,7 @@ mod tests {
             let mut rng = Seed::new(7).rng();
             let sampler = Sampler::new(&Distribution::Pareto(h), blocks, &mut rng);
             let Shape::Pareto { order, .. } = &sampler.shape else { panic!("another shape") };
-            // Where each block stands in popularity.
+            // The rank of each block in popularity.
             let mut rank = vec![0; blocks as usize];
             (0..blocks).for_each(|at| rank[order.at(at) as usize] = at);
             let ranks: Vec<u64> = (0..draws).map(|_| rank[sampler.next(&mut rng) as usize]).collect();

@@ -1,4 +1,4 @@
-//! Workloads as TOML files, and those that come with it.
+//! Workloads as TOML files, and the built-in ones.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use crate::load::{LoadKind, LoadSpec};
 use crate::spec::{DEFAULT_REQUESTS, JobSpec, Limit, Rate, RateProcess, Source, Workload};
 use crate::{characteristics, filebench, ycsb};
 
-/// What is wrong with a workload file: where, what, and what would be valid.
+/// An error of a workload file: place, problem, and valid values.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{origin}: {problem}")]
 pub struct WorkloadError {
-    /// The file, and where known the line and column.
+    /// The file, with line and column if known.
     pub origin: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 
-/// A workload that comes with it.
+/// A built-in workload.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BuiltinWorkload {
     /// Its name.
@@ -102,7 +102,7 @@ struct File {
     ycsb: Vec<ycsb::Keys>,
 }
 
-/// One `[[job]]`: fio's words.
+/// One `[[job]]`, with fio's terms.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JobKeys {
@@ -122,7 +122,7 @@ struct JobKeys {
 /// Reads a workload by name or path.
 ///
 /// # Errors
-/// When there is none, or it is not a workload.
+/// When the file does not exist or is not a workload.
 pub fn load(name_or_path: &str) -> Result<Workload, WorkloadError> {
     if let Some(builtin) = BUILTIN.iter().find(|builtin| builtin.name == name_or_path) {
         return parse(builtin.name, builtin.text);
@@ -254,10 +254,10 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
 }
 
 impl JobSpec {
-    /// Whether the numbers make sense.
+    /// Checks the numbers.
     ///
     /// # Errors
-    /// Which does not, and what would be valid.
+    /// The invalid number, with the valid range.
     pub fn check(&self) -> Result<(), String> {
         let range = |name: &str, value: u32, least: u32, most: u32| match (least..=most).contains(&value) {
             true => Ok(()),

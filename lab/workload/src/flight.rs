@@ -1,4 +1,4 @@
-//! One request on its way: the commands it becomes, and how it ends when the last of them has.
+//! One request in flight: the commands it is split into, and its result when the last of them has completed.
 
 use nandscape_drive::{Completion, DriveInfo, HostMem};
 use nandscape_sim::Time;
@@ -9,23 +9,23 @@ use zerocopy::IntoBytes;
 use crate::record::Direction;
 use crate::request::Request;
 
-/// A request of which not all commands have completed.
+/// A request with outstanding commands.
 pub(crate) struct InFlight {
     pub(crate) request: Request,
     pub(crate) submitted: Time,
     pub(crate) measured: bool,
     left: u32,
-    /// Of the commands that have: the one that ended last, unless an earlier one failed.
+    /// The completion that determines the result so far: the first failure, else the latest.
     done: Option<Completion>,
 }
 
 impl InFlight {
-    /// A request that becomes `commands`.
+    /// A request split into `commands`.
     pub(crate) fn new(request: Request, submitted: Time, measured: bool, commands: &Commands<'_>) -> InFlight {
         InFlight { request, submitted, measured, left: commands.left, done: None }
     }
 
-    /// One of the commands has completed; how the request ended, if that was the last.
+    /// Records the completion of a command. Returns the result of the request if it was the last.
     #[inline]
     pub(crate) fn part_done(&mut self, part: Completion) -> Option<Completion> {
         self.left -= 1;
@@ -42,12 +42,12 @@ impl InFlight {
     }
 }
 
-/// The commands that a request becomes: one, or where it is larger than the drive takes at once, several that go out at
-/// the same time. The limit is that of data moved: one range to deallocate may have any length that fits its field.
+/// The commands of a request: one, or several concurrent ones if it exceeds the drive's maximum transfer. The limit
+/// applies to data moved; a range to deallocate may have any length that fits its field.
 pub(crate) struct Commands<'a> {
     info: &'a DriveInfo,
     direction: Direction,
-    /// The next logical block, and the one behind the last.
+    /// The next logical block, and the end (exclusive).
     block: u64,
     end: u64,
     /// The most logical blocks of one command.
@@ -62,7 +62,7 @@ impl<'a> Commands<'a> {
         let lba_bytes = u64::from(info.lba_bytes);
         let (block, end) = (offset / lba_bytes, (offset + bytes).div_ceil(lba_bytes));
         let step = if direction == Direction::Trim { u32::MAX.into() } else { u64::from(info.max_blocks) };
-        // A division for the few that are large.
+        // Divide only for large requests, which are few.
         let left = if end - block <= step { 1 } else { (end - block).div_ceil(step) as u32 };
         Commands { info, direction, block, end, step, left }
     }

@@ -5,7 +5,7 @@ use nandscape_sim::Rng;
 /// A number from the gamma distribution of the given shape and mean.
 pub(crate) fn gamma(rng: &mut Rng, shape: f64, mean: f64) -> f64 {
     if shape < 1.0 {
-        // A number of the shape above times the right power of a uniform one.
+        // For shapes below 1: a variate of the shape plus 1, times a power of a uniform one.
         let above = gamma(rng, shape + 1.0, shape + 1.0);
         return above * libm::pow(1.0 - rng.unit(), 1.0 / shape) / shape * mean;
     }

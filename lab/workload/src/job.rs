@@ -1,5 +1,5 @@
-//! One job and its drive: requests become commands, and in a closed job the end of one request is the beginning of the
-//! next.
+//! One job and its drive: requests are split into commands, and in a closed loop each completion issues the next
+//! request.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -23,12 +23,12 @@ pub(crate) struct Job {
     info: DriveInfo,
     feed: RefCell<Feed>,
     in_flight: RefCell<Slots<InFlight>>,
-    /// Requests outstanding at a time, where the job keeps them outstanding.
+    /// Outstanding requests of a closed loop.
     depth: Option<u32>,
     burst: Option<Burst>,
     begun: Time,
-    /// Slots that have a request to issue, and whether somebody is issuing already: a drive may complete a command
-    /// while it is being submitted.
+    /// Slots with a request to issue, and whether a call is already issuing: a drive may complete a command during its
+    /// submission.
     owed: Cell<u32>,
     issuing: Cell<bool>,
     me: Weak<Job>,
@@ -38,7 +38,7 @@ impl Job {
     /// The `clone`-th job of its kind.
     ///
     /// # Errors
-    /// When its requests cannot be had.
+    /// When its source of requests cannot be opened.
     pub(crate) fn new(
         runner: &Rc<Runner>,
         spec: &JobSpec,
@@ -63,11 +63,11 @@ impl Job {
         }))
     }
 
-    /// Takes its next request; `None` after the last, and where the source breaks off.
+    /// Takes the next request; `None` after the last, and when the source fails.
     #[inline(always)]
     pub(crate) fn next(&self) -> Option<TimedRequest> {
         match &mut *self.feed.borrow_mut() {
-            // Those drawn never end, and have no times of their own.
+            // Drawn requests never end, and have no times.
             Feed::Drawn(requests) => Some(TimedRequest { at: Span::ZERO, request: requests.next() }),
             Feed::Source(source) => source.next().unwrap_or_else(|error| {
                 self.runner.broke_off(&*error);
@@ -76,7 +76,7 @@ impl Job {
         }
     }
 
-    /// What the source of its requests had to decide.
+    /// Notes of the source of its requests.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.feed.borrow().notes()
     }
@@ -98,7 +98,7 @@ impl Job {
         }
     }
 
-    /// So many more slots of a closed job are free.
+    /// Frees this number of slots of a closed loop.
     #[inline]
     fn owe(&self, slots: u32) {
         self.owed.set(self.owed.get() + slots);
@@ -112,7 +112,7 @@ impl Job {
         self.issuing.set(false);
     }
 
-    /// Issues the next request of a closed job, now or when requests come again.
+    /// Issues the next request of a closed loop, now or in the next on period.
     #[inline(always)]
     fn issue_next(&self) {
         let now = self.runner.sim.now();

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// The value of a key, or what counts without it.
+/// The value of a key, or its default.
 ///
 /// # Errors
 /// The key, what was given, and what would be valid.
@@ -15,7 +15,7 @@ where
     text.map_or(Ok(default), |text| text.parse().map_err(|wrong: T::Err| format!("{key}: {wrong}")))
 }
 
-/// Whether a number lies in its range.
+/// Checks that a number is in its range.
 ///
 /// # Errors
 /// The key, what was given, and what would be valid.

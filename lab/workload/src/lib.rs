@@ -1,26 +1,26 @@
-//! Workloads: what is asked of drives.
+//! Workloads: the requests that drives get.
 //!
 //! | file | what |
 //! |---|---|
-//! | `spec` | a workload as given: jobs in fio's words, and how long they run |
-//! | `words` | those words, read and written |
-//! | `file` | workloads as TOML files, and those that come with it |
-//! | `check` | whether a workload and a drive fit each other |
-//! | `distribution` | how random addresses are spread |
-//! | `request` | a request, and the seam for requests that come from elsewhere |
-//! | `requests` | the requests of one job, drawn by those words |
-//! | `arrivals` | when requests of an open load arrive |
+//! | `spec` | the description of a workload: jobs in fio's terms, and the run's limit |
+//! | `words` | fio's terms, parsed and formatted |
+//! | `file` | workloads as TOML files, and the built-in ones |
+//! | `check` | checks that a workload and a drive fit each other |
+//! | `distribution` | distributions of random addresses |
+//! | `request` | a request, and the interface for other sources of requests |
+//! | `requests` | the requests of one job, drawn from its description |
+//! | `arrivals` | arrival times of an open-loop job |
 //! | `backlog` | whether the drive keeps up with an open load |
-//! | `characteristics`, `gamma` | loads by the figures that papers print of them, and a function that they need |
+//! | `characteristics`, `gamma` | loads generated from published statistics, and the gamma distribution |
 //! | `load` | loads whose requests depend on each other |
 //! | `filebench`, `filesystem` | filebench's personalities, and the file system below them |
 //! | `cache` | a cache of pages in the host's memory |
 //! | `ycsb` | YCSB's core workloads on a key-value table |
-//! | `run`, `job`, `client` | jobs and loads at work against drives |
-//! | `flight` | a request and its commands on their way |
-//! | `record` | what is measured |
+//! | `run`, `job`, `client` | the run of jobs and loads on drives |
+//! | `flight` | a request in flight and its commands |
+//! | `record` | the measurements |
 //! | `keys` | reading the values of workload files |
-//! | `testing` | a drive that notes what it is asked, for tests |
+//! | `testing` | a drive that records its requests, for tests |
 //!
 //! Left out: traces (`nandscape-lab-trace`).
 

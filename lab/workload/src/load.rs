@@ -19,7 +19,7 @@ pub struct LoadSpec {
     pub kind: LoadKind,
 }
 
-/// What there is.
+/// The kinds of loads.
 #[derive(Clone, PartialEq, Debug)]
 pub enum LoadKind {
     /// A personality of filebench on a file system.
@@ -29,7 +29,7 @@ pub enum LoadKind {
 }
 
 impl LoadSpec {
-    /// Whether it can run on a drive of `capacity` bytes in logical blocks of `lba_bytes`.
+    /// Checks that it can run on a drive of `capacity` bytes in logical blocks of `lba_bytes`.
     pub(crate) fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
         match &self.kind {
             LoadKind::Filebench(spec) => spec.check_on(capacity, lba_bytes),
@@ -37,7 +37,7 @@ impl LoadSpec {
         }
     }
 
-    /// How long it may take until so many requests have been issued, as far as the load itself decides.
+    /// An upper bound on the time to issue this number of requests, as far as the load determines it.
     pub(crate) fn longest_s(&self, requests: u64) -> f64 {
         match &self.kind {
             LoadKind::Filebench(spec) => spec.longest_s(requests),
@@ -45,7 +45,7 @@ impl LoadSpec {
         }
     }
 
-    /// What it is, in words, for reports.
+    /// Its description for reports.
     pub fn describe(&self) -> String {
         let what = match &self.kind {
             LoadKind::Filebench(spec) => spec.describe(),
@@ -54,7 +54,7 @@ impl LoadSpec {
         format!("{}: {what}", self.name)
     }
 
-    /// Starts its threads. What had to be decided to make it fit the drive.
+    /// Starts its threads. Returns notes on changes made to fit the drive.
     pub(crate) fn start(&self, runner: &Rc<Runner>, client: &Rc<Client>, seed: Seed) -> Vec<String> {
         match &self.kind {
             LoadKind::Filebench(spec) => spec.start(runner, client, seed),

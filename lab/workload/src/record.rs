@@ -1,4 +1,4 @@
-//! What is measured.
+//! The measurements of a workload.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use nandscape_wire_nvme::Status;
 
 use crate::backlog::Backlog;
 
-/// What a request does.
+/// The direction of a request.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Direction {
     /// Reads.
@@ -42,35 +42,35 @@ impl Direction {
 pub struct Tally {
     /// Their latencies, from submission or arrival to completion.
     pub latency: Histogram,
-    /// Where their time went, summed.
+    /// The sum of their breakdowns.
     pub breakdown: Breakdown,
     /// Bytes moved or deallocated.
     pub bytes: u64,
-    /// Requests that waited for a garbage collection.
+    /// Requests that waited for garbage collection.
     pub blocked_by_gc: u64,
 }
 
-/// What a workload did while it was measured.
+/// The measured phase of a workload.
 #[derive(Clone, Default)]
 pub struct Outcome {
-    /// When the first measured request was submitted or arrived.
+    /// The time when the first measured request was submitted or arrived.
     pub started: Time,
-    /// When the last one completed.
+    /// The time when the last one completed.
     pub ended: Time,
     /// By direction, in the order of [`Direction::ALL`].
     pub tallies: [Tally; Direction::ALL.len()],
     /// Requests that failed, by status.
     pub errors: BTreeMap<u16, u64>,
-    /// What loads call an operation (the read of a whole file, an fsync, the update of a record), and how long each took
-    /// from its beginning to the end of its last request. Empty where there are only jobs.
+    /// Latencies of the loads' operations by name (the read of a whole file, an fsync, the update of a record), from
+    /// their start to the end of their last request. Empty if there are only jobs.
     pub operations: BTreeMap<&'static str, Histogram>,
     /// Outstanding requests as measured arrivals of open loads found them; `None` without an open load.
     pub backlog: Option<Backlog>,
     /// The longest time in which requests were outstanding and none completed.
     pub standstill: Span,
-    /// What sources of requests had to decide.
+    /// Notes of the sources of requests.
     pub notes: Vec<String>,
-    /// Why a source of requests broke off, if one did: the rest of its requests is missing.
+    /// The error of a source of requests, if one failed: the rest of its requests is missing.
     pub broken: Option<String>,
 }
 

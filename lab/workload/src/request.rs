@@ -1,7 +1,7 @@
-//! A request, and the seam through which requests come from elsewhere: traces, generators.
+//! A request, and the interface for sources of requests: traces, generators.
 //!
-//! A [`RequestStream`] is part of a workload, and is opened anew for each run; the [`RequestSource`] that this gives is
-//! read as the run goes on, so that a load of any length takes bounded memory.
+//! A [`RequestStream`] is part of a workload, and is opened for each run. The run reads the resulting [`RequestSource`]
+//! as it proceeds, so a load of any length takes bounded memory.
 
 use std::fmt;
 
@@ -13,51 +13,51 @@ use crate::record::Direction;
 /// One request, in bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What it does.
+    /// Its direction.
     pub direction: Direction,
-    /// Where it begins. A flush has no place: 0.
+    /// Its address in bytes; 0 for a flush.
     pub offset: u64,
-    /// How much it covers. A flush covers nothing: 0.
+    /// Its length in bytes; 0 for a flush.
     pub bytes: u64,
 }
 
-/// A request and when it arrives.
+/// A request and its arrival time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TimedRequest {
-    /// Since the load began. Does not matter where requests are kept outstanding.
+    /// Time since the load began. Ignored in a closed loop.
     pub at: Span,
     /// The request.
     pub request: Request,
 }
 
-/// Why a source could not go on.
+/// The error of a source.
 pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Requests, one after the other.
+/// Requests, in order.
 pub trait RequestSource {
     /// The next request, `None` after the last. Times do not decrease, and requests lie within the drive, in whole
     /// logical blocks.
     ///
     /// # Errors
-    /// When there are more requests, but they cannot be had. The run ends.
+    /// When further requests exist but cannot be read. The run ends.
     fn next(&mut self) -> Result<Option<TimedRequest>, SourceError>;
 
-    /// What had to be decided to make these requests fit the drive; asked for after the run, for its report.
+    /// Notes on changes made to fit the drive, called after the run for its report.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Where requests come from, as part of a workload.
+/// A source of requests as part of a workload.
 pub trait RequestStream: fmt::Debug + Send + Sync {
     /// Its requests from the first on, for the `clone`-th of the jobs that share it.
     ///
     /// # Errors
-    /// When they cannot be had, or not on this drive.
+    /// When they cannot be read, or do not fit this drive.
     fn open(&self, drive: &DriveInfo, clone: u32, seed: Seed) -> Result<Box<dyn RequestSource>, SourceError>;
 
-    /// Whether it can be opened on a drive of `capacity` bytes in logical blocks of `lba_bytes`; asked for before the
-    /// drive is made.
+    /// Checks that it can be opened on a drive of `capacity` bytes in logical blocks of `lba_bytes`; called before the
+    /// drive is created.
     ///
     /// # Errors
     /// Why not, and what would be valid.
@@ -65,16 +65,16 @@ pub trait RequestStream: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// What they are, in words, for reports.
+    /// Their description for reports.
     fn describe(&self) -> String {
         "requests of a source".to_owned()
     }
 
-    /// Mean time between requests in seconds, where they have times and do not end by themselves; else 0.
+    /// Mean time between requests in seconds if they have times and never end; else 0.
     fn interval_s(&self) -> f64 {
         0.0
     }
 
-    /// Whether requests arrive at their own times. Else the job's `iodepth` or `rate` decides when.
+    /// Whether requests have their own arrival times. If not, the job's `iodepth` or `rate` determines the times.
     fn is_timed(&self) -> bool;
 }

@@ -1,4 +1,4 @@
-//! The requests of one job, drawn by fio's words.
+//! The requests of one job, drawn from its description.
 
 use nandscape_drive::DriveInfo;
 use nandscape_sim::{Rng, Seed};
@@ -9,11 +9,11 @@ use crate::request::{Request, RequestSource, SourceError};
 use crate::spec::JobSpec;
 use crate::words::Action;
 
-/// Where a job takes its requests from.
+/// The source of a job's requests.
 pub(crate) enum Feed {
-    /// Drawn by fio's words.
+    /// Drawn from the job's description.
     Drawn(Box<Requests>),
-    /// From elsewhere.
+    /// An external source.
     Source(Box<dyn RequestSource>),
 }
 
@@ -26,7 +26,7 @@ impl Feed {
         })
     }
 
-    /// What the source had to decide.
+    /// Notes of the source.
     pub(crate) fn notes(&self) -> Vec<String> {
         match self {
             Feed::Drawn(_) => Vec::new(),
@@ -43,16 +43,17 @@ pub(crate) struct Requests {
     space: u64,
     align: u64,
     weights: u64,
-    /// A size of requests, and where the last of that size begins that is inside the space, in steps of the alignment.
+    /// A request size, and the highest address at which a request of this size fits into the space, in steps of the
+    /// alignment.
     fit: (u64, u64),
     sampler: Sampler,
-    /// Where the next sequential request begins.
+    /// The address of the next sequential request.
     next: u64,
 }
 
 impl Requests {
-    /// The stream of the `clone`-th of `spec.numjobs` jobs on a drive of `capacity` bytes. Sequential jobs of one kind begin
-    /// evenly spread over the space.
+    /// The stream of the `clone`-th of `spec.numjobs` jobs on a drive of `capacity` bytes. The start addresses of
+    /// sequential clones are evenly spread over the space.
     pub(crate) fn new(spec: &JobSpec, capacity: u64, clone: u32, seed: Seed) -> Requests {
         let mut rng = seed.rng();
         let (align, largest) = (spec.bs.smallest(), spec.bs.largest());
@@ -74,7 +75,7 @@ impl Requests {
     pub(crate) fn next(&mut self) -> Request {
         let bytes = self.bytes();
         let direction = self.direction();
-        // What would reach beyond the space begins as much earlier.
+        // A request that would reach beyond the space is moved back to end there.
         if self.fit.0 != bytes {
             self.fit = (bytes, (self.space - bytes) / self.align * self.align);
         }

@@ -1,4 +1,4 @@
-//! Jobs at work against drives: one budget of requests for all, one outcome.
+//! The run of jobs on drives: one budget of requests and one outcome for all.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,12 +14,12 @@ use crate::record::{Direction, Outcome};
 use crate::request::Request;
 use crate::spec::{Limit, Workload};
 
-/// What is told of a run while it goes on.
+/// Events of a run in progress.
 pub trait Hooks {
     /// The measured phase begins.
     fn measuring(&self) {}
 
-    /// So many of the workload's requests have been issued, or so much of its time has passed: a share from 0 to 1.
+    /// Progress: the share of the workload's requests issued or of its time passed, from 0 to 1.
     fn progress(&self, _share: f64) {}
 
     /// A measured request has completed.
@@ -30,11 +30,11 @@ pub trait Hooks {
 pub struct Served<'a> {
     /// What it did.
     pub direction: Direction,
-    /// How much it moved or deallocated.
+    /// Bytes moved or deallocated.
     pub bytes: u64,
-    /// When it was submitted or arrived.
+    /// The time of submission or arrival.
     pub submitted: Time,
-    /// When it completed.
+    /// The time of completion.
     pub completed: Time,
     /// How.
     pub completion: &'a Completion,
@@ -42,31 +42,31 @@ pub struct Served<'a> {
 
 impl Hooks for () {}
 
-/// A workload at work.
+/// A running workload.
 pub struct Runner {
     pub(crate) sim: Sim,
     limit: Limit,
     warmup: u64,
     issued: Cell<u64>,
     outstanding: Cell<u64>,
-    /// Jobs, or rather their slots, and threads of loads, that may still issue requests.
+    /// The number of job slots and threads of loads that may still issue requests.
     active: Cell<u32>,
-    /// Nobody may issue another request.
+    /// No further request may be issued.
     over: Cell<bool>,
-    /// When the measured phase began.
+    /// The start of the measured phase.
     measured_from: Cell<Option<Time>>,
-    /// When a request completed last, or the first of those that are outstanding was issued.
+    /// The time of the last completion, or of the first outstanding request's issue.
     moved: Cell<Time>,
-    /// When progress was last told, and how often it had been the same time before.
+    /// The time of the last progress report, and the number of earlier reports at that time.
     standstill: Cell<(Time, u32)>,
     outcome: RefCell<Outcome>,
     idle: Signal,
     hooks: Box<dyn Hooks>,
 }
 
-/// How often progress is told, in requests.
+/// The interval of progress reports, in requests.
 const PROGRESS_EVERY: u64 = 1 << 14;
-/// So often may no time have passed since: a million requests in an instant.
+/// The most reports without time passing: a million requests at one instant.
 const STANDSTILL: u32 = 64;
 
 impl Runner {
@@ -139,7 +139,7 @@ impl Runner {
         outcome
     }
 
-    /// Requests arrive at their own times, whatever is outstanding.
+    /// Issues requests of a timed source at their own times (open loop).
     fn start_timed(self: &Rc<Runner>, job: Rc<Job>) {
         self.active.set(self.active.get() + 1);
         let (runner, start) = (self.clone(), self.sim.now());
@@ -153,7 +153,7 @@ impl Runner {
         });
     }
 
-    /// Requests arrive at their times, whatever is outstanding, and go to the jobs in turn.
+    /// Issues requests at the rate's times (open loop), to the clones in turn.
     fn start_open(self: &Rc<Runner>, jobs: Vec<Rc<Job>>, mut arrivals: Arrivals) {
         self.active.set(self.active.get() + 1);
         let runner = self.clone();
@@ -168,12 +168,12 @@ impl Runner {
         });
     }
 
-    /// Starts a thread of a load. When all have ended, so has the load.
+    /// Starts a thread of a load. The load ends when all threads have ended.
     pub(crate) fn spawn_thread(self: &Rc<Runner>, thread: impl Future<Output = Result<(), Over>> + 'static) {
         self.active.set(self.active.get() + 1);
         let runner = self.clone();
         self.sim.spawn(async move {
-            // It has done its work, or there is no request left for it.
+            // The thread has finished, or no request is left.
             let (Ok(()) | Err(Over)) = thread.await;
             runner.slot_ended();
         });
@@ -202,12 +202,14 @@ impl Runner {
         };
         if issued.is_multiple_of(PROGRESS_EVERY) && self.stands_still(now) {
             self.give_up(
-                "no drive time passes, and the run is to last for some: limit it by requests (--io-count)".into(),
+                "no drive time passes, so --runtime would never be reached: limit the run by requests \
+                 (--io-count)"
+                    .into(),
             );
             return None;
         }
         if !left || self.over.get() {
-            // Threads that wait for something else need not be waited for.
+            // The run does not wait for threads that wait for other events.
             self.end();
             return None;
         }
@@ -225,14 +227,14 @@ impl Runner {
         Some(measured)
     }
 
-    /// Whether a run that is limited by time would never end: no time passes, whatever is issued.
+    /// Whether a run limited by time would never end, because requests take no time.
     fn stands_still(&self, now: Time) -> bool {
         let (since, looks) = self.standstill.get();
         self.standstill.set((now, if since == now { looks + 1 } else { 0 }));
         looks >= STANDSTILL && since == now && matches!(self.limit, Limit::Runtime(_))
     }
 
-    /// As [`Runner::admit`], for a request that arrives whatever is outstanding.
+    /// As [`Runner::admit`], for an open-loop request.
     fn admit_arrival(&self) -> Option<bool> {
         let measured = self.admit()?;
         if measured {
@@ -242,7 +244,7 @@ impl Runner {
         Some(measured)
     }
 
-    /// A request is issued outside the budget, to prepare the drive.
+    /// Registers a request outside the budget, which prepares the drive.
     pub(crate) fn admit_preparation(&self) {
         self.began(self.sim.now());
     }
@@ -255,7 +257,7 @@ impl Runner {
         self.outstanding.set(outstanding + 1);
     }
 
-    /// An operation of a load that began at `begun` has ended. It counts when it began in the measured phase.
+    /// An operation of a load that began at `begun` has ended. It is recorded if it began in the measured phase.
     pub(crate) fn operation(&self, name: &'static str, begun: Time) {
         if self.measured_from.get().is_some_and(|from| begun >= from) {
             self.outcome.borrow_mut().operations.entry(name).or_default().record(self.sim.now() - begun);
@@ -270,12 +272,12 @@ impl Runner {
         }
     }
 
-    /// A source of requests cannot go on: what is outstanding is still waited for.
+    /// A source of requests has failed: the run still waits for outstanding requests.
     pub(crate) fn broke_off(&self, error: &dyn std::error::Error) {
         self.outcome.borrow_mut().broken.get_or_insert_with(|| error.to_string());
     }
 
-    /// A slot of a job found nothing left to issue.
+    /// A slot of a job has nothing left to issue.
     pub(crate) fn slot_ended(&self) {
         self.active.set(self.active.get() - 1);
         self.idle.notify();

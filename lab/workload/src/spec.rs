@@ -1,4 +1,4 @@
-//! A workload as given.
+//! The description of a workload.
 
 use std::sync::Arc;
 
@@ -9,61 +9,61 @@ use crate::load::LoadSpec;
 use crate::request::RequestStream;
 use crate::words::{BlockSizes, Burst, Pattern, Share};
 
-/// Jobs that run at the same time, and how long.
+/// Jobs that run at the same time, and the limit of the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Workload {
     /// What it is called.
     pub name: String,
-    /// One line on what it is.
+    /// A one-line description.
     pub description: String,
     /// The jobs.
     pub jobs: Vec<JobSpec>,
     /// Loads whose requests depend on each other, beside the jobs.
     pub loads: Vec<LoadSpec>,
-    /// When it ends.
+    /// The limit of the run.
     pub limit: Limit,
-    /// Requests that run first and are not counted.
+    /// Requests that run first, unmeasured.
     pub warmup: u64,
 }
 
-/// When a workload ends.
+/// The limit of a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Limit {
-    /// After so many requests, over all jobs.
+    /// A number of requests, over all jobs.
     Requests(u64),
-    /// After so much drive time.
+    /// A drive time.
     Runtime(Span),
 }
 
-/// One job, and how many of its kind.
+/// One job, and the number of its clones.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobSpec {
     /// What it is called.
     pub name: String,
-    /// What kind of requests, in what order.
+    /// Directions, and order of addresses.
     pub rw: Pattern,
-    /// How large they are.
+    /// Request sizes.
     pub bs: BlockSizes,
-    /// Requests outstanding at a time, of each of the `numjobs`.
+    /// Outstanding requests of each of the `numjobs` clones.
     pub iodepth: u32,
-    /// How many of this job run.
+    /// The number of clones.
     pub numjobs: u32,
     /// Percent of reads where reads and writes are mixed.
     pub rwmixread: u32,
     /// The part of the drive that is used, from the beginning.
     pub size: Share,
-    /// How random addresses are spread over it.
+    /// The distribution of random addresses over it.
     pub distribution: Distribution,
-    /// Arrivals at their own times, whatever is outstanding.
+    /// The arrival process of an open loop.
     pub rate: Option<Rate>,
-    /// Times at which no requests come.
+    /// Bursts, with off periods between them.
     pub burst: Option<Burst>,
-    /// Where requests come from, if they are not drawn: then `rw`, `bs`, `rwmixread`, `size` and `distribution` do not
-    /// count.
+    /// The source of requests, if they are not drawn: then `rw`, `bs`, `rwmixread`, `size` and `distribution` are
+    /// ignored.
     pub source: Option<Source>,
 }
 
-/// Requests that come from elsewhere: a trace, a generator. Equal to itself only.
+/// An external source of requests: a trace, a generator. Equal only to itself.
 #[derive(Clone, Debug)]
 pub struct Source(pub Arc<dyn RequestStream>);
 
@@ -73,16 +73,16 @@ impl PartialEq for Source {
     }
 }
 
-/// An open load.
+/// Arrivals of an open loop.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Rate {
     /// Arrivals a second, all of the job's `numjobs` together.
     pub iops: f64,
-    /// How they are spaced.
+    /// The arrival process.
     pub process: RateProcess,
 }
 
-/// How arrivals are spaced.
+/// An arrival process.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RateProcess {
     /// Evenly.
@@ -128,12 +128,12 @@ impl Default for JobSpec {
 }
 
 impl JobSpec {
-    /// Whether requests arrive at their times whatever is outstanding; else `iodepth` are kept outstanding.
+    /// Whether the job is an open loop; if not, `iodepth` requests are kept outstanding.
     pub fn is_open(&self) -> bool {
         self.rate.is_some() || self.is_timed()
     }
 
-    /// Whether they bring their times with them.
+    /// Whether the requests have their own times.
     pub(crate) fn is_timed(&self) -> bool {
         self.source.as_ref().is_some_and(|source| source.0.is_timed())
     }

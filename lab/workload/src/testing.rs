@@ -1,4 +1,4 @@
-//! For tests: a drive that takes 10 us for anything and notes what it was asked.
+//! For tests: a drive that takes 10 us for each request and records it.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -13,7 +13,7 @@ use crate::record::Direction;
 use crate::run::Runner;
 use crate::spec::{JobSpec, Workload};
 
-/// What was asked: direction, first block of 4 KiB, blocks.
+/// The requests: direction, first block of 4 KiB, blocks.
 pub(crate) type Asked = (Direction, u64, u64);
 
 pub(crate) struct NotingDrive {
@@ -23,7 +23,7 @@ pub(crate) struct NotingDrive {
 }
 
 impl NotingDrive {
-    /// What was asked since this was last called.
+    /// The requests since the last call.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.take()
     }
@@ -51,7 +51,7 @@ impl Drive for NotingDrive {
     }
 }
 
-/// Runs a future on a drive of so many bytes, with or without a volatile cache.
+/// Runs a future on a drive of this capacity in bytes, with or without a volatile cache.
 pub(crate) fn on_a_drive<F>(
     bytes: u64,
     volatile_cache: bool,

@@ -1,4 +1,4 @@
-//! fio's words, as values.
+//! fio's terms, parsed to values.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,13 +6,13 @@ use std::str::FromStr;
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Ratio};
 
-/// Why a word could not be read.
+/// A value that could not be parsed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("\"{text}\" is not {expected}")]
 pub struct WordError {
-    /// What was given.
+    /// The text.
     pub text: String,
-    /// What would be valid.
+    /// The valid values.
     pub expected: &'static str,
 }
 
@@ -22,16 +22,16 @@ impl WordError {
     }
 }
 
-/// What kind of requests, and in what order of addresses (fio's `rw`).
+/// Directions of requests, and order of addresses (fio's `rw`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Pattern {
-    /// Whether addresses are random; else they follow each other.
+    /// Whether addresses are random; otherwise sequential.
     pub random: bool,
-    /// What is done there.
+    /// The directions.
     pub action: Action,
 }
 
-/// What requests do.
+/// The directions of requests.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Read only.
@@ -72,7 +72,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// How large requests are: one size, or several with their weights (fio's `bs` and `bssplit`).
+/// Request sizes: one, or several with weights (fio's `bs` and `bssplit`).
 #[derive(Clone, PartialEq, Debug)]
 pub struct BlockSizes {
     sizes: Vec<(u64, u32)>,
@@ -124,7 +124,7 @@ impl fmt::Display for BlockSizes {
     }
 }
 
-/// A part of a drive: a share of it, or so many bytes.
+/// A part of a drive: a share of it, or a number of bytes.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Share {
     /// A share of the drive's capacity, from 0 to 1.
@@ -165,12 +165,12 @@ impl fmt::Display for Share {
     }
 }
 
-/// Requests come for a while, then none come for a while, in turn.
+/// Alternating periods with and without requests.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Burst {
-    /// How long they come.
+    /// The on period.
     pub on: Span,
-    /// How long they do not.
+    /// The off period.
     pub off: Span,
 }
 

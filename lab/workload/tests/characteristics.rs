@@ -185,7 +185,7 @@ fn characteristics_that_cannot_be_are_refused() {
         ("reads = '150%'\nsize = '8k'", "reads = 1.5 is out of range"),
         ("reads = '1'\nsize = '8k'\nmax_size = '4k'", "a mean size of 8KiB is out of range"),
         ("reads = '1'\nsize = '8k'\nalign = '1000'", "align = 1000B is not a multiple of 512B"),
-        ("reads = '1'\nsize = '8k'\nburst_requests = 3", "burst_requests and burst_gap go together"),
+        ("reads = '1'\nsize = '8k'\nburst_requests = 3", "give both burst_requests and burst_gap, or neither"),
         ("reads = '1'\nsize = '8k'\nburst_requests = 3\nburst_gap = '1us'", "bursts need an interval"),
         ("reads = '1'\nsize = '8k'\nper_mega_instruction = 3", "give interval, or per_mega_instruction"),
         ("reads = '1'\nsize = '8k'\ninterval = '0ns'", "out of range"),

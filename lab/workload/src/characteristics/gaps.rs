@@ -2,16 +2,16 @@
 //!
 //! Alone, gaps are exponential: a Poisson process. In bursts, the next request of a burst follows after a short gap, and
 //! the next burst after a long one, both exponential; a burst has a geometric number of requests of the given mean. The
-//! mean over both is the one given, which decides the long gap.
+//! long gap is chosen to give the mean over both.
 
 use nandscape_sim::{Rng, Span};
 
-/// Bursts as given.
+/// Parameters of bursts.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Bursts {
-    /// Mean number of requests in one.
+    /// Mean number of requests in a burst.
     pub requests: f64,
-    /// Mean time from one of its requests to the next.
+    /// Mean time between requests of a burst.
     pub gap: Span,
 }
 
@@ -28,10 +28,10 @@ pub(crate) struct Gaps {
 const MOST_NS: f64 = 1e16;
 
 impl Gaps {
-    /// Gaps of so many nanoseconds in the mean.
+    /// Gaps with this mean, in nanoseconds.
     ///
     /// # Errors
-    /// When there are none with these bursts, and what would be valid.
+    /// When these bursts cannot give the mean, with the valid range.
     pub(crate) fn new(mean_ns: f64, bursts: Option<Bursts>) -> Result<Gaps, String> {
         let Some(Bursts { requests, gap }) = bursts else {
             return Ok(Gaps { ends: 1.0, inside_ns: 0.0, between_ns: mean_ns });

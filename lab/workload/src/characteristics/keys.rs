@@ -34,10 +34,10 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// What they say.
+    /// The characteristics that they describe.
     ///
     /// # Errors
-    /// Which key is wrong, and what would be valid.
+    /// The invalid key, with valid values.
     pub(crate) fn spec(&self) -> Result<Characteristics, String> {
         let Ratio(reads) = read("reads", Some(&self.reads), Ratio(0.0))?;
         let Bytes(align) = read("align", self.align.as_ref(), Bytes(4_096))?;
@@ -56,7 +56,7 @@ impl Keys {
         Ok(spec)
     }
 
-    /// The sizes of one direction; those of a direction that never comes need not be given.
+    /// The sizes of one direction; a direction that never occurs needs none.
     fn sizes(&self, way: &str, comes: bool) -> Result<SizeSpec, String> {
         let (mean, max) = match way {
             "read" => (&self.read_size, &self.max_read_size),
@@ -90,7 +90,7 @@ impl Keys {
             (Some(requests), Some(gap)) => {
                 Ok(Some(Bursts { requests, gap: read("burst_gap", Some(gap), Span::ZERO)? }))
             }
-            _ => Err("burst_requests and burst_gap go together".to_owned()),
+            _ => Err("give both burst_requests and burst_gap, or neither".to_owned()),
         }
     }
 }

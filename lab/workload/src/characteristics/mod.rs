@@ -1,5 +1,5 @@
-//! Loads by their characteristics, as papers print them: share of reads, mean and largest sizes, sequentiality, times
-//! between requests.
+//! Loads generated from characteristics, as papers print them: share of reads, mean and largest sizes, sequentiality,
+//! times between requests.
 //!
 //! | file | what |
 //! |---|---|
@@ -8,9 +8,9 @@
 //! | `stream` | the requests |
 //! | `keys` | the table `[[characteristics]]` of a workload file |
 //!
-//! What such a table leaves open is chosen here, and said: sizes follow a power law, directions and sizes are
-//! independent of each other and of what came before, addresses that do not follow the previous request are random over
-//! the footprint. Left out: correlations, phases, skew that changes with time. Who needs those has the trace.
+//! Such a table does not determine a load. Choices made here: sizes follow a power law; directions and sizes are
+//! independent of each other and of earlier requests; addresses that do not follow the previous request are random over
+//! the footprint. Left out: correlations, phases, skew that changes with time; use the trace for those.
 
 mod gaps;
 mod keys;
@@ -26,7 +26,7 @@ pub use sizes::SizeSpec;
 use crate::distribution::Distribution;
 use crate::words::Share;
 
-/// A load as a table describes it.
+/// A load described by a table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Characteristics {
     /// The share of reads among the requests, from 0 to 1.
@@ -35,13 +35,13 @@ pub struct Characteristics {
     pub read_size: SizeSpec,
     /// Sizes of writes.
     pub write_size: SizeSpec,
-    /// Sizes and random addresses are multiples of so many bytes.
+    /// Sizes and random addresses are multiples of this number of bytes.
     pub align: u64,
-    /// The share of requests that begin where the one before ended, from 0 to 1.
+    /// The share of requests that begin at the end of the previous one, from 0 to 1.
     pub sequential: f64,
     /// The part of the drive that is used, from the beginning.
     pub footprint: Share,
-    /// How the other addresses are spread over it.
+    /// The distribution of the other addresses over it.
     pub distribution: Distribution,
     /// Mean time between arrivals in nanoseconds; without it the job's `iodepth` keeps requests outstanding.
     pub interval_ns: Option<f64>,
@@ -50,10 +50,10 @@ pub struct Characteristics {
 }
 
 impl Characteristics {
-    /// Whether the figures make sense, whatever the drive.
+    /// Checks the figures, independently of the drive.
     ///
     /// # Errors
-    /// Which do not, and what would be valid.
+    /// The invalid figure, with valid values.
     pub fn check(&self) -> Result<(), String> {
         for (name, share) in [("reads", self.reads), ("sequential", self.sequential)] {
             if !(0.0..=1.0).contains(&share) {
@@ -63,7 +63,7 @@ impl Characteristics {
         if self.align == 0 || !self.align.is_multiple_of(512) {
             return Err(format!("align = {} is not a multiple of 512B", Bytes(self.align)));
         }
-        // The size of what never comes does not matter.
+        // The size of a direction that never occurs does not matter.
         if self.reads > 0.0 {
             self.read_size.check(self.align).map_err(|problem| format!("reads: {problem}"))?;
         }
@@ -87,7 +87,7 @@ impl Characteristics {
         reads.max(writes)
     }
 
-    /// Whether a drive has what it takes.
+    /// Checks that the load fits a drive.
     fn fits(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
         if !self.align.is_multiple_of(u64::from(lba_bytes)) {
             let align = Bytes(self.align);

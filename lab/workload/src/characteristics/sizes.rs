@@ -1,14 +1,14 @@
 //! Request sizes of a given mean and maximum.
 //!
-//! A mean and a maximum leave the distribution open. Taken here is a power law over the multiples of a step: the size
-//! of k steps is drawn in proportion to k^-a, with the one exponent that gives the mean. Sizes of server loads have
-//! long tails, and the maximum of a trace is often a hundred times its mean: a power law reaches it, where a geometric
-//! distribution of the same mean never would. Means near the maximum have a negative exponent.
+//! A mean and a maximum do not determine the distribution. This file uses a power law over the multiples of a step: k
+//! steps have a probability proportional to k^-a, with the exponent that gives the mean. Sizes of server loads have
+//! long tails, and the maximum of a trace is often a hundred times its mean: a power law reaches it, but a geometric
+//! distribution with the same mean practically never does. Means near the maximum have a negative exponent.
 
 use nandscape_sim::Rng;
 use nandscape_sim::units::Bytes;
 
-/// Sizes as given, in bytes.
+/// Parameters of sizes, in bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SizeSpec {
     /// Their mean.
@@ -17,14 +17,14 @@ pub struct SizeSpec {
     pub max: u64,
 }
 
-/// The most different sizes there may be.
+/// The largest number of different sizes.
 const MOST_SIZES: u64 = 65_536;
 
 impl SizeSpec {
-    /// Whether there are such sizes in multiples of `step`.
+    /// Checks that such sizes exist in multiples of `step`.
     ///
     /// # Errors
-    /// Why not, and what would be valid.
+    /// The reason why not, with valid values.
     pub(crate) fn check(&self, step: u64) -> Result<(), String> {
         let SizeSpec { mean, max } = *self;
         if !max.is_multiple_of(step) || max == 0 {
@@ -50,12 +50,12 @@ impl SizeSpec {
 #[derive(Debug)]
 pub(crate) struct Sizes {
     step: u64,
-    /// The probability of at most so many steps, from one step on.
+    /// Cumulative probabilities of 1, 2, ... steps.
     upto: Vec<f64>,
 }
 
 impl Sizes {
-    /// Sizes as given, in multiples of `step`; `spec` was checked.
+    /// Sizes of `spec` in multiples of `step`; `spec` has been checked.
     pub(crate) fn new(spec: SizeSpec, step: u64) -> Sizes {
         let (steps, mean) = (spec.max / step, spec.mean as f64 / step as f64);
         let logs: Vec<f64> = (1..=steps).map(|k| libm::log(k as f64)).collect();
@@ -119,7 +119,7 @@ mod tests {
         (0..count).map(|_| sizes.next(&mut rng)).collect()
     }
 
-    /// Two sizes: the mean alone decides how often each comes.
+    /// Two sizes: the mean alone determines their probabilities.
     #[test]
     fn two_sizes_have_the_shares_that_give_the_mean() {
         let drawn = drawn(5_120, 8_192, 200_000);
@@ -134,7 +134,7 @@ mod tests {
         assert!(drawn(1 << 20, 1 << 20, 10_000).iter().all(|size| *size == 1 << 20));
     }
 
-    /// The share of each size over that of the next is the same power of the ratio of the sizes, wherever one looks.
+    /// For any two consecutive sizes, the ratio of their shares is the same power of the ratio of the sizes.
     #[test]
     fn sizes_fall_as_a_power() {
         let sizes = Sizes::new(SizeSpec { mean: 60_000, max: 4 << 20 }, 4_096);

@@ -1,4 +1,4 @@
-//! The requests of a load by its characteristics.
+//! The requests of a load generated from characteristics.
 
 use nandscape_drive::DriveInfo;
 use nandscape_sim::units::Bytes;
@@ -50,19 +50,19 @@ impl RequestStream for Characteristics {
     }
 }
 
-/// Draws the requests; they never end.
+/// Draws an endless sequence of requests.
 struct Generator {
     reads: f64,
     sequential: f64,
     align: u64,
     /// Bytes of the part of the drive that is used.
     space: u64,
-    /// Sizes of reads and of writes, where there are any.
+    /// Sizes of reads and of writes, for directions that occur.
     sizes: [Option<Sizes>; 2],
     sampler: Sampler,
     gaps: Option<Gaps>,
     rng: Rng,
-    /// When the last request arrived, in nanoseconds, and where it ended.
+    /// Arrival time of the last request, in nanoseconds, and its end address.
     at_ns: f64,
     end: Option<u64>,
 }
@@ -91,7 +91,7 @@ impl Generator {
     fn offset(&mut self, bytes: u64) -> u64 {
         let follows = self.rng.chance(self.sequential);
         match self.end {
-            // What would reach beyond the end of the space jumps instead.
+            // A sequential request that would reach beyond the end of the space gets a random address.
             Some(end) if follows && end + bytes <= self.space => end,
             _ => (self.sampler.next(&mut self.rng) * self.align).min(self.space - bytes),
         }

@@ -1,5 +1,5 @@
-//! fileserver: users' files on a server. In each round a thread makes a file and writes it whole, appends to another,
-//! reads a third whole, and removes a fourth.
+//! fileserver: users' files on a server. In each round a thread creates a file and writes it whole, appends to another,
+//! reads a third whole, and deletes a fourth.
 
 use super::Setting;
 use super::personality::Figures;

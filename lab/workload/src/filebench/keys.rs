@@ -31,10 +31,10 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// What they say.
+    /// The load that they describe.
     ///
     /// # Errors
-    /// Which key is wrong, and what would be valid.
+    /// The invalid key, with valid values.
     pub(crate) fn spec(&self) -> Result<Filebench, String> {
         let personality: Personality = self.personality.parse().map_err(|wrong| format!("personality: {wrong}"))?;
         let figures = personality.figures();

@@ -5,14 +5,14 @@
 //! | `fileserver`, `webserver`, `varmail`, `webproxy`, `videoserver`, `oltp`, `networkfs` | one personality each |
 //! | `personality` | their names and figures |
 //! | `plan` | figures fitted to a drive |
-//! | `set` | a set of files, and who gets which |
-//! | `thread` | what a thread does with files |
+//! | `set` | a set of files, and their assignment to threads |
+//! | `thread` | the file operations of a thread |
 //! | `tables`, `pace` | sizes from tables; rates |
 //! | `keys` | the table `[[filebench]]` of a workload file |
 //!
 //! Numbers of files, mean sizes, threads and the flow of operations are those of the workload files that filebench
-//! publishes (version 3.0 of the personalities). Left out: what the host's processors spend (filebench's `hog`), stat
-//! calls, and everything that the file system leaves out.
+//! publishes (version 3.0 of the personalities). Left out: processor time (filebench's `hog`), stat calls, and
+//! everything that the file system leaves out.
 
 mod fileserver;
 mod keys;
@@ -54,43 +54,43 @@ use crate::words::Share;
 pub struct Filebench {
     /// Which.
     pub personality: Personality,
-    /// Threads of the kind that there are many of.
+    /// The number of threads (readers, users).
     pub threads: u32,
-    /// Files, existing or not; without it the personality's own, or as many as the drive has room for.
+    /// The number of files, existing or not; by default the personality's, or as many as fit.
     pub files: Option<u64>,
-    /// Mean bytes of a file; without it the personality's own, or what the drive has room for.
+    /// Mean bytes of a file; by default the personality's, or the largest that fits.
     pub mean_size: Option<u64>,
     /// Bytes of a call that reads or writes a whole file.
     pub io_size: u64,
-    /// Appends have from 0 to so many bytes, all alike.
+    /// Sizes of appends are uniform from 0 to this number of bytes.
     pub append_size: u64,
     /// Mean number of names in a directory.
     pub dir_width: u64,
-    /// The part of the drive's room for data that the files may take.
+    /// The part of the file system's data space that the files may take.
     pub size: Share,
     /// Bytes of the host's page cache.
     pub cache: u64,
     /// Whether the file system has a journal.
     pub journal: bool,
-    /// How long changed metadata waits at most for its commit.
+    /// Maximum age of changed metadata before its commit.
     pub commit_interval: Span,
-    /// Whether the files are written before the run; else they count as written.
+    /// Whether the files are written before the run; if not, they count as written.
     pub fill: bool,
-    /// How long a thread pauses after each round.
+    /// Pause of a thread after each round.
     pub think: Span,
-    /// Rounds a second of all threads together; `None` for as many as they can.
+    /// Rounds a second of all threads together; `None` is no limit.
     pub rounds_per_s: Option<f64>,
-    /// Bytes a second that the readers of the video server get together; `None` for as many as they can.
+    /// Bytes a second of all readers of the video server together; `None` is no limit.
     pub rate: Option<u64>,
 }
 
 impl Filebench {
-    /// Whether a drive has what it takes.
+    /// Checks that the load fits a drive.
     pub(crate) fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
         Plan::new(self, capacity, lba_bytes).map(drop)
     }
 
-    /// What it is, in words: the personality and what it was given.
+    /// Its description: the personality and its parameters.
     pub(crate) fn describe(&self) -> String {
         let figures = self.personality.figures();
         let (files, mean) = (self.files.unwrap_or(figures.files), self.mean_size.unwrap_or(figures.mean_size));
@@ -109,16 +109,16 @@ impl Filebench {
         )
     }
 
-    /// How long it may take until so many requests have been issued, as far as its pauses and rates decide.
+    /// An upper bound on the time to issue this number of requests, as far as pauses and rates determine it.
     pub(crate) fn longest_s(&self, requests: u64) -> f64 {
-        // At the worst, one thread, and a request a round.
+        // In the worst case, one thread issues one request a round.
         let each_s = self.think.as_s()
             + self.rounds_per_s.map_or(0.0, |rate| 1.0 / rate)
             + self.rate.map_or(0.0, |rate| videoserver::READ_SIZE as f64 / rate as f64);
         (requests + 1) as f64 * each_s
     }
 
-    /// Makes the file system and starts the threads. What had to be decided.
+    /// Makes the file system and starts the threads. Returns notes on changes made to fit the drive.
     pub(crate) fn start(&self, runner: &Rc<Runner>, client: &Rc<Client>, seed: Seed) -> Vec<String> {
         match self.try_start(runner, client, seed) {
             Ok(notes) => notes,
@@ -155,7 +155,7 @@ impl Filebench {
 
 type Boxed = Pin<Box<dyn Future<Output = Result<(), Over>>>>;
 
-/// What a personality sets its threads up with.
+/// The context in which a personality creates its threads.
 struct Setting<'a> {
     spec: &'a Filebench,
     plan: &'a Plan,
@@ -163,7 +163,7 @@ struct Setting<'a> {
     fs: &'a Rc<FileSystem>,
     seed: Seed,
     rounds: Rc<Pace>,
-    /// Those set up, which start together once the files are written.
+    /// The threads created; they start together once the files are written.
     threads: RefCell<Vec<Boxed>>,
 }
 
@@ -201,7 +201,7 @@ impl Setting<'_> {
         self.threads.borrow_mut().push(Box::pin(thread));
     }
 
-    /// Sets up all threads of a personality that has one kind, each doing its round again and again on one set.
+    /// Creates all threads of a personality with one kind of thread; each repeats its round on one set.
     fn spawn_rounds(
         &self,
         set: &Rc<FileSet>,

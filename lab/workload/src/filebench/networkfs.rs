@@ -1,9 +1,10 @@
 //! networkfs: home folders on a network file server, ten rounds a second. In each round a thread reads three files whole;
-//! six times reads a file whole, writes one as large under a new name, and removes the first; and appends to three.
+//! six times reads a file whole, writes one of the same size under a new name, and deletes the first; and appends to
+//! three.
 //!
 //! Sizes of files, and of the calls that read and write them, come from tables; calls are rounded up to whole blocks.
-//! Which file is read or made is drawn: a number from the gamma distribution of shape 0.1 and mean 0.1, times half of the
-//! files, so that those in front are taken most.
+//! The file to read or create is drawn: a number from the gamma distribution of shape 0.1 and mean 0.1, times half of
+//! the files, so files with low numbers are used most.
 
 use super::Setting;
 use super::personality::Figures;
@@ -92,7 +93,7 @@ fn in_blocks(bytes: u64) -> u64 {
     bytes.next_multiple_of(BLOCK)
 }
 
-/// Where the search for a file begins.
+/// The file at which the search starts.
 fn number(thread: &mut Thread, files: u64) -> u32 {
     let at = gamma(&mut thread.rng, SHAPE, SHAPE) * (files / 2) as f64;
     (at as u64 % files) as u32

@@ -1,11 +1,11 @@
 //! oltp: a database. Each of 200 users reads 2 KiB at random, of the data files in turn, and posts to the log writer and
-//! to all ten database writers. A database writer writes 100 pages of 2 KiB at random at the same time and makes them
-//! durable once a thousand posts have come; the log writer writes 256 KiB at a random place of the log once 3,200 have.
-//! Users wait when they are more than 2,000 posts (log writer: 1,000) ahead of a writer. That makes a page written for
-//! each one read.
+//! to all ten database writers. After each thousand posts, a database writer writes 100 random pages of 2 KiB at the
+//! same time and makes them durable; after each 3,200, the log writer writes 256 KiB at a random place of the log.
+//! Users wait when they are more than 2,000 posts (log writer: 1,000) ahead of a writer. So one page is written for
+//! each page read.
 //!
-//! The last of the files is the log. Pages of 2 KiB are half a block of the file system: what the cache does not hold
-//! is read before it is written.
+//! The last of the files is the log. Pages of 2 KiB are half a block of the file system: a block that is not in the
+//! cache is read before it is written.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -73,7 +73,7 @@ pub(super) fn start(setting: &Setting<'_>) -> Option<()> {
     Some(())
 }
 
-/// A random place for so many bytes in a file, in multiples of them.
+/// A random offset for this number of bytes in a file, a multiple of them.
 fn place(thread: &mut Thread, held: Held, bytes: u64) -> u64 {
     let places = thread.fs.bytes(held.file) / bytes;
     if places == 0 { 0 } else { thread.rng.below(places) * bytes }
@@ -113,24 +113,24 @@ async fn write_log(writer: &mut Thread, log: &FileSet) -> Result<(), Over> {
     Ok(())
 }
 
-/// Posts of many, of which one waits for a number.
+/// A counting semaphore: many threads post, and one waits for a number of posts.
 struct Gate {
-    /// Posts that let the one who waits pass.
+    /// Posts that the waiting thread consumes at once.
     value: u64,
-    /// Posts that have come and were not used up, and posts that may still come.
+    /// Posts not yet consumed, and further posts allowed.
     posts: Cell<u64>,
     room: Cell<u64>,
     changed: Signal,
 }
 
 impl Gate {
-    /// Posts may be `ahead` of the one who has not asked yet.
+    /// Allows posts to be `ahead` of the waiting thread.
     fn new(setting: &Setting<'_>, value: u64, ahead: u64) -> Gate {
         let changed = Signal::new(setting.client.sim());
         Gate { value, posts: Cell::new(0), room: Cell::new(ahead), changed }
     }
 
-    /// Waits until there are enough posts, and uses them up.
+    /// Waits until there are enough posts, and consumes them.
     async fn pass(&self) {
         self.room.set(self.room.get() + self.value);
         self.changed.notify();
@@ -140,7 +140,7 @@ impl Gate {
         self.posts.set(self.posts.get() - self.value);
     }
 
-    /// Posts, or waits until there is room for it.
+    /// Posts, or waits until a post is allowed.
     async fn post(&self) {
         while self.room.get() == 0 {
             self.changed.changed().await;

@@ -1,24 +1,24 @@
-//! Holds threads together to a rate: of bytes, or of rounds.
+//! Limits the combined rate of threads, in bytes or rounds.
 
 use std::cell::Cell;
 
 use nandscape_sim::{Span, Time};
 
-/// Gives each its turn.
+/// A shared rate limit.
 pub(crate) struct Pace {
-    /// So many a second.
+    /// Units a second.
     rate: Option<f64>,
-    /// When what was given out so far will have gone by.
+    /// The time at which the units granted so far are used up.
     free: Cell<Time>,
 }
 
 impl Pace {
-    /// A pace; without a rate it holds nobody.
+    /// A pace; without a rate, no limit.
     pub(crate) fn new(rate: Option<f64>) -> Pace {
         Pace { rate, free: Cell::new(Time::ZERO) }
     }
 
-    /// When so many may begin.
+    /// The time at which this number of units may start.
     pub(crate) fn turn(&self, now: Time, count: u64) -> Time {
         let Some(rate) = self.rate else { return now };
         let turn = self.free.get().max(now);

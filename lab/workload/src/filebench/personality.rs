@@ -32,21 +32,21 @@ pub(crate) struct Figures {
     pub(crate) sizes: Option<&'static SizeTable>,
     /// Names in a directory.
     pub(crate) dir_width: u64,
-    /// The share of the files that exist at the beginning.
+    /// The share of the files that exist at the start.
     pub(crate) existing: f64,
     /// Bytes of a call that reads or writes a whole file.
     pub(crate) io_size: u64,
-    /// The bound of appends in bytes.
+    /// The largest append in bytes.
     pub(crate) append_size: u64,
     /// Bytes a second of all readers together.
     pub(crate) rate: Option<u64>,
     /// Rounds a second of all threads together; 0 for as many as they can.
     pub(crate) rounds_per_s: f64,
-    /// What is made smaller on a drive that is too small: the files, or their number.
+    /// The figure reduced on a drive that is too small: the size of the files, or their number.
     pub(crate) shrinks: Shrinks,
 }
 
-/// What is made smaller on a small drive.
+/// The figure reduced on a small drive.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Shrinks {
     Number,
@@ -54,7 +54,7 @@ pub(crate) enum Shrinks {
 }
 
 impl Figures {
-    /// What most of them have in common.
+    /// Defaults of most personalities.
     pub(crate) const USUAL: Figures = Figures {
         threads: 16,
         files: 1_000,
@@ -99,7 +99,7 @@ impl Personality {
         }
     }
 
-    /// Lays its files out and sets its threads up; `None` when there is no room.
+    /// Lays out its files and creates its threads; `None` if there is no room.
     pub(super) fn start(self, setting: &Setting<'_>) -> Option<()> {
         match self {
             Personality::Fileserver => fileserver::start(setting),

@@ -1,5 +1,5 @@
-//! A personality fitted to a drive: as many files as it names, or where the drive is too small, as much as it has room
-//! for, with a note. What a user asked for is never changed: that is an error.
+//! A personality fitted to a drive: the number of files it names, or as many as fit on a smaller drive, with a note.
+//! Values given by the user are never changed; if they do not fit, that is an error.
 
 use nandscape_sim::units::Bytes;
 
@@ -7,29 +7,29 @@ use super::Filebench;
 use super::personality::Shrinks;
 use crate::filesystem::{BLOCK, Layout, PER_DIRECTORY_BLOCK};
 
-/// What is laid out.
+/// The files to lay out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Plan {
     /// Files, existing or not.
     pub(crate) files: u64,
     /// Mean bytes of a file.
     pub(crate) mean_size: u64,
-    /// What was made smaller, if anything.
+    /// A note on the reduction, if any.
     pub(crate) note: Option<String>,
 }
 
-/// Files beside those counted: logs.
+/// Additional files: logs.
 const EXTRA_FILES: u64 = 1;
 /// The standard deviation of file sizes over their mean: sqrt(2/3) for filebench's distribution, below 4.5 for tables.
 const SPREADS: [f64; 2] = [0.82, 4.5];
-/// The fewest files that a personality makes sense with.
+/// The minimum number of files.
 const FEWEST: u64 = 10;
 
 impl Plan {
     /// The plan for a drive.
     ///
     /// # Errors
-    /// When the drive is too small, and what would be valid.
+    /// When the drive is too small, with valid values.
     pub(crate) fn new(spec: &Filebench, capacity: u64, lba_bytes: u32) -> Result<Plan, String> {
         let figures = spec.personality.figures();
         if u64::from(lba_bytes) > BLOCK {
@@ -96,7 +96,7 @@ impl Plan {
     }
 }
 
-/// The largest number in a range that fits, where all below one that fits do.
+/// The largest number in a range that fits, by bisection.
 fn largest(least: u64, most: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
     if least > most || !fits(least) {
         return None;

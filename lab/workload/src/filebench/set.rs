@@ -1,7 +1,8 @@
-//! A set of files: names that exist or do not, and who gets which.
+//! A set of files: names with or without a file, and their assignment to threads.
 //!
-//! As in filebench, files are taken in rotation, one rotor for those that exist and one for those that do not. A file
-//! that is read may be read by others; one that is written, made or removed is its user's alone. Who finds none waits.
+//! As in filebench, files are taken in rotation, with one rotor for existing files and one for free names. Several
+//! threads may read a file; a thread that writes, creates or deletes a file has exclusive use. A thread that finds no
+//! file waits.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -15,7 +16,7 @@ use crate::client::Client;
 use crate::filesystem::{FileId, FileSystem};
 use crate::gamma::gamma;
 
-/// What a set of files is made of.
+/// The parameters of a set of files.
 #[derive(Copy, Clone)]
 pub(crate) struct SetSpec {
     pub(crate) files: u64,
@@ -29,7 +30,7 @@ pub(crate) struct SetSpec {
 /// The shape of the gamma distribution that filebench draws sizes from, unless told otherwise.
 const SIZE_SHAPE: f64 = 1.5;
 
-/// How the sizes of a set's files are drawn.
+/// The distribution of the file sizes of a set.
 #[derive(Copy, Clone)]
 pub(crate) enum FileSizes {
     /// Of the given mean, by filebench's distribution.
@@ -61,7 +62,7 @@ enum Users {
     Owner,
 }
 
-/// A set of files at work.
+/// A set of files in use.
 pub(crate) struct FileSet {
     inner: RefCell<Inner>,
     freed: Signal,
@@ -71,7 +72,7 @@ struct Inner {
     entries: Vec<Entry>,
     existing: BTreeSet<u32>,
     missing: BTreeSet<u32>,
-    /// Where the search for one that exists, and for one that does not, goes on.
+    /// The rotors for existing files and for free names.
     rotors: [u32; 2],
 }
 
@@ -126,7 +127,7 @@ impl FileSet {
         .await
     }
 
-    /// Takes the next file that exists and nobody uses, to write or remove it.
+    /// Takes the next existing file that is not in use, to write or delete it.
     pub(crate) async fn to_change(&self) -> Held {
         self.wait_for(|inner| {
             let number = inner.next_existing(|users| users == Users::Readers(0))?;
@@ -136,7 +137,7 @@ impl FileSet {
         .await
     }
 
-    /// Takes the next name without a file, to make it.
+    /// Takes the next name without a file, to create it.
     pub(crate) async fn to_make(&self) -> Held {
         self.wait_for(|inner| {
             let rotor = inner.rotors[1];
@@ -149,25 +150,25 @@ impl FileSet {
         .await
     }
 
-    /// Takes the file that exists at a number, or the first behind it that may be read.
+    /// Takes the existing file at a number, or the next one that may be read.
     pub(crate) async fn to_read_from(&self, number: u32) -> Held {
         self.inner.borrow_mut().rotors[0] = number;
         self.to_read().await
     }
 
-    /// Takes the file that exists at a number, or the first behind it that nobody uses.
+    /// Takes the existing file at a number, or the next one that is not in use.
     pub(crate) async fn to_change_from(&self, number: u32) -> Held {
         self.inner.borrow_mut().rotors[0] = number;
         self.to_change().await
     }
 
-    /// Takes the name at a number, or the first behind it, without a file.
+    /// Takes the name at a number, or the next one, without a file.
     pub(crate) async fn to_make_from(&self, number: u32) -> Held {
         self.inner.borrow_mut().rotors[1] = number;
         self.to_make().await
     }
 
-    /// The file has been made: it exists, and is still its user's alone.
+    /// The file has been created: it exists, still in exclusive use.
     pub(crate) fn made(&self, held: Held) {
         self.inner.borrow_mut().existing.insert(held.number);
     }
@@ -212,7 +213,7 @@ impl FileSet {
 }
 
 impl Inner {
-    /// The next file that exists and whose users are as wanted.
+    /// The next existing file whose users allow this use.
     fn next_existing(&mut self, fits: impl Fn(Users) -> bool) -> Option<u32> {
         let rotor = self.rotors[0];
         let mut in_turn = self.existing.range(rotor..).chain(self.existing.range(..rotor));

@@ -1,5 +1,5 @@
-//! What a thread of a personality does with files: filebench's operations, each timed from its beginning to the end of
-//! its last request.
+//! The file operations of a personality's thread, as in filebench. Each is timed from its start to the end of its last
+//! request.
 
 use std::rc::Rc;
 
@@ -17,11 +17,11 @@ pub(crate) struct Thread {
     pub(crate) rng: Rng,
     /// Bytes of a call that reads or writes a whole file.
     pub(crate) io_size: u64,
-    /// Largest append, less one.
+    /// Exclusive upper bound of appends in bytes.
     pub(crate) append_size: u64,
-    /// How long it pauses after each round.
+    /// Its pause after each round.
     pub(crate) think: Span,
-    /// When a round may begin.
+    /// The rate limit of rounds.
     pub(crate) rounds: Rc<Pace>,
 }
 
@@ -37,7 +37,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Pauses, as long as a thread thinks.
+    /// Pauses for the think time.
     pub(crate) async fn pause(&self) {
         if !self.think.is_zero() {
             self.client.sim().sleep(self.think).await;
@@ -68,7 +68,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Makes the next file that does not exist. It is empty, and the thread's own.
+    /// Creates the next file that does not exist, empty and in exclusive use.
     pub(crate) async fn create(&mut self, set: &FileSet) -> Result<Held, Over> {
         let held = set.to_make().await;
         self.create_as(set, held).await
@@ -109,8 +109,8 @@ impl Thread {
         self.append_to(held.file, u64::MAX).await
     }
 
-    /// Appends a random number of bytes: all from 0 to the append size alike, the size itself left out. A file that would
-    /// get larger than `most` begins anew.
+    /// Appends a random number of bytes, uniform from 0 to below the append size. A file that would exceed `most`
+    /// restarts at its beginning.
     pub(crate) async fn append_to(&mut self, file: FileId, most: u64) -> Result<(), Over> {
         let begun = self.now();
         let bytes = self.rng.below(self.append_size);
@@ -121,7 +121,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Makes what a thread has written durable.
+    /// Makes the thread's writes durable.
     pub(crate) async fn fsync(&mut self) -> Result<(), Over> {
         let begun = self.now();
         self.fs.fsync().await?;
@@ -129,13 +129,13 @@ impl Thread {
         Ok(())
     }
 
-    /// Removes the next file that nobody uses.
+    /// Deletes the next file that is not in use.
     pub(crate) async fn delete_next(&mut self, set: &FileSet) -> Result<(), Over> {
         let held = set.to_change().await;
         self.delete(set, held).await
     }
 
-    /// Removes a file that is the thread's own.
+    /// Deletes a file in exclusive use.
     pub(crate) async fn delete(&mut self, set: &FileSet, held: Held) -> Result<(), Over> {
         let begun = self.now();
         self.fs.remove(held.file).await?;

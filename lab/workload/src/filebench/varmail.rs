@@ -1,4 +1,4 @@
-//! varmail: a mail spool with one file a message. In each round a thread removes a message; makes one, writes it and
+//! varmail: a mail spool with one file a message. In each round a thread deletes a message; creates one, writes it and
 //! makes it durable; reads one whole, appends to it and makes it durable; reads one whole.
 
 use super::Setting;

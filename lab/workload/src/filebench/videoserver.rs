@@ -1,8 +1,8 @@
-//! videoserver: streams of videos, and new ones that replace old. Each thread reads one of the active videos from
-//! beginning to end, 256 KiB at a time, and begins anew; all together are held to a rate. One writer removes a passive
+//! videoserver: streams of videos, and new ones that replace old. Each thread repeatedly reads one of the active videos
+//! from beginning to end, 256 KiB at a time; a common limit applies to the rate of all. One writer deletes a passive
 //! video and writes a new one every ten seconds.
 //!
-//! Of the files one seventh is active (32 of 226); of the passive ones half exist at first.
+//! One seventh of the files is active (32 of 226); half of the passive ones exist at the start.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! webproxy: the cache of a proxy. In each round a thread removes a page, makes one and writes it, and reads five.
+//! webproxy: the cache of a proxy. In each round a thread deletes a page, creates one and writes it, and reads five.
 
 use super::Setting;
 use super::personality::Figures;

@@ -1,6 +1,6 @@
 //! webserver: static pages, and one log. In each round a thread reads ten pages whole and appends to the log.
 //!
-//! The log of filebench grows without end. Here it begins anew when it has reached a tenth of the drive's room for data.
+//! filebench's log grows without bound. Here it restarts when it has reached a tenth of the drive's data space.
 
 use super::Setting;
 use super::personality::Figures;

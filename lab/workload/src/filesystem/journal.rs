@@ -1,11 +1,11 @@
-//! The journal of a file system: which blocks of metadata have changed, and how they reach the drive.
+//! The journal of a file system: the changed blocks of metadata, and their way to the drive.
 //!
-//! With a journal, changed blocks (whole, as ext4 does) collect in a running transaction. A commit writes a descriptor,
-//! the blocks and a commit record to the ring in one sequential write, and makes it durable. Who asks for a commit while
-//! one is under way shares the next. Before the ring is full, the blocks that it holds are written to their places
-//! (checkpoint), and it is empty again. Without a journal a commit writes the changed blocks to their places.
+//! With a journal, changed blocks (whole, as in ext4) accumulate in a running transaction. A commit writes a
+//! descriptor, the blocks and a commit record to the ring in one sequential write, and makes it durable. Commits
+//! requested while one is in progress share the next. Before the ring is full, its blocks are written in place
+//! (checkpoint), which empties it. Without a journal a commit writes the changed blocks in place.
 //!
-//! Left out: ordered data (writes of data are awaited before), revoke records, replay.
+//! Left out: ordered data (data writes complete before the commit anyway), revoke records, replay.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -25,16 +25,16 @@ pub(crate) struct Journal {
     client: Rc<Client>,
     /// The ring; empty for a file system without a journal.
     ring: Range<u64>,
-    /// Where the next commit goes, and how many blocks of the ring are in use.
+    /// The position of the next commit, and the number of used blocks in the ring.
     head: Cell<u64>,
     used: Cell<u64>,
-    /// Blocks changed since the last commit began, and which transaction they are in.
+    /// Blocks changed since the last commit began, and the number of their transaction.
     running: RefCell<BTreeSet<u64>>,
     number: Cell<u64>,
-    /// The last transaction that is durable, and whether another is on its way.
+    /// The last durable transaction, and whether a commit is in progress.
     durable: Cell<u64>,
     committing: Cell<bool>,
-    /// Blocks that the ring holds and their places do not.
+    /// Blocks in the ring that are not yet written in place.
     to_place: RefCell<BTreeSet<u64>>,
     changed: Signal,
 }
@@ -65,12 +65,12 @@ impl Journal {
         !self.running.borrow().is_empty()
     }
 
-    /// What has changed counts as on the drive.
+    /// Marks all changes as being on the drive.
     pub(crate) fn forget(&self) {
         self.running.borrow_mut().clear();
     }
 
-    /// Whether so many blocks have changed that they should not wait any longer.
+    /// Whether enough blocks have changed to commit now.
     pub(crate) fn is_large(&self) -> bool {
         let most = if self.ring.is_empty() { 1_024 } else { (self.ring.end - self.ring.start) / 4 };
         self.running.borrow().len() as u64 >= most
@@ -95,7 +95,7 @@ impl Journal {
             self.changed.notify();
             written?;
         }
-        // A commit that began earlier may have made durable what was written before it, not what was written since.
+        // A commit that began earlier makes only earlier writes durable, so wait for the next.
         match nothing_new {
             true => self.barrier().await,
             false => Ok(()),
@@ -107,7 +107,7 @@ impl Journal {
             self.place(blocks).await?;
             return self.barrier().await;
         }
-        // A descriptor and a commit record each take a block. What is larger than the ring goes in parts.
+        // A descriptor and a commit record take a block each. A transaction larger than the ring is split.
         let (size, mut left) = (self.ring.end - self.ring.start, blocks.len() as u64);
         while left > 0 {
             let part = left.min(size - 2);
@@ -125,7 +125,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes so many blocks to the ring.
+    /// Writes a number of blocks to the ring.
     async fn append(&self, blocks: u64) -> Result<(), Over> {
         let head = self.head.get();
         let first = blocks.min(self.ring.end - head);
@@ -138,7 +138,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes blocks to their places; neighbours are one request.
+    /// Writes blocks in place; adjacent blocks form one request.
     async fn place(&self, blocks: &BTreeSet<u64>) -> Result<(), Over> {
         let mut extents: Vec<Extent> = Vec::new();
         for block in blocks {
@@ -151,7 +151,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes completed writes durable. Drives that lose nothing get no Flush, as Linux sends them none.
+    /// Makes completed writes durable. Drives without a volatile cache get no Flush, as with Linux.
     pub(crate) async fn barrier(&self) -> Result<(), Over> {
         match self.client.info().volatile_cache {
             true => self.client.flush().await,

@@ -1,4 +1,4 @@
-//! Where things lie on the drive, in blocks of 4 KiB:
+//! The layout of the drive, in blocks of 4 KiB:
 //!
 //! | blocks | what |
 //! |---|---|
@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Bytes of a block.
 pub(crate) const BLOCK: u64 = 4_096;
-/// Blocks that a block of the bitmap stands for.
+/// Blocks described by a block of the bitmap.
 const PER_BITMAP: u64 = BLOCK * 8;
 const PER_INODE_BLOCK: u64 = BLOCK / 256;
 /// Entries of a block of a directory.
@@ -28,7 +28,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout of a drive of so many bytes for so many inodes; `None` when nothing would be left for data.
+    /// The layout of a drive of this capacity for this number of inodes; `None` if no space would be left for data.
     pub(crate) fn new(capacity: u64, inodes: u64) -> Option<Layout> {
         let blocks = capacity / BLOCK;
         let next = |start: u64, blocks: u64| start..start + blocks;
@@ -45,7 +45,7 @@ impl Layout {
         block
     }
 
-    /// The blocks of the bitmap that stand for a range of blocks.
+    /// The blocks of the bitmap that describe a range of blocks.
     pub(crate) fn bitmap_of(&self, blocks: Range<u64>) -> Range<u64> {
         self.bitmap.start + blocks.start / PER_BITMAP..self.bitmap.start + blocks.end.div_ceil(PER_BITMAP)
     }

@@ -1,19 +1,19 @@
-//! A small file system: it turns what programs do with files into requests to a drive.
+//! A small file system: it turns file operations into requests to a drive.
 //!
 //! | file | what |
 //! |---|---|
-//! | `layout` | where things lie on the drive |
-//! | `space` | free blocks, and how they are given out |
+//! | `layout` | the layout of the drive |
+//! | `space` | free blocks and their allocation |
 //! | `journal` | changed metadata, and its way to the drive |
 //!
 //! - Blocks of 4 KiB. A file is a list of extents; blocks are allocated when they are written.
 //! - Metadata is held in memory once the system runs: names, inodes and bitmaps are not read from the drive. Changes of
 //!   it (a file made, removed or grown: its inode, its directory's block, the bitmap's blocks) are whole blocks, and go
 //!   through the journal.
-//! - Data is written when a program writes it, and awaited, as with direct I/O. What a write covers in part only is read
-//!   first. A read or write call sends its extents out at the same time. Appends to one file follow each other.
+//! - Data is written immediately and synchronously, as with direct I/O. A write to part of a block reads the block
+//!   first. A read or write call issues requests for all its extents at once. Appends to one file are serialised.
 //! - fsync commits the journal; that includes a Flush where the drive has a volatile cache.
-//! - With a cache, pages read or written lately are read from memory, in 1 us a call; writes go through it.
+//! - With an LRU cache, reads of cached pages take 1 us a call; the cache is write-through.
 //!
 //! Left out: delayed allocation, write-back, read-ahead beyond a call, block groups, links, permissions, growth of
 //! directories (they are laid out with room for all their names), and recovery.
@@ -37,14 +37,14 @@ use crate::client::{Client, Over};
 use crate::record::Direction;
 use crate::request::Request;
 
-/// How a file system is made.
+/// Options of a file system.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Options {
     /// Bytes of the cache.
     pub(crate) cache: u64,
     /// Whether it has a journal.
     pub(crate) journal: bool,
-    /// How long changed metadata waits at most for its commit.
+    /// Maximum age of changed metadata before its commit.
     pub(crate) commit_interval: Span,
 }
 
@@ -61,7 +61,7 @@ struct File {
 }
 
 impl File {
-    /// The blocks that hold bytes `from` to `to`, which it has.
+    /// The blocks that hold bytes `from` to `to` of the file.
     fn blocks(&self, from: u64, to: u64) -> Vec<Extent> {
         let (mut skip, mut left) = (from / BLOCK, to.div_ceil(BLOCK) - from / BLOCK);
         let mut found = Vec::new();
@@ -102,14 +102,14 @@ pub(crate) struct FileSystem {
     files: RefCell<Vec<File>>,
     journal: Journal,
     cache: RefCell<PageCache>,
-    /// Files that somebody appends to.
+    /// Files with an append in progress.
     growing: RefCell<BTreeSet<FileId>>,
     grown: Signal,
     options: Options,
 }
 
 impl FileSystem {
-    /// An empty file system for so many files; `None` when the drive is too small for its tables.
+    /// An empty file system for this number of files; `None` if the drive is too small for its tables.
     pub(crate) fn new(client: &Rc<Client>, inodes: u64, options: Options) -> Option<Rc<FileSystem>> {
         let layout = Layout::new(client.info().bytes(), inodes)?;
         let ring = if options.journal { layout.journal.clone() } else { 0..0 };
@@ -136,21 +136,21 @@ impl FileSystem {
         self.space.borrow().free_blocks() * BLOCK
     }
 
-    /// Makes a directory for so many names, without writing it: the first of its blocks.
+    /// Makes a directory for this number of names, without writing it. Returns the first of its blocks.
     pub(crate) fn lay_out_directory(&self, names: u64) -> Option<u64> {
         let blocks = names.div_ceil(PER_DIRECTORY_BLOCK).max(1);
         let taken = self.space.borrow_mut().take(blocks, None)?;
         taken.first().map(|extent| extent.start)
     }
 
-    /// Knows a file, at first empty, whose name lies in block `name_block`.
+    /// Adds an empty file whose name is in block `name_block`.
     pub(crate) fn add_file(&self, name_block: u64) -> FileId {
         let mut files = self.files.borrow_mut();
         files.push(File { name_block, ..File::default() });
         FileId(files.len() as u32 - 1)
     }
 
-    /// Gives a file so many bytes without writing them; `None` when there is no room.
+    /// Gives a file this number of bytes without writing them; `None` if there is no room.
     pub(crate) fn lay_out(&self, file: FileId, bytes: u64) -> Option<()> {
         self.grow(file, bytes)
     }
@@ -160,7 +160,7 @@ impl FileSystem {
         self.files.borrow()[file.0 as usize].bytes
     }
 
-    /// Where the data of a file lies.
+    /// The extents of a file.
     fn extents(&self, file: FileId) -> Vec<Extent> {
         self.files.borrow()[file.0 as usize].extents.clone()
     }
@@ -179,7 +179,7 @@ impl FileSystem {
         Some(())
     }
 
-    /// Writes everything that was laid out, in large requests, outside the budget of the workload.
+    /// Writes all laid-out files, in large requests, outside the budget of the workload.
     pub(crate) async fn fill(&self) {
         let (first, end) = (0, self.layout.inodes.end);
         let mut extents = vec![Extent { start: first, blocks: end }];
@@ -194,7 +194,7 @@ impl FileSystem {
         }
     }
 
-    /// What was laid out counts as on the drive.
+    /// Marks all laid-out files as being on the drive.
     pub(crate) fn forget_changes(&self) {
         self.journal.forget();
     }
@@ -205,7 +205,7 @@ impl FileSystem {
         self.commit_if_large().await
     }
 
-    /// Removes a file, and gives its blocks back.
+    /// Deletes a file and frees its blocks.
     pub(crate) async fn remove(&self, file: FileId) -> Result<(), Over> {
         self.truncate(file);
         self.touch_names(file);
@@ -229,7 +229,7 @@ impl FileSystem {
         }
     }
 
-    /// Reads bytes of a file, as far as it goes.
+    /// Reads bytes of a file, up to its end.
     pub(crate) async fn read(&self, file: FileId, from: u64, bytes: u64) -> Result<(), Over> {
         let extents = {
             let file = &self.files.borrow()[file.0 as usize];
@@ -244,7 +244,7 @@ impl FileSystem {
         self.append_below(file, bytes, u64::MAX).await
     }
 
-    /// Writes bytes at the end of a file; one that would get larger than `most` begins anew.
+    /// Writes bytes at the end of a file; a file that would exceed `most` restarts at its beginning.
     pub(crate) async fn append_below(&self, file: FileId, bytes: u64, most: u64) -> Result<(), Over> {
         while !self.growing.borrow_mut().insert(file) {
             self.grown.changed().await;
@@ -272,7 +272,7 @@ impl FileSystem {
         self.put(&[(file, from, bytes)], from).await
     }
 
-    /// Writes over bytes that files have, at several places (file, from, bytes) at the same time.
+    /// Overwrites bytes of files, at several places (file, from, bytes) at the same time.
     pub(crate) async fn overwrite_all(&self, places: &[(FileId, u64, u64)]) -> Result<(), Over> {
         let within: Vec<(FileId, u64, u64)> = places
             .iter()
@@ -287,12 +287,12 @@ impl FileSystem {
         self.journal.commit().await
     }
 
-    /// Makes written data durable, without metadata, as a write with O_DSYNC inside a file does.
+    /// Makes written data durable, without metadata, like a write with O_DSYNC inside a file.
     pub(crate) async fn sync_data(&self) -> Result<(), Over> {
         self.journal.barrier().await
     }
 
-    /// Commits what has changed, again and again, until the run is over.
+    /// Commits changes periodically until the run ends.
     pub(crate) async fn commit_now_and_then(self: Rc<FileSystem>) {
         loop {
             self.client.sim().sleep(self.options.commit_interval).await;
@@ -302,15 +302,15 @@ impl FileSystem {
         }
     }
 
-    /// Writes bytes that files have room for, at several places (file, from, bytes). Up to `held`, the files held data
-    /// before.
+    /// Writes allocated bytes of files, at several places (file, from, bytes). Up to `held`, the files already had
+    /// data.
     async fn put(&self, places: &[(FileId, u64, u64)], held: u64) -> Result<(), Over> {
         let (mut old, mut new) = (Vec::new(), Vec::new());
         for (file, from, bytes) in places {
             let file = &self.files.borrow()[file.0 as usize];
             let to = from + bytes;
-            // Blocks that keep some of what they hold: the first, where the write begins inside it, and the last, where
-            // data goes on behind the write.
+            // Partly overwritten blocks: the first, if the write starts inside it, and the last, if data continues
+            // after the write.
             let (first, last) = (from / BLOCK, to / BLOCK);
             if !from.is_multiple_of(BLOCK) {
                 old.extend(file.blocks(first * BLOCK, (first + 1) * BLOCK));
@@ -324,13 +324,13 @@ impl FileSystem {
         if !old.is_empty() {
             self.fetch(&old).await?;
         }
-        // Others find in the cache what is being written.
+        // Readers find the new data in the cache during the write.
         self.hold(&new);
         self.client.issue(new.iter().map(|extent| request(Direction::Write, *extent)))?.await;
         Ok(())
     }
 
-    /// Reads blocks that the cache does not hold.
+    /// Reads blocks that are not in the cache.
     async fn fetch(&self, extents: &[Extent]) -> Result<(), Over> {
         let missing = self.missing(extents);
         if missing.is_empty() {

@@ -1,12 +1,12 @@
-//! Free blocks, as extents, and how they are given out.
+//! Free blocks, as extents, and their allocation.
 //!
-//! A file goes on where it ended, if that is free. Else the search begins where the last allocation ended (next fit),
-//! and takes the first of the next free extents that is long enough; where none of them is, as many as it needs, in
-//! order.
+//! A file is extended in place if the next blocks are free. Otherwise the search starts at the end of the last
+//! allocation (next fit) and takes the first of the next free extents that is long enough; if none is, it takes as many
+//! extents as needed, in order.
 
 use std::collections::BTreeMap;
 
-/// Blocks that follow each other.
+/// Consecutive blocks.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
     pub(crate) start: u64,
@@ -14,13 +14,13 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// The block behind the last.
+    /// The end, exclusive.
     pub(crate) fn end(self) -> u64 {
         self.start + self.blocks
     }
 }
 
-/// How many free extents are looked at for one that is long enough.
+/// The number of free extents searched for one that is long enough.
 const LOOKED_AT: usize = 64;
 
 /// The free blocks of a range.
@@ -39,12 +39,12 @@ impl Space {
         Space { free: BTreeMap::from([(start, blocks)]), blocks, next: start }
     }
 
-    /// How many blocks are free.
+    /// The number of free blocks.
     pub(crate) fn free_blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// Takes so many blocks for a file that ends before block `near`, if it has any. `None` when there are not as many.
+    /// Allocates blocks for a file that ends before block `near`, if it has any. `None` if too few are free.
     pub(crate) fn take(&mut self, blocks: u64, near: Option<u64>) -> Option<Vec<Extent>> {
         if blocks > self.blocks {
             return None;
@@ -64,7 +64,7 @@ impl Space {
         Some(taken)
     }
 
-    /// The free extent to take from, for so many blocks.
+    /// The free extent to take from, for this number of blocks.
     fn choose(&self, blocks: u64) -> (u64, u64) {
         let from_here = self.free.range(self.next..).chain(self.free.range(..self.next));
         let mut seen = from_here.take(LOOKED_AT).map(|(start, length)| (*start, *length));
@@ -109,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a map of single blocks: nothing is given out twice or from outside, nothing is lost, and free extents
+        /// Against a map of single blocks: no block is allocated twice or out of range, none is lost, and free extents
         /// are merged.
         #[test]
         fn blocks_are_given_out_once_and_come_back(steps in prop::collection::vec((any::<bool>(), 1u64..40, any::<prop::sample::Index>()), 1..200)) {

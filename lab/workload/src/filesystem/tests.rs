@@ -1,4 +1,4 @@
-//! The file system against a plain account of its blocks, and what it asks of a drive.
+//! The file system against a simple list of its blocks, and the requests it issues.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ proptest! {
                 }
                 assert_eq!(owned(&fs) + fs.free_bytes() / BLOCK, room);
             }
-            // Data lies where files may lie, metadata and journal where they may.
+            // Data and metadata stay within their areas.
             for (direction, start, blocks) in drive.asked() {
                 let data = start >= fs.layout.data.start && start + blocks <= fs.layout.data.end;
                 assert!(data || direction != Read, "a read of {start}");
@@ -74,7 +74,7 @@ fn calls_ask_for_blocks() {
         assert_eq!(drive.asked(), [(Write, ring, 5), (Flush, 0, 0)]);
         fs.fsync().await.unwrap();
         assert_eq!(drive.asked(), [(Flush, 0, 0)]);
-        // Another file comes behind, so that the first goes on behind that; both pieces are asked for at once.
+        // Another file follows, so the first continues after it; both extents are read at once.
         fs.append(other, 4_096).await.unwrap();
         fs.append(file, 8_000).await.unwrap();
         drive.asked();
@@ -107,7 +107,7 @@ fn a_drive_that_loses_nothing_gets_no_flush_and_no_journal_means_places() {
     });
 }
 
-/// The ring goes round; what it held is in its place before it is written over.
+/// The ring wraps; its blocks are in place before they are overwritten.
 #[test]
 fn the_journal_goes_round_and_loses_nothing() {
     on_a_drive(2 << 20, true, |drive, client| async move {
@@ -177,7 +177,7 @@ fn what_the_cache_holds_is_not_asked_for() {
         fs.read(file, BLOCK, BLOCK).await.unwrap();
         fs.append(file, 10).await.unwrap();
         assert_eq!(drive.asked(), [(Write, first + 4, 1)]);
-        // What is removed is forgotten, and the blocks are another file's.
+        // Deleted files leave the cache, and another file uses their blocks.
         fs.remove(file).await.unwrap();
         fs.append(file, 1).await.unwrap();
         drive.asked();

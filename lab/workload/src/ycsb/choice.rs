@@ -1,9 +1,9 @@
-//! Which record an operation is for, as YCSB chooses.
+//! The choice of an operation's record, as in YCSB.
 //!
 //! `zipfian` is YCSB's scrambled one: a rank is drawn from Zipf's distribution with the exponent 0.99 over 10^10 ranks,
-//! however many records there are, and hashed onto the records. `latest` draws the rank over the records there are, and
-//! counts back from the one inserted last. The hash is another than YCSB's: the records are others, their popularity is
-//! the same.
+//! independent of the number of records, and hashed onto the records. `latest` draws the rank over the existing
+//! records, and counts back from the newest. The hash differs from YCSB's: other records are popular, with the same
+//! popularity.
 
 use nandscape_sim::Rng;
 use nandscape_sim::rng::mix;
@@ -20,7 +20,7 @@ pub(crate) const RANKS: u64 = 10_000_000_000;
 pub(crate) struct Chooser {
     choice: Choice,
     zipf: Zipf,
-    /// Records that `zipf` is for, where that changes.
+    /// The number of records that `zipf` is for, if it changes.
     records: u64,
 }
 
@@ -29,7 +29,7 @@ impl Chooser {
         Chooser { choice, zipf: Zipf::new(RANKS, EXPONENT), records: RANKS }
     }
 
-    /// The number of a record: of those inserted so far, `inserted`, the last `room`. Inserts may go on, up to `space`
+    /// The number of a record among the last `room` of the `inserted` records. Inserts may continue, up to `space`
     /// records at a time.
     pub(crate) fn next(&mut self, rng: &mut Rng, inserted: u64, space: u64) -> u64 {
         let live = inserted.min(space);
@@ -42,7 +42,8 @@ impl Chooser {
                 }
                 inserted - self.zipf.rank(rng)
             }
-            // Those that are not there yet are drawn again, so that the others keep their popularity as more come.
+            // Records that do not exist yet are drawn again, so that the others keep their popularity as the table
+            // grows.
             Choice::Zipfian => loop {
                 let place = mix(self.zipf.rank(rng)) % space;
                 if place < live {

@@ -1,8 +1,8 @@
-//! What an operation asks of the drive.
+//! The requests of an operation.
 //!
-//! A read reads the record's page. An update writes a field: the page is read, unless the cache holds it, and written.
-//! An insert does the same, but nothing is read for a page that holds no record yet. A scan reads all its pages at once.
-//! In a read-modify-write the page read first is the page written.
+//! A read reads the record's page. An update writes a field: the page is read, unless it is in the cache, and written.
+//! An insert does the same, but does not read an empty page. A scan reads all its pages at once. A read-modify-write
+//! reads the page and then writes it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::client::{Client, Over};
 use crate::record::Direction;
 use crate::request::Request;
 
-/// What all clients share.
+/// State shared by all clients.
 pub(super) struct Setting {
     spec: Ycsb,
     client: Rc<Client>,
@@ -28,11 +28,11 @@ pub(super) struct Setting {
     cache: RefCell<PageCache>,
     /// Records that the load phase inserts.
     records: u64,
-    /// Records that there may be at a time while it runs.
+    /// The most records in the table during the run.
     space: u64,
     /// The number of the next record.
     next: Cell<u64>,
-    /// Records below this number have been inserted, and those beyond it that have as well.
+    /// All records below this number have been inserted; the set holds the inserted ones above it.
     inserted: Cell<u64>,
     beyond: RefCell<BTreeSet<u64>>,
 }
@@ -53,7 +53,7 @@ impl Setting {
         }
     }
 
-    /// A record has been inserted: others may choose it once all before it have been.
+    /// A record has been inserted. Clients may choose it once all records before it have been inserted.
     fn inserted(&self, record: u64) {
         let mut beyond = self.beyond.borrow_mut();
         beyond.insert(record);
@@ -90,7 +90,7 @@ impl Setting {
     }
 
     async fn write(&self, pages: Range<u64>) -> Result<(), Over> {
-        // Others find in the cache what is being written.
+        // Readers find the new data in the cache during the write.
         pages.clone().for_each(|page| self.cache.borrow_mut().insert(page));
         self.client.issue([self.request(Direction::Write, pages)])?.await;
         match self.spec.sync && self.client.info().volatile_cache {
@@ -125,7 +125,7 @@ impl Thread {
         Thread { setting: setting.clone(), chooser: Chooser::new(setting.spec.choice), rng: seed.rng() }
     }
 
-    /// Works until there is nothing left to do.
+    /// Runs operations until none is left.
     pub(super) async fn work(mut self) -> Result<(), Over> {
         loop {
             let operation = match self.setting.spec.phase {
@@ -148,7 +148,7 @@ impl Thread {
                 return operation;
             }
         }
-        // Rounding left the draw at the very end.
+        // Only rounding leads here.
         shares.iter().rev().find(|(_, share)| *share > 0.0).map_or(Operation::Read, |(operation, _)| *operation)
     }
 

@@ -32,10 +32,10 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// What they say.
+    /// The load that they describe.
     ///
     /// # Errors
-    /// Which key is wrong, and what would be valid.
+    /// The invalid key, with valid values.
     pub(crate) fn spec(&self) -> Result<Ycsb, String> {
         let (mix, choice) = self.mix()?;
         let bytes = |key: &str, text: &Option<String>, default: u64, least: u64| {
@@ -69,7 +69,7 @@ impl Keys {
         })
     }
 
-    /// A core workload, or shares of one's own.
+    /// A core workload, or individual shares.
     fn mix(&self) -> Result<(Mix, Choice), String> {
         let own = [self.read, self.update, self.insert, self.scan, self.read_modify_write];
         match &self.workload {

@@ -1,4 +1,4 @@
-//! The core workloads of YCSB: shares of operations, and how records are chosen.
+//! The core workloads of YCSB: shares of operations, and the distribution of records.
 
 use crate::words::WordError;
 
@@ -17,14 +17,14 @@ pub struct Mix {
     pub read_modify_write: f64,
 }
 
-/// How records are chosen.
+/// The distribution of records.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Choice {
-    /// All alike.
+    /// Uniform.
     Uniform,
-    /// Few often, scattered over the table.
+    /// Zipfian, scattered over the table.
     Zipfian,
-    /// Those inserted last most often.
+    /// Newest records most often.
     Latest,
 }
 
@@ -57,7 +57,7 @@ impl Mix {
         self.update + self.insert + self.read_modify_write == 0.0
     }
 
-    /// Whether the shares make a whole.
+    /// Checks that the shares sum to 100%.
     pub(crate) fn check(&self) -> Result<(), String> {
         let sum: f64 = self.shares().iter().map(|(_, share)| share).sum();
         match self.shares().iter().all(|(_, share)| *share >= 0.0) && (sum - 100.0).abs() < 1e-6 {
@@ -67,7 +67,7 @@ impl Mix {
     }
 }
 
-/// What a client does.
+/// An operation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Operation {
     Read,

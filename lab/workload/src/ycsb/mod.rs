@@ -2,14 +2,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `mix` | the workloads A to F: shares of operations, and how records are chosen |
-//! | `choice` | which record an operation is for |
-//! | `table` | where records lie, and which there are |
-//! | `client` | what an operation asks of the drive |
+//! | `mix` | the workloads A to F: shares of operations, and the distribution of records |
+//! | `choice` | the choice of an operation's record |
+//! | `table` | the positions of records, and which exist |
+//! | `client` | the requests of an operation |
 //! | `keys` | the table `[[ycsb]]` of a workload file |
 //!
 //! Shares of operations, distributions, the record of 1 KB and scans of 1 to 100 records are YCSB's own. Left out: the
-//! processor's time, logs, indexes (where a record lies is computed, as in a store that holds its index in memory), and
+//! processor's time, logs, indexes (the position of a record is computed, as in a store with its index in memory), and
 //! latches: two clients may write one page at the same time.
 
 mod choice;
@@ -35,27 +35,27 @@ pub use mix::{Choice, Mix};
 /// A core workload with its parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ycsb {
-    /// What clients do.
+    /// The shares of operations.
     pub mix: Mix,
-    /// Which records they do it to.
+    /// The distribution of records.
     pub choice: Choice,
-    /// Whether they load the table, or work on one that is loaded.
+    /// Whether clients load the table, or run on a loaded one.
     pub phase: Phase,
     /// Clients, each with one operation at a time.
     pub threads: u32,
-    /// Records of the loaded table; without it as many as `size` has room for.
+    /// Records of the loaded table; by default as many as fit in `size`.
     pub records: Option<u64>,
     /// Bytes of a record.
     pub record_size: u64,
-    /// Bytes of a page: what is read and written.
+    /// Bytes of a page, the unit of reads and writes.
     pub page_size: u64,
-    /// The share of the places for records that the loaded table has taken, above 0 up to 1.
+    /// The share of the slots that are occupied in the loaded table, above 0 up to 1.
     pub load_factor: f64,
     /// The part of the drive that the table may take, from the beginning.
     pub size: Share,
     /// Bytes of the store's cache of pages.
     pub cache: u64,
-    /// Scans have from 1 to so many records.
+    /// The largest number of records in a scan.
     pub max_scan: u64,
     /// Whether each update and insert is made durable.
     pub sync: bool,
@@ -71,7 +71,7 @@ pub enum Phase {
 }
 
 impl Ycsb {
-    /// What it is, in words.
+    /// Its description for reports.
     pub(crate) fn describe(&self) -> String {
         let shares: Vec<String> = match self.phase {
             Phase::Load => vec!["phase=load".to_owned()],
@@ -93,12 +93,12 @@ impl Ycsb {
         )
     }
 
-    /// Whether a drive has what it takes.
+    /// Checks that the load fits a drive.
     pub(crate) fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
         self.plan(capacity, lba_bytes).map(drop)
     }
 
-    /// Records and places for records on a drive.
+    /// The numbers of records and of slots on a drive.
     fn plan(&self, capacity: u64, lba_bytes: u32) -> Result<(u64, Table), String> {
         let (page, record) = (Bytes(self.page_size), Bytes(self.record_size));
         if !self.page_size.is_multiple_of(u64::from(lba_bytes)) {
@@ -116,7 +116,7 @@ impl Ycsb {
         }
         if slots > most {
             return Err(format!(
-                "{} records of {record} need {slots} places, and size = {} of a drive of {} has {most}; a larger drive, or \
+                "{} records of {record} need {slots} slots, and size = {} of a drive of {} has {most}; a larger drive, or \
                  fewer records, are needed",
                 self.records.unwrap_or(0),
                 self.size,

@@ -1,12 +1,12 @@
-//! Where records lie.
+//! The positions of records.
 //!
-//! The table is an array of places, each for one record, packed into pages; no record of up to a page crosses two. Record
-//! k lies at a place that a random permutation gives it: a hash without collisions. Keys of YCSB are hashes themselves,
-//! so that the order of places is the order of keys, and a scan reads on from place to place. A loaded table has places
-//! free, for inserts; when all are taken, an insert takes the place of the oldest record.
+//! The table is an array of slots, each for one record, packed into pages; no record of up to a page spans two. A
+//! random permutation, a hash without collisions, gives record k its slot. YCSB's keys are hashes themselves, so slots
+//! are in key order, and a scan reads consecutive slots. A loaded table has free slots for inserts; when all are
+//! occupied, an insert replaces the oldest record.
 //!
-//! This is the layout of stores that update in place, under a drive at its most random. One that writes a log asks for
-//! large sequential writes and cleans up itself; `log-and-compact` is a load of that kind.
+//! This is the layout of stores that update in place, the most random load for a drive. A log-structured store writes
+//! large sequential requests and compacts its own log; `log-and-compact` is such a load.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// How many places there are in so many bytes.
+    /// The number of slots in this number of bytes.
     pub(crate) fn slots_in(bytes: u64, page_size: u64, record_size: u64) -> u64 {
         let pages = bytes / page_size;
         if record_size <= page_size {
@@ -32,32 +32,32 @@ impl Table {
         }
     }
 
-    /// A table of so many places. Records lie in an order of its own until [`Table::scatter`].
+    /// A table of this number of slots. Records have a fixed random order until [`Table::scatter`].
     pub(crate) fn new(slots: u64, page_size: u64, record_size: u64) -> Table {
         Table { slots, page_size, record_size, order: Permutation::new(slots, &mut Seed::new(0).rng()) }
     }
 
-    /// Gives each record its place.
+    /// Assigns each record its slot.
     pub(crate) fn scatter(&mut self, rng: &mut Rng) {
         self.order = Permutation::new(self.slots, rng);
     }
 
-    /// Places in all.
+    /// The number of slots.
     pub(crate) fn slots(&self) -> u64 {
         self.slots
     }
 
-    /// Where a record lies.
+    /// The slot of a record.
     pub(crate) fn slot(&self, record: u64) -> u64 {
         self.order.at(record % self.slots)
     }
 
-    /// Whether a record lies at a place, when `inserted` were inserted.
+    /// Whether a slot is occupied after `inserted` inserts.
     pub(crate) fn is_taken(&self, slot: u64, inserted: u64) -> bool {
         inserted >= self.slots || self.order.index_of(slot) < inserted
     }
 
-    /// The pages of a place.
+    /// The pages of a slot.
     pub(crate) fn pages(&self, slot: u64) -> Range<u64> {
         match self.page_size.checked_div(self.record_size).unwrap_or(0) {
             0 => {
@@ -68,7 +68,7 @@ impl Table {
         }
     }
 
-    /// Whether any record lies in the page of a place.
+    /// Whether the page of a slot holds any record.
     pub(crate) fn shares_page(&self, slot: u64, inserted: u64) -> bool {
         let per_page = self.page_size / self.record_size;
         if per_page <= 1 {
@@ -78,7 +78,7 @@ impl Table {
         (first..(first + per_page).min(self.slots)).any(|other| other != slot && self.is_taken(other, inserted))
     }
 
-    /// The pages of so many records from a place on, or as many as follow.
+    /// The pages of this number of records from a slot on, or up to the end of the table.
     pub(crate) fn scan(&self, slot: u64, records: u64, inserted: u64) -> Range<u64> {
         let taken = (slot..self.slots).filter(|slot| self.is_taken(*slot, inserted));
         let last = taken.take(records as usize).last().unwrap_or(slot);
@@ -92,7 +92,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Every record has a place of its own inside the table, as a plain list of places has it.
+        /// Every record has its own slot inside the table, checked against a list of slots.
         #[test]
         fn no_two_records_share_a_place(slots in 1u64..400, part in 0.0..1.2f64, per_page in 1u64..5, seed in any::<u64>()) {
             let mut table = Table::new(slots, 4_096, 4_096 / per_page);

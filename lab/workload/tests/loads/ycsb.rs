@@ -146,7 +146,7 @@ fn what_cannot_be_is_refused() {
     let on = |text: &str, mib: u64, lba: u32| of(text).unwrap().check_on(mib << 20, lba).unwrap_err();
     let many = on("workload = 'a'\nrecords = 1000000", 64, 512);
     assert!(
-        many.contains("1000000 records of 1KiB need 1250000 places, and size = 50% of a drive of 64MiB has 32768"),
+        many.contains("1000000 records of 1KiB need 1250000 slots, and size = 50% of a drive of 64MiB has 32768"),
         "{many}"
     );
     assert!(on("workload = 'a'\npage_size = '2k'", 64, 4_096).contains("not a multiple of the drive's logical block"));
