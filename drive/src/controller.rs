@@ -35,20 +35,23 @@ pub trait Controller {
         completions: Rc<dyn CompletionMemory>,
     ) -> Result<(), Status>;
 
-    /// Ends the service of a pair. Commands not yet completed never will be.
+    /// Begins to delete a pair: nothing is fetched any more, and its commands end or are stopped. When the last of them has
+    /// ended, no memory of the host is touched any more, the number is free, and
+    /// [`CompletionMemory::released`] is called. That may be before this returns. A command that has no completion by
+    /// then never will have one (Base 5.2.4).
     ///
     /// # Errors
-    /// Invalid Queue Identifier when there is no such pair.
+    /// Invalid Queue Identifier when there is no such pair, or when it is being deleted.
     fn delete_queue_pair(&self, id: QueueId) -> Result<(), Status>;
 
     /// Attaches the controller to a host that creates further queues by admin commands (Create I/O Submission Queue and
     /// the like).
     ///
     /// # Errors
-    /// Command Sequence Error while there are queues.
+    /// Command Sequence Error while there are queues, or some are being deleted.
     fn attach(&self, host: Rc<dyn HostMemory>) -> Result<(), Status>;
 
-    /// Deletes all queues, and leaves the host.
+    /// Leaves the host, and begins to delete all queues as [`Controller::delete_queue_pair`] does.
     fn detach(&self);
 
     /// The submission queue's tail doorbell (Base 3.1.4.21, "SQ Tail Doorbell"): entries up to `tail` are there to
@@ -57,4 +60,14 @@ pub trait Controller {
 
     /// The completion queue's head doorbell: entries up to `head` were consumed. A value outside the queue is ignored.
     fn ring_completion(&self, id: QueueId, head: u16);
+
+    /// The dword of the controller's properties at a byte offset (Base 3.1.4). A controller without properties reads as
+    /// zeros.
+    fn register(&self, _offset: u32) -> u32 {
+        0
+    }
+
+    /// Writes a dword of the properties. Enable, reset and shutdown begin by writing Controller Configuration, and have
+    /// ended when Controller Status says so. A reset deletes all pairs as [`Controller::delete_queue_pair`] does.
+    fn set_register(&self, _offset: u32, _value: u32) {}
 }

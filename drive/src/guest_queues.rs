@@ -74,6 +74,13 @@ impl SubmissionMemory for GuestSubmissions {
         let mem = self.take_data(&mut entry);
         Some(Submission { entry, mem, submitted: self.rung.borrow()[usize::from(head)] })
     }
+
+    fn cid(&self, index: u16) -> Option<u16> {
+        let mut entry = SubmissionEntry::default();
+        let address = self.base.checked_add(u64::from(index) * size_of::<SubmissionEntry>() as u64)?;
+        self.dma.read(address, entry.as_mut_bytes()).ok()?;
+        Some(entry.cid.get())
+    }
 }
 
 /// A completion queue by address.

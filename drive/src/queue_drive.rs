@@ -1,6 +1,10 @@
 //! A drive over one queue pair of a controller: gives out command identifiers, fills the submission queue, reaps
 //! completions when notified. Commands beyond the queue's depth wait here in order.
+//!
+//! A dropped drive has its pair deleted. Its commands complete when the controller has let go of them: until then their
+//! memory is in use.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
@@ -22,8 +26,13 @@ pub struct QueueDrive {
     created: Cell<bool>,
     ring: Rc<Ring>,
     state: RefCell<State>,
+    /// The controller has deleted the pair: by a reset, if the drive is still there.
+    deleted: Cell<bool>,
+    /// Dropped when the pair is deleted.
+    kept: Cell<Option<Box<dyn Any>>>,
 }
 
+#[derive(Default)]
 struct State {
     tail: u16,
     head: u16,
@@ -62,11 +71,31 @@ impl QueueDrive {
                     free_ids: (0..depth).rev().collect(),
                     backlog: VecDeque::new(),
                 }),
+                deleted: Cell::new(false),
+                kept: Cell::new(None),
             }
         });
+        let weak = Rc::downgrade(&drive);
+        drive.ring.on_release(Box::new(move |_| {
+            if let Some(drive) = weak.upgrade() {
+                drive.was_deleted();
+            }
+        }));
         drive.controller.create_queue_pair(id, drive.ring.clone(), drive.ring.clone())?;
         drive.created.set(true);
         Ok(drive)
+    }
+
+    /// Keeps something until the pair is deleted, such as its number's reservation.
+    pub fn keep_until_deleted(&self, kept: Box<dyn Any>) {
+        self.kept.set(Some(kept));
+    }
+
+    /// The controller was reset: no command goes on.
+    fn was_deleted(&self) {
+        self.deleted.set(true);
+        drop(self.kept.take());
+        self.state.take().abort(&self.ring);
     }
 
     /// Moves commands from the backlog into the submission queue and rings the doorbell.
@@ -145,6 +174,9 @@ impl Drive for QueueDrive {
 
     fn submit(&self, io: Io) {
         let Io { command, mem, token } = io;
+        if self.deleted.get() {
+            return token.complete(Completion::of(Status::ABORTED_SQ_DELETION));
+        }
         let submission = Submission { entry: command, mem, submitted: self.sim.now() };
         let mut state = self.state.borrow_mut();
         // Who submits from within a completion finds an identifier free that those in the backlog have waited for.
@@ -161,20 +193,36 @@ impl Drive for QueueDrive {
     }
 }
 
-impl Drop for QueueDrive {
-    fn drop(&mut self) {
-        if self.created.get() {
-            // It may be gone already, with its controller's queues.
-            let _ = self.controller.delete_queue_pair(self.id);
+impl State {
+    /// Completes all commands: those whose completions lie in the ring as these say, the others as aborted.
+    fn abort(mut self, ring: &Ring) {
+        while let Some(Posted { entry, breakdown }) = ring.reap(self.head, self.phase) {
+            self.head = ring.next(self.head);
+            self.phase ^= self.head == 0;
+            if let Some(token) = self.tokens[usize::from(entry.cid.get())].take() {
+                let (status, dw0, dw1) = (entry.status(), entry.dw0.get(), entry.dw1.get());
+                token.complete(Completion { status, dw0, dw1, breakdown });
+            }
         }
-        let state = self.state.get_mut();
-        if self.sim.is_stopped() {
-            return;
-        }
-        let waiting = state.backlog.drain(..).map(|(_, token)| token);
-        let outstanding = state.tokens.iter_mut().filter_map(Option::take);
-        for token in outstanding.chain(waiting) {
+        let waiting = self.backlog.into_iter().map(|(_, token)| token);
+        for token in self.tokens.into_iter().flatten().chain(waiting) {
             token.complete(Completion::of(Status::ABORTED_SQ_DELETION));
         }
+    }
+}
+
+impl Drop for QueueDrive {
+    fn drop(&mut self) {
+        if !self.created.get() || self.deleted.get() {
+            return;
+        }
+        let (state, kept, sim) = (self.state.take(), self.kept.take(), self.sim.clone());
+        self.ring.on_release(Box::new(move |ring| {
+            drop(kept);
+            if !sim.is_stopped() {
+                state.abort(ring);
+            }
+        }));
+        self.controller.delete_queue_pair(self.id).expect("a pair that was created and not deleted can be deleted");
     }
 }

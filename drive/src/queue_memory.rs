@@ -23,6 +23,9 @@ pub trait SubmissionMemory {
 
     /// Takes the entry at `head`; `None` when the memory cannot be reached.
     fn fetch(&self, head: u16) -> Option<Submission>;
+
+    /// The command identifier of the entry at `index`, which stays; `None` when the memory cannot be reached.
+    fn cid(&self, index: u16) -> Option<u16>;
 }
 
 /// The entries of a completion queue.
@@ -38,6 +41,10 @@ pub trait CompletionMemory {
 
     /// Tells the host of what was posted: an interrupt, or nothing for a host that polls.
     fn notify(&self);
+
+    /// The controller has deleted the queue, and nothing that was posted to it, or would have been, touches memory of the
+    /// host any more.
+    fn released(&self) {}
 }
 
 /// The memory of a host that creates queues by admin commands and names them by address.

@@ -7,7 +7,7 @@
 //!
 //! Left out: queues in a guest's memory (`guest_queues`), and queues between threads.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_sim::Time;
@@ -46,7 +46,11 @@ pub struct Ring {
     submissions: RefCell<Box<[Submission]>>,
     completions: RefCell<Box<[Posted]>>,
     notify: Option<Notify>,
+    on_release: Cell<Option<OnRelease>>,
 }
+
+/// Called once, when the controller has deleted the queues of a ring and has let go of all memory.
+pub type OnRelease = Box<dyn FnOnce(&Ring)>;
 
 impl Ring {
     /// A pair of queues of `entries` each, both empty. Without `notify`, the host polls.
@@ -61,7 +65,13 @@ impl Ring {
             submissions: RefCell::new(vec![Submission::default(); len].into()),
             completions: RefCell::new(vec![Posted::default(); len].into()),
             notify,
+            on_release: Cell::new(None),
         }
+    }
+
+    /// Has `told` called when the controller has deleted the queues, instead of what was to be called so far.
+    pub fn on_release(&self, told: OnRelease) {
+        self.on_release.set(Some(told));
     }
 
     /// Entries of each queue, one of which always stays empty.
@@ -102,6 +112,10 @@ impl SubmissionMemory for Ring {
         let slot = &mut self.submissions.borrow_mut()[usize::from(head)];
         Some(Submission { entry: slot.entry, mem: std::mem::take(&mut slot.mem), submitted: slot.submitted })
     }
+
+    fn cid(&self, index: u16) -> Option<u16> {
+        Some(self.submissions.borrow()[usize::from(index)].entry.cid.get())
+    }
 }
 
 impl CompletionMemory for Ring {
@@ -117,6 +131,14 @@ impl CompletionMemory for Ring {
     fn notify(&self) {
         if let Some(notify) = &self.notify {
             notify();
+        }
+    }
+
+    fn released(&self) {
+        // The host learns of it once, and its commands' memory is free again.
+        self.submissions.borrow_mut().iter_mut().for_each(|submission| submission.mem = HostMem::none());
+        if let Some(told) = self.on_release.take() {
+            told(self);
         }
     }
 }

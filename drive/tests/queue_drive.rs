@@ -80,7 +80,7 @@ impl Controller for Manual {
     }
 
     fn delete_queue_pair(&self, _: QueueId) -> Result<(), Status> {
-        self.queues.take().map(|_| ()).ok_or(Status::INVALID_QUEUE_ID)
+        self.queues.take().map(|(_, completions)| completions.released()).ok_or(Status::INVALID_QUEUE_ID)
     }
 
     fn attach(&self, _: Rc<dyn HostMemory>) -> Result<(), Status> {

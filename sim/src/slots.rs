@@ -79,6 +79,11 @@ impl<T> Slots<T> {
         }
     }
 
+    /// All entries, in the order of their places.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut().filter_map(|(_, slot)| slot.as_mut())
+    }
+
     /// Removes the entry, unless the key is stale.
     #[inline]
     pub fn remove(&mut self, key: Key) -> Option<T> {

@@ -1,17 +1,15 @@
-//! The NVMe controller of an emulated drive.
+//! The NVMe controller of an emulated drive: a queue engine over a command set.
 //!
-//! The way of a command: a doorbell makes [`NvmeController`] fetch entries, queue by queue as its arbiter says;
-//! `command` turns the raw entry into a typed one, once; `commands` does it, one file a command; the completion is
-//! posted to the ring.
+//! The way of a command: a doorbell makes [`NvmeController`] fetch entries, queue by queue as its arbiter says. Admin
+//! commands are served by `admin`, others by the [`CommandSet`], which turns the raw entry into a typed command, once, and
+//! does it. The completion is posted to the completion queue.
 //!
-//! | file | what |
+//! | folder | what |
 //! |---|---|
-//! | `controller` | fetching, serving, completing |
-//! | `queues` | the device's side of queue pairs |
+//! | `engine` | queues, fetching, completing; registers, reset, deletion of queues |
 //! | `arbiter` | whose turn it is: one trait, one file an answer |
-//! | `command` | from 64 bytes to a typed command, or to the status that says what is wrong with it |
-//! | `commands` | what each command of the NVM command set does |
-//! | `admin` | identify, features, logs |
+//! | `admin` | identify, features, logs, events, abort |
+//! | `command_set` | what the engine asks of a command set; `nvm` is the NVM command set over an FTL |
 //! | `link` | the host link |
 //! | `config` | what can be set |
 //!
@@ -19,12 +17,14 @@
 
 mod admin;
 pub mod arbiter;
-mod command;
-mod commands;
+pub mod command_set;
 mod config;
-mod controller;
+mod engine;
 mod link;
-mod queues;
 
+pub use admin::Settings;
+pub use command_set::nvm::Nvm;
+pub use command_set::{Command, CommandSet, Failure, Reply};
 pub use config::{BufferMode, ControllerConfig, Duplex, Identity, LinkConfig};
-pub use controller::NvmeController;
+pub use engine::{NvmeController, Stop};
+pub use link::Link;

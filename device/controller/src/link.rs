@@ -9,7 +9,8 @@ use nandscape_sim::{Cause, Class, Resource, Sim, Span, Wait, Who};
 
 use crate::config::{Duplex, LinkConfig};
 
-pub(crate) struct Link {
+/// The host link.
+pub struct Link {
     sim: Sim,
     config: LinkConfig,
     rate: Remembering,

@@ -232,6 +232,8 @@ fn event_requests_go_with_the_admin_queue() {
             sim.sleep(wait).await;
             assert!(admin.reap().is_none(), "the limit is not reached");
             drive.delete_queue_pair(QueueId::ADMIN).unwrap();
+            // Those on their way end first.
+            sim.sleep(Span::from_ms(1)).await;
         }
         let admin = Pair::new(sim, drive, 0, 16);
         sim.sleep(Span::from_ms(1)).await;

@@ -3,7 +3,7 @@
 use std::io;
 use std::rc::Rc;
 
-use nandscape_device_controller::NvmeController;
+use nandscape_device_controller::{Nvm, NvmeController};
 use nandscape_device_ftl::{Ftl, PageFtl, Plant, PlantReport, Stats};
 use nandscape_device_media::{Media, OpCounts, StoreKind};
 use nandscape_drive::Controller;
@@ -17,7 +17,7 @@ use crate::resolve::Resolved;
 pub struct Ssd {
     media: Rc<Media>,
     ftl: Rc<PageFtl>,
-    controller: Rc<NvmeController<PageFtl>>,
+    controller: Rc<NvmeController<Nvm<PageFtl>>>,
 }
 
 impl Ssd {
@@ -28,8 +28,9 @@ impl Ssd {
     pub fn new(sim: &Sim, profile: &Resolved, store: StoreKind, seed: Seed) -> io::Result<Ssd> {
         let media = Rc::new(Media::new(sim, profile.media(store, seed.child("media")))?);
         let ftl = PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?;
-        let controller =
-            NvmeController::new(sim, media.clone(), ftl.clone(), profile.controller(), policies::arbiter());
+        let config = profile.controller();
+        let set = Nvm::new(sim, media.clone(), ftl.clone(), &config);
+        let controller = NvmeController::new(sim, set, config, policies::arbiter());
         Ok(Ssd { media, ftl, controller })
     }
 

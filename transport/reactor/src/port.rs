@@ -12,7 +12,7 @@ use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::order::{FaultCount, Order};
-use crate::queue_ids::{Lease, QueueIds};
+use crate::queue_ids::QueueIds;
 use crate::recording::Recorder;
 
 /// Names a connection of a port. No number is used twice: commands of a client that has gone may still be in a drive.
@@ -57,22 +57,6 @@ pub struct QueueExport {
     entries: u32,
 }
 
-/// A queue pair and its identifier. The pair goes first: who gets the identifier next finds it free.
-struct Leased {
-    drive: Rc<QueueDrive>,
-    _id: Lease,
-}
-
-impl Drive for Leased {
-    fn info(&self) -> DriveInfo {
-        self.drive.info()
-    }
-
-    fn submit(&self, io: Io) {
-        self.drive.submit(io);
-    }
-}
-
 impl QueueExport {
     /// Queue pairs 1 to `max_pairs` of a controller, of `entries` entries each.
     pub fn new(sim: &Sim, controller: Rc<dyn Controller>, max_pairs: u16, entries: u32) -> QueueExport {
@@ -88,7 +72,9 @@ impl Export for QueueExport {
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
         let id = self.ids.take().ok_or(Status::INVALID_QUEUE_ID)?;
         let drive = QueueDrive::new(&self.sim, self.controller.clone(), id.id(), self.entries)?;
-        Ok(Rc::new(Leased { drive, _id: id }))
+        // The next connection gets the number when the commands of this one have ended.
+        drive.keep_until_deleted(Box::new(id));
+        Ok(drive)
     }
 }
 

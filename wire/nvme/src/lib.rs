@@ -11,12 +11,13 @@
 //! | `opcode`, `status` | open enumerations |
 //! | `sgl` | descriptors of scatter gather lists |
 //! | `io` | the command dwords of the NVM command set, Dataset Management ranges |
+//! | `register` | controller properties |
 //! | `identify`, `feature`, `log` | what a controller says of itself |
 //! | `vendor` | every extension of the source papers, planned once |
 //!
 //! A field that the specification counts from zero ends in `_z`.
 //!
-//! Left out: metadata and protection information, registers of the PCIe transport, Fabrics.
+//! Left out: metadata and protection information, Fabrics.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -27,6 +28,7 @@ pub mod identify;
 pub mod io;
 pub mod log;
 pub mod opcode;
+pub mod register;
 pub mod sgl;
 pub mod status;
 pub mod vendor;

@@ -9,8 +9,6 @@ use nandscape_wire_nvme::log::ErrorInformation;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
-use crate::controller::NSID;
-
 /// Entries that are kept (Error Log Page Entries of Identify says so).
 pub(crate) const KEPT: u8 = 64;
 
@@ -43,7 +41,7 @@ impl ErrorLog {
             // No parameter is at fault.
             parameter: 0xffff.into(),
             lba: lba.unwrap_or_else(|| entry.slba()).into(),
-            nsid: NSID.into(),
+            nsid: entry.nsid,
             opcode: entry.opcode,
             ..ErrorInformation::zeroed()
         });

@@ -7,13 +7,12 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-use nandscape_device_ftl::Ftl;
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::{Status, log};
 
 use super::EVENT_REQUESTS;
-use crate::controller::{NvmeController, Reply};
-use crate::queues::PairKey;
+use crate::command_set::{CommandSet, Reply};
+use crate::engine::{NvmeController, QueueKey};
 
 /// Asynchronous Event Type (bits 2:0 of DW0): SMART / Health Status.
 const SMART_STATUS: u32 = 1;
@@ -23,7 +22,7 @@ const INFORMATION: [(u8, u32); 2] = [(log::WARNING_SPARE, 2), (log::WARNING_READ
 /// Requests that wait for an event, and what they have been told.
 #[derive(Default)]
 pub(crate) struct Events {
-    requests: RefCell<VecDeque<(PairKey, u16)>>,
+    requests: RefCell<VecDeque<(QueueKey, u16)>>,
     told: Cell<u8>,
     /// The host has been told, and has not read the log since.
     masked: Cell<bool>,
@@ -31,7 +30,7 @@ pub(crate) struct Events {
 
 impl Events {
     /// Takes a request, if there are not too many.
-    pub(super) fn request(&self, pair: PairKey, cid: u16) -> bool {
+    pub(super) fn request(&self, pair: QueueKey, cid: u16) -> bool {
         let mut requests = self.requests.borrow_mut();
         let takes = requests.len() < usize::from(EVENT_REQUESTS);
         if takes {
@@ -45,20 +44,35 @@ impl Events {
         self.requests.borrow_mut().clear();
     }
 
+    /// Takes a request back, if it is outstanding.
+    pub(super) fn abort(&self, queue: QueueKey, cid: u16) -> bool {
+        let mut requests = self.requests.borrow_mut();
+        let before = requests.len();
+        requests.retain(|request| *request != (queue, cid));
+        requests.len() < before
+    }
+
+    /// The controller is reset: the host is told of warnings anew.
+    pub(super) fn reset(&self) {
+        self.forget();
+        self.told.set(0);
+        self.masked.set(false);
+    }
+
     /// The host has read the SMART log.
     pub(super) fn log_was_read(&self) {
         self.masked.set(false);
     }
 }
 
-impl<F: Ftl> NvmeController<F> {
+impl<C: CommandSet> NvmeController<C> {
     /// Tells the host of a warning that it has not been told of.
     pub(crate) fn report_warnings(&self) {
         let events = &self.admin.events;
         if events.masked.get() || events.requests.borrow().is_empty() {
             return;
         }
-        let new = self.warnings() & self.admin.wanted_warnings() & !events.told.get();
+        let new = self.set.warnings() & self.admin.settings.wanted_warnings() & !events.told.get();
         let Some((warning, information)) = INFORMATION.into_iter().find(|(warning, _)| new & warning != 0) else {
             return;
         };
@@ -66,6 +80,6 @@ impl<F: Ftl> NvmeController<F> {
         events.told.set(events.told.get() | warning);
         events.masked.set(true);
         let dw0 = SMART_STATUS | information << 8 | u32::from(log::SMART) << 16;
-        self.complete(pair, cid, Reply { status: Status::SUCCESS, dw0, dw1: 0, sector: None }, Breakdown::new());
+        self.complete(pair, cid, Reply { status: Status::SUCCESS, dw0, dw1: 0, lba: None }, Breakdown::new());
     }
 }

@@ -1,21 +1,18 @@
 //! Get Log Page (Base 5.1.12).
 
-use nandscape_device_ftl::Ftl;
 use nandscape_wire_nvme::identify::ascii;
 use nandscape_wire_nvme::log::{self, CommandsAndEffects, FirmwareSlot, Identifiers, Smart};
-use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, feature};
+use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, feature};
 use zerocopy::IntoBytes;
 
 use super::Answer;
-use crate::controller::NvmeController;
+use crate::command_set::CommandSet;
+use crate::engine::NvmeController;
 
 /// The most that one command returns of a log.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Percent of the spare blocks below which the host is warned.
-const SPARE_THRESHOLD: u8 = 10;
-
-impl<F: Ftl> NvmeController<F> {
+impl<C: CommandSet> NvmeController<C> {
     pub(super) fn get_log_page(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
         // Number of dwords, counted from zero over two fields; the offset is in bytes.
         let dwords_z = u64::from(entry.cdw10.get() >> 16) | u64::from(entry.cdw11.get() & 0xffff) << 16;
@@ -51,34 +48,13 @@ impl<F: Ftl> NvmeController<F> {
 
     fn smart(&self) -> Smart {
         let mut smart = Smart::zeroed();
-        let (host, stats) = (self.host_counts(), self.ftl.stats());
+        let errors = self.admin.errors.borrow();
         smart.temperature = 308.into();
-        smart.available_spare = self.available_spare();
-        smart.available_spare_threshold = SPARE_THRESHOLD;
-        smart.critical_warning = self.warnings();
-        let (errors, cuts) = (self.admin.errors.borrow(), u64::from(self.media.power_cuts()));
+        smart.critical_warning = self.set.warnings();
         (smart.media_errors, smart.error_log_entries) = (errors.media_errors.into(), errors.count().into());
-        smart.unsafe_shutdowns = cuts.into();
-        // In thousands of 512 bytes, rounded up.
-        smart.data_units_read = host.read_bytes.div_ceil(512_000).into();
-        smart.data_units_written = stats.host_bytes.div_ceil(512_000).into();
-        smart.host_reads = host.reads.into();
-        smart.host_writes = host.writes.into();
-        smart.power_cycles = (1 + cuts).into();
         smart.power_on_hours = (self.sim.now().ns() / 3_600_000_000_000).into();
+        self.set.smart(&mut smart);
         smart
-    }
-
-    /// Percent of the spare blocks that are left; a drive that never had any has none.
-    fn available_spare(&self) -> u8 {
-        let (left, new) = self.ftl.spare_blocks();
-        (left * 100).checked_div(new).unwrap_or(0) as u8
-    }
-
-    /// Critical Warning.
-    pub(super) fn warnings(&self) -> u8 {
-        let spare = if self.available_spare() < SPARE_THRESHOLD { log::WARNING_SPARE } else { 0 };
-        spare | if self.ftl.is_read_only() { log::WARNING_READ_ONLY } else { 0 }
     }
 
     fn commands_and_effects(&self) -> CommandsAndEffects {
@@ -99,20 +75,11 @@ impl<F: Ftl> NvmeController<F> {
             AdminOpcode::DELETE_IO_SQ,
         ];
         // Only a host that names memory by address can create queues so.
-        let queues = queues.into_iter().filter(|_| self.host.borrow().is_some());
+        let queues = queues.into_iter().filter(|_| self.attached.borrow().is_some());
         for opcode in admin.into_iter().chain(queues) {
             effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_CONTROLLER).into();
         }
-        let read = log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE;
-        for opcode in [IoOpcode::READ, IoOpcode::FLUSH, IoOpcode::VERIFY] {
-            effects.io[usize::from(opcode.0)] = read.into();
-        }
-        for opcode in [IoOpcode::WRITE, IoOpcode::WRITE_ZEROES, IoOpcode::DATASET_MANAGEMENT] {
-            effects.io[usize::from(opcode.0)] = (read | log::EFFECT_CONTENT_CHANGE).into();
-        }
-        if self.namespace.keeps_data {
-            effects.io[usize::from(IoOpcode::COMPARE.0)] = read.into();
-        }
+        self.set.effects(&mut effects);
         effects
     }
 

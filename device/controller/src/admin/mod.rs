@@ -1,5 +1,6 @@
 //! The admin queue: what the controller says of itself, and what can be set.
 
+mod abort;
 mod errors;
 mod events;
 mod features;
@@ -9,53 +10,49 @@ mod queues;
 
 use std::cell::RefCell;
 
-use nandscape_device_ftl::Ftl;
 use nandscape_drive::{Breakdown, HostMem};
-use nandscape_sim::Sim;
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 
-use crate::controller::{NvmeController, Reply};
-use crate::queues::PairKey;
-pub(crate) use errors::ErrorLog;
+use crate::command_set::{CommandSet, Reply};
+use crate::engine::{NvmeController, QueueKey};
+use errors::ErrorLog;
 use events::Events;
-use features::Features;
+pub use features::Settings;
+pub(crate) use identify::PAGE;
 
 /// Asynchronous Event Request Limit: how many may be outstanding.
 pub(crate) const EVENT_REQUESTS: u8 = 4;
 
 /// What admin commands have set, and what they count.
+#[derive(Default)]
 pub(crate) struct Admin {
-    sim: Sim,
-    features: RefCell<Features>,
+    pub(crate) settings: Settings,
     pub(crate) events: Events,
     pub(crate) errors: RefCell<ErrorLog>,
 }
 
 impl Admin {
-    pub(crate) fn new(sim: &Sim) -> Admin {
-        Admin {
-            sim: sim.clone(),
-            features: RefCell::new(Features::default()),
-            events: Events::default(),
-            errors: RefCell::default(),
-        }
-    }
-
     /// The admin queue is deleted, and what was outstanding in it with it (Base 5.1.2, 3.7.2).
     pub(crate) fn forget_event_requests(&self) {
         self.events.forget();
     }
+
+    /// The controller is reset.
+    pub(crate) fn reset(&self) {
+        self.settings.reset();
+        self.events.reset();
+    }
 }
 
-impl<F: Ftl> NvmeController<F> {
+impl<C: CommandSet> NvmeController<C> {
     /// Serves a command of the admin queue. `None` is one that stays outstanding.
     pub(crate) async fn admin_command(
         &self,
-        pair: PairKey,
+        queue: QueueKey,
         entry: &SubmissionEntry,
         mem: &HostMem,
-        log: &mut Breakdown,
+        breakdown: &mut Breakdown,
     ) -> Option<Reply> {
         if entry.flags & (FLAGS_FUSED | FLAGS_PSDT) != 0 {
             return Some(Err(Status::INVALID_FIELD.final_()).into());
@@ -65,36 +62,36 @@ impl<F: Ftl> NvmeController<F> {
             AdminOpcode::GET_LOG_PAGE => self.get_log_page(entry),
             AdminOpcode::GET_FEATURES => self.get_features(entry),
             AdminOpcode::SET_FEATURES => self.set_features(entry, mem),
-            // Commands are short, and a started media operation is never dropped: nothing is ever aborted (Base 5.1.1,
-            // bit 0 of DW0 says so).
-            AdminOpcode::ABORT => Ok(Answer::value(1)),
+            AdminOpcode::ABORT => Ok(Answer::value(u32::from(!self.abort(entry)))),
             AdminOpcode::CREATE_IO_CQ => self.create_completion_queue(entry),
             AdminOpcode::CREATE_IO_SQ => self.create_submission_queue(entry),
-            AdminOpcode::DELETE_IO_SQ => self.delete_submission_queue(entry),
+            AdminOpcode::DELETE_IO_SQ => self.delete_submission_queue(entry).await,
             AdminOpcode::DELETE_IO_CQ => self.delete_completion_queue(entry),
             AdminOpcode::KEEP_ALIVE => Ok(Answer::value(0)),
             // Fetched from a queue that has gone since: nobody waits for it.
-            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if !self.has_pair(pair) => return None,
+            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if !self.queues.borrow().serves(queue) => return None,
             // It stays outstanding until there is an event.
-            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if self.admin.events.request(pair, entry.cid.get()) => return None,
+            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if self.admin.events.request(queue, entry.cid.get()) => {
+                return None;
+            }
             AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST => Err(Status::EVENT_REQUEST_LIMIT_EXCEEDED),
             _ => Err(Status::INVALID_OPCODE),
         };
         Some(match answer {
-            Ok(answer) => self.deliver(answer, mem, log).await,
+            Ok(answer) => self.deliver(answer, mem, breakdown).await,
             Err(status) => Err(status.final_()).into(),
         })
     }
 
-    async fn deliver(&self, answer: Answer, mem: &HostMem, log: &mut Breakdown) -> Reply {
+    async fn deliver(&self, answer: Answer, mem: &HostMem, breakdown: &mut Breakdown) -> Reply {
         if !answer.data.is_empty() {
             if let Err(status) = mem.must_cover(answer.data.len()) {
                 return Err(status).into();
             }
-            self.link.send(answer.data.len() as u64, log).await;
+            self.link.send(answer.data.len() as u64, breakdown).await;
             mem.write(0, &answer.data);
         }
-        Reply { status: Status::SUCCESS, dw0: answer.value, dw1: 0, sector: None }
+        Reply::value(answer.value)
     }
 }
 

@@ -5,15 +5,15 @@
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::Ftl;
 use nandscape_drive::{HostMemory, QueueId};
 use nandscape_wire_nvme::command::{QUEUE_CONTIGUOUS, QUEUE_INTERRUPTS};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use super::Answer;
-use crate::controller::NvmeController;
+use crate::command_set::CommandSet;
+use crate::engine::NvmeController;
 
-impl<F: Ftl> NvmeController<F> {
+impl<C: CommandSet> NvmeController<C> {
     pub(super) fn create_completion_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
         let host = self.host()?;
         let (id, entries, base) = new_queue(&*host, entry)?;
@@ -38,9 +38,9 @@ impl<F: Ftl> NvmeController<F> {
         Ok(Answer::value(0))
     }
 
-    pub(super) fn delete_submission_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+    pub(super) async fn delete_submission_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
         self.host()?;
-        self.queues.borrow_mut().delete_submission(io_queue(entry)?)?;
+        self.delete_submission(io_queue(entry)?).await?;
         Ok(Answer::value(0))
     }
 
@@ -52,7 +52,7 @@ impl<F: Ftl> NvmeController<F> {
 
     /// The host that names its queues by address.
     fn host(&self) -> Result<Rc<dyn HostMemory>, Status> {
-        self.host.borrow().clone().ok_or(Status::INVALID_OPCODE)
+        self.attached.borrow().clone().ok_or(Status::INVALID_OPCODE)
     }
 }
 

@@ -4,7 +4,7 @@ mod round_robin;
 
 use nandscape_drive::QueueId;
 
-pub use crate::queues::Waiting;
+pub use crate::engine::Waiting;
 pub use round_robin::RoundRobin;
 
 /// Chooses the queue from which the next entry is fetched.

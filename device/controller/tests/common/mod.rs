@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_device_controller::arbiter::RoundRobin;
-use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, Identity, LinkConfig, NvmeController};
+use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, Identity, LinkConfig, Nvm, NvmeController};
 use nandscape_device_ftl::policy::{All, Greedy, StripeOrder, Striped};
 use nandscape_device_ftl::{FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
 use nandscape_device_media::{GcScheme, Priority, Registers, StoreKind};
@@ -31,7 +31,7 @@ pub(crate) const LINK: &str = "4096MB/s";
 pub(crate) const PAIRS: u16 = 4;
 pub(crate) const ENTRIES: u32 = 256;
 
-pub(crate) type Drive = Rc<NvmeController<PageFtl>>;
+pub(crate) type Drive = Rc<NvmeController<Nvm<PageFtl>>>;
 
 pub(crate) fn config() -> ControllerConfig {
     ControllerConfig {
@@ -105,7 +105,8 @@ pub(crate) fn faulty_drive(
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
     let policies = Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All) };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
-    NvmeController::new(sim, media, ftl, config, Box::new(RoundRobin::default()))
+    let set = Nvm::new(sim, media, ftl, &config);
+    NvmeController::new(sim, set, config, Box::new(RoundRobin::default()))
 }
 
 /// Runs a test on a new drive, and checks the drive's tables afterwards.

@@ -9,28 +9,40 @@ use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_sim::Span;
 use nandscape_wire_nvme::Status;
 
-use super::read::status_of;
+use super::Nvm;
+use crate::admin::Settings;
+use crate::command_set::Command;
 use crate::config::BufferMode;
-use crate::controller::NvmeController;
 
-impl<F: Ftl> NvmeController<F> {
+impl<F: Ftl> Nvm<F> {
     /// Room in the write buffer, the data over the link, and into the buffer: a part at a time if the command is larger
-    /// than that. Where the buffer does not make a write durable, waits for the flash.
-    pub(crate) async fn write(
+    /// than that. Where the buffer does not make a write durable, waits for the flash. Without `data`, writes zeros.
+    pub(super) async fn write(
         &self,
+        command: &Command<'_>,
         extent: Extent,
         data: Option<&HostMem>,
         fua: bool,
-        log: &mut Breakdown,
+        breakdown: &mut Breakdown,
     ) -> Result<(), Status> {
-        let watch = self.write_waits_for(fua);
+        let watch = self.write_waits_for(fua, command.settings);
         let mut settling = Vec::new();
         for (part, at) in parts(extent, self.ftl.max_reserve()) {
-            let reservation = self.ftl.reserve(part, log.waits(Stage::Queue)).await;
+            let begun = self.sim.now();
+            let room = self.ftl.reserve(part, breakdown.waits(Stage::Queue));
+            let reservation = match command.stop.or_stopped(room).await {
+                Ok(reservation) => reservation,
+                Err(status) => {
+                    breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
+                    return Err(status);
+                }
+            };
             let mem = data.map(|mem| mem.part(at, part.bytes() as usize));
             if data.is_some() {
-                self.link.receive(part.bytes(), log).await;
+                command.link.receive(part.bytes(), breakdown).await;
             }
+            // Of a command that was stopped no further part is written.
+            command.stop.check()?;
             self.check_writable()?;
             if let Some(mem) = &mem {
                 // A guest may have unmapped it since: better no data than zeros.
@@ -38,7 +50,7 @@ impl<F: Ftl> NvmeController<F> {
             }
             settling.extend(self.ftl.accept(part, mem.as_ref(), reservation, watch));
         }
-        self.settle(settling, log).await
+        self.settle(command, settling, breakdown).await
     }
 
     /// A drive that has too few good blocks left takes no more data.
@@ -49,37 +61,10 @@ impl<F: Ftl> NvmeController<F> {
         }
     }
 
-    /// Write Zeroes with the Deallocate bit (DEAC): whole mapping units are deallocated, for deallocated blocks read as
-    /// zeros; the edges are written. Without the bit the specification leaves it to the controller whether it
-    /// deallocates; this one writes zeros, and the blocks count as written.
-    pub(crate) async fn deallocate_to_zeroes(
-        &self,
-        extent: Extent,
-        fua: bool,
-        log: &mut Breakdown,
-    ) -> Result<(), Status> {
-        let unit = u64::from(self.ftl.unit().sectors());
-        let end = extent.start + u64::from(extent.sectors);
-        let inner = extent.start.next_multiple_of(unit)..end / unit * unit;
-        self.check_writable()?;
-        if inner.is_empty() {
-            return self.write(extent, None, fua, log).await;
-        }
-        let part =
-            |range: std::ops::Range<u64>| Extent { start: range.start, sectors: (range.end - range.start) as u32 };
-        self.ftl.deallocate(part(inner.clone()), log).await.map_err(status_of)?;
-        for edge in [extent.start..inner.start, inner.end..end] {
-            if !edge.is_empty() {
-                self.write(part(edge), None, fua, log).await?;
-            }
-        }
-        Ok(())
-    }
-
     /// How far a completed write must have come; `None` is into the buffer.
-    fn write_waits_for(&self, fua: bool) -> Option<Milestone> {
-        let must_be_durable = fua || !self.admin.write_cache_enabled();
-        match self.config.buffer {
+    fn write_waits_for(&self, fua: bool, settings: &Settings) -> Option<Milestone> {
+        let must_be_durable = fua || !settings.write_cache_enabled();
+        match self.buffer {
             BufferMode::Volatile | BufferMode::Register if must_be_durable => Some(Milestone::Flash),
             BufferMode::Capacitor | BufferMode::Volatile => None,
             BufferMode::Register => Some(Milestone::Register),
@@ -88,36 +73,53 @@ impl<F: Ftl> NvmeController<F> {
     }
 
     /// Waits until all parts of a write are on flash.
-    async fn settle(&self, settling: Vec<Rc<Settling>>, log: &mut Breakdown) -> Result<(), Status> {
-        let begun = self.sim.now();
-        let mut last = None;
-        for part in settling {
-            last = match (last, part.settled().await) {
-                (Some(Err(why)), _) => Some(Err(why)),
-                (_, settled) => Some(settled),
-            };
+    async fn settle(
+        &self,
+        command: &Command<'_>,
+        settling: Vec<Rc<Settling>>,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Status> {
+        if settling.is_empty() {
+            return Ok(());
         }
+        let begun = self.sim.now();
+        let settled = command.stop.or_stopped(all_settled(&settling)).await;
         let waited = self.sim.now() - begun;
-        match last {
-            None => Ok(()),
+        match settled {
             // The last part's own program tells where the time went, if it covers all of it.
-            Some(Ok(Settled { waited: until_issued, breakdown }))
-                if until_issued.total() + breakdown.total() == waited && waited > Span::ZERO =>
+            Ok(Ok(Settled { waited: until_issued, breakdown: program }))
+                if until_issued.total() + program.total() == waited && waited > Span::ZERO =>
             {
-                *log.waits(Stage::Queue) += until_issued;
-                *log += &breakdown;
+                *breakdown.waits(Stage::Queue) += until_issued;
+                *breakdown += &program;
                 Ok(())
             }
-            Some(Ok(Settled { waited: until_issued, .. })) => {
-                log.waits(Stage::Queue).add(until_issued.main_cause(), waited);
+            Ok(Ok(Settled { waited: until_issued, .. })) => {
+                breakdown.waits(Stage::Queue).add(until_issued.main_cause(), waited);
                 Ok(())
             }
-            Some(Err(why)) => {
-                log.waits(Stage::Queue).add(cause::HOST_WRITE, waited);
+            Ok(Err(why)) => {
+                breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, waited);
                 Err(refused(why))
+            }
+            Err(status) => {
+                breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, waited);
+                Err(status)
             }
         }
     }
+}
+
+/// How the last of several parts reached the flash, or why the first of those that did not.
+async fn all_settled(parts: &[Rc<Settling>]) -> Result<Settled, Refusal> {
+    let mut last = None;
+    for part in parts {
+        last = match (last, part.settled().await) {
+            (Some(Err(why)), _) => Some(Err(why)),
+            (_, settled) => Some(settled),
+        };
+    }
+    last.expect("there is a part")
 }
 
 /// What a command ends with whose data does not come to flash (NVM 3.1.2.3).

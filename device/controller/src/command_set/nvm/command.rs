@@ -14,7 +14,7 @@ use zerocopy::IntoBytes;
 
 /// A command of the NVM command set, checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Command {
+pub(super) enum NvmCommand {
     Read {
         extent: Extent,
     },
@@ -48,17 +48,17 @@ pub(crate) enum Command {
 
 /// What a command is checked against.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Namespace {
-    pub(crate) nsid: u32,
-    pub(crate) blocks: u64,
-    pub(crate) lba_bytes: u32,
-    pub(crate) max_blocks: u32,
-    pub(crate) keeps_data: bool,
+pub(super) struct Namespace {
+    pub(super) nsid: u32,
+    pub(super) blocks: u64,
+    pub(super) lba_bytes: u32,
+    pub(super) max_blocks: u32,
+    pub(super) keeps_data: bool,
 }
 
-impl Command {
+impl NvmCommand {
     /// Checks an entry of an I/O queue, and the memory that goes with it.
-    pub(crate) fn parse(entry: &SubmissionEntry, mem: &HostMem, namespace: &Namespace) -> Result<Command, Status> {
+    pub(super) fn parse(entry: &SubmissionEntry, mem: &HostMem, namespace: &Namespace) -> Result<NvmCommand, Status> {
         if entry.flags & (FLAGS_FUSED | FLAGS_PSDT) != 0 {
             return Err(Status::INVALID_FIELD.final_());
         }
@@ -66,18 +66,18 @@ impl Command {
         namespace.check_nsid(entry, opcode)?;
         let (deallocate, fua) = (Cdw12::of(entry).deac(), Cdw12::of(entry).fua());
         match opcode {
-            IoOpcode::FLUSH => Ok(Command::Flush),
-            IoOpcode::READ => Ok(Command::Read { extent: namespace.data_extent(entry, mem)? }),
+            IoOpcode::FLUSH => Ok(NvmCommand::Flush),
+            IoOpcode::READ => Ok(NvmCommand::Read { extent: namespace.data_extent(entry, mem)? }),
             IoOpcode::WRITE => {
                 namespace.check_directive(entry)?;
-                Ok(Command::Write { extent: namespace.source_extent(entry, mem)?, fua })
+                Ok(NvmCommand::Write { extent: namespace.source_extent(entry, mem)?, fua })
             }
             // Without data there is nothing to compare with: Identify does not offer it.
             IoOpcode::COMPARE if namespace.keeps_data => {
-                Ok(Command::Compare { extent: namespace.source_extent(entry, mem)? })
+                Ok(NvmCommand::Compare { extent: namespace.source_extent(entry, mem)? })
             }
-            IoOpcode::VERIFY => Ok(Command::Verify { extent: namespace.extent(entry)? }),
-            IoOpcode::WRITE_ZEROES => Ok(Command::WriteZeroes { extent: namespace.extent(entry)?, deallocate, fua }),
+            IoOpcode::VERIFY => Ok(NvmCommand::Verify { extent: namespace.extent(entry)? }),
+            IoOpcode::WRITE_ZEROES => Ok(NvmCommand::WriteZeroes { extent: namespace.extent(entry)?, deallocate, fua }),
             IoOpcode::DATASET_MANAGEMENT => namespace.dataset_management(entry, mem),
             _ => Err(Status::INVALID_OPCODE.final_()),
         }
@@ -86,7 +86,7 @@ impl Command {
 
 impl Namespace {
     /// Sectors of a logical block.
-    pub(crate) fn lba_sectors(&self) -> u64 {
+    pub(super) fn lba_sectors(&self) -> u64 {
         u64::from(self.lba_bytes / SECTOR)
     }
 
@@ -142,7 +142,7 @@ impl Namespace {
         Ok(Extent { start: slba * sectors, sectors: (blocks * sectors) as u32 })
     }
 
-    fn dataset_management(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Command, Status> {
+    fn dataset_management(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<NvmCommand, Status> {
         let (ranges, attributes) = ((entry.cdw10.get() & 0xff) as usize + 1, entry.cdw11.get());
         if attributes & !DSM_ATTRIBUTES != 0 {
             return Err(Status::INVALID_FIELD.final_());
@@ -150,13 +150,13 @@ impl Namespace {
         let bytes = ranges * size_of::<DsmRange>();
         mem.must_cover(bytes)?;
         if attributes & DSM_DEALLOCATE == 0 {
-            return Ok(Command::Hints { bytes: bytes as u64 });
+            return Ok(NvmCommand::Hints { bytes: bytes as u64 });
         }
         let ranges: Result<Vec<Range<u64>>, Status> = (0..ranges).map(|index| self.range(mem, index)).collect();
         if mem.has_failed() {
             return Err(Status::DATA_TRANSFER_ERROR);
         }
-        Ok(Command::Deallocate { extents: self.extents_of(merged(ranges?)), bytes: bytes as u64 })
+        Ok(NvmCommand::Deallocate { extents: self.extents_of(merged(ranges?)), bytes: bytes as u64 })
     }
 
     /// The logical blocks of a range of the list.
@@ -205,9 +205,9 @@ mod tests {
     const NAMESPACE: Namespace =
         Namespace { nsid: 1, blocks: 1_000, lba_bytes: 512, max_blocks: 256, keeps_data: true };
 
-    fn parse(entry: SubmissionEntry, bytes: usize) -> Result<Command, Status> {
+    fn parse(entry: SubmissionEntry, bytes: usize) -> Result<NvmCommand, Status> {
         let mem = if bytes == 0 { HostMem::none() } else { HostMem::zeroed(bytes) };
-        Command::parse(&entry, &mem, &NAMESPACE).map_err(Status::meaning)
+        NvmCommand::parse(&entry, &mem, &NAMESPACE).map_err(Status::meaning)
     }
 
     fn blocks(opcode: IoOpcode, slba: u64, count: u32) -> SubmissionEntry {
@@ -217,13 +217,13 @@ mod tests {
     #[test]
     fn good_commands_become_extents_in_sectors() {
         let extent = Extent { start: 8, sectors: 8 };
-        assert_eq!(parse(blocks(IoOpcode::READ, 8, 8), 4_096), Ok(Command::Read { extent }));
-        assert_eq!(parse(blocks(IoOpcode::WRITE, 8, 8), 4_096), Ok(Command::Write { extent, fua: false }));
+        assert_eq!(parse(blocks(IoOpcode::READ, 8, 8), 4_096), Ok(NvmCommand::Read { extent }));
+        assert_eq!(parse(blocks(IoOpcode::WRITE, 8, 8), 4_096), Ok(NvmCommand::Write { extent, fua: false }));
         // Memory may be longer than what is moved.
-        assert_eq!(parse(blocks(IoOpcode::READ, 8, 8), 4_097), Ok(Command::Read { extent }));
+        assert_eq!(parse(blocks(IoOpcode::READ, 8, 8), 4_097), Ok(NvmCommand::Read { extent }));
         let four_k = Namespace { lba_bytes: 4_096, ..NAMESPACE };
-        let read = Command::parse(&blocks(IoOpcode::READ, 1, 1), &HostMem::none(), &four_k);
-        assert_eq!(read, Ok(Command::Read { extent }));
+        let read = NvmCommand::parse(&blocks(IoOpcode::READ, 1, 1), &HostMem::none(), &four_k);
+        assert_eq!(read, Ok(NvmCommand::Read { extent }));
     }
 
     #[test]
@@ -265,16 +265,16 @@ mod tests {
             |slba: u64, blocks: u32| DsmRange { slba: slba.into(), blocks: blocks.into(), ..Default::default() };
         let command = |ranges: &[DsmRange]| {
             let mem = HostMem::from_bytes(ranges.as_bytes());
-            Command::parse(&SubmissionEntry::deallocate(1, ranges.len() as u32), &mem, &NAMESPACE)
+            NvmCommand::parse(&SubmissionEntry::deallocate(1, ranges.len() as u32), &mem, &NAMESPACE)
         };
         let extents = vec![Extent { start: 0, sectors: 10 }, Extent { start: 990, sectors: 10 }];
         assert_eq!(
             command(&[range(0, 10), range(500, 0), range(990, 10)]),
-            Ok(Command::Deallocate { extents, bytes: 48 })
+            Ok(NvmCommand::Deallocate { extents, bytes: 48 })
         );
         let extents = vec![Extent { start: 0, sectors: 30 }, Extent { start: 40, sectors: 10 }];
         let overlapping = [range(5, 5), range(40, 10), range(0, 7), range(10, 20), range(12, 3)];
-        assert_eq!(command(&overlapping), Ok(Command::Deallocate { extents, bytes: 80 }));
+        assert_eq!(command(&overlapping), Ok(NvmCommand::Deallocate { extents, bytes: 80 }));
         assert_eq!(command(&[range(0, 10), range(991, 10)]), Err(Status::LBA_OUT_OF_RANGE.final_()));
         assert_eq!(command(&[range(u64::MAX, 2)]), Err(Status::LBA_OUT_OF_RANGE.final_()));
     }
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn a_drive_without_data_has_no_compare_and_needs_no_memory() {
         let none = Namespace { keeps_data: false, ..NAMESPACE };
-        let parse = |opcode| Command::parse(&blocks(opcode, 0, 1), &HostMem::none(), &none);
+        let parse = |opcode| NvmCommand::parse(&blocks(opcode, 0, 1), &HostMem::none(), &none);
         assert_eq!(parse(IoOpcode::COMPARE), Err(Status::INVALID_OPCODE.final_()));
         assert!(parse(IoOpcode::WRITE).is_ok());
     }

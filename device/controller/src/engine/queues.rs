@@ -77,6 +77,13 @@ struct Submissions {
     tail: u16,
     /// The completion queue.
     to: QueueId,
+    /// Commands that were fetched and have not ended.
+    in_work: u32,
+    /// Identifiers of commands that are to be aborted when they are fetched.
+    aborts: Vec<u16>,
+    /// Nothing is fetched any more: the queue is deleted when the last of its commands has ended. `true` deletes its
+    /// completion queue, too.
+    deletion: Option<bool>,
 }
 
 /// A completion queue.
@@ -93,9 +100,12 @@ struct Completions {
     users: u32,
 }
 
+/// A submission queue was deleted, and perhaps a completion queue, whose memory is to be told by the caller.
+pub(crate) struct Released(pub(crate) Option<Rc<dyn CompletionMemory>>);
+
 /// Names a submission queue for as long as it exists.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct PairKey {
+pub(crate) struct QueueKey {
     pub(crate) id: QueueId,
     generation: u32,
 }
@@ -139,7 +149,17 @@ impl Queues {
         check_size(entries, self.max_entries)?;
         self.generations += 1;
         let generation = self.generations;
-        *slot = Some(Submissions { memory: memory(), entries, generation, head: 0, tail: 0, to });
+        *slot = Some(Submissions {
+            memory: memory(),
+            entries,
+            generation,
+            head: 0,
+            tail: 0,
+            to,
+            in_work: 0,
+            aborts: Vec::new(),
+            deletion: None,
+        });
         completions.users += 1;
         Ok(())
     }
@@ -161,22 +181,39 @@ impl Queues {
         self.submission.iter().all(Option::is_none) && self.completion.iter().all(Option::is_none)
     }
 
-    /// Deletes all queues.
-    pub(crate) fn delete_all(&mut self) {
-        for id in (0..self.submission.len() as u16).map(QueueId) {
-            // Most do not exist.
-            let _ = self.delete_submission(id);
-        }
-        self.completion.iter_mut().for_each(|queue| *queue = None);
+    /// Begins to delete a submission queue, and with `completions` the completion queue of the same number: nothing is
+    /// fetched any more. [`Queues::end_deletion`] ends it.
+    pub(crate) fn begin_deletion(&mut self, id: QueueId, completions: bool) -> Result<QueueKey, Status> {
+        let key = self.key(id).filter(|key| self.serves(*key)).ok_or(Status::INVALID_QUEUE_ID.final_())?;
+        let queue = self.get_mut(key).expect("it was found");
+        queue.deletion = Some(completions);
+        self.waiting.set(id, false);
+        Ok(key)
     }
 
-    /// Deletes a submission queue.
-    pub(crate) fn delete_submission(&mut self, id: QueueId) -> Result<(), Status> {
-        let slot = self.submission.get_mut(usize::from(id.0));
-        let gone = slot.and_then(Option::take).ok_or(Status::INVALID_QUEUE_ID.final_())?;
-        self.waiting.set(id, false);
-        self.completions(gone.to).users -= 1;
-        Ok(())
+    /// Deletes a submission queue whose deletion has begun, if none of its commands is in work; and the completion queue,
+    /// if that was asked for, no other queue posts there, and there is one of that number.
+    pub(crate) fn end_deletion(&mut self, id: QueueId) -> Option<Released> {
+        let slot = &mut self.submission[usize::from(id.0)];
+        let queue = slot.take_if(|queue| queue.deletion.is_some() && queue.in_work == 0)?;
+        self.completions(queue.to).users -= 1;
+        if queue.deletion == Some(true) {
+            let slot = &mut self.completion[usize::from(queue.to.0)];
+            return Some(Released(slot.take_if(|queue| queue.users == 0).map(|queue| queue.memory)));
+        }
+        Some(Released(None))
+    }
+
+    /// The submission queues that exist.
+    pub(crate) fn existing(&self) -> Vec<QueueId> {
+        let ids = (0..self.submission.len() as u16).map(QueueId);
+        ids.filter(|id| self.submission[usize::from(id.0)].is_some()).collect()
+    }
+
+    /// Deletes the completion queues to which no submission queue posts.
+    pub(crate) fn take_unused_completions(&mut self) -> Vec<Rc<dyn CompletionMemory>> {
+        let unused = self.completion.iter_mut().filter_map(|slot| slot.take_if(|queue| queue.users == 0));
+        unused.map(|queue| queue.memory).collect()
     }
 
     /// Deletes a completion queue, to which no submission queue posts any more.
@@ -190,9 +227,71 @@ impl Queues {
         Ok(())
     }
 
-    /// Whether a submission queue is still there, and not another of the same identifier.
-    pub(crate) fn exists(&self, key: PairKey) -> bool {
-        self.submission[usize::from(key.id.0)].as_ref().is_some_and(|queue| queue.generation == key.generation)
+    #[inline]
+    fn get(&self, key: QueueKey) -> Option<&Submissions> {
+        self.submission[usize::from(key.id.0)].as_ref().filter(|queue| queue.generation == key.generation)
+    }
+
+    fn get_mut(&mut self, key: QueueKey) -> Option<&mut Submissions> {
+        self.submission[usize::from(key.id.0)].as_mut().filter(|queue| queue.generation == key.generation)
+    }
+
+    /// Whether a submission queue is there, and is not another of the same number.
+    pub(crate) fn exists(&self, key: QueueKey) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Whether a command of a submission queue is served: the queue is there, and is not being deleted.
+    #[inline]
+    pub(crate) fn serves(&self, key: QueueKey) -> bool {
+        self.get(key).is_some_and(|queue| queue.deletion.is_none())
+    }
+
+    /// The key of a submission queue.
+    pub(crate) fn key(&self, id: QueueId) -> Option<QueueKey> {
+        let queue = self.submission.get(usize::from(id.0))?.as_ref()?;
+        Some(QueueKey { id, generation: queue.generation })
+    }
+
+    /// Has a command aborted that is in a submission queue and was not fetched yet; whether it is there.
+    pub(crate) fn abort_unfetched(&mut self, key: QueueKey, cid: u16) -> bool {
+        let Some(queue) = self.get_mut(key) else { return false };
+        let mut index = queue.head;
+        while index != queue.tail {
+            if queue.memory.cid(index) == Some(cid) {
+                queue.aborts.push(cid);
+                return true;
+            }
+            index = after(index, queue.entries);
+        }
+        false
+    }
+
+    /// Whether a command that was fetched may begin. It is asked once.
+    ///
+    /// # Errors
+    /// The status with which it is to end.
+    #[inline]
+    pub(crate) fn begin(&mut self, key: QueueKey, cid: u16) -> Result<(), Status> {
+        let queue = self.get_mut(key).filter(|queue| queue.deletion.is_none()).ok_or(Status::ABORTED_SQ_DELETION)?;
+        if queue.aborts.is_empty() {
+            return Ok(());
+        }
+        match queue.aborts.iter().position(|each| *each == cid) {
+            Some(at) => {
+                queue.aborts.swap_remove(at);
+                Err(Status::ABORT_REQUESTED)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A command of a submission queue has ended; whether a deletion waits for that.
+    #[inline]
+    pub(crate) fn ended(&mut self, key: QueueKey) -> bool {
+        let queue = self.get_mut(key).expect("a queue with commands in work is not deleted");
+        queue.in_work -= 1;
+        queue.deletion.is_some() && queue.in_work == 0
     }
 
     /// The host moved a submission tail. A value outside the queue is ignored.
@@ -238,14 +337,15 @@ impl Queues {
     /// Fetches the next entry of a queue that has some. `None` when its memory cannot be reached: the entry stays, and
     /// the queue waits for the next doorbell.
     #[inline(always)]
-    pub(crate) fn fetch(&mut self, id: QueueId) -> Option<(PairKey, Submission)> {
+    pub(crate) fn fetch(&mut self, id: QueueId) -> Option<(QueueKey, Submission)> {
         let queue = self.submission[usize::from(id.0)].as_mut().expect("a waiting queue exists");
         let Some(submission) = queue.memory.fetch(queue.head) else {
             self.waiting.set(id, false);
             return None;
         };
         queue.head = after(queue.head, queue.entries);
-        let key = PairKey { id, generation: queue.generation };
+        queue.in_work += 1;
+        let key = QueueKey { id, generation: queue.generation };
         if queue.head == queue.tail {
             self.waiting.set(id, false);
         }
@@ -255,9 +355,8 @@ impl Queues {
     /// Posts a completion; the queue's memory is to be notified by the caller. `None` when the submission queue is gone,
     /// or the completion queue takes nothing now.
     #[inline(always)]
-    pub(crate) fn post(&mut self, key: PairKey, mut posted: Posted) -> Option<Rc<dyn CompletionMemory>> {
-        let queue =
-            self.submission[usize::from(key.id.0)].as_ref().filter(|queue| queue.generation == key.generation)?;
+    pub(crate) fn post(&mut self, key: QueueKey, mut posted: Posted) -> Option<Rc<dyn CompletionMemory>> {
+        let queue = self.get(key)?;
         (posted.entry.sq_id, posted.entry.sq_head) = (key.id.0.into(), queue.head.into());
         let to = queue.to;
         let completions = self.completions(to);
@@ -281,7 +380,7 @@ impl Queues {
         let Some(queue) = &self.submission[usize::from(id.0)] else { return };
         let completions = self.completion[usize::from(queue.to.0)].as_ref();
         let takes = completions.is_some_and(|queue| queue.overflow.is_empty());
-        self.waiting.set(id, queue.head != queue.tail && takes);
+        self.waiting.set(id, queue.head != queue.tail && takes && queue.deletion.is_none());
     }
 
     /// As [`Queues::set_waiting`], for all queues that post to `to`.

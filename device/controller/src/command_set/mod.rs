@@ -1,0 +1,118 @@
+//! What the queue engine asks of an I/O command set: to serve a command, and what Identify and the logs say of it.
+//!
+//! A command set never sees queues. It is given each command with its data memory, the host link, the settings that the
+//! host has made, and a [`Stop`] that tells when the command is to end early.
+
+pub mod nvm;
+
+use std::future::Future;
+use std::rc::Rc;
+
+use nandscape_drive::{Breakdown, DriveInfo, HostMem};
+use nandscape_wire_nvme::identify::Controller as IdentifyController;
+use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
+use nandscape_wire_nvme::{Status, SubmissionEntry};
+
+use crate::admin::Settings;
+use crate::engine::Stop;
+use crate::link::Link;
+
+/// The I/O commands of a controller.
+pub trait CommandSet: 'static {
+    /// What the drive is.
+    fn info(&self) -> DriveInfo;
+
+    /// A command was fetched and will be served soon: what its tables need is fetched into the processor's cache. The
+    /// entry is not checked yet.
+    fn announce(&self, entry: &SubmissionEntry);
+
+    /// Serves a command.
+    fn serve(&self, command: Command<'_>, breakdown: &mut Breakdown) -> impl Future<Output = Reply>;
+
+    /// Sends all data that a power cut would lose to flash.
+    fn flush(&self) -> impl Future<Output = ()>;
+
+    /// Fills in what Identify Controller says of the command set.
+    fn identify_controller(&self, data: &mut IdentifyController);
+
+    /// The other Identify data structures, by CNS (Base 5.1.13.1). `set` is the Command Set Identifier.
+    ///
+    /// # Errors
+    /// Invalid Field for those that there are not, Invalid Namespace or Format.
+    fn identify(&self, cns: u8, set: u8, nsid: u32) -> Result<Vec<u8>, Status>;
+
+    /// Fills in which I/O commands there are and what they do.
+    fn effects(&self, effects: &mut CommandsAndEffects);
+
+    /// Fills in what the SMART log says of the media and of I/O commands.
+    fn smart(&self, smart: &mut Smart);
+
+    /// Critical Warning of the SMART log.
+    fn warnings(&self) -> u8;
+
+    /// Has `told` called whenever power is cut, in the middle of any operation: it may only start a task.
+    fn on_power_cut(&self, told: Box<dyn Fn()>);
+
+    /// Waits until power is back after a cut.
+    fn power_returns(&self) -> impl Future<Output = ()>;
+
+    /// Starts again after a power cut. Power is back, and no command is in work.
+    fn restart(&self) -> impl Future<Output = ()>;
+}
+
+/// A command in work.
+#[derive(Copy, Clone)]
+pub struct Command<'a> {
+    /// As it was fetched.
+    pub entry: &'a SubmissionEntry,
+    /// The host's memory for its data.
+    pub mem: &'a HostMem,
+    /// The way to the host.
+    pub link: &'a Rc<Link>,
+    /// What the host has set.
+    pub settings: &'a Settings,
+    /// Tells when the command is to end early.
+    pub stop: Stop<'a>,
+}
+
+/// How a command ended: status, and DW0 and DW1 of its completion.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Reply {
+    /// The status.
+    pub status: Status,
+    /// DW0.
+    pub dw0: u32,
+    /// DW1.
+    pub dw1: u32,
+    /// The first logical block that failed, where that is known.
+    pub lba: Option<u64>,
+}
+
+/// How a command failed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// The status.
+    pub status: Status,
+    /// The first logical block that failed, where that is known.
+    pub lba: Option<u64>,
+}
+
+impl Reply {
+    /// Success, with a value in DW0.
+    pub(crate) fn value(dw0: u32) -> Reply {
+        Reply { status: Status::SUCCESS, dw0, dw1: 0, lba: None }
+    }
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Failure {
+        Failure { status, lba: None }
+    }
+}
+
+impl<E: Into<Failure>> From<Result<(), E>> for Reply {
+    fn from(result: Result<(), E>) -> Reply {
+        let Failure { status, lba } = result.map_or_else(Into::into, |()| Status::SUCCESS.into());
+        Reply { status, dw0: 0, dw1: 0, lba }
+    }
+}

@@ -1,0 +1,71 @@
+//! Dataset Management, and Write Zeroes that deallocates (NVM 3.3.3, 3.3.8).
+
+use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_drive::Breakdown;
+use nandscape_wire_nvme::Status;
+
+use super::Nvm;
+use super::read::status_of;
+use crate::command_set::Command;
+
+/// Sectors that are deallocated between two looks whether the command was stopped: 256 MiB.
+const STEP: u32 = 1 << 19;
+
+impl<F: Ftl> Nvm<F> {
+    /// Takes the list of ranges, of `bytes` bytes, and deallocates the whole mapping units of each; they read as zeros
+    /// from then on.
+    pub(super) async fn deallocate(
+        &self,
+        command: &Command<'_>,
+        extents: &[Extent],
+        bytes: u64,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Status> {
+        command.link.receive(bytes, breakdown).await;
+        self.check_writable()?;
+        for extent in extents {
+            self.deallocate_extent(command, *extent, breakdown).await?;
+        }
+        Ok(())
+    }
+
+    /// Write Zeroes with the Deallocate bit (DEAC): whole mapping units are deallocated, for deallocated blocks read as
+    /// zeros; the edges are written. Without the bit the specification leaves it to the controller whether it
+    /// deallocates; this one writes zeros, and the blocks count as written.
+    pub(super) async fn deallocate_to_zeroes(
+        &self,
+        command: &Command<'_>,
+        extent: Extent,
+        fua: bool,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Status> {
+        let unit = u64::from(self.ftl.unit().sectors());
+        let inner = extent.start.next_multiple_of(unit)..extent.end() / unit * unit;
+        self.check_writable()?;
+        if inner.is_empty() {
+            return self.write(command, extent, None, fua, breakdown).await;
+        }
+        let part =
+            |range: std::ops::Range<u64>| Extent { start: range.start, sectors: (range.end - range.start) as u32 };
+        self.deallocate_extent(command, part(inner.clone()), breakdown).await?;
+        for edge in [extent.start..inner.start, inner.end..extent.end()] {
+            if !edge.is_empty() {
+                self.write(command, part(edge), None, fua, breakdown).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn deallocate_extent(
+        &self,
+        command: &Command<'_>,
+        extent: Extent,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Status> {
+        for step in extent.steps(STEP) {
+            command.stop.check()?;
+            self.ftl.deallocate(step, breakdown).await.map_err(status_of)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,208 @@
+//! The NVM command set over an FTL.
+//!
+//! | file | what |
+//! |---|---|
+//! | `command` | from 64 bytes to a typed command, or to the status that says what is wrong with them |
+//! | `read`, `write`, `deallocate`, `flush` | what each command does |
+//! | `identify` | what Identify and the logs say |
+//!
+//! Left out: namespaces other than one, Copy, reservations, fused operations, metadata.
+
+mod command;
+mod deallocate;
+mod flush;
+mod identify;
+mod read;
+mod write;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_device_ftl::{Ftl, Reader};
+use nandscape_device_media::Media;
+use nandscape_drive::{Breakdown, DriveInfo};
+use nandscape_sim::{Sim, Span};
+use nandscape_wire_nvme::identify::Controller as IdentifyController;
+use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
+use nandscape_wire_nvme::{Status, SubmissionEntry};
+
+use super::{Command, CommandSet, Reply};
+use crate::config::{BufferMode, ControllerConfig};
+use crate::engine::NvmeController;
+use command::{Namespace, NvmCommand};
+use read::ReadTo;
+
+/// The identifier of the only namespace.
+pub(crate) const NSID: u32 = 1;
+
+/// The NVM command set over an FTL.
+pub struct Nvm<F: Ftl> {
+    sim: Sim,
+    media: Rc<Media>,
+    ftl: Rc<F>,
+    reader: F::Reader<ReadTo>,
+    namespace: Namespace,
+    buffer: BufferMode,
+    firmware_time: Span,
+    /// The serial number, from which the namespace's identifier is derived.
+    serial: String,
+    counts: Cell<HostCounts>,
+}
+
+/// Commands of the host, for the SMART log.
+#[derive(Copy, Clone, Default, Debug)]
+struct HostCounts {
+    reads: u64,
+    read_bytes: u64,
+    writes: u64,
+}
+
+impl<F: Ftl> Nvm<F> {
+    /// The commands of a drive over `ftl`, which uses `media`.
+    pub fn new(sim: &Sim, media: Rc<Media>, ftl: Rc<F>, config: &ControllerConfig) -> Nvm<F> {
+        let namespace = Namespace {
+            nsid: NSID,
+            blocks: ftl.sectors() * 512 / u64::from(config.lba_bytes),
+            lba_bytes: config.lba_bytes,
+            max_blocks: (config.max_transfer / config.lba_bytes).min(1 << 16),
+            keeps_data: media.keeps_data(),
+        };
+        Nvm {
+            sim: sim.clone(),
+            media,
+            reader: ftl.reader(),
+            ftl,
+            namespace,
+            buffer: config.buffer,
+            firmware_time: config.firmware_time,
+            serial: config.identity.serial.clone(),
+            counts: Cell::default(),
+        }
+    }
+
+    /// The FTL below.
+    pub fn ftl(&self) -> &Rc<F> {
+        &self.ftl
+    }
+
+    fn count(&self, command: &NvmCommand) {
+        let mut counts = self.counts.get();
+        match command {
+            NvmCommand::Read { extent } => {
+                counts.reads += 1;
+                counts.read_bytes += extent.bytes();
+            }
+            NvmCommand::Write { .. } => counts.writes += 1,
+            _ => {}
+        }
+        self.counts.set(counts);
+    }
+}
+
+impl<F: Ftl> NvmeController<Nvm<F>> {
+    /// The FTL below.
+    pub fn ftl(&self) -> &Rc<F> {
+        self.command_set().ftl()
+    }
+}
+
+impl<F: Ftl> CommandSet for Nvm<F> {
+    fn info(&self) -> DriveInfo {
+        DriveInfo {
+            nsid: NSID,
+            blocks: self.namespace.blocks,
+            lba_bytes: self.namespace.lba_bytes,
+            max_blocks: self.namespace.max_blocks,
+            unit_bytes: self.ftl.unit().bytes(),
+            volatile_cache: self.has_volatile_cache(),
+            keeps_data: self.namespace.keeps_data,
+        }
+    }
+
+    #[inline]
+    fn announce(&self, entry: &SubmissionEntry) {
+        self.ftl.prefetch(entry.slba().saturating_mul(self.namespace.lba_sectors()));
+    }
+
+    async fn serve(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        let parsed = match NvmCommand::parse(command.entry, command.mem, &self.namespace) {
+            Ok(parsed) => parsed,
+            Err(status) => return Err(status).into(),
+        };
+        self.count(&parsed);
+        match parsed {
+            NvmCommand::Read { extent } => {
+                let read = self.reader.read(extent, self.read_to(&command), breakdown).await;
+                read.map_err(|error| self.failure(error)).into()
+            }
+            NvmCommand::Write { extent, fua } => {
+                self.write(&command, extent, Some(command.mem), fua, breakdown).await.into()
+            }
+            // In boxes: what is rare must not make every command larger.
+            other => Box::pin(self.serve_rare(&command, other, breakdown)).await,
+        }
+    }
+
+    async fn flush(&self) {
+        if let Some(settling) = self.ftl.flush() {
+            // A drive that cannot take the data any more is as flushed as it will be.
+            let _ = settling.settled().await;
+        }
+    }
+
+    fn identify_controller(&self, data: &mut IdentifyController) {
+        self.fill_in_identify(data);
+    }
+
+    fn identify(&self, cns: u8, set: u8, nsid: u32) -> Result<Vec<u8>, Status> {
+        self.identify_by_cns(cns, set, nsid)
+    }
+
+    fn effects(&self, effects: &mut CommandsAndEffects) {
+        self.fill_in_effects(effects);
+    }
+
+    fn smart(&self, smart: &mut Smart) {
+        self.fill_in_smart(smart);
+    }
+
+    fn warnings(&self) -> u8 {
+        self.critical_warnings()
+    }
+
+    fn on_power_cut(&self, told: Box<dyn Fn()>) {
+        self.media.on_power_cut(told);
+    }
+
+    async fn power_returns(&self) {
+        self.media.power_returns().await;
+    }
+
+    async fn restart(&self) {
+        self.ftl.restart(self.keeps_buffer()).await;
+    }
+}
+
+impl<F: Ftl> Nvm<F> {
+    async fn serve_rare(&self, command: &Command<'_>, parsed: NvmCommand, breakdown: &mut Breakdown) -> Reply {
+        match parsed {
+            NvmCommand::Read { .. } | NvmCommand::Write { .. } => unreachable!("served without a box"),
+            NvmCommand::Compare { extent } => self.compare(command, extent, breakdown).await.into(),
+            NvmCommand::Verify { extent } => self.verify(command, extent, breakdown).await.into(),
+            NvmCommand::WriteZeroes { extent, deallocate: false, fua } => {
+                self.write(command, extent, None, fua, breakdown).await.into()
+            }
+            NvmCommand::WriteZeroes { extent, deallocate: true, fua } => {
+                self.deallocate_to_zeroes(command, extent, fua, breakdown).await.into()
+            }
+            NvmCommand::Deallocate { extents, bytes } => {
+                self.deallocate(command, &extents, bytes, breakdown).await.into()
+            }
+            NvmCommand::Hints { bytes } => {
+                command.link.receive(bytes, breakdown).await;
+                Ok::<(), Status>(()).into()
+            }
+            NvmCommand::Flush => self.flush_command(command, breakdown).await.into(),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Read, Compare, Verify (NVM 3.3.4, 3.3.1, 3.3.5).
+
+use std::rc::Rc;
+
+use nandscape_device_ftl::{Destination, Extent, Ftl, ReadError, Reader, Unreadable};
+use nandscape_device_media::MediaError;
+use nandscape_drive::{Breakdown, HostMem, Stage};
+use nandscape_wire_nvme::Status;
+
+use super::Nvm;
+use crate::command_set::{Command, Failure};
+use crate::link::Link;
+
+/// Where the data of a read goes: to memory, and with a link across it to the host.
+#[derive(Clone)]
+pub(super) struct ReadTo {
+    mem: HostMem,
+    link: Option<Rc<Link>>,
+    rejects_unmapped: bool,
+}
+
+impl Destination for ReadTo {
+    fn mem(&self) -> &HostMem {
+        &self.mem
+    }
+
+    fn rejects_unmapped(&self) -> bool {
+        self.rejects_unmapped
+    }
+
+    #[inline]
+    async fn deliver(&self, bytes: u64, breakdown: &mut Breakdown) {
+        if let Some(link) = &self.link {
+            link.send(bytes, breakdown).await;
+        }
+    }
+}
+
+impl<F: Ftl> Nvm<F> {
+    /// The host's memory and the link to it: each page crosses as it comes.
+    #[inline]
+    pub(super) fn read_to(&self, command: &Command<'_>) -> ReadTo {
+        let rejects_unmapped = command.settings.reports_deallocated();
+        ReadTo { mem: command.mem.clone(), link: Some(command.link.clone()), rejects_unmapped }
+    }
+
+    /// Reads into the controller and compares with the host's data.
+    pub(super) async fn compare(
+        &self,
+        command: &Command<'_>,
+        extent: Extent,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Failure> {
+        command.link.receive(extent.bytes(), breakdown).await;
+        let bytes = extent.bytes() as usize;
+        let own = HostMem::zeroed(bytes);
+        let to = ReadTo { mem: own.clone(), link: None, ..self.read_to(command) };
+        self.reader.read(extent, to, breakdown).await.map_err(|error| self.failure(error))?;
+        match own.to_vec() == command.mem.part(0, bytes).to_vec() {
+            true => Ok(()),
+            false => Err(Status::COMPARE_FAILURE.into()),
+        }
+    }
+
+    /// Reads into the controller and drops the data. An extent beyond the transfer limit, which does not count here, is
+    /// read in parts of that size, and firmware takes the time of a command for each further part.
+    pub(super) async fn verify(
+        &self,
+        command: &Command<'_>,
+        extent: Extent,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Failure> {
+        let most = self.namespace.max_blocks * self.namespace.lba_sectors() as u32;
+        for part in extent.steps(most) {
+            if part.start > extent.start {
+                self.sim.sleep(self.firmware_time).await;
+                breakdown.spend(Stage::Firmware, self.firmware_time);
+            }
+            command.stop.check()?;
+            let to = ReadTo { mem: HostMem::none(), link: None, ..self.read_to(command) };
+            self.reader.read(part, to, breakdown).await.map_err(|error| self.failure(error))?;
+        }
+        Ok(())
+    }
+
+    /// The status of a read that failed (NVM 3.1.2.3). That a block is deallocated (NVM 4.1.3.2) is no error of the media,
+    /// and its number is not kept.
+    pub(super) fn failure(&self, error: ReadError) -> Failure {
+        let lba = Some(error.sector / self.namespace.lba_sectors());
+        match error.why {
+            Unreadable::Media(error) => Failure { status: status_of(error), lba },
+            Unreadable::Lost => Failure { status: Status::UNRECOVERED_READ_ERROR, lba },
+            Unreadable::Unmapped => Status::DEALLOCATED_OR_UNWRITTEN.into(),
+        }
+    }
+}
+
+/// The status of a command that an operation of the flash failed.
+pub(super) fn status_of(error: MediaError) -> Status {
+    match error {
+        MediaError::Uncorrectable | MediaError::Failed | MediaError::NoAnswer | MediaError::Misuse(_) => {
+            Status::UNRECOVERED_READ_ERROR
+        }
+        MediaError::PowerLost => Status::ABORTED_POWER_LOSS,
+    }
+}

@@ -1,0 +1,195 @@
+//! Deleting queues, resetting, shutting down, and starting again after a power cut. All of them stop commands and wait
+//! until the last one has ended: none touches memory or data afterwards.
+//!
+//! Base 5.2.4 (Delete I/O Submission Queue): commands of the queue end, or are aborted with Command Aborted due to SQ
+//! Deletion, before the deletion completes. Base 3.7.2: a controller reset aborts all commands, deletes all I/O queues and
+//! keeps the properties that describe the admin queues.
+
+use std::rc::Rc;
+
+use nandscape_drive::{CompletionMemory, Controller, QueueId};
+use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::register::{CSTS_SHUT_DOWN, CSTS_SHUTTING_DOWN, ControllerConfiguration};
+
+use super::NvmeController;
+use super::queues::Released;
+use crate::command_set::CommandSet;
+
+/// Work of the controller that takes time and belongs to no command.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Chore {
+    /// Start again after a power cut.
+    Restart,
+    /// Flush, and say that the controller is shut down.
+    ShutDown,
+}
+
+/// Why all queues are deleted.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Clearing {
+    /// The host leaves.
+    Detach,
+    /// The controller is reset.
+    Reset,
+}
+
+impl<C: CommandSet> NvmeController<C> {
+    /// Begins to delete a submission queue, and with `completions` the completion queue of the same number. It ends now, or
+    /// when the last command of the queue has ended.
+    pub(super) fn begin_deletion(&self, id: QueueId, completions: bool) -> Result<(), Status> {
+        let key = self.queues.borrow_mut().begin_deletion(id, completions)?;
+        self.waiters.stop(Status::ABORTED_SQ_DELETION, |queue, _| queue == key);
+        self.end_deletion(id);
+        Ok(())
+    }
+
+    /// Ends the deletion of a submission queue if none of its commands is in work.
+    pub(super) fn end_deletion(&self, id: QueueId) {
+        let Some(Released(memory)) = self.queues.borrow_mut().end_deletion(id) else { return };
+        if id == QueueId::ADMIN {
+            self.admin.forget_event_requests();
+        }
+        release(memory);
+        self.deleted.notify();
+        self.end_clearing();
+    }
+
+    /// Deletes a submission queue and waits until that is done.
+    pub(crate) async fn delete_submission(&self, id: QueueId) -> Result<(), Status> {
+        let key = self.queues.borrow().key(id).ok_or(Status::INVALID_QUEUE_ID.final_())?;
+        self.begin_deletion(id, false)?;
+        while self.queues.borrow().exists(key) {
+            self.deleted.changed().await;
+        }
+        Ok(())
+    }
+
+    /// The host has written Controller Configuration.
+    pub(super) fn configure(self: &Rc<Self>, to: ControllerConfiguration) {
+        let from = std::mem::replace(&mut self.registers.borrow_mut().cc, to);
+        match (from.enabled(), to.enabled()) {
+            (true, false) => self.clear(Clearing::Reset),
+            (false, true) if self.clearing.get().is_none() => self.enable(),
+            _ => {}
+        }
+        if to.enabled() && from.shutdown() == 0 && to.shutdown() != 0 {
+            self.registers.borrow_mut().set_shutdown(CSTS_SHUTTING_DOWN);
+            self.chores.start((self.clone(), Chore::ShutDown));
+        }
+    }
+
+    /// CC.EN has become 1: the admin queues of a host that names them by address begin to be served.
+    fn enable(&self) {
+        if !self.registers.borrow().is_supported() || self.create_admin_queues().is_err() {
+            self.registers.borrow_mut().set_fatal();
+            return;
+        }
+        self.registers.borrow_mut().set_ready(true);
+        self.update_fetching();
+        self.fetch();
+    }
+
+    fn create_admin_queues(&self) -> Result<(), Status> {
+        let Some(host) = self.attached.borrow().clone() else { return Ok(()) };
+        let queues = self.registers.borrow().admin_queues();
+        if host.page() != queues.page {
+            return Err(Status::INVALID_FIELD);
+        }
+        let ((asq, submissions), (acq, completions)) = (queues.submission, queues.completion);
+        let submissions = host.submissions(QueueId::ADMIN, asq, submissions);
+        self.create_queue_pair(QueueId::ADMIN, submissions, host.completions(acq, completions, Some(0)))
+    }
+
+    /// Begins to stop all commands and delete all queues.
+    pub(super) fn clear(&self, why: Clearing) {
+        // A reset counts for more than a host that leaves.
+        self.clearing.set(self.clearing.get().max(Some(why)));
+        self.update_fetching();
+        let queues = self.queues.borrow().existing();
+        for id in queues {
+            // Queues that are being deleted already go on with that.
+            let _ = self.begin_deletion(id, true);
+        }
+        self.end_clearing();
+    }
+
+    /// Ends what [`NvmeController::clear`] began if no submission queue is left: the features have their defaults. After a
+    /// reset the controller is not ready.
+    fn end_clearing(&self) {
+        let Some(why) = self.clearing.get() else { return };
+        if !self.queues.borrow().existing().is_empty() {
+            return;
+        }
+        let unused = self.queues.borrow_mut().take_unused_completions();
+        unused.into_iter().for_each(|memory| release(Some(memory)));
+        self.admin.reset();
+        self.clearing.set(None);
+        if why == Clearing::Reset {
+            self.registers.borrow_mut().set_ready(false);
+            // The host has not waited for the reset to end.
+            if self.registers.borrow().cc.enabled() {
+                self.enable();
+            }
+        }
+        self.update_fetching();
+    }
+
+    /// Whether entries are fetched: the controller is ready, and is neither reset nor restarted.
+    pub(super) fn update_fetching(&self) {
+        let ready = self.registers.borrow().is_ready();
+        self.fetching.set(ready && self.clearing.get().is_none() && !self.restarting.get());
+    }
+
+    pub(super) async fn do_chore(self: Rc<Self>, chore: Chore) {
+        match chore {
+            Chore::Restart => self.restart().await,
+            Chore::ShutDown => self.shut_down().await,
+        }
+    }
+
+    /// Power is gone: what is in the queues waits until it is back.
+    pub(super) fn power_cut(self: &Rc<Self>) {
+        self.power_cuts.set(self.power_cuts.get() + 1);
+        if !self.restarting.replace(true) {
+            self.update_fetching();
+            self.chores.start((self.clone(), Chore::Restart));
+        }
+    }
+
+    /// Stops all commands, waits until power is back and all of them have ended, and has the command set restart.
+    async fn restart(&self) {
+        loop {
+            let cuts = self.power_cuts.get();
+            self.waiters.stop(Status::ABORTED_POWER_LOSS, |_, _| true);
+            self.set.power_returns().await;
+            while self.in_work.get() > 0 {
+                self.idle.changed().await;
+            }
+            self.set.restart().await;
+            if self.power_cuts.get() == cuts {
+                break;
+            }
+        }
+        self.restarting.set(false);
+        self.update_fetching();
+        self.fetch();
+    }
+
+    /// CC.SHN: normal (01b) flushes what a power cut would lose, abrupt (10b) does not. Commands are served on, as the
+    /// host has stopped sending any.
+    async fn shut_down(&self) {
+        if self.registers.borrow().cc.shutdown() == 0b01 {
+            self.set.flush().await;
+        }
+        let mut registers = self.registers.borrow_mut();
+        if registers.is_ready() {
+            registers.set_shutdown(CSTS_SHUT_DOWN);
+        }
+    }
+}
+
+fn release(memory: Option<Rc<dyn CompletionMemory>>) {
+    if let Some(memory) = memory {
+        memory.released();
+    }
+}

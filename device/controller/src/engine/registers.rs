@@ -1,0 +1,121 @@
+//! Controller properties and their life cycle (Base 3.1.4, 3.5, 3.6):
+//!
+//! ```text
+//!            CC.EN 0 to 1                      CC.EN 1 to 0, or a fatal error
+//! disabled ----------------> ready (CSTS.RDY) ------------------------------> resetting
+//!     ^                        | CC.SHN                                           |
+//!     |                        v                                                  |
+//!     |                     shutting down (CSTS.SHST 01b), shut down (10b)        |
+//!     +------------ all commands have ended, all queues are deleted <-------------+
+//! ```
+//!
+//! A new controller is ready: a host in the same process creates queue pairs at once. A host that knows registers begins
+//! with a reset, as drivers do.
+//!
+//! Left out: what writes to them cause, which is `lifecycle`'s; interrupt masks, since interrupts are the business of who
+//! holds the queue memory; subsystem reset, boot partitions, controller memory.
+
+use nandscape_wire_nvme::register::{
+    self, CC_EN, CSTS_CFS, CSTS_RDY, Capabilities, ControllerConfiguration, VERSION_2_1,
+};
+
+/// The longest time to become ready, or to end a reset, in 500 ms.
+const TIMEOUT: u8 = 60;
+
+/// The properties of a controller.
+pub(crate) struct Registers {
+    capabilities: u64,
+    pub(super) cc: ControllerConfiguration,
+    csts: u32,
+    /// Sizes of the admin queues, counted from zero.
+    aqa: u32,
+    /// Base addresses of the admin queues.
+    asq: u64,
+    acq: u64,
+}
+
+impl Registers {
+    /// Those of a controller that is ready.
+    pub(super) fn new(max_entries: u32) -> Registers {
+        let max_entries_z = (max_entries - 1) as u16;
+        // Entries of 64 and of 16 bytes.
+        let cc = ControllerConfiguration(CC_EN | 6 << 16 | 4 << 20);
+        let capabilities = Capabilities { max_entries_z, timeout: TIMEOUT }.bits();
+        Registers { capabilities, cc, csts: CSTS_RDY, aqa: 0, asq: 0, acq: 0 }
+    }
+
+    /// The dword at a byte offset. Reserved ones are zero.
+    pub(super) fn get(&self, offset: u32) -> u32 {
+        match offset {
+            register::CAP => self.capabilities as u32,
+            0x04 => (self.capabilities >> 32) as u32,
+            register::VS => VERSION_2_1,
+            register::CC => self.cc.0,
+            register::CSTS => self.csts,
+            register::AQA => self.aqa,
+            register::ASQ => self.asq as u32,
+            0x2c => (self.asq >> 32) as u32,
+            register::ACQ => self.acq as u32,
+            0x34 => (self.acq >> 32) as u32,
+            // Ready with media, within the timeout.
+            register::CRTO => TIMEOUT.into(),
+            _ => 0,
+        }
+    }
+
+    /// Sets the dword at a byte offset, other than CC. Read-only and reserved ones stay as they are; the admin queues are
+    /// set while the controller is disabled.
+    pub(super) fn set(&mut self, offset: u32, value: u32) {
+        if self.cc.enabled() {
+            return;
+        }
+        // Bases lie on pages of 4 KiB.
+        let (low, high) = (u64::from(value & !0xfff), u64::from(value) << 32);
+        match offset {
+            register::AQA => self.aqa = value & 0x0fff_0fff,
+            register::ASQ => self.asq = self.asq >> 32 << 32 | low,
+            0x2c => self.asq = self.asq & 0xffff_ffff | high,
+            register::ACQ => self.acq = self.acq >> 32 << 32 | low,
+            0x34 => self.acq = self.acq & 0xffff_ffff | high,
+            _ => {}
+        }
+    }
+
+    /// Whether what the host has configured is supported: the NVM command set, pages of 4 KiB, round robin.
+    pub(super) fn is_supported(&self) -> bool {
+        (self.cc.command_set(), self.cc.page_bytes(), self.cc.arbitration()) == (0, 4_096, 0)
+    }
+
+    /// Entries of the admin submission and completion queue, where they lie, and the size of a memory page.
+    pub(super) fn admin_queues(&self) -> AdminQueues {
+        AdminQueues {
+            submission: (self.asq, (self.aqa & 0xfff) + 1),
+            completion: (self.acq, (self.aqa >> 16) + 1),
+            page: self.cc.page_bytes(),
+        }
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.csts & CSTS_RDY != 0
+    }
+
+    pub(super) fn set_ready(&mut self, ready: bool) {
+        self.csts = if ready { CSTS_RDY } else { 0 };
+    }
+
+    pub(super) fn set_fatal(&mut self) {
+        self.csts |= CSTS_CFS;
+    }
+
+    /// Shutdown Status: one of the values of CSTS.SHST, in place.
+    pub(super) fn set_shutdown(&mut self, status: u32) {
+        self.csts = self.csts & !(0b11 << 2) | status;
+    }
+}
+
+/// The admin queues of a host that names them by address: base and entries of each, and bytes of a memory page.
+pub(super) struct AdminQueues {
+    pub(super) submission: (u64, u32),
+    pub(super) completion: (u64, u32),
+    pub(super) page: u32,
+}

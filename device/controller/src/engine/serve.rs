@@ -1,0 +1,128 @@
+//! A command from its fetch to its completion.
+
+use std::rc::Rc;
+
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::ring::{Posted, Submission};
+use nandscape_drive::{Breakdown, HostMem, QueueId, Stage};
+use nandscape_sim::trace::Event;
+use nandscape_sim::{Cause, Span, Time};
+use nandscape_wire_nvme::io::Cdw12;
+use nandscape_wire_nvme::opcode::Transfer;
+use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status, SubmissionEntry};
+
+use super::queues::QueueKey;
+use super::{NvmeController, Stop};
+use crate::command_set::{Command, CommandSet, Reply};
+use crate::config::ControllerConfig;
+
+/// A command that was fetched.
+pub(super) struct Job<C: CommandSet> {
+    pub(super) controller: Rc<NvmeController<C>>,
+    pub(super) queue: QueueKey,
+    pub(super) submission: Submission,
+    /// When.
+    pub(super) at: Time,
+    /// How often power had been cut by then.
+    pub(super) power_cuts: u32,
+    /// What the command was whose end made room for it, should it have waited for that.
+    pub(super) behind: Cause,
+}
+
+impl<C: CommandSet> Job<C> {
+    /// The time from a command's fetch until it is served: it crosses the link, and firmware handles it. Other commands do
+    /// not wait meanwhile.
+    #[inline]
+    pub(super) fn lead(config: &ControllerConfig) -> [(Stage, Span); 2] {
+        [(Stage::Link, config.link.latency), (Stage::Firmware, config.firmware_time)]
+    }
+
+    /// Serves the command, once its [`lead`](Job::lead) has passed, posts its completion, and gives its slot to others.
+    pub(super) async fn serve(self) {
+        // By reference: they stay where they are.
+        let Job { controller, submission: Submission { entry, mem, submitted }, .. } = &self;
+        let (Job { queue, at, power_cuts, behind, .. }, submitted) = (&self, *submitted);
+        let (queue, at, power_cuts, behind) = (*queue, *at, *power_cuts, *behind);
+        let mut breakdown = Breakdown::new();
+        breakdown.waits(Stage::Queue).add(behind, at - submitted);
+        Job::<C>::lead(&controller.config).into_iter().for_each(|(stage, time)| breakdown.spend(stage, time));
+        let stop = controller.stop(queue, entry.cid.get(), power_cuts);
+        let reply = match stop.check_begin() {
+            Err(status) => Some(Err(status).into()),
+            Ok(()) if queue.id == QueueId::ADMIN => {
+                Box::pin(controller.admin_command(queue, entry, mem, &mut breakdown)).await
+            }
+            Ok(()) => {
+                let (link, settings) = (&controller.link, &controller.admin.settings);
+                let command = Command { entry, mem, link, settings, stop };
+                Some(controller.set.serve(command, &mut breakdown).await)
+            }
+        };
+        if let Some(reply) = reply {
+            let reply = controller.final_reply(reply, mem, power_cuts);
+            controller.log_failure(queue, entry, &reply);
+            debug_assert_eq!(breakdown.total(), controller.sim.now() - submitted, "stages do not sum: {breakdown:?}");
+            controller.complete(queue, entry.cid.get(), reply, breakdown);
+        }
+        controller.report_warnings();
+        controller.trace_command(entry, submitted);
+        controller.ended(queue, cause_of(entry.opcode));
+    }
+}
+
+impl<C: CommandSet> NvmeController<C> {
+    fn stop(&self, queue: QueueKey, cid: u16, cuts: u32) -> Stop<'_> {
+        Stop { waiters: &self.waiters, queues: &self.queues, queue, cid, cuts, cuts_now: &self.power_cuts }
+    }
+
+    /// How a command ends whose memory has failed, or during which power was cut: its host cannot know what it did.
+    #[inline]
+    fn final_reply(&self, reply: Reply, mem: &HostMem, power_cuts: u32) -> Reply {
+        if power_cuts != self.power_cuts.get() {
+            return Err(Status::ABORTED_POWER_LOSS).into();
+        }
+        if mem.has_failed() { Err(Status::DATA_TRANSFER_ERROR).into() } else { reply }
+    }
+
+    #[inline]
+    fn log_failure(&self, queue: QueueKey, entry: &SubmissionEntry, reply: &Reply) {
+        if !reply.status.is_success() && queue.id != QueueId::ADMIN {
+            self.admin.errors.borrow_mut().ended(queue.id.0, entry, reply.status, reply.lba);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn complete(&self, queue: QueueKey, cid: u16, reply: Reply, breakdown: Breakdown) {
+        if self.clearing.get().is_some() {
+            // The host has left, or has reset the controller: it expects no completion.
+            return;
+        }
+        let mut entry = CompletionEntry { cid: cid.into(), ..CompletionEntry::default() };
+        (entry.dw0, entry.dw1) = (reply.dw0.into(), reply.dw1.into());
+        entry.set_status(reply.status, false);
+        let posted_to = self.queues.borrow_mut().post(queue, Posted { entry, breakdown });
+        if let Some(memory) = posted_to {
+            memory.notify();
+        }
+    }
+
+    fn trace_command(&self, entry: &SubmissionEntry, start: Time) {
+        self.sim.trace_event(|end| {
+            let name = match IoOpcode(entry.opcode) {
+                IoOpcode::READ => "read",
+                IoOpcode::WRITE => "write",
+                _ => "other",
+            };
+            let detail = entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z());
+            Event { track: self.track, name, start, end, detail }
+        });
+    }
+}
+
+/// On whose behalf a command works.
+fn cause_of(opcode: u8) -> Cause {
+    match Transfer::of(opcode) {
+        Transfer::ToHost => cause::HOST_READ,
+        _ => cause::HOST_WRITE,
+    }
+}

@@ -1,0 +1,140 @@
+//! Commands that end early: because their queue is deleted, the controller is reset, power was cut, or the host aborts
+//! them.
+//!
+//! A command looks at its [`Stop`] before each step that touches data. What may wait for long (for room in a write
+//! buffer, for a program to end) it awaits through [`Stop::or_stopped`], which is interrupted. An operation of the flash
+//! that has begun is never dropped, and ends soon.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use nandscape_sim::Sim;
+use nandscape_sim::executor::TaskId;
+use nandscape_sim::slots::{Key, Slots};
+use nandscape_wire_nvme::Status;
+
+use super::queues::{QueueKey, Queues};
+
+/// Commands that wait and can be interrupted.
+pub(crate) struct Waiters {
+    sim: Sim,
+    waiting: RefCell<Slots<Waiter>>,
+}
+
+struct Waiter {
+    queue: QueueKey,
+    cid: u16,
+    task: TaskId,
+    /// Why it is not to wait any longer.
+    stopped: Option<Status>,
+}
+
+impl Waiters {
+    pub(super) fn new(sim: &Sim) -> Waiters {
+        Waiters { sim: sim.clone(), waiting: RefCell::new(Slots::new()) }
+    }
+
+    /// Interrupts the commands of which `which(queue, command identifier)` holds; whether there is one.
+    pub(crate) fn stop(&self, status: Status, which: impl Fn(QueueKey, u16) -> bool) -> bool {
+        let mut found = false;
+        for waiter in self.waiting.borrow_mut().values_mut().filter(|waiter| which(waiter.queue, waiter.cid)) {
+            found |= waiter.stopped.is_none();
+            waiter.stopped.get_or_insert(status);
+            self.sim.wake(waiter.task);
+        }
+        found
+    }
+}
+
+/// Tells a command whether it is to end early.
+#[derive(Copy, Clone)]
+pub struct Stop<'a> {
+    pub(super) waiters: &'a Waiters,
+    pub(super) queues: &'a RefCell<Queues>,
+    pub(super) queue: QueueKey,
+    pub(super) cid: u16,
+    /// Power cuts when the command was fetched, and so far.
+    pub(super) cuts: u32,
+    pub(super) cuts_now: &'a Cell<u32>,
+}
+
+impl Stop<'_> {
+    /// Whether the command may go on.
+    ///
+    /// # Errors
+    /// The status with which it is to end.
+    #[inline]
+    pub fn check(&self) -> Result<(), Status> {
+        if self.cuts != self.cuts_now.get() {
+            return Err(Status::ABORTED_POWER_LOSS);
+        }
+        match self.queues.borrow().serves(self.queue) {
+            true => Ok(()),
+            false => Err(Status::ABORTED_SQ_DELETION),
+        }
+    }
+
+    /// Whether a command that was just fetched may begin.
+    ///
+    /// # Errors
+    /// The status with which it is to end.
+    #[inline]
+    pub(super) fn check_begin(&self) -> Result<(), Status> {
+        if self.cuts != self.cuts_now.get() {
+            return Err(Status::ABORTED_POWER_LOSS);
+        }
+        self.queues.borrow_mut().begin(self.queue, self.cid)
+    }
+
+    /// Awaits `work`, unless the command is stopped first. Then `work` is dropped.
+    ///
+    /// # Errors
+    /// The status with which the command is to end.
+    pub async fn or_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, Status> {
+        let mut work = pin!(work);
+        let mut seat = Seat { waiters: self.waiters, key: None };
+        poll_fn(|context| {
+            if let Some(status) = seat.stopped() {
+                return Poll::Ready(Err(status));
+            }
+            match work.as_mut().poll(context) {
+                Poll::Ready(result) => Poll::Ready(Ok(result)),
+                Poll::Pending => {
+                    seat.take(self);
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// A command's entry among those that wait; given up when dropped.
+struct Seat<'a> {
+    waiters: &'a Waiters,
+    key: Option<Key>,
+}
+
+impl Seat<'_> {
+    fn stopped(&self) -> Option<Status> {
+        self.waiters.waiting.borrow().get(self.key?)?.stopped
+    }
+
+    fn take(&mut self, stop: &Stop<'_>) {
+        if self.key.is_none() {
+            let task = self.waiters.sim.current_task();
+            let waiter = Waiter { queue: stop.queue, cid: stop.cid, task, stopped: None };
+            self.key = Some(self.waiters.waiting.borrow_mut().insert(waiter));
+        }
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.waiters.waiting.borrow_mut().remove(key);
+        }
+    }
+}
