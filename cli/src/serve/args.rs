@@ -180,8 +180,23 @@ impl ServeArgs {
     }
 }
 
+/// Bytes of a drive's name at most. NBD leaves it at that where names are to be understood everywhere ("Values").
+const MAX_NAME: usize = 256;
+
 /// A drive's name, and its profile's.
 fn named(word: &str) -> Result<(String, &str), Failure> {
+    let (name, profile) = parts_of(word)?;
+    match name.len() > MAX_NAME || name.chars().any(char::is_control) {
+        true => input(format!(
+            "--drive: a name has at most {MAX_NAME} bytes and no control characters; this one has {} and begins with {:?}",
+            name.len(),
+            name.chars().take(32).collect::<String>()
+        )),
+        false => Ok((name, profile)),
+    }
+}
+
+fn parts_of(word: &str) -> Result<(String, &str), Failure> {
     match word.split_once('=') {
         Some((name, profile)) if !name.is_empty() => Ok((name.to_owned(), profile)),
         nameless => {

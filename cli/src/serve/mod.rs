@@ -18,7 +18,7 @@ use nandscape_sim::units::Bytes;
 use nandscape_transport_control::{ControlServer, MetricsServer};
 use nandscape_transport_nbd::{Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
-use nandscape_transport_reactor::socket::Address;
+use nandscape_transport_reactor::socket::{Address, remove_socket_files};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -44,6 +44,7 @@ enum Ending {
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let plan = args.plan()?;
+    remove_sockets_on_panic();
     check_addresses(args)?;
     let (tell, ending) = channel();
     let serving = Arc::<AtomicBool>::default();
@@ -75,12 +76,29 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
 }
 
+/// A release build ends at a panic, without dropping anything.
+fn remove_sockets_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        report(info);
+        remove_socket_files();
+    }));
+}
+
 /// Finds out before anything is served whether there is a place for what is written at the end.
 fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let outputs = [("--record", &args.record), ("--chrome-trace", &args.chrome_trace)];
     let outputs = outputs.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
     let inputs = args.profile_files().into_iter();
     let files = inputs.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
+    let addresses = args.nbd.iter().map(|address| ("--nbd", address));
+    let addresses = addresses.chain(args.metrics.iter().map(|address| ("--metrics", address)));
+    let sockets = addresses.filter_map(|(option, address)| match address {
+        Address::Unix(path) => Some((option, path.as_path())),
+        Address::Tcp(_) => None,
+    });
+    let sockets = sockets.chain(args.control.iter().map(|path| ("--control", path.as_path())));
+    let files = sockets.fold(files, |files, (option, path)| files.writes(option, path));
     outputs.fold(files, |files, (option, path)| files.writes(option, path)).check()?;
     let Some(trace) = &args.chrome_trace else { return Ok(()) };
     crate::sim::can_write(trace).map_err(|error| Failure::Input(error.context("--chrome-trace")))
@@ -118,6 +136,7 @@ fn watch_signals(tell: Sender<Ending>, serving: Arc<AtomicBool>) -> anyhow::Resu
                 std::process::exit(0);
             }
             if count > 0 || tell.send(Ending::Asked).is_err() {
+                remove_socket_files();
                 std::process::exit(1);
             }
         }
@@ -145,7 +164,12 @@ fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<B
     });
     let (metrics, control) = (metrics.transpose()?, control.transpose()?);
     if let Some(metrics) = &metrics {
-        output::note(&format!("metrics at http://{}/metrics", metrics.address()));
+        output::note(&match metrics.address() {
+            Address::Tcp(address) => format!("metrics at http://{address}/metrics"),
+            Address::Unix(path) => {
+                format!("metrics: curl --unix-socket {} http://localhost/metrics", path.display())
+            }
+        });
     }
     Ok(Beside { _metrics: metrics, _control: control })
 }

@@ -30,7 +30,7 @@ fn request(client: &mut UnixStream, kind: u16, offset: u64, len: u32) {
     client.write_all(&[&head[..], &cookie, &offset.to_be_bytes(), &len.to_be_bytes()].concat()).unwrap();
 }
 
-fn ask(server: &Server, order: &Value) -> Value {
+pub(crate) fn ask(server: &Server, order: &Value) -> Value {
     let mut stream = BufReader::new(UnixStream::connect(server.path("control")).unwrap());
     stream.get_mut().write_all(format!("{order}\n").as_bytes()).unwrap();
     let mut line = String::new();

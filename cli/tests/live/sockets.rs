@@ -57,6 +57,7 @@ fn bad_addresses_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("letter"), "").unwrap();
     let long = format!("unix:{}", "x".repeat(200));
+    let long_name = format!("{}=default", "x".repeat(9_000));
     for (address, words) in [
         ("n.sock", "is not an address: give unix:PATH, or HOST:PORT"),
         ("unix:", "unix: needs a path"),
@@ -65,7 +66,7 @@ fn bad_addresses_are_refused() {
         ("unix:no/such/folder/n.sock", "No such file"),
         ("0.0.0.0:0", "--allow-remote"),
         ("[::]:0", "--allow-remote"),
-        (&long, "cannot listen"),
+        (&long, "the path has 200 bytes, and that of a unix socket has at most 107"),
     ] {
         refused(folder.path(), &at(&[address]), words, &["letter"]);
     }
@@ -74,6 +75,9 @@ fn bad_addresses_are_refused() {
         (["--control", "n.sock"], "--control unix:n.sock: --nbd is to listen there already"),
         (["--nbd", "unix:n.sock"], "--nbd unix:n.sock: --nbd is to listen there already"),
         (["--metrics", "0.0.0.0:0"], "--allow-remote"),
+        (["--record", "n.sock"], "--record n.sock and --nbd n.sock are the same file"),
+        (["--drive", "a\tb=default"], "no control characters"),
+        (["--drive", &long_name], "a name has at most 256 bytes"),
     ] {
         refused(folder.path(), &[&at(&["unix:n.sock"])[..], &more].concat(), words, &["letter"]);
     }
@@ -96,4 +100,25 @@ fn tcp_is_served_and_to_others_only_when_that_is_allowed() {
     args.push("--allow-remote");
     let said = Server::start(tempfile::tempdir().unwrap(), &args).end().err;
     assert!(said.contains("serving small at nbd://0.0.0.0:") && said.contains("unauthenticated"), "{said}");
+}
+
+/// The first signal waits for the drive, whose power is off for long.
+#[test]
+fn a_second_signal_ends_a_server_at_once_without_its_sockets() {
+    let mut server =
+        Server::small(&["--metrics", "unix:metrics", "--control", "control", "--fault", "power_cut off=1h"]);
+    run("nbdinfo", &["--size", &server.uri()]);
+    let mut client = crate::tools::start_fio(&server, &["--rw=randread", "--bs=4k", "--iodepth=1", "--size=4m"]);
+    let sockets = ["n.sock", "metrics", "control"].map(|name| server.path(name));
+    let cut = || crate::hang_ups::ask(&server, &serde_json::json!({ "command": "statistics" }));
+    while crate::server::number(&cut(), "/drives/0/counters/power_cuts_total") == 0.0 {}
+    server.signal(rustix::process::Signal::TERM);
+    // It has heard the first when it takes in nobody any more.
+    while std::os::unix::net::UnixStream::connect(&sockets[0]).is_ok() {}
+    server.signal(rustix::process::Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.err.contains("metrics: curl --unix-socket metrics http://localhost/metrics"), "{}", ended.err);
+    assert!(sockets.iter().all(|socket| !socket.exists()));
+    client.wait().unwrap();
 }

@@ -56,8 +56,12 @@ impl ControlServer {
             max_clients: limits.clients,
             read_patience: None,
             write_patience: limits.patience,
-            refusal: line(&error(format!("there are {} clients already", limits.clients))),
-            serve: Box::new(move |stream| serve(stream, &handles, &on_stop)),
+            refusal: line(&error(format!(
+                "more than {} clients: the one that was silent longest left",
+                limits.clients
+            ))),
+            silent_make_room: true,
+            serve: Box::new(move |stream, heard| serve(stream, &handles, (&on_stop, heard))),
         };
         let listening = Address::Unix(path.to_owned()).listen(false)?;
         Server::start(listening, service).map(ControlServer)
@@ -69,7 +73,7 @@ impl ControlServer {
     }
 }
 
-fn serve(mut stream: &Stream, handles: &[Handle], on_stop: &dyn Fn()) -> io::Result<()> {
+fn serve(mut stream: &Stream, handles: &[Handle], (on_stop, heard): (&dyn Fn(), &dyn Fn())) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut bytes = Vec::new();
     loop {
@@ -82,6 +86,7 @@ fn serve(mut stream: &Stream, handles: &[Handle], on_stop: &dyn Fn()) -> io::Res
             // There is no telling where it ends.
             return stream.write_all(&line(&error(format!("a line has at most {MAX_LINE} bytes"))));
         }
+        heard();
         let text = bytes.trim_ascii();
         if text.is_empty() {
             continue;
@@ -173,26 +178,19 @@ mod tests {
         assert!(helped(&other));
     }
 
+    /// Those who connect and say nothing cannot keep an operator out.
     #[test]
-    fn one_client_too_many_is_told_so_and_those_who_leave_make_room() {
+    fn the_client_that_was_silent_longest_makes_room() {
         let folder = tempfile::tempdir().unwrap();
         let (server, path) = server(&folder, 2, LIMITS.patience);
-        let two = [UnixStream::connect(&path).unwrap(), UnixStream::connect(&path).unwrap()];
-        assert!(two.iter().all(helped));
+        let [first, second] = [0, 1].map(|_| UnixStream::connect(&path).unwrap());
+        assert!(helped(&second) && helped(&first));
+        let third = UnixStream::connect(&path).unwrap();
+        assert!(helped(&third));
         let mut told = String::new();
-        UnixStream::connect(&path).unwrap().read_to_string(&mut told).unwrap();
-        assert!(told.starts_with("{\"error\":\"there are 2 clients already\"") && told.ends_with("}\n"), "{told}");
-        // The last word of a client is answered; when its thread ends is its own affair.
-        drop(two);
-        let comes_in = || {
-            let stream = UnixStream::connect(&path).unwrap();
-            let mut line = String::new();
-            // Who is turned away may find the connection closed before it has asked.
-            let _ = (&stream).write_all(b"{\"command\":\"help\"}\n");
-            let _ = BufReader::new(&stream).read_line(&mut line);
-            line.starts_with("{\"commands\":")
-        };
-        while !comes_in() {}
+        (&second).read_to_string(&mut told).unwrap();
+        assert!(told.starts_with("{\"error\":\"more than 2 clients: the one that was silent longest left\""), "{told}");
+        assert!(told.ends_with("}\n") && helped(&first) && helped(&third));
         drop(server);
         assert!(!path.exists());
     }

@@ -45,7 +45,8 @@ impl MetricsServer {
             read_patience: Some(PATIENCE),
             write_patience: PATIENCE,
             refusal: Response::refusal("503 Service Unavailable", "there are too many clients").to_bytes(),
-            serve: Box::new(move |stream| serve(stream, &handles)),
+            silent_make_room: false,
+            serve: Box::new(move |stream, _| serve(stream, &handles)),
         };
         Server::start(address.listen(allow_remote)?, service).map(MetricsServer)
     }
@@ -62,20 +63,22 @@ struct Response {
     /// A header field more, with its end.
     field: &'static str,
     body: String,
+    /// Whether the body is left out, as HEAD asks for.
+    head_only: bool,
 }
 
 impl Response {
     fn refusal(status: &'static str, reason: &str) -> Response {
-        Response { status, kind: PLAIN, field: "", body: format!("{reason}\n") }
+        Response { status, kind: PLAIN, field: "", body: format!("{reason}\n"), head_only: false }
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let Response { status, kind, field, body } = self;
+        let Response { status, kind, field, body, head_only } = self;
         let len = body.len();
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len}\r\n{field}Connection: close\r\n\r\n"
         );
-        (head + body).into_bytes()
+        (head + if *head_only { "" } else { body }).into_bytes()
     }
 }
 
@@ -124,16 +127,24 @@ fn respond(mut stream: &Stream, handles: &[Handle]) -> io::Result<Option<Respons
 }
 
 fn answer(method: &str, target: &str, handles: &[Handle]) -> Response {
+    let head_only = method == "HEAD";
+    Response { head_only, ..page(if head_only { "GET" } else { method }, target, handles) }
+}
+
+fn page(method: &str, target: &str, handles: &[Handle]) -> Response {
     if target.split('?').next() != Some("/metrics") {
         return Response::refusal("404 Not Found", "there is only /metrics");
     }
     if method != "GET" {
-        let refusal = Response::refusal("405 Method Not Allowed", "there is only GET");
-        return Response { field: "Allow: GET\r\n", ..refusal };
+        let refusal = Response::refusal("405 Method Not Allowed", "there are only GET and HEAD");
+        return Response { field: "Allow: GET, HEAD\r\n", ..refusal };
     }
     // Whoever scrapes, and however many, must not hold up the drives.
     match handles.iter().filter_map(Handle::recent_figures).collect::<Vec<_>>() {
         figures if figures.is_empty() => Response::refusal("503 Service Unavailable", "the drives have ended"),
-        figures => Response { status: "200 OK", kind: OPEN_METRICS, field: "", body: exposition(figures) },
+        figures => {
+            let body = exposition(figures);
+            Response { status: "200 OK", kind: OPEN_METRICS, field: "", body, head_only: false }
+        }
     }
 }

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::Shutdown;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nandscape_transport_reactor::socket::{Address, Listening, Stream, rest_after_failure};
 
-/// Serves one client; its connection is closed afterwards. An error is the client's business.
-pub(crate) type Serve = Box<dyn Fn(&Stream) -> io::Result<()> + Send + Sync>;
+/// Serves one client; its connection is closed afterwards. An error is the client's business. It calls the function that
+/// it is given each time it has heard something.
+pub(crate) type Serve = Box<dyn Fn(&Stream, &dyn Fn()) -> io::Result<()> + Send + Sync>;
 
 /// What clients get, and how much of it.
 pub(crate) struct Service {
@@ -23,8 +24,10 @@ pub(crate) struct Service {
     pub(crate) read_patience: Option<Duration>,
     /// The longest wait for a client to take what is sent.
     pub(crate) write_patience: Duration,
-    /// What is sent to a client for whom there is no room.
+    /// What is sent to a client for whom there is no room, and to one that makes room.
     pub(crate) refusal: Vec<u8>,
+    /// Whether a client that is silent makes room for a new one.
+    pub(crate) silent_make_room: bool,
     /// Serves one of them.
     pub(crate) serve: Serve,
 }
@@ -41,18 +44,28 @@ struct Shared {
     service: Service,
     stopping: AtomicBool,
     clients: Mutex<Clients>,
+    /// Counts what is heard of clients.
+    heard: AtomicU64,
 }
 
 #[derive(Default)]
 struct Clients {
     next: u64,
-    connected: BTreeMap<u64, (Arc<Stream>, JoinHandle<()>)>,
+    connected: BTreeMap<u64, Client>,
+}
+
+struct Client {
+    stream: Arc<Stream>,
+    thread: JoinHandle<()>,
+    /// When something was last heard of it: the larger, the later.
+    heard: Arc<AtomicU64>,
 }
 
 impl Server {
     pub(crate) fn start(listening: Listening, service: Service) -> io::Result<Server> {
         let name = service.name.to_owned();
-        let shared = Shared { service, stopping: AtomicBool::new(false), clients: Mutex::default() };
+        let shared =
+            Shared { service, stopping: AtomicBool::new(false), clients: Mutex::default(), heard: AtomicU64::new(0) };
         let (listening, shared) = (Arc::new(listening), Arc::new(shared));
         let (accepting, taking) = (listening.clone(), shared.clone());
         let thread = thread::Builder::new().name(name).spawn(move || taking.accept(&accepting))?;
@@ -72,9 +85,9 @@ impl Drop for Server {
         let _ = self.thread.take().map(JoinHandle::join);
         // Nobody is taken in any more.
         let connected = std::mem::take(&mut self.shared.clients().connected);
-        connected.values().for_each(|(stream, _)| stream.shutdown(Shutdown::Both));
-        for (_, thread) in connected.into_values() {
-            let _ = thread.join();
+        connected.values().for_each(|client| client.stream.shutdown(Shutdown::Both));
+        for client in connected.into_values() {
+            let _ = client.thread.join();
         }
     }
 }
@@ -97,31 +110,41 @@ impl Shared {
     fn take(self: &Arc<Shared>, stream: Stream) {
         let mut clients = self.clients();
         if clients.connected.len() >= self.service.max_clients {
-            drop(clients);
-            self.turn_away(&stream);
-            return;
+            let silent = clients.connected.iter().min_by_key(|(_, client)| client.heard.load(Ordering::Relaxed));
+            let silent = silent.map(|(number, _)| *number).filter(|_| self.service.silent_make_room);
+            let Some(silent) = silent.and_then(|number| clients.connected.remove(&number)) else {
+                drop(clients);
+                return self.turn_away(&stream);
+            };
+            self.turn_away(&silent.stream);
+            silent.stream.shutdown(Shutdown::Both);
         }
         let (number, stream) = (clients.next, Arc::new(stream));
         clients.next += 1;
-        let (shared, socket) = (self.clone(), stream.clone());
+        let heard = Arc::new(AtomicU64::new(self.next_heard()));
+        let (shared, socket, hears) = (self.clone(), stream.clone(), heard.clone());
         let name = format!("{} client", self.service.name);
         let spawned = thread::Builder::new().name(name).spawn(move || {
             // Who broke off knows it.
-            let _ = shared.serve(&socket);
+            let _ = shared.serve(&socket, &|| hears.store(shared.next_heard(), Ordering::Relaxed));
             socket.shutdown(Shutdown::Both);
             // It has to have been put there first, so this waits for the lock.
             shared.clients().connected.remove(&number);
         });
         match spawned {
-            Ok(thread) => drop(clients.connected.insert(number, (stream, thread))),
+            Ok(thread) => drop(clients.connected.insert(number, Client { stream, thread, heard })),
             Err(_) => self.turn_away(&stream),
         }
     }
 
-    fn serve(&self, stream: &Stream) -> io::Result<()> {
+    fn next_heard(&self) -> u64 {
+        self.heard.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn serve(&self, stream: &Stream, heard: &dyn Fn()) -> io::Result<()> {
         stream.set_read_timeout(self.service.read_patience)?;
         stream.set_write_timeout(Some(self.service.write_patience))?;
-        (self.service.serve)(stream)
+        (self.service.serve)(stream, heard)
     }
 
     fn turn_away(&self, mut stream: &Stream) {

@@ -153,10 +153,13 @@ fn other_pages_and_methods_are_refused() {
         for target in ["/", "/metrics/", "/stop", "*", "http://here/metrics"] {
             assert_eq!(get(address, target), (404, "there is only /metrics\n".to_owned()), "{target}");
         }
-        for method in ["POST", "HEAD", "DELETE", "get"] {
+        let head = exchange(address, b"HEAD /metrics HTTP/1.1\r\n\r\n");
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+        assert!(!head.contains("Content-Length: 0\r\n"), "{head}");
+        for method in ["POST", "DELETE", "get"] {
             let request = format!("{method} /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello");
             let reply = exchange(address, request.as_bytes());
-            assert!(read(&reply).0 == 405 && reply.contains("\r\nAllow: GET\r\n"), "{method}: {reply}");
+            assert!(read(&reply).0 == 405 && reply.contains("\r\nAllow: GET, HEAD\r\n"), "{method}: {reply}");
         }
         for request in ["hello\r\n\r\n", "GET /metrics\r\n\r\n", "GET /metrics HTTP/7.0\r\n\r\n", "\0\0\0\0"] {
             assert_eq!(read(&exchange(address, request.as_bytes())).0, 400, "{request:?}");

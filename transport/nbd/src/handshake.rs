@@ -45,6 +45,8 @@ pub(crate) struct Denied {
 const MAX_OPTION: u32 = 8_192;
 /// Options after which a client should have chosen.
 const MAX_OPTIONS: u32 = 128;
+/// The minimum block size that a client may take for granted.
+const DEFAULT_BLOCK: u32 = 512;
 /// The longest request with data.
 pub(crate) const MAX_REQUEST: u32 = 32 << 20;
 
@@ -134,6 +136,13 @@ impl<S: Read + Write> Talk<'_, S> {
         let Some(export) = self.find(name) else {
             return Err(bad(format!("there is no export {:?}", String::from_utf8_lossy(name))));
         };
+        let block = self.exports[export].info.lba_bytes;
+        if block > DEFAULT_BLOCK {
+            // "Block size constraints": a client that has not been told is right to use the default.
+            let problem =
+                format!("EXPORT_NAME cannot tell a client that the drive has blocks of {block} bytes; GO can");
+            return Err(bad(problem));
+        }
         let admission = (self.admit)(export).map_err(|denied| bad(denied.reason))?;
         let info = export_info(&self.exports[export], self.structured);
         self.stream.write_all(&info.as_bytes()[2..])?;

@@ -37,6 +37,7 @@ pub struct ListenerConfig {
 pub struct Listener {
     listening: Arc<Listening>,
     stop: Arc<AtomicBool>,
+    server: Arc<Server>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -52,6 +53,8 @@ struct Server {
 
 /// Clients that negotiate at a time: each has a thread, for as long as it is patient.
 const MAX_NEGOTIATING: usize = 64;
+/// The time that each of them has although others wait: negotiation takes milliseconds.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A client's way into a drive.
 pub(crate) struct Admission {
@@ -78,12 +81,12 @@ impl Listener {
         let listening = Arc::new(address.listen(allow_remote)?);
         let (exported, reactors) =
             exports.into_iter().map(|(exported, handle, number)| (exported, (handle, number))).unzip();
-        let (seats, negotiating) = (Arc::default(), Negotiating::new(MAX_NEGOTIATING));
+        let (seats, negotiating) = (Arc::default(), Negotiating::new(MAX_NEGOTIATING, GRACE));
         let server = Arc::new(Server { exported, reactors, seats, max_clients, negotiating, patience, log });
         let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, taking) = (stop.clone(), listening.clone());
-        let thread = thread::Builder::new().name("nbd".to_owned()).spawn(move || accept(&taking, &server, &stopped))?;
-        Ok(Listener { listening, stop, thread: Some(thread) })
+        let (stopped, taking, serves) = (stop.clone(), listening.clone(), server.clone());
+        let thread = thread::Builder::new().name("nbd".to_owned()).spawn(move || accept(&taking, &serves, &stopped))?;
+        Ok(Listener { listening, stop, server, thread: Some(thread) })
     }
 
     /// Where it listens: with the port that the system chose, where it was left to it.
@@ -96,6 +99,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         self.listening.interrupt();
+        self.server.negotiating.close();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -125,10 +129,10 @@ fn is_passing(error: &io::Error) -> bool {
 }
 
 impl Server {
-    /// Lets a client negotiate.
+    /// Lets a client negotiate, once there is room.
     fn take(self: Arc<Server>, stream: Stream) {
         let stream = Arc::new(stream);
-        let number = self.negotiating.enter(stream.clone());
+        let Some(number) = self.negotiating.enter(stream.clone()) else { return };
         let server = self.clone();
         let started =
             thread::Builder::new().name("nbd handshake".to_owned()).spawn(move || server.serve(stream, number));
@@ -140,7 +144,8 @@ impl Server {
 
     /// A client's negotiation, on a thread of its own.
     fn serve(&self, stream: Arc<Stream>, number: u64) {
-        let agreed = negotiate(&mut Hurried::new(&stream, self.patience), &self.exported, &|export| self.admit(export));
+        let agreed =
+            negotiate(&mut Hurried::new(&stream, self.patience), &self.exported, &|export| self.admit(number, export));
         let made_room = "nbd: a client was turned away: it took longer to negotiate than all who came after it";
         // Nobody else holds the socket of one that has left.
         let stream = self.negotiating.leave(number).then(|| Arc::into_inner(stream)).flatten();
@@ -161,7 +166,7 @@ impl Server {
     }
 
     /// Gives a client a seat, and a connection to its drive.
-    fn admit(&self, export: usize) -> Result<Admission, Denied> {
+    fn admit(&self, client: u64, export: usize) -> Result<Admission, Denied> {
         let denied = |error, reason| {
             (self.log)(&format!("nbd: a client was turned away: {reason}"));
             Denied { error, reason }
@@ -173,7 +178,8 @@ impl Server {
         }
         let (handle, number) = &self.reactors[export];
         match handle.reserve(*number) {
-            Ok(place) => Ok(Admission { place, seat }),
+            Ok(place) if self.negotiating.admit(client) => Ok(Admission { place, seat }),
+            Ok(_) => Err(denied(reply::ERR_POLICY, "it took too long to negotiate".to_owned())),
             Err(refused @ Refused::Drive(_)) => Err(denied(reply::ERR_POLICY, refused.to_string())),
             Err(refused @ Refused::Ending) => Err(denied(reply::ERR_SHUTDOWN, refused.to_string())),
         }

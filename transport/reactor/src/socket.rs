@@ -6,13 +6,16 @@ use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -59,8 +62,7 @@ pub struct Listening {
 }
 
 enum Socket {
-    /// With the device and inode of its file.
-    Unix(UnixListener, (u64, u64)),
+    Unix(UnixListener, SocketFile),
     Tcp(TcpListener),
 }
 
@@ -129,8 +131,16 @@ fn check_tcp(addresses: &[SocketAddr]) -> io::Result<()> {
     outcome
 }
 
+/// The longest path of a unix socket in bytes: see unix(7), "Address format".
+const MAX_PATH: usize = 107;
+
 /// Whether nothing is there, or what a dead server left: a stream socket at which nobody listens.
 fn check_unix(path: &Path) -> io::Result<()> {
+    let len = path.as_os_str().len();
+    if len > MAX_PATH {
+        let problem = format!("the path has {len} bytes, and that of a unix socket has at most {MAX_PATH}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+    }
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         folder.metadata()?;
     }
@@ -153,16 +163,81 @@ fn check_unix(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The socket is made beside its place and put there whole. Of several servers that start together one gets the place:
+/// the others wait for the folder's lock, and then find it taken.
 fn listen_unix(path: &Path) -> io::Result<Listening> {
+    let folder_path = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = File::open(folder_path)?;
+    lock(&folder)?;
     check_unix(path)?;
-    let mut hidden = path.as_os_str().to_owned();
-    hidden.push(format!(".{}", std::process::id()));
-    let hidden = PathBuf::from(hidden);
+    // By the folder's descriptor a name fits where the folder's path is long.
+    let by_descriptor = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    let within = if by_descriptor.exists() { &by_descriptor } else { folder_path };
+    let hidden = within.join(unique_name());
     let listener = bind_unix(&hidden)?;
     let file = hidden.symlink_metadata()?;
-    fs::rename(&hidden, path)?;
-    let socket = Socket::Unix(listener, (file.dev(), file.ino()));
-    Ok(Listening { socket, address: Address::Unix(path.to_owned()) })
+    let file = SocketFile { path: path.to_owned(), device: file.dev(), inode: file.ino() };
+    // It replaces what a dead server left.
+    if let Err(error) = fs::rename(&hidden, path) {
+        let _ = fs::remove_file(&hidden);
+        return Err(error);
+    }
+    sockets().push(file.clone());
+    Ok(Listening { socket: Socket::Unix(listener, file), address: Address::Unix(path.to_owned()) })
+}
+
+/// A name that no other socket in the making has.
+fn unique_name() -> String {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    format!(".nandscape-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Tries to lock a folder, and the time between them: the lock is held for some system calls only.
+const TRIES: u32 = 200;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
+/// Locks a folder until its descriptor is closed.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "to wait in the system would be without limit: anybody may hold the lock"
+)]
+fn lock(folder: &File) -> io::Result<()> {
+    for _ in 0..TRIES {
+        match flock(folder, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(BETWEEN_TRIES),
+            done => return Ok(done?),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::WouldBlock, "another program keeps the folder locked"))
+}
+
+/// The file of a unix socket at which this process listens.
+#[derive(Clone, PartialEq, Eq)]
+struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl SocketFile {
+    /// Removes it, unless somebody has put something else there.
+    fn remove(&self) {
+        let found = self.path.symlink_metadata();
+        if found.is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode)) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// All of them.
+fn sockets() -> MutexGuard<'static, Vec<SocketFile>> {
+    static SOCKETS: Mutex<Vec<SocketFile>> = Mutex::new(Vec::new());
+    SOCKETS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the files of all unix sockets at which this process listens: for one that ends without dropping them.
+pub fn remove_socket_files() {
+    sockets().drain(..).for_each(|file| file.remove());
 }
 
 /// Makes a socket of mode 0600. Linux gives the file the mode of the socket, less the umask: see unix(7), "Pathname
@@ -209,11 +284,9 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        let (Socket::Unix(_, file), Address::Unix(path)) = (&self.socket, &self.address) else { return };
-        // Somebody may have removed it already, and put something else there.
-        if path.symlink_metadata().is_ok_and(|found| (found.dev(), found.ino()) == *file) {
-            let _ = fs::remove_file(path);
-        }
+        let Socket::Unix(_, file) = &self.socket else { return };
+        file.remove();
+        sockets().retain(|other| other != file);
     }
 }
 

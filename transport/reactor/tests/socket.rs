@@ -60,6 +60,46 @@ fn a_socket_of_another_kind_is_left_alone() {
     assert_eq!(log.recv(&mut said).unwrap(), 5);
 }
 
+/// With and without what a dead server left.
+#[test]
+fn of_servers_that_start_together_one_gets_the_place() {
+    for round in 0..50 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        if round % 2 == 0 {
+            drop(UnixListener::bind(&path).unwrap());
+        }
+        let address = Address::Unix(path.clone());
+        let start = std::sync::Barrier::new(8);
+        let outcomes: Vec<_> = thread::scope(|scope| {
+            let starter = || {
+                start.wait();
+                address.listen(false)
+            };
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(starter)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let (served, refused): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
+        assert_eq!((served.len(), refused.len()), (1, 7), "round {round}");
+        assert!(refused.iter().all(|one| one.as_ref().err().map(|error| error.kind()) == Some(ErrorKind::AddrInUse)));
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1, "nothing else is left");
+        // That of the one that serves, and not that of one that has gone.
+        Stream::connect(&address).unwrap();
+    }
+}
+
+#[test]
+fn the_longest_path_works_and_a_longer_one_is_refused_beforehand() {
+    let folder = tempfile::tempdir().unwrap();
+    let room = 107 - folder.path().as_os_str().len() - 1;
+    let longest = Address::Unix(folder.path().join("x".repeat(room)));
+    longest.check(false).unwrap();
+    let _listening = longest.listen(false).unwrap();
+    Stream::connect(&longest).unwrap();
+    let error = Address::Unix(folder.path().join("x".repeat(room + 1))).check(false).unwrap_err();
+    assert_eq!(error.to_string(), "the path has 108 bytes, and that of a unix socket has at most 107");
+}
+
 /// Its queue of clients that it has not taken in is full.
 #[test]
 fn a_server_too_busy_to_answer_is_a_server() {

@@ -142,6 +142,12 @@ impl Client {
         Chunk { cookie: header.cookie.get(), flags: header.flags.get(), kind: header.kind.get(), body }
     }
 
+    /// Reads with structured replies what comes in one chunk.
+    pub(crate) fn chunk_of(&mut self, offset: u64, len: u32) -> Vec<u8> {
+        self.request(command::READ, 0, 9, offset, len);
+        self.chunk().body.split_off(8)
+    }
+
     /// A request without data; its error.
     pub(crate) fn ask(&mut self, kind: u16, flags: u16, offset: u64, len: u32) -> u32 {
         self.request(kind, flags, 7, offset, len);

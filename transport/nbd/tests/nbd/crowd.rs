@@ -184,6 +184,18 @@ fn a_queue_pair_kept_for_somebody_who_leaves_is_given_back() {
     drop(kept);
 }
 
+/// Many times as many as may negotiate at a time: they wait for each other, and nobody is cut off.
+#[test]
+fn a_burst_of_honest_clients_is_served() {
+    let server = Server::with(Limits { max_clients: 300, pairs: 300, ..Limits::default() });
+    std::thread::scope(|scope| {
+        let client = || assert_eq!(Client::ready(&server, "first", true).chunk_of(0, 512), vec![0; 512]);
+        let clients: Vec<_> = (0..250).map(|_| scope.spawn(client)).collect();
+        clients.into_iter().for_each(|client| client.join().unwrap());
+    });
+    assert_eq!(server.complaints(), [""; 0]);
+}
+
 #[test]
 fn those_who_are_silent_make_room_for_those_who_come() {
     let server = Server::start();
