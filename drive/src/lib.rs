@@ -17,6 +17,7 @@
 //! | `issuer` | awaiting one command |
 //! | `breakdown` | where a command's time went, and behind whom it waited |
 //! | `conformance` | the checks every drive must pass |
+//! | `testing` | a drive for the tests of what stands on drives |
 //!
 //! Left out: what happens inside a drive, and how a client outside this process reaches one.
 
@@ -31,6 +32,7 @@ pub mod mem;
 pub mod queue_drive;
 pub mod queue_memory;
 pub mod ring;
+pub mod testing;
 
 pub use breakdown::{Breakdown, Stage};
 pub use controller::{Controller, QueueId};

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 
-use nandscape_drive::{Completion, Drive, DriveInfo, Io};
-use nandscape_sim::{Executor, Sim, Span};
-use nandscape_wire_nvme::{IoOpcode, Status};
+use nandscape_drive::testing::{FakeDrive, INFO, Servers, Service};
+use nandscape_drive::{DriveInfo, Io};
+use nandscape_sim::{Executor, Span};
+use nandscape_wire_nvme::IoOpcode;
 
 use crate::client::Client;
 use crate::record::Direction;
@@ -16,38 +17,30 @@ use crate::spec::{JobSpec, Workload};
 /// The requests: direction, first block of 4 KiB, blocks.
 pub(crate) type Asked = (Direction, u64, u64);
 
-pub(crate) struct NotingDrive {
-    sim: Sim,
-    info: DriveInfo,
-    asked: RefCell<Vec<Asked>>,
-}
+/// Notes what it was asked.
+#[derive(Default)]
+pub(crate) struct Noting(RefCell<Vec<Asked>>);
 
-impl NotingDrive {
+/// The drive.
+pub(crate) type NotingDrive = FakeDrive<Noting>;
+
+impl Noting {
     /// The requests since the last call.
     pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.take()
+        self.0.take()
     }
 }
 
-impl Drive for NotingDrive {
-    fn info(&self) -> DriveInfo {
-        self.info
-    }
-
-    fn submit(&self, io: Io) {
+impl Service for Noting {
+    fn begin(&self, io: &Io) -> Span {
         let blocks = u64::from(io.command.cdw12.get() & 0xffff) + 1;
-        let (slba, opcode) = (io.command.slba(), IoOpcode(io.command.opcode));
-        let asked = match opcode {
+        let slba = io.command.slba();
+        self.0.borrow_mut().push(match IoOpcode(io.command.opcode) {
             IoOpcode::READ => (Direction::Read, slba / 8, blocks / 8),
             IoOpcode::WRITE => (Direction::Write, slba / 8, blocks / 8),
             _ => (Direction::Flush, 0, 0),
-        };
-        self.asked.borrow_mut().push(asked);
-        let sim = self.sim.clone();
-        self.sim.spawn(async move {
-            sim.sleep(Span::from_us(10)).await;
-            io.token.complete(Completion::of(Status::SUCCESS));
         });
+        Span::from_us(10)
     }
 }
 
@@ -62,17 +55,9 @@ where
 {
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let info = DriveInfo {
-        nsid: 1,
-        blocks: bytes / 512,
-        lba_bytes: 512,
-        max_blocks: 1 << 16,
-        unit_bytes: 4_096,
-        volatile_cache,
-        keeps_data: false,
-    };
-    let drive = Rc::new(NotingDrive { sim: sim.clone(), info, asked: RefCell::default() });
+    let info = DriveInfo { blocks: bytes / 512, max_blocks: 1 << 16, volatile_cache, ..INFO };
+    let drive = FakeDrive::new(&sim, info, Servers::Unlimited, Noting::default());
     let runner = Runner::new(&sim, &Workload::of(JobSpec::default()), Box::new(()));
-    let client = Client::new(&runner, drive.clone());
+    let client = Client::new(&runner, drive.connect());
     executor.block_on(work(drive, client)).expect("nothing waits for ever")
 }

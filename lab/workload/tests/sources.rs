@@ -1,26 +1,17 @@
 //! Requests that come from elsewhere, against a drive that takes 10 us for anything and notes what it was asked.
 
 use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
-use nandscape_drive::{Completion, Drive, DriveInfo, Io};
+use nandscape_drive::testing::{self, FakeDrive, Servers, Service};
+use nandscape_drive::{DriveInfo, Io};
 use nandscape_lab_workload::{
     Direction, JobSpec, Limit, Outcome, Request, RequestSource, RequestStream, Runner, Source, SourceError,
     TimedRequest, Workload,
 };
 use nandscape_sim::{Executor, Seed, Sim, Span};
-use nandscape_wire_nvme::Status;
 
-const INFO: DriveInfo = DriveInfo {
-    nsid: 1,
-    blocks: 1 << 20,
-    lba_bytes: 512,
-    max_blocks: 8,
-    unit_bytes: 4_096,
-    volatile_cache: true,
-    keeps_data: false,
-};
+const INFO: DriveInfo = DriveInfo { blocks: 1 << 20, max_blocks: 8, volatile_cache: true, ..testing::INFO };
 
 struct TenMicroseconds {
     sim: Sim,
@@ -28,19 +19,11 @@ struct TenMicroseconds {
     asked: RefCell<Vec<(u64, u8, u32)>>,
 }
 
-impl Drive for TenMicroseconds {
-    fn info(&self) -> DriveInfo {
-        INFO
-    }
-
-    fn submit(&self, io: Io) {
+impl Service for TenMicroseconds {
+    fn begin(&self, io: &Io) -> Span {
         let blocks = if matches!(io.command.opcode, 1 | 2) { io.command.cdw12.get() + 1 } else { 0 };
         self.asked.borrow_mut().push((self.sim.now().ns(), io.command.opcode, blocks));
-        let sim = self.sim.clone();
-        self.sim.spawn(async move {
-            sim.sleep(Span::from_us(10)).await;
-            io.token.complete(Completion::of(Status::SUCCESS));
-        });
+        Span::from_us(10)
     }
 }
 
@@ -86,10 +69,11 @@ fn run(given: Given, workload: impl Fn(Workload) -> Workload) -> (Outcome, Vec<(
     assert_eq!(workload.check_on(1 << 29, 512), Ok(()));
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let drive = Rc::new(TenMicroseconds { sim: sim.clone(), asked: RefCell::default() });
+    let service = TenMicroseconds { sim: sim.clone(), asked: RefCell::default() };
+    let drive = FakeDrive::new(&sim, INFO, Servers::Unlimited, service);
     let runner = Runner::new(&sim, &workload, Box::new(()));
-    let outcome = executor.block_on(runner.run(&workload, Seed::new(1), |_, _| drive.clone())).expect("it ends");
-    (outcome, drive.asked.take())
+    let outcome = executor.block_on(runner.run(&workload, Seed::new(1), |_, _| drive.connect())).expect("it ends");
+    (outcome, drive.service().asked.take())
 }
 
 fn three(timed: bool, breaks: bool) -> Given {

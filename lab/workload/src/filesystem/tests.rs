@@ -43,7 +43,7 @@ proptest! {
                 assert_eq!(owned(&fs) + fs.free_bytes() / BLOCK, room);
             }
             // Data and metadata stay within their areas.
-            for (direction, start, blocks) in drive.asked() {
+            for (direction, start, blocks) in drive.service().asked() {
                 let data = start >= fs.layout.data.start && start + blocks <= fs.layout.data.end;
                 assert!(data || direction != Read, "a read of {start}");
             }
@@ -61,32 +61,32 @@ fn calls_ask_for_blocks() {
         assert_eq!((names, ring), (data, 1));
         let (file, other) = (fs.add_file(names), fs.add_file(names + 1));
         fs.create(file).await.unwrap();
-        assert_eq!(drive.asked(), []);
+        assert_eq!(drive.service().asked(), []);
         fs.append(file, 5_000).await.unwrap();
-        assert_eq!(drive.asked(), [(Write, data + 2, 2)]);
+        assert_eq!(drive.service().asked(), [(Write, data + 2, 2)]);
         // Inside the second block, which holds data: read first. Then from the third on, and none is read.
         fs.append(file, 3_192).await.unwrap();
-        assert_eq!(drive.asked(), [(Read, data + 3, 1), (Write, data + 3, 1)]);
+        assert_eq!(drive.service().asked(), [(Read, data + 3, 1), (Write, data + 3, 1)]);
         fs.append(file, 1).await.unwrap();
-        assert_eq!(drive.asked(), [(Write, data + 4, 1)]);
+        assert_eq!(drive.service().asked(), [(Write, data + 4, 1)]);
         // Descriptor, bitmap, inode, names, commit.
         fs.fsync().await.unwrap();
-        assert_eq!(drive.asked(), [(Write, ring, 5), (Flush, 0, 0)]);
+        assert_eq!(drive.service().asked(), [(Write, ring, 5), (Flush, 0, 0)]);
         fs.fsync().await.unwrap();
-        assert_eq!(drive.asked(), [(Flush, 0, 0)]);
+        assert_eq!(drive.service().asked(), [(Flush, 0, 0)]);
         // Another file follows, so the first continues after it; both extents are read at once.
         fs.append(other, 4_096).await.unwrap();
         fs.append(file, 8_000).await.unwrap();
-        drive.asked();
+        drive.service().asked();
         fs.read(file, 0, 1 << 20).await.unwrap();
-        assert_eq!(drive.asked(), [(Read, data + 2, 3), (Read, data + 6, 1)]);
+        assert_eq!(drive.service().asked(), [(Read, data + 2, 3), (Read, data + 6, 1)]);
         fs.read(file, 4_095, 2).await.unwrap();
-        assert_eq!(drive.asked(), [(Read, data + 2, 2)]);
+        assert_eq!(drive.service().asked(), [(Read, data + 2, 2)]);
         fs.read(file, 1 << 20, 1).await.unwrap();
-        assert_eq!(drive.asked(), []);
+        assert_eq!(drive.service().asked(), []);
         // 2 KiB in the middle of a block, and a whole block.
         fs.overwrite_all(&[(file, 2_048, 2_048), (other, 0, 4_096)]).await.unwrap();
-        assert_eq!(drive.asked(), [(Read, data + 2, 1), (Write, data + 2, 1), (Write, data + 5, 1)]);
+        assert_eq!(drive.service().asked(), [(Read, data + 2, 1), (Write, data + 2, 1), (Write, data + 5, 1)]);
     });
 }
 
@@ -98,12 +98,12 @@ fn a_drive_that_loses_nothing_gets_no_flush_and_no_journal_means_places() {
         let file = fs.add_file(names);
         fs.create(file).await.unwrap();
         fs.append(file, 4_096).await.unwrap();
-        drive.asked();
+        drive.service().asked();
         fs.fsync().await.unwrap();
         // The bitmap's block and that of the inodes lie side by side.
-        assert_eq!(drive.asked(), [(Write, fs.layout.bitmap.start, 2), (Write, names, 1)]);
+        assert_eq!(drive.service().asked(), [(Write, fs.layout.bitmap.start, 2), (Write, names, 1)]);
         fs.fsync().await.unwrap();
-        assert_eq!(drive.asked(), []);
+        assert_eq!(drive.service().asked(), []);
     });
 }
 
@@ -121,7 +121,7 @@ fn the_journal_goes_round_and_loses_nothing() {
         for _ in 0..100 {
             fs.create(file).await.unwrap();
             fs.fsync().await.unwrap();
-            for (direction, start, blocks) in drive.asked() {
+            for (direction, start, blocks) in drive.service().asked() {
                 match direction {
                     Write if ring.contains(&start) => {
                         assert!(start + blocks <= ring.end);
@@ -155,7 +155,7 @@ fn those_who_ask_at_the_same_time_share_a_commit() {
         client.sim().sleep(Span::from_ms(1)).await;
         assert_eq!(*ended.borrow(), 8);
         // The first alone, the other seven together.
-        let writes = drive.asked().into_iter().filter(|(direction, _, _)| *direction == Write).count();
+        let writes = drive.service().asked().into_iter().filter(|(direction, _, _)| *direction == Write).count();
         assert_eq!(writes, 2);
     });
 }
@@ -167,21 +167,21 @@ fn what_the_cache_holds_is_not_asked_for() {
         let file = fs.add_file(fs.lay_out_directory(1).unwrap());
         fs.append(file, 4 * BLOCK + 100).await.unwrap();
         let begun = client.sim().now();
-        drive.asked();
+        drive.service().asked();
         fs.read(file, BLOCK, 4 * BLOCK).await.unwrap();
-        assert_eq!((drive.asked(), (client.sim().now() - begun).ns()), (Vec::new(), 1_000));
+        assert_eq!((drive.service().asked(), (client.sim().now() - begun).ns()), (Vec::new(), 1_000));
         // Room for four of the five: the first has gone, and takes the place of the second.
         let first = fs.extents(file)[0].start;
         fs.read(file, 0, 2 * BLOCK).await.unwrap();
-        assert_eq!(drive.asked(), [(Read, first, 1)]);
+        assert_eq!(drive.service().asked(), [(Read, first, 1)]);
         fs.read(file, BLOCK, BLOCK).await.unwrap();
         fs.append(file, 10).await.unwrap();
-        assert_eq!(drive.asked(), [(Write, first + 4, 1)]);
+        assert_eq!(drive.service().asked(), [(Write, first + 4, 1)]);
         // Deleted files leave the cache, and another file uses their blocks.
         fs.remove(file).await.unwrap();
         fs.append(file, 1).await.unwrap();
-        drive.asked();
+        drive.service().asked();
         fs.read(file, 0, 1).await.unwrap();
-        assert_eq!(drive.asked(), []);
+        assert_eq!(drive.service().asked(), []);
     });
 }

@@ -1,11 +1,11 @@
 //! The drive, and a workload run on it.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 
-use nandscape_drive::{Completion, Drive, DriveInfo, Io};
+use nandscape_drive::testing::{FakeDrive, INFO, Servers, Service};
+use nandscape_drive::{DriveInfo, Io};
 use nandscape_lab_workload::{Outcome, Runner, Workload, load};
-use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_sim::{Executor, Seed, Span, Time};
 use nandscape_wire_nvme::{IoOpcode, Status};
 
 pub(crate) const SEED: u64 = 5;
@@ -24,34 +24,31 @@ impl Asked {
     }
 }
 
-struct NotingDrive {
-    sim: Sim,
-    info: DriveInfo,
+/// Notes what it was asked, and how many commands were outstanding at most.
+#[derive(Default)]
+struct Noting {
     asked: RefCell<Vec<Asked>>,
-    outstanding: Rc<Cell<u32>>,
+    outstanding: Cell<u32>,
     most_outstanding: Cell<u32>,
+    bytes: u64,
 }
 
-impl Drive for NotingDrive {
-    fn info(&self) -> DriveInfo {
-        self.info
-    }
-
-    fn submit(&self, io: Io) {
+impl Service for Noting {
+    fn begin(&self, io: &Io) -> Span {
         let opcode = IoOpcode(io.command.opcode);
         let has_data = opcode == IoOpcode::READ || opcode == IoOpcode::WRITE;
         let blocks = if has_data { u64::from(io.command.cdw12.get()) + 1 } else { 0 };
         let (offset, bytes) = (io.command.slba() * 512, blocks * 512);
-        assert!(offset + bytes <= self.info.bytes(), "{offset} + {bytes} lies beyond the drive");
+        assert!(offset + bytes <= self.bytes, "{offset} + {bytes} lies beyond the drive");
         self.asked.borrow_mut().push(Asked { opcode, offset, bytes });
         self.outstanding.set(self.outstanding.get() + 1);
         self.most_outstanding.set(self.most_outstanding.get().max(self.outstanding.get()));
-        let (sim, outstanding) = (self.sim.clone(), self.outstanding.clone());
-        self.sim.spawn(async move {
-            sim.sleep(Span::from_us(10)).await;
-            outstanding.set(outstanding.get() - 1);
-            io.token.complete(Completion::of(Status::SUCCESS));
-        });
+        Span::from_us(10)
+    }
+
+    fn end(&self, _: &Io, _: Time) -> Status {
+        self.outstanding.set(self.outstanding.get() - 1);
+        Status::SUCCESS
     }
 }
 
@@ -77,28 +74,15 @@ impl Ran {
 pub(crate) fn run(workload: &Workload, mib: u64) -> Ran {
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let info = DriveInfo {
-        nsid: 1,
-        blocks: mib << 11,
-        lba_bytes: 512,
-        max_blocks: 1 << 16,
-        unit_bytes: 4_096,
-        volatile_cache: true,
-        keeps_data: false,
-    };
+    let info = DriveInfo { blocks: mib << 11, max_blocks: 1 << 16, volatile_cache: true, ..INFO };
     assert_eq!(workload.check_on(info.bytes(), info.lba_bytes), Ok(()), "{}", workload.name);
-    let drive = Rc::new(NotingDrive {
-        sim: sim.clone(),
-        info,
-        asked: RefCell::default(),
-        outstanding: Rc::default(),
-        most_outstanding: Cell::new(0),
-    });
+    let service = Noting { bytes: info.bytes(), ..Noting::default() };
+    let drive = FakeDrive::new(&sim, info, Servers::Unlimited, service);
     let runner = Runner::new(&sim, workload, Box::new(()));
-    let outcome = executor.block_on(runner.run(workload, Seed::new(SEED), |_, _| drive.clone())).expect("it ends");
+    let outcome = executor.block_on(runner.run(workload, Seed::new(SEED), |_, _| drive.connect())).expect("it ends");
     assert_eq!(outcome.broken, None, "{}", workload.name);
-    let most_outstanding = drive.most_outstanding.get();
-    Ran { outcome, asked: drive.asked.take(), most_outstanding }
+    let Noting { asked, most_outstanding, .. } = drive.service();
+    Ran { outcome, asked: asked.take(), most_outstanding: most_outstanding.get() }
 }
 
 /// A workload from the text of a file, without its version.

@@ -7,8 +7,9 @@ use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use nandscape_drive::{Completion, Drive, DriveInfo, Io};
-use nandscape_sim::{Executor, Sim, Span};
+use nandscape_drive::testing::{FakeDrive, INFO, Servers, Service};
+use nandscape_drive::{Drive, DriveInfo, Io};
+use nandscape_sim::{Executor, Sim, Span, Time};
 use nandscape_transport_reactor::ring::RingHost;
 use nandscape_transport_reactor::{Export, FaultCount, Handle, Order, PollMode, Port, Reactor, Setup};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
@@ -18,43 +19,38 @@ const BLOCKS: u64 = 1_000;
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 512;
 
-struct Plain(Sim);
+/// Takes 10 us for anything.
+struct TenMicroseconds;
 
-impl Drive for Plain {
-    fn info(&self) -> DriveInfo {
-        DriveInfo {
-            nsid: 1,
-            blocks: BLOCKS,
-            lba_bytes: BLOCK as u32,
-            max_blocks: 256,
-            unit_bytes: 4_096,
-            volatile_cache: false,
-            keeps_data: false,
-        }
+impl Service for TenMicroseconds {
+    fn begin(&self, _: &Io) -> Span {
+        Span::from_us(10)
     }
 
-    fn submit(&self, io: Io) {
-        let sim = self.0.clone();
-        self.0.spawn(async move {
-            sim.sleep(Span::from_us(10)).await;
-            let beyond = io.command.opcode != IoOpcode::FLUSH.0 && io.command.slba() >= BLOCKS;
-            let far =
-                if io.command.slba() > BLOCKS { Status::UNRECOVERED_READ_ERROR } else { Status::LBA_OUT_OF_RANGE };
-            io.token.complete(Completion::of(if beyond { far } else { Status::SUCCESS }));
-        });
+    fn end(&self, io: &Io, _: Time) -> Status {
+        match io.command.slba() {
+            _ if io.command.opcode == IoOpcode::FLUSH.0 => Status::SUCCESS,
+            slba if slba < BLOCKS => Status::SUCCESS,
+            BLOCKS => Status::LBA_OUT_OF_RANGE,
+            _ => Status::UNRECOVERED_READ_ERROR,
+        }
     }
 }
 
+fn drive(sim: &Sim) -> Rc<FakeDrive<TenMicroseconds>> {
+    FakeDrive::new(sim, DriveInfo { blocks: BLOCKS, ..INFO }, Servers::Unlimited, TenMicroseconds)
+}
+
 /// Takes rules that begin with "fail".
-struct Counting(Sim, RefCell<Vec<String>>);
+struct Counting(Rc<FakeDrive<TenMicroseconds>>, RefCell<Vec<String>>);
 
 impl Export for Counting {
     fn info(&self) -> DriveInfo {
-        Plain(self.0.clone()).info()
+        self.0.info()
     }
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        Ok(Rc::new(Plain(self.0.clone())))
+        Ok(self.0.connect())
     }
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {
@@ -86,7 +82,7 @@ pub(crate) fn serve(reactors: &[&[&str]], work: impl FnOnce(Vec<Handle>)) {
                 let sim = executor.sim();
                 let exports = names
                     .iter()
-                    .map(|_| Rc::new(Counting(sim.clone(), RefCell::default())) as Rc<dyn Export>)
+                    .map(|_| Rc::new(Counting(drive(&sim), RefCell::default())) as Rc<dyn Export>)
                     .collect();
                 let port = Port::new(&sim, exports);
                 let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(|_| {}) };

@@ -1,14 +1,13 @@
 //! A drive that serves one command at a time, in order, from memory. A command takes 5 us, and 20 ms where it begins in
-//! the last quarter of the drive. Commands of a client that has gone are dropped undone.
+//! the last quarter of the drive. Commands of a client that has gone are not begun any more.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use nandscape_drive::{Completion, Drive, DriveInfo, Io};
-use nandscape_sim::signal::Signal;
-use nandscape_sim::{Sim, Span};
+use nandscape_drive::testing::{FakeDrive, INFO, Servers, Service};
+use nandscape_drive::{Drive, DriveInfo, Io};
+use nandscape_sim::{Sim, Span, Time};
 use nandscape_transport_reactor::Export;
 use nandscape_wire_nvme::io::{Cdw12, DsmRange};
 use nandscape_wire_nvme::{IoOpcode, Status};
@@ -40,52 +39,40 @@ pub(crate) struct Seen {
 /// What the drive did, in order.
 pub(crate) type Log = Arc<Mutex<Vec<Seen>>>;
 
-/// The drive.
+/// What the drive does.
 pub(crate) struct Plain {
-    queue: RefCell<VecDeque<(Rc<Cell<bool>>, Io)>>,
-    came: Signal,
     data: RefCell<Vec<u8>>,
     log: Log,
-    /// Clients that it has.
-    ways: Cell<usize>,
-}
-
-/// A client's way to it.
-struct Way {
-    plain: Rc<Plain>,
-    gone: Rc<Cell<bool>>,
 }
 
 pub(crate) struct PlainExport {
-    pub(crate) plain: Rc<Plain>,
+    pub(crate) drive: Rc<FakeDrive<Plain>>,
     /// Clients that it takes.
     pub(crate) most: usize,
 }
 
-impl Plain {
-    pub(crate) fn start(sim: &Sim, log: Log) -> Rc<Plain> {
-        let data = RefCell::new(vec![0; SIZE as usize]);
-        let plain = Rc::new(Plain { queue: RefCell::default(), came: Signal::new(sim), data, log, ways: Cell::new(0) });
-        let (sim, me) = (sim.clone(), plain.clone());
-        sim.clone().spawn(async move {
-            loop {
-                let next = me.queue.borrow_mut().pop_front();
-                match next {
-                    None => me.came.changed().await,
-                    Some((gone, io)) if gone.get() => io.token.complete(Completion::of(Status::ABORTED_SQ_DELETION)),
-                    Some((_, io)) => {
-                        let slow = io.command.slba() * BLOCK >= SLOW && io.command.opcode != IoOpcode::FLUSH.0;
-                        sim.sleep(if slow { Span::from_ms(20) } else { Span::from_us(5) }).await;
-                        let status = me.serve(&io);
-                        io.token.complete(Completion::of(status));
-                    }
-                }
-            }
-        });
-        plain
+impl PlainExport {
+    pub(crate) fn new(sim: &Sim, log: Log, most: usize) -> PlainExport {
+        let service = Plain { data: RefCell::new(vec![0; SIZE as usize]), log };
+        let info = DriveInfo {
+            blocks: BLOCKS,
+            lba_bytes: BLOCK as u32,
+            max_blocks: MAX_BLOCKS,
+            volatile_cache: true,
+            keeps_data: true,
+            ..INFO
+        };
+        PlainExport { drive: FakeDrive::new(sim, info, Servers::One, service), most }
+    }
+}
+
+impl Service for Plain {
+    fn begin(&self, io: &Io) -> Span {
+        let slow = io.command.slba() * BLOCK >= SLOW && io.command.opcode != IoOpcode::FLUSH.0;
+        if slow { Span::from_ms(20) } else { Span::from_us(5) }
     }
 
-    fn serve(&self, io: &Io) -> Status {
+    fn end(&self, io: &Io, _: Time) -> Status {
         let seen = seen(io);
         self.log.lock().unwrap().push(seen);
         assert!(seen.slba + seen.blocks <= BLOCKS, "{seen:?} is beyond the end");
@@ -123,47 +110,15 @@ fn seen(io: &Io) -> Seen {
     Seen { opcode, slba, blocks, fua, deallocate }
 }
 
-fn info() -> DriveInfo {
-    DriveInfo {
-        nsid: 1,
-        blocks: BLOCKS,
-        lba_bytes: BLOCK as u32,
-        max_blocks: MAX_BLOCKS,
-        unit_bytes: 4_096,
-        volatile_cache: true,
-        keeps_data: true,
-    }
-}
-
-impl Drive for Way {
-    fn info(&self) -> DriveInfo {
-        info()
-    }
-
-    fn submit(&self, io: Io) {
-        self.plain.queue.borrow_mut().push_back((self.gone.clone(), io));
-        self.plain.came.notify();
-    }
-}
-
-impl Drop for Way {
-    fn drop(&mut self) {
-        self.gone.set(true);
-        self.plain.ways.set(self.plain.ways.get() - 1);
-    }
-}
-
 impl Export for PlainExport {
     fn info(&self) -> DriveInfo {
-        info()
+        self.drive.info()
     }
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        let ways = self.plain.ways.get();
-        if ways == self.most {
-            return Err(Status::INVALID_QUEUE_ID);
+        match self.drive.connections() < self.most {
+            true => Ok(self.drive.connect()),
+            false => Err(Status::INVALID_QUEUE_ID),
         }
-        self.plain.ways.set(ways + 1);
-        Ok(Rc::new(Way { plain: self.plain.clone(), gone: Rc::default() }))
     }
 }

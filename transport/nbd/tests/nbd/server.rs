@@ -14,7 +14,7 @@ use nandscape_transport_reactor::handle::Figures;
 use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
 
 use crate::client::HANGS;
-use crate::drive::{Log, Plain, PlainExport, Seen};
+use crate::drive::{Log, PlainExport, Seen};
 
 /// The drives, by their export names.
 pub(crate) const NAMES: [&str; 2] = ["first", "second"];
@@ -126,7 +126,7 @@ fn start_reactor(
     let reactor = std::thread::spawn(move || {
         let executor = Executor::new();
         let sim = executor.sim();
-        let export = |log| Rc::new(PlainExport { plain: Plain::start(&sim, log), most }) as Rc<dyn Export>;
+        let export = |log| Rc::new(PlainExport::new(&sim, log, most)) as Rc<dyn Export>;
         let exports: Vec<_> = logs.into_iter().map(export).collect();
         let info = exports[0].info();
         let port = Port::new(&sim, exports);

@@ -6,53 +6,39 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nandscape_drive::{Completion, Drive, DriveInfo, Io};
+use nandscape_drive::testing::{FakeDrive, INFO, Servers, Service};
+use nandscape_drive::{Drive, DriveInfo, Io};
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::Status;
 
 use super::*;
 
-/// A drive that completes a command after as many nanoseconds as its address.
-struct Delays(Sim);
+/// A command takes as many nanoseconds as its address.
+struct Delays;
 
-impl Drive for Delays {
-    fn info(&self) -> DriveInfo {
-        DriveInfo {
-            nsid: 1,
-            blocks: 1 << 40,
-            lba_bytes: 512,
-            max_blocks: 256,
-            unit_bytes: 4_096,
-            volatile_cache: false,
-            keeps_data: false,
-        }
-    }
-
-    fn submit(&self, io: Io) {
-        let sim = self.0.clone();
-        self.0.spawn(async move {
-            sim.sleep(Span::from_ns(io.command.slba())).await;
-            io.token.complete(Completion::of(Status::SUCCESS));
-        });
+impl Service for Delays {
+    fn begin(&self, io: &Io) -> Span {
+        Span::from_ns(io.command.slba())
     }
 }
 
-struct DelaysExport(Sim);
+struct DelaysExport(Rc<FakeDrive<Delays>>);
 
 impl Export for DelaysExport {
     fn info(&self) -> DriveInfo {
-        Delays(self.0.clone()).info()
+        self.0.info()
     }
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        Ok(Rc::new(Delays(self.0.clone())))
+        Ok(self.0.connect())
     }
 }
 
 fn reactor() -> (Reactor, Handle) {
     let executor = Executor::new();
     let sim = executor.sim();
-    let port = Port::new(&sim, vec![Rc::new(DelaysExport(sim.clone()))]);
+    let drive = FakeDrive::new(&sim, DriveInfo { blocks: 1 << 40, ..INFO }, Servers::Unlimited, Delays);
+    let port = Port::new(&sim, vec![Rc::new(DelaysExport(drive))]);
     let setup =
         Setup { executor, port, names: vec!["only".to_owned()], poll: PollMode::Adaptive, log: Box::new(|_| {}) };
     Reactor::new(setup).unwrap()

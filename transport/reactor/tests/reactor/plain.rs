@@ -1,99 +1,53 @@
-//! A plain drive behind a reactor on a thread: one server, a service time by address. What a client that has gone left in
-//! the queue is dropped undone, so that the drive can tell when it went.
+//! A plain drive behind a reactor on a thread: one server, a service time by address. What a client that disconnects has
+//! waiting is not done, so that the event trace tells when it went.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use nandscape_drive::{Completion, Drive, DriveInfo, Io};
-use nandscape_sim::signal::Signal;
-use nandscape_sim::trace::Event;
-use nandscape_sim::{Executor, Sim, Span};
+use nandscape_drive::testing::{FakeDrive, INFO, Servers, Service};
+use nandscape_drive::{Drive, DriveInfo, Io};
+use nandscape_sim::trace::{Event, Track};
+use nandscape_sim::{Executor, Sim, Span, Time};
 use nandscape_transport_reactor::recording::{Reader, Recorder};
 use nandscape_transport_reactor::replay::{Ending, replay};
 use nandscape_transport_reactor::{Export, Handle, Order, PollMode, Port, Reactor, Setup};
 use nandscape_wire_nvme::Status;
 
-/// Serves one command at a time, in order; a command takes 1 us and as many as its address modulo 40.
-pub(crate) struct Server {
-    queue: RefCell<VecDeque<(Rc<Cell<bool>>, Io)>>,
-    came: Signal,
+/// A command takes 1 us and as many as its address modulo 40.
+struct Plain {
+    sim: Sim,
+    track: Track,
     /// Each command takes so much longer.
     slow: Cell<Span>,
 }
 
-impl Server {
-    fn start(sim: &Sim) -> Rc<Server> {
-        let server = Rc::new(Server { queue: RefCell::default(), came: Signal::new(sim), slow: Cell::new(Span::ZERO) });
-        let (sim, me) = (sim.clone(), server.clone());
-        let track = sim.trace().track("server".to_owned());
-        sim.clone().spawn(async move {
-            loop {
-                let next = me.queue.borrow_mut().pop_front();
-                let Some((gone, io)) = next else {
-                    me.came.changed().await;
-                    continue;
-                };
-                if gone.get() {
-                    io.token.complete(Completion::of(Status::ABORTED_SQ_DELETION));
-                    continue;
-                }
-                let (start, slba) = (sim.now(), io.command.slba());
-                sim.sleep(Span::from_us(1 + slba % 40) + me.slow.get()).await;
-                sim.trace_event(|end| Event { track, name: "serve", start, end, detail: slba });
-                if !io.mem.is_none() {
-                    io.mem.write(0, &slba.to_le_bytes());
-                }
-                io.token.complete(Completion::of(Status::SUCCESS));
-            }
-        });
-        server
+impl Service for Plain {
+    fn begin(&self, io: &Io) -> Span {
+        Span::from_us(1 + io.command.slba() % 40) + self.slow.get()
     }
-}
 
-/// A way into the server.
-struct Way {
-    server: Rc<Server>,
-    gone: Rc<Cell<bool>>,
-}
-
-impl Drop for Way {
-    fn drop(&mut self) {
-        self.gone.set(true);
-    }
-}
-
-impl Drive for Way {
-    fn info(&self) -> DriveInfo {
-        DriveInfo {
-            nsid: 1,
-            blocks: 1 << 20,
-            lba_bytes: 512,
-            max_blocks: 256,
-            unit_bytes: 4_096,
-            volatile_cache: false,
-            keeps_data: true,
+    fn end(&self, io: &Io, start: Time) -> Status {
+        let slba = io.command.slba();
+        self.sim.trace_event(|end| Event { track: self.track, name: "serve", start, end, detail: slba });
+        if !io.mem.is_none() {
+            io.mem.write(0, &slba.to_le_bytes());
         }
-    }
-
-    fn submit(&self, io: Io) {
-        self.server.queue.borrow_mut().push_back((self.gone.clone(), io));
-        self.server.came.notify();
+        Status::SUCCESS
     }
 }
 
-struct Only(Rc<Server>);
+struct Only(Rc<FakeDrive<Plain>>);
 
 impl Export for Only {
     fn info(&self) -> DriveInfo {
-        Way { server: self.0.clone(), gone: Rc::default() }.info()
+        self.0.info()
     }
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        Ok(Rc::new(Way { server: self.0.clone(), gone: Rc::default() }))
+        Ok(self.0.connect())
     }
 
     fn order(&self, order: &Order) -> Result<(), String> {
@@ -101,7 +55,7 @@ impl Export for Only {
             Order::AddFault(text) => text.parse().map_err(|_| format!("{text:?} is not a time such as \"40us\""))?,
             Order::ClearFaults => Span::ZERO,
         };
-        self.0.slow.set(slow);
+        self.0.service().slow.set(slow);
         Ok(())
     }
 }
@@ -111,8 +65,11 @@ pub(crate) fn build() -> (Executor, Port) {
     let executor = Executor::new();
     let sim = executor.sim();
     sim.trace().switch_on();
-    let server = Server::start(&sim);
-    let port = Port::new(&sim, vec![Rc::new(Only(server))]);
+    let service =
+        Plain { sim: sim.clone(), track: sim.trace().track("server".to_owned()), slow: Cell::new(Span::ZERO) };
+    let info = DriveInfo { blocks: 1 << 20, keeps_data: true, ..INFO };
+    let drive = FakeDrive::new(&sim, info, Servers::One, service);
+    let port = Port::new(&sim, vec![Rc::new(Only(drive))]);
     (executor, port)
 }
 
