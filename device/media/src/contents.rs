@@ -1,7 +1,8 @@
-//! What the cells hold: data and out-of-band areas, how far each block is programmed, what cannot be read.
+//! The contents of the cells: data, out-of-band areas, how far each block is programmed, and which pages cannot be read.
 //!
 //! The ordering rules of NAND are enforced here: pages of a block are programmed in order, once, after an erase, and only
-//! programmed pages are read. Whoever breaks them gets a [`Misuse`], and nothing changes.
+//! programmed pages are read. An operation that breaks them fails with a
+//! [`Misuse`] and changes nothing.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use crate::outcome::Broken;
 use crate::sparse::Sparse;
 use crate::store::{self, Store, StoreKind, UnitData};
 
-/// How many operations the flash has done.
+/// Counts of operations.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct OpCounts {
     /// Pages sensed and moved to the controller.
@@ -30,7 +31,7 @@ pub struct OpCounts {
 }
 
 impl OpCounts {
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     pub fn since(&self, earlier: &OpCounts) -> OpCounts {
         OpCounts {
             reads: self.reads - earlier.reads,
@@ -41,7 +42,7 @@ impl OpCounts {
     }
 }
 
-/// What the cells hold.
+/// The contents of the cells.
 pub(crate) struct Contents {
     /// Out-of-band tag of each unit.
     tags: Table,
@@ -93,7 +94,7 @@ impl Contents {
         self.tags.set(unit.0, tag);
     }
 
-    /// Pages programmed in a block since its erase, those included that came to nothing.
+    /// Pages programmed in a block since its erase, including programs that failed.
     pub(crate) fn programmed(&self, block: BlockId) -> u32 {
         self.programmed[block.0 as usize]
     }
@@ -103,7 +104,7 @@ impl Contents {
         self.erased[block.0 as usize]
     }
 
-    /// Whether data that was programmed can be had again.
+    /// Whether host data is kept.
     pub(crate) fn keeps_data(&self) -> bool {
         self.store.keeps_data()
     }
@@ -127,12 +128,12 @@ impl Contents {
         !self.unreadable.is_empty() && self.unreadable.contains(&page)
     }
 
-    /// A page cannot be read until its block is erased.
+    /// Marks a page as unreadable until its block is erased.
     pub(crate) fn set_unreadable(&mut self, page: PageId) {
         self.unreadable.insert(page);
     }
 
-    /// An erase that was cut off: no page of the block can be read.
+    /// Tears an erase: no page of the block can be read.
     pub(crate) fn tear(&mut self, geometry: &Geometry, block: BlockId) {
         (0..self.programmed(block)).for_each(|page| self.set_unreadable(geometry.page_at(block, page)));
     }
@@ -190,7 +191,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Pages that were used up by mistake are as before.
+    /// Undoes [`Contents::use_up`].
     fn give_back(&mut self, geometry: &Geometry, pages: impl Iterator<Item = PageId>) {
         for page in pages {
             self.programmed[geometry.block_of(page).0 as usize] -= 1;
@@ -226,7 +227,7 @@ impl Contents {
         }
     }
 
-    /// Copies a programmed page over another that was taken by [`Contents::use_up`].
+    /// Copies a programmed page to one that was used up by [`Contents::use_up`].
     pub(crate) fn copy(&mut self, geometry: &Geometry, from: PageId, to: PageId) {
         for unit in 0..geometry.units_per_page() {
             let (from, to) = (geometry.unit_at(from, unit), geometry.unit_at(to, unit));

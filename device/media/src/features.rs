@@ -1,11 +1,11 @@
-//! What a kind of flash, and the controller in front of it, do beyond reading, programming and erasing page by page.
+//! Options of the flash and of its controller beyond reading, programming and erasing page by page.
 //!
-//! All of it is off by default, and then takes no time. What each step costs is said in docs/techniques/nand-timing.md.
+//! All options are off by default and then take no time. docs/techniques/nand-timing.md gives the cost of each step.
 
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Seed, Span};
 
-/// What the planes of a die can do at a time.
+/// Which operations the planes of a die can do at a time.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum PlaneMode {
     /// Each plane works on its own.
@@ -13,7 +13,7 @@ pub enum PlaneMode {
     Independent,
     /// One operation at a time on the whole die.
     Die,
-    /// The same, and pages with the same number on several planes are read at once, or programmed together.
+    /// As `Die`, and pages of the same number on several planes can be read or programmed together.
     MultiPlane,
 }
 
@@ -23,7 +23,7 @@ impl PlaneMode {
         [("independent", PlaneMode::Independent), ("die", PlaneMode::Die), ("multi_plane", PlaneMode::MultiPlane)];
 }
 
-/// What one program command programs of a block.
+/// The pages of a block that one program command programs.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum ProgramUnit {
     /// A page.
@@ -45,14 +45,14 @@ pub struct Ecc {
     pub time: Span,
     /// Bytes of a codeword.
     pub codeword: u32,
-    /// Decoders of the drive, which channels use in turn; 0 is as many as it takes.
+    /// Decoders of the drive, which the channels share; 0 is no limit.
     pub engines: u32,
-    /// Whether codewords are decoded as they come off the channel, or when all of them are there.
+    /// Whether codewords are decoded as they come off the channel, or after the whole transfer.
     pub pipelined: bool,
 }
 
 impl Ecc {
-    /// How long the decoder works on `bytes` when they have come off the channel.
+    /// Time from the end of the transfer of `bytes` until they are decoded.
     pub(crate) fn tail(&self, bytes: u32, bus: Rate) -> Span {
         let codewords = u64::from(bytes.div_ceil(self.codeword));
         match self.pipelined {
@@ -65,17 +65,17 @@ impl Ecc {
     }
 }
 
-/// Reading again, with other voltages, what could not be corrected.
+/// Repeated reads, at other voltages, of pages that could not be corrected.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct ReadRetry {
     /// Shares of the pages that need one retry, two, and so on.
     pub probability: Vec<f64>,
-    /// What a retry takes on the array besides sensing.
+    /// Array time of a retry in addition to sensing.
     pub time: Span,
 }
 
 impl ReadRetry {
-    /// How many retries a page needs for as long as its block is not erased again.
+    /// How many retries a page needs until its block is erased again.
     pub(crate) fn count(&self, seed: Seed, page: u32, erases: u32) -> u32 {
         let draw = seed.nth(page.into()).nth(erases.into()).rng().unit();
         let mut sum = 0.0;
@@ -90,13 +90,13 @@ impl ReadRetry {
 /// Interrupting programs and erases for reads.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Suspend {
-    /// From the command until the array is free, of a program; `None` where programs cannot be suspended.
+    /// Time from the suspend command of a program until the array is free; `None` where programs cannot be suspended.
     pub program: Option<Span>,
     /// The same of an erase.
     pub erase: Option<Span>,
-    /// From the resume command until the operation goes on.
+    /// Time from the resume command until the operation continues.
     pub resume: Span,
-    /// The least that an operation runs before it is suspended, each time.
+    /// The shortest time that an operation runs before each suspension.
     pub min_run: Span,
     /// Suspensions of an operation at the most; `None` is no limit.
     pub limit: Option<u32>,

@@ -1,6 +1,6 @@
-//! How much there is of what, and the addresses that follow: channel > die > plane > block > page > unit.
+//! The counts of channels, dies, planes, blocks, pages and units, and the addresses that follow from them.
 //!
-//! Addresses are flat 32-bit indices in that order. A unit is the piece of a page that the FTL maps on its own.
+//! Addresses are flat 32-bit indices in that order. A unit is the part of a page that the FTL maps separately.
 
 use nandscape_sim::divisor::Divisor;
 
@@ -16,7 +16,7 @@ pub struct BlockId(pub u32);
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PageId(pub u32);
 
-/// A mapping unit's room, counted over the whole drive: by page, then unit.
+/// The location of a mapping unit, counted over the whole drive: by page, then unit.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct UnitId(pub u32);
 
@@ -49,7 +49,7 @@ pub struct Geometry {
     unit_shift: u32,
 }
 
-/// Why a geometry cannot be.
+/// Why counts are not a valid geometry.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum GeometryError {
     /// A count is zero.
@@ -71,14 +71,14 @@ pub enum GeometryError {
     TooLarge(u128),
 }
 
-/// The largest number of units: addresses are 32 bits, and the top 2^24 values mean something else to mapping tables.
+/// The largest number of units: addresses have 32 bits, and mapping tables reserve the top 2^24 values.
 pub const MAX_UNITS: u64 = (1 << 32) - (1 << 24);
 
 impl Geometry {
     /// Checks the counts.
     ///
     /// # Errors
-    /// When they cannot be those of a drive.
+    /// The count that is not valid.
     pub fn new(counts: Counts) -> Result<Geometry, GeometryError> {
         let Counts { channels, dies_per_channel, planes_per_die, blocks_per_plane, pages_per_block, .. } = counts;
         let factors = [
@@ -114,7 +114,7 @@ impl Geometry {
         })
     }
 
-    /// The counts it was made of.
+    /// The counts.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -169,7 +169,7 @@ impl Geometry {
         self.counts.unit_size
     }
 
-    /// The channel, die of it and plane of that, which a plane is.
+    /// The channel of a plane, its die on the channel, and its number in the die.
     pub fn place(&self, plane: PlaneId) -> (u32, u32, u32) {
         let channel = self.channel_of(plane);
         let inside = self.planes_per_channel.remainder(plane.0);

@@ -1,17 +1,17 @@
-//! One LUN, what executes commands on its own: its array, its registers, and who may use them. It is a plane, or a die
-//! whose planes work one at a time or together.
+//! One LUN, the unit that executes commands independently: its array, its registers, and the order of access to them. A LUN
+//! is a plane, or a die whose planes work one at a time or together.
 //!
 //! With a single register an operation has the LUN to itself from beginning to end. With a data and a cache register
 //! the LUN is a pipeline of two: the array works on the data register while the channel empties or fills the cache
-//! register (FEMU Fig. 3). Operations enter in order of class, then of asking, and none overtakes another inside:
+//! register (FEMU Fig. 3). Operations enter by class, then in order of request, and do not overtake each other inside:
 //! - sensing and erasing need the data register, and a cache register that is not being filled for a program;
 //! - filling for a program needs the cache register, and a data register that no sensed page will leave through it.
 //!
-//! So a page that was sensed waits at most for one transfer to end, a page that was loaded for one array operation, and
-//! never the one for the other. Without cache reads or cache programs the two registers do not overlap in that direction.
+//! So a sensed page waits for at most one transfer, a loaded page for at most one array operation, and they never wait for
+//! each other. Without cache reads or cache programs the registers do not overlap in that direction.
 //!
-//! While what holds the data register stands aside (see `suspend`), more urgent reads are guests, one at a time, with a
-//! register of their own. Reads of several planes of a die may share a register (see `multi_plane`).
+//! While the operation in the data register is suspended (see `suspend`), more urgent reads are guests, one at a time, with
+//! a register of their own. Reads of several planes of a die may share a register (see `multi_plane`).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Blame, Cause, Class, Resource, Sim, Span, Time, Wait, Who};
 
 use crate::features::PlaneMode;
-use crate::multi_plane::{Address, Groups, Seat};
+use crate::multi_plane::{Groups, Membership, ReadTarget};
 use crate::timing::{Registers, Timing};
 
 /// What an operation does with the registers.
@@ -43,11 +43,12 @@ enum Kind {
     Seize,
 }
 
+/// A register of a LUN.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum RegisterId {
     Data,
     Cache,
-    /// Apart from both, while what is in the data register stands aside.
+    /// A third one, for reads while the operation in the data register is suspended.
     Guest,
 }
 
@@ -70,35 +71,37 @@ pub(super) struct State {
     pub(super) data: Option<Occupant>,
     pub(super) cache: Option<Occupant>,
     guest: Option<Occupant>,
-    /// Works in the data register and may be interrupted: told when a read that is more urgent than this gets in line.
+    /// The operation in the data register, if it may be interrupted, and its class: woken when a more urgent read is queued.
     interruptible: Option<(TaskId, Class)>,
-    /// Stands aside in the data register, and lets in who is more urgent than this.
-    aside: Option<(TaskId, Class)>,
+    /// The operation in the data register, if it is suspended, and its class: more urgent reads may enter.
+    suspended: Option<(TaskId, Class)>,
     /// The reads that share a register, where planes are read together.
     pub(super) groups: Option<Box<Groups>>,
-    /// Waits for the register before it in the pipeline; there is at most one.
+    /// The task that waits for the next register of the pipeline; there is at most one.
     pub(super) mover: Option<TaskId>,
-    /// Who waits to be admitted.
+    /// Waiters to be admitted, by class.
     queues: [VecDeque<Key>; CLASSES],
-    /// Those, and who was admitted and has not seen it yet.
-    claims: Slots<Claim>,
+    /// The queued waiters, and those admitted that have not been polled since.
+    waiters: Slots<Waiter>,
     blame: Blame,
 }
 
+/// The operation that a register is taken by.
 #[derive(Copy, Clone)]
 pub(super) struct Occupant {
     kind: Kind,
     pub(super) cause: Cause,
 }
 
-struct Claim {
+/// An operation that has asked for a register.
+struct Waiter {
     task: TaskId,
     kind: Kind,
     who: Who,
-    /// Of a read that may share the register.
-    shares: Option<Address>,
+    /// The target of a read that may share a register.
+    shares: Option<ReadTarget>,
     begun: Totals,
-    admitted: Option<(Wait, Place, Option<Seat>)>,
+    admitted: Option<(Wait, RegisterId, Option<Membership>)>,
 }
 
 impl Lun {
@@ -108,11 +111,11 @@ impl Lun {
             cache: None,
             guest: None,
             interruptible: None,
-            aside: None,
+            suspended: None,
             groups: (timing.features.planes == PlaneMode::MultiPlane).then(Box::default),
             mover: None,
             queues: [const { VecDeque::new() }; CLASSES],
-            claims: Slots::new(),
+            waiters: Slots::new(),
             blame: Blame::new(),
         };
         let rules = Rules {
@@ -132,12 +135,12 @@ impl Lun {
     /// The same, where planes are read together: for the register or a share in it.
     pub(crate) fn sense_with_others<'a, 'w>(
         &'a self,
-        address: Address,
+        target: ReadTarget,
         who: Who,
         log: &'w mut Breakdown,
     ) -> Admit<'a, 'w> {
         let mut admit = self.sense(who, log);
-        admit.shares = Some(address);
+        admit.shares = Some(target);
         admit
     }
 
@@ -158,37 +161,37 @@ impl Lun {
 
     #[inline]
     fn admit<'a, 'w>(&'a self, kind: Kind, who: Who, waited: &'w mut Wait) -> Admit<'a, 'w> {
-        Admit { lun: self, kind, who, shares: None, waited, claim: None }
+        Admit { lun: self, kind, who, shares: None, waited, waiter: None }
     }
 
     #[inline]
-    fn leave(&self, place: Place, seat: Option<Seat>) {
+    fn leave(&self, id: RegisterId, membership: Option<Membership>) {
         let mut state = self.state.borrow_mut();
-        let place = match seat {
-            None => place,
-            Some(seat) => {
-                let groups = state.groups.as_mut().expect("who has a seat is of a group");
-                let Some(place) = groups.leave(seat, &self.sim) else { return };
-                place
+        let id = match membership {
+            None => id,
+            Some(membership) => {
+                let groups = state.groups.as_mut().expect("a member of a group");
+                let Some(id) = groups.leave(membership, &self.sim) else { return };
+                id
             }
         };
-        *state.register(place) = None;
-        if place == Place::Data {
-            (state.interruptible, state.aside) = (None, None);
+        *state.occupant(id) = None;
+        if id == RegisterId::Data {
+            (state.interruptible, state.suspended) = (None, None);
         }
         if let Some(task) = state.mover.take() {
             self.sim.wake(task);
         }
         state.admit_waiting(self);
-        if place == Place::Guest && state.guest.is_none() {
-            state.close(self);
+        if id == RegisterId::Guest && state.guest.is_none() {
+            state.resume(self);
         }
         state.update_blame(self.sim.now());
     }
 
-    // ------------------------------------------------------------ standing aside
+    // ------------------------------------------------------------ suspension
 
-    /// Whether the next in line is more urgent than `class` and wants to sense.
+    /// Whether the first waiter is a read that is more urgent than `class`.
     pub(crate) fn urgent_read_waits(&self, class: Class) -> bool {
         self.state.borrow().urgent_read_waits(class)
     }
@@ -202,30 +205,30 @@ impl Lun {
         self.state.borrow_mut().interruptible = None;
     }
 
-    /// Lets in reads that are more urgent than `class`, the class of what holds the data register. The current task is
-    /// woken when nobody waits any more, and [`Lun::stands_aside`] says no.
-    pub(crate) fn stand_aside(&self, class: Class) {
+    /// Suspends the operation in the data register, which is of `class`, and admits more urgent reads. Wakes the current task
+    /// when none is left and [`Lun::is_suspended`] is false.
+    pub(crate) fn suspend(&self, class: Class) {
         let mut state = self.state.borrow_mut();
-        state.aside = Some((self.sim.current_task(), class));
+        state.suspended = Some((self.sim.current_task(), class));
         state.admit_waiting(self);
         if state.guest.is_none() {
-            state.aside = None;
+            state.suspended = None;
         }
         state.update_blame(self.sim.now());
     }
 
-    pub(crate) fn stands_aside(&self) -> bool {
-        self.state.borrow().aside.is_some()
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.state.borrow().suspended.is_some()
     }
 }
 
 impl State {
     #[inline]
-    fn register(&mut self, place: Place) -> &mut Option<Occupant> {
-        match place {
-            Place::Data => &mut self.data,
-            Place::Cache => &mut self.cache,
-            Place::Guest => &mut self.guest,
+    fn occupant(&mut self, register: RegisterId) -> &mut Option<Occupant> {
+        match register {
+            RegisterId::Data => &mut self.data,
+            RegisterId::Cache => &mut self.cache,
+            RegisterId::Guest => &mut self.guest,
         }
     }
 
@@ -249,67 +252,74 @@ impl State {
 
     /// The register that an operation may have now.
     #[inline]
-    fn place(&self, kind: Kind, class: Class, shares: Option<Address>, rules: Rules) -> Option<Place> {
+    fn free_register(&self, kind: Kind, class: Class, shares: Option<ReadTarget>, rules: Rules) -> Option<RegisterId> {
         if self.admits(kind, rules) {
             return Some(match (kind, rules.registers) {
-                (Kind::Program, Registers::Double) => Place::Cache,
-                _ => Place::Data,
+                (Kind::Program, Registers::Double) => RegisterId::Cache,
+                _ => RegisterId::Data,
             });
         }
-        let joins = |address| self.groups.as_ref().is_some_and(|groups| groups.joins(address, class));
+        let joins = |target| self.groups.as_ref().is_some_and(|groups| groups.joins(target, class));
         if shares.is_some_and(joins) {
-            return Some(Place::Data);
+            return Some(RegisterId::Data);
         }
-        let (_, of_holder) = self.aside?;
-        (kind == Kind::Sense && class < of_holder && self.guest.is_none()).then_some(Place::Guest)
+        let (_, of_holder) = self.suspended?;
+        (kind == Kind::Sense && class < of_holder && self.guest.is_none()).then_some(RegisterId::Guest)
     }
 
     #[inline]
-    fn enter(&mut self, lun: &Lun, place: Place, kind: Kind, who: Who, shares: Option<Address>) -> Option<Seat> {
-        self.register(place).get_or_insert(Occupant { kind, cause: who.cause });
+    fn enter(
+        &mut self,
+        lun: &Lun,
+        id: RegisterId,
+        kind: Kind,
+        who: Who,
+        shares: Option<ReadTarget>,
+    ) -> Option<Membership> {
+        self.occupant(id).get_or_insert(Occupant { kind, cause: who.cause });
         self.update_blame(lun.sim.now());
-        let address = shares.filter(|_| place == Place::Data)?;
-        self.groups.as_mut().map(|groups| groups.enter(address, who))
+        let target = shares.filter(|_| id == RegisterId::Data)?;
+        self.groups.as_mut().map(|groups| groups.enter(target, who))
     }
 
     fn urgent_read_waits(&self, class: Class) -> bool {
         let first = self.queues[..class.index()].iter().find_map(VecDeque::front);
-        first.is_some_and(|key| self.claims.get(*key).expect("whoever is in line has a claim").kind == Kind::Sense)
+        first.is_some_and(|key| self.waiters.get(*key).expect("a queued key has a waiter").kind == Kind::Sense)
     }
 
-    /// The last guest has gone: what stood aside goes on.
-    fn close(&mut self, lun: &Lun) {
-        if let Some((task, _)) = self.aside.take() {
+    /// Resumes the suspended operation, after its last guest.
+    fn resume(&mut self, lun: &Lun) {
+        if let Some((task, _)) = self.suspended.take() {
             lun.sim.wake(task);
         }
     }
 
-    /// Admits those in front for as long as they fit. Nobody is overtaken, or a busy plane would starve those who
-    /// need it to themselves.
+    /// Admits waiters from the front while their registers are free. No waiter is overtaken, so that one that needs the whole
+    /// plane is not starved.
     #[inline]
     pub(super) fn admit_waiting(&mut self, lun: &Lun) {
-        if !self.claims.is_empty() {
-            self.admit_in_line(lun);
+        if !self.waiters.is_empty() {
+            self.admit_queued(lun);
         }
     }
 
     #[inline(never)]
-    fn admit_in_line(&mut self, lun: &Lun) {
+    fn admit_queued(&mut self, lun: &Lun) {
         for class in 0..CLASSES {
             while let Some(&key) = self.queues[class].front() {
-                let claim = self.claims.get(key).expect("whoever is in line has a claim");
-                let &Claim { kind, who, shares, task, .. } = claim;
-                let Some(place) = self.place(kind, who.class, shares, lun.rules) else { return };
-                let waited = self.blame.since(&claim.begun, lun.sim.now());
+                let waiter = self.waiters.get(key).expect("a queued key has a waiter");
+                let &Waiter { kind, who, shares, task, .. } = waiter;
+                let Some(id) = self.free_register(kind, who.class, shares, lun.rules) else { return };
+                let waited = self.blame.since(&waiter.begun, lun.sim.now());
                 self.queues[class].pop_front();
-                let seat = self.enter(lun, place, kind, who, shares);
-                self.claims.get_mut(key).expect("just seen").admitted = Some((waited, place, seat));
+                let membership = self.enter(lun, id, kind, who, shares);
+                self.waiters.get_mut(key).expect("just seen").admitted = Some((waited, id, membership));
                 lun.sim.wake(task);
             }
         }
     }
 
-    /// Others wait for whoever has the array, else for whoever uses the cache register.
+    /// Waiters wait behind the operation that has the array, else behind the one in the cache register.
     #[inline]
     pub(super) fn update_blame(&mut self, now: Time) {
         let cause = self.guest.or(self.data).or(self.cache).map(|occupant| occupant.cause);
@@ -318,10 +328,10 @@ impl State {
         }
     }
 
-    fn get_in_line(&mut self, lun: &Lun, kind: Kind, who: Who, shares: Option<Address>) -> Key {
+    fn enqueue(&mut self, lun: &Lun, kind: Kind, who: Who, shares: Option<ReadTarget>) -> Key {
         let (task, begun) = (lun.sim.current_task(), self.blame.totals(lun.sim.now()));
-        let key = self.claims.insert(Claim { task, kind, who, shares, begun, admitted: None });
-        // Nobody else wakes what is interruptible: it would take its turn before those who were given something since.
+        let key = self.waiters.insert(Waiter { task, kind, who, shares, begun, admitted: None });
+        // Only the first urgent read wakes the interruptible operation: a second wake would let it jump the queue.
         let to_interrupt = self.interruptible.filter(|(_, class)| !self.urgent_read_waits(*class));
         self.queues[who.class.index()].push_back(key);
         if let Some((task, class)) = to_interrupt
@@ -332,54 +342,53 @@ impl State {
         key
     }
 
-    /// Lets a newcomer in that is the next to be admitted and has a register.
+    /// Admits a newcomer at once, if no waiter is before it and its register is free.
     #[inline]
     fn enter_at_once(
         &mut self,
         lun: &Lun,
         kind: Kind,
         who: Who,
-        shares: Option<Address>,
-    ) -> Option<(Place, Option<Seat>)> {
-        let place =
-            self.nobody_is_before(who.class).then(|| self.place(kind, who.class, shares, lun.rules)).flatten()?;
-        Some((place, self.enter(lun, place, kind, who, shares)))
+        shares: Option<ReadTarget>,
+    ) -> Option<(RegisterId, Option<Membership>)> {
+        let id = self.is_first(who.class).then(|| self.free_register(kind, who.class, shares, lun.rules)).flatten()?;
+        Some((id, self.enter(lun, id, kind, who, shares)))
     }
 
-    /// Whether a newcomer of a class is the next to be admitted.
+    /// Whether no waiter is before a newcomer of `class`.
     #[inline]
-    fn nobody_is_before(&self, class: Class) -> bool {
-        self.claims.is_empty() || self.queues[..=class.index()].iter().all(VecDeque::is_empty)
+    fn is_first(&self, class: Class) -> bool {
+        self.waiters.is_empty() || self.queues[..=class.index()].iter().all(VecDeque::is_empty)
     }
 }
 
 /// The right to a register of a LUN, given back when dropped.
 pub(crate) struct Register<'a> {
     pub(super) lun: &'a Lun,
-    /// Where it is, unless it has a seat in a group, which is where it is.
-    place: Place,
-    pub(super) seat: Option<Seat>,
+    /// Which register. The member of a group has the register of its group instead.
+    id: RegisterId,
+    pub(super) membership: Option<Membership>,
     pub(super) who: Who,
 }
 
 impl<'a> Register<'a> {
-    /// Moves the page that was sensed to where it is transferred from, which stays taken until `self` is dropped.
+    /// Moves the sensed page to the register from which it is transferred. That one stays taken until `self` is dropped.
     #[inline]
     pub(crate) fn move_out<'m>(&'m mut self, log: &'m mut Breakdown) -> Move<'m, 'a> {
-        let to = match (self.place, self.lun.rules.registers) {
-            (Place::Data, Registers::Double) => Place::Cache,
-            (place, _) => place,
+        let to = match (self.id, self.lun.rules.registers) {
+            (RegisterId::Data, Registers::Double) => RegisterId::Cache,
+            (id, _) => id,
         };
         Move { register: self, to, waited: log.waits(Stage::ChannelWait), behind: None }
     }
 
-    /// Moves the page that was transferred in to where it is programmed from.
+    /// Moves the loaded page to the register from which it is programmed.
     #[inline]
     pub(crate) fn move_in<'m>(&'m mut self, log: &'m mut Breakdown) -> Move<'m, 'a> {
-        Move { register: self, to: Place::Data, waited: log.waits(Stage::DieWait), behind: None }
+        Move { register: self, to: RegisterId::Data, waited: log.waits(Stage::DieWait), behind: None }
     }
 
-    /// Keeps the array busy. `log` has the time at once.
+    /// Keeps the array busy. The time is added to `log` at the start.
     #[inline]
     pub(crate) fn array<'m>(&'m mut self, time: Span, log: &'m mut Breakdown) -> Occupy<'m> {
         log.spend(Stage::Array, time);
@@ -389,18 +398,18 @@ impl<'a> Register<'a> {
 
 impl Drop for Register<'_> {
     fn drop(&mut self) {
-        self.lun.leave(self.place, self.seat);
+        self.lun.leave(self.id, self.membership);
     }
 }
 
-/// Waits in line for a register.
+/// Waits for a register.
 pub(crate) struct Admit<'a, 'w> {
     lun: &'a Lun,
     kind: Kind,
     who: Who,
-    shares: Option<Address>,
+    shares: Option<ReadTarget>,
     waited: &'w mut Wait,
-    claim: Option<Key>,
+    waiter: Option<Key>,
 }
 
 impl<'a> Future for Admit<'a, '_> {
@@ -409,12 +418,12 @@ impl<'a> Future for Admit<'a, '_> {
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
         let (lun, who) = (self.lun, self.who);
-        let entered = match self.claim {
+        let entered = match self.waiter {
             None => lun.state.borrow_mut().enter_at_once(lun, self.kind, who, self.shares),
-            Some(key) => self.see(key),
+            Some(key) => self.take_admission(key),
         };
         match entered {
-            Some((place, seat)) => Poll::Ready(Register { lun, place, seat, who }),
+            Some((id, membership)) => Poll::Ready(Register { lun, id, membership, who }),
             None => {
                 self.wait();
                 Poll::Pending
@@ -424,45 +433,44 @@ impl<'a> Future for Admit<'a, '_> {
 }
 
 impl Admit<'_, '_> {
-    /// Where the claim was admitted, if it was.
+    /// The register that the waiter was admitted to, if it was.
     #[inline(never)]
-    fn see(&mut self, key: Key) -> Option<(Place, Option<Seat>)> {
+    fn take_admission(&mut self, key: Key) -> Option<(RegisterId, Option<Membership>)> {
         let mut state = self.lun.state.borrow_mut();
-        let (waited, place, seat) = state.claims.get(key).expect("the claim of a live future").admitted?;
-        state.claims.remove(key);
+        let (waited, id, membership) = state.waiters.get(key).expect("the waiter of a live future").admitted?;
+        state.waiters.remove(key);
         *self.waited += waited;
-        self.claim = None;
-        Some((place, seat))
+        self.waiter = None;
+        Some((id, membership))
     }
 
     #[inline(never)]
     fn wait(&mut self) {
-        if self.claim.is_none() {
+        if self.waiter.is_none() {
             let mut state = self.lun.state.borrow_mut();
-            self.claim = Some(state.get_in_line(self.lun, self.kind, self.who, self.shares));
+            self.waiter = Some(state.enqueue(self.lun, self.kind, self.who, self.shares));
         }
     }
 }
 
 impl Drop for Admit<'_, '_> {
     fn drop(&mut self) {
-        let Some(key) = self.claim else { return };
-        let claim = self.lun.state.borrow_mut().claims.remove(key).expect("the claim of a live future");
-        if let Some((_, place, seat)) = claim.admitted {
-            self.lun.leave(place, seat);
+        let Some(key) = self.waiter else { return };
+        let waiter = self.lun.state.borrow_mut().waiters.remove(key).expect("the waiter of a live future");
+        if let Some((_, id, membership)) = waiter.admitted {
+            self.lun.leave(id, membership);
         } else {
             let mut state = self.lun.state.borrow_mut();
-            state.queues[claim.who.class.index()].retain(|waiting| *waiting != key);
+            state.queues[waiter.who.class.index()].retain(|waiting| *waiting != key);
             state.admit_waiting(self.lun);
         }
     }
 }
 
-/// Waits for the next register of the pipeline and moves there, if that is another. Only the occupant in front can be in
-/// the way.
+/// Waits for the next register of the pipeline, if that is another, and moves there. Only its occupant can be in the way.
 pub(crate) struct Move<'a, 'b> {
     register: &'a mut Register<'b>,
-    to: Place,
+    to: RegisterId,
     waited: &'a mut Wait,
     behind: Option<(Cause, Time)>,
 }
@@ -473,18 +481,18 @@ impl Future for Move<'_, '_> {
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
         let (lun, to) = (self.register.lun, self.to);
-        if self.register.place == to {
+        if self.register.id == to {
             return Poll::Ready(());
         }
         let now = lun.sim.now();
         let mut state = lun.state.borrow_mut();
-        if let Some(ahead) = *state.register(to) {
+        if let Some(ahead) = *state.occupant(to) {
             state.mover = Some(lun.sim.current_task());
             self.behind.get_or_insert((ahead.cause, now));
             return Poll::Pending;
         }
-        let from = std::mem::replace(&mut self.register.place, to);
-        *state.register(to) = state.register(from).take();
+        let from = std::mem::replace(&mut self.register.id, to);
+        *state.occupant(to) = state.occupant(from).take();
         state.admit_waiting(lun);
         state.update_blame(now);
         if let Some((cause, since)) = self.behind {

@@ -20,18 +20,18 @@ use crate::features::PlaneMode;
 use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 use crate::image::{Oob, PageImage};
 use crate::lun::{Lun, Register};
-use crate::multi_plane::Address;
+use crate::multi_plane::ReadTarget;
 use crate::outcome::Broken;
 use crate::power::{Power, Underway};
 use crate::store::{StoreKind, UnitData};
 use crate::timing::{PageTimes, Timing};
 
-/// What a drive's flash is made of.
+/// The configuration of a drive's flash.
 #[derive(Clone, Debug)]
 pub struct MediaConfig {
-    /// How much there is.
+    /// The geometry.
     pub geometry: Geometry,
-    /// How long things take.
+    /// The times.
     pub timing: Timing,
     /// Where data is kept.
     pub store: StoreKind,
@@ -39,9 +39,9 @@ pub struct MediaConfig {
     pub factory_bad: u32,
     /// Bytes of a logical block, by which faults may be placed.
     pub lba_bytes: u32,
-    /// What is to go wrong.
+    /// The fault rules.
     pub faults: Vec<Rule>,
-    /// Decides what is left to chance.
+    /// Seed of factory-bad blocks, read retries and faults.
     pub seed: Seed,
 }
 
@@ -54,7 +54,7 @@ pub struct Media {
     /// The rate at which channels move what is read, and the channel time of a command that moves a page.
     read_rate: Remembering,
     whole_page: Span,
-    /// What executes commands on its own: planes, or dies.
+    /// The units that execute commands independently: planes, or dies.
     luns: Vec<Lun>,
     planes_per_lun: Divisor,
     reads_planes_together: bool,
@@ -70,13 +70,13 @@ pub struct Media {
     pub(crate) power: Power,
 }
 
-/// Work of the array.
+/// A step of the array.
 #[derive(Copy, Clone)]
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) time: Span,
     pub(crate) detail: u32,
-    /// What suspending it takes; `None` if it is not to be suspended.
+    /// The time to suspend it; `None` if it cannot be suspended.
     pub(crate) suspend: Option<Span>,
 }
 
@@ -119,25 +119,25 @@ impl Media {
         })
     }
 
-    /// How much there is of what.
+    /// The geometry.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// How long things take.
+    /// The times.
     pub fn timing(&self) -> &Timing {
         &self.timing
     }
 
-    /// What is to go wrong.
+    /// The fault plan.
     pub fn faults(&self) -> &FaultPlan {
         &self.faults
     }
 
-    /// Reads `bytes` of a page into the controller, again if it has to.
+    /// Reads `bytes` of a page into the controller, with as many retries as the page needs.
     ///
     /// # Errors
-    /// When its data is not to be had.
+    /// When the page cannot be read.
     pub async fn read(&self, page: PageId, bytes: u32, who: Who, log: &mut Breakdown) -> Result<(), MediaError> {
         let under_way = self.begin(Operation::Read, std::iter::once(page), self.geometry.block_of(page))?;
         if self.is_held_back(who) {
@@ -196,21 +196,21 @@ impl Media {
         Ok((0..units).map(|unit| self.oob(self.geometry.unit_at(page, unit))).collect())
     }
 
-    /// Senses a page, together with those of the same number in other planes that are to be read, and sends it.
+    /// Senses a page, together with waiting reads of the same page number in other planes, and sends it.
     async fn read_with_others(&self, page: PageId, bytes: u32, slow: Span, who: Who, log: &mut Breakdown) {
         let (plane, channel, number) = self.locate(page);
-        let address = Address { plane, page, number };
-        let mut register = self.lun(plane).sense_with_others(address, who, log).await;
+        let target = ReadTarget { plane, page, number };
+        let mut register = self.lun(plane).sense_with_others(target, who, log).await;
         if register.is_shared() {
-            // What is asked for at the same instant can join before the array begins.
+            // Reads that are requested at the same instant can join before the array starts.
             self.sim.after_what_is_due().await;
         }
         // 00h, address, 32h or 30h.
         if self.has_command_cycles() {
             self.command(channel, who, log).await;
         }
-        let trace = |of: Address, time| self.trace_array(of.plane, "read", time, of.page.0);
-        register.sense_shared(address, self.sensing(page, 0, slow), log, trace).await;
+        let trace = |of: ReadTarget, time| self.trace_array(of.plane, "read", time, of.page.0);
+        register.sense_shared(target, self.sensing(page, 0, slow), log, trace).await;
 
         // 05h, address, E0h, data out.
         self.transfer(channel, self.read_transfer(bytes), who, log).await;
@@ -225,8 +225,8 @@ impl Media {
         self.program_together(&[page], &image, who, log, |_| ()).await
     }
 
-    /// Programs pages of one LUN with one command: pages of the same number in several planes, those of a word line.
-    /// `image` has the units of all of them. `loaded` is called when all of them are in the register, with where the time has gone until then.
+    /// Programs pages of one LUN with one command: pages of the same number in several planes, or of a word line. `image`
+    /// has the units of all pages. Calls `loaded` with the breakdown so far when all pages are in the register.
     ///
     /// # Errors
     /// When it failed. The pages are used up all the same, unless there was no power at the start or the command breaks
@@ -267,7 +267,7 @@ impl Media {
     /// Erases a block.
     ///
     /// # Errors
-    /// When it has come to nothing.
+    /// When the erase failed.
     pub async fn erase(&self, block: BlockId, who: Who, log: &mut Breakdown) -> Result<(), MediaError> {
         let plane = self.geometry.plane_of(block);
         let channel = self.geometry.channel_of(plane) as usize;
@@ -292,12 +292,12 @@ impl Media {
         self.factory_bad[block.0 as usize]
     }
 
-    /// Whether data that was programmed can be had again.
+    /// Whether host data is kept.
     pub fn keeps_data(&self) -> bool {
         self.contents.borrow().keeps_data()
     }
 
-    /// The data of a programmed unit, for whoever has read its page and keeps its block from being erased.
+    /// The data of a programmed unit, for a caller that has read its page and keeps its block from being erased.
     pub fn data(&self, unit: UnitId) -> Option<UnitData> {
         self.contents.borrow().data(unit)
     }
@@ -314,17 +314,17 @@ impl Media {
         self.contents.borrow().tag(unit)
     }
 
-    /// What the flash has done so far.
+    /// Counts of operations so far.
     pub fn counts(&self) -> OpCounts {
         self.contents.borrow().counts
     }
 
-    /// Arrays of a die that work on their own: one a plane, or one for all.
+    /// Arrays of a die that work independently: one for each plane, or one for all.
     pub fn arrays_per_die(&self) -> u32 {
         self.geometry.counts().planes_per_die / self.planes_per_lun.get()
     }
 
-    /// Busy time of each LUN's array by cause: of each plane, or of each die where its planes do not work on their own.
+    /// Busy time of each LUN's array by cause: of each plane, or of each die whose planes do not work independently.
     pub fn array_usage(&self) -> Vec<Totals> {
         self.luns.iter().map(|lun| lun.array.usage()).collect()
     }
@@ -334,12 +334,12 @@ impl Media {
         self.channels.iter().map(Resource::usage).collect()
     }
 
-    /// The line of each plane's array in the event trace, in the order of planes.
+    /// The track of each plane's array in the event trace, in the order of planes.
     pub fn plane_tracks(&self) -> &[Track] {
         &self.tracks.planes
     }
 
-    /// Programs a page in no time and without using anything: for reaching a state without running to it.
+    /// Programs a page in no time and without resources, to construct a state instead of simulating it.
     ///
     /// # Panics
     /// When it is not the next page of its block.
@@ -357,12 +357,12 @@ impl Media {
         self.contents.borrow_mut().set_tag(unit, tag);
     }
 
-    /// Erases a block in no time and without using anything.
+    /// Erases a block in no time and without resources.
     pub fn plant_erase(&self, block: BlockId) {
         self.contents.borrow_mut().erase(&self.geometry, block);
     }
 
-    /// Whether an operation waits for the controller, which begins those of the host in their turn among whatever occupies it.
+    /// Whether an operation of the host waits for the controller, which starts it in turn with the operations that occupy it.
     #[inline]
     fn is_held_back(&self, who: Who) -> bool {
         !self.controller.is_idle() && is_of_host(who)
@@ -394,13 +394,13 @@ impl Media {
         self.trace_transfer(channel, time, who);
     }
 
-    /// Whether the errors of what comes off a channel are corrected.
+    /// Whether data that comes off a channel is corrected.
     #[inline]
     pub(crate) fn corrects(&self) -> bool {
         !self.timing.features.ecc.time.is_zero()
     }
 
-    /// Corrects them. Waiting for a decoder counts as correction, too.
+    /// Corrects data that has come off a channel. Waiting for a decoder counts as correction.
     pub(crate) async fn decode(&self, channel: usize, bytes: u32, who: Who, log: &mut Breakdown) {
         let begun = self.sim.now();
         let time = self.timing.features.ecc.tail(bytes, self.timing.bus);
@@ -411,7 +411,7 @@ impl Media {
         log.spend(Stage::Ecc, self.sim.now() - begun);
     }
 
-    /// Keeps the array busy with a step, which stands aside for urgent reads if it can be suspended.
+    /// Keeps the array busy with a step, which is suspended for urgent reads if it can be.
     pub(crate) async fn array(&self, register: &mut Register<'_>, plane: PlaneId, step: Step, log: &mut Breakdown) {
         let Step { name, time, detail, suspend } = step;
         match suspend {
@@ -427,18 +427,18 @@ impl Media {
         }
     }
 
-    /// The LUN that a plane is, or is of.
+    /// The LUN of a plane.
     #[inline]
     pub(crate) fn lun(&self, plane: PlaneId) -> &Lun {
         &self.luns[self.planes_per_lun.quotient(plane.0) as usize]
     }
 
-    /// How often a page whose block has been erased `erases` times has to be read again before it can be corrected.
+    /// How many retries a page of a block that was erased `erases` times needs.
     pub fn retries(&self, page: PageId, erases: u32) -> u32 {
         self.timing.features.read_retry.count(self.retries, page.0, erases)
     }
 
-    /// The same of a page as it is: all there are, if none of them will do.
+    /// How many retries a read takes: all there are, if the page cannot be read.
     #[inline]
     pub(crate) fn retries_of(&self, page: PageId, reading: &Underway<'_>) -> u32 {
         let most = self.timing.features.read_retry.probability.len() as u32;
@@ -452,14 +452,14 @@ impl Media {
         }
     }
 
-    /// How long the array senses a page: the first time, for `slow` longer than it takes, and at each retry.
+    /// Array time to sense a page: the first time with `slow` added, or at a retry.
     #[inline]
     pub(crate) fn sensing(&self, page: PageId, attempt: u32, slow: Span) -> Span {
         let time = self.page_times.read(self.geometry.page_in_block(page));
         time + if attempt == 0 { slow } else { self.timing.features.read_retry.time }
     }
 
-    /// The array's step of a program: as long as the slowest of the pages, and `extra`.
+    /// The array step of a program: the time of the slowest page, and `extra`.
     pub(crate) fn program_step(&self, pages: &[PageId], extra: Span) -> Step {
         let time = |page: &PageId| self.page_times.program(self.geometry.page_in_block(*page));
         let time = pages.iter().map(time).max().expect("at least one page is programmed") + extra;
@@ -534,7 +534,7 @@ impl Media {
     }
 }
 
-/// Whether an operation is the host's, and passes the controller's dispatch.
+/// Whether the controller starts an operation for the host.
 fn is_of_host(who: Who) -> bool {
     who.cause == cause::HOST_READ || who.cause == cause::HOST_WRITE
 }

@@ -1,11 +1,11 @@
 //! Multi-plane reads (ONFI: 00h, address, 32h for each plane but the last, 00h, address, 30h for the last): pages of the
 //! same number in several planes of a die are sensed at once, and sent one after the other.
 //!
-//! Every read stays an operation and a task of its own. What a group of them shares is a register and one step of the
-//! array, which the member leads whose command cycles end last: it keeps the array busy, moves all pages on, and
-//! wakes all of them. If it is given up, another one leads from there.
+//! Every read is an operation and a task of its own. A group of them shares a register and one step of the array. The
+//! member whose command cycles end last leads: it keeps the array busy, moves all pages on, and wakes the others. If its
+//! task is dropped, another member leads from there.
 //!
-//! Left out: retries, guests of what stands aside, and reads of collectors, which are sensed alone.
+//! Left out: retries, guests of a suspended operation, and reads of collectors, which are sensed alone.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -16,21 +16,21 @@ use nandscape_sim::{Cause, Class, Sim, Span, Time, Wait, Who};
 use smallvec::SmallVec;
 
 use crate::geometry::{PageId, PlaneId};
-use crate::lun::{Lun, Place, Register, State};
+use crate::lun::{Lun, Register, RegisterId, State};
 use crate::timing::Registers;
 
-/// The page that a read is for.
+/// The page of a read.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Address {
+pub(crate) struct ReadTarget {
     pub(crate) plane: PlaneId,
     pub(crate) page: PageId,
     /// Within the block.
     pub(crate) number: u32,
 }
 
-/// A member's place in its group.
+/// Names a member of a group.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Membership {
     group: u32,
     plane: PlaneId,
 }
@@ -52,24 +52,24 @@ struct Group {
     /// Of the pages, within their blocks.
     number: u32,
     members: SmallVec<[Member; 4]>,
-    /// When the array began, how long it takes, and whose command cycles it waited for.
+    /// When the array began, how long it takes, and the cause of the command cycles that it waited for.
     begun: Option<(Time, Span, Cause)>,
-    /// Whom the pages waited for to move on.
+    /// The cause behind which the pages waited to move on.
     behind: Cause,
 }
 
 struct Member {
-    address: Address,
+    target: ReadTarget,
     progress: Progress,
 }
 
-/// What a member does.
+/// How far a member is.
 #[derive(Copy, Clone)]
 enum Progress {
     Commands,
-    /// Waits, with its time of the array.
+    /// Its command cycles have ended; with its time of the array.
     Ready(TaskId, Span),
-    /// Uses the array and moves the pages, or is to.
+    /// Uses the array and moves the pages, or is about to.
     Leads(Span),
     /// Its page can be sent.
     Sends,
@@ -77,42 +77,42 @@ enum Progress {
 
 impl Groups {
     /// Whether a read can join the group that is about to be sensed.
-    pub(crate) fn joins(&self, address: Address, class: Class) -> bool {
+    pub(crate) fn joins(&self, target: ReadTarget, class: Class) -> bool {
         self.sensing.as_ref().is_some_and(|group| {
-            let other_plane = |member: &Member| member.address.plane != address.plane;
-            let fits = group.begun.is_none() && group.class == class && group.number == address.number;
+            let other_plane = |member: &Member| member.target.plane != target.plane;
+            let fits = group.begun.is_none() && group.class == class && group.number == target.number;
             fits && group.members.iter().all(other_plane)
         })
     }
 
     /// A read joins the group in the data register, or is the first there.
-    pub(crate) fn enter(&mut self, address: Address, who: Who) -> Seat {
+    pub(crate) fn enter(&mut self, target: ReadTarget, who: Who) -> Membership {
         let last = &mut self.last;
         let group = self.sensing.get_or_insert_with(|| {
             *last = last.wrapping_add(1);
-            let (class, number, behind) = (who.class, address.number, who.cause);
+            let (class, number, behind) = (who.class, target.number, who.cause);
             Group { id: *last, class, number, members: SmallVec::new(), begun: None, behind }
         });
-        group.members.push(Member { address, progress: Progress::Commands });
-        Seat { group: group.id, plane: address.plane }
+        group.members.push(Member { target, progress: Progress::Commands });
+        Membership { group: group.id, plane: target.plane }
     }
 
-    fn of(&mut self, seat: Seat) -> &mut Group {
+    fn of(&mut self, membership: Membership) -> &mut Group {
         let groups = [&mut self.sensing, &mut self.sending];
-        groups.into_iter().flatten().find(|group| group.id == seat.group).expect("the group of a member")
+        groups.into_iter().flatten().find(|group| group.id == membership.group).expect("the group of a member")
     }
 
-    /// A member has been sent or is given up. The register that is free now, if it was the last.
-    pub(crate) fn leave(&mut self, seat: Seat, sim: &Sim) -> Option<Place> {
-        let group = self.of(seat);
-        group.members.retain(|member| member.address.plane != seat.plane);
+    /// A member's page was sent, or its task was dropped. The register that is free now, if it was the last member.
+    pub(crate) fn leave(&mut self, membership: Membership, sim: &Sim) -> Option<RegisterId> {
+        let group = self.of(membership);
+        group.members.retain(|member| member.target.plane != membership.plane);
         if !group.members.is_empty() {
             group.hand_over(sim);
             return None;
         }
-        let is_sensing = self.sensing.as_ref().is_some_and(|group| group.id == seat.group);
+        let is_sensing = self.sensing.as_ref().is_some_and(|group| group.id == membership.group);
         let (group, place) =
-            if is_sensing { (&mut self.sensing, Place::Data) } else { (&mut self.sending, Place::Cache) };
+            if is_sensing { (&mut self.sensing, RegisterId::Data) } else { (&mut self.sending, RegisterId::Cache) };
         *group = None;
         Some(place)
     }
@@ -120,10 +120,10 @@ impl Groups {
 
 impl Group {
     fn member(&mut self, plane: PlaneId) -> &mut Member {
-        self.members.iter_mut().find(|member| member.address.plane == plane).expect("a member of its group")
+        self.members.iter_mut().find(|member| member.target.plane == plane).expect("a member of its group")
     }
 
-    /// A member whose command cycles have ended asks for its turn: whether it is to lead, or can send its page.
+    /// The turn of a member whose command cycles have ended: true to lead, false to send its page.
     fn turn(&mut self, plane: PlaneId, sim: &Sim, time: Span) -> Poll<bool> {
         let member = self.member(plane);
         match member.progress {
@@ -139,7 +139,7 @@ impl Group {
         Poll::Ready(true)
     }
 
-    /// If nobody leads a group that is ready, the last that is left of it asks for its turn again.
+    /// Makes the last member ask for its turn again, if the group is ready and has lost its leader.
     fn hand_over(&mut self, sim: &Sim) {
         let goes_on = |member: &Member| matches!(member.progress, Progress::Commands | Progress::Leads(_));
         if self.members.iter().any(goes_on) {
@@ -152,8 +152,8 @@ impl Group {
         }
     }
 
-    /// The array begins, or goes on under another leader: when it ends, and how long it takes in all.
-    fn begin(&mut self, cause: Cause, now: Time) -> (Time, Span) {
+    /// Starts the array, or continues it under another leader: when it ends, and how long it takes in all.
+    fn start_array(&mut self, cause: Cause, now: Time) -> (Time, Span) {
         let time = |member: &Member| match member.progress {
             Progress::Ready(_, time) | Progress::Leads(time) => time,
             Progress::Commands | Progress::Sends => Span::ZERO,
@@ -163,7 +163,7 @@ impl Group {
         (begun + time, time)
     }
 
-    /// All pages can be sent. All go on in the order in which they were let in.
+    /// Lets all members send their pages, in the order in which they entered.
     fn release(&mut self, sim: &Sim) {
         for member in &mut self.members {
             match member.progress {
@@ -177,22 +177,22 @@ impl Group {
 }
 
 impl State {
-    fn group(&mut self, seat: Seat) -> &mut Group {
-        self.groups.as_mut().expect("a LUN that reads several planes").of(seat)
+    fn group(&mut self, membership: Membership) -> &mut Group {
+        self.groups.as_mut().expect("a LUN that reads several planes").of(membership)
     }
 }
 
 impl Lun {
-    /// All pages of a group move to where they are sent from, and then its leader takes its turn among them.
-    fn move_group(&self, seat: Seat) -> Poll<()> {
+    /// Moves all pages of a group to the register from which they are sent. Then its leader takes its turn among them.
+    fn move_group(&self, membership: Membership) -> Poll<()> {
         let mut state = self.state.borrow_mut();
-        if let Progress::Sends = state.group(seat).member(seat.plane).progress {
+        if let Progress::Sends = state.group(membership).member(membership.plane).progress {
             return Poll::Ready(());
         }
         if self.rules.registers == Registers::Double {
             if let Some(ahead) = state.cache {
                 state.mover = Some(self.sim.current_task());
-                state.group(seat).behind = ahead.cause;
+                state.group(membership).behind = ahead.cause;
                 return Poll::Pending;
             }
             state.cache = state.data.take();
@@ -201,44 +201,44 @@ impl Lun {
             state.admit_waiting(self);
             state.update_blame(self.sim.now());
         }
-        state.group(seat).release(&self.sim);
+        state.group(membership).release(&self.sim);
         Poll::Pending
     }
 }
 
 impl Register<'_> {
-    /// Whether others may still join.
+    /// Whether other reads may still join.
     pub(crate) fn is_shared(&self) -> bool {
-        self.seat.is_some()
+        self.membership.is_some()
     }
 
-    /// The command cycles of a read have ended: senses the page, together with those of its group, and moves it to where
-    /// it is sent from. `sensed` is told of each page of a group once, when it has been sensed.
+    /// Senses the page of a read whose command cycles have ended, together with its group, and moves it to the register from
+    /// which it is sent. Calls `sensed` once for each page of the group when it has been sensed.
     pub(crate) async fn sense_shared(
         &mut self,
-        address: Address,
+        target: ReadTarget,
         time: Span,
         log: &mut Breakdown,
-        sensed: impl Fn(Address, Span),
+        sensed: impl Fn(ReadTarget, Span),
     ) {
-        let Some(seat) = self.seat else {
+        let Some(membership) = self.membership else {
             self.array(time, log).await;
-            return sensed(address, time);
+            return sensed(target, time);
         };
         let (lun, ready) = (self.lun, self.lun.sim.now());
-        let leads = poll_fn(|_| lun.state.borrow_mut().group(seat).turn(seat.plane, &lun.sim, time)).await;
+        let leads = poll_fn(|_| lun.state.borrow_mut().group(membership).turn(membership.plane, &lun.sim, time)).await;
         if leads {
             let now = lun.sim.now();
-            let (ends, time) = lun.state.borrow_mut().group(seat).begin(self.who.cause, now);
+            let (ends, time) = lun.state.borrow_mut().group(membership).start_array(self.who.cause, now);
             if ends > now {
                 lun.array.occupy(ends - now, self.who, &mut Wait::default()).await;
                 let state = &mut *lun.state.borrow_mut();
-                state.group(seat).members.iter().for_each(|member| sensed(member.address, time));
+                state.group(membership).members.iter().for_each(|member| sensed(member.target, time));
             }
-            poll_fn(|_| lun.move_group(seat)).await;
+            poll_fn(|_| lun.move_group(membership)).await;
         }
         let mut state = lun.state.borrow_mut();
-        let group = state.group(seat);
+        let group = state.group(membership);
         let (begun, time, last) = group.begun.expect("it was sensed");
         log.waits(Stage::ChannelWait).add(last, begun - ready);
         log.spend(Stage::Array, time);

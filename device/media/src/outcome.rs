@@ -1,4 +1,4 @@
-//! How operations end, and what that leaves in the cells: the fault model at work.
+//! How operations end, and their effect on the cells: the fault model applied.
 
 use nandscape_drive::Breakdown;
 use nandscape_sim::{Span, Who};
@@ -10,17 +10,17 @@ use crate::image::PageImage;
 use crate::media::Media;
 use crate::power::Underway;
 
-/// An operation on a page that has come to nothing.
+/// An operation on a page that failed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Broken {
-    /// Why.
+    /// The reason.
     pub error: MediaError,
-    /// The page; of several that were to be programmed together, the one that it failed of.
+    /// The page; of several programmed together, the one that caused the failure.
     pub page: PageId,
 }
 
 impl Media {
-    /// What strikes an operation that begins now. Power that it cuts is cut now.
+    /// The faults of an operation that begins now. A power cut among them takes effect now.
     #[cold]
     pub(crate) fn strike(
         &self,
@@ -41,7 +41,7 @@ impl Media {
         Some(Box::new(struck))
     }
 
-    /// Pages begin to be programmed, and are used up.
+    /// Begins to program pages, which uses them up.
     ///
     /// # Errors
     /// When there is no power, or the command breaks a rule of NAND; nothing is used up then.
@@ -55,14 +55,14 @@ impl Media {
         under_way.map_err(|error| Broken { error, page })
     }
 
-    /// A read has run out its time.
+    /// Ends a read after its time.
     #[inline]
     pub(crate) fn end_read(&self, under_way: &Underway<'_>, page: PageId) -> Result<(), MediaError> {
         self.contents.borrow_mut().counts.reads += 1;
         self.sensed(under_way, page)
     }
 
-    /// A page has been sensed: what has become of it.
+    /// The result of sensing a page.
     #[inline]
     pub(crate) fn sensed(&self, under_way: &Underway<'_>, page: PageId) -> Result<(), MediaError> {
         under_way.end()?;
@@ -77,7 +77,7 @@ impl Media {
         Ok(())
     }
 
-    /// A program has run out its time; `image` has the units of all of the pages.
+    /// Ends a program after its time. `image` has the units of all its pages.
     #[inline]
     pub(crate) fn end_program(
         &self,
@@ -101,7 +101,7 @@ impl Media {
         Ok(())
     }
 
-    /// An erase has run out its time. A torn one leaves nothing that can be read.
+    /// Ends an erase after its time. After a torn erase no page of the block can be read.
     pub(crate) fn end_erase(&self, under_way: &Underway<'_>, block: BlockId) -> Result<(), MediaError> {
         let mut contents = self.contents.borrow_mut();
         match under_way.end() {
@@ -112,7 +112,7 @@ impl Media {
         under_way.end()
     }
 
-    /// The LUN is busy for `time` instead of doing anything, and is reset (FFh).
+    /// Keeps the LUN busy for `time` without an effect, as one that hangs until it is reset (FFh).
     pub(crate) async fn hang(&self, page: PageId, time: Span, who: Who, log: &mut Breakdown) {
         let (plane, channel, _) = self.locate(page);
         let mut register = self.lun(plane).erase(who, log).await;
@@ -123,7 +123,7 @@ impl Media {
         self.trace_array(plane, "no answer", time, page.0);
     }
 
-    /// Pages programmed in a block since its erase, those included that came to nothing.
+    /// Pages programmed in a block since its erase, including programs that failed.
     pub fn pages_programmed(&self, block: BlockId) -> u32 {
         self.contents.borrow().programmed(block)
     }

@@ -1,4 +1,4 @@
-//! Power: whether there is any, and what was under way when it went.
+//! Power: on or off, and the operations under way when it is cut.
 //!
 //! Operations that are under way when power goes take their time and fail; operations that begin without power fail at
 //! once. So no task waits for ever, and the flash can be used again when the last operation has ended.
@@ -20,9 +20,9 @@ pub(crate) struct Power {
     off_until: Cell<Time>,
     /// Operations that have begun and not ended.
     under_way: Cell<u32>,
-    /// Told when there is none left, and when power is back.
+    /// Notified when none is left, and when power is back.
     changed: Signal,
-    /// Called when power goes: one of each owner of the flash.
+    /// Called at a power cut: one for each owner of the flash.
     on_cut: RefCell<Vec<Box<dyn Fn()>>>,
 }
 
@@ -39,16 +39,16 @@ impl Power {
     }
 }
 
-/// An operation from its beginning to its end.
+/// An operation that has begun and not ended.
 pub(crate) struct Underway<'a> {
     power: &'a Power,
-    /// Cuts before it began.
+    /// Power cuts before it began.
     cuts: u32,
     struck: Option<Box<Struck>>,
 }
 
 impl Media {
-    /// An operation begins: on pages, or on a block if there are none.
+    /// Begins an operation on pages, or on a block if there are none.
     ///
     /// # Errors
     /// When there is no power.
@@ -114,36 +114,36 @@ impl Media {
 }
 
 impl Underway<'_> {
-    /// How much longer the array takes.
+    /// Time that a fault adds to the array's.
     #[inline]
     pub(crate) fn slow(&self) -> Span {
         self.struck.as_ref().map_or(Span::ZERO, |struck| struck.slow)
     }
 
-    /// How long the LUN is busy instead of doing anything.
+    /// How long the LUN hangs, if it does.
     #[inline]
     pub(crate) fn hang(&self) -> Option<Span> {
         self.struck.as_ref().and_then(|struck| struck.hang)
     }
 
-    /// Which of several pages it fails of, counted in the operation.
+    /// The page that causes the failure, counted in the operation.
     pub(crate) fn page(&self) -> usize {
         self.struck.as_ref().map_or(0, |struck| struck.page)
     }
 
-    /// Of which of several pages bits are inverted, counted in the operation.
+    /// The page in which bits are inverted, counted in the operation.
     #[inline]
     pub(crate) fn corrupts(&self) -> Option<usize> {
         self.struck.as_ref().and_then(|struck| struck.corrupt)
     }
 
-    /// Whether a read will not be corrected, however often it is tried.
+    /// Whether no retry will correct a read.
     #[inline]
     pub(crate) fn is_hopeless(&self) -> bool {
         self.struck.as_ref().is_some_and(|struck| struck.error == Some(MediaError::Uncorrectable))
     }
 
-    /// The operation has ended: how.
+    /// How the operation ends.
     #[inline]
     pub(crate) fn end(&self) -> Result<(), MediaError> {
         match self.struck.as_ref().and_then(|struck| struck.error) {

@@ -1,5 +1,5 @@
-//! Where the data of a drive is kept, or that it is not. Data is addressed by where it lies in the flash, so that
-//! whatever happens to a page happens to its data.
+//! The store of a drive's host data. Data is addressed by its location in the flash, so that it shares the fate of its
+//! page.
 
 mod none;
 mod ram;
@@ -14,15 +14,15 @@ pub type UnitData = Rc<[u8]>;
 /// The kinds of store.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum StoreKind {
-    /// Timing only: data is thrown away, reads leave host memory as it is.
+    /// Timing only: data is discarded, and reads leave host memory unchanged.
     None,
-    /// In memory, as much as was written.
+    /// In memory, which grows with the data written.
     Ram,
 }
 
 /// Keeps the data of programmed units until their block is erased.
 pub(crate) trait Store {
-    /// Whether data that was put can be had again.
+    /// Whether the store returns data.
     fn keeps_data(&self) -> bool;
 
     /// A unit was programmed.

@@ -1,7 +1,7 @@
 //! Program and erase suspend and resume (ONFI leaves the commands to the maker, commonly 61h or 84h and D2h or 10h):
-//! an operation of the array stands aside for more urgent reads, and goes on afterwards with what was left of it.
+//! an operation of the array is suspended for more urgent reads and resumed for the rest of its time.
 //!
-//! Left out: what the commands take on the channel.
+//! Left out: channel time of these commands.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -21,7 +21,7 @@ pub(crate) struct Terms {
     pub(crate) cost: Span,
     pub(crate) resume: Span,
     pub(crate) min_run: Span,
-    /// How often it may still be.
+    /// How many more times it may be suspended.
     pub(crate) left: u32,
 }
 
@@ -34,8 +34,7 @@ impl Suspend {
 }
 
 impl Register<'_> {
-    /// Keeps the array busy for `time` in all, on the given terms. Each part that it is busy is told to `part` when it
-    /// has passed.
+    /// Keeps the array busy for `time` in all, on the given terms. Calls `part` after each part with how long it was.
     pub(crate) async fn array_suspendable(
         &mut self,
         time: Span,
@@ -66,7 +65,7 @@ impl Register<'_> {
         }
     }
 
-    /// Lets in the more urgent reads that wait, if there are any, until none is left.
+    /// Admits the more urgent reads that wait, until none is left.
     pub(crate) async fn let_reads_in(&mut self, log: &mut Breakdown) {
         let (lun, begun) = (self.lun, self.lun.sim.now());
         if !lun.urgent_read_waits(self.who.class) {
@@ -75,17 +74,17 @@ impl Register<'_> {
         let mut asked = false;
         poll_fn(|_| {
             if !asked {
-                lun.stand_aside(self.who.class);
+                lun.suspend(self.who.class);
                 asked = true;
             }
-            if lun.stands_aside() { Poll::Pending } else { Poll::Ready(()) }
+            if lun.is_suspended() { Poll::Pending } else { Poll::Ready(()) }
         })
         .await;
         log.waits(Stage::DieWait).add(cause::HOST_READ, lun.sim.now() - begun);
     }
 
-    /// Keeps the array busy for `time`, or until it is to be suspended. Returns how long that was. Only if what was
-    /// suspended before was given up does a guest of it still have the array.
+    /// Keeps the array busy for `time`, or until it is to be suspended. Returns how long that was. The array is free at the
+    /// start, unless an operation that was suspended here was dropped and its guest still has it.
     async fn run(&mut self, time: Span, terms: &Terms, log: &mut Breakdown) -> Span {
         let lun = self.lun;
         let _hold = lun.array.take(self.who, log.waits(Stage::DieWait)).await;

@@ -1,4 +1,4 @@
-//! How long everything takes.
+//! The times of the flash.
 
 use nandscape_sim::Span;
 use nandscape_sim::units::Rate;
@@ -32,7 +32,7 @@ pub struct Timing {
     pub registers: Registers,
     /// Whether a read moves only the units asked for over the channel, or always the whole page.
     pub partial_transfer: bool,
-    /// What the flash does beyond that.
+    /// Options beyond the plain operations.
     pub features: Features,
 }
 

@@ -8,8 +8,8 @@
 //!
 //! # The fault model
 //!
-//! An operation is a page read, a program command or a block erase; those of garbage collection count like the host's,
-//! and a copyback is a read and a program. What a fault does is decided when the operation begins:
+//! An operation is a page read, a program command or a block erase, of the host or of garbage collection. A copyback is a
+//! read and a program. The faults of an operation are decided when it begins:
 //!
 //! | fault | operations | what happens | what the controller sees |
 //! |---|---|---|---|
@@ -18,8 +18,8 @@
 //! | `slow` | all | the array takes longer | nothing |
 //! | `fail` | program, erase | it takes its time; the page cannot be read afterwards, the block is not erased | FAIL in the status (ONFI SR\[0\]) |
 //! | `stuck` | all | the LUN stays busy until the controller gives up and resets it (FFh) | the operation failed |
-//! | `dead` | all | a die, a channel or a part of one answers no more, from the operation on that the rule strikes first | no answer |
-//! | `power_cut` | all | everything under way is torn: what was being programmed cannot be read, what was being erased neither | nothing until power is back |
+//! | `dead` | all | a die, a channel or a part of one stops answering, from the first operation that the rule strikes | no answer |
+//! | `power_cut` | all | every operation under way is torn: pages being programmed and blocks being erased cannot be read | nothing until power is back |
 //!
 //! A page that is copied back without error correction takes its errors along: if its read is uncorrectable, so is the
 //! copy, until its block is erased.
@@ -27,13 +27,12 @@
 //! Several rules may strike an operation at once: their delays add, and the worst failure counts (in the order of
 //! [`MediaError`]). Rules are counted and drawn in the order of operations, which is the same for the same seed.
 //!
-//! What is made of it is the FTL's business (retiring blocks, moving data) and the controller's (the status of a command).
+//! The FTL decides the consequences (retiring blocks, moving data), the controller the status of the command.
 //!
-//! Operations that wait for their die when power goes have begun, too: they are torn.
+//! An operation that waits for its die at a power cut has begun and is torn.
 //!
-//! Left out: faults of the controller's own memory and of the host link; errors that come of wear, age and
-//! neighbours by themselves; pages that share cells: what a torn or failed program of one does to the others of its word
-//! line that were programmed before.
+//! Left out: faults of the controller's memory and of the host link; errors caused by wear, retention and disturb; damage
+//! that a torn or failed program does to earlier pages of its word line. Out-of-band areas are not corrupted.
 
 mod parse;
 mod plan;
@@ -41,7 +40,7 @@ mod rule;
 
 pub use parse::RuleError;
 pub use plan::{FaultPlan, RuleCount};
-pub use rule::{Operation, Place, Rule, Strike, When};
+pub use rule::{Operation, Rule, Scope, Strike, When};
 
 pub(crate) use plan::Struck;
 
@@ -54,7 +53,7 @@ pub enum MediaError {
     /// The page has more errors than can be corrected.
     #[error("the page has more errors than can be corrected")]
     Uncorrectable,
-    /// The program or erase failed, says the status.
+    /// The status reports that the program or erase failed.
     #[error("the program or erase failed")]
     Failed,
     /// The LUN does not answer.

@@ -7,11 +7,11 @@ use std::str::FromStr;
 use nandscape_sim::units::Ratio;
 use nandscape_sim::{Span, Time};
 
-use super::rule::{Operation, Place, Rule, Strike, When};
+use super::rule::{Operation, Rule, Scope, Strike, When};
 
-/// How much longer the array takes when a rule does not say it.
+/// The delay of a `slow` rule without `by`.
 const SLOW_BY: Span = Span::from_ms(1);
-/// How long a controller waits for a stuck LUN when a rule does not say it.
+/// The timeout of a `stuck` or `dead` rule without `timeout`.
 const STUCK_FOR: Span = Span::from_ms(10);
 
 const KINDS: &str = "corrupt, uncorrectable, slow, fail, stuck, dead, power_cut";
@@ -19,13 +19,13 @@ const WORDS: &str = "channel, die, plane, block, page, lba (a number, or two as 
                      from, until (a time); probability (a share); by with slow, timeout with stuck and dead, off with \
                      power_cut (a time)";
 
-/// Why a line is no rule.
+/// Why a line is not a rule.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("fault \"{rule}\": {problem}")]
 pub struct RuleError {
     /// The line.
     pub rule: String,
-    /// What is wrong with it, and what would be valid.
+    /// The problem, and what would be valid.
     pub problem: String,
 }
 
@@ -40,7 +40,7 @@ impl FromStr for Rule {
 fn parse(text: &str) -> Result<Rule, String> {
     let mut words = text.split_whitespace().peekable();
     let kind = words.next().ok_or_else(|| format!("is empty; it begins with one of {KINDS}"))?;
-    let mut rule = Rule { strike: strike(kind)?, operation: None, place: Place::default(), when: When::default() };
+    let mut rule = Rule { strike: strike(kind)?, operation: None, scope: Scope::default(), when: When::default() };
     if let Some((_, operation)) = words.peek().and_then(|word| Operation::ALL.iter().find(|(name, _)| name == word)) {
         words.next();
         if !rule.strike.can_strike(*operation) {
@@ -65,7 +65,7 @@ fn parse(text: &str) -> Result<Rule, String> {
     Ok(rule)
 }
 
-/// What is wrong with a word that has no value.
+/// The problem with a word without a value.
 fn no_word(word: &str, strike: Strike) -> String {
     let operations: Vec<&str> =
         Operation::ALL.iter().filter(|(_, operation)| strike.can_strike(*operation)).map(|(name, _)| *name).collect();
@@ -90,14 +90,14 @@ fn strike(kind: &str) -> Result<Strike, String> {
 }
 
 fn set(rule: &mut Rule, key: &str, value: &str) -> Result<(), String> {
-    let Rule { strike, place, when, .. } = rule;
+    let Rule { strike, scope, when, .. } = rule;
     match (key, strike) {
-        ("channel", _) => place.channel = Some(numbers(key, value)?),
-        ("die", _) => place.die = Some(numbers(key, value)?),
-        ("plane", _) => place.plane = Some(numbers(key, value)?),
-        ("block", _) => place.block = Some(numbers(key, value)?),
-        ("page", _) => place.page = Some(numbers(key, value)?),
-        ("lba", _) => place.lba = Some(numbers(key, value)?),
+        ("channel", _) => scope.channel = Some(numbers(key, value)?),
+        ("die", _) => scope.die = Some(numbers(key, value)?),
+        ("plane", _) => scope.plane = Some(numbers(key, value)?),
+        ("block", _) => scope.block = Some(numbers(key, value)?),
+        ("page", _) => scope.page = Some(numbers(key, value)?),
+        ("lba", _) => scope.lba = Some(numbers(key, value)?),
         ("nth", _) => when.nth = Some(number(key, value)?),
         ("every", _) => when.every = Some(number(key, value)?),
         ("count", _) => when.count = Some(number(key, value)?),
@@ -145,11 +145,11 @@ fn probability(value: &str) -> Result<f64, String> {
     }
 }
 
-/// What goes together.
+/// Checks that the words of a rule fit together.
 fn check(rule: &Rule) -> Result<(), String> {
-    let Rule { strike, operation, place, when } = rule;
+    let Rule { strike, operation, scope, when } = rule;
     let all_reads = *operation == Some(Operation::Read) || *strike == Strike::Uncorrectable;
-    if place.lba.is_some() && !all_reads {
+    if scope.lba.is_some() && !all_reads {
         let kind = if strike.can_strike(Operation::Read) { strike.name() } else { "uncorrectable" };
         return Err(format!("lba is for reads; \"{kind} read lba=...\" is valid"));
     }
@@ -176,7 +176,7 @@ fn name_of(operation: Operation) -> &'static str {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Rule { strike, operation, place, when } = self;
+        let Rule { strike, operation, scope, when } = self;
         f.write_str(strike.name())?;
         if let Some(operation) = operation {
             write!(f, " {}", name_of(*operation))?;
@@ -187,7 +187,7 @@ impl fmt::Display for Rule {
             Strike::PowerCut { off } => write!(f, " off={off}")?,
             Strike::Corrupt | Strike::Uncorrectable | Strike::Fail => {}
         }
-        let Place { channel, die, plane, block, page, lba } = place;
+        let Scope { channel, die, plane, block, page, lba } = scope;
         for (name, numbers) in [("channel", channel), ("die", die), ("plane", plane), ("block", block), ("page", page)]
         {
             write_numbers(f, name, numbers.as_ref())?;

@@ -1,4 +1,4 @@
-//! The rules of a drive: which of them strike an operation.
+//! The fault rules of a drive, and which of them strike an operation.
 
 use std::cell::{Cell, RefCell};
 use std::ops::RangeInclusive;
@@ -9,15 +9,15 @@ use super::MediaError;
 use super::rule::{Operation, Rule, Strike};
 use crate::geometry::{BlockId, Geometry, PageId};
 
-/// What is to go wrong with a drive's flash.
+/// The fault rules of a drive.
 pub struct FaultPlan {
     seed: Seed,
     /// Bytes of a logical block.
     lba_bytes: u32,
-    /// Whether there is any rule.
+    /// Whether there are rules.
     armed: Cell<bool>,
     rules: RefCell<Vec<Active>>,
-    /// Rules that there ever were: each draws from a stream of its own.
+    /// Rules added so far: each draws from a random stream of its own.
     made: Cell<u64>,
 }
 
@@ -27,40 +27,40 @@ struct Active {
     rng: Rng,
     matched: u64,
     struck: u64,
-    /// What the rule is about has died.
+    /// Whether the scope of a `dead` rule has died.
     dead: bool,
 }
 
-/// A rule, and how often it came into play.
+/// A rule, and how many operations it matched and struck.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RuleCount {
     /// The rule.
     pub rule: Rule,
-    /// Operations of its kind, at its place, in its time.
+    /// Operations of its kind in its scope, while it was in force.
     pub matched: u64,
-    /// Those that it struck.
+    /// Operations that it struck.
     pub struck: u64,
 }
 
-/// What strikes an operation.
+/// The faults of an operation.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Struck {
-    /// The array takes so much longer.
+    /// Time added to the array's.
     pub(crate) slow: Span,
     /// How it ends.
     pub(crate) error: Option<MediaError>,
-    /// The LUN is busy for so long instead of doing anything.
+    /// How long the LUN hangs.
     pub(crate) hang: Option<Span>,
-    /// Bits of a page are inverted: of this one of several, counted in the operation.
+    /// The page in which bits are inverted, counted in the operation.
     pub(crate) corrupt: Option<usize>,
-    /// Power goes, for so long at least.
+    /// Power is cut, for at least this long.
     pub(crate) cut: Option<Span>,
-    /// Which of several pages it fails of, counted in the operation.
+    /// The page that causes the failure, counted in the operation.
     pub(crate) page: usize,
 }
 
 impl FaultPlan {
-    /// Such rules, on a drive with logical blocks of `lba_bytes`. What is left to chance is drawn from `seed`.
+    /// A plan of `rules` for a drive with logical blocks of `lba_bytes`. Probabilities draw from `seed`.
     pub fn new(rules: &[Rule], lba_bytes: u32, seed: Seed) -> FaultPlan {
         let plan =
             FaultPlan { seed, lba_bytes, armed: Cell::new(false), rules: RefCell::new(Vec::new()), made: Cell::new(0) };
@@ -75,13 +75,13 @@ impl FaultPlan {
         self.armed.set(true);
     }
 
-    /// Takes all rules back. What they have done stays done, but what was dead answers again.
+    /// Removes all rules. Damage stays, but dead parts answer again.
     pub fn clear(&self) {
         self.rules.borrow_mut().clear();
         self.armed.set(false);
     }
 
-    /// The rules in the order in which they were added, and how often they came into play.
+    /// The rules in the order in which they were added, with their counts.
     pub fn counts(&self) -> Vec<RuleCount> {
         let rules = self.rules.borrow();
         rules
@@ -94,7 +94,7 @@ impl FaultPlan {
             .collect()
     }
 
-    /// Whether any rule is there.
+    /// Whether there are rules.
     #[inline]
     pub(crate) fn is_armed(&self) -> bool {
         self.armed.get()
@@ -113,16 +113,16 @@ impl FaultPlan {
         let mut all = None;
         let unit = u64::from(geometry.unit_size());
         for active in self.rules.borrow_mut().iter_mut() {
-            let place = &active.rule.place;
+            let scope = &active.rule.scope;
             let is_there = |page: &PageId| {
                 let holds = |range: &RangeInclusive<u64>| {
                     let lpn = |lba: u64| lba.saturating_mul(self.lba_bytes.into()) / unit;
                     lpns(*page, lpn(*range.start()), lpn(*range.end()))
                 };
-                place.has_page(geometry, *page) && place.lba.as_ref().is_none_or(holds)
+                scope.has_page(geometry, *page) && scope.lba.as_ref().is_none_or(holds)
             };
             let which = match pages {
-                [] => place.has_block(geometry, block).then_some(0),
+                [] => scope.has_block(geometry, block).then_some(0),
                 pages => pages.iter().position(is_there),
             };
             if let Some(page) = which {
@@ -134,7 +134,7 @@ impl FaultPlan {
 }
 
 impl Active {
-    /// Whether the rule strikes an operation at its place, and what it adds to what strikes it already.
+    /// Whether the rule strikes an operation in its scope, and what it adds to what strikes it already.
     fn strike(&mut self, now: Time, operation: Operation, page: usize, all: &mut Struck) {
         if self.dead && now < self.rule.when.until {
             // Everything is struck from the first on.

@@ -1,4 +1,4 @@
-//! One fault: what it does, to which operations, where and when.
+//! A fault rule: the fault, and the operations, scope and time that it applies to.
 
 use std::ops::RangeInclusive;
 
@@ -6,10 +6,10 @@ use nandscape_sim::{Span, Time};
 
 use crate::geometry::{BlockId, Geometry, PageId};
 
-/// What strikes.
+/// The kind of a fault.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Strike {
-    /// Bits are inverted, and nobody is told.
+    /// Inverts bits without an error.
     Corrupt,
     /// More errors than can be corrected.
     Uncorrectable,
@@ -25,19 +25,19 @@ pub enum Strike {
         /// When that is, after the operation began on the array.
         timeout: Span,
     },
-    /// There is no answer any more.
+    /// The part stops answering.
     Dead {
         /// How long the controller waits for one, each time.
         timeout: Span,
     },
-    /// Power goes, and comes back after a while.
+    /// Power is cut for a while.
     PowerCut {
-        /// How long it is off at least; it does not come back before what was under way is over.
+        /// The shortest time off; power stays off until the operations under way have ended.
         off: Span,
     },
 }
 
-/// What the flash is asked to do.
+/// An operation of the flash.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Operation {
     /// A page is read.
@@ -54,9 +54,9 @@ impl Operation {
         [("read", Operation::Read), ("program", Operation::Program), ("erase", Operation::Erase)];
 }
 
-/// Where a fault strikes: what is left out is anywhere.
+/// Where a fault strikes: `None` is anywhere.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Place {
+pub struct Scope {
     /// Channels.
     pub channel: Option<RangeInclusive<u32>>,
     /// Dies, counted on their channel.
@@ -71,7 +71,7 @@ pub struct Place {
     pub lba: Option<RangeInclusive<u64>>,
 }
 
-/// When a fault strikes, among the operations of its kind at its place.
+/// When a fault strikes, among the operations of its kind in its scope.
 #[derive(Clone, PartialEq, Debug)]
 pub struct When {
     /// Only on the n-th, counted from 1.
@@ -97,12 +97,12 @@ impl Default for When {
 /// A fault.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rule {
-    /// What strikes.
+    /// The fault.
     pub strike: Strike,
-    /// Which operations; `None` is all that it can strike.
+    /// The operations that it strikes; `None` is all that it can.
     pub operation: Option<Operation>,
     /// Where.
-    pub place: Place,
+    pub scope: Scope,
     /// When.
     pub when: When,
 }
@@ -138,18 +138,18 @@ impl Rule {
         self.operation.is_none_or(|only| only == operation) && self.strike.can_strike(operation)
     }
 
-    /// What keeps the rule from ever striking on such a drive of `lbas` logical blocks: the place, and what is valid.
+    /// Checks that a drive of this geometry and of `lbas` logical blocks has the scope of the rule.
     ///
     /// # Errors
-    /// That, in one sentence.
+    /// What the drive does not have, and what is valid, in one sentence.
     pub fn check(&self, geometry: &Geometry, lbas: u64) -> Result<(), String> {
         let counts = geometry.counts();
         let places = [
-            ("channel", &self.place.channel, counts.channels),
-            ("die", &self.place.die, counts.dies_per_channel),
-            ("plane", &self.place.plane, counts.planes_per_die),
-            ("block", &self.place.block, counts.blocks_per_plane),
-            ("page", &self.place.page, counts.pages_per_block),
+            ("channel", &self.scope.channel, counts.channels),
+            ("die", &self.scope.die, counts.dies_per_channel),
+            ("plane", &self.scope.plane, counts.planes_per_die),
+            ("block", &self.scope.block, counts.blocks_per_plane),
+            ("page", &self.scope.page, counts.pages_per_block),
         ];
         for (name, numbers, count) in places {
             if let Some(numbers) = numbers
@@ -158,7 +158,7 @@ impl Rule {
                 return Err(format!("{name} {} is not there; from 0 to {} is valid", numbers.end(), count - 1));
             }
         }
-        match &self.place.lba {
+        match &self.scope.lba {
             Some(range) if *range.end() >= lbas => {
                 Err(format!("lba {} is not there; from 0 to {} is valid", range.end(), lbas - 1))
             }
@@ -167,13 +167,13 @@ impl Rule {
     }
 }
 
-impl Place {
-    /// Whether a page is there, by where it lies.
+impl Scope {
+    /// Whether a page is in the scope, by its address.
     pub(super) fn has_page(&self, geometry: &Geometry, page: PageId) -> bool {
         has(&self.page, geometry.page_in_block(page)) && self.has_block(geometry, geometry.block_of(page))
     }
 
-    /// Whether a block is there, or one of its pages.
+    /// Whether a block, or one of its pages, is in the scope.
     pub(super) fn has_block(&self, geometry: &Geometry, block: BlockId) -> bool {
         let plane = geometry.plane_of(block);
         let (channel, die, inside) = geometry.place(plane);

@@ -1,4 +1,4 @@
-//! Keeps nothing: for runs that ask how long things take, on drives larger than memory.
+//! Keeps no data: for timing runs, on drives that may be larger than memory.
 
 use super::{Store, UnitData};
 use crate::geometry::{BlockId, UnitId};

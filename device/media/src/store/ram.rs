@@ -1,4 +1,4 @@
-//! Keeps data in memory: as much as is programmed and not yet erased.
+//! Keeps data in memory from programming to erase.
 
 use super::{Store, UnitData};
 use crate::geometry::{BlockId, Geometry, UnitId};
