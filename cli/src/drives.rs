@@ -29,7 +29,7 @@ enum DrivesCommand {
         #[arg(long, value_name = "KEY=VALUE")]
         set: Vec<String>,
     },
-    /// List every key of a profile with its meaning
+    /// List every key of a profile with its value in the default drive and its meaning
     Keys,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &DrivesArgs) -> Result<(), Failure> {
     match &args.command {
         None => list(),
         Some(DrivesCommand::Show { drive, resolved, set }) => show(drive, *resolved, set),
-        Some(DrivesCommand::Keys) => output::result(&keys()),
+        Some(DrivesCommand::Keys) => output::result(&keys()?),
     }
 }
 
@@ -77,8 +77,9 @@ fn show(drive: &str, resolved: bool, changes: &[String]) -> Result<(), Failure> 
     }
 }
 
-/// All keys, section by section.
-fn keys() -> String {
+/// All keys, section by section, with their values in the default drive.
+fn keys() -> Result<String, Failure> {
+    let default = serde_json::to_value(&sim::resolve("default", &[])?.keys).map_err(Failure::run)?;
     let mut text = String::new();
     let mut section = None;
     for doc in key_docs() {
@@ -88,7 +89,10 @@ fn keys() -> String {
             section = Some(doc.section);
         }
         let meaning: Vec<&str> = doc.doc.lines().map(str::trim).collect();
-        text.push_str(&format!("  {:20} {}\n", doc.key, meaning.join(" ").trim()));
+        let path = [doc.section, doc.key].iter().flat_map(|part| part.split('.')).filter(|part| !part.is_empty());
+        let value = path.fold(&default, |value, part| &value[part]);
+        let value = if value.is_null() { String::new() } else { format!(" [default drive: {value}]") };
+        text.push_str(&format!("  {:20} {}{value}\n", doc.key, meaning.join(" ").trim()));
     }
-    text
+    Ok(text)
 }

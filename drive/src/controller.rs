@@ -70,4 +70,10 @@ pub trait Controller {
     /// Writes a dword of the properties. Enable, reset and shutdown begin by writing Controller Configuration, and have
     /// ended when Controller Status says so. A reset deletes all pairs as [`Controller::delete_queue_pair`] does.
     fn set_register(&self, _offset: u32, _value: u32) {}
+
+    /// Aborts a command of a queue pair that waits (Abort, Base 5.1.1): it completes with Command Abort Requested. Whether
+    /// it was aborted.
+    fn abort(&self, _id: QueueId, _cid: u16) -> bool {
+        false
+    }
 }

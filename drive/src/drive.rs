@@ -1,6 +1,6 @@
 //! The trait that everything stackable implements: one command in, one completion out.
 
-use crate::io::Io;
+use crate::io::{CommandRef, Io};
 
 /// A block device that speaks the NVM command set: an emulated SSD, an array of them, a service over one.
 pub trait Drive {
@@ -9,6 +9,13 @@ pub trait Drive {
 
     /// Takes a command; it completes through its token, now or later. Commands may complete in any order.
     fn submit(&self, io: Io);
+
+    /// Cancels a command that waits, in the host or in the drive: it completes with Command Abort Requested, now or later.
+    /// Whether it was there and waited. Any other command completes as it would have; a drive that cannot cancel leaves all
+    /// of them.
+    fn cancel(&self, _command: CommandRef) -> bool {
+        false
+    }
 }
 
 /// What a user of a drive must know. Fuller answers come from Identify.

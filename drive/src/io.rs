@@ -55,7 +55,26 @@ pub struct Token {
     tag: u64,
 }
 
+/// Names a command by its token: the receiver of its completion, and the tag.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct CommandRef {
+    sink: *const (),
+    tag: u64,
+}
+
+impl CommandRef {
+    /// The command whose token reports to `sink` under `tag`.
+    pub fn new(sink: &Rc<dyn Sink>, tag: u64) -> CommandRef {
+        CommandRef { sink: Rc::as_ptr(sink).cast(), tag }
+    }
+}
+
 impl Token {
+    /// Whether this is the token of a command.
+    pub fn is_of(&self, command: CommandRef) -> bool {
+        self.sink.as_ref().is_some_and(|sink| CommandRef::new(sink, self.tag) == command)
+    }
+
     /// A token that reports to `sink` under `tag`.
     pub fn new(sink: Rc<dyn Sink>, tag: u64) -> Token {
         Token { sink: Some(sink), tag }

@@ -12,7 +12,7 @@ use nandscape_sim::slots::{Key, Slots};
 use nandscape_wire_nvme::SubmissionEntry;
 
 use crate::drive::Drive;
-use crate::io::{Completion, Io, Sink, Token};
+use crate::io::{CommandRef, Completion, Io, Sink, Token};
 use crate::mem::HostMem;
 
 /// Issues commands on behalf of tasks.
@@ -66,6 +66,15 @@ impl Sink for Pending {
 pub struct Execute<'a> {
     issuer: &'a Issuer,
     key: Key,
+}
+
+impl Execute<'_> {
+    /// Cancels the command on the drive that it was submitted to, if it waits there; see [`Drive::cancel`]. It is awaited
+    /// as before.
+    pub fn cancel(&self, drive: &dyn Drive) -> bool {
+        let sink: Rc<dyn Sink> = self.issuer.pending.clone();
+        drive.cancel(CommandRef::new(&sink, self.key.to_bits()))
+    }
 }
 
 impl Future for Execute<'_> {

@@ -37,7 +37,7 @@ pub mod testing;
 pub use breakdown::{Breakdown, Stage};
 pub use controller::{Controller, QueueId};
 pub use drive::{Drive, DriveInfo};
-pub use io::{Completion, Io, Token};
+pub use io::{CommandRef, Completion, Io, Token};
 pub use issuer::Issuer;
 pub use mem::HostMem;
 pub use queue_drive::QueueDrive;

@@ -14,7 +14,7 @@ use nandscape_wire_nvme::Status;
 
 use crate::controller::{Controller, QueueId};
 use crate::drive::{Drive, DriveInfo};
-use crate::io::{Completion, Io, Token};
+use crate::io::{CommandRef, Completion, Io, Token};
 use crate::ring::{Posted, Ring, Submission};
 
 /// One queue pair, used as a drive.
@@ -190,6 +190,29 @@ impl Drive for QueueDrive {
             }
             None => state.backlog.push_back((submission, token)),
         }
+    }
+
+    fn cancel(&self, command: CommandRef) -> bool {
+        if let Some(token) = self.take_waiting(command) {
+            token.complete(Completion::of(Status::ABORT_REQUESTED));
+            return true;
+        }
+        self.outstanding(command).is_some_and(|id| self.controller.abort(self.id, id))
+    }
+}
+
+impl QueueDrive {
+    /// Takes a command out of those beyond the queue's depth.
+    fn take_waiting(&self, command: CommandRef) -> Option<Token> {
+        let backlog = &mut self.state.borrow_mut().backlog;
+        let at = backlog.iter().position(|(_, token)| token.is_of(command))?;
+        backlog.remove(at).map(|(_, token)| token)
+    }
+
+    /// The identifier of a command that the controller has.
+    fn outstanding(&self, command: CommandRef) -> Option<u16> {
+        let is_it = |token: &Option<Token>| token.as_ref().is_some_and(|token| token.is_of(command));
+        self.state.borrow().tokens.iter().zip(0..).find_map(|(token, id)| is_it(token).then_some(id))
     }
 }
 

@@ -84,6 +84,12 @@ impl<T> Slots<T> {
         self.entries.iter_mut().filter_map(|(_, slot)| slot.as_mut())
     }
 
+    /// The first entry that `is_it` accepts, by its room.
+    pub fn find(&self, mut is_it: impl FnMut(&T) -> bool) -> Option<Key> {
+        let accepted = |(generation, slot): &(u32, Option<T>)| slot.as_ref().is_some_and(&mut is_it).then_some(*generation);
+        self.entries.iter().map(accepted).zip(0..).find_map(|(found, index)| Some(Key { index, generation: found? }))
+    }
+
     /// Removes the entry, unless the key is stale.
     #[inline]
     pub fn remove(&mut self, key: Key) -> Option<T> {
@@ -112,6 +118,7 @@ mod tests {
     fn a_stale_key_finds_nothing_even_when_its_room_is_reused() {
         let mut slots = Slots::new();
         let old = slots.insert('a');
+        assert_eq!((slots.find(|letter| *letter == 'a'), slots.find(|letter| *letter == 'b')), (Some(old), None));
         assert_eq!(slots.remove(old), Some('a'));
         let new = slots.insert('b');
         assert_eq!(slots.get(old), None);

@@ -48,6 +48,7 @@ fn lists_name_everything() {
 #[test]
 fn keys_are_listed_with_their_meaning() {
     let keys = succeed(&["drives", "keys"]);
+    assert!(keys.contains("[default drive: \"256GiB\"]") && keys.contains("[default drive: 8]"), "{keys}");
     for key in ["[ftl.gc]", "scheme", "victim", "capacity", "blocks_per_plane", "mapping_unit"] {
         assert!(keys.contains(key), "{key}");
     }

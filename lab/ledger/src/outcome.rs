@@ -86,9 +86,13 @@ impl Outcome {
         }
     }
 
-    /// The verdict, in words.
+    /// The verdict, in words. A short run cannot tell that a claim is missed.
     pub fn verdict(&self) -> &'static str {
-        self.verdict.name(self.experiment.claim.kind)
+        let is_short = self.circumstances.as_ref().is_some_and(|circumstances| !circumstances.inputs.effort.is_full());
+        match self.verdict {
+            Verdict::Missed if is_short => "too short to tell",
+            verdict => verdict.name(self.experiment.claim.kind),
+        }
     }
 
     /// Remarks: those of the experiment, and on how far the figures carry.

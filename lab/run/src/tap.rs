@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::io::Sink;
-use nandscape_drive::{Completion, Drive, DriveInfo, Io, Token};
+use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Token};
 use nandscape_lab_workload::{Direction, Outcome, Served};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Time};
@@ -104,6 +104,12 @@ impl Drive for Tap {
         let tag = self.passing.borrow_mut().insert(passing).to_bits();
         let me = self.me.upgrade().expect("a connection in use is alive");
         self.below.submit(Io { command, mem, token: Token::new(me, tag) });
+    }
+
+    fn cancel(&self, command: CommandRef) -> bool {
+        let found = self.passing.borrow().find(|passing| passing.token.is_of(command));
+        let me: Rc<dyn Sink> = self.me.upgrade().expect("a connection in use is alive");
+        found.is_some_and(|key| self.below.cancel(CommandRef::new(&me, key.to_bits())))
     }
 }
 

@@ -10,8 +10,13 @@ use crate::engine::NvmeController;
 
 impl<C: CommandSet> NvmeController<C> {
     /// Aborts the command that an entry names; whether it was.
-    pub(super) fn abort(&self, entry: &SubmissionEntry) -> bool {
+    pub(super) fn abort_named(&self, entry: &SubmissionEntry) -> bool {
         let (id, cid) = (QueueId(entry.cdw10.get() as u16), (entry.cdw10.get() >> 16) as u16);
+        self.abort_command(id, cid)
+    }
+
+    /// Aborts a command of a queue; whether it was.
+    pub(crate) fn abort_command(&self, id: QueueId, cid: u16) -> bool {
         let Some(queue) = self.queues.borrow().key(id) else { return false };
         if id == QueueId::ADMIN && self.admin.events.abort(queue, cid) {
             self.complete(queue, cid, Err(Status::ABORT_REQUESTED).into(), Breakdown::new());

@@ -62,7 +62,7 @@ impl<C: CommandSet> NvmeController<C> {
             AdminOpcode::GET_LOG_PAGE => self.get_log_page(entry),
             AdminOpcode::GET_FEATURES => self.get_features(entry),
             AdminOpcode::SET_FEATURES => self.set_features(entry, mem),
-            AdminOpcode::ABORT => Ok(Answer::value(u32::from(!self.abort(entry)))),
+            AdminOpcode::ABORT => Ok(Answer::value(u32::from(!self.abort_named(entry)))),
             AdminOpcode::CREATE_IO_CQ => self.create_completion_queue(entry),
             AdminOpcode::CREATE_IO_SQ => self.create_submission_queue(entry),
             AdminOpcode::DELETE_IO_SQ => self.delete_submission_queue(entry).await,

@@ -220,4 +220,8 @@ impl<C: CommandSet> Controller for NvmeController<C> {
             _ => self.registers.borrow_mut().set(offset, value),
         }
     }
+
+    fn abort(&self, id: QueueId, cid: u16) -> bool {
+        self.abort_command(id, cid)
+    }
 }

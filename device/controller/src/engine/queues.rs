@@ -253,9 +253,10 @@ impl Queues {
         Some(QueueKey { id, generation: queue.generation })
     }
 
-    /// Has a command aborted that is in a submission queue and was not fetched yet; whether it is there.
+    /// Has a command aborted that is in a submission queue and was not fetched yet; whether it is there and is not aborted
+    /// already. A second note of it would outlive it and abort the next command of the same identifier.
     pub(crate) fn abort_unfetched(&mut self, key: QueueKey, cid: u16) -> bool {
-        let Some(queue) = self.get_mut(key) else { return false };
+        let Some(queue) = self.get_mut(key).filter(|queue| !queue.aborts.contains(&cid)) else { return false };
         let mut index = queue.head;
         while index != queue.tail {
             if queue.memory.cid(index) == Some(cid) {
