@@ -1,4 +1,4 @@
-//! `nandscape compare`: runs side by side.
+//! `nandscape compare`: reports of runs side by side.
 
 use std::path::PathBuf;
 
@@ -12,17 +12,17 @@ use crate::files::Files;
 use crate::output;
 use crate::sim::write;
 
-/// Put reports of runs side by side, with ratios to the first.
+/// Compare reports of runs, with ratios to the first.
 ///
-/// Runs that differ in their seed only are one column, with 95% confidence intervals (Student's t over seeds).
+/// Runs that differ only in the seed form one column, with 95% confidence intervals (Student's t over seeds).
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   nandscape compare plane/report.json channel/report.json
   nandscape compare a1.json a2.json a3.json b1.json b2.json b3.json --out compared/   several seeds of two experiments
 
-Files are the report.json of `nandscape sim --out`, or what `nandscape sim --json` printed; the latter have no
-distribution to draw.")]
+Files are the report.json of `nandscape sim --out`, or the output of `nandscape sim --json`; the latter
+contain no distribution to draw.")]
 pub(crate) struct CompareArgs {
     /// Reports, two or more
     #[arg(value_name = "REPORT.json", num_args = 2.., required = true)]
@@ -80,7 +80,7 @@ fn table(comparison: &Comparison) -> String {
         text.push_str(&format!("\n{}\n", comparison.method));
     }
     if !comparison.differences.is_empty() {
-        text.push_str("\nthey differ in\n");
+        text.push_str("\ndifferences\n");
         for one in &comparison.differences {
             text.push_str(&format!("  {}: {}\n", one.key, one.values.join(" | ")));
         }

@@ -20,11 +20,11 @@ use crate::failure::Failure;
 use crate::sim::{judge, resolve, write};
 use crate::{output, progress};
 
-/// A tour: what garbage collection does to reads.
+/// A tour: how garbage collection delays reads.
 ///
-/// The same reads and writes on the same worn-in drive, without garbage collection in the way and with collections that
-/// hold a plane, a channel and the whole controller while they move data. Prints a table and writes a page,
-/// report.html, with pictures.
+/// Runs the same reads and writes on the same drive in steady state four times: with garbage collection that blocks nothing,
+/// a plane, a channel, and the whole controller while it moves data. Prints a table and writes a page with charts,
+/// report.html.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -35,24 +35,24 @@ pub(crate) struct DemoArgs {
     /// Write report.html into this folder
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// Change a key of the drive, as in `nandscape sim`; may be repeated
+    /// Change a key of the profile, as in `nandscape sim`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Requests of each run, 1,000 or more: percentiles rest on them
+    /// Requests of each run, 1,000 or more
     #[arg(long, value_name = "N", default_value_t = 400_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     io_count: u64,
-    /// Decides everything random
+    /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Print the four reports as one JSON object
     #[arg(long)]
     json: bool,
-    /// Simulations at a time; the figures are the same with any number [default: as many as there are processors]
+    /// Simulations that run at the same time; does not change the figures [default: the number of processors]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 }
 
-/// A scheme, what it is called, and what a collection keeps reads out of.
+/// A scheme of garbage collection, its label, and its effect on reads.
 struct Scheme {
     key: &'static str,
     label: &'static str,
@@ -63,28 +63,28 @@ const SCHEMES: [Scheme; 4] = [
     Scheme {
         key: "none",
         label: "without GC",
-        holds: "Blocks are cleaned in no time and in nobody's way: what is left are host reads and programs.",
+        holds: "Blocks are cleaned in no time and block nothing: only host reads and programs remain.",
     },
     Scheme {
         key: "plane",
         label: "GC holds a plane",
-        holds: "A read of the plane that is being cleaned waits; all other planes go on.",
+        holds: "A read of the plane that is being cleaned waits; all other planes continue.",
     },
     Scheme {
         key: "channel",
         label: "GC holds a channel",
-        holds: "While a page is moved on one die of a channel, no page leaves any other: reads may sense, then wait.",
+        holds: "While a page moves on one die of a channel, no other page crosses the channel: reads may sense, then wait.",
     },
     Scheme {
         key: "controller",
         label: "GC holds the controller",
-        holds: "While a page is moved anywhere, no read begins.",
+        holds: "While a page moves anywhere, no read begins.",
     },
 ];
 
-/// Smaller than the default drive's 256 GiB, so that the tour starts at once: the same dies, with fewer blocks each.
+/// Smaller than the default drive's 256 GiB, so that the tour starts quickly: the same dies, with fewer blocks each.
 const CAPACITY: &str = "64GiB";
-/// Light enough that one collection at a time keeps up with it.
+/// Low enough that one collection at a time keeps up with it.
 const IOPS: f64 = 4_000.0;
 const READS: u32 = 70;
 
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     output::check_page(&page)?;
 
     if args.set.iter().any(|change| change.trim_start().starts_with("ftl.gc.scheme")) {
-        return Err(Failure::Input(anyhow::anyhow!("--set ftl.gc.scheme: the tour goes through all of them")));
+        return Err(Failure::Input(anyhow::anyhow!("--set ftl.gc.scheme: the tour runs all schemes")));
     }
     let simulations = SCHEMES.iter().map(|scheme| simulation(scheme, args)).collect::<Result<Vec<_>, _>>()?;
     let finished = run_all(&simulations, args.threads).map_err(Failure::run)?;
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     judge(tour.runs.iter().map(|run| &run.report))
 }
 
-/// Changes of the default drive: the size of the tour, what the user wishes, and the scheme.
+/// Changes of the default drive: the tour's capacity, the user's changes, and the scheme.
 fn changes(scheme: &Scheme, args: &DemoArgs) -> Vec<String> {
     let size = [format!("capacity={CAPACITY}")];
     size.into_iter().chain(args.set.iter().cloned()).chain([format!("ftl.gc.scheme={}", scheme.key)]).collect()
@@ -132,7 +132,7 @@ fn simulation(scheme: &Scheme, args: &DemoArgs) -> Result<Simulation, Failure> {
     })
 }
 
-/// The command that does the same.
+/// The command that repeats one run.
 fn command(scheme: &Scheme, args: &DemoArgs) -> String {
     let sets: Vec<String> =
         changes(scheme, args).iter().map(|change| format!("--set {}", output::quoted(change))).collect();
@@ -180,7 +180,7 @@ fn tour_run(scheme: &Scheme, finished: Finished, args: &DemoArgs) -> TourRun {
 
 fn load(args: &DemoArgs) -> String {
     let drive = match &args.set[..] {
-        [] => format!("The default drive at {CAPACITY} (so that it starts at once)"),
+        [] => format!("The default drive at {CAPACITY} (so that it starts quickly)"),
         changes if changes.iter().any(|change| change.trim_start().starts_with("capacity")) => {
             format!("The default drive with {}", changes.join(", "))
         }
@@ -194,7 +194,7 @@ fn load(args: &DemoArgs) -> String {
     )
 }
 
-/// What one sees. True of any seed, for the figures are those of the reports.
+/// The result in two sentences, with the figures of the reports.
 fn seen(tour: &Tour) -> [String; 2] {
     let p99_9 = |run: &TourRun| us_or_dash(run.report.latency_us["read"].p99_9);
     let figures: Vec<String> = tour.runs.iter().map(p99_9).collect();
@@ -205,13 +205,13 @@ fn seen(tour: &Tour) -> [String; 2] {
     let held: Vec<String> = tour.runs.iter().skip(1).map(held).collect();
     [
         format!(
-            "The p99.9 of reads is {} us with no collection in the way, {} us when a collection holds its plane, {} us \
+            "The p99.9 of reads is {} us when collections block nothing, {} us when a collection holds its plane, {} us \
              when it holds the channel, and {} us when it holds the controller.",
             figures[0], figures[1], figures[2], figures[3]
         ),
         format!(
-            "The drive, the requests and the work of collecting are the same; what differs is how many reads find the \
-             way barred: {}, {} and {} of them.",
+            "The drive, the requests and the work of collecting are the same; the share of blocked reads differs: \
+             {}, {} and {}.",
             held[0], held[1], held[2]
         ),
     ]
@@ -232,7 +232,7 @@ fn text(tour: &Tour) -> String {
 }
 
 fn where_it_is(page: &std::path::Path) -> String {
-    format!("the pictures are in {}; open it in a browser\n", page.display())
+    format!("the charts are in {}; open it in a browser\n", page.display())
 }
 
 fn json(tour: &Tour) -> String {

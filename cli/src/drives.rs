@@ -1,15 +1,16 @@
-//! `nandscape drives`: the profiles that come with it.
+//! `nandscape drives`: the built-in profiles.
 
 use clap::{Args, Subcommand};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use nandscape_device_ssd::{BUILTIN, Profile, key_docs};
+use nandscape_lab_report::format::percent;
 use nandscape_sim::units::Bytes;
 
 use crate::failure::Failure;
 use crate::{output, sim};
 
-/// List the drives that come with it, or show one.
+/// List the built-in drives, or show one.
 #[derive(Args)]
 pub(crate) struct DrivesArgs {
     #[command(subcommand)]
@@ -18,11 +19,11 @@ pub(crate) struct DrivesArgs {
 
 #[derive(Subcommand)]
 enum DrivesCommand {
-    /// Show a profile as written, or with everything decided
+    /// Show a profile as written, or resolved
     Show {
         /// The drive, by name or file
         drive: String,
-        /// With all keys, derived ones included
+        /// Show all keys, including defaults and derived ones
         #[arg(long)]
         resolved: bool,
         /// Change a key first
@@ -59,8 +60,9 @@ fn show(drive: &str, resolved: bool, changes: &[String]) -> Result<(), Failure> 
         resolved.notes.iter().for_each(|note| output::note(note));
         let sizing = &resolved.sizing;
         return output::result(&format!(
-            "{}\n# over-provisioning achieved: {:.2}%; {} blocks a plane, {} of them for garbage collection to turn, {} bad\n",
+            "{}\n# over-provisioning {} asked, {:.2}% achieved; {} blocks a plane: {} spare for garbage collection, {} bad\n",
             resolved.to_toml(),
+            resolved.keys.ftl.over_provisioning.map_or("-".to_owned(), |share| percent(share.0.0)),
             sizing.over_provisioning * 100.0,
             sizing.blocks_per_plane,
             sizing.reserve_per_plane,
@@ -89,7 +91,7 @@ fn keys() -> Result<String, Failure> {
             section = Some(doc.section);
         }
         let meaning: Vec<&str> = doc.doc.lines().map(str::trim).collect();
-        let path = [doc.section, doc.key].iter().flat_map(|part| part.split('.')).filter(|part| !part.is_empty());
+        let path = [doc.section, doc.key].into_iter().flat_map(|part| part.split('.')).filter(|part| !part.is_empty());
         let value = path.fold(&default, |value, part| &value[part]);
         let value = if value.is_null() { String::new() } else { format!(" [default drive: {value}]") };
         text.push_str(&format!("  {:20} {}{value}\n", doc.key, meaning.join(" ").trim()));

@@ -27,11 +27,11 @@ use clap::{Parser, Subcommand};
 #[command(name = "nandscape", version, arg_required_else_help = true, max_term_width = 110)]
 #[command(after_help = "\
 Start here:
-  nandscape demo                                           what garbage collection does to reads, in half a minute
+  nandscape demo                                           how garbage collection delays reads, in half a minute
   nandscape sim --drive default --rw randread              a first simulation
   nandscape sim --drive default --rw randrw --precondition steady
-                                                           the same drive worn in, reads beside writes
-  nandscape drives show default                            what that drive is made of")]
+                                                           the same drive in steady state, reads and writes
+  nandscape drives show default                            the profile of that drive")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -39,22 +39,22 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// A tour: what garbage collection does to reads, as a table here and a page in report.html
+    /// A tour: how garbage collection delays reads, as a table and as a page in report.html
     Demo(demo::DemoArgs),
     /// Simulate a drive under a workload, in virtual time
     Sim(Box<sim::SimArgs>),
     /// Serve drives in real time, over NBD
     #[cfg(target_os = "linux")]
     Serve(Box<serve::ServeArgs>),
-    /// Look at traces of block devices, and write them in other formats
+    /// Describe traces of block devices, and convert them
     Trace(trace::TraceArgs),
-    /// Put reports of runs side by side
+    /// Compare reports of runs
     Compare(compare::CompareArgs),
-    /// List the drives that come with it, or show one
+    /// List the built-in drives, or show one
     Drives(drives::DrivesArgs),
-    /// List the workloads that come with it, or show one
+    /// List the built-in workloads, or show one
     Workloads(workloads::WorkloadsArgs),
-    /// Measure what the source papers report, and judge it
+    /// Measure the claims of the source papers, and judge them
     Lab(Box<lab::LabArgs>),
 }
 

@@ -1,4 +1,4 @@
-//! The only place that prints. A reader that has gone away is no error.
+//! The only place that prints. A closed pipe is no error.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
@@ -10,7 +10,7 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
     let end = if text.ends_with('\n') { "" } else { "\n" };
     let mut out = std::io::stdout().lock();
     match write!(out, "{text}{end}").and_then(|()| out.flush()) {
-        // A closed pipe (`| head`) means that nobody wants the rest.
+        // A closed pipe (`| head`): the reader does not want the rest.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::Run(anyhow::Error::new(error).context("cannot write to standard output")))
         }
@@ -18,28 +18,28 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Where results go that are too long to be held: standard output, to be flushed by the caller.
+/// Standard output for results that are too long to be held in memory; the caller flushes it.
 pub(crate) fn stream() -> impl std::io::Write {
     std::io::stdout().lock()
 }
 
-/// Tells the user something that is not a result.
+/// Prints a note to standard error.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "note: {text}");
 }
 
-/// Tells the user why nothing came of it.
+/// Prints an error to standard error.
 pub(crate) fn error(text: &impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "error: {text}");
 }
 
-/// Holds that writing a page does not destroy what somebody else has put there.
+/// Refuses to overwrite a page that nandscape did not write.
 pub(crate) fn check_page(path: &Path) -> Result<(), Failure> {
     match std::fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Ok(bytes) if String::from_utf8_lossy(&bytes).contains(nandscape_lab_report::PAGE_MARK) => Ok(()),
         Ok(_) => Err(Failure::Input(anyhow::anyhow!(
-            "{} is there and was not made by nandscape; move it away, or name another folder with --out",
+            "{} exists and was not made by nandscape; move it away, or name another folder with --out",
             path.display()
         ))),
         Err(error) => Err(Failure::Input(anyhow::Error::new(error).context(path.display().to_string()))),

@@ -13,7 +13,7 @@ struct Bar {
     phase: Cell<Option<Phase>>,
 }
 
-/// A bar for the reading of a trace, told shares from 0 to 1; nothing in a pipe.
+/// A bar for reading a trace, which takes shares from 0 to 1; nothing in a pipe.
 pub(crate) fn reading() -> impl Fn(f64) {
     let shown = std::io::stderr().is_terminal().then(|| Reading(styled("reading")));
     move |share| {
@@ -23,7 +23,7 @@ pub(crate) fn reading() -> impl Fn(f64) {
     }
 }
 
-/// Vanishes with its reading.
+/// Clears the bar when the reading ends.
 struct Reading(ProgressBar);
 
 impl Drop for Reading {
@@ -66,19 +66,19 @@ impl Drop for Bar {
     }
 }
 
-/// One bar for several runs, each a part of it.
+/// One bar for several runs.
 pub(crate) struct Shared {
     bar: ProgressBar,
 }
 
-/// What one of several runs tells.
+/// The part of one of several runs.
 pub(crate) struct SharedPart {
     bar: ProgressBar,
-    /// How much of it has been told, in thousandths.
+    /// Progress shown so far, in thousandths.
     told: Cell<u64>,
 }
 
-/// A bar for so many runs, for a user at a terminal.
+/// A bar for several runs, for a user at a terminal.
 pub(crate) fn shared(runs: usize) -> Shared {
     let target = match std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::stderr_with_hz(10),

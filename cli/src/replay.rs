@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::sim::{SimArgs, can_write, write};
 use crate::{output, progress, table};
 
-/// Runs it and prints the report of each drive; as JSON one object, or where there were several drives one that holds
-/// theirs. Requests that failed in the recorded run fail again, and that is as it should be.
+/// Replays it and prints the report of each drive; as JSON one object, which holds the reports where there are several
+/// drives. Requests that failed in the recorded run fail again, so that failures do not change the exit status.
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let Some(recording) = args.replay.clone() else { unreachable!("either a drive or a recording is given") };
     if let Some(file) = &args.chrome_trace {
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     if replayed.version != env!("CARGO_PKG_VERSION") {
         let (theirs, ours) = (&replayed.version, env!("CARGO_PKG_VERSION"));
         output::note(&format!(
-            "recorded by version {theirs}, replayed by {ours}: where the model has changed, so does the run"
+            "recorded by version {theirs}, replayed by {ours}: the run differs where the model has changed"
         ));
     }
     if replayed.broken_off {

@@ -28,42 +28,42 @@ Examples:
   nandscape sim --drive mine.toml --rw randwrite --rate-iops 50000 --runtime 2s --out results/
   nandscape sim --drive default --trace server.trace --time-scale 10
 
-Faults, a rule each, of the form KIND [read|program|erase] [WORD=VALUE]... (see docs/techniques/faults.md):
-  --fault 'fail program every=500'                    each 500th program fails, and its block is retired
+Fault rules have the form KIND [read|program|erase] [WORD=VALUE]... (see docs/techniques/faults.md):
+  --fault 'fail program every=500'                    every 500th program fails, and its block is retired
   --fault 'slow read by=2ms probability=0.1%'         one read in a thousand takes 2 ms longer
-  --fault 'dead channel=1 die=2 from=10ms'            that die answers no more from 10 ms on
+  --fault 'dead channel=1 die=2 from=10ms'            that die stops answering after 10 ms
   --fault 'uncorrectable lba=4096-4103 count=1'       one read of that data fails
   --fault 'power_cut nth=100000' --set buffer.mode=volatile
-                                                      power goes at the 100,000th operation of the flash")]
+                                                      power fails at the 100,000th operation of the flash")]
 pub(crate) struct SimArgs {
     /// A drive by name or profile file, see `nandscape drives`
     #[arg(long, value_name = "P", required_unless_present = "replay")]
     drive: Option<String>,
-    /// A run that `nandscape serve --record` recorded, again in virtual time: the same drives, the same arrivals, the same
-    /// events to the nanosecond
+    /// Replay a recording of `nandscape serve --record` in virtual time: the same drives, arrivals and events, to the
+    /// nanosecond
     #[arg(long, value_name = "FILE", conflicts_with_all = ["drive", "set", "fault", "workload", "rw", "trace", "precondition", "seed", "no_delay", "store", "out"])]
     pub(crate) replay: Option<PathBuf>,
-    /// Change a key of the profile: ftl.gc.victim=cost_benefit; may be repeated
+    /// Change a key of the profile, such as ftl.gc.victim=cost_benefit; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Have something go wrong with the flash, a rule a fault: corrupt, uncorrectable, slow, fail, stuck, dead or
-    /// power_cut, then where and when; see the end of this help. May be repeated, and adds to the profile's `faults`
+    /// Inject a fault into the flash: corrupt, uncorrectable, slow, fail, stuck, dead or power_cut, then place and time; see
+    /// the end of this help. May be repeated; adds to the profile's `faults`
     #[arg(long, value_name = "RULE")]
     fault: Vec<Rule>,
-    /// The state the drive is brought into first, in no time: as new, every block written once, or worn in by random
-    /// overwrites until write amplification stands still
+    /// State of the drive at the start: new, every logical block written once, or the steady state of uniform random
+    /// overwrites. Reaching it takes no drive time
     #[arg(long, value_enum, default_value = "full")]
     precondition: PreconditionArg,
-    /// Decides everything random
+    /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Flash, link and firmware take no time
+    /// Set the times of flash, link and firmware to zero
     #[arg(long)]
     no_delay: bool,
-    /// Whether the drive keeps data: `none` has the timing only
+    /// Where the drive keeps data; `none` simulates timing only
     #[arg(long, value_enum, default_value = "none")]
     store: StoreArg,
-    /// Check the drive's tables against each other afterwards
+    /// Check the drive's tables for consistency after the run
     #[arg(long)]
     pub(crate) check: bool,
     /// Print the report as one JSON object
@@ -72,10 +72,10 @@ pub(crate) struct SimArgs {
     /// Write a report into this folder: report.html, report.json, tables as CSV, and the resolved profile
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write what every die and channel did to this file, for chrome://tracing or ui.perfetto.dev
+    /// Write the activity of every die and channel to this file, for chrome://tracing or ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub(crate) chrome_trace: Option<PathBuf>,
-    // The last, for their headings go on to what follows.
+    // These come last: a help heading applies to all options that follow it.
     #[command(flatten)]
     words: WorkloadWords,
     #[command(flatten)]
@@ -167,7 +167,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     judge([&finished.report])
 }
 
-/// A run in which requests failed has failed, unless that was planned.
+/// A run fails if requests failed for another reason than a planned fault.
 pub(crate) fn judge<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Result<(), Failure> {
     match reports.into_iter().all(|report| report.failures().1 == 0) {
         true => Ok(()),
@@ -179,40 +179,40 @@ fn tell_of_faults(report: &Report) {
     if report.failures().0 > 0 {
         let each: Vec<String> =
             report.errors.iter().map(|(status, failed)| format!("{failed} with {status}")).collect();
-        output::note(&format!("requests failed, as faults are planned: {}", each.join(", ")));
+        output::note(&format!("requests failed because of planned faults: {}", each.join(", ")));
     }
     if report.damage.as_ref().is_some_and(|damage| damage.read_only) {
-        output::note("the drive is read-only: it has no spare blocks left");
+        output::note("the drive is read-only: no spare blocks are left");
     }
 }
 
-/// A profile by name or file, with changes, everything decided.
+/// A profile by name or file, with changes, resolved.
 pub(crate) fn resolve(drive: &str, changes: &[String]) -> Result<Resolved, Failure> {
     resolve_with(drive, changes, &[])
 }
 
-/// As [`resolve`], with more that is to go wrong.
+/// As [`resolve`], with additional faults.
 pub(crate) fn resolve_with(drive: &str, changes: &[String], faults: &[Rule]) -> Result<Resolved, Failure> {
     let mut profile = Profile::load(drive).map_err(Failure::input)?;
     profile.set_all(changes).map_err(Failure::input)?;
     if !faults.is_empty() {
         let given = profile.keys.faults.iter().flat_map(|given| &given.0).map(|rule| &rule.0);
-        // No rule has a quotation mark in it.
+        // A rule contains no quotation mark.
         let all: Vec<String> = given.chain(faults).map(|rule| format!("\"{rule}\"")).collect();
         profile.set(&format!("faults=[{}]", all.join(", "))).map_err(Failure::input)?;
     }
     profile.resolve().map_err(|error| Failure::Input(anyhow::Error::new(error).context(format!("drive {drive}"))))
 }
 
-/// Data that is not kept cannot be seen to be wrong.
+/// Warns of faults that change data of a drive that keeps none.
 pub(crate) fn tell_if_unseen(profile: &Resolved, store: StoreKind) {
     let corrupts = profile.faults().any(|rule| rule.strike == Strike::Corrupt);
     if corrupts && store == StoreKind::None {
-        output::note("a corrupt fault changes data, and --store none keeps none: nobody can see it");
+        output::note("a corrupt fault has no effect with --store none: no data is kept");
     }
 }
 
-/// Finds out before a long run, not after it, whether its files can be written.
+/// Checks before the run that its files can be written.
 fn prepare_files(args: &SimArgs) -> anyhow::Result<()> {
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder).with_context(|| format!("--out {}", folder.display()))?;

@@ -14,7 +14,7 @@ pub(crate) fn render(report: &Report) -> String {
     parts.join("\n")
 }
 
-/// What was run, and how fast.
+/// The run, and its throughput.
 fn head(report: &Report) -> String {
     let Report { profile, workload, seed, initial_state, .. } = report;
     let done = format!("{} requests, {}", count(report.requests), bytes(report.bytes as f64));
@@ -45,7 +45,7 @@ fn arrivals(report: &Report) -> String {
     )
 }
 
-/// What the run cost this machine.
+/// The cost of the run on this machine.
 fn host(report: &Report) -> String {
     let Host { setup_s, wall_s, cpu_s, peak_rss_bytes, .. } = &report.host;
     let speed = |cpu_s: f64| rounded(report.requests as f64 / cpu_s.max(1e-9));
@@ -91,7 +91,7 @@ fn latency_table<'a>(what: &str, rows: impl Iterator<Item = (String, &'a Latency
     table.trim_fmt() + "\n"
 }
 
-/// Where the mean went: stages down, directions across, and behind whom it was waited.
+/// The mean by stage (rows) and direction (columns), with the cause of each wait.
 fn breakdowns(report: &Report) -> String {
     let ways: Vec<_> = report.breakdown_us.iter().filter(|(way, _)| report.latency_us[*way].count > 0).collect();
     let header: Vec<&str> = ["where the mean goes, us"].into_iter().chain(ways.iter().map(|(way, _)| **way)).collect();

@@ -1,4 +1,4 @@
-//! A workload on the command line: a file, or fio's own words.
+//! A workload on the command line: a file, or fio's options.
 
 use std::path::Path;
 
@@ -11,50 +11,51 @@ use nandscape_sim::Span;
 use crate::failure::Failure;
 use crate::trace::TraceWords;
 
-/// fio's words. Each has its default in a workload made of words, and none where a file is given.
+/// fio's options. Each has a default, unless a workload file is given.
 #[derive(Args)]
 #[command(next_help_heading = "Workload")]
 pub(crate) struct WorkloadWords {
-    /// A workload by name or file, see `nandscape workloads`; its jobs replace the words below
+    /// A workload by name or file, see `nandscape workloads`; its jobs replace the options below
     #[arg(long, value_name = "W", conflicts_with_all = ["rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "random_distribution", "rate_iops", "rate_process", "burst"])]
     workload: Option<String>,
-    /// What requests do: read, write, rw, trim in sequence, or randread, randwrite, randrw, randtrim
+    /// Pattern of requests: read, write, rw, trim (sequential), randread, randwrite, randrw or randtrim
     #[arg(long, value_name = "PATTERN")]
     rw: Option<Pattern>,
-    /// Bytes of a request, or several sizes with weights: 4k/60:64k/40 [default: 4k]
+    /// Size of a request, or several sizes with weights: 4k/60:64k/40 [default: 4k]
     #[arg(long, value_name = "SIZE")]
     bs: Option<BlockSizes>,
-    /// Requests outstanding at a time, per job [default: 32]
+    /// Outstanding requests of each job [default: 32]
     #[arg(long, value_name = "N")]
     iodepth: Option<u32>,
-    /// Jobs that do this, each with a queue pair of its own [default: 1]
+    /// Number of such jobs, each with its own queue pair [default: 1]
     #[arg(long, value_name = "N")]
     numjobs: Option<u32>,
-    /// Percent of reads in rw and randrw [default: 50]
+    /// Percentage of reads in rw and randrw [default: 50]
     #[arg(long, value_name = "PERCENT")]
     rwmixread: Option<u32>,
     /// The part of the drive that is used: 10GiB or 50% [default: 100%]
     #[arg(long, value_name = "SIZE")]
     size: Option<Share>,
-    /// How random addresses are spread: uniform, zipf:1.1, pareto:0.2, normal:10, zoned:60/10:40/90
+    /// Distribution of random addresses: uniform, zipf:1.1, pareto:0.2, normal:10, zoned:60/10:40/90
     #[arg(long, value_name = "D")]
     random_distribution: Option<Distribution>,
-    /// Arrivals a second, all jobs together, whatever is outstanding: the load is open, and iodepth does not limit it
+    /// Arrivals a second, over all jobs. The load is open: requests arrive however many are outstanding, and iodepth does not
+    /// apply
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     rate_iops: Option<f64>,
-    /// How those arrivals are spaced: linear or poisson [default: poisson]
+    /// Spacing of the arrivals: linear or poisson [default: poisson]
     #[arg(long, value_name = "PROCESS", requires = "rate_iops")]
     rate_process: Option<RateProcess>,
-    /// Requests come for a time, then none for a time, in turn: 10ms/90ms
+    /// Alternate between a time with requests and a time without: 10ms/90ms
     #[arg(long, value_name = "ON/OFF")]
     burst: Option<Burst>,
-    /// Requests in all, over all jobs [default: 1000000]
+    /// Total requests of all jobs [default: 1000000]
     #[arg(long, value_name = "N", conflicts_with = "runtime")]
     io_count: Option<u64>,
-    /// How long requests are issued, in drive time: 10s
+    /// Drive time during which requests are issued: 10s
     #[arg(long, value_name = "TIME")]
     runtime: Option<Span>,
-    /// Requests that run first and are not counted [default: 0]
+    /// Requests before the measured phase [default: 0]
     #[arg(long, value_name = "N")]
     warmup_count: Option<u64>,
 }

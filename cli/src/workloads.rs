@@ -1,4 +1,4 @@
-//! `nandscape workloads`: those that come with it.
+//! `nandscape workloads`: the built-in workloads.
 
 use clap::{Args, Subcommand};
 use comfy_table::Table;
@@ -8,7 +8,7 @@ use nandscape_lab_workload::{BUILTIN, load, text_of};
 use crate::failure::Failure;
 use crate::output;
 
-/// List the workloads that come with it, or show one.
+/// List the built-in workloads, or show one.
 #[derive(Args)]
 pub(crate) struct WorkloadsArgs {
     #[command(subcommand)]

@@ -98,7 +98,8 @@ pub mod drive {
     pub use nandscape_drive::breakdown::cause;
     pub use nandscape_drive::io::Sink;
     pub use nandscape_drive::{
-        Breakdown, CommandRef, Completion, Controller, Drive, DriveInfo, HostMem, Io, Issuer, QueueDrive, QueueId, Stage, Token,
+        Breakdown, CommandRef, Completion, Controller, Drive, DriveInfo, HostMem, Io, Issuer, QueueDrive, QueueId,
+        Stage, Token,
     };
 }
 

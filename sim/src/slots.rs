@@ -86,7 +86,8 @@ impl<T> Slots<T> {
 
     /// The first entry that `is_it` accepts, by its room.
     pub fn find(&self, mut is_it: impl FnMut(&T) -> bool) -> Option<Key> {
-        let accepted = |(generation, slot): &(u32, Option<T>)| slot.as_ref().is_some_and(&mut is_it).then_some(*generation);
+        let accepted =
+            |(generation, slot): &(u32, Option<T>)| slot.as_ref().is_some_and(&mut is_it).then_some(*generation);
         self.entries.iter().map(accepted).zip(0..).find_map(|(found, index)| Some(Key { index, generation: found? }))
     }
 

@@ -1,9 +1,9 @@
-//! `nandscape trace`: traces of block devices, described and converted; and the words with which `sim` replays them.
+//! `nandscape trace`: traces of block devices, described and converted; and the options with which `sim` replays them.
 //!
 //! | file | what |
 //! |---|---|
-//! | `select` | which requests of which file |
-//! | `replay` | how `sim` replays them |
+//! | `select` | the selection of requests |
+//! | `replay` | their replay by `sim` |
 //! | `info` | `trace info` |
 //! | `convert` | `trace convert` |
 
@@ -19,7 +19,7 @@ pub(crate) use self::replay::TraceWords;
 use crate::failure::Failure;
 use crate::progress;
 
-/// Look at traces of block devices, and write them in other formats.
+/// Describe traces of block devices, and convert them.
 ///
 /// `nandscape sim --trace` replays them.
 #[derive(Args)]
@@ -49,7 +49,7 @@ fn open(options: Options) -> Result<Trace, Failure> {
     Trace::open_watched(options, &progress::reading()).map_err(failed)
 }
 
-/// A bad trace is bad input; a full disk is not.
+/// A bad trace is bad input; a full disk is a failed run.
 fn failed(error: TraceError) -> Failure {
     match error {
         TraceError::Temporary { .. } => Failure::run(error),

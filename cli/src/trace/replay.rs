@@ -10,21 +10,21 @@ use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use super::select::SelectWords;
 use crate::failure::Failure;
 
-/// Words for a replay.
+/// Options of a replay.
 #[derive(Args)]
 #[command(next_help_heading = "Trace")]
 pub(crate) struct TraceWords {
-    /// A trace, compressed or not, or - for standard input; requests arrive at its times whatever is outstanding, unless
-    /// --replay-no-stall. --rate-iops scales its times so that this becomes the mean rate
+    /// A trace, compressed or not, or - for standard input. Requests arrive at its times however many are outstanding, unless
+    /// --replay-no-stall is given. --rate-iops scales its times to this mean rate
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "bs", "numjobs", "rwmixread", "size", "random_distribution", "rate_process", "burst"])]
     trace: Option<PathBuf>,
     /// Replay the trace X times as fast: 2 halves all times [default: 1]
     #[arg(long, value_name = "X", conflicts_with_all = ["rate_iops", "replay_no_stall"], allow_negative_numbers = true)]
     time_scale: Option<f64>,
-    /// Do not keep to the times of the trace: keep --iodepth requests outstanding, in its order
+    /// Ignore the times of the trace: keep --iodepth requests outstanding, in its order
     #[arg(long, conflicts_with = "rate_iops")]
     replay_no_stall: bool,
-    /// What becomes of addresses: wrap those beyond the capacity, or scale all to fill the drive [default: wrap]
+    /// Addresses: wrap those beyond the capacity, or scale all to fill the drive [default: wrap]
     #[arg(long, value_name = "wrap|scale")]
     address: Option<Address>,
     #[command(flatten)]
@@ -37,8 +37,8 @@ impl TraceWords {
         self.trace.as_deref()
     }
 
-    /// The first word besides the trace that was given, if one was. clap takes no notice of `requires` where the word
-    /// required is in conflict with another.
+    /// The first option besides the trace that was given, if any. clap ignores `requires` where the required option conflicts
+    /// with another.
     fn given(&self) -> Option<&'static str> {
         let own = [
             ("--time-scale", self.time_scale.is_some()),
@@ -48,7 +48,7 @@ impl TraceWords {
         own.into_iter().find(|(_, given)| *given).map(|(word, _)| word).or_else(|| self.select.given())
     }
 
-    /// The replay meant, if there is one, with what the words of the workload say to it.
+    /// The replay, if a trace was given, with the options of the workload that apply to it.
     pub(crate) fn workload(
         &self,
         iodepth: Option<u32>,

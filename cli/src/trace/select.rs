@@ -1,4 +1,4 @@
-//! Which requests of which trace.
+//! Selection of the requests of a trace.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -7,14 +7,14 @@ use clap::{Args, ValueEnum};
 use nandscape_lab_trace::{Action, Format, Options, Selection};
 use nandscape_sim::Span;
 
-/// Words that `trace info`, `trace convert` and `sim --trace` share.
+/// Options that `trace info`, `trace convert` and `sim --trace` share.
 #[derive(Args)]
 pub(crate) struct SelectWords {
-    /// The format: auto finds out; msr, replay, mqsim, disksim, alibaba, tencent, fiu, spc, blkparse, fio-v2, fio-v3
+    /// The format; auto detects it: msr, replay, mqsim, disksim, alibaba, tencent, fiu, spc, blkparse, fio-v2, fio-v3
     /// [default: auto]
     #[arg(long, value_name = "FORMAT")]
     format: Option<FormatArg>,
-    /// Which action of blkparse's text counts: Q (queued) or D (issued to the driver) [default: Q]
+    /// The action of blkparse's text that counts as a request: Q (queued) or D (issued to the driver) [default: Q]
     #[arg(long, value_enum, ignore_case = true, value_name = "Q|D", hide_possible_values = true)]
     action: Option<ActionArg>,
     /// Only requests of this disk, as the trace names it; may be repeated
@@ -26,15 +26,15 @@ pub(crate) struct SelectWords {
     /// Only requests that arrive from one time to another, counted from the first: 60s..120s, 60s.. or ..120s
     #[arg(long, value_name = "FROM..TO")]
     window: Option<Window>,
-    /// Only the first N requests of those
+    /// Only the first N of the selected requests
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Leave out malformed lines, with a note, instead of refusing the trace
+    /// Skip malformed lines with a note instead of refusing the trace
     #[arg(long)]
     skip_bad: bool,
 }
 
-/// A format, or that it is to be found out.
+/// A format, or detection.
 #[derive(Copy, Clone, Debug)]
 struct FormatArg(Option<Format>);
 
@@ -80,7 +80,7 @@ impl FromStr for Window {
 }
 
 impl SelectWords {
-    /// What is meant, of a file.
+    /// The options, for a file.
     pub(crate) fn of(&self, path: &Path) -> Options {
         let window = self.window.unwrap_or_default();
         Options {
@@ -98,7 +98,7 @@ impl SelectWords {
         }
     }
 
-    /// The first word that was given, if one was.
+    /// The first option that was given, if any.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let words = [
             ("--format", self.format.is_some()),

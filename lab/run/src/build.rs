@@ -1,5 +1,5 @@
-//! Making a drive: from a resolved profile, in a state of use. Simulations, live drives and replays all make theirs
-//! here, so that the same inputs give the same drive.
+//! Builds a drive from a resolved profile and brings it into a state. Simulations, live drives and replays build theirs here,
+//! so that the same inputs give the same drive.
 
 use nandscape_device_ftl::Plant;
 use nandscape_device_media::StoreKind;
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::simulation::{Phase, Progress};
 
-/// The state that a drive is brought into first.
+/// The state of a drive at the start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Precondition {
-    /// As it left the factory.
+    /// New, nothing written.
     None,
     /// Every logical block written once.
     Full,
-    /// The steady state of this drive under uniform random overwrites of single mapping units that never pause.
+    /// The steady state of this drive under continuous uniform random overwrites of single mapping units.
     Steady,
 }
 
@@ -32,10 +32,10 @@ impl Precondition {
     }
 }
 
-/// Makes a drive and brings it into its state of use, in no time of its own.
+/// Builds a drive and brings it into its state, which takes no drive time.
 ///
 /// # Errors
-/// When the system does not give the memory for its tables.
+/// When memory for its tables cannot be allocated.
 pub fn build_drive(
     sim: &Sim,
     profile: &Resolved,

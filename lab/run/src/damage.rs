@@ -1,53 +1,53 @@
-//! What was to go wrong with a drive's flash, and what has become of the drive: counted since it was made, the warm-up
-//! included. Preconditioning does no operation of the flash and strikes no rule.
+//! The faults planned for a drive's flash, and the damage they have done: counted since the drive was built, including the
+//! warm-up. Preconditioning performs no flash operation and triggers no rule.
 
 use nandscape_device_ssd::Ssd;
 use nandscape_wire_nvme::Status;
 use serde::Serialize;
 
-/// A rule of the fault plan, and how often it came into play.
+/// A rule of the fault plan, and how often it applied.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Fault {
-    /// The rule, with what was left out filled in.
+    /// The rule, with defaults filled in.
     pub rule: String,
-    /// Operations of its kind, at its place, in its time.
+    /// Operations that match its kind, place and time.
     pub matched: u64,
-    /// Those that it struck.
+    /// Operations that it struck.
     pub struck: u64,
 }
 
-/// What faults have done to a drive.
+/// The damage that faults have done to a drive.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Damage {
-    /// Blocks that have gone bad in use.
+    /// Blocks that went bad in use.
     pub retired_blocks: u64,
-    /// Planes that are used no more: they do not answer, or have no page left for their collector.
+    /// Planes out of use: they do not answer, or have no page left for their collector.
     pub planes_out_of_use: u64,
-    /// Mapping units of which data was lost, for it could not be read when it had to be moved or completed.
+    /// Mapping units whose data could not be read when it had to be moved or completed.
     pub lost_units: u64,
-    /// Mapping units that were in the write buffer when power went, and are gone.
+    /// Mapping units lost from the write buffer in power cuts.
     pub dropped_units: u64,
-    /// Good blocks beyond those that are needed to go on writing.
+    /// Good blocks beyond those that writing needs.
     pub spare_blocks: u64,
-    /// Those of the drive when it was new.
+    /// Spare blocks of the new drive.
     pub spare_blocks_new: u64,
-    /// How often power was cut.
+    /// Power cuts.
     pub power_cuts: u32,
-    /// Whether the drive takes no more writes.
+    /// Whether the drive refuses writes.
     pub read_only: bool,
 }
 
-/// How requests fail for faults of the flash.
+/// Statuses of requests that fail because of flash faults.
 const FAILURES: [Status; 4] =
     [Status::UNRECOVERED_READ_ERROR, Status::WRITE_FAULT, Status::ABORTED_POWER_LOSS, Status::READ_ONLY_RANGE];
 
-/// Whether requests that fail with this status may have failed for a fault of the flash.
+/// Whether a flash fault can be the reason of this status.
 pub(crate) fn is_for_faults(status: &str) -> bool {
     FAILURES.iter().any(|failure| failure.to_string() == status)
 }
 
 impl Fault {
-    /// The rules that a drive has now, in the order in which it was given them.
+    /// The current rules of a drive, in the order they were added.
     pub(crate) fn all_of(ssd: &Ssd) -> Vec<Fault> {
         let counts = ssd.media().faults().counts().into_iter();
         counts
@@ -57,7 +57,7 @@ impl Fault {
 }
 
 impl Damage {
-    /// A drive's, as it is now.
+    /// The damage of a drive so far.
     pub(crate) fn of(ssd: &Ssd) -> Damage {
         let stats = ssd.ftl_stats();
         Damage {
@@ -72,7 +72,7 @@ impl Damage {
         }
     }
 
-    /// Whether nothing has happened.
+    /// Whether there is no damage.
     pub(crate) fn is_none(&self) -> bool {
         let Damage { retired_blocks, lost_units, dropped_units, spare_blocks, spare_blocks_new, .. } = self;
         (retired_blocks, lost_units, dropped_units) == (&0, &0, &0)

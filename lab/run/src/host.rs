@@ -1,6 +1,6 @@
-//! What a run costs the machine it runs on. The only place in the lab that looks at a clock.
+//! The cost of a run on this machine. The only place in the lab that reads a clock.
 //!
-//! CPU time and resident set are the system's to tell; where this program does not know how to ask, they are absent.
+//! CPU time and resident set are absent on systems where this program cannot query them.
 
 use std::time::Instant;
 

@@ -1,24 +1,24 @@
-//! One simulated run: a drive is made from a profile, brought into a state of use, put under a workload, and what
-//! happened is reported.
+//! Simulated runs: a drive is built from a profile, brought into a state, put under a workload, and reported on; or several
+//! drives, with layers of a host over them.
 //!
 //! | file | what |
 //! |---|---|
-//! | `build` | making a drive from a profile, in a state of use |
+//! | `build` | building a drive from a profile, in a state |
 //! | `rig` | drives by name on one executor, for any host |
 //! | `simulation` | a workload on one drive |
 //! | `stack` | a workload on several drives, with layers of the host over them |
 //! | `tap` | the commands of one of several drives, recorded |
 //! | `host_report` | the workload's view of several drives |
-//! | `live`, `replay` | what a live drive needs of the model, and a recorded run of one again |
-//! | `snapshot` | a drive's counters before and after |
-//! | `damage` | what was to go wrong with the flash, and what has become of the drive |
-//! | `record` | latency, throughput, the drive and its dies over time, when that is asked for |
+//! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
+//! | `snapshot` | a drive's counters at one time |
+//! | `damage` | planned faults, and the damage they have done |
+//! | `record` | latency, throughput, the drive and its dies over time, on request |
 //! | `latency` | latencies, and how many requests a percentile needs |
 //! | `pressure` | how load and drive kept up with each other |
 //! | `state` | the state a drive begins in, in words |
 //! | `inputs` | what a run was made from |
 //! | `report` | its figures, as the contract of `--json` has them |
-//! | `host` | what the run cost the machine it ran on |
+//! | `host` | the cost of the run on this machine |
 //!
 //! Everything in a report but its `host` part depends on the inputs and the seed only.
 

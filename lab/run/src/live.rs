@@ -1,4 +1,4 @@
-//! What a live drive needs of the model: how it is made, how clients get into it, what it counts, what it can be told.
+//! The model behind a live drive: its construction, its connections, its counters, and the orders it takes.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -16,15 +16,15 @@ use crate::build::{Precondition, build_drive};
 use crate::damage::Fault;
 use crate::simulation::Progress;
 
-/// Entries of each client's queue pair, or as many as the controller has.
+/// Entries of each client's queue pair, unless the controller's limit is lower.
 const ENTRIES: u32 = 1_024;
 
-/// A live drive, as it can be written down and made again.
+/// A live drive, in a form that can be stored and rebuilt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DriveSpec {
-    /// The name that clients know it by.
+    /// The name that clients use.
     pub name: String,
-    /// Tells it from the others of the run, on whatever thread they are: part of its seed.
+    /// Its number among all drives of the run, on any thread: part of its seed.
     pub number: u64,
     /// The name of its profile.
     pub profile_name: String,
@@ -32,7 +32,7 @@ pub struct DriveSpec {
     pub profile: String,
     /// Whether it keeps data.
     pub keeps_data: bool,
-    /// The state it begins in.
+    /// Its state at the start.
     pub precondition: Precondition,
 }
 
@@ -47,22 +47,22 @@ impl DriveSpec {
     }
 }
 
-/// What all drives of one live run are made from; the header of its recording.
+/// The definition of all drives of one live run; the header of its recording.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LiveDrives {
     /// The version of the program that wrote it.
     pub version: String,
-    /// Decides everything random.
+    /// Seed of all random choices.
     pub seed: u64,
     /// The drives, in the order in which connections name them.
     pub drives: Vec<DriveSpec>,
 }
 
 impl LiveDrives {
-    /// Makes the drives.
+    /// Builds the drives.
     ///
     /// # Errors
-    /// When a profile does not fit this program, or the system does not give the memory for the tables.
+    /// When a profile is not valid in this version, or memory for the tables cannot be allocated.
     pub fn build(&self, sim: &Sim, progress: &dyn Progress) -> Result<Vec<Rc<SsdExport>>, BuildError> {
         let seed = Seed::new(self.seed).child("live");
         let build = |spec: &DriveSpec| {
@@ -75,7 +75,7 @@ impl LiveDrives {
     }
 }
 
-/// Why a live drive cannot be made.
+/// Why a live drive cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// Its profile does not fit this program.
@@ -86,12 +86,12 @@ pub enum BuildError {
     Memory(#[from] std::io::Error),
 }
 
-/// An emulated SSD that clients can connect to: a queue pair each.
+/// An emulated SSD that gives each client a queue pair.
 pub struct SsdExport {
     ssd: Rc<Ssd>,
     profile: Resolved,
     queues: QueueExport,
-    /// What bringing it into its state of use took.
+    /// Operations before the service began.
     begun: OpCounts,
 }
 
@@ -108,7 +108,7 @@ impl SsdExport {
         &self.ssd
     }
 
-    /// What it was made from.
+    /// Its profile.
     pub fn profile(&self) -> &Resolved {
         &self.profile
     }

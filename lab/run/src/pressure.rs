@@ -1,10 +1,9 @@
-//! How load and drive kept up with each other: whether the requests of an open load piled up, and what a closed load did
-//! not ask while it waited.
+//! Overload of open loads, and coordinated omission in closed loads.
 //!
-//! A closed load issues nothing while all its requests are held up, so a drive that stands still is seen by few of them
-//! (coordinated omission). The corrected latencies add what would have been issued: a slot whose request takes longer
-//! than the mean would have issued one more in each mean time. Left out: loads of dependent requests, which have no rate
-//! of their own.
+//! A closed load issues nothing while all its requests are outstanding, so that few requests see a drive that stands still
+//! (coordinated omission). The corrected latencies add the requests that were not issued: a slot whose request takes longer
+//! than the mean latency would have issued one more in each such time. Left out: loads of dependent requests, which have no
+//! rate of their own.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,7 @@ use serde::Serialize;
 
 use crate::latency::Latency;
 
-/// How much the p99.9 has to grow by the correction for the run to say so.
+/// Growth of p99.9 by the correction from which the run warns.
 const TOLD: f64 = 2.0;
 
 /// Arrivals of open loads.
@@ -28,7 +27,7 @@ pub struct Arrivals {
     pub outstanding_max: u64,
     /// Requests outstanding at the last arrival.
     pub outstanding_end: u64,
-    /// Whether the number of outstanding requests grew all along: the latencies are then those of a growing queue.
+    /// Whether the number of outstanding requests grew throughout: latencies then depend on the length of the run.
     pub overloaded: bool,
 }
 
@@ -43,7 +42,7 @@ impl Arrivals {
         }
     }
 
-    /// What to say of an overload.
+    /// The warning of an overload.
     pub(crate) fn note(&self, achieved_iops: Option<f64>) -> Option<String> {
         let (asked, achieved) = (self.asked_iops?, achieved_iops?);
         self.overloaded.then(|| {
@@ -56,7 +55,7 @@ impl Arrivals {
     }
 }
 
-/// Latencies of a closed load, corrected for what it did not ask.
+/// Latencies of a closed load, corrected for coordinated omission.
 pub(crate) fn corrected(outcome: &Outcome, directions: &[Direction]) -> BTreeMap<&'static str, Latency> {
     let interval = mean(outcome.tallies.iter().map(|tally| &tally.latency));
     let of = |way: &Direction| {
@@ -73,7 +72,7 @@ fn mean<'a>(latencies: impl Iterator<Item = &'a Histogram>) -> Span {
     Span::from_ns(u64::try_from(sum / u128::from(count.max(1))).unwrap_or(u64::MAX))
 }
 
-/// What to say where the correction changes the tail.
+/// The warning where the correction changes the tail.
 pub(crate) fn note(
     measured: &BTreeMap<&'static str, Latency>,
     corrected: &BTreeMap<&'static str, Latency>,
@@ -85,8 +84,7 @@ pub(crate) fn note(
     };
     let (way, seen, all) = measured.iter().find_map(hidden)?;
     Some(format!(
-        "a closed load asks nothing while it waits: the longest time without a completion was {standstill_us:.0} us; had \
-         requests come at the mean rate of the run, the p99.9 of {way}s would be {all:.0} us, not {seen:.0} us \
-         (latency_corrected_us)"
+        "a closed load issues nothing while it waits, which hides pauses of up to {standstill_us:.0} us: at the mean rate of \
+         this run, the p99.9 of {way}s would be {all:.0} us instead of {seen:.0} us (latency_corrected_us)"
     ))
 }

@@ -1,4 +1,4 @@
-//! A recorded run of live drives again, in virtual time, and its report.
+//! Replays a recorded run of live drives in virtual time, and reports on it.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -16,23 +16,23 @@ use crate::simulation::Progress;
 use crate::snapshot::{About, Snapshot};
 use crate::tap::direction;
 
-/// A recording to run again.
+/// A recording to replay.
 pub struct Replay {
     /// The file.
     pub recording: PathBuf,
-    /// Whether what every die and channel did is recorded.
+    /// Whether to record the activity of every die and channel.
     pub trace: bool,
-    /// Whether the drives' tables are checked afterwards.
+    /// Whether to check the drives' tables afterwards.
     pub check: bool,
 }
 
-/// Why a recording cannot be run again.
+/// Why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// It cannot be read.
     #[error(transparent)]
     Recording(#[from] RecordingError),
-    /// Its header does not say how to make its drives.
+    /// Its header does not define its drives.
     #[error("{path}: the header cannot be read: {error}")]
     Header {
         /// The file.
@@ -40,7 +40,7 @@ pub enum ReplayError {
         /// Why.
         error: serde_json::Error,
     },
-    /// Its drives cannot be made.
+    /// Its drives cannot be built.
     #[error("{path}: drive {error}")]
     Build {
         /// The file.
@@ -53,11 +53,11 @@ pub enum ReplayError {
     Inconsistent(String),
 }
 
-/// What a replay leaves behind.
+/// The results of a replay.
 pub struct Replayed {
     /// The figures of each drive.
     pub reports: Vec<Report>,
-    /// What every die and channel did, as Chrome-trace JSON, if it was recorded.
+    /// The activity of every die and channel as Chrome-trace JSON, if it was recorded.
     pub trace: Option<String>,
     /// Whether the recording breaks off, as when its writer was killed.
     pub broken_off: bool,

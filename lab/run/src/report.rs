@@ -18,7 +18,7 @@ use crate::pressure::{self, Arrivals};
 /// The version of the format.
 const SCHEMA: u32 = 1;
 
-/// What a run found.
+/// The figures of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The version of this format.
@@ -33,7 +33,7 @@ pub struct Report {
     pub precondition: &'static str,
     /// That state in words.
     pub initial_state: String,
-    /// Requests of the host that succeeded, as given; one split inside counts once.
+    /// Host requests that succeeded, as issued by the workload: a split request counts once.
     pub requests: u64,
     /// Bytes of those.
     pub bytes: u64,
@@ -50,10 +50,10 @@ pub struct Report {
     pub standstill_us: f64,
     /// Latencies by direction.
     pub latency_us: BTreeMap<&'static str, Latency>,
-    /// Latencies of a closed load with what it did not ask while it waited; left out of others.
+    /// Latencies of a closed load, corrected for coordinated omission; left out of others.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub latency_corrected_us: BTreeMap<&'static str, Latency>,
-    /// Latencies of what the workload calls an operation, of one request or several; left out where it has none.
+    /// Latencies of the workload's operations, of one request or several each; left out where it has none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub operations_us: BTreeMap<&'static str, Latency>,
     /// Mean time by stage; the stages sum to the mean latency.
@@ -68,34 +68,34 @@ pub struct Report {
     pub over_provisioning_asked: f64,
     /// Spare blocks that garbage collection works in.
     pub reserve_blocks: u64,
-    /// What the flash did.
+    /// Operations of the flash.
     pub flash: Flash,
     /// Share of the time that resources were busy: the mean over all of a kind, and the busiest.
     pub busy: BTreeMap<&'static str, Busy>,
     /// Erases of the blocks in use since the drive was made.
     pub erases: Erases,
-    /// What was to go wrong, and how often it did; left out without a plan.
+    /// Planned faults and their counts; left out without a plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
-    /// What faults have done to the drive since it was made; left out where nothing was planned and nothing happened.
+    /// Damage by faults since the drive was built; left out where none was planned and none occurred.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<String, u64>,
     /// What the run was made from.
     pub inputs: Inputs,
-    /// What was decided otherwise than asked, and what the figures do not tell by themselves.
+    /// Deviations from the input, and warnings about the figures.
     pub notes: Vec<String>,
-    /// What depends on the machine.
+    /// Figures that depend on the machine.
     pub host: Host,
 }
 
 /// Garbage collection.
 #[derive(Clone, Debug, Serialize)]
 pub struct Gc {
-    /// Blocks reclaimed.
+    /// Blocks erased by garbage collection.
     pub blocks: u64,
-    /// Mapping units moved.
+    /// Mapping units that it moved.
     pub pages_moved: u64,
     /// Reads of the host that waited for a garbage collection.
     pub blocked_reads: u64,
@@ -105,7 +105,7 @@ pub struct Gc {
     pub free_blocks_after: u64,
 }
 
-/// What the flash did.
+/// Operations of the flash.
 #[derive(Clone, Debug, Serialize)]
 pub struct Flash {
     /// Pages read into the controller.
@@ -148,7 +148,7 @@ pub struct Erases {
     pub max: u32,
 }
 
-/// What depends on the machine.
+/// Figures that depend on the machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Host {
     /// Wall-clock time of the measured phase.
@@ -166,7 +166,7 @@ pub struct Host {
     pub command: Option<String>,
 }
 
-/// What a report is made of, besides the outcome: counters of the measured phase.
+/// The parts of a report besides the outcome: inputs, and counters of the measured phase.
 pub(crate) struct Parts {
     pub(crate) profile: String,
     pub(crate) workload: String,
@@ -266,7 +266,7 @@ impl Report {
         }
     }
 
-    /// Requests that failed for what was planned, and those that failed otherwise.
+    /// Requests that failed because of planned faults, and for other reasons.
     pub fn failures(&self) -> (u64, u64) {
         let planned = |status: &str| self.damage.is_some() && is_for_faults(status);
         let sum = |wanted: bool| {

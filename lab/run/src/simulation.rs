@@ -15,16 +15,16 @@ use crate::report::Report;
 use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
 use crate::stack::entries;
 
-/// A part of a run that takes its time.
+/// A phase of a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Phase {
-    /// Bringing the drive into its state of use.
+    /// Bringing the drive into its state.
     Preconditioning,
     /// The workload.
     Running,
 }
 
-/// Is told how far a run is.
+/// Receives the progress of a run.
 pub trait Progress {
     /// A share, from 0 to 1, of a phase is done.
     fn at(&self, phase: Phase, share: f64);
@@ -34,22 +34,22 @@ impl Progress for () {
     fn at(&self, _: Phase, _: f64) {}
 }
 
-/// Everything a run depends on.
+/// All inputs of a run.
 #[derive(Clone, Debug)]
 pub struct Simulation {
     /// The drive.
     pub profile: Resolved,
     /// Where its data is kept.
     pub store: StoreKind,
-    /// The state it is brought into first.
+    /// Its state at the start.
     pub precondition: Precondition,
-    /// What is asked of it.
+    /// The load on it.
     pub workload: Workload,
-    /// Decides everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Whether what every die and channel did is recorded.
+    /// Whether to record the activity of every die and channel.
     pub trace: bool,
-    /// Whether the drive's tables are checked afterwards.
+    /// Whether to check the drive's tables afterwards.
     pub check: bool,
 }
 
@@ -82,23 +82,23 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether what was asked cannot be, rather than that it went wrong.
+    /// Whether the input is invalid, as opposed to a failed run.
     pub fn is_input(&self) -> bool {
         matches!(self, RunError::Workload(_) | RunError::Queues { .. } | RunError::Source(_))
     }
 }
 
-/// What a run leaves behind.
+/// The results of a run.
 pub struct Finished {
     /// Its figures.
     pub report: Report,
-    /// What every die and channel did, as Chrome-trace JSON, if it was recorded.
+    /// The activity of every die and channel as Chrome-trace JSON, if it was recorded.
     pub trace: Option<String>,
-    /// What was recorded beside the figures, if that was asked for.
+    /// The recording beside the figures, if it was requested.
     pub details: Option<Details>,
 }
 
-/// Takes the snapshot when measuring begins, and passes progress on.
+/// Takes the snapshot when the measured phase begins, and forwards progress.
 struct Watch {
     sim: Sim,
     drives: Rc<[Placed]>,
@@ -123,12 +123,12 @@ impl Simulation {
     /// Runs it.
     ///
     /// # Errors
-    /// See [`RunError`]. Commands that fail are no error: the report counts them.
+    /// See [`RunError`]. Failed commands are not an error: the report counts them.
     pub fn run(&self, progress: Rc<dyn Progress>) -> Result<Finished, RunError> {
         self.run_with(progress, false)
     }
 
-    /// Runs it and records what its reports show beside the figures, which are the same as without.
+    /// Runs it and records distributions and timelines. The figures are the same as without.
     ///
     /// # Errors
     /// See [`RunError`].

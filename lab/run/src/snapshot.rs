@@ -46,7 +46,7 @@ impl Snapshot {
     }
 }
 
-/// What was run.
+/// The identity of a run.
 pub(crate) struct About<'a> {
     pub(crate) profile: &'a Resolved,
     /// The name of the workload or the recording.
@@ -58,7 +58,7 @@ pub(crate) struct About<'a> {
 }
 
 impl About<'_> {
-    /// The report of a run that was set up from `created` on, and measured from `begun` to `ended`.
+    /// The report of a run whose set-up began at `created`, measured from `begun` to `ended`.
     pub(crate) fn report(&self, outcome: &Outcome, created: Moment, begun: &Snapshot, ended: &Snapshot) -> Report {
         let elapsed = outcome.elapsed().ns() as f64;
         let busy = |before: &[Totals], after: &[Totals]| busy(before, after, elapsed);
@@ -101,7 +101,7 @@ impl About<'_> {
     }
 }
 
-/// What the profile asks for; resolving it has filled the key in.
+/// The over-provisioning that the profile asks for; resolving fills the key in.
 fn asked_over_provisioning(profile: &Resolved) -> f64 {
     profile.keys.ftl.over_provisioning.map_or(0.0, |share| share.0.0)
 }

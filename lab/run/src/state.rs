@@ -1,4 +1,4 @@
-//! The state a drive begins in, in words, and whether the workload keeps it there.
+//! The state of a drive at the start, in words, and whether the workload keeps it.
 
 use nandscape_lab_workload::{Action, Distribution, JobSpec, Share, Workload};
 use nandscape_sim::units::Bytes;
@@ -16,7 +16,7 @@ pub(crate) fn in_words(precondition: Precondition, unit_bytes: u64) -> String {
     }
 }
 
-/// What to say of a steady state that is not the workload's own.
+/// The warning where the steady state at the start is not that of the workload.
 pub(crate) fn note(precondition: Precondition, unit_bytes: u64, workload: &Workload) -> Option<String> {
     if precondition != Precondition::Steady {
         return None;
@@ -25,14 +25,13 @@ pub(crate) fn note(precondition: Precondition, unit_bytes: u64, workload: &Workl
     let load = workload.loads.iter().map(|load| (&load.name, "it writes files or records".to_owned()));
     let (name, why) = job.chain(load).next()?;
     Some(format!(
-        "the drive begins in the {}; the steady state of {name} may differ ({why}), so that write amplification moves \
+        "the drive starts in the {}; the steady state of {name} may differ ({why}), so that write amplification drifts \
          towards it during the run",
         in_words(precondition, unit_bytes)
     ))
 }
 
-/// In what a job differs from uniform random overwrites of single mapping units; `None` where it does not, or writes
-/// nothing.
+/// The difference of a job from uniform random overwrites of single mapping units; `None` if it has none or only reads.
 fn differs(job: &JobSpec, unit_bytes: u64) -> Option<String> {
     let JobSpec { rw, bs, size, distribution, source, .. } = job;
     if let Some(source) = source {

@@ -1,13 +1,13 @@
-//! What is recorded of a run beside its figures, when that is asked for. Recording watches: it sets no timer and takes
-//! no turn, so that the figures are the same with and without it. Memory is bounded however long the run: what is told
-//! by interval begins with short ones, whose length doubles whenever there are too many.
+//! The recording of a run beside its figures, on request. Recording sets no timer and schedules no task, so that the figures
+//! are the same with and without it. Memory is bounded for any length of run: intervals start short, and their length
+//! doubles whenever there are too many.
 //!
 //! | file | what |
 //! |---|---|
 //! | `intervals` | intervals that double |
 //! | `series` | latency and throughput over time |
-//! | `samples` | the drive's state over time: free blocks, wear, what dies were busy with |
-//! | `timeline` | what each die did: shares of intervals over the whole run, operations around the slowest request |
+//! | `samples` | the drive's state over time: free blocks, wear, busy shares of dies |
+//! | `timeline` | the activity of each die: shares of intervals over the whole run, operations around the slowest request |
 //! | `describe` | a workload in words |
 
 mod describe;
@@ -31,7 +31,7 @@ pub use samples::Samples;
 pub use series::{Series, SeriesOf};
 pub use timeline::{DieShares, Operations, Part, Slowest, Timeline};
 
-/// What was recorded. Field names carry their unit; all of it is the same for the same inputs and seed.
+/// The recording of a run. Field names carry their unit; all of it is the same for the same inputs and seed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Details {
     /// All latencies by direction, to 0.1%.
@@ -40,16 +40,16 @@ pub struct Details {
     pub series: Series,
     /// The state of the drive over time.
     pub drive: Samples,
-    /// What each die did.
+    /// The activity of each die.
     pub timeline: Timeline,
 }
 
-/// How often each latency was seen.
+/// The count of each latency.
 #[derive(Clone, Debug, Serialize)]
 pub struct Distribution {
     /// Latencies, rising.
     pub latency_us: Vec<f64>,
-    /// Requests that took as long as that, and longer than the latency before.
+    /// Requests with this latency, above the latency before.
     pub requests: Vec<u64>,
 }
 
