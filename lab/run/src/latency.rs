@@ -10,7 +10,7 @@ pub struct Latency {
     pub count: u64,
     /// Exact mean; null without requests.
     pub mean: Option<f64>,
-    /// Percentiles, within 0.1%; null where fewer requests than [`needed`] are there.
+    /// Percentiles, within 0.1%; null without a request above them.
     pub p50: Option<f64>,
     /// 90%.
     pub p90: Option<f64>,

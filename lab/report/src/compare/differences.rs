@@ -1,4 +1,4 @@
-//! In what experiments differ: keys of the profile, the workload, the state of the drive, the seeds.
+//! The inputs that differ between experiments: keys of the profile, the workload, the state at the start, the seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use super::group::Column;
 
-/// Something that is not the same everywhere.
+/// An input that differs between experiments.
 #[derive(PartialEq, Debug, Serialize)]
 pub struct Difference {
-    /// What: a key of the profile, or a field of the report.
+    /// A key of the profile, or a field of the report.
     pub key: String,
     /// Its value in each experiment; empty where it has none.
     pub values: Vec<String>,
 }
 
-/// What is not the same in all experiments.
+/// All inputs that differ.
 pub(super) fn of(columns: &[Column]) -> Vec<Difference> {
     let all: Vec<BTreeMap<String, String>> = columns.iter().map(inputs).collect();
     let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
@@ -38,7 +38,7 @@ fn inputs(column: &Column) -> BTreeMap<String, String> {
     inputs.insert("seed".to_owned(), seeds.join(" "));
     inputs.insert("version".to_owned(), text(&report["host"]["version"]));
     if let Some(lines) = report["inputs"]["workload_lines"].as_array() {
-        inputs.insert("workload, in words".to_owned(), lines.iter().map(text).collect::<Vec<_>>().join("; "));
+        inputs.insert("workload, job by job".to_owned(), lines.iter().map(text).collect::<Vec<_>>().join("; "));
     }
     flatten("", &report["inputs"]["profile_keys"], &mut inputs);
     inputs

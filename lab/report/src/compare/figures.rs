@@ -1,4 +1,4 @@
-//! The figures that are put side by side, with their ratios to those of the first experiment.
+//! The figures that are compared, with their ratios to those of the first experiment.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,22 +9,22 @@ use super::interval::mean_and_half_width;
 /// A figure of all experiments.
 #[derive(Serialize)]
 pub struct Figure {
-    /// What it is: `read p99.9`.
+    /// Its name: `read p99.9`.
     pub name: String,
     /// Its unit; empty for numbers and ratios.
     pub unit: &'static str,
-    /// One for each experiment; null where it has none, as latencies of writes without writes.
+    /// One for each experiment; null where it has none, such as the latency of writes without writes.
     pub cells: Vec<Option<Cell>>,
 }
 
 /// A figure of one experiment.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize)]
 pub struct Cell {
-    /// The figure; of several runs, its mean.
+    /// The figure, or its mean over several runs.
     pub value: f64,
-    /// Half of the 95% confidence interval, where there are several runs.
+    /// Half of the 95% confidence interval over several runs.
     pub half_width_95: Option<f64>,
-    /// The value divided by that of the first experiment; null where that is 0 or missing.
+    /// The value divided by that of the first experiment; null if that is 0 or absent.
     pub ratio: Option<f64>,
 }
 
@@ -39,7 +39,7 @@ const PERCENTILES: [(&str, &str); 8] = [
     ("max", "max"),
 ];
 
-/// What went wrong; the first only where anything did.
+/// Failures and damage. The first row appears only if requests failed.
 const TROUBLE: [(&str, &str); 6] = [
     ("requests that failed", "/errors"),
     ("blocks retired", "/damage/retired_blocks"),
@@ -77,7 +77,7 @@ pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
     names.into_iter().map(figure).filter(|figure| has_any(figure) && !is_none(figure)).collect()
 }
 
-/// A figure of a report; what is counted by status is summed.
+/// A figure of a report; counts by status are summed.
 fn number(report: &Value, path: &str) -> Option<f64> {
     match report.pointer(path)? {
         Value::Object(counts) => Some(counts.values().filter_map(Value::as_f64).sum()),

@@ -1,4 +1,4 @@
-//! Which runs are of one experiment: those that agree in all their inputs but the seed.
+//! Groups runs into experiments: the runs of one experiment have the same inputs except the seed.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::load::Run;
 /// Runs of one experiment.
 #[derive(Serialize)]
 pub struct Column {
-    /// What it is called: the name of its folder or file.
+    /// Its label: the name of its folder or file.
     pub label: String,
     /// Its files.
     pub files: Vec<String>,
@@ -20,7 +20,7 @@ pub struct Column {
     pub(crate) runs: Vec<Run>,
 }
 
-/// The inputs of a run but for the seed. A report that does not tell them is an experiment of its own.
+/// The inputs of a run except the seed. A report without them is an experiment of its own.
 fn inputs(run: &Run) -> Value {
     let (report, inputs) = (&run.report, &run.report["inputs"]);
     if inputs.is_null() {
@@ -40,8 +40,8 @@ fn seed(run: &Run) -> u64 {
     run.report["seed"].as_u64().unwrap_or(0)
 }
 
-/// Runs that differ in their seed only become one column, in the place of the first. Where two of them have the same
-/// seed, as when versions of the program are compared, each is a column of its own.
+/// Runs that differ only in the seed become one column, in the place of the first. If two of them have the same seed, as when
+/// versions of the program are compared, each becomes a column.
 pub(super) fn columns(runs: Vec<Run>) -> Vec<Column> {
     let mut groups: Vec<(Value, Vec<Run>)> = Vec::new();
     for run in runs {
@@ -72,7 +72,7 @@ fn column(runs: Vec<Run>) -> Column {
     }
 }
 
-/// The name of the file, or of its folder where every file is called the same.
+/// The name of the file, or of its folder for files called report.json.
 fn label(run: &Run) -> String {
     let stem = run.path.file_stem().map_or(String::new(), |stem| stem.to_string_lossy().into_owned());
     let folder = run.path.parent().and_then(|folder| folder.file_name());
@@ -82,7 +82,7 @@ fn label(run: &Run) -> String {
     }
 }
 
-/// Labels that occur twice become paths.
+/// Replaces labels that occur twice by paths.
 fn tell_apart(columns: &mut [Column]) {
     let labels: Vec<String> = columns.iter().map(|column| column.label.clone()).collect();
     for column in columns.iter_mut() {

@@ -1,12 +1,12 @@
-//! Confidence intervals by Student's t: each run with a seed of its own gives one independent value of a figure, be it a
-//! mean or a far percentile, and the interval is for the mean of those values.
+//! Confidence intervals by Student's t. Each run with its own seed gives one independent value of a figure, whether a mean or
+//! a far percentile; the interval is that of the mean of these values.
 
-/// Quantile 0.975 of Student's t for 1 to 30 degrees of freedom, to three decimals, as statistical tables have it.
+/// Quantile 0.975 of Student's t for 1 to 30 degrees of freedom, to three decimals, from statistical tables.
 const T: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
-/// The same for more degrees of freedom; between two, that of the fewer is taken, which makes intervals wider.
+/// The same for more degrees of freedom. Between two entries the lower one applies, which widens intervals.
 const T_MORE: [(usize, f64); 3] = [(40, 2.021), (60, 2.000), (120, 1.980)];
 
 fn t(freedom: usize) -> f64 {
@@ -14,7 +14,7 @@ fn t(freedom: usize) -> f64 {
     more.unwrap_or(T[freedom.clamp(1, T.len()) - 1])
 }
 
-/// The mean of values, and half of its 95% confidence interval where there are at least two.
+/// The mean of values, and half of its 95% confidence interval if there are at least two.
 pub(super) fn mean_and_half_width(values: &[f64]) -> Option<(f64, Option<f64>)> {
     let count = values.len() as f64;
     let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / count)?;

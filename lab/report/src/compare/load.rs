@@ -1,11 +1,11 @@
-//! Reports as files: `report.json` of `--out`, or what `--json` printed.
+//! Reads reports: `report.json` of `--out`, or the output of `--json`.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// The version of reports that is understood.
+/// The supported version of reports.
 pub(super) const SCHEMA: u32 = 1;
 
 /// A report that was read.
@@ -25,28 +25,28 @@ pub enum LoadError {
         /// Why.
         error: std::io::Error,
     },
-    /// It is no JSON.
-    #[error("{path}: not JSON: {error}; give the report.json of `nandscape sim --out`, or what --json printed")]
+    /// It is not JSON.
+    #[error("{path}: not JSON: {error}; give the report.json of `nandscape sim --out`, or the output of --json")]
     Json {
         /// The file.
         path: String,
         /// Where and why.
         error: serde_json::Error,
     },
-    /// It is something else.
-    #[error("{path}: {problem}; give the report.json of `nandscape sim --out`, or what --json printed")]
+    /// It is not a report.
+    #[error("{path}: {problem}; give the report.json of `nandscape sim --out`, or the output of --json")]
     Other {
         /// The file.
         path: String,
-        /// What it lacks.
+        /// Why not.
         problem: String,
     },
-    /// It is of another version.
+    /// It has another version.
     #[error("{path}: its schema is {schema}, and this program compares reports of schema {SCHEMA}; make it again")]
     Schema {
         /// The file.
         path: String,
-        /// The version it says it is of.
+        /// Its version.
         schema: String,
     },
 }

@@ -1,13 +1,12 @@
-//! Runs side by side: figures, ratios to the first, and where runs differ in nothing but their seed, confidence
-//! intervals.
+//! Reports side by side: figures, ratios to the first, and confidence intervals over runs that differ only in the seed.
 //!
 //! | file | what |
 //! |---|---|
-//! | `load` | reports as files |
-//! | `group` | which runs are of one experiment |
+//! | `load` | reading of reports |
+//! | `group` | grouping of runs into experiments |
 //! | `interval` | confidence intervals |
-//! | `figures` | the figures that are put side by side |
-//! | `differences` | in what the experiments differ |
+//! | `figures` | the figures that are compared |
+//! | `differences` | inputs that differ between the experiments |
 //! | `page` | the page |
 
 mod differences;
@@ -25,7 +24,7 @@ pub use figures::{Cell, Figure};
 pub use group::Column;
 pub use load::LoadError;
 
-/// How confidence intervals are made, for whoever shows them.
+/// The method of the confidence intervals, to be shown beside them.
 pub(crate) const METHOD: &str = "95% confidence intervals by Student's t over seeds: mean +- t(n-1) * s / sqrt(n), s the standard \
                           deviation of the figure over n runs";
 
@@ -34,21 +33,21 @@ pub(crate) const METHOD: &str = "95% confidence intervals by Student's t over se
 pub struct Comparison {
     /// The version of this format.
     pub schema: u32,
-    /// How confidence intervals were made.
+    /// The method of the confidence intervals.
     pub method: &'static str,
-    /// The experiments, in the order in which they were given.
+    /// The experiments, in the given order.
     pub columns: Vec<Column>,
     /// Their figures.
     pub figures: Vec<Figure>,
-    /// In what they differ.
+    /// The inputs that differ.
     pub differences: Vec<differences::Difference>,
 }
 
 impl Comparison {
-    /// Reads reports and puts them side by side.
+    /// Reads reports and compares them.
     ///
     /// # Errors
-    /// The file that is no report, and why.
+    /// When a file is not a report; says which, and why.
     pub fn of(files: &[PathBuf]) -> Result<Comparison, LoadError> {
         let runs = files.iter().map(|file| load::load(file)).collect::<Result<Vec<_>, _>>()?;
         let columns = group::columns(runs);
