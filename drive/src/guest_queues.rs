@@ -14,7 +14,7 @@ use nandscape_wire_nvme::{CompletionEntry, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use crate::controller::QueueId;
-use crate::mem::{DataPointer, Dma, HostMem};
+use crate::mem::{Access, DataPointer, Dma, HostMem};
 use crate::queue_memory::{CompletionMemory, SubmissionMemory};
 use crate::ring::{Notify, Posted, Submission};
 
@@ -97,12 +97,8 @@ impl GuestCompletions {
         GuestCompletions { dma: dma.clone(), base, entries, notify }
     }
 
-    /// The dword with the phase tag comes last: a host that sees it sees the whole entry.
-    fn put(&self, tail: u16, entry: &CompletionEntry) -> Option<()> {
-        let address = self.base.checked_add(u64::from(tail) * size_of::<CompletionEntry>() as u64)?;
-        let (first, last) = entry.as_bytes().split_last_chunk::<4>()?;
-        self.dma.write(address, first).ok()?;
-        self.dma.store(address.checked_add(first.len() as u64)?, u32::from_le_bytes(*last)).ok()
+    fn address(&self, tail: u16) -> Option<u64> {
+        self.base.checked_add(u64::from(tail) * size_of::<CompletionEntry>() as u64)
     }
 }
 
@@ -111,8 +107,22 @@ impl CompletionMemory for GuestCompletions {
         self.entries
     }
 
-    fn post(&self, tail: u16, posted: Posted) -> Result<(), Posted> {
-        self.put(tail, &posted.entry).ok_or(posted)
+    fn is_reachable(&self, tail: u16) -> bool {
+        let address = self.address(tail);
+        address.is_some_and(|at| self.dma.check(at, size_of::<CompletionEntry>(), Access::Write).is_ok())
+    }
+
+    /// The dword with the phase tag comes last: a host that sees it sees the whole entry. Where the file behind the
+    /// memory was cut short since the check, there is nobody to tell.
+    fn post(&self, tail: u16, posted: Posted) {
+        let (Some(address), Some((first, last))) =
+            (self.address(tail), posted.entry.as_bytes().split_last_chunk::<4>())
+        else {
+            return;
+        };
+        if self.dma.write(address, first).is_ok() {
+            let _ = self.dma.store(address + first.len() as u64, u32::from_le_bytes(*last));
+        }
     }
 
     fn notify(&self) {

@@ -33,11 +33,13 @@ pub trait CompletionMemory {
     /// Entries, one of which always stays empty.
     fn entries(&self) -> u32;
 
-    /// Puts a completion at `tail`.
-    ///
-    /// # Errors
-    /// The completion, when the memory cannot be reached.
-    fn post(&self, tail: u16, posted: Posted) -> Result<(), Posted>;
+    /// Whether the entry at `tail` can be written now.
+    fn is_reachable(&self, _tail: u16) -> bool {
+        true
+    }
+
+    /// Puts a completion at `tail`, which is reachable.
+    fn post(&self, tail: u16, posted: Posted);
 
     /// Tells the host of what was posted: an interrupt, or nothing for a host that polls.
     fn notify(&self);

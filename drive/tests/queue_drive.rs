@@ -38,7 +38,7 @@ impl Manual {
         let mut completion = CompletionEntry { cid: entry.cid, ..CompletionEntry::default() };
         completion.set_status(Status::SUCCESS, self.phase.get());
         let (_, completions) = self.queues();
-        assert!(completions.post(self.cq_tail.get(), Posted { entry: completion, ..Posted::default() }).is_ok());
+        completions.post(self.cq_tail.get(), Posted { entry: completion, ..Posted::default() });
         self.cq_tail.set(after(self.cq_tail.get(), completions.entries()));
         if self.cq_tail.get() == 0 {
             self.phase.set(!self.phase.get());

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nandscape_device_media::fault::RuleError;
 use nandscape_device_media::{OpCounts, Rule, StoreKind};
 use nandscape_device_ssd::{Profile, ProfileError, Resolved, Ssd};
-use nandscape_drive::{Drive, DriveInfo};
+use nandscape_drive::{Controller, Drive, DriveInfo, HostMemory};
 use nandscape_sim::{Seed, Sim};
 use nandscape_transport_reactor::{Export, FaultCount, Order, QueueExport};
 use nandscape_wire_nvme::Status;
@@ -121,6 +121,14 @@ impl Export for SsdExport {
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
         self.queues.connect()
+    }
+
+    fn attach(&self, host: Rc<dyn HostMemory>) -> Result<Rc<dyn Controller>, Status> {
+        self.queues.attach(host)
+    }
+
+    fn detach(&self) {
+        self.queues.detach();
     }
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {

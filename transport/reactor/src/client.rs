@@ -6,7 +6,9 @@ use std::os::fd::BorrowedFd;
 use nandscape_drive::HostMem;
 use nandscape_wire_nvme::SubmissionEntry;
 
-use crate::port::{ConnectionId, Port, Released};
+use crate::arrival::Arrival;
+use crate::outbox::Released;
+use crate::port::{ConnectionId, Port};
 
 /// What a client's socket is watched for.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -51,12 +53,33 @@ impl<'a> Intake<'a> {
     pub fn submit(&mut self, tag: u64, command: SubmissionEntry, mem: HostMem) {
         self.port.submit(self.connection, tag, command, mem);
     }
+
+    /// A host with queues of its own does something to its controller.
+    pub fn arrive(&mut self, arrival: Arrival) {
+        self.port.arrive(self.connection, arrival);
+    }
+
+    /// The dword of the controller's properties at a byte offset.
+    pub fn register(&self, offset: u32) -> u32 {
+        self.port.register(self.connection, offset)
+    }
 }
 
 /// A connected client.
 pub trait Client {
-    /// Its socket; `None` where there is none, and the client is looked after at every turn.
+    /// Its socket, if it has one.
     fn socket(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Further descriptors, watched for something to read as long as the client is there: it reads them in
+    /// [`Client::take_in`].
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+
+    /// Whether it is looked after at every turn, as one whose doorbells lie in memory.
+    fn is_polled(&self) -> bool {
+        self.socket().is_none()
+    }
 
     /// What the socket is to be watched for now.
     fn interest(&self) -> Interest;
@@ -73,6 +96,9 @@ pub trait Client {
 
     /// A command has completed. Where telling the client costs next to nothing, that happens here.
     fn complete(&mut self, released: Released);
+
+    /// An interrupt of a host with queues of its own, whose completions are in its memory.
+    fn interrupt(&mut self, _vector: u16) {}
 
     /// Sends what can be sent without waiting.
     ///

@@ -1,10 +1,12 @@
 //! Talking to a reactor from another thread: handing it clients, passing on orders, asking for figures, ending it.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use nandscape_drive::DriveInfo;
+use nandscape_drive::mem::Dma;
 use nandscape_sim::{Histogram, Span, Time};
 use nandscape_wire_nvme::Status;
 
@@ -18,6 +20,19 @@ use crate::waiter::Waker;
 
 /// Makes a client on the reactor's thread, once it is connected: with what the drive is, and its part of the memory.
 pub type MakeClient = Box<dyn FnOnce(DriveInfo, Share) -> Box<dyn Client> + Send>;
+
+/// Makes a host with queues of its own on the reactor's thread, of which it tells what it is connected to.
+pub type MakeHost = Box<dyn FnOnce(DriveInfo) -> NewHost + Send>;
+
+/// A host with queues of its own, to be connected.
+pub struct NewHost {
+    /// Passes on what it does.
+    pub client: Box<dyn Client>,
+    /// Its memory.
+    pub memory: Rc<dyn Dma>,
+    /// Its interrupt vectors.
+    pub vectors: u16,
+}
 
 /// Why there is no place for a client.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -33,6 +48,7 @@ pub enum Refused {
 /// What is asked of a reactor.
 pub(crate) enum Message {
     Connect { export: u16, make: MakeClient },
+    Attach { export: u16, make: MakeHost, reply: Sender<Result<(), Refused>> },
     Reserve { export: u16, reply: Sender<Result<ConnectionId, Refused>> },
     Seat { connection: ConnectionId, make: MakeClient },
     Release(ConnectionId),
@@ -136,6 +152,17 @@ impl Handle {
     /// Connects a client to a drive. If the drive refuses, or the reactor has ended, `make` is dropped.
     pub fn connect(&self, export: u16, make: MakeClient) {
         self.send(Message::Connect { export, make });
+    }
+
+    /// Connects a host with queues of its own to a drive's controller, which nobody else may use. Blocks until the reactor
+    /// has answered, which is between two of its turns.
+    ///
+    /// # Errors
+    /// [`Refused`] when the drive has other connections, or commands of the last one in work, or the reactor ends.
+    pub fn attach(&self, export: u16, make: MakeHost) -> Result<(), Refused> {
+        let (reply, answer) = channel();
+        self.send(Message::Attach { export, make, reply });
+        answer.recv().unwrap_or(Err(Refused::Ending))
     }
 
     /// Opens a connection to a drive for a client that is to be told first whether there is one. Blocks until the reactor

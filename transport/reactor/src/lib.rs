@@ -8,6 +8,10 @@
 //! | file | what |
 //! |---|---|
 //! | `port` | the door: connections, commands in, completions out |
+//! | `outbox` | what comes out: completions, interrupts |
+//! | `arrival` | what arrives from a host that has queues of its own in a controller |
+//! | `host` | its queues, as the controller sees them |
+//! | `access` | what the controller finds in its memory, recorded and replayed |
 //! | `order` | what a drive is told from beside: faults |
 //! | `queue_ids` | which queue pairs of a controller are free |
 //! | `recording`, `replay` | what arrived, as a file; the same run again |
@@ -25,15 +29,19 @@
 //!
 //! Left out: wire protocols, taking clients in, and what blocks: side threads do that and pass on the outcome.
 
+mod access;
+pub mod arrival;
 #[cfg(target_os = "linux")]
 mod buffers;
 pub mod client;
 mod clock;
 #[cfg(target_os = "linux")]
 pub mod handle;
+mod host;
 #[cfg(target_os = "linux")]
 mod idle_states;
 pub mod order;
+mod outbox;
 pub mod port;
 mod queue_ids;
 #[cfg(target_os = "linux")]
@@ -51,6 +59,7 @@ mod vigil;
 #[cfg(target_os = "linux")]
 mod waiter;
 
+pub use arrival::Arrival;
 #[cfg(target_os = "linux")]
 pub use buffers::{GUARANTEED, Grant, LARGEST, Loan, Share};
 pub use client::{Client, Intake, Interest};
@@ -60,7 +69,8 @@ pub use handle::Handle;
 #[cfg(target_os = "linux")]
 pub use idle_states::NoIdleStates;
 pub use order::{FaultCount, Order};
-pub use port::{ConnectionId, Export, Port, QueueExport, Released};
+pub use outbox::{Interrupt, Released};
+pub use port::{ConnectionId, Export, Port, QueueExport};
 #[cfg(target_os = "linux")]
 pub use reactor::{PollMode, Reactor, Setup, pin_to_core};
 pub use timing::Timing;

@@ -1,18 +1,24 @@
 //! The door between the model and the outside: connections are opened and closed here, commands and orders go in,
 //! completions come out. Everything that goes in is stamped with the model's time and can be recorded.
+//!
+//! A connection is a drive, which takes commands one by one, or a host with queues of its own in a controller, which
+//! rings doorbells.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_drive::io::Sink;
-use nandscape_drive::{Completion, Controller, Drive, DriveInfo, HostMem, Io, QueueDrive, Token};
-use nandscape_sim::slots::{Key, Slots};
-use nandscape_sim::{Sim, Time};
-use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use nandscape_drive::mem::Dma;
+use nandscape_drive::{Controller, Drive, DriveInfo, HostMem, HostMemory, Io, QueueDrive, Token};
+use nandscape_sim::Sim;
+use nandscape_wire_nvme::{Status, SubmissionEntry, register};
 
+use crate::access::{Recorded, Tape};
+use crate::arrival::Arrival;
+use crate::host::{Commands, Host};
 use crate::order::{FaultCount, Order};
-use crate::queue_ids::QueueIds;
+use crate::outbox::{Interrupt, Outbox, Outstanding, Released, bytes_of};
+use crate::queue_ids::{Lease, QueueIds};
 use crate::recording::Recorder;
 
 /// Names a connection of a port. No number is used twice: commands of a client that has gone may still be in a drive.
@@ -29,6 +35,17 @@ pub trait Export {
     /// # Errors
     /// Why the drive takes no more.
     fn connect(&self) -> Result<Rc<dyn Drive>, Status>;
+
+    /// Gives the whole controller to one host with queues of its own, until [`Export::detach`].
+    ///
+    /// # Errors
+    /// Why not: the drive has none, or others are connected.
+    fn attach(&self, _host: Rc<dyn HostMemory>) -> Result<Rc<dyn Controller>, Status> {
+        Err(Status::INVALID_FIELD)
+    }
+
+    /// Takes the controller from its host.
+    fn detach(&self) {}
 
     /// What the drive counts, by name with unit; names end in `_total` where they only grow.
     fn counters(&self) -> BTreeMap<&'static str, f64> {
@@ -55,12 +72,18 @@ pub struct QueueExport {
     controller: Rc<dyn Controller>,
     ids: Rc<QueueIds>,
     entries: u32,
+    /// The queue identifiers of a host that has the controller to itself: all of them.
+    attached: RefCell<Vec<Lease>>,
+    /// Controller Configuration with which the controller serves queue pairs of this process.
+    configuration: u32,
 }
 
 impl QueueExport {
     /// Queue pairs 1 to `max_pairs` of a controller, of `entries` entries each.
     pub fn new(sim: &Sim, controller: Rc<dyn Controller>, max_pairs: u16, entries: u32) -> QueueExport {
-        QueueExport { sim: sim.clone(), controller, ids: QueueIds::new(max_pairs), entries }
+        let (ids, attached) = (QueueIds::new(max_pairs), RefCell::default());
+        let configuration = controller.register(register::CC);
+        QueueExport { sim: sim.clone(), controller, ids, entries, attached, configuration }
     }
 }
 
@@ -76,62 +99,36 @@ impl Export for QueueExport {
         drive.keep_until_deleted(Box::new(id));
         Ok(drive)
     }
-}
 
-/// A command that has completed.
-#[derive(Debug)]
-pub struct Released {
-    /// Who submitted it.
-    pub connection: ConnectionId,
-    /// To which drive.
-    pub export: u16,
-    /// What the connection called it.
-    pub tag: u64,
-    /// Its opcode.
-    pub opcode: u8,
-    /// Bytes that it moved or was to move.
-    pub bytes: u64,
-    /// When it arrived.
-    pub arrived: Time,
-    /// When the model completed it.
-    pub at: Time,
-    /// How it ended.
-    pub completion: Completion,
-}
-
-struct Outstanding {
-    connection: ConnectionId,
-    export: u16,
-    tag: u64,
-    opcode: u8,
-    bytes: u64,
-    arrived: Time,
-}
-
-/// Where the model's completions go.
-struct Outbox {
-    sim: Sim,
-    outstanding: RefCell<Slots<Outstanding>>,
-    released: RefCell<Vec<Released>>,
-}
-
-impl Sink for Outbox {
-    fn complete(&self, tag: u64, completion: Completion) {
-        let command = self.outstanding.borrow_mut().remove(Key::from_bits(tag));
-        let Some(Outstanding { connection, export, tag, opcode, bytes, arrived }) = command else { return };
-        let at = self.sim.now();
-        self.released.borrow_mut().push(Released { connection, export, tag, opcode, bytes, arrived, at, completion });
+    fn attach(&self, host: Rc<dyn HostMemory>) -> Result<Rc<dyn Controller>, Status> {
+        let all = self.ids.take_all().ok_or(Status::COMMAND_SEQUENCE_ERROR)?;
+        self.controller.attach(host)?;
+        self.attached.replace(all);
+        Ok(self.controller.clone())
     }
 
-    fn is_stopped(&self) -> bool {
-        self.sim.is_stopped()
+    /// The controller is reset, and is ready for others when its last command has ended.
+    fn detach(&self) {
+        let configuration = self.controller.register(register::CC);
+        self.controller.set_register(register::CC, configuration & !register::CC_EN);
+        self.controller.detach();
+        self.controller.set_register(register::CC, self.configuration);
+        self.attached.take();
     }
 }
 
 struct Connection {
     export: u16,
-    drive: Rc<dyn Drive>,
-    lba_bytes: u32,
+    info: DriveInfo,
+    way: Way,
+}
+
+/// How a connection gets at its drive.
+enum Way {
+    /// One command at a time.
+    Drive(Rc<dyn Drive>),
+    /// By queues of its own.
+    Controller { controller: Rc<dyn Controller>, host: Rc<Host> },
 }
 
 /// The door. Whoever holds it moves the model's clock before each turn.
@@ -140,7 +137,7 @@ pub struct Port {
     connections: BTreeMap<ConnectionId, Connection>,
     opened: u32,
     outbox: Rc<Outbox>,
-    recorder: Option<Recorder>,
+    tape: Tape,
     turn_recorded: bool,
     arrivals: u64,
 }
@@ -148,13 +145,12 @@ pub struct Port {
 impl Port {
     /// A port to `exports`, which connections name by their place.
     pub fn new(sim: &Sim, exports: Vec<Rc<dyn Export>>) -> Port {
-        let outbox = Outbox { sim: sim.clone(), outstanding: RefCell::default(), released: RefCell::default() };
         Port {
             exports,
             connections: BTreeMap::new(),
             opened: 0,
-            outbox: Rc::new(outbox),
-            recorder: None,
+            outbox: Rc::new(Outbox::new(sim)),
+            tape: Tape::default(),
             turn_recorded: false,
             arrivals: 0,
         }
@@ -162,7 +158,7 @@ impl Port {
 
     /// Records what arrives from now on.
     pub fn record(&mut self, recorder: Recorder) {
-        self.recorder = Some(recorder);
+        self.tape.replace(Some(recorder));
     }
 
     /// Ends the recording at the model's time.
@@ -171,12 +167,12 @@ impl Port {
     /// When it could not be written whole, now or earlier.
     pub fn end_recording(&mut self) -> std::io::Result<()> {
         let now = self.outbox.sim.now();
-        self.recorder.take().map_or(Ok(()), |recorder| recorder.end(now))
+        self.tape.take().map_or(Ok(()), |recorder| recorder.end(now))
     }
 
     /// What went wrong with the recording since the last call: it ends there, the run goes on.
     pub(crate) fn recording_problem(&mut self) -> Option<String> {
-        self.recorder.as_mut()?.news()
+        self.tape.borrow_mut().as_mut()?.news()
     }
 
     /// The drives that can be connected to.
@@ -196,7 +192,11 @@ impl Port {
 
     /// Commands in the model.
     pub fn outstanding(&self) -> usize {
-        self.outbox.outstanding.borrow().len()
+        let of_host = |open: &Connection| match &open.way {
+            Way::Drive(_) => 0,
+            Way::Controller { host, .. } => host.commands.len(),
+        };
+        self.outbox.outstanding.borrow().len() + self.connections.values().map(of_host).sum::<usize>()
     }
 
     /// Connects to a drive.
@@ -204,33 +204,95 @@ impl Port {
     /// # Errors
     /// The drive's refusal, or Invalid Namespace when there is no such drive.
     pub fn open(&mut self, export: u16) -> Result<ConnectionId, Status> {
-        let id = ConnectionId(self.opened);
-        self.opened += 1;
+        let id = self.next_id();
         self.arrived(|recorder| recorder.open(id, export));
         let drive = self.exports.get(usize::from(export)).ok_or(Status::INVALID_NAMESPACE)?.connect()?;
-        let connection = Connection { export, lba_bytes: drive.info().lba_bytes, drive };
+        let connection = Connection { export, info: drive.info(), way: Way::Drive(drive) };
         self.connections.insert(id, connection);
         Ok(id)
+    }
+
+    /// Connects a host that has queues of its own to a drive's controller: its memory, and how many interrupt vectors it
+    /// has.
+    ///
+    /// # Errors
+    /// The drive's refusal, or Invalid Namespace when there is no such drive.
+    pub fn attach(&mut self, export: u16, dma: Rc<dyn Dma>, vectors: u16) -> Result<ConnectionId, Status> {
+        let id = self.next_id();
+        self.arrived(|recorder| recorder.attach(id, export, vectors));
+        let drive = self.exports.get(usize::from(export)).ok_or(Status::INVALID_NAMESPACE)?;
+        let info = drive.info();
+        let host = Rc::new(Host {
+            dma: Rc::new(Recorded { dma, connection: id, tape: self.tape.clone() }),
+            connection: id,
+            export,
+            lba_bytes: info.lba_bytes,
+            vectors,
+            outbox: self.outbox.clone(),
+            commands: Rc::new(Commands::default()),
+        });
+        let controller = drive.attach(host.clone())?;
+        self.connections.insert(id, Connection { export, info, way: Way::Controller { controller, host } });
+        Ok(id)
+    }
+
+    fn next_id(&mut self) -> ConnectionId {
+        self.opened += 1;
+        ConnectionId(self.opened - 1)
     }
 
     /// Submits a command. Its completion comes out under `tag`.
     ///
     /// # Panics
-    /// When the connection is not open.
+    /// When the connection is not open, or has queues of its own.
     pub fn submit(&mut self, connection: ConnectionId, tag: u64, command: SubmissionEntry, mem: HostMem) {
         self.arrived(|recorder| recorder.command(connection, &command, &mem));
-        let to = &self.connections[&connection];
-        let (bytes, arrived) = (bytes_of(&command, to.lba_bytes), self.outbox.sim.now());
-        let outstanding = Outstanding { connection, export: to.export, tag, opcode: command.opcode, bytes, arrived };
+        let Connection { export, info, way: Way::Drive(drive) } = &self.connections[&connection] else {
+            panic!("{connection:?} has queues of its own")
+        };
+        let (bytes, arrived) = (bytes_of(&command, info.lba_bytes), self.outbox.sim.now());
+        let opcode = command.opcode;
+        let outstanding = Outstanding { connection, export: *export, tag, queue: None, opcode, bytes, arrived };
         let key = self.outbox.outstanding.borrow_mut().insert(outstanding);
-        to.drive.submit(Io { command, mem, token: Token::new(self.outbox.clone(), key.to_bits()) });
+        drive.submit(Io { command, mem, token: Token::new(self.outbox.clone(), key.to_bits()) });
+    }
+
+    /// A host with queues of its own does something to its controller.
+    ///
+    /// # Panics
+    /// When the connection is not open, or is a drive.
+    pub fn arrive(&mut self, connection: ConnectionId, arrival: Arrival) {
+        self.arrived(|recorder| recorder.arrival(connection, arrival));
+        let controller = self.controller(connection);
+        match arrival {
+            Arrival::Register { offset, value } => controller.set_register(offset, value),
+            Arrival::SubmissionTail { queue, tail } => controller.ring_submission(queue, tail),
+            Arrival::CompletionHead { queue, head } => controller.ring_completion(queue, head),
+        }
+    }
+
+    /// The dword of the controller's properties at a byte offset. Reading it changes nothing, and is no arrival.
+    ///
+    /// # Panics
+    /// When the connection is not open, or is a drive.
+    pub fn register(&self, connection: ConnectionId, offset: u32) -> u32 {
+        self.controller(connection).register(offset)
+    }
+
+    fn controller(&self, connection: ConnectionId) -> &dyn Controller {
+        match &self.connections[&connection].way {
+            Way::Controller { controller, .. } => &**controller,
+            Way::Drive(_) => panic!("{connection:?} has no queues of its own"),
+        }
     }
 
     /// Closes a connection. Commands that have not completed are aborted.
     pub fn close(&mut self, connection: ConnectionId) {
         self.arrived(|recorder| recorder.close(connection));
         let closed = self.connections.remove(&connection);
-        drop(closed);
+        if let Some(Connection { export, way: Way::Controller { .. }, .. }) = closed {
+            self.exports[usize::from(export)].detach();
+        }
     }
 
     /// Tells a drive something from beside.
@@ -247,12 +309,17 @@ impl Port {
 
     /// What the drive of a connection is; `None` when it is not open.
     pub fn info(&self, connection: ConnectionId) -> Option<DriveInfo> {
-        self.connections.get(&connection).map(|open| open.drive.info())
+        self.connections.get(&connection).map(|open| open.info)
     }
 
-    /// Whether a connection is open.
-    pub fn is_open(&self, connection: ConnectionId) -> bool {
-        self.connections.contains_key(&connection)
+    /// Whether a connection is open, and is a drive.
+    pub fn is_drive(&self, connection: ConnectionId) -> bool {
+        self.connections.get(&connection).is_some_and(|open| matches!(open.way, Way::Drive(_)))
+    }
+
+    /// Whether a connection is open, and has queues of its own.
+    pub fn is_host(&self, connection: ConnectionId) -> bool {
+        self.connections.contains_key(&connection) && !self.is_drive(connection)
     }
 
     /// Takes the completions since the last call, in order, into `into`.
@@ -260,21 +327,19 @@ impl Port {
         into.append(&mut self.outbox.released.borrow_mut());
     }
 
+    /// Takes the interrupts since the last call, in order, into `into`.
+    pub fn take_interrupts(&mut self, into: &mut Vec<Interrupt>) {
+        into.append(&mut self.outbox.interrupts.borrow_mut());
+    }
+
     fn arrived(&mut self, record: impl FnOnce(&mut Recorder)) {
         self.arrivals += 1;
-        let Some(recorder) = &mut self.recorder else { return };
+        let mut tape = self.tape.borrow_mut();
+        let Some(recorder) = &mut *tape else { return };
         if !self.turn_recorded {
             recorder.turn(self.outbox.sim.now());
             self.turn_recorded = true;
         }
         record(recorder);
-    }
-}
-
-/// Bytes that a command names.
-fn bytes_of(command: &SubmissionEntry, lba_bytes: u32) -> u64 {
-    match IoOpcode(command.opcode) {
-        IoOpcode::FLUSH | IoOpcode::DATASET_MANAGEMENT => 0,
-        _ => (u64::from(command.cdw12.get() & 0xffff) + 1) * u64::from(lba_bytes),
     }
 }

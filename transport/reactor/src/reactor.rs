@@ -18,8 +18,9 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use crate::buffers::{BUDGET, Pool};
 use crate::client::{Client, Gone, Intake, Interest};
 use crate::clock::WallClock;
-use crate::handle::{ExportFigures, Figures, Handle, MakeClient, Message, Refused};
-use crate::port::{ConnectionId, Export, Port, Released};
+use crate::handle::{ExportFigures, Figures, Handle, MakeClient, MakeHost, Message, NewHost, Refused};
+use crate::outbox::{Interrupt, Released};
+use crate::port::{ConnectionId, Export, Port};
 use crate::timing::Timing;
 use crate::vigil::Vigil;
 use crate::waiter::{Events, Patience, Waiter};
@@ -110,6 +111,7 @@ pub struct Reactor {
     /// Clients found gone while the model ran. They leave when it stands at this turn's time, as a recording has it.
     lost: Vec<(Key, Gone)>,
     released: Vec<Released>,
+    interrupts: Vec<Interrupt>,
     /// When each of those was completed.
     completed_at: Vec<Time>,
     vigil: Vigil,
@@ -176,6 +178,7 @@ impl Reactor {
             dirty: Vec::new(),
             lost: Vec::new(),
             released: Vec::new(),
+            interrupts: Vec::new(),
             completed_at: Vec::new(),
             vigil: Vigil::default(),
             slept: false,
@@ -299,17 +302,33 @@ impl Reactor {
             // Who has left in the meantime gets nothing.
             let Some(&key) = self.by_connection.get(&one.connection) else { continue };
             let Some(connected) = self.clients.get_mut(key) else { continue };
-            connected.client.complete(one);
+            if one.queue.is_none() {
+                connected.client.complete(one);
+            }
             if self.dirty.last() != Some(&key) {
                 self.dirty.push(key);
             }
         }
         self.released = released;
+        self.interrupt();
+    }
+
+    /// Interrupts hosts that find their completions in their own memory.
+    fn interrupt(&mut self) {
+        let mut interrupts = std::mem::take(&mut self.interrupts);
+        self.port.take_interrupts(&mut interrupts);
+        for Interrupt { connection, vector } in interrupts.drain(..) {
+            let Some(&key) = self.by_connection.get(&connection) else { continue };
+            let Some(connected) = self.clients.get_mut(key) else { continue };
+            connected.client.interrupt(vector);
+            self.dirty.push(key);
+        }
+        self.interrupts = interrupts;
     }
 
     /// Sends what was handed over.
     fn send(&mut self) {
-        if self.completed_at.is_empty() {
+        if self.completed_at.is_empty() && self.dirty.is_empty() {
             return;
         }
         self.flush();
@@ -456,6 +475,11 @@ impl Reactor {
                     Err(Refused::Ending) => {}
                     Err(refused) => (self.log)(&format!("a client was refused: {refused}")),
                 },
+                Ok(Message::Attach { export, make, reply }) => {
+                    let answer = self.attach(export, make);
+                    // Whoever asked may have gone.
+                    let _ = reply.send(answer);
+                }
                 Ok(Message::Reserve { export, reply }) => {
                     let answer = self.reserve(export);
                     // Who asked waits for the answer, and gives back what it does not need.
@@ -507,28 +531,47 @@ impl Reactor {
         }
         let Some(info) = self.port.info(connection) else { return };
         let client = make(info, self.pool.share(connection));
+        self.admit(connection, client);
+    }
+
+    /// Connects a host with queues of its own.
+    fn attach(&mut self, export: u16, make: MakeHost) -> Result<(), Refused> {
+        if self.stopping.is_some() {
+            return Err(Refused::Ending);
+        }
+        let drive = self.port.exports().get(usize::from(export));
+        let info = drive.ok_or(Refused::Drive(Status::INVALID_NAMESPACE))?.info();
+        let NewHost { client, memory, vectors } = make(info);
+        let connection = self.port.attach(export, memory, vectors).map_err(Refused::Drive)?;
+        self.admit(connection, client);
+        Ok(())
+    }
+
+    /// Looks after a client from now on.
+    fn admit(&mut self, connection: ConnectionId, client: Box<dyn Client>) {
         let watched = client.interest();
         let key = self.clients.insert(Connected { connection, client, watched });
         self.by_connection.insert(connection, key);
         let connected = self.clients.get_mut(key).expect("just inserted");
-        match connected.client.socket() {
-            Some(socket) => {
-                if let Err(error) = self.waiter.add(socket, key.to_bits(), watched) {
-                    self.disconnect(key, &Gone::because(error.to_string()));
-                    return;
-                }
-                // Something may have come before it was watched.
-                self.events.ready.push(key.to_bits());
-            }
-            None => self.polled.push(key),
+        if connected.client.is_polled() {
+            self.polled.push(key);
+        }
+        let socket = connected.client.socket().map(|socket| (socket, watched));
+        let others = connected.client.descriptors().into_iter().map(|fd| (fd, Interest { read: true, write: false }));
+        let result = socket.into_iter().chain(others).try_for_each(|(fd, interest)| {
+            // Something may have come before it was watched.
+            self.events.ready.push(key.to_bits());
+            self.waiter.add(fd, key.to_bits(), interest)
+        });
+        if let Err(error) = result {
+            self.disconnect(key, &Gone::because(error.to_string()));
         }
     }
 
     fn disconnect(&mut self, key: Key, gone: &Gone) {
         let Some(connected) = self.clients.remove(key) else { return };
-        if let Some(socket) = connected.client.socket() {
-            self.waiter.remove(socket);
-        }
+        let descriptors = connected.client.socket().into_iter().chain(connected.client.descriptors());
+        descriptors.for_each(|descriptor| self.waiter.remove(descriptor));
         self.polled.retain(|polled| *polled != key);
         self.by_connection.remove(&connected.connection);
         self.port.close(connected.connection);

@@ -14,6 +14,7 @@ use nandscape_wire_nvme::SubmissionEntry;
 use nandscape_wire_nvme::opcode::Transfer;
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::arrival::Arrival;
 use crate::order::Order;
 use crate::port::ConnectionId;
 use crate::side_file::SideFile;
@@ -30,6 +31,9 @@ const COMMAND: u8 = 3;
 const CLOSE: u8 = 4;
 const END: u8 = 5;
 const ORDER: u8 = 6;
+const ATTACH: u8 = 7;
+const ARRIVAL: u8 = 8;
+const ACCESS: u8 = 9;
 
 /// One record after the header.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,6 +62,29 @@ pub enum Record {
     Close {
         /// Which one.
         connection: ConnectionId,
+    },
+    /// A host with queues of its own connected.
+    Attach {
+        /// As which connection.
+        connection: ConnectionId,
+        /// To which drive.
+        export: u16,
+        /// Its interrupt vectors.
+        vectors: u16,
+    },
+    /// It did something to its controller.
+    Arrival {
+        /// Which host.
+        connection: ConnectionId,
+        /// What.
+        arrival: Arrival,
+    },
+    /// The controller accessed its memory. Accesses stand after the arrival that they follow, and before the next one.
+    Access {
+        /// Whose memory.
+        connection: ConnectionId,
+        /// What was read, nothing for a write that succeeded, or `None` when it failed.
+        outcome: Option<Vec<u8>>,
     },
     /// A drive was told something from beside.
     Order {
@@ -157,6 +184,19 @@ impl Recorder {
 
     pub(crate) fn close(&mut self, connection: ConnectionId) {
         self.put(CLOSE, &[&connection.0.to_le_bytes()]);
+    }
+
+    pub(crate) fn attach(&mut self, connection: ConnectionId, export: u16, vectors: u16) {
+        self.put(ATTACH, &[&connection.0.to_le_bytes(), &export.to_le_bytes(), &vectors.to_le_bytes()]);
+    }
+
+    pub(crate) fn arrival(&mut self, connection: ConnectionId, arrival: Arrival) {
+        self.put(ARRIVAL, &[&connection.0.to_le_bytes(), &arrival.to_bytes()]);
+    }
+
+    pub(crate) fn access(&mut self, connection: ConnectionId, outcome: Option<&[u8]>) {
+        let (succeeded, data) = (u8::from(outcome.is_some()), outcome.unwrap_or_default());
+        self.put(ACCESS, &[&connection.0.to_le_bytes(), &[succeeded], data]);
     }
 
     pub(crate) fn order(&mut self, export: u16, order: &Order) {
@@ -315,6 +355,21 @@ fn parse(kind: u8, body: &[u8]) -> Option<Record> {
             Record::Command { connection, entry: Box::new(entry), len, data }
         }
         CLOSE => Record::Close { connection: ConnectionId(take_u32(&mut rest)?) },
+        ATTACH => {
+            let connection = ConnectionId(take_u32(&mut rest)?);
+            Record::Attach { connection, export: take_u16(&mut rest)?, vectors: take_u16(&mut rest)? }
+        }
+        ARRIVAL => {
+            let connection = ConnectionId(take_u32(&mut rest)?);
+            Record::Arrival { connection, arrival: Arrival::of_bytes(take(&mut rest)?)? }
+        }
+        ACCESS => {
+            let connection = ConnectionId(take_u32(&mut rest)?);
+            let (&[succeeded], data) = rest.split_first_chunk::<1>()?;
+            let outcome = (succeeded != 0).then(|| data.to_vec());
+            rest = if outcome.is_some() { &[] } else { data };
+            Record::Access { connection, outcome }
+        }
         ORDER => {
             let export = take_u16(&mut rest)?;
             let (&[kind], text) = rest.split_first_chunk::<1>()?;

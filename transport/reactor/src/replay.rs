@@ -1,9 +1,13 @@
 //! A recorded run again, in virtual time: the loop of the reactor with the recorded stamps for a clock.
 
-use nandscape_drive::HostMem;
-use nandscape_sim::Executor;
+use std::rc::Rc;
 
-use crate::port::{Port, Released};
+use nandscape_drive::HostMem;
+use nandscape_sim::{Executor, Time};
+
+use crate::access::{Outcomes, Replayed};
+use crate::outbox::Released;
+use crate::port::Port;
 use crate::recording::{Reader, Record, RecordingError};
 
 /// How a replay ended.
@@ -25,34 +29,79 @@ pub fn replay(
     recording: &mut Reader,
     mut on_release: impl FnMut(Released),
 ) -> Result<Ending, RecordingError> {
-    let mut released = Vec::new();
-    let mut time = executor.sim().now();
-    loop {
-        let record = match recording.next() {
-            Err(RecordingError::Torn { .. }) => None,
-            record => record?,
-        };
-        let is_last = matches!(record, Some(Record::End(_)));
+    let (mut released, mut interrupts) = (Vec::new(), Vec::new());
+    let mut player = Player { time: executor.sim().now(), outcomes: Rc::default() };
+    let mut next = player.read(recording)?;
+    while let Some(record) = next {
+        // The accesses that follow an arrival are its consequences: they have to be known before it happens.
+        next = player.read(recording)?;
+        while let Some(Record::Access { connection, outcome }) = next {
+            player.outcomes.push(connection, outcome);
+            next = player.read(recording)?;
+        }
+        let is_last = matches!(record, Record::End(_));
+        player.play(executor, port, record).map_err(|problem| recording.damaged(problem))?;
+        port.take_released(&mut released);
+        released.drain(..).for_each(&mut on_release);
+        // Hosts that would take them are not there.
+        port.take_interrupts(&mut interrupts);
+        interrupts.clear();
+        if is_last {
+            return Ok(Ending::Whole);
+        }
+        if player.outcomes.differ() && next.is_some() {
+            return Err(recording.damaged("the drive accesses memory of its host that the recording does not have"));
+        }
+    }
+    Ok(Ending::BrokenOff)
+}
+
+/// How far a replay has come.
+struct Player {
+    time: Time,
+    /// What the controllers find in the memory of their hosts.
+    outcomes: Rc<Outcomes>,
+}
+
+impl Player {
+    /// The next record; `None` where the recording breaks off.
+    fn read(&self, recording: &mut Reader) -> Result<Option<Record>, RecordingError> {
+        match recording.next() {
+            Err(RecordingError::Torn { .. }) => Ok(None),
+            record => record,
+        }
+    }
+
+    /// Lets a record happen again. What was refused then is refused now.
+    ///
+    /// # Errors
+    /// What is wrong with the record.
+    fn play(&mut self, executor: &mut Executor, port: &mut Port, record: Record) -> Result<(), &'static str> {
+        const OTHER_NUMBER: &str = "a connection was opened that has another number now";
         match record {
-            Some(Record::Turn(at) | Record::End(at)) if at < time => {
-                return Err(recording.damaged("the record before it is stamped earlier than its predecessor"));
+            Record::Turn(at) | Record::End(at) if at < self.time => {
+                return Err("the record before it is stamped earlier than its predecessor");
             }
-            Some(Record::Turn(at) | Record::End(at)) => {
-                time = at;
+            Record::Turn(at) | Record::End(at) => {
+                self.time = at;
                 executor.advance(at, u32::MAX);
                 executor.arrive(at);
                 port.begin_turn();
             }
-            Some(Record::Open { connection, export }) => match port.open(export) {
-                Ok(id) if id != connection => {
-                    return Err(recording.damaged("a connection was opened that has another number now"));
+            Record::Open { connection, export } => {
+                if port.open(export).is_ok_and(|id| id != connection) {
+                    return Err(OTHER_NUMBER);
                 }
-                // A refusal then is a refusal now.
-                Ok(_) | Err(_) => {}
-            },
-            Some(Record::Command { connection, entry, len, data }) => {
-                if !port.is_open(connection) {
-                    return Err(recording.damaged("a command came from a connection that is not open"));
+            }
+            Record::Attach { connection, export, vectors } => {
+                let memory = Rc::new(Replayed { outcomes: self.outcomes.clone(), connection });
+                if port.attach(export, memory, vectors).is_ok_and(|id| id != connection) {
+                    return Err(OTHER_NUMBER);
+                }
+            }
+            Record::Command { connection, entry, len, data } => {
+                if !port.is_drive(connection) {
+                    return Err("a command came from a connection that is not open");
                 }
                 let mem = match (data, len) {
                     (_, 0) => HostMem::none(),
@@ -61,17 +110,18 @@ pub fn replay(
                 };
                 port.submit(connection, 0, *entry, mem);
             }
-            Some(Record::Close { connection }) => port.close(connection),
-            Some(Record::Order { export, order }) => {
-                // As with connections.
+            Record::Arrival { connection, arrival } => {
+                if !port.is_host(connection) {
+                    return Err("an arrival came from a host that is not connected");
+                }
+                port.arrive(connection, arrival);
+            }
+            Record::Access { connection, outcome } => self.outcomes.push(connection, outcome),
+            Record::Close { connection } => port.close(connection),
+            Record::Order { export, order } => {
                 let _ = port.order(export, &order);
             }
-            None => return Ok(Ending::BrokenOff),
         }
-        port.take_released(&mut released);
-        released.drain(..).for_each(&mut on_release);
-        if is_last {
-            return Ok(Ending::Whole);
-        }
+        Ok(())
     }
 }

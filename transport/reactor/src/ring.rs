@@ -15,7 +15,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::client::{Client, Gone, Intake, Interest};
 use crate::handle::Handle;
-use crate::port::Released;
+use crate::outbox::Released;
 
 /// A command on its way.
 struct Request {

@@ -77,6 +77,8 @@ struct Submissions {
     tail: u16,
     /// The completion queue.
     to: QueueId,
+    /// Completions wait for room there.
+    blocked: bool,
     /// Commands that were fetched and have not ended.
     in_work: u32,
     /// Identifiers of commands that are to be aborted when they are fetched.
@@ -144,6 +146,7 @@ impl Queues {
     ) -> Result<(), Status> {
         let completions = self.completion.get_mut(usize::from(to.0)).and_then(Option::as_mut);
         let completions = completions.ok_or(Status::COMPLETION_QUEUE_INVALID.final_())?;
+        let blocked = !completions.overflow.is_empty();
         let slot = self.submission.get_mut(usize::from(id.0)).filter(|slot| slot.is_none());
         let slot = slot.ok_or(Status::INVALID_QUEUE_ID.final_())?;
         check_size(entries, self.max_entries)?;
@@ -156,6 +159,7 @@ impl Queues {
             head: 0,
             tail: 0,
             to,
+            blocked,
             in_work: 0,
             aborts: Vec::new(),
             deletion: None,
@@ -304,7 +308,8 @@ impl Queues {
         }
         queue.memory.rung(queue.tail, tail);
         queue.tail = tail;
-        self.set_waiting(id);
+        let waits = queue.has_next();
+        self.waiting.set(id, waits);
     }
 
     /// The host moved a completion head. If that made room for what had overflowed, the queue's memory is to be
@@ -325,8 +330,8 @@ impl Queues {
         if queue.overflow.is_empty() || !queue.flush_overflow() {
             return None;
         }
-        let memory = queue.memory.clone();
-        self.set_waiting_of(id);
+        let (memory, blocked) = (queue.memory.clone(), !queue.overflow.is_empty());
+        self.set_blocked(id, blocked);
         Some(memory)
     }
 
@@ -361,72 +366,64 @@ impl Queues {
         (posted.entry.sq_id, posted.entry.sq_head) = (key.id.0.into(), queue.head.into());
         let to = queue.to;
         let completions = self.completions(to);
-        match completions.put(posted) {
-            Ok(()) => Some(completions.memory.clone()),
-            Err(posted) => {
-                completions.overflow.push_back(posted);
-                self.set_waiting_of(to);
-                None
-            }
+        if completions.overflow.is_empty() && completions.has_room() {
+            completions.put(posted);
+            return Some(completions.memory.clone());
         }
+        completions.overflow.push_back(posted);
+        self.set_blocked(to, true);
+        None
     }
 
     fn completions(&mut self, id: QueueId) -> &mut Completions {
         self.completion[usize::from(id.0)].as_mut().expect("a queue that submission queues post to is not deleted")
     }
 
-    /// Finds out whether a submission queue has something to fetch.
-    #[inline]
-    fn set_waiting(&mut self, id: QueueId) {
-        let Some(queue) = &self.submission[usize::from(id.0)] else { return };
-        let completions = self.completion[usize::from(queue.to.0)].as_ref();
-        let takes = completions.is_some_and(|queue| queue.overflow.is_empty());
-        self.waiting.set(id, queue.head != queue.tail && takes && queue.deletion.is_none());
-    }
-
-    /// As [`Queues::set_waiting`], for all queues that post to `to`.
+    /// Queues that post to `to` are not fetched from, or again.
     #[cold]
-    fn set_waiting_of(&mut self, to: QueueId) {
-        for id in (0..self.submission.len() as u16).map(QueueId) {
-            if self.submission[usize::from(id.0)].as_ref().is_some_and(|queue| queue.to == to) {
-                self.set_waiting(id);
+    fn set_blocked(&mut self, to: QueueId, blocked: bool) {
+        for (id, queue) in (0u16..).zip(&mut self.submission) {
+            if let Some(queue) = queue
+                && queue.to == to
+            {
+                queue.blocked = blocked;
+                self.waiting.set(QueueId(id), queue.has_next());
             }
         }
     }
 }
 
-impl Completions {
-    /// Puts a completion at the tail, after those that have overflowed.
-    ///
-    /// # Errors
-    /// The completion, when the queue is full or others wait before it, or its memory cannot be reached.
+impl Submissions {
+    /// Whether there is something to fetch.
     #[inline]
-    fn put(&mut self, posted: Posted) -> Result<(), Posted> {
-        if self.overflow.is_empty() { self.put_next(posted) } else { Err(posted) }
+    fn has_next(&self) -> bool {
+        self.head != self.tail && !self.blocked && self.deletion.is_none()
+    }
+}
+
+impl Completions {
+    /// Whether the queue takes another entry.
+    #[inline]
+    fn has_room(&self) -> bool {
+        after(self.tail, self.entries) != self.head && self.memory.is_reachable(self.tail)
     }
 
+    /// Puts a completion at the tail.
     #[inline]
-    fn put_next(&mut self, mut posted: Posted) -> Result<(), Posted> {
-        let next = after(self.tail, self.entries);
-        if next == self.head {
-            return Err(posted);
-        }
+    fn put(&mut self, mut posted: Posted) {
         let status = posted.entry.status();
         posted.entry.set_status(status, self.phase);
-        self.memory.post(self.tail, posted)?;
-        self.tail = next;
-        self.phase ^= next == 0;
-        Ok(())
+        self.memory.post(self.tail, posted);
+        self.tail = after(self.tail, self.entries);
+        self.phase ^= self.tail == 0;
     }
 
     /// Moves completions to the memory while it takes them; whether any was.
     fn flush_overflow(&mut self) -> bool {
         let before = self.overflow.len();
-        while let Some(posted) = self.overflow.pop_front() {
-            if let Err(posted) = self.put_next(posted) {
-                self.overflow.push_front(posted);
-                break;
-            }
+        while self.has_room() {
+            let Some(posted) = self.overflow.pop_front() else { break };
+            self.put(posted);
         }
         self.overflow.len() < before
     }

@@ -1,0 +1,153 @@
+//! The drive's end of a host with queues of its own: maps its memory, passes on its messages, and watches the doorbells
+//! that lie in its memory.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+
+use nandscape_drive::QueueId;
+use nandscape_drive::mem::{GuestMemory, Mapping};
+use nandscape_transport_reactor::client::Gone;
+use nandscape_transport_reactor::handle::NewHost;
+use nandscape_transport_reactor::{Arrival, Client, Handle, Intake, Interest, Released};
+use nandscape_wire_nvme::register;
+
+use crate::messages::{DONE, INTERRUPT, Message, NOT_READY, PAGE, PAIRS, READY, REFUSED};
+
+/// See the module.
+struct HostClient {
+    socket: UnixStream,
+    file: File,
+    memory: Rc<GuestMemory>,
+    doorbells: Mapping,
+    /// Tail and head of each pair as last seen.
+    seen: [[u16; 2]; PAIRS as usize],
+    inbox: Vec<u8>,
+    answers: Vec<u8>,
+}
+
+/// Connects a host whose socket is `socket` to the first drive.
+pub(crate) fn attach(handle: &Handle, socket: UnixStream) {
+    let mut path = String::new();
+    // The host waits for an answer after this line: nothing of what follows it is read.
+    BufReader::with_capacity(1, &socket).read_line(&mut path).unwrap();
+    let file = File::options().read(true).write(true).open(path.trim_end()).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    // The host before may still be there, or have commands in work.
+    while !try_attach(handle, socket.try_clone().unwrap(), file.try_clone().unwrap()) {}
+}
+
+fn try_attach(handle: &Handle, socket: UnixStream, file: File) -> bool {
+    let attached = handle.attach(
+        0,
+        Box::new(move |_| {
+            let memory = Rc::new(GuestMemory::new());
+            let doorbells = Mapping::new(&file, 0, PAGE as usize, true).unwrap();
+            assert!(doorbells.is_mapped(), "a memory file is sealed");
+            let (seen, inbox, answers) = ([[0; 2]; PAIRS as usize], Vec::new(), Vec::new());
+            let client = HostClient { socket, file, memory: memory.clone(), doorbells, seen, inbox, answers };
+            NewHost { client: Box::new(client), memory, vectors: PAIRS }
+        }),
+    );
+    attached.is_ok()
+}
+
+impl HostClient {
+    /// Does what a message says; the answer.
+    fn obey(&mut self, message: Message, intake: &mut Intake<'_>) -> Option<u8> {
+        let done = match message {
+            Message::Kick => return None,
+            Message::Look => true,
+            Message::Register { offset, value } => {
+                intake.arrive(Arrival::Register { offset, value });
+                true
+            }
+            Message::Status => {
+                let ready = intake.register(register::CSTS) & register::CSTS_RDY != 0;
+                return Some(if ready { READY } else { NOT_READY });
+            }
+            Message::Map { address, len } => {
+                let mapping = Mapping::new(&self.file, address, len as usize, true);
+                mapping.is_ok_and(|mapping| self.memory.map(address, mapping).is_ok())
+            }
+            Message::Unmap { address, len } => self.memory.unmap(address, len).is_ok(),
+        };
+        Some(if done { DONE } else { REFUSED })
+    }
+
+    /// Passes on doorbells that have changed; whether any had.
+    fn look_at_doorbells(&mut self, intake: &mut Intake<'_>) -> bool {
+        let mut came = false;
+        for (id, seen) in self.seen.iter_mut().enumerate() {
+            let queue = QueueId(id as u16);
+            let [tail, head] = [0, 4].map(|at| self.doorbells.load(id * 8 + at).unwrap() as u16);
+            // The head first: it makes room for what the new commands complete.
+            if seen[1] != head {
+                intake.arrive(Arrival::CompletionHead { queue, head });
+            }
+            if seen[0] != tail {
+                intake.arrive(Arrival::SubmissionTail { queue, tail });
+            }
+            came |= *seen != [tail, head];
+            *seen = [tail, head];
+        }
+        came
+    }
+}
+
+impl Client for HostClient {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn is_polled(&self) -> bool {
+        true
+    }
+
+    fn interest(&self) -> Interest {
+        Interest { read: true, write: !self.answers.is_empty() }
+    }
+
+    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+        let mut bytes = [0; 1_024];
+        let read = match self.socket.read(&mut bytes) {
+            Ok(0) => return Err(Gone::quietly()),
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(Gone::because(error.to_string())),
+        };
+        self.inbox.extend_from_slice(&bytes[..read]);
+        let whole = self.inbox.len() / Message::LEN * Message::LEN;
+        let messages: Vec<u8> = self.inbox.drain(..whole).collect();
+        for message in messages.chunks_exact(Message::LEN).map(Message::of_bytes) {
+            // What was rung before it comes before it.
+            self.look_at_doorbells(intake);
+            let answer = self.obey(message, intake);
+            self.answers.extend(answer);
+        }
+        Ok(self.look_at_doorbells(intake) || read > 0)
+    }
+
+    fn complete(&mut self, _: Released) {
+        unreachable!("its completions are in its memory");
+    }
+
+    fn interrupt(&mut self, _: u16) {
+        self.answers.push(INTERRUPT);
+    }
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        match self.socket.write(&self.answers) {
+            Ok(written) => drop(self.answers.drain(..written)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(Gone::because(error.to_string())),
+        }
+        Ok(())
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.answers.is_empty()
+    }
+}

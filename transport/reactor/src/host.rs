@@ -1,0 +1,148 @@
+//! A host that a controller is attached to through a port: its queues are made in its memory, its interrupts go to the
+//! port's outbox, and its I/O commands are counted like those of other connections.
+//!
+//! Left out: admin commands, which nobody counts.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use nandscape_drive::guest_queues::{GuestCompletions, GuestSubmissions};
+use nandscape_drive::mem::Dma;
+use nandscape_drive::ring::{Posted, Submission};
+use nandscape_drive::{Breakdown, Completion, CompletionMemory, HostMemory, QueueId, SubmissionMemory};
+
+use crate::outbox::{Interrupt, Outbox, Outstanding, bytes_of};
+use crate::port::ConnectionId;
+
+/// Bytes of a memory page: the only size that controllers here support (CAP.MPSMAX).
+const PAGE: u32 = 4_096;
+
+/// See the module.
+pub(crate) struct Host {
+    pub(crate) dma: Rc<dyn Dma>,
+    pub(crate) connection: ConnectionId,
+    pub(crate) export: u16,
+    pub(crate) lba_bytes: u32,
+    pub(crate) vectors: u16,
+    pub(crate) outbox: Rc<Outbox>,
+    pub(crate) commands: Rc<Commands>,
+}
+
+/// I/O commands in work, by submission queue and command identifier.
+#[derive(Default)]
+pub(crate) struct Commands(RefCell<BTreeMap<(u16, u16), Outstanding>>);
+
+impl Commands {
+    pub(crate) fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+}
+
+impl HostMemory for Host {
+    fn page(&self) -> u32 {
+        PAGE
+    }
+
+    fn vectors(&self) -> u16 {
+        self.vectors
+    }
+
+    fn submissions(&self, id: QueueId, base: u64, entries: u32) -> Rc<dyn SubmissionMemory> {
+        let queue = GuestSubmissions::new(&self.outbox.sim, &self.dma, id, base, entries, PAGE);
+        if id == QueueId::ADMIN {
+            return Rc::new(queue);
+        }
+        let (connection, export, lba_bytes) = (self.connection, self.export, self.lba_bytes);
+        Rc::new(Counted { queue, id, connection, export, lba_bytes, commands: self.commands.clone() })
+    }
+
+    fn completions(&self, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory> {
+        let (outbox, connection) = (self.outbox.clone(), self.connection);
+        let notify = vector.map(|vector| {
+            let interrupt = Interrupt { connection, vector };
+            Rc::new(move || outbox.interrupts.borrow_mut().push(interrupt)) as Rc<dyn Fn()>
+        });
+        let queue = GuestCompletions::new(&self.dma, base, entries, notify);
+        Rc::new(Counting { queue, commands: self.commands.clone(), outbox: self.outbox.clone() })
+    }
+}
+
+/// A submission queue whose commands are counted.
+struct Counted {
+    queue: GuestSubmissions,
+    id: QueueId,
+    connection: ConnectionId,
+    export: u16,
+    lba_bytes: u32,
+    commands: Rc<Commands>,
+}
+
+impl SubmissionMemory for Counted {
+    fn entries(&self) -> u32 {
+        self.queue.entries()
+    }
+
+    fn rung(&self, from: u16, to: u16) {
+        self.queue.rung(from, to);
+    }
+
+    fn fetch(&self, head: u16) -> Option<Submission> {
+        let submission = self.queue.fetch(head)?;
+        let Submission { entry, submitted, .. } = &submission;
+        let command = Outstanding {
+            connection: self.connection,
+            export: self.export,
+            tag: entry.cid.get().into(),
+            queue: Some(self.id),
+            opcode: entry.opcode,
+            bytes: bytes_of(entry, self.lba_bytes),
+            arrived: *submitted,
+        };
+        // A host may use an identifier twice at a time: the latter counts.
+        self.commands.0.borrow_mut().insert((self.id.0, entry.cid.get()), command);
+        Some(submission)
+    }
+
+    fn cid(&self, index: u16) -> Option<u16> {
+        self.queue.cid(index)
+    }
+}
+
+impl Drop for Counted {
+    /// With the queue go its commands, whose completions nobody will see.
+    fn drop(&mut self) {
+        self.commands.0.borrow_mut().retain(|(queue, _), _| *queue != self.id.0);
+    }
+}
+
+/// A completion queue that releases what was counted.
+struct Counting {
+    queue: GuestCompletions,
+    commands: Rc<Commands>,
+    outbox: Rc<Outbox>,
+}
+
+impl CompletionMemory for Counting {
+    fn entries(&self) -> u32 {
+        self.queue.entries()
+    }
+
+    fn is_reachable(&self, tail: u16) -> bool {
+        self.queue.is_reachable(tail)
+    }
+
+    fn post(&self, tail: u16, posted: Posted) {
+        let Posted { entry, breakdown } = posted;
+        self.queue.post(tail, Posted { entry, breakdown: Breakdown::new() });
+        let command = self.commands.0.borrow_mut().remove(&(entry.sq_id.get(), entry.cid.get()));
+        if let Some(command) = command {
+            let (dw0, dw1) = (entry.dw0.get(), entry.dw1.get());
+            self.outbox.release(command, Completion { status: entry.status(), dw0, dw1, breakdown });
+        }
+    }
+
+    fn notify(&self) {
+        self.queue.notify();
+    }
+}

@@ -1,0 +1,100 @@
+//! What comes out of the model: completions of commands, and interrupts for hosts that find their completions in their
+//! own memory.
+
+use std::cell::RefCell;
+
+use nandscape_drive::io::Sink;
+use nandscape_drive::{Completion, QueueId};
+use nandscape_sim::slots::{Key, Slots};
+use nandscape_sim::{Sim, Time};
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+use crate::port::ConnectionId;
+
+/// A command that has completed.
+#[derive(Debug)]
+pub struct Released {
+    /// Who submitted it.
+    pub connection: ConnectionId,
+    /// To which drive.
+    pub export: u16,
+    /// What the connection called it: its tag, or the command identifier in `queue`.
+    pub tag: u64,
+    /// The submission queue that the host put it into; it has its completion already. `None` where the connection is a
+    /// drive.
+    pub queue: Option<QueueId>,
+    /// Its opcode.
+    pub opcode: u8,
+    /// Bytes that it moved or was to move.
+    pub bytes: u64,
+    /// When it arrived.
+    pub arrived: Time,
+    /// When the model completed it.
+    pub at: Time,
+    /// How it ended.
+    pub completion: Completion,
+}
+
+/// An interrupt of a host.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Interrupt {
+    /// Whose.
+    pub connection: ConnectionId,
+    /// By which vector.
+    pub vector: u16,
+}
+
+/// A command in the model.
+pub(crate) struct Outstanding {
+    pub(crate) connection: ConnectionId,
+    pub(crate) export: u16,
+    pub(crate) tag: u64,
+    pub(crate) queue: Option<QueueId>,
+    pub(crate) opcode: u8,
+    pub(crate) bytes: u64,
+    pub(crate) arrived: Time,
+}
+
+/// Where the model's completions go.
+pub(crate) struct Outbox {
+    pub(crate) sim: Sim,
+    /// Commands of connections that are drives.
+    pub(crate) outstanding: RefCell<Slots<Outstanding>>,
+    pub(crate) released: RefCell<Vec<Released>>,
+    pub(crate) interrupts: RefCell<Vec<Interrupt>>,
+}
+
+impl Outbox {
+    pub(crate) fn new(sim: &Sim) -> Outbox {
+        let (released, interrupts) = (RefCell::default(), RefCell::default());
+        Outbox { sim: sim.clone(), outstanding: RefCell::default(), released, interrupts }
+    }
+
+    pub(crate) fn release(&self, command: Outstanding, completion: Completion) {
+        let Outstanding { connection, export, tag, queue, opcode, bytes, arrived } = command;
+        let at = self.sim.now();
+        let released = Released { connection, export, tag, queue, opcode, bytes, arrived, at, completion };
+        self.released.borrow_mut().push(released);
+    }
+}
+
+impl Sink for Outbox {
+    fn complete(&self, tag: u64, completion: Completion) {
+        let command = self.outstanding.borrow_mut().remove(Key::from_bits(tag));
+        if let Some(command) = command {
+            self.release(command, completion);
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.sim.is_stopped()
+    }
+}
+
+/// Bytes that a command names.
+pub(crate) fn bytes_of(command: &SubmissionEntry, lba_bytes: u32) -> u64 {
+    match IoOpcode(command.opcode) {
+        IoOpcode::FLUSH | IoOpcode::DATASET_MANAGEMENT => 0,
+        _ => (u64::from(command.cdw12.get() & 0xffff) + 1) * u64::from(lba_bytes),
+    }
+}
