@@ -26,6 +26,8 @@ pub struct QueueDrive {
     created: Cell<bool>,
     ring: Rc<Ring>,
     state: RefCell<State>,
+    /// The state of a drive that was dropped, until its pair is deleted.
+    orphans: Rc<RefCell<State>>,
     /// The controller has deleted the pair: by a reset, if the drive is still there.
     deleted: Cell<bool>,
     /// Dropped when the pair is deleted.
@@ -50,19 +52,21 @@ impl QueueDrive {
     /// Those of [`Controller::create_queue_pair`].
     pub fn new(sim: &Sim, controller: Rc<dyn Controller>, id: QueueId, entries: u32) -> Result<Rc<QueueDrive>, Status> {
         let drive = Rc::new_cyclic(|weak: &Weak<QueueDrive>| {
-            let weak = weak.clone();
-            let notify = Rc::new(move || {
-                if let Some(drive) = weak.upgrade() {
-                    drive.reap();
+            let (weak, orphans) = (weak.clone(), Rc::new(RefCell::new(State::default())));
+            let dropped = orphans.clone();
+            let notify = |ring: Weak<Ring>| {
+                move || match weak.upgrade() {
+                    Some(drive) => drive.reap(),
+                    None => State::reap(&dropped, &ring),
                 }
-            });
+            };
             let depth = (entries - 1) as u16;
             QueueDrive {
                 sim: sim.clone(),
                 controller,
                 id,
                 created: Cell::new(false),
-                ring: Rc::new(Ring::new(entries, Some(notify))),
+                ring: Rc::new_cyclic(|ring| Ring::new(entries, Some(Rc::new(notify(ring.clone()))))),
                 state: RefCell::new(State {
                     tail: 0,
                     head: 0,
@@ -71,6 +75,7 @@ impl QueueDrive {
                     free_ids: (0..depth).rev().collect(),
                     backlog: VecDeque::new(),
                 }),
+                orphans,
                 deleted: Cell::new(false),
                 kept: Cell::new(None),
             }
@@ -95,7 +100,7 @@ impl QueueDrive {
     fn was_deleted(&self) {
         self.deleted.set(true);
         drop(self.kept.take());
-        self.state.take().abort(&self.ring);
+        self.state.take().abort();
     }
 
     /// Moves commands from the backlog into the submission queue and rings the doorbell.
@@ -217,16 +222,25 @@ impl QueueDrive {
 }
 
 impl State {
-    /// Completes all commands: those whose completions lie in the ring as these say, the others as aborted.
-    fn abort(mut self, ring: &Ring) {
-        while let Some(Posted { entry, breakdown }) = ring.reap(self.head, self.phase) {
-            self.head = ring.next(self.head);
-            self.phase ^= self.head == 0;
-            if let Some(token) = self.tokens[usize::from(entry.cid.get())].take() {
-                let (status, dw0, dw1) = (entry.status(), entry.dw0.get(), entry.dw1.get());
-                token.complete(Completion { status, dw0, dw1, breakdown });
-            }
+    /// Consumes new completions of a drive that was dropped. There is room for all of them: when it was dropped, it had
+    /// consumed all there were.
+    fn reap(orphans: &RefCell<State>, ring: &Weak<Ring>) {
+        let Some(ring) = ring.upgrade() else { return };
+        loop {
+            let mut state = orphans.borrow_mut();
+            let Some(Posted { entry, breakdown }) = ring.reap(state.head, state.phase) else { return };
+            state.head = ring.next(state.head);
+            state.phase ^= state.head == 0;
+            let token = state.tokens[usize::from(entry.cid.get())].take();
+            drop(state);
+            let (status, dw0, dw1) = (entry.status(), entry.dw0.get(), entry.dw1.get());
+            let token = token.expect("a command completes once");
+            token.complete(Completion { status, dw0, dw1, breakdown });
         }
+    }
+
+    /// Completes all commands as aborted.
+    fn abort(self) {
         let waiting = self.backlog.into_iter().map(|(_, token)| token);
         for token in self.tokens.into_iter().flatten().chain(waiting) {
             token.complete(Completion::of(Status::ABORTED_SQ_DELETION));
@@ -239,11 +253,12 @@ impl Drop for QueueDrive {
         if !self.created.get() || self.deleted.get() {
             return;
         }
-        let (state, kept, sim) = (self.state.take(), self.kept.take(), self.sim.clone());
-        self.ring.on_release(Box::new(move |ring| {
+        let (orphans, kept, sim) = (self.orphans.clone(), self.kept.take(), self.sim.clone());
+        orphans.replace(self.state.take());
+        self.ring.on_release(Box::new(move |_| {
             drop(kept);
             if !sim.is_stopped() {
-                state.abort(ring);
+                orphans.take().abort();
             }
         }));
         self.controller.delete_queue_pair(self.id).expect("a pair that was created and not deleted can be deleted");
