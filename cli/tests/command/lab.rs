@@ -57,7 +57,7 @@ fn a_run_gives_verdicts_and_is_kept() {
     }
     let second = run(&["lab", "run", "femu-registers", "--out", &out]);
     assert_eq!((second.code, &second.out), (0, &first.out));
-    assert!(second.err.starts_with("note: femu-registers: 3 of 3 points are there already"), "{}", second.err);
+    assert!(second.err.starts_with("note: femu-registers: 3 of 3 points exist already"), "{}", second.err);
     assert_eq!(run(&["lab", "run", "femu-registers", "--out", &out, "--fresh"]).err, "");
 
     let list = succeed(&["lab", "list", "--out", &out]);
@@ -113,7 +113,7 @@ fn a_quick_run_says_so_and_strict_makes_the_status_follow_the_verdict() {
     let missed = outcome["verdict"] == "too short to tell";
     assert_eq!(strict.status.code(), Some(i32::from(missed)), "{outcome}");
     let err = String::from_utf8_lossy(&strict.stderr).into_owned();
-    assert!(err.contains("36 of 36 points are there already"), "{err}");
+    assert!(err.contains("36 of 36 points exist already"), "{err}");
     assert_eq!(err.contains("error: femu-gc-schemes too short to tell"), missed, "{err}");
     assert!(!strict.stdout.is_empty(), "the outcome is told whatever the status");
 }

@@ -1,4 +1,4 @@
-//! An entry of the ledger: what a paper reports, and what a run must show for it to count as reproduced.
+//! An entry of the ledger: the result that a paper reports, and the criterion for reproducing it.
 
 /// The source papers, by the numbers that the ledger gives them.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -27,7 +27,7 @@ impl Paper {
         }
     }
 
-    /// What it is called here.
+    /// Its name here.
     pub const fn name(self) -> &'static str {
         match self {
             Paper::Li => "Li 2020",
@@ -44,14 +44,14 @@ impl Paper {
 pub enum Kind {
     /// There is a published result to compare with.
     Result,
-    /// There is a check, and nothing published.
+    /// There is a check, but no published result.
     Design,
 }
 
-/// How the verdict is decided; the rules are in [`crate::verdict`].
+/// The kind of check; the rules are in [`crate::verdict`].
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Check {
-    /// A formula or table that must come out to the digits given.
+    /// A formula or table that must match to the published digits.
     Exact,
     /// A relative result: within a band, or where there is none, in the same direction by half the published effect.
     Ratio(Option<Band>),
@@ -61,16 +61,16 @@ pub enum Check {
     Order,
 }
 
-/// What must lie between two bounds, one pair for each number.
+/// Bounds, one pair for each number.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Band {
-    /// What the bounds are of.
+    /// The quantity that the bounds apply to.
     pub of: BandOf,
     /// Lowest and highest.
     pub within: &'static [(f64, f64)],
 }
 
-/// What the bounds of a band are of.
+/// The quantity that a band applies to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum BandOf {
     /// The ratio itself.
@@ -109,13 +109,13 @@ impl Check {
 pub struct Claim {
     /// Its name.
     pub id: &'static str,
-    /// Where it stands: papers and places in them.
+    /// The source: papers and places in them.
     pub source: &'static [(Paper, &'static str)],
-    /// What is reported there, with its numbers.
+    /// The reported result, with its numbers.
     pub says: &'static str,
-    /// What a run must show; where it is absent, what `says` says.
+    /// The criterion; if absent, `says` is the criterion.
     pub show: Option<&'static str>,
-    /// How that is decided.
+    /// The kind of check.
     pub check: Check,
     /// A result, or a design.
     pub kind: Kind,
@@ -127,7 +127,7 @@ impl Claim {
         self.places(Paper::name, ", ")
     }
 
-    /// The source as the ledger has it, with numbers for papers.
+    /// The source in the ledger's form, with numbers for papers.
     pub fn seed(&self) -> String {
         self.places(Paper::number, " ")
     }
@@ -138,7 +138,7 @@ impl Claim {
         places.join("; ")
     }
 
-    /// What stands before what it says: a design was not published as a result.
+    /// The label before the claim: a design was not published as a result.
     pub const fn lead(&self) -> &'static str {
         match self.kind {
             Kind::Result => "published",

@@ -1,5 +1,5 @@
-//! The form of every experiment: a claim, the parameters and where they come from, what the paper leaves open, the points,
-//! and how the verdict follows from their figures.
+//! The form of every experiment: a claim, the parameters with their sources, the choices, the points, and the judgement
+//! of their figures.
 
 use anyhow::Result;
 use nandscape_sim::{Seed, Span};
@@ -10,26 +10,26 @@ use crate::verdict::Judgement;
 
 /// An experiment. Each has a file of its own in [`crate::experiments`].
 pub struct Experiment {
-    /// What it is about.
+    /// The claim it measures.
     pub claim: Claim,
-    /// Which clock it runs by.
+    /// Its clock.
     pub clock: Clock,
-    /// What is set, and who says so.
+    /// The parameters and their sources.
     pub parameters: &'static [Parameter],
-    /// What the paper leaves open or contradicts, and what was chosen.
+    /// Choices where the paper is open or contradicts itself.
     pub choices: &'static [Choice],
-    /// What is measured, in an order that stays.
+    /// The measurements, in a fixed order.
     pub points: fn() -> Vec<Point>,
-    /// What the figures of all points come to.
+    /// The judgement of all points' figures.
     pub judge: fn(&Results) -> Result<Judgement>,
 }
 
 /// The clock of an experiment.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Clock {
-    /// Virtual time: points run side by side, and give the same on any machine.
+    /// Virtual time: points run in parallel, and give the same figures on any machine.
     Virtual,
-    /// Real time: it runs alone, and its figures are the machine's too.
+    /// Real time: it runs alone, and its figures also depend on the machine.
     Wall,
 }
 
@@ -50,18 +50,18 @@ pub struct Parameter {
     pub what: &'static str,
     /// To what.
     pub value: &'static str,
-    /// The place that says so.
+    /// The source of the value.
     pub source: &'static str,
 }
 
-/// Something the paper leaves open, or contradicts itself in.
+/// A point that the paper leaves open, or on which it contradicts itself.
 #[derive(Copy, Clone, Debug)]
 pub struct Choice {
     /// What is open.
     pub open: &'static str,
-    /// What is taken.
+    /// The choice.
     pub taken: &'static str,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
 }
 
@@ -70,43 +70,44 @@ pub struct Choice {
 pub struct Effort {
     /// Percent of the requests of a full run, in virtual time.
     pub requests_percent: u32,
-    /// Rounds of a measurement in real time. What it compares takes turns, round after round, so that what disturbs the
-    /// machine meets all alike.
+    /// Rounds of a measurement in real time. The alternatives run in turn in each round, so that disturbances of the
+    /// machine affect all equally.
     pub rounds: u32,
     /// Time of each in a round.
     pub slice: Span,
 }
 
 impl Effort {
-    /// What verdicts rest on.
+    /// The effort required for a verdict.
     pub const FULL: Effort = Effort { requests_percent: 100, rounds: 20, slice: Span::from_ms(100) };
     /// A first look.
     pub const QUICK: Effort = Effort { requests_percent: 10, rounds: 4, slice: Span::from_ms(50) };
 
-    /// The share of a full run's number, at least one.
+    /// This effort's share of a full run's number, at least one.
     pub fn of(&self, full: u64) -> u64 {
         (full * u64::from(self.requests_percent) / 100).max(1)
     }
 }
 
-/// What a point is given to run with.
+/// The context of a point's run.
 pub struct Run<'a> {
-    /// Decides everything random: a child of the user's seed for the claim and the point's place, whatever ran before.
+    /// The seed of all random numbers: derived from the user's seed, the claim and the point's position, independent of
+    /// earlier points.
     pub seed: Seed,
     /// How long to measure.
     pub effort: Effort,
-    /// Is told which share of the point is done.
+    /// Called with the share of the point that is done.
     pub progress: &'a dyn Fn(f64),
 }
 
 /// Measures a point.
 pub type Measure = Box<dyn Fn(&Run<'_>) -> Result<Figures> + Send + Sync>;
 
-/// A point: what is measured in one go.
+/// A point: one measurement.
 pub struct Point {
-    /// Its name, of which there is one in an experiment.
+    /// Its name, unique in the experiment.
     pub name: String,
-    /// What makes it differ from the others.
+    /// The parameters that distinguish it.
     pub parameters: Vec<(&'static str, String)>,
     /// Measures it.
     pub measure: Measure,
@@ -135,7 +136,7 @@ impl Experiment {
         Seed::new(seed).child(self.claim.id).nth(point as u64)
     }
 
-    /// Why it cannot run on this machine, if it cannot.
+    /// The reason why it cannot run on this machine, if any.
     pub fn lacks(&self) -> Option<String> {
         match self.clock {
             Clock::Virtual => None,

@@ -1,4 +1,4 @@
-//! What a point gives: figures by name, in the order in which they were measured; and the results of all points.
+//! The results of a point: figures by name, in the order of measurement; and the results of all points.
 
 use std::fmt;
 
@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 /// One figure.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// What was measured.
+    /// The value.
     pub value: Value,
     /// Its unit; empty for counts and texts.
     pub unit: String,
 }
 
-/// What a figure holds.
+/// A value.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
     /// A number.
     Number(f64),
-    /// A pattern or table, written down.
+    /// A pattern or table, as text.
     Text(String),
 }
 
@@ -74,7 +74,7 @@ impl Figures {
         &self.0
     }
 
-    /// That every number is one, and every name is given once.
+    /// Checks that every number is finite and every name unique.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         for (place, Figure { name, value, .. }) in self.0.iter().enumerate() {
             ensure!(!matches!(value, Value::Number(number) if !number.is_finite()), "{name} is not a finite number");

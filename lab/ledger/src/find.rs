@@ -5,13 +5,13 @@ use anyhow::bail;
 use crate::experiment::Experiment;
 use crate::experiments::EXPERIMENTS;
 
-/// How alike a name must be to be offered; 1 is equal.
+/// The similarity at which a name is suggested; 1 is equal.
 const LIKE: f64 = 0.85;
 
-/// The experiments that these names mean, each once, in the order of the names; `all` means every one.
+/// The experiments with these names, each once, in the order given; `all` selects all.
 ///
 /// # Errors
-/// When a name is not known; the error names those that come near.
+/// When a name is not known; the error suggests similar ones.
 pub fn find(names: &[String]) -> anyhow::Result<Vec<&'static Experiment>> {
     let mut found: Vec<&'static Experiment> = Vec::new();
     for name in names {

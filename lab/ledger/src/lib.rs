@@ -1,26 +1,26 @@
-//! The ledger of what the source papers report: an experiment a claim, measured here and judged by fixed rules. A figure that
-//! misses is reported as missed, with the reason.
+//! The ledger of the source papers' claims: one experiment per claim, judged by fixed rules. A figure that misses is
+//! reported as missed, with the reason.
 //!
 //! | file | what |
 //! |---|---|
-//! | `claim` | an entry of the ledger: what a paper reports, and what a run must show |
+//! | `claim` | an entry of the ledger: a published result, and the criterion for reproducing it |
 //! | `experiment` | the form of every experiment: parameters and their sources, choices, points, judgement |
-//! | `experiments` | the experiments, a file each |
-//! | `figures` | what a point gives |
+//! | `experiments` | the experiments, one file each |
+//! | `figures` | the results of a point |
 //! | `verdict` | verdicts, and a file for each rule they follow |
-//! | `queueing` | closed queueing networks by formulas, to compare the model with |
-//! | `wall` | what experiments by the wall clock share |
-//! | `results` | the folder of results: what is there need not be measured again |
+//! | `queueing` | an analytic solution of closed queueing networks, as a reference for the model |
+//! | `wall` | common code of the experiments in real time |
+//! | `results` | the folder of results, which are not measured again |
 //! | `pool` | work on several threads |
 //! | `session` | a run of experiments |
-//! | `outcome` | what came of a claim, also as JSON |
+//! | `outcome` | the outcome of a claim, also as JSON |
 //! | `show` | outcomes as text, Markdown and HTML |
 //! | `find` | experiments by their names |
 //!
 //! An experiment in virtual time gives the same bytes on any machine, with any number of threads, in one go or resumed.
-//! Experiments in real time need Linux and two cores, and are the machine's too.
+//! Experiments in real time need Linux and two cores, and depend on the machine.
 //!
-//! Left out: the papers' results for parts that are not there yet. A claim comes with the experiment that measures it.
+//! Left out: claims about parts that do not exist yet. A claim is added with its experiment.
 
 pub mod claim;
 pub mod experiment;

@@ -1,4 +1,4 @@
-//! What came of a claim: the verdict, what it rests on, and what was measured under what circumstances. As JSON.
+//! The outcome of a claim: the verdict, its criteria, the figures, and the conditions of their measurement. As JSON.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -18,22 +18,22 @@ pub struct Outcome {
     pub experiment: &'static Experiment,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why it was missed, not measured, or failed; empty when all holds.
+    /// The reason for a miss, a missing measurement, or a failure; empty if all criteria hold.
     pub reason: String,
-    /// What the verdict rests on; empty without figures.
+    /// The judged criteria; empty without figures.
     pub judgement: Judgement,
-    /// Under what circumstances; absent without figures.
+    /// The conditions of the measurement; absent without figures.
     pub circumstances: Option<Circumstances>,
     /// All figures, by point.
     pub results: Results,
 }
 
-/// Under what circumstances figures came about.
+/// The conditions of a measurement.
 #[derive(Clone, Debug)]
 pub struct Circumstances {
-    /// What they depend on.
+    /// The inputs of the figures.
     pub inputs: Inputs,
-    /// In real time: how many threads wanted to run in the minute before.
+    /// In real time: the load average of the minute before.
     pub load_before: Option<f64>,
 }
 
@@ -95,21 +95,19 @@ impl Outcome {
         }
     }
 
-    /// Remarks: those of the experiment, and on how far the figures carry.
+    /// Remarks: those of the experiment, and on the reliability of the figures.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.judgement.notes.clone();
         if let Some(Circumstances { inputs, .. }) = &self.circumstances {
             if !inputs.effort.is_full() {
-                notes.push(format!("a short run ({}): a first look, not a verdict to rest on", inputs.effort));
+                notes.push(format!("a short run ({}): a first look, not a reliable verdict", inputs.effort));
             }
             if inputs.program != Program::this() {
                 let Program { version, sources } = &inputs.program;
                 notes.push(format!("measured by another program: version {version}, sources {sources}"));
             }
             if inputs.machine.as_ref().is_some_and(|machine| machine.build != "release") {
-                notes.push(
-                    "measured in real time by a program that was built without optimisation for speed".to_owned(),
-                );
+                notes.push("measured in real time by a program built without optimisation".to_owned());
             }
         }
         notes

@@ -1,12 +1,12 @@
-//! Work on several threads, whose results come back to one. Nothing of a result depends on how many threads there are.
+//! Work on several threads, with results returned to one. Results do not depend on the number of threads.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
-/// Does `tasks` on up to `jobs` threads, begun in their order. `done` is told of each as it ends, on the calling thread;
-/// when it breaks, no further task begins, and those in work come to their end unheard.
+/// Runs `tasks` on up to `jobs` threads, started in their order. Calls `done` for each that ends, on the calling
+/// thread. When `done` breaks, no further task starts, and the results of running tasks are dropped.
 pub(crate) fn run<T: Sync, R: Send>(
     jobs: usize,
     tasks: &[T],

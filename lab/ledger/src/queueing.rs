@@ -1,28 +1,28 @@
-//! Closed queueing networks of planes and channels, solved by mean value analysis: mean response times by formulas, without
-//! the model, without events and without random numbers.
+//! Closed queueing networks of planes and channels, solved by mean value analysis: analytic mean response times,
+//! without the model, events or random numbers.
 //!
-//! N readers, each with one read outstanding, go to one of all planes at random, each alike; the page is sensed and crosses
-//! the plane's channel; both are served in the order of arrival. Two solutions, by what a plane does while its page waits
-//! for the channel and crosses it:
+//! N readers with one outstanding read each choose planes uniformly at random. The page is sensed and crosses the
+//! plane's channel; both stations are first come, first served. There are two solutions, by the state of a plane while
+//! its page waits for the channel and crosses it:
 //!
 //! - [`Network::pipelined`]: it senses the next page. Planes and channels are stations of a closed network.
-//! - [`Network::held`]: nothing. The plane is one station whose service is the whole hold, in which the wait for the
-//!   channel comes from the other planes of the channel that are busy.
+//! - [`Network::held`]: the plane is blocked. It is one station, and its service is the whole hold, with a wait for the
+//!   channel that depends on the other busy planes of the channel.
 //!
-//! Assumptions. Who arrives finds the network as it is on average with one reader less (the arrival theorem, exact for
-//! exponential times only); of what is in service a mean residual is left, (mean^2 + variance) / (2 mean), and of what
-//! waits a whole service (Reiser's correction for service that is not exponential). In `pipelined` a plane never stops for
-//! want of a register. In `held` the planes of a channel are busy independently of each other, and `m` planes that
-//! are busy all the time have the cycle of machines with constant times that share a repairman: max(sensing + transfer,
-//! m transfers), since they fall into a fixed order. No station is busy for more than all the time. Known errors: where
-//! one always is, the residual is short by half a service, since arrivals there coincide with departures.
+//! Assumptions. An arriving read sees the average network with one reader less (the arrival theorem, exact only for
+//! exponential times). The read in service has a mean residual of (mean^2 + variance) / (2 mean), and each waiting read
+//! a whole service (Reiser's correction for service that is not exponential). In `pipelined` a plane never stops for
+//! lack of a register. In `held` the planes of a channel are busy independently of each other, and `m` planes that are
+//! always busy have the cycle of machines with constant times that share a repairman: max(sensing + transfer, m
+//! transfers), since they settle into a fixed order. The utilisation of a station is capped at 1. Known errors: where
+//! it is 1, the residual is too short by half a service, since arrivals there coincide with departures.
 
-/// How long something takes.
+/// A service time.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) struct Service {
-    /// On average, in any unit.
+    /// The mean, in any unit.
     pub(crate) mean: f64,
-    /// Its variance, in that unit squared.
+    /// The variance, in that unit squared.
     pub(crate) variance: f64,
 }
 
@@ -39,13 +39,13 @@ impl Service {
         Service { mean, variance: square - mean * mean }
     }
 
-    /// What is left on average of one that is in work.
+    /// The mean residual of a service in progress.
     fn residual(self) -> f64 {
         if self.mean == 0.0 { 0.0 } else { (self.mean * self.mean + self.variance) / (2.0 * self.mean) }
     }
 }
 
-/// What a station looks like to who arrives: customers in it, and the share of time in which it works.
+/// The state of a station seen by an arrival: customers in it, and its utilisation.
 #[derive(Copy, Clone, Default)]
 struct Station {
     customers: f64,
@@ -58,13 +58,13 @@ impl Station {
         (self.customers - self.busy) * service.mean + self.busy * service.residual()
     }
 
-    /// With `rate` arrivals, each of which stays for `stay`.
+    /// With arrivals at `rate`, each of which stays for `stay`.
     fn with(rate: f64, stay: f64, service: Service) -> Station {
         Station { customers: rate * stay, busy: (rate * service.mean).min(1.0) }
     }
 }
 
-/// Channels, the planes of each, and what a read takes of both.
+/// Channels, the planes of each, and the service times of a read at both.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Network {
     pub(crate) channels: u32,
@@ -74,7 +74,8 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Mean time of a read, with `readers` that have one outstanding each, where a plane senses the next page at once.
+    /// Mean time of a read with `readers` readers of one outstanding read each, if a plane senses the next page at
+    /// once.
     pub(crate) fn pipelined(&self, readers: u32) -> f64 {
         let (mut plane, mut channel, mut response) = (Station::default(), Station::default(), 0.0);
         for present in 1..=readers {
@@ -88,7 +89,7 @@ impl Network {
         response
     }
 
-    /// The same, where a plane is held until its page has crossed the channel.
+    /// The same, if a plane is held until its page has crossed the channel.
     pub(crate) fn held(&self, readers: u32) -> f64 {
         let (mut plane, mut response) = (Station::default(), 0.0);
         for present in 1..=readers {
@@ -99,14 +100,14 @@ impl Network {
         response
     }
 
-    /// How long a plane is held, where the others are busy for such a share of time.
+    /// The time that a plane is held, if the others have this utilisation.
     fn hold(&self, busy: f64) -> Service {
         let others = self.planes_per_channel - 1;
         let mean = (0..=others).map(|also| binomial(others, also, busy) * self.cycle(1 + also)).sum();
         Service { mean, variance: self.sensing.variance + self.transfer.variance }
     }
 
-    /// From one sensing to the next of each of `planes` that are always busy.
+    /// The cycle time of each of `planes` planes that are always busy.
     fn cycle(&self, planes: u32) -> f64 {
         (self.sensing.mean + self.transfer.mean).max(f64::from(planes) * self.transfer.mean)
     }
@@ -116,7 +117,7 @@ impl Network {
     }
 }
 
-/// The chance that of `all`, each with its own `chance`, exactly `some` do.
+/// The probability that exactly `some` of `all` occur, each with probability `chance`.
 fn binomial(all: u32, some: u32, chance: f64) -> f64 {
     let ways: f64 = (0..some).map(|number| f64::from(all - number) / f64::from(number + 1)).product();
     let power = |base: f64, times: u32| (0..times).map(|_| base).product::<f64>();
@@ -196,7 +197,7 @@ mod tests {
         }
     }
 
-    /// A bottleneck that is always busy: N services, less the half that the residual is known to be short of.
+    /// A bottleneck that is always busy: N services, less the half that the residual lacks.
     #[test]
     fn a_single_plane_serves_one_after_the_other() {
         let one = network(1, 1, Service::constant(56.0), Service::constant(60.0));

@@ -1,5 +1,5 @@
-//! A run of experiments: what is there already is kept, the rest is measured, each point is written down as it ends. Points in
-//! virtual time run side by side; what runs by the wall clock runs after them, alone.
+//! A run of experiments: existing points are kept, the rest is measured, and each point is written as it ends. Points
+//! in virtual time run in parallel; those in real time run afterwards, one at a time.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -14,28 +14,28 @@ use crate::results::{Folder, Found, Inputs, Stored};
 use crate::verdict::Verdict;
 use crate::wall::machine;
 
-/// What to run with.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Where results are, and go.
+    /// The folder of results.
     pub folder: Folder,
-    /// Decides everything random.
+    /// The seed of all random numbers.
     pub seed: u64,
     /// How long to measure.
     pub effort: Effort,
     /// Threads for points in virtual time.
     pub jobs: usize,
-    /// Whether points are measured again that are there already.
+    /// Whether existing points are measured again.
     pub fresh: bool,
 }
 
-/// Is told how a run goes. Called from the thread that began it.
+/// Reports of a run's progress, called on the thread that started it.
 pub trait Watch {
-    /// Something that the user should know.
+    /// A note for the user.
     fn note(&mut self, _text: &str) {}
-    /// So many points are to be measured.
+    /// The number of points to measure.
     fn begun(&mut self, _points: usize) {}
-    /// A point has been measured and written down. After a break none is begun.
+    /// A point has been measured and written. After a break no further point starts.
     fn measured(&mut self, _claim: &str, _point: &str) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -47,10 +47,10 @@ pub trait Watch {
 
 impl Watch for () {}
 
-/// An experiment in work.
+/// An experiment in progress.
 struct Work {
     experiment: &'static Experiment,
-    /// Its points; those that are there already are known.
+    /// Its points, with the figures of existing ones.
     points: Vec<Slot>,
     failed: Vec<String>,
     decided: bool,
@@ -64,10 +64,10 @@ struct Slot {
 }
 
 impl Session {
-    /// Runs experiments. What came of each, in the order in which they are given; nothing where the run was broken off.
+    /// Runs experiments. Returns the outcome of each, in the order given; nothing if the run was interrupted.
     ///
     /// # Errors
-    /// When results cannot be written. A point that fails is no error: its claim has failed.
+    /// When results cannot be written. A point that fails is not an error of the run: its claim has failed.
     pub fn run(&self, experiments: &[&'static Experiment], watch: &mut dyn Watch) -> Result<Option<Vec<Outcome>>> {
         let _lock = self.folder.lock()?;
         let mut works: Vec<Work> = experiments.iter().map(|experiment| self.look(experiment, watch)).collect();
@@ -81,7 +81,7 @@ impl Session {
         Ok(if ended.is_break() { None } else { outcomes.into_iter().collect() })
     }
 
-    /// What is there of an experiment, and what is wrong with it.
+    /// Finds the existing points of an experiment, and reports invalid files.
     fn look(&self, experiment: &'static Experiment, watch: &mut dyn Watch) -> Work {
         self.folder.sweep(experiment);
         let id = experiment.claim.id;
@@ -115,14 +115,14 @@ impl Session {
         match points.iter().filter(|slot| slot.stored.is_some()).count() {
             0 => {}
             done => watch.note(&format!(
-                "{id}: {done} of {of} points are there already, in {}; --fresh measures them again",
+                "{id}: {done} of {of} points exist already, in {}; --fresh measures them again",
                 self.folder.path().join(id).display()
             )),
         }
         Work { experiment, points, failed: Vec::new(), decided: false }
     }
 
-    /// Judges what has all its points, and what cannot have them.
+    /// Judges experiments that have all their points, or cannot have them.
     fn decide(&self, works: &mut [Work], outcomes: &mut [Option<Outcome>], watch: &mut dyn Watch) {
         for (work, outcome) in works.iter_mut().zip(outcomes) {
             if work.decided {
@@ -192,7 +192,7 @@ impl Session {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Points are made anew for each thread: what measures one depends on its place only.
+    /// Each thread creates its own points: a measurement depends only on the point's position.
     fn measure(&self, experiment: &Experiment, point: usize, progress: &dyn Fn(f64)) -> Result<Figures> {
         let run = Run { seed: experiment.seed_of(self.seed, point), effort: self.effort, progress };
         let figures = ((experiment.points)()[point].measure)(&run)?;
@@ -200,7 +200,7 @@ impl Session {
         Ok(figures)
     }
 
-    /// Writes down what was measured.
+    /// Writes a measured point.
     fn keep(
         &self,
         work: &mut Work,
@@ -238,7 +238,7 @@ impl Work {
         self.points.iter().enumerate().filter(move |(_, slot)| can && slot.stored.is_none()).map(|(number, _)| number)
     }
 
-    /// What came of it, if all that can be measured has been.
+    /// Its outcome, if everything that can be measured has been.
     fn outcome(&self) -> Option<Outcome> {
         let (experiment, measured) = (self.experiment, self.points.iter().filter(|slot| slot.stored.is_some()).count());
         if measured + self.failed.len() < self.points.len() {

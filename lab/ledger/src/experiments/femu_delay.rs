@@ -1,4 +1,4 @@
-//! FEMU's delay emulation: each I/O takes 50 us more, and hardly any takes longer than that.
+//! FEMU's delay emulation: each I/O takes 50 us more, and very few take longer.
 
 use anyhow::Result;
 
@@ -25,18 +25,18 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     parameters: &[
         Parameter { what: "added to each I/O", value: "50 and 100 us", source: "FEMU 3.2.1; Li 2020, Fig. 5.5" },
         Parameter {
-            what: "how it is added",
-            value: "completion time = entry + delay, side by side for all in flight",
+            what: "method of delay",
+            value: "completion time = entry + delay, in parallel for all commands in flight",
             source: "FEMU 3.2.1",
         },
     ],
     choices: &[
         Choice {
-            open: "what is judged, without a guest",
-            taken: "the release error: from the model's completion time to the client thread's seeing the completion, through \
-                    the reactor and the shared-memory queue pair; bounds 70 - 50 and 105 - 50 us",
-            why: "the paper's 70 and 105 us count some 20 us of the guest's own; here the completion time is known, so the \
-                  bounds are what the paper's figures leave",
+            open: "the judged figure, without a guest",
+            taken: "the release error: from the model's completion time until the client thread sees the completion, \
+                through the reactor and the shared-memory queue pair; bounds 70 - 50 and 105 - 50 us",
+            why: "the paper's 70 and 105 us include about 20 us of guest overhead; here the completion time is known, \
+                so the bounds are what the paper's figures leave",
         },
         Choice {
             open: "reads in flight",
@@ -123,7 +123,8 @@ fn judge(results: &Results) -> Result<Judgement> {
     });
     idle::stand_beside(figures, &mut judgement)?;
     judgement.reason.push_str(
-        ". With several in flight there is more: reads that are due together are completed and seen one after the other",
+        ". With several in flight the error grows: reads that are due together are completed and seen one after the \
+         other",
     );
     Ok(judgement)
 }

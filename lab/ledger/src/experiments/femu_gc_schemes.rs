@@ -1,5 +1,5 @@
-//! FEMU's comparison of garbage collection schemes: the same load on the same drive in steady state, under collectors that
-//! keep others out of the controller, the channel, the plane, or nothing.
+//! FEMU's comparison of garbage collection schemes: the same load on the same drive in steady state, with collectors
+//! that block the controller, the channel, the plane, or nothing.
 //!
 //! Left out: the published curves' values. The figure's load is not given, so the order is compared.
 
@@ -47,38 +47,38 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             value: "8 x 8 planes, 40/800 us, 2 ms, 100 us a page",
             source: "Li 2020, table 3.2, of the project that FEMU 3.3 cites for this comparison",
         },
-        Parameter { what: "state", value: "steady, under collection all the time", source: "FEMU, Fig. 6a: under GC" },
+        Parameter { what: "state", value: "steady, under continuous collection", source: "FEMU, Fig. 6a: under GC" },
     ],
     choices: &[
         Choice {
             open: "the load",
             taken: "4 KiB at random, 70% reads, Poisson arrivals: 1,500, 4,000 and 1,500 a second; 1,000,000 requests \
                     after 100,000 that are not counted",
-            why: "arrivals that do not wait for each other, so that a blocked read does not hide those behind it; slow enough \
-                  for a drive that stops as a whole for each collection to keep up",
+            why: "an open loop, so that a blocked read does not delay later arrivals; slow enough for a drive that \
+                stops as a whole for each collection to keep up",
         },
         Choice {
             open: "which drive",
             taken: "three: the one FEMU was validated against, FEMU's defaults, and the cited project's",
-            why: "the figure's caption and text name none",
+            why: "neither the figure's caption nor its text names one",
         },
         Choice {
             open: "capacity",
             taken: "1 GiB, with all channels and planes",
-            why: "fewer blocks a plane; times, parallelism, and over-provisioning stay",
+            why: "fewer blocks a plane; times, parallelism, and over-provisioning do not change",
         },
         Choice {
-            open: "what the order can be at p95 and p99 with 64 planes",
+            open: "the order at p95 and p99 with 64 planes",
             taken: "judged at all three percentiles on the 16 planes of femu-ocssd, on the drives with 64 planes at p99.9 \
                     only; their p95 and p99 stand beside",
-            why: "a load that controller blocking keeps up with lets at most 1 in 64 planes be cleaned at a time: fewer than \
-                  2% of reads can meet one, so plane and none are alike up to about p99",
+            why: "at a load that controller blocking can sustain, at most 1 in 64 planes is cleaned at a time: fewer \
+                than 2% of reads can meet one, so plane and none are alike up to about p99",
         },
         Choice {
             open: "how often",
-            taken: "three runs of each with their own seeds; every run of a scheme must stand in order with every run of the \
-                    next",
-            why: "a tail rests on few requests: the spread between seeds must not decide",
+            taken: "three runs of each with different seeds; every run of a scheme must be in order with every run of \
+                the next",
+            why: "a tail consists of few requests, so the spread between seeds must not decide",
         },
     ],
     points,
@@ -89,7 +89,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
 struct Drive {
     profile: &'static str,
     iops: f64,
-    /// How many of [`QUANTILES`] cannot tell neighbouring schemes apart, and are not judged.
+    /// The number of [`QUANTILES`] that cannot distinguish neighbouring schemes, and are not judged.
     alike: usize,
 }
 
@@ -176,7 +176,7 @@ fn judge(results: &Results) -> Result<Judgement> {
         }
         if alike > 0 {
             judgement.notes.push(format!(
-                "{profile}: p95 and p99 are not judged, and stand in its table: with 64 planes fewer than 2% of reads can meet a \
+                "{profile}: p95 and p99 are not judged, only shown: with 64 planes fewer than 2% of reads can meet a \
                  collection of one plane"
             ));
         }
@@ -184,9 +184,9 @@ fn judge(results: &Results) -> Result<Judgement> {
         judgement.criteria.push(order::below(format!("{profile}: reads blocked where collection takes no time"), blocked, "", 1.0));
         judgement.tables.push(table(profile, results)?);
     }
-    judgement.reason = "Beyond p99.9 channel blocking can come near controller blocking: a read can wait behind the collections \
-                        of several planes of its channel, one after the other, while under controller blocking one runs at a \
-                        time; there, and in short runs, the spread between seeds decides"
+    judgement.reason = "Beyond p99.9 channel blocking can approach controller blocking: a read can wait behind the \
+        collections of several planes of its channel, one after the other, while under controller blocking one runs at \
+        a time; there, and in short runs, the spread between seeds decides"
         .to_owned();
     Ok(judgement)
 }
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
     use crate::verdict::Verdict;
 
-    /// Each scheme's latencies are a multiple of its place, except where a case says otherwise.
+    /// Each scheme's latencies are a multiple of its rank, except where a case overrides them.
     fn results(odd: &dyn Fn(&str, &str, u32, &str) -> Option<f64>) -> Results {
         let mut points = Vec::new();
         for Drive { profile, .. } in DRIVES {

@@ -1,8 +1,8 @@
-//! FEMU's grid of channels and planes: 16 threads of random reads, on planes with a single and with double registers. Each
-//! point also has a solution by formulas, in [`crate::queueing`], which shares nothing with the model.
+//! FEMU's grid of channels and planes: 16 threads of random reads, on planes with a single and with double registers.
+//! Each point also has an analytic solution, in [`crate::queueing`], which shares no code with the model.
 //!
-//! Left out: FEMU's error against the real drive. The drive is not at hand; what is left of it is 1550 and 130 us, and
-//! the gap to those is reported.
+//! Left out: FEMU's error against the real drive. The drive is not available; its published figures are 1550 and 130
+//! us, and the gap to those is reported.
 
 use anyhow::{Result, anyhow, ensure};
 use nandscape_device_media::StoreKind;
@@ -49,27 +49,27 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "single or double registers",
             taken: "both",
-            why: "3.2.3 gives the real drive two, the bound of the ledger is for each",
+            why: "3.2.3 gives the real drive two; the ledger has a bound for each",
         },
         Choice {
             open: "the size of a read",
-            taken: "a page, which is also the unit of mapping; the whole drive is written before",
-            why: "flash reads use the plane's register, and move a page whatever is asked for",
+            taken: "a page, which is also the mapping unit; the whole drive is written first",
+            why: "flash reads use the plane's register, and always move a whole page",
         },
         Choice {
             open: "the size of a plane",
             taken: "32 blocks instead of 1,024",
-            why: "pages are read at random, each alike: how many there are does not show",
+            why: "pages are read uniformly at random, so their number has no effect",
         },
         Choice {
             open: "the independent solution",
             taken: "mean value analysis with Reiser's correction for service that is not exponential. Double registers: planes and \
-                    channels are stations. Single: a plane is held while its page waits for the channel and crosses it, and \
-                    that wait is of m machines with constant times at one repairman, max(sensing + transfer, m transfers), the \
-                    other planes of the channel being busy independently",
-            why: "times here are nearly constant, so exponential ones would be 16% too slow at 16x1; a repairman met at random \
-                  instants instead of in a fixed order was tried, and has 4 planes that keep a channel busy up to 16% too quick. \
-                  Assumptions and known errors stand in queueing.rs, tests against exact results too",
+                    channels are stations. Single: a plane is held while its page waits for the channel and crosses \
+                    it, and that wait is the one of m machines with constant times and one repairman, max(sensing + \
+                    transfer, m transfers), the other planes of the channel being busy independently",
+            why: "times here are nearly constant, so exponential ones would be 16% too slow at 16x1. A repairman met \
+                at random instants instead of in a fixed order was tried: 4 planes that keep a channel busy are then \
+                up to 16% too fast. Assumptions and known errors stand in queueing.rs, tests against exact results too",
         },
     ],
     points,
@@ -84,7 +84,7 @@ const THREADS: u32 = 16;
 const REGISTERS: [(&str, f64); 2] = [("single", 9.0), ("double", 6.5)];
 /// Upper pages among those of a block.
 const UPPER: f64 = 252.0 / 512.0;
-/// What the paper has of its figure: 1x1 over, 16x1 under.
+/// The paper's bounds: 1x1 over, 16x1 under.
 const PUBLISHED: [(u32, u32, f64); 2] = [(1, 1, 1_550.0), (16, 1, 130.0)];
 
 fn name(registers: &str, channels: u32, planes: u32) -> String {
@@ -161,7 +161,7 @@ fn grid(results: &Results, registers: &str) -> Result<Grid> {
     Ok(grid)
 }
 
-/// By how many percent the mean rises at most from a point to its neighbour with more channels, and with more planes.
+/// The largest rise of the mean, in percent, from a point to its neighbour with more channels, and with more planes.
 fn rises(grid: &Grid) -> [f64; 2] {
     let percent = |from: f64, to: f64| 100.0 * (to / from - 1.0);
     let mut most = [f64::NEG_INFINITY; 2];
@@ -195,8 +195,8 @@ fn judge(results: &Results) -> Result<Judgement> {
     }
     judgement.tables.push(gap(results)?);
     judgement.notes.push(
-        "the published times do not give the published 1550 and 130 us: at 1x1 one page follows the other, and 16 x (56 + 60) us are \
-         1856 with a single register, 16 x 62 are 991 with two. 1550 / 16 would be 97 us a page"
+        "the published times do not give the published 1550 and 130 us: at 1x1 pages follow each other, and 16 x (56 + \
+         60) us are 1856 with a single register, 16 x 62 are 991 with two. 1550 / 16 would be 97 us a page"
             .to_owned(),
     );
     judgement.reason = match beyond.is_empty() {
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use crate::verdict::Verdict;
 
-    /// Means as the formulas have them, but for 1x1, where a page follows the other, and what a case changes.
+    /// Means from the formulas, except for 1x1, where pages follow each other, and for the changes of a case.
     fn results(odd: &dyn Fn(&str, u32, u32) -> f64) -> Results {
         let mut points = Vec::new();
         for (registers, _) in REGISTERS {

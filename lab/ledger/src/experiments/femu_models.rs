@@ -1,8 +1,8 @@
 //! FEMU's two delay models under filebench: the basic one (a single register, one time for all pages) against the advanced one
 //! (double registers, MLC pages), as the mean latency of filebench's operations.
 //!
-//! Left out: the errors of either against the real drive, which is not at hand. By how much the basic model departs from
-//! the advanced one stands for its error: the advanced one is the nearer of the two on all six in the paper.
+//! Left out: the errors of either against the real drive, which is not available. The departure of the basic model from
+//! the advanced one stands for its error: in the paper the advanced one is closer to the drive on all six.
 
 use anyhow::{Result, anyhow, bail, ensure};
 use nandscape_device_media::StoreKind;
@@ -48,13 +48,13 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     ],
     choices: &[
         Choice {
-            open: "the one time of the basic model",
+            open: "the single time of the basic model",
             taken: "the middle of the two: 56 us read, 1650 us program",
-            why: "the paper gives none; whatever is left of a difference is that of registers and of which page it is. What the \
-                  times of lower pages alone would give (48 and 900 us) stands beside, and is not judged",
+            why: "the paper gives none; the remaining difference comes from registers and page types. Results with the \
+                times of lower pages alone (48 and 900 us) are shown, not judged",
         },
         Choice {
-            open: "what latency",
+            open: "the compared latency",
             taken: "the mean over all operations of filebench (opening, reading, writing, appending, fsync, removing), in \
                     percent of the advanced model's, whichever is larger",
             why: "filebench reports the mean of its operations, and no other latency",
@@ -62,30 +62,31 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "file system and buffer",
             taken: "the file system of the workloads without a page cache; buffer.mode = volatile: fsync waits for the flash",
-            why: "the drive was run under LightNVM, whose write buffer is the host's memory: what is in it is lost unless it is \
-                  flushed",
+            why: "the drive was run under LightNVM, whose write buffer is in the host's memory and is lost unless \
+                flushed",
         },
         Choice {
-            open: "what else filebench is told",
-            taken: "nothing: its own files, sizes and rates; its own operations that are not threads of the personality (10 \
-                    writers and a log writer of oltp, a writer of videoserver) beside the 16",
+            open: "other settings of filebench",
+            taken: "none: its own files, sizes and rates; threads outside the personality's count (10 writers and a \
+                log writer of oltp, a writer of videoserver) run in addition to the 16",
             why: "the paper names the personalities and the number of threads",
         },
         Choice {
             open: "capacity and state",
-            taken: "8 GiB, new, with all files written before; no run gets as far as garbage collection",
-            why: "the comparison is of delays of reads and writes; on 8 GiB all sets of files fit but the 2 TiB of videos, which \
-                  are made as large as fit",
+            taken: "8 GiB, new, with all files written first; no run reaches garbage collection",
+            why: "the comparison is of delays of reads and writes; on 8 GiB all sets of files fit except the 2 TiB of \
+                videos, which are reduced to fit",
         },
         Choice {
-            open: "how often",
-            taken: "three runs with their own seeds, all models under the same load; every run counts",
-            why: "sizes of files are drawn, and those of a few decide the means of networkfs: the spread between seeds must not",
+            open: "number of runs",
+            taken: "three runs with different seeds, all models under the same load; every run counts",
+            why: "sizes of files are random, and a few files determine the means of networkfs, so the spread between \
+                seeds must not decide",
         },
         Choice {
-            open: "which of the six is compared at 1 on 1",
+            open: "the personality compared at 1 on 1",
             taken: "varmail",
-            why: "it is the paper's, and the only one there",
+            why: "the paper gives only this one",
         },
     ],
     points,
@@ -94,8 +95,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
 
 /// Filebench's personalities.
 const PERSONALITIES: [&str; 6] = ["fileserver", "networkfs", "oltp", "varmail", "videoserver", "webproxy"];
-/// The models, and what each changes of the profile, which is the advanced one's. The first is judged against the last;
-/// those between tell what its departure is made of.
+/// The models, and the changes of each to the profile, which is the advanced one's. The first is judged against the
+/// last; those between split its departure into parts.
 const MODELS: [(&str, &[&str]); 4] = [
     ("basic", &["timing.registers=single", "timing.read=56us", "timing.program=1650us"]),
     ("double registers, one time", &["timing.read=56us", "timing.program=1650us"]),
@@ -108,7 +109,7 @@ const ADVANCED: &str = MODELS[MODELS.len() - 1].0;
 const RUNS: u32 = 3;
 /// The personality that is also run by one thread on one plane.
 const ALSO_ALONE: &str = "varmail";
-/// A departure of so many percent counts, on so many personalities at least.
+/// The departure in percent that counts, and the least number of personalities that must show it.
 const DEPARTURE: f64 = 12.0;
 const OF_SIX: usize = 4;
 
@@ -171,7 +172,7 @@ fn workload(personality: &str, threads: u32, requests: u64) -> Result<Workload> 
     Ok(Workload { limit: Limit::Requests(requests), warmup: requests / 10, ..workload })
 }
 
-/// All models under the same load: files, places and order are of one seed.
+/// All models under the same load: files, addresses and order come from one seed.
 fn measure(personality: &str, setup: Setup, run: &Run<'_>) -> Result<Figures> {
     let mut figures = Figures::default();
     for (model, changes) in MODELS {
@@ -190,7 +191,7 @@ fn measure_model(
     mut add: impl FnMut(&str, f64, &str),
 ) -> Result<()> {
     let profile = drive(setup, changes)?.resolve()?;
-    // Even the shortest run sees an operation of oltp through.
+    // Even the shortest run completes an operation of oltp.
     let workload = workload(personality, setup.threads, run.effort.of(50_000).max(2_000))?;
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -226,7 +227,7 @@ fn measure_model(
 /// What is compared.
 const MEAN: &str = "mean of operations";
 
-/// By how many percent of the advanced model's mean another's is off in each run, with its sign.
+/// The signed departure of a model's mean from the advanced one's in each run, in percent.
 fn departures(results: &Results, (personality, setup): (&str, Setup), model: &str) -> Result<Vec<f64>> {
     let of = |number: u32| {
         let figures = results.of(&name(personality, setup, number))?;
@@ -266,13 +267,13 @@ fn judge(results: &Results) -> Result<Judgement> {
     Ok(judgement)
 }
 
-/// Why it departs by so little.
-const WHY: &str = "The paper does not give the one time of its basic model, and here it is the mean of the two: what is left are \
-                   effects of both signs. With one register a plane waits for the transfer of the page before, 60 us beside \
-                   the 1650 of a program; with two a second program stands ready in the cache register, and a read that comes \
-                   waits for both. Who waits for several pages at a time waits for upper ones, 2400 us in the advanced model \
-                   and 1650 in the basic one: that part stands apart in the table. With the times of lower pages as the one \
-                   time, which stand beside and are not judged, the difference of the means alone is larger than all of these";
+/// The reason for the small departure.
+const WHY: &str = "The paper does not give the one time of its basic model, and here it is the mean of the two, so the \
+    remaining effects have both signs. With one register a plane waits for the transfer of the previous page, 60 us in \
+    addition to the 1650 of a program; with two a second program is ready in the cache register, and an arriving read \
+    waits for both. A request for several pages waits for upper pages, 2400 us in the advanced model and 1650 in the \
+    basic one: the table shows this part separately. With the times of lower pages as the single time, shown but not \
+    judged, the difference of the means alone is larger than all of these";
 
 /// The runs from the lowest to the highest, with signs.
 fn signed(runs: &[f64]) -> String {
@@ -305,7 +306,8 @@ mod tests {
     use super::*;
     use crate::verdict::Verdict;
 
-    /// The basic model is off by so many percent on each of the six, and on the one at 1 on 1; in the last run by less.
+    /// The basic model departs by these percentages on each of the six, and on the one at 1 on 1; in the last run by
+    /// less.
     fn verdict(six: [f64; 6], alone: f64, last: f64) -> (Verdict, String) {
         let mut points = Vec::new();
         for ((personality, setup), percent) in cases().zip(six.into_iter().chain([alone])) {

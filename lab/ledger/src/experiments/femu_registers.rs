@@ -1,7 +1,7 @@
 //! FEMU's register models and page types, through the whole drive: NVMe commands on a queue pair, mapped by the FTL, timed
 //! at their completion.
 //!
-//! Left out: whatever else the papers compare by these models; this is their arithmetic.
+//! Left out: other comparisons of these models in the papers; this is their arithmetic.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -49,13 +49,13 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
                    upper, and a string of 512 digits",
             taken: "the string: lower 0-5 and 7-8, upper 6 and 9; 10..501 lower, lower, upper, upper; then upper 504, 505, \
                     508, 511",
-            why: "it alone fills a block of 512 pages",
+            why: "only this version fills a block of 512 pages",
         },
         Choice {
             open: "the single-register formulas of FEMU 3.2.2 free the plane after the array time, which gives the result for \
                    two registers",
             taken: "Fig. 3: a single register holds the plane until the transfer ends",
-            why: "it is what the figure and its text say a single register is",
+            why: "the figure and its text define a single register this way",
         },
         Choice {
             open: "when a write has ended",
@@ -123,7 +123,7 @@ impl Host {
         Host::new(&["geometry.channels=1", "geometry.dies_per_channel=1", "geometry.planes_per_die=1", &registers])
     }
 
-    /// Submits commands for whole pages at one instant. When each completed, in microseconds after that.
+    /// Submits commands for whole pages at one instant. Returns when each completed, in microseconds after that.
     fn together(&mut self, opcode: IoOpcode, pages: &[u32]) -> Result<Vec<f64>> {
         let ended = Rc::new(RefCell::new(vec![None; pages.len()]));
         let begun = self.sim.now();
@@ -178,7 +178,7 @@ fn pages_of_a_block() -> Result<Figures> {
             let times: Result<Vec<f64>> =
                 (0..PLANES).map(|plane| Ok(host.one(opcode, page * PLANES + plane)? - TRANSFER_US)).collect();
             let times = times?;
-            // The kind whose time is nearer; whether it is met decides the figure below, on all planes alike.
+            // The kind with the nearest time; the figure below checks the time itself, on all planes.
             let upper = times[0] > (published[0] + published[1]) / 2.0;
             table.push(KINDS[usize::from(upper)].0);
             let (low, high) = &mut spans[usize::from(upper)];

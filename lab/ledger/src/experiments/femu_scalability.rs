@@ -1,4 +1,4 @@
-//! FEMU's scalability: many reads in flight without adding to each other's latency, while the drive itself takes no time.
+//! FEMU's scalability: many reads in flight do not add to each other's latency when the drive itself takes no time.
 //!
 //! Left out: the guest. The rival emulators' figures are not measured again either; they stand in what is published.
 
@@ -30,7 +30,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     ],
     choices: &[
         Choice {
-            open: "who keeps the reads in flight",
+            open: "the client that keeps the reads in flight",
             taken: "one thread on a shared-memory queue pair, the drive on another core",
             why: "the paper's guest has a thread of fio for each; without guest, kernel and thread switches the latencies are \
                   the emulator's and its client's own. The bounds are kept as published",
@@ -38,7 +38,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "size of the drive",
             taken: "64 MiB, all of it written; each read is checked for its data",
-            why: "it holds data in memory, as the paper's does; its size decides only what the processor's caches keep",
+            why: "it holds data in memory, as the paper's does; its size affects only the hit rate of the processor's \
+                caches",
         },
     ],
     points: || in_turns(measure),

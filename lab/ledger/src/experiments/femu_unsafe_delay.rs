@@ -1,5 +1,5 @@
-//! Four ways to release a completion late on purpose, and a fifth that delays whoever takes requests in, side by side under
-//! the same load. The ways are small programs of their own, in [`crate::wall::release`]; no drive takes part.
+//! Four methods of delaying a completion, and a fifth that delays the thread that accepts requests, compared under the
+//! same load. The methods are small programs in [`crate::wall::release`]; no drive takes part.
 
 use anyhow::Result;
 use nandscape_sim::Histogram;
@@ -32,7 +32,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Parameter {
             what: "end-io queue",
-            value: "sorted by completion time, a thread of its own that spins",
+            value: "sorted by completion time, a separate spinning thread",
             source: "Li 2020, 5.4.1",
         },
         Parameter { what: "busy loop in the entry path", value: "one thread for all requests", source: "Li 2020, 5.2.5" },
@@ -44,8 +44,9 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             why: "Fig. 5.5a does not say; 16 threads is what 5.2.5 gives for the entry path",
         },
         Choice {
-            open: "what must be seen of the entry path",
-            taken: "a mean latency of at least in-flight x 50 us, less a tenth for the shorter line at both ends of a slice",
+            open: "the criterion for the entry path",
+            taken: "a mean latency of at least in-flight x 50 us, less a tenth for the shorter queue at both ends of a \
+                slice",
             why: "in-flight x delay is 0.8 ms at 16; the rest of the published 5 ms is the emulator's IDE path, which takes \
                   583 us at 4 threads without any delay and is not rebuilt here",
         },
@@ -56,7 +57,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
 
 /// Requests in flight.
 const DEPTHS: [usize; 5] = [1, 2, 4, 8, 16];
-/// The one that must be the earliest comes first, the one that is judged by itself last.
+/// The method that must be the earliest comes first, the one that is judged alone last.
 const METHODS: [Method; 5] = [Method::EndIo, Method::PutBack, Method::BusyLoop, Method::Timer, Method::EntryLoop];
 
 fn measure(run: &Run<'_>) -> Result<Figures> {

@@ -1,8 +1,8 @@
-//! What garbage collection does to reads, of one drive and of four behind one stripe: the two experiments that motivate
+//! The effect of garbage collection on reads of one drive and on stripes over four: the two experiments that motivate
 //! ttFlash and TeaFA.
 //!
-//! Left out: the values. The drives were bought ones, of which nothing is published that a model could be made of; the order
-//! is compared, on the drive that the same thesis gives for its own simulations.
+//! Left out: the values. The drives were commercial ones, without published data for a model; the order is compared, on
+//! the drive that the same thesis gives for its own simulations.
 
 mod array;
 
@@ -67,8 +67,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             open: "over-provisioning",
             taken: "85%, in steady state",
             why: "3.3.1 has victims with 25% valid pages, which take (v - 1) / ln v = 1 / 1.85 of the flash for data under \
-                  uniform writes and blocks cleaned in turn; and 5,000 writes a second have to be far below what the drive \
-                  sustains. What the greedy choice makes of it stands in the table",
+                  uniform writes and blocks cleaned in turn; and the drive must sustain far more than 5,000 writes a \
+                  second. The table has the valid pages of greedy victims",
         },
         Choice {
             open: "the rates on four drives",
@@ -77,26 +77,26 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
                   27,000",
         },
         Choice {
-            open: "arrivals of the noise",
-            taken: "independent of each other (Poisson), on four drives each drive's own",
+            open: "arrivals of the background load",
+            taken: "Poisson, independent for each of the four drives",
             why: "random writes over a stripe go to drives at random",
         },
         Choice {
-            open: "when a read is slowed",
-            taken: "when one of its pages waited for a collection, as the model tells of each request",
-            why: "the paper shows curves, and says that larger reads hit collections more often. Reads over twice the median of \
-                  their size without collection stand beside: here these are mostly reads behind a program, whose 0.8 ms are over \
-                  twice a read of 8 KiB and not of 128",
+            open: "the criterion for a slowed read",
+            taken: "one of its pages waited for a collection, which the model reports for each request",
+            why: "the paper shows curves, and says that larger reads hit collections more often. Reads over twice the \
+                median of their size without collection are also shown: here these mostly wait for a program, whose \
+                0.8 ms are over twice a read of 8 KiB but not of 128",
         },
         Choice {
-            open: "what the tail of a sub-I/O is",
-            taken: "stripes in which it takes over 6 times the second earliest; judged at every rate",
+            open: "the tail of a sub-I/O",
+            taken: "stripes where it takes over 6 times the second earliest; judged at every rate",
             why: "6x is where the paper compares the latest (14%) with the second latest (3%)",
         },
         Choice {
             open: "how often",
-            taken: "three runs of each with their own seeds, 30,000 reads or stripes each; every run counts",
-            why: "a tail rests on few reads: the spread between seeds must not decide",
+            taken: "three runs of each with different seeds, 30,000 reads or stripes each; every run counts",
+            why: "a tail consists of few reads, so the spread between seeds must not decide",
         },
     ],
     points,
@@ -115,7 +115,7 @@ const DRIVES: usize = 4;
 const CHUNK: u32 = 4;
 /// Runs of each.
 const RUNS: u32 = 3;
-/// A sub-I/O so many times as slow as the second earliest is in the tail.
+/// A sub-I/O that takes more than this multiple of the second earliest is in the tail.
 const TAIL: f64 = 6.0;
 const QUANTILES: [(f64, &str); 4] = [(0.5, "p50"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99")];
 
@@ -159,7 +159,7 @@ fn profile() -> Result<Profile> {
     Ok(profile)
 }
 
-/// Stripes read without and with garbage collection: behind reads, and then behind as many writes.
+/// Stripes read without and with garbage collection: beside reads, then beside the same number of writes.
 fn both(drives: usize, kib: u32, rate: f64, run: &Run<'_>, figures: &mut Figures) -> Result<[Vec<Vec<SubIo>>; 2]> {
     let stripes = run.effort.of(30_000);
     let mut array = Array::new(&profile()?, drives, run.seed)?;
@@ -214,7 +214,7 @@ fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// The smallest value that such a share of all does not exceed.
+/// The smallest value that this share of all values does not exceed.
 fn at(sorted: &[f64], quantile: f64) -> f64 {
     let rank = libm::ceil(quantile * sorted.len() as f64) as usize;
     sorted[rank.clamp(1, sorted.len()) - 1]
@@ -252,7 +252,8 @@ fn judge(results: &Results) -> Result<Judgement> {
         let most = one(SIZE, rate, "slowed by GC")?.into_iter().fold(0.0, f64::max);
         if most < 1.0 {
             judgement.notes.push(format!(
-                "{name}: at most {most:.2}% of the reads meet a collection, so p99 is that of reads behind a program of 0.8 ms"
+                "{name}: at most {most:.2}% of the reads meet a collection, so p99 is determined by reads that wait \
+                 for a program of 0.8 ms"
             ));
         }
     }
@@ -391,7 +392,7 @@ mod tests {
         assert!(((valid - 1.0) / libm::log(valid) * 1.85 - 1.0).abs() < 0.005);
     }
 
-    /// Without noise that is worth the name a page takes 40 us, and 100 us to cross the channel.
+    /// With negligible background load a page takes 40 us, and 100 us to cross the channel.
     #[test]
     fn a_stripe_of_quiet_drives_takes_a_read() {
         let mut array = Array::new(&profile().unwrap(), DRIVES, Seed::new(1)).unwrap();

@@ -1,5 +1,5 @@
-//! The arithmetic of ttFlash: what a copyback, a collection, a parity read and extra reads take on its drive, measured on the
-//! model; how long a scrub takes, a formula; and how long this machine takes for a parity, by the wall clock.
+//! The arithmetic of ttFlash: the times of a copyback, a collection, a parity read and extra reads on its drive,
+//! measured on the model; the time of a scrub, by a formula; and the time of a parity on this machine, in real time.
 //!
 //! Left out: ttFlash itself, which is not built. The collection is placed by hand: its steps, on the flash of a drive
 //! that serves reads meanwhile.
@@ -47,31 +47,33 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     ],
     choices: &[
         Choice {
-            open: "what is measured, and what is a formula",
-            taken: "measured on the model: copyback, collection, reads, what extra reads cost. By the wall clock: the parity. A \
-                    formula: the scrub",
-            why: "the scrub is a quotient of two given numbers; no part of the drive decides it",
+            open: "measurement or formula",
+            taken: "measured on the model: copyback, collection, reads, cost of extra reads. In real time: the parity. \
+                A formula: the scrub",
+            why: "the scrub is a quotient of two given numbers and does not depend on the drive",
         },
         Choice {
-            open: "whether the collection's time has the erase",
-            taken: "no; with it the time stands beside",
+            open: "whether the collection's time includes the erase",
+            taken: "no; the time with the erase is also shown",
             why: "54 ms are 64 x 840 us",
         },
         Choice {
-            open: "how a blocked channel is measured",
+            open: "the measure of a blocked channel",
             taken: "the wait of a host's read of another plane of the channel, submitted when the collection has begun",
-            why: "it is what the paper says of an outstanding read",
+            why: "the paper says this of an outstanding read",
         },
         Choice {
-            open: "what an extra read costs on a busy channel",
-            taken: "the wait of another read, of the same plane, that is submitted right behind it; B such reads together, on B \
-                    channels. Extra reads pay when the collection goes on for longer than that",
-            why: "3.3.3 takes 40 + 100 us for each busy channel, and nothing for the others; it is the most that one can wait",
+            open: "the cost of an extra read on a busy channel",
+            taken: "the wait of another read, of the same plane, that is submitted immediately after it; B such reads \
+                together, on B channels. Extra reads pay when the collection goes on for longer than that",
+            why: "3.3.3 takes 40 + 100 us for each busy channel, and nothing for the others; this is the longest \
+                possible wait",
         },
         Choice {
-            open: "where the pages of a parity are",
-            taken: "in the processor's caches, the median of all computations; pages scattered over 256 MiB stand beside",
-            why: "the paper gives the time of the computation; fetching pages from memory is not it",
+            open: "the location of a parity's pages",
+            taken: "in the processor's caches, the median of all computations; pages scattered over 256 MiB are also \
+                shown",
+            why: "the paper gives the time of the computation, without fetching pages from memory",
         },
     ],
     points: || {
@@ -100,7 +102,7 @@ const PLANES: u64 = 64;
 const NEIGHBOUR: u64 = STRIPE;
 /// Bytes of a page.
 const PAGE: u32 = 4_096;
-/// Where the pages of a parity are, by their names.
+/// Locations of the pages of a parity, with their names.
 const KINDS: [(Pages, &str); 2] = [(Pages::Cached, "in the caches"), (Pages::Scattered, "scattered over 256 MiB")];
 
 /// A drive whose planes have two pages each, and a host at its queue pair.
@@ -110,14 +112,14 @@ struct Host {
     front: Front,
 }
 
-/// What submits.
+/// The host.
 struct Front {
     sim: Sim,
     drive: Rc<QueueDrive>,
     issuer: Rc<Issuer>,
 }
 
-/// A command under way; how it ended, and how long it took.
+/// A command in flight; its status, and its latency.
 type UnderWay = Rc<Cell<Option<(Status, Span)>>>;
 
 impl Front {
@@ -157,13 +159,13 @@ impl Host {
         Ok(host)
     }
 
-    /// Submits a command for each page, in this order at one instant. How long each takes, in microseconds.
+    /// Submits a command for each page, in this order at one instant. Returns the latency of each, in microseconds.
     fn together(&mut self, opcode: IoOpcode, pages: &[u64]) -> Result<Vec<f64>> {
         let under_way: Vec<UnderWay> = pages.iter().map(|page| self.front.submit(opcode, *page)).collect();
         self.wait(&under_way)
     }
 
-    /// How long each took, in microseconds, once time enough has passed.
+    /// The latency of each, in microseconds, after enough time has passed.
     fn wait(&mut self, under_way: &[UnderWay]) -> Result<Vec<f64>> {
         self.executor.block_on(self.front.sim.sleep(Span::from_ms(100)))?;
         let took = |one: &UnderWay| {
@@ -174,13 +176,14 @@ impl Host {
         under_way.iter().map(took).collect()
     }
 
-    /// Copies so many pages within the first plane, holding what `scheme` says, and erases the block they were in if told to.
-    /// How long that takes, and how long a read of another plane of the channel does, submitted at its beginning.
+    /// Copies a number of pages within the first plane, blocking the scope of `scheme`, and optionally erases their
+    /// block. Returns the time of that, and the latency of a read of another plane of the channel, submitted at its
+    /// start.
     fn collect(&mut self, scheme: GcScheme, pages: u32, erase: bool) -> Result<[f64; 2]> {
         let Host { executor, ssd, front } = self;
         let (media, plane) = (ssd.media(), PlaneId(0));
         let geometry = media.geometry();
-        // The FTL has opened the first blocks of the plane, and does not come to the last.
+        // The FTL has opened the first blocks of the plane, and does not reach the last.
         let blocks: Vec<BlockId> = geometry.blocks_of(plane).collect();
         let [.., from, to] = blocks[..] else { bail!("a plane of {} blocks", blocks.len()) };
         (0..geometry.pages_per_block()).for_each(|page| media.plant_program(geometry.page_at(from, page), [0]));
@@ -385,7 +388,7 @@ mod tests {
     }
 
     /// By hand: 64 x (40 + 800) us, and 2 ms of erase. The other plane senses meanwhile, and the page crosses the channel
-    /// when it is free, in 100 us. Plane blocking keeps nobody else of the channel waiting.
+    /// when it is free, in 100 us. Plane blocking delays no other operation on the channel.
     #[test]
     fn a_collection_blocks_what_its_scheme_says() {
         let collect = |scheme, erase| Host::new().unwrap().collect(scheme, VALID, erase).unwrap();

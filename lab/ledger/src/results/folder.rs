@@ -1,4 +1,4 @@
-//! Where results lie: `FOLDER/CLAIM/NNN-point.json`. A file appears whole or not at all.
+//! The folder of results: `FOLDER/CLAIM/NNN-point.json`. Files are written atomically.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -10,33 +10,33 @@ use super::stored::{Found, Inputs, Stored};
 use crate::experiment::{Effort, Experiment, Point};
 use crate::figures::Results;
 
-/// What files being written are called until they are whole.
+/// The suffix of files until they are complete.
 const UNFINISHED: &str = ".unfinished-";
 
 /// A folder of results.
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
 
-/// Holds a folder for one run at a time; gone when dropped, and when the process ends.
+/// Locks a folder for one run at a time, until dropped or the process ends.
 pub struct Lock(#[expect(dead_code, reason = "held, not looked at")] File);
 
-/// What a folder holds of a claim.
+/// The results of a claim in a folder.
 #[derive(Debug)]
 pub enum Held {
     /// Nothing.
     Nothing,
     /// Some of the points, or points of several runs.
     Part {
-        /// How many points are there and of the same run as most others.
+        /// The number of points that belong to the same run as most others.
         done: usize,
-        /// How many there are in all.
+        /// The number of all points.
         of: usize,
     },
     /// All of them, of one run.
     Whole {
         /// What was measured.
         results: Results,
-        /// What the first point was measured from; the others differ from it in the point only.
+        /// The inputs of the first point; those of the others differ only in the point.
         inputs: Box<Inputs>,
         /// In real time: how many threads wanted to run in the minute before.
         load_before: Option<f64>,
@@ -44,20 +44,20 @@ pub enum Held {
 }
 
 impl Folder {
-    /// The folder at a path, which need not be there yet.
+    /// The folder at a path, which need not exist yet.
     pub fn at(path: impl Into<PathBuf>) -> Folder {
         Folder(path.into())
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Makes the folder and takes it for this run.
+    /// Creates the folder and locks it for this run.
     ///
     /// # Errors
-    /// When it cannot be made or written to, or another run has it.
+    /// When it cannot be created or written, or another run has locked it.
     pub fn lock(&self) -> anyhow::Result<Lock> {
         let shown = self.0.display();
         fs::create_dir_all(&self.0).with_context(|| format!("cannot make the folder {shown}"))?;
@@ -65,7 +65,7 @@ impl Folder {
         match file.try_lock() {
             Ok(()) => Ok(Lock(file)),
             Err(fs::TryLockError::WouldBlock) => {
-                bail!("another run is at work in {shown}; wait for it, or take another folder")
+                bail!("another run is using {shown}; wait for it, or use another folder")
             }
             Err(fs::TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot take {shown}")),
         }
@@ -79,7 +79,7 @@ impl Folder {
         self.0.join(experiment.claim.id).join(format!("{number:03}-{}.json", slug.join("-")))
     }
 
-    /// Writes a point's file, all of it or nothing.
+    /// Writes a point's file atomically.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -96,18 +96,18 @@ impl Folder {
         write().with_context(|| format!("cannot write {}", file.display()))
     }
 
-    /// Removes what a killed run has left unfinished. Only who has the lock may.
+    /// Removes incomplete files of a killed run. Requires the lock.
     pub(crate) fn sweep(&self, experiment: &Experiment) {
         let Ok(entries) = fs::read_dir(self.0.join(experiment.claim.id)) else { return };
         for entry in entries.flatten() {
             if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
-                // One that stays is in nobody's way.
+                // A file that cannot be removed does no harm.
                 let _ = fs::remove_file(entry.path());
             }
         }
     }
 
-    /// What is there of a claim, of whatever run.
+    /// The results of a claim, of any run.
     pub fn held(&self, experiment: &Experiment) -> Held {
         let points = (experiment.points)();
         let mut found: Vec<Stored> = Vec::new();
@@ -121,7 +121,7 @@ impl Folder {
                 found.push(stored);
             }
         }
-        // Points of another run with the same claim are not of this one.
+        // Points of another run of the same claim do not count.
         let alike = |one: &Stored, other: &Stored| {
             let (one, other) = (&one.inputs, &other.inputs);
             (one.seed, one.effort, &one.program, &one.machine)

@@ -1,10 +1,10 @@
-//! The folder of results: a folder a claim, a file a point. Each file says what it was measured from and carries a digest
-//! of itself, so that a later run knows which points it need not measure again, and a torn or foreign file is found out.
+//! The folder of results: a folder per claim, a file per point. Each file holds its inputs and a digest of itself, so
+//! that a later run knows which points to keep, and detects torn and foreign files.
 //!
 //! | file | what |
 //! |---|---|
-//! | `stored` | one file: its form, its inputs, whether it is whole |
-//! | `folder` | where files lie, how they are written, and what they hold of a claim |
+//! | `stored` | one file: its form, its inputs, its integrity |
+//! | `folder` | paths of files, writing, and the results of a claim |
 
 mod folder;
 mod stored;

@@ -1,4 +1,4 @@
-//! One file of results: what was measured, from what. Two runs with the same inputs in virtual time write the same bytes.
+//! One file of results: figures and their inputs. Two runs with the same inputs in virtual time write the same bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,11 +40,11 @@ pub struct Inputs {
     pub parameters: BTreeMap<String, String>,
     /// The user's seed.
     pub seed: u64,
-    /// How long was measured.
+    /// The effort.
     pub effort: EffortOf,
     /// Which program measured.
     pub program: Program,
-    /// In real time, on which machine.
+    /// In real time, the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
 }
@@ -76,7 +76,7 @@ impl EffortOf {
         }
     }
 
-    /// Whether it is what verdicts rest on, or more.
+    /// Whether it suffices for a verdict.
     pub fn is_full(self) -> bool {
         match self {
             EffortOf::Virtual { requests_percent } => requests_percent >= Effort::FULL.requests_percent,
@@ -111,7 +111,7 @@ impl Inputs {
         }
     }
 
-    /// The first thing in which older inputs differ.
+    /// The first difference of older inputs.
     fn differ(&self, older: &Inputs) -> Option<String> {
         let Inputs { claim, point, parameters, seed, effort, program, machine } = older;
         if (claim, point) != (&self.claim, &self.point) {
@@ -137,12 +137,12 @@ impl Inputs {
     }
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Stored {
     /// The version of this form.
     schema: u32,
-    /// What it was measured from.
+    /// Its inputs.
     pub inputs: Inputs,
     /// In real time: how many threads wanted to run in the minute before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,16 +153,16 @@ pub struct Stored {
     digest: String,
 }
 
-/// What became of looking for a point.
+/// The result of looking for a point.
 #[derive(Debug)]
 pub enum Found {
-    /// It is there, and need not be measured again.
+    /// It exists, and need not be measured again.
     Fits(Stored),
     /// There is nothing.
     Nothing,
-    /// There is something whole, of other inputs: in what it differs.
+    /// A valid file with other inputs; the difference.
     Other(Stored, String),
-    /// There is something that is none of ours, or not all of it: what is wrong.
+    /// A foreign or incomplete file; the problem.
     Broken(String),
 }
 
@@ -196,7 +196,7 @@ impl Stored {
         let stored: Stored = match serde_json::from_slice(&text) {
             Ok(stored) => stored,
             Err(error) if error.is_eof() => return Found::Broken("breaks off".to_owned()),
-            Err(error) => return Found::Broken(format!("is no file of results ({error})")),
+            Err(error) => return Found::Broken(format!("is not a file of results ({error})")),
         };
         if stored.schema != SCHEMA {
             return Found::Broken(format!("has form {} where this program writes {SCHEMA}", stored.schema));

@@ -1,4 +1,4 @@
-//! The page of Markdown as one of HTML, complete in itself.
+//! The Markdown page as a self-contained HTML page.
 
 use pulldown_cmark::{Options, Parser};
 

@@ -1,4 +1,4 @@
-//! Outcomes as a page of Markdown: the verdicts first, then each claim with all that it rests on.
+//! Outcomes as a page of Markdown: the verdicts first, then each claim with its criteria, figures and inputs.
 
 use crate::experiment::{Clock, Effort, Experiment};
 use crate::outcome::{Circumstances, Outcome};
@@ -9,7 +9,7 @@ use crate::verdict::Table;
 /// The page.
 pub fn report(outcomes: &[Outcome]) -> String {
     let mut text =
-        "# Verdicts\n\nMade by `nandscape lab report` of what `nandscape lab run` has measured.\n\n".to_owned();
+        "# Verdicts\n\nWritten by `nandscape lab report` from the results of `nandscape lab run`.\n\n".to_owned();
     let rows = outcomes.iter().map(|outcome| {
         let claim = &outcome.experiment.claim;
         let name = match outcome.circumstances {
@@ -69,11 +69,11 @@ fn section(outcome: &Outcome) -> String {
         parameters.iter().map(|parameter| [parameter.what, parameter.value, parameter.source].map(cell).to_vec());
     text.push_str(&format!("\n{}", table(&["parameter", "value", "source"], rows)));
     let rows = choices.iter().map(|choice| [choice.open, choice.taken, choice.why].map(cell).to_vec());
-    text.push_str(&format!("\n{}", table(&["left open", "taken", "why"], rows)));
+    text.push_str(&format!("\n{}", table(&["open point", "choice", "reason"], rows)));
     text
 }
 
-/// What measures it like that.
+/// The command that measures it with these inputs.
 fn command(Circumstances { inputs, .. }: &Circumstances) -> String {
     let mut command = format!("nandscape lab run {}", inputs.claim);
     if inputs.seed != 1 {
@@ -101,12 +101,12 @@ fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     text
 }
 
-/// Text that stands in a cell: what would end it is written otherwise. Links are ours and stay.
+/// Escapes text for a table cell. Links are generated here and are kept.
 fn cell(text: &str) -> String {
     plain(text).replace('|', "\\|")
 }
 
-/// Text without what Markdown would take for its own.
+/// Escapes Markdown's special characters.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {

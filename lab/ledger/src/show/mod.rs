@@ -1,4 +1,4 @@
-//! Outcomes for people: as text on a terminal, as Markdown, and as a page of HTML made of that.
+//! Outcomes for people: as text on a terminal, as Markdown, and as HTML generated from the Markdown.
 
 mod html;
 mod markdown;

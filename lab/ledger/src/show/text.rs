@@ -8,7 +8,7 @@ use crate::outcome::{Circumstances, Outcome};
 use crate::results::Inputs;
 use crate::verdict::{self, Criterion};
 
-/// All claims, one a line: what is known of them.
+/// All claims, one per line, with their results.
 pub fn list(outcomes: &[Outcome]) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(["claim", "source", "check", "clock", "results", "verdict"]);
@@ -26,7 +26,7 @@ pub fn list(outcomes: &[Outcome]) -> String {
     table.trim_fmt() + "\n"
 }
 
-/// What results there are, in a few words.
+/// A summary of the results.
 fn results(outcome: &Outcome) -> String {
     match (&outcome.circumstances, outcome.reason.strip_prefix("there are ")) {
         (Some(Circumstances { inputs, .. }), _) => {
@@ -38,7 +38,7 @@ fn results(outcome: &Outcome) -> String {
     }
 }
 
-/// Everything there is to know of an experiment before it runs.
+/// The full description of an experiment.
 pub fn entry(experiment: &Experiment) -> String {
     let Experiment { claim, clock, parameters, choices, points, .. } = experiment;
     let mut text = format!(
@@ -55,7 +55,7 @@ pub fn entry(experiment: &Experiment) -> String {
     for Parameter { what, value, source } in *parameters {
         text.push_str(&format!("  {what}: {value} ({source})\n"));
     }
-    text.push_str("\nleft open, and what is taken\n");
+    text.push_str("\nleft open, and the choice made\n");
     for Choice { open, taken, why } in *choices {
         text.push_str(&format!("  {open}\n    taken: {taken}\n    why: {why}\n"));
     }

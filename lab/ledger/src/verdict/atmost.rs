@@ -1,4 +1,4 @@
-//! At most: a cost. The published figure is the most that it may be; doing better counts.
+//! At most: a cost. The published figure is the upper bound; a lower one holds.
 
 use super::Criterion;
 use crate::figures::short;

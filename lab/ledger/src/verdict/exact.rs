@@ -1,12 +1,12 @@
-//! Exact: a formula or a table must come out to the digits given. A number is rounded to as many decimals as the published
-//! one has; a table is written down as a text, entry by entry.
+//! Exact: a formula or a table must match to the published digits. A number is rounded to the decimals of the published
+//! one; a table is compared as text, entry by entry.
 
 use super::Criterion;
 
 /// A number against the published one, as it is printed: `0.2108`, `17,584`.
 ///
 /// # Panics
-/// When the published one is no number, which is a fault of the experiment.
+/// When the published one is not a number, which is a bug of the experiment.
 pub fn number(what: impl Into<String>, measured: f64, unit: &str, published: &str) -> Criterion {
     let plain = published.replace(',', "");
     let value: f64 = plain.parse().unwrap_or_else(|_| panic!("{published} is no number"));
@@ -15,7 +15,7 @@ pub fn number(what: impl Into<String>, measured: f64, unit: &str, published: &st
     Criterion::number(what, measured, unit, published.to_owned(), rounded == Some(value))
 }
 
-/// A table against the published one, both written down as texts of an entry a character.
+/// A table against the published one, both as texts of one character per entry.
 pub fn table(what: impl Into<String>, measured: &str, published: &str) -> Criterion {
     let differs = measured.chars().zip(published.chars()).position(|(one, other)| one != other);
     let (length, due) = (measured.chars().count(), published.chars().count());

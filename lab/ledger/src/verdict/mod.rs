@@ -3,7 +3,7 @@
 //!
 //! | file | rule | holds when |
 //! |---|---|---|
-//! | `exact` | a formula or a table | the figure, rounded to the digits published, is the published one |
+//! | `exact` | a formula or a table | the figure, rounded to the published digits, equals the published one |
 //! | `ratio` | a relative result | within its band; without a band, same direction and half of the published effect |
 //! | `atmost` | a cost | at most the published figure |
 //! | `order` | a ranking or shape | each in its place, at every point |
@@ -18,18 +18,18 @@ use serde::Serialize;
 use crate::claim::Kind;
 use crate::figures::Value;
 
-/// One thing that must hold.
+/// A criterion.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Criterion {
-    /// What was measured.
+    /// The measured quantity.
     pub what: String,
-    /// What came out.
+    /// The measured value.
     pub measured: Value,
     /// Its unit.
     pub unit: String,
-    /// What it must be.
+    /// The required value.
     pub must_be: String,
-    /// Whether it is.
+    /// Whether it holds.
     pub holds: bool,
 }
 
@@ -49,10 +49,10 @@ impl Criterion {
     }
 }
 
-/// Figures that stand beside those that are judged.
+/// Figures shown beside those that are judged.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Table {
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// Names of the columns. The first is the row's own.
     pub head: Vec<String>,
@@ -60,34 +60,34 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// What the figures come to.
+/// The judgement of the figures.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Judgement {
-    /// What must hold.
+    /// The criteria.
     pub criteria: Vec<Criterion>,
-    /// What stands beside.
+    /// Tables for information.
     pub tables: Vec<Table>,
-    /// Remarks, whatever the verdict.
+    /// Remarks, for any verdict.
     pub notes: Vec<String>,
-    /// The reason, should something be missed; empty where none is known.
+    /// The reason for a miss; empty if none is known.
     pub reason: String,
 }
 
-/// What came of an experiment.
+/// The verdict of an experiment.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// Every criterion holds.
     Reproduced,
-    /// One does not.
+    /// A criterion does not hold.
     Missed,
-    /// There are no figures to judge, for a reason that is no fault: a machine that lacks what it takes, or no run yet.
+    /// There are no figures to judge: no run yet, or a machine that cannot run it.
     NotMeasured,
     /// A point failed, or its figures make no sense.
     Failed,
 }
 
 impl Verdict {
-    /// In words. What was described without a result cannot be reproduced: it holds.
+    /// Its name. A part described without a result cannot be reproduced: it holds.
     pub const fn name(self, kind: Kind) -> &'static str {
         match (self, kind) {
             (Verdict::Reproduced, Kind::Result) => "reproduced",
@@ -100,7 +100,7 @@ impl Verdict {
 }
 
 impl Judgement {
-    /// The verdict, and for a miss which criteria do not hold and why.
+    /// The verdict, and for a miss the criteria that do not hold, with the reason.
     pub fn verdict(&self) -> (Verdict, String) {
         let missed: Vec<&str> = self
             .criteria

@@ -1,5 +1,5 @@
-//! Order: a ranking, or a bound that is kept. It must hold at every point named, and where a
-//! point was run several times, whichever runs are compared: the highest of the lower ones is below the lowest of the next.
+//! Order: a ranking, or a bound that is kept. It must hold at every point named, and for a point with several runs, for
+//! every pair of runs: the highest of the lower ones is below the lowest of the next.
 
 use super::Criterion;
 use crate::figures::short;

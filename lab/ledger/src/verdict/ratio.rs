@@ -1,6 +1,6 @@
-//! Ratio: a relative result. Where the ledger gives a band, what the band is of must lie within it, bounds included.
-//! Without a band a ratio must be on the published one's side of 1, with at least half of the published effect. The effect
-//! is the distance of the ratio from 1: half of 1.89 (89% more) is 1.445, half of 0.78 (22% less) is 0.89.
+//! Ratio: a relative result. If the ledger gives a band, the quantity it applies to must be within it, bounds included.
+//! Without a band a ratio must be on the published one's side of 1, with at least half of the published effect. The
+//! effect is the distance of the ratio from 1: half of 1.89 (89% more) is 1.445, half of 0.78 (22% less) is 0.89.
 
 use super::Criterion;
 use crate::claim::{Band, BandOf};
@@ -10,7 +10,7 @@ use crate::figures::short;
 /// for it.
 ///
 /// # Panics
-/// When the band has no such number, which is a fault of the experiment.
+/// When the band has no such number, which is a bug of the experiment.
 pub fn in_band(what: impl Into<String>, ratio: f64, published: f64, band: Band, number: usize) -> Criterion {
     // One pair may stand for all numbers.
     let (low, high) = if band.within.len() == 1 { band.within[0] } else { band.within[number] };

@@ -1,8 +1,8 @@
-//! What this machine does to loops that only wait. Real time is no better than the machine: it takes the processor away
-//! from every thread now and then. So each figure of real time stands beside these, measured in turn with it.
+//! The delays of idle loops on this machine. The machine takes the processor away from every thread now and then, so
+//! each real-time figure is shown beside these, measured in turn with it.
 //!
-//! Two threads: one spins on the clock until a deadline, then tells the other, which spins for the news; then the next
-//! deadline. That is what the shortest imaginable drive and client would do.
+//! Two threads: one spins on the clock until a deadline, then signals the other, which spins on the signal; then the
+//! next deadline. This is the work of a minimal drive and client.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,12 +13,12 @@ use crate::figures::{Figures, short};
 use crate::verdict::{Judgement, Table};
 use crate::wall::cores::{CLIENT, DRIVE, stay_on};
 
-/// How late such loops were.
+/// The lateness of these loops.
 #[derive(Clone, Default)]
 pub(crate) struct Idle {
     /// The loop that spins on the clock: its first look past the deadline.
     pub(crate) alone: Histogram,
-    /// The other one: when it knew.
+    /// The other loop: when it saw the signal.
     pub(crate) told: Histogram,
 }
 
@@ -27,7 +27,7 @@ const NONE: u64 = 0;
 const LAST: u64 = u64::MAX;
 
 impl Idle {
-    /// Lets the loops run for so long, with a deadline `every` span after the last was dealt with.
+    /// Runs the loops for this time, with a deadline `every` span after the previous one was handled.
     pub(crate) fn run(&mut self, clock: WallClock, every: Span, lasting: Span) {
         let (news, answer) = (AtomicU64::new(NONE), AtomicU64::new(NONE));
         std::thread::scope(|scope| {
@@ -74,7 +74,7 @@ const LOOPS: [&str; 2] = ["an idle spinning loop", "two idle loops, one telling 
 const QUANTILES: [(f64, &str); 3] = [(0.5, "p50"), (0.99, "p99"), (0.9999, "p99.99")];
 
 impl Idle {
-    /// Adds their lateness to what was measured.
+    /// Adds their lateness to the figures.
     pub(crate) fn add_to(&self, figures: &mut Figures) {
         for (name, late) in LOOPS.iter().zip([&self.alone, &self.told]) {
             figures.add(format!("deadlines of {name}"), late.count() as f64, "");
@@ -86,7 +86,7 @@ impl Idle {
     }
 }
 
-/// Puts their lateness beside what is judged, and gives the reason for what this machine made miss.
+/// Adds a table of their lateness to the judgement, and the reason for misses caused by the machine.
 pub(crate) fn stand_beside(figures: &Figures, judgement: &mut Judgement) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for name in LOOPS {
@@ -99,14 +99,14 @@ pub(crate) fn stand_beside(figures: &Figures, judgement: &mut Judgement) -> anyh
     let [_, told] = LOOPS;
     let late = |of: &str| figures.number(&format!("{of} lateness of {told}"));
     judgement.reason = format!(
-        "In the same run two idle loops that only tell each other the time were late by {:.1} us at p99, {:.1} at p99.99 \
-         and {:.0} at most: so much is this machine's, with no drive between them; what exceeds it is not",
+        "In the same run two idle loops with no drive between them were late by {:.1} us at p99, {:.1} at p99.99 and {:.0} \
+         at most: this part is due to the machine, the rest is not",
         late("p99")?,
         late("p99.99")?,
         late("most")?
     );
     judgement.tables.push(Table {
-        title: "what this machine does to loops that only wait, in the same run: lateness, us".to_owned(),
+        title: "lateness of idle loops on this machine in the same run, us".to_owned(),
         head: ["", "deadlines", "p50", "p99", "p99.99", "most"].map(str::to_owned).to_vec(),
         rows,
     });

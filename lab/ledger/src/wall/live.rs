@@ -12,14 +12,14 @@ use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup
 
 use crate::wall::cores::{DRIVE, stay_on};
 
-/// A running reactor and the way to it. It ends when dropped.
+/// A running reactor and its handle. It ends when dropped.
 pub(crate) struct Live {
     handle: Handle,
     thread: Option<JoinHandle<anyhow::Result<()>>>,
 }
 
-/// A drive whose commands take `delay`, whatever else is in flight: FEMU's "+50 us", T_endio = T_entry + delay. It is
-/// given as firmware time, which commands spend side by side; flash and link take none.
+/// A drive whose commands each take `delay`, independently of other commands: FEMU's "+50 us", T_endio = T_entry +
+/// delay. It is set as firmware time, which commands spend in parallel; flash and link take none.
 pub(crate) fn fixed_delay(name: &str, delay: Span) -> anyhow::Result<DriveSpec> {
     let mut profile = Profile::load("femu-blackbox")?;
     let time = format!("controller.firmware_time={}ns", delay.ns());
@@ -50,7 +50,7 @@ impl Live {
             let names = live.drives.into_iter().map(|spec| spec.name).collect();
             let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(|_| {}) };
             let (reactor, handle) = Reactor::new(setup)?;
-            // Who started this thread waits for it.
+            // The thread that started this one waits for it.
             let _ = tell.send(handle);
             reactor.run()?;
             Ok(())
@@ -64,7 +64,7 @@ impl Live {
         }
     }
 
-    /// The way to the reactor.
+    /// The handle of the reactor.
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -74,7 +74,7 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.handle.stop();
         if let Some(thread) = self.thread.take() {
-            // What it failed of, its clients have seen.
+            // Its clients have seen the error.
             let _ = thread.join();
         }
     }

@@ -16,7 +16,7 @@ pub(crate) struct Load {
     host: RingHost,
     clock: WallClock,
     rng: Rng,
-    /// Of each read in flight: where, and when it was submitted.
+    /// For each read in flight: its address and time of submission.
     sent: Vec<(u64, Time)>,
     buffers: Vec<Vec<u8>>,
     /// Blocks of the drive in a read, and reads in the drive.
@@ -24,7 +24,7 @@ pub(crate) struct Load {
     places: u64,
 }
 
-/// What it has seen.
+/// Its measurements.
 #[derive(Clone, Default)]
 pub(crate) struct Seen {
     /// From submission to the completion seen.
@@ -59,7 +59,8 @@ impl Load {
         Ok(load)
     }
 
-    /// Keeps `depth` reads in flight for so long, adding what it sees to `seen`. All are done when it returns.
+    /// Keeps `depth` reads in flight for this time, adding the measurements to `seen`. All reads are done when it
+    /// returns.
     pub(crate) fn run(&mut self, depth: usize, lasting: Span, seen: &mut Seen) -> anyhow::Result<()> {
         let start = self.clock.now();
         let end = start + lasting;

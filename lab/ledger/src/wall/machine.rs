@@ -1,8 +1,8 @@
-//! The machine that figures of real time are of. What cannot be found out is left out.
+//! The machine of real-time figures. Unknown properties are left out.
 
 use serde::{Deserialize, Serialize};
 
-/// What a figure of real time depends on besides the program.
+/// The properties of the machine that a real-time figure depends on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// Cores that this program may use.
@@ -11,7 +11,7 @@ pub struct Machine {
     pub processor: String,
     /// The system and its kernel.
     pub system: String,
-    /// How the program was built: `release` or `debug`.
+    /// The program's build: `release` or `debug`.
     pub build: String,
 }
 
@@ -40,7 +40,7 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How many threads wanted to run in the last minute, on average: whether the machine was left alone.
+/// The load average of the last minute, which shows whether the machine was otherwise idle.
 pub(crate) fn load_average() -> Option<f64> {
     read("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
 }

@@ -1,14 +1,14 @@
-//! What experiments by the wall clock share. They need Linux, and two cores: one for the drive, one for its client.
+//! Common code of the experiments in real time. They need Linux, and two cores: one for the drive, one for its client.
 //!
 //! | file | what |
 //! |---|---|
-//! | `machine` | the machine that figures of real time are of |
+//! | `machine` | the machine of real-time figures |
 //! | `live` | a drive in real time, on a thread of its own |
 //! | `load` | a client that keeps a number of reads in flight |
-//! | `release` | four ways to release a completion late on purpose |
+//! | `release` | four methods of delaying a completion |
 //! | `parity` | the parity of pages |
-//! | `cores` | which threads run where |
-//! | `idle` | what this machine does to loops that only wait: the yardstick of everything in real time |
+//! | `cores` | placement of threads |
+//! | `idle` | delays of idle loops on this machine: the reference for all real-time figures |
 
 pub(crate) mod cores;
 pub(crate) mod idle;
@@ -26,12 +26,12 @@ use crate::figures::Figures;
 /// The name of the only point of an experiment in real time.
 pub(crate) const TURNS: &str = "all in turns";
 
-/// What takes turns in one measurement is one point: it is measured as a whole, or again.
+/// Alternatives that run in turn are one point: they are measured together.
 pub(crate) fn in_turns(measure: fn(&Run<'_>) -> anyhow::Result<Figures>) -> Vec<Point> {
     vec![Point::new(TURNS, measure)]
 }
 
-/// What this machine lacks for it.
+/// The requirement that this machine does not meet, if any.
 pub(crate) fn lacks() -> Option<String> {
     if !cfg!(target_os = "linux") {
         return Some("drives in real time need Linux".to_owned());
@@ -42,7 +42,7 @@ pub(crate) fn lacks() -> Option<String> {
     }
 }
 
-/// Stands for measurements where they cannot be made. Who asks [`lacks`] first never gets here.
+/// Replaces measurements on other systems. Callers that check [`lacks`] first never reach it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn cannot(_: &Run<'_>) -> anyhow::Result<Figures> {
     anyhow::bail!("drives in real time need Linux")

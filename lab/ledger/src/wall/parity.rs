@@ -1,20 +1,20 @@
-//! How long this machine takes for the parity of some pages: their exclusive or, each into the same page.
+//! The time this machine takes to compute the parity of some pages: their exclusive or, accumulated in one page.
 
 use nandscape_sim::{Histogram, Rng, Span};
 use nandscape_transport_reactor::WallClock;
 
 use crate::wall::cores::{DRIVE, on_core};
 
-/// Where the pages are before.
+/// The location of the pages before.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Pages {
-    /// The same ones again and again: in the processor's caches.
+    /// The same pages repeatedly: in the processor's caches.
     Cached,
-    /// Others each time, at random places of more than caches hold.
+    /// Different pages each time, at random places of a range larger than the caches.
     Scattered,
 }
 
-/// Bytes that no cache of a processor holds.
+/// Bytes of that range, more than any processor cache holds.
 const BEYOND_CACHES: usize = 256 << 20;
 
 /// The exclusive or of pages of one size.
@@ -25,7 +25,7 @@ pub(crate) fn parity(pages: &[&[u8]], into: &mut [u8]) {
     }
 }
 
-/// Computes the parity of `count` pages of `bytes` for so long, again and again. How long each took.
+/// Computes the parity of `count` pages of `bytes` repeatedly for this time. Returns the time of each.
 pub(crate) fn run(
     clock: WallClock,
     kind: Pages,
@@ -39,7 +39,7 @@ pub(crate) fn run(
         Pages::Cached => count * bytes,
         Pages::Scattered => BEYOND_CACHES,
     };
-    // Written, so that there is memory behind it.
+    // Written, so that the system backs it with memory.
     let pool: Vec<u8> = (0..pool).map(|place| (place / bytes + place) as u8).collect();
     let places = (pool.len() / bytes) as u64;
     let mut sum = vec![0; bytes];

@@ -1,15 +1,15 @@
-//! Ways to release a completion late on purpose (Li 2020, 5.2.5, 5.4.1), as small programs of their own in the frame that the
-//! paper describes: an event loop that takes requests in and hands completions out, and a pool of worker threads.
+//! Methods of delaying a completion (Li 2020, 5.2.5, 5.4.1), as small programs in the structure that the paper
+//! describes: an event loop that accepts requests and delivers completions, and a pool of worker threads.
 //!
-//! | method | who delays |
+//! | method | delay |
 //! |---|---|
 //! | put-back | workers: a request that is not due goes back to the end of the pool's queue |
 //! | busy loop | workers: each spins until its request is due |
-//! | timer | the event loop sets a timer for each request, and hands it to a worker when that has run out |
-//! | end-io queue | one thread that spins, with the requests sorted by the time they are due; FEMU's, and the reactor's |
-//! | busy loop in the entry path | the thread that takes requests in, one after the other; VSSIM's |
+//! | timer | the event loop sets a timer for each request, and passes it to a worker when the timer expires |
+//! | end-io queue | one spinning thread, with the requests sorted by due time; FEMU's and the reactor's method |
+//! | busy loop in the entry path | the thread that accepts requests, one after the other; VSSIM's method |
 //!
-//! The event loop, or the one thread that there is, has the drive's core; the pool's threads run where the system puts them.
+//! The event loop, or the only thread, has the drive's core; the system places the pool's threads.
 //!
 //! Left out: data, and the emulator around it. QEMU has an iothread's lock, guest exits and DMA on top.
 
@@ -26,7 +26,7 @@ use nandscape_transport_reactor::WallClock;
 
 use crate::wall::cores::{CLIENT, DRIVE, on_core, stay_on};
 
-/// What each request is to take.
+/// The delay of each request.
 pub(crate) const DELAY: Span = Span::from_us(50);
 
 /// See the file.
@@ -52,7 +52,8 @@ impl Method {
     }
 }
 
-/// Lets `depth` requests be in flight for so long. The client spins, and asks again as soon as it has an answer.
+/// Keeps `depth` requests in flight for this time. The client spins, and sends the next request as soon as it has a
+/// response.
 pub(crate) fn run(
     method: Method,
     depth: usize,
@@ -71,13 +72,13 @@ pub(crate) fn run(
         });
         let device = to_device.clone();
         let client = on_core(CLIENT, move || client(depth, (&device, &answers), clock, lasting, latency));
-        // The device may have gone, which the client has seen.
+        // The device may have ended; the client has seen that.
         let _ = to_device.send(Event::Stop);
         client
     })
 }
 
-/// What a device hears of.
+/// Events of a device.
 enum Event {
     Entry(usize),
     Done(usize),
@@ -107,7 +108,7 @@ fn client(
             Err(error) => return Err(error.into()),
         };
         let now = clock.now();
-        ensure!(slot < depth, "an answer to what was not asked");
+        ensure!(slot < depth, "a response without a request");
         latency.record(now.since(sent[slot]));
         if now.since(start) < lasting {
             sent[slot] = now;
@@ -132,7 +133,7 @@ fn end_io(arrivals: &Receiver<Event>, client: &Sender<usize>, clock: WallClock) 
         while let Some(Reverse((due, slot))) = queue.peek()
             && *due <= clock.now()
         {
-            // A client that has gone waits for nothing.
+            // A client that has ended does not wait.
             let _ = client.send(*slot);
             queue.pop();
         }
@@ -154,7 +155,7 @@ fn spin_until(due: Time, clock: WallClock) {
     }
 }
 
-/// Requests for the workers, each with the time it is due.
+/// Requests for the workers, each with its due time.
 #[derive(Default)]
 struct Pool {
     queue: Mutex<(VecDeque<(Time, usize)>, bool)>,
@@ -180,7 +181,7 @@ impl Pool {
     }
 }
 
-/// Sleeps until something comes or a timer runs out. As many workers as requests in flight, as QEMU's pool would start.
+/// Sleeps until a request arrives or a timer expires. It has as many workers as requests in flight, like QEMU's pool.
 fn event_loop(
     method: Method,
     workers: usize,
@@ -205,7 +206,7 @@ fn event_loop(
                 None => arrivals.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match event {
-                // All delays are equal, so timers run out in the order in which they were set.
+                // All delays are equal, so timers expire in the order in which they were set.
                 Ok(Event::Entry(slot)) if method == Method::Timer => timers.push_back((clock.now() + DELAY, slot)),
                 Ok(Event::Entry(slot)) => pool.put(clock.now() + DELAY, slot),
                 Ok(Event::Done(slot)) => {

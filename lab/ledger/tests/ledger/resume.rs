@@ -43,7 +43,7 @@ fn a_run_that_was_broken_off_goes_on_to_the_same_bytes() {
     let mut ear = Ear::default();
     let outcomes = session(broken.path()).run(&[&TOY], &mut ear).unwrap().unwrap();
     assert_eq!((ear.points, ear.measured.len(), outcomes.len()), (5, 5, 1));
-    assert!(ear.notes.iter().any(|note| note.contains("7 of 12 points are there already")), "{:?}", ear.notes);
+    assert!(ear.notes.iter().any(|note| note.contains("7 of 12 points exist already")), "{:?}", ear.notes);
     assert!(!unfinished.exists());
     assert_eq!(files(whole.path()), files(broken.path()));
 
@@ -75,7 +75,7 @@ fn torn_changed_and_foreign_files_are_measured_again() {
         (text[..text.len() / 2].to_owned(), "breaks off"),
         (String::new(), "breaks off"),
         (text.replace("108.0", "107.0"), "was changed after it was written"),
-        ("not ours".to_owned(), "is no file of results"),
+        ("not ours".to_owned(), "is not a file of results"),
         (text.replace("\"schema\": 1", "\"schema\": 99"), "has form 99"),
         (String::from_utf8(good.values().nth(1).unwrap().clone()).unwrap(), "is of femu-registers, two reads, double"),
     ];
@@ -141,7 +141,7 @@ fn a_folder_serves_one_run_at_a_time() {
     let first = session(folder.path());
     let lock = first.folder.lock().unwrap();
     let refused = first.run(&[experiment("femu-registers")], &mut ()).err().expect("it is taken").to_string();
-    assert!(refused.contains("another run is at work"), "{refused}");
+    assert!(refused.contains("another run is using"), "{refused}");
     drop(lock);
     assert!(first.run(&[experiment("femu-registers")], &mut ()).unwrap().is_some());
 }

@@ -1,7 +1,7 @@
-//! Drives on one executor, placed by hand: each under noise of its own, and one reader in front of all of them that reads a
-//! stripe, a sub-I/O from each drive at the same time, waits for all, and reads the next.
+//! Drives on one executor, each under its own background load, and one reader of stripes: it issues a sub-I/O to each
+//! drive at the same time, waits for all, and reads the next stripe.
 //!
-//! Left out: everything that a RAID driver does besides: it is RAID-0, and takes no time.
+//! Left out: all other work of a RAID driver; this is RAID-0, and takes no time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::{Rng, Seed, Sim};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
-/// Requests of 4 KiB at random on each drive, arriving independently of each other, whatever is outstanding.
+/// The background load: random 4 KiB requests with Poisson arrivals on each drive (open loop).
 #[derive(Copy, Clone)]
 pub(super) struct Noise {
     pub(super) opcode: IoOpcode,
@@ -33,14 +33,14 @@ pub(super) struct Array {
     host: Host,
 }
 
-/// What tasks share.
+/// State shared by tasks.
 #[derive(Clone)]
 struct Host {
     sim: Sim,
     drives: Vec<Rc<QueueDrive>>,
     issuer: Rc<Issuer>,
     failed: Rc<Cell<u64>>,
-    /// Noise that began before so many phases were over has ended.
+    /// Background load of earlier phases than this has ended.
     phase: Rc<Cell<u32>>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct SubIo {
 }
 
 impl Array {
-    /// So many drives of a profile, each in a steady state of its own.
+    /// A number of drives of a profile, each in its own steady state.
     pub(super) fn new(profile: &Profile, count: usize, seed: Seed) -> Result<Array> {
         let profile = profile.resolve()?;
         let drive = |number: usize| RigDrive {
@@ -72,8 +72,8 @@ impl Array {
         Ok(Array { rig, host })
     }
 
-    /// Reads so many stripes under noise, after a tenth as many that are not counted. The sub-I/Os of each stripe, in the
-    /// order of the drives. The noise ends with it.
+    /// Reads this number of stripes under background load, after a tenth as many unmeasured ones. Returns the sub-I/Os
+    /// of each stripe, in the order of the drives. The background load ends with it.
     pub(super) fn read_stripes(
         &mut self,
         sub_io_bytes: u32,
@@ -122,7 +122,7 @@ impl Host {
     async fn reader(self, bytes: u32, stripes: u64, mut rng: Rng) -> Vec<Vec<SubIo>> {
         let mut read = Vec::new();
         for _ in 0..stripes {
-            // All sub-I/Os of a stripe are at the same place of their drives.
+            // All sub-I/Os of a stripe have the same address on their drives.
             let command = self.somewhere(0, IoOpcode::READ, bytes, &mut rng);
             read.push(self.stripe(command).await);
         }
@@ -155,7 +155,7 @@ impl Host {
         SubIo { us: (self.sim.now() - begun).as_us(), met_gc: done.breakdown.waited_for(cause::GC) }
     }
 
-    /// A command for so many bytes at a random place, a multiple of them.
+    /// A command for this number of bytes at a random address, a multiple of it.
     fn somewhere(&self, number: usize, opcode: IoOpcode, bytes: u32, rng: &mut Rng) -> SubmissionEntry {
         let info = self.drives[number].info();
         let blocks = bytes / info.lba_bytes;
