@@ -1,16 +1,16 @@
 //! A model of an SSD, from NAND cell to NVMe command, that runs in virtual time: the same input and seed give the same
-//! figures on any machine, and every command says where its time went and behind whom it waited.
+//! figures on any machine, and every command reports the time of each stage and the cause of each wait.
 //!
-//! This crate is the public interface: what it names keeps its meaning within a minor version. The crates behind it
-//! are its parts and may change at any time.
+//! This crate is the public interface: its items are stable within a minor version. The crates behind it may change at
+//! any time.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`ssd`] | profiles, and drives made from them |
-//! | [`workload`] | what is asked of a drive: in fio's words, by characteristics, as filebench and YCSB ask |
-//! | [`trace`] | block traces: read, described, converted, and made workloads |
+//! | [`workload`] | loads: fio-style jobs, loads from characteristics, filebench and YCSB |
+//! | [`trace`] | block traces: read, described, converted, and replayed as workloads |
 //! | [`run`] | a drive under a workload, and the report |
-//! | [`drive`] | one command in, one completion out: the seam where drives are stacked |
+//! | [`drive`] | one command in, one completion out: the interface at which drives are stacked |
 //! | [`nvme`] | commands, completions and statuses as bytes |
 //! | [`sim`] | the executor and its clock, time, resources, randomness, histograms |
 //!
@@ -48,7 +48,7 @@
 //! # }
 //! ```
 //!
-//! # Driving a drive yourself
+//! # Issuing commands yourself
 //! Model code is an `async fn` on the executor. A drive that keeps data, written and read back, command by command:
 //!
 //! ```
@@ -80,7 +80,7 @@
 //! # }
 //! ```
 //!
-//! Left out: the inside of the controller, the FTL and the flash, which the crates behind this one hold.
+//! Left out: the internals of the controller, the FTL and the flash, which are in the crates behind this one.
 
 /// Time, the executor and its clock, resources, randomness, measurement.
 pub mod sim {
@@ -93,7 +93,7 @@ pub mod nvme {
     pub use nandscape_wire_nvme::{AdminOpcode, CompletionEntry, IoOpcode, NSID_ALL, Status, SubmissionEntry};
 }
 
-/// The seam between a drive and everything above it.
+/// The interface between a drive and the layers above it.
 pub mod drive {
     pub use nandscape_drive::breakdown::cause;
     pub use nandscape_drive::io::Sink;
@@ -111,7 +111,7 @@ pub mod ssd {
     pub use nandscape_device_ssd::{BUILTIN, KeyDoc, Profile, ProfileError, Resolved, Sizing, Ssd, key_docs};
 }
 
-/// What is asked of a drive.
+/// Loads.
 pub mod workload {
     pub use nandscape_lab_workload::{
         BUILTIN, BlockSizes, Burst, Bursts, Characteristics, Choice, Direction, Distribution, Filebench, JobSpec,
@@ -120,7 +120,7 @@ pub mod workload {
     };
 }
 
-/// Block traces: read, described, written in other formats, and made workloads.
+/// Block traces: read, described, converted, and replayed as workloads.
 pub mod trace {
     pub use nandscape_lab_trace::{
         Action, Address, ConvertError, Device, Format, Info, Malformed, Options, Pace, Record, Records, Replay,
@@ -128,7 +128,7 @@ pub mod trace {
     };
 }
 
-/// A drive under a workload, and what happened.
+/// A drive under a workload, and its report.
 pub mod run {
     pub use nandscape_device_media::StoreKind;
     pub use nandscape_lab_run::{

@@ -1,4 +1,4 @@
-//! The machine's clocks. The only place of this crate that reads them: the lints ban it elsewhere for the model's sake.
+//! The machine's clocks. Only this file of the crate reads them; the lints forbid it elsewhere to protect the model.
 
 use std::time::{Duration, Instant, SystemTime};
 

@@ -1,19 +1,19 @@
-//! The files of the workspace, as a person would list them: nothing built, nothing hidden except our own settings.
+//! The files of the workspace, without build output and hidden files except the project's own settings.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// Hidden folders that are ours.
+/// Hidden folders of the project.
 const OURS: &[&str] = &[".ci", ".cargo", ".github"];
-/// Folders that tools fill.
+/// Folders of build output.
 const BUILT: &[&str] = &["target", "node_modules", "__pycache__"];
 
 /// A file.
 pub(crate) struct Text {
     /// Its path from the root, with forward slashes.
     pub(crate) path: String,
-    /// What is in it; nothing where that is no text.
+    /// Its content; nothing if that is not text.
     pub(crate) text: String,
 }
 
@@ -39,7 +39,7 @@ fn walk(folder: &Path, paths: &mut Vec<PathBuf>) -> std::io::Result<()> {
         let skipped = name.starts_with('.') && !OURS.contains(&&*name) || BUILT.contains(&&*name);
         match (kind.is_dir(), kind.is_file()) {
             (true, _) if !skipped => walk(&entry.path(), paths)?,
-            // In a worktree of git's, `.git` is a file.
+            // In a git worktree, `.git` is a file.
             (_, true) if name != ".git" => paths.push(entry.path()),
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! `cargo xtask layering`: which crate of the workspace may depend on which. `ls` is the architecture, and this table
-//! holds it. A crate's name is its path, so that a forbidden dependency is legible in a diff.
+//! `cargo xtask layering`: the allowed dependencies between crates of the workspace. The folders are the architecture,
+//! and this table enforces it. A crate's name is its path, so that a diff shows a forbidden dependency.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
 use crate::{run, say};
 
-/// What the crates of a folder may name.
+/// The allowed dependencies of the crates of a folder.
 struct Layer {
     /// A crate's path, or a folder of crates.
     path: &'static str,
     /// The crates, or folders of crates, that it may depend on.
     may: &'static [&'static str],
-    /// Those that its tests may name besides.
+    /// Additional crates for its tests.
     tests: &'static [&'static str],
 }
 
@@ -22,12 +22,12 @@ const fn layer(path: &'static str, may: &'static [&'static str], tests: &'static
     Layer { path, may, tests }
 }
 
-/// The ground that every side stands on.
+/// The crates that all sides may depend on.
 const GROUND: &[&str] = &["drive", "sim", "wire"];
-/// Everything below a user's programs.
+/// All crates below the user's programs.
 const ALL: &[&str] = &["device", "drive", "host", "lab", "sim", "transport", "wire"];
 
-/// From the ground up. The first that fits a crate counts.
+/// From the bottom up. The first match applies.
 const LAYERS: &[Layer] = &[
     layer("sim", &[], &[]),
     layer("wire", &[], &[]),
@@ -46,14 +46,14 @@ const LAYERS: &[Layer] = &[
     layer("xtask", &[], &[]),
 ];
 
-/// Crates that are named otherwise than by their path, and how.
+/// Exceptions: crates with a name other than their path.
 const NAMES: &[(&str, &str)] = &[("xtask", "xtask"), ("facade", "nandscape")];
 
 /// A crate of the workspace.
 struct Member {
     path: String,
     name: String,
-    /// Paths of the crates of the workspace that it names, and whether only its tests do.
+    /// Paths of the workspace crates that it depends on, and whether only in tests.
     names: Vec<(String, bool)>,
 }
 
@@ -96,17 +96,17 @@ fn members(metadata: &Metadata) -> Vec<Member> {
     members
 }
 
-/// Whether a crate is the one meant, or lies in the folder meant.
+/// Whether a crate is the one named, or is in the folder named.
 fn lies_in(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// What is wrong with a crate, each with its manifest and what would be right.
+/// The problems of a crate, each with its manifest and the remedy.
 fn problems(member: &Member) -> Vec<String> {
     let manifest = format!("{}/Cargo.toml", member.path);
     let Some(layer) = LAYERS.iter().find(|layer| lies_in(&member.path, layer.path)) else {
         let known: Vec<&str> = LAYERS.iter().map(|layer| layer.path).collect();
-        return vec![format!("{manifest}: lies in no layer; there are {}", known.join(", "))];
+        return vec![format!("{manifest}: is in no layer; there are {}", known.join(", "))];
     };
     let mut problems = Vec::new();
     let given = NAMES.iter().find(|(path, _)| *path == member.path).map(|(_, name)| (*name).to_owned());
@@ -203,6 +203,6 @@ mod tests {
             named("device/ftl", "nandscape-ftl"),
             ["device/ftl/Cargo.toml: is named nandscape-ftl; its path makes it nandscape-device-ftl"]
         );
-        assert!(named("misc", "nandscape-misc")[0].starts_with("misc/Cargo.toml: lies in no layer; there are sim,"));
+        assert!(named("misc", "nandscape-misc")[0].starts_with("misc/Cargo.toml: is in no layer; there are sim,"));
     }
 }

@@ -38,11 +38,11 @@ fn commands(args: &LintArgs) -> Vec<Command> {
     if args.quick { vec![format, clippy] } else { vec![format, clippy, doc] }
 }
 
-/// What is behind features. Every command of a whole run names it, because another choice of features compiles most crates
-/// once more.
+/// The optional features. Every command of a whole run names them, because another selection of features recompiles
+/// most crates.
 const FEATURES: &str = "nandscape-cli/parquet";
 
-/// The crates meant: those named, or all. A whole run has all features; a quick one has the default ones, as users do.
+/// The selected crates: those named, or all. A whole run has all features; a quick one has the default features.
 pub(crate) fn select<'a>(command: &'a mut Command, packages: &[String], quick: bool) -> &'a mut Command {
     match packages {
         [] if quick => command.arg("--workspace"),

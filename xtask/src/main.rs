@@ -1,12 +1,12 @@
-//! `cargo xtask`: the one door for everything a contributor or continuous integration does here.
+//! `cargo xtask`: the single entry point for contributors and continuous integration.
 //!
 //! | file | what |
 //! |---|---|
 //! | `test` | everything that must pass, in one command |
 //! | `lint` | formatting, Clippy, documentation |
-//! | `layering` | which crate may depend on which |
-//! | `tidy` | what files look like: headers, lengths, links |
-//! | `tools` | other people's programs that tests are run with |
+//! | `layering` | allowed dependencies between crates |
+//! | `tidy` | the form of files: headers, lengths, links |
+//! | `tools` | external programs used by tests |
 //! | `bench` | speed and memory, alone or against another revision |
 //! | `run`, `say`, `files`, `clock` | programs run, lines printed, files found, time taken |
 
@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// The one door: what a contributor and continuous integration run.
+/// Tasks for contributors and continuous integration.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", arg_required_else_help = true, max_term_width = 110)]
 #[command(after_help = "\
@@ -47,11 +47,11 @@ enum Command {
     Test(test::TestArgs),
     /// Check formatting, Clippy's lints and the documentation
     Lint(lint::LintArgs),
-    /// Check which crate depends on which
+    /// Check the dependencies between crates
     Layering,
-    /// Check what the files look like, and print their measures
+    /// Check the form of the files, and print their measures
     Tidy,
-    /// Look for the clients that the tests of live drives need, and install them where that can be done without asking
+    /// Look for the programs that tests need, and install them if that needs no password
     Tools,
     /// Measure speed and memory; the results are kept under bench/results
     Bench(bench::BenchArgs),

@@ -21,9 +21,9 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Where cargo builds.
+/// The build folder of cargo.
 pub(crate) fn target() -> PathBuf {
-    // A relative folder counts from where cargo runs, which is the root.
+    // A relative folder is relative to the root, where cargo runs.
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
 
@@ -47,7 +47,7 @@ fn quoted(word: String) -> String {
     }
 }
 
-/// Runs a step with its output on the terminal. Says what runs and how long it took.
+/// Runs a step with its output on the terminal, and prints its command and its time.
 pub(crate) fn step(mut command: Command) -> anyhow::Result<()> {
     let words = words(&command);
     say::line(&format!("\n==> {words}"));
@@ -61,7 +61,7 @@ pub(crate) fn step(mut command: Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a program for what it prints on standard output; its standard error goes to the terminal.
+/// Runs a program and returns its standard output; its standard error goes to the terminal.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let words = words(command);
     let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot run: {words}"))?;

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: everything that must pass before a change is taken. The quickest checks run first, and the first
-//! that fails ends it.
+//! `cargo xtask test`: everything that must pass before a change is accepted. The fastest checks run first, and the
+//! first failure ends the run.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ use crate::{layering, say, tidy, tools};
 /// Run everything that must pass: layering, tidy, lint, then the tests of all crates, their command lines and their
 /// documentation.
 ///
-/// It needs the toolchain, the crates' registry, and the clients that live drives are tested with, which it installs where it
+/// It needs the toolchain, the crates' registry, and the clients for the tests of live drives, which it installs if it
 /// may. It stops at the first failure.
 #[derive(Args)]
 #[command(after_help = "\

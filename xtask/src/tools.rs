@@ -1,6 +1,6 @@
-//! `cargo xtask tools`: other people's programs that tests run: clients of live drives, and a browser for reports.
+//! `cargo xtask tools`: external programs that tests run: clients of live drives, and a browser for reports.
 //!
-//! Left out: versions. What a test needs of a client has been in it for years.
+//! Left out: versions. The tests use only old features of the clients.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +25,7 @@ const TOOLS: [Tool; 5] = [
     Tool { name: "chromium", package: "chromium" },
 ];
 
-/// Looks for them, and installs what is missing where that can be done without asking: as root, with apt-get.
+/// Looks for them, and installs missing ones if that needs no password: as root, with apt-get.
 pub(crate) fn run() -> anyhow::Result<()> {
     let missing = missing(&folders());
     if missing.is_empty() {

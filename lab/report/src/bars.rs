@@ -24,7 +24,7 @@ pub(crate) struct Bar<'a> {
     pub(crate) stages: &'a Stages,
 }
 
-/// The meaning of a stage, in the words of docs/output.md.
+/// The meaning of a stage, as in docs/output.md.
 fn meaning(stage: Stage) -> &'static str {
     match stage {
         Stage::Queue => "in the submission queue, for the controller, for room in the write buffer",
@@ -74,12 +74,12 @@ fn number(value: &serde_json::Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }
 
-/// How long was waited in a stage behind a cause.
+/// The wait in a stage with this cause.
 fn waited(stages: &Stages, stage: Stage, cause: &str) -> f64 {
     number(&stages[format!("{}_by", stage.name())][cause])
 }
 
-/// The parts of a mean in the order of a command's way, without those that took no time.
+/// The parts of a mean in the order of a command's path, without parts that took no time.
 fn parts(stages: &Stages) -> Vec<Part> {
     let mut parts = Vec::new();
     for stage in Stage::ALL {
@@ -99,7 +99,7 @@ fn parts(stages: &Stages) -> Vec<Part> {
     parts
 }
 
-/// Bars for the template: with `one_scale`, as long as their means; else all of full width.
+/// Bars for the template: with `one_scale`, their lengths are their means; otherwise all have full width.
 pub(crate) fn bars(bars: &[Bar<'_>], one_scale: bool) -> Value {
     let longest = bars.iter().map(|bar| bar.mean_us).fold(0.0, f64::max);
     let bar = |bar: &Bar<'_>| {
@@ -120,7 +120,7 @@ pub(crate) fn bars(bars: &[Bar<'_>], one_scale: bool) -> Value {
     bars.iter().map(bar).collect()
 }
 
-/// What the colours of bars stand for, those that occur.
+/// The legend of the colours that occur.
 pub(crate) fn key(bars: &[Bar<'_>]) -> Value {
     let all: Vec<Part> = bars.iter().flat_map(|bar| parts(bar.stages)).collect();
     let mut entries = Vec::new();
@@ -139,7 +139,7 @@ pub(crate) fn key(bars: &[Bar<'_>]) -> Value {
     entries.into_iter().collect()
 }
 
-/// Rows for the template: stages down, bars across, and behind whom was waited.
+/// Rows for the template: stages down, bars across, with waits by cause.
 pub(crate) fn rows(bars: &[Bar<'_>]) -> Value {
     let mut rows = Vec::new();
     for stage in Stage::ALL {

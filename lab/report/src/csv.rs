@@ -1,4 +1,4 @@
-//! Tables as CSV: a header, a row a line, empty where there is nothing.
+//! Tables as CSV: a header, one row per line, empty cells for missing values.
 
 use crate::tables::Table;
 

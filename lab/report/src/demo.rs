@@ -1,5 +1,5 @@
-//! The page of the tour: the same load on the same drive under several schemes of garbage collection. It opens with one
-//! picture, then shows dies at work, then where the mean goes.
+//! The page of the tour: the same load on the same drive under several schemes of garbage collection. It shows first
+//! the distributions, then the activity of dies, then the breakdown of the mean.
 
 use minijinja::context;
 use nandscape_lab_run::record::{Operations, Timeline};
@@ -12,31 +12,31 @@ use crate::page;
 
 const SCRIPT: &str = concat!(include_str!("../templates/several.js"), include_str!("../templates/demo.js"));
 
-/// What is shown of each timeline, in seconds: so much before and after the slowest read.
+/// The part of each timeline that is shown, in seconds before and after the slowest read.
 const BEFORE_S: f64 = 0.004;
 const AFTER_S: f64 = 0.006;
-/// Channels of which dies are shown.
+/// The number of channels whose dies are shown.
 const CHANNELS: usize = 2;
 
 /// One run of the tour.
 pub struct TourRun {
-    /// What it is called.
+    /// Its name.
     pub label: String,
-    /// What a collection keeps reads out of, in words.
+    /// Describes what a collection blocks.
     pub holds: String,
     /// The command that runs it alone.
     pub command: String,
     /// Its figures.
     pub report: Report,
-    /// What was recorded beside them.
+    /// Its recording.
     pub details: Details,
 }
 
 /// The tour.
 pub struct Tour {
-    /// The load, in words.
+    /// A description of the load.
     pub load: String,
-    /// What one sees, in two sentences.
+    /// The result, in two sentences.
     pub seen: [String; 2],
     /// The runs, the ideal first.
     pub runs: Vec<TourRun>,
@@ -68,7 +68,7 @@ impl Tour {
 }
 
 impl TourRun {
-    /// What the page's charts need.
+    /// The data of the page's charts.
     fn data(&self) -> Value {
         let Timeline { dies, planes_per_die, slowest, operations, .. } = &self.details.timeline;
         let done = slowest.as_ref().map_or(0.0, |slowest| slowest.submitted_s + slowest.latency_us / 1e6);
@@ -102,7 +102,7 @@ impl TourRun {
     }
 }
 
-/// The dies of the channel on which collections were longest at work in a stretch of time, and of the next one.
+/// The dies of the channel with the most collection time in an interval, and of the next channel.
 fn lanes(operations: &Operations, dies: &[String], planes_per_die: u32, (from, to): (f64, f64)) -> Vec<usize> {
     let channel = |die: &str| die.split(" die ").next().unwrap_or_default().to_owned();
     let per_channel = dies.iter().take_while(|die| channel(die) == channel(&dies[0])).count().max(1);
@@ -121,7 +121,7 @@ fn lanes(operations: &Operations, dies: &[String], planes_per_die: u32, (from, t
     shown.into_iter().flat_map(|channel| channel * per_channel..((channel + 1) * per_channel).min(dies.len())).collect()
 }
 
-/// The operations that touch a stretch of time.
+/// The operations that overlap an interval.
 fn between(operations: &Operations, from: f64, to: f64) -> Operations {
     let mut kept = Operations { from_s: operations.from_s, ..Operations::default() };
     for index in 0..operations.plane.len() {

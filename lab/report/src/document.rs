@@ -10,18 +10,18 @@ const FILES: [&str; 7] =
     ["report.json", "report.html", "profile.toml", "latency.csv", "cdf.csv", "series.csv", "drive.csv"];
 const PARQUET: [&str; 4] = ["latency.parquet", "cdf.parquet", "series.parquet", "drive.parquet"];
 
-/// One run, as it is written into a folder.
+/// One run to be written into a folder.
 pub struct Document<'a> {
     /// Its figures.
     pub report: &'a Report,
-    /// What was recorded beside them.
+    /// Its recording.
     pub details: &'a Details,
     /// The profile with all keys.
     pub profile_toml: &'a str,
 }
 
 impl Document<'_> {
-    /// `report.json`: what `--json` prints, then the details on a line of their own.
+    /// `report.json`: the output of `--json`, then the details on a separate line.
     pub fn to_json(&self) -> String {
         let report = self.report.to_json();
         let open = report.trim_end().strip_suffix('}').expect("a report is an object").trim_end();
@@ -40,10 +40,10 @@ impl Document<'_> {
         FILES.iter().chain(parquet).copied()
     }
 
-    /// Writes `report.json`, `report.html`, `profile.toml` and the tables into a folder that is there.
+    /// Writes `report.json`, `report.html`, `profile.toml` and the tables into an existing folder.
     ///
     /// # Errors
-    /// The file that cannot be written, and why.
+    /// The file that cannot be written, with the reason.
     pub fn write(&self, folder: &Path) -> Result<(), WriteError> {
         let write = |name: &str, bytes: &[u8]| {
             assert!(Document::file_names().any(|known| known == name), "{name} is not among the names of the files");

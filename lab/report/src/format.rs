@@ -1,6 +1,6 @@
 //! Figures for people: in tables on the screen and in pages.
 
-/// With thousands set apart.
+/// With thousands separators.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =
@@ -13,7 +13,7 @@ pub fn rounded(figure: f64) -> String {
     count(figure.round() as u64)
 }
 
-/// Microseconds, with as many digits as mean something.
+/// Microseconds, with significant digits only.
 pub fn us(figure: f64) -> String {
     match figure {
         0.0 => "0".to_owned(),
@@ -23,7 +23,7 @@ pub fn us(figure: f64) -> String {
     }
 }
 
-/// Microseconds, or a dash where there is no figure.
+/// Microseconds, or a dash if there is no figure.
 pub fn us_or_dash(figure: Option<f64>) -> String {
     figure.map_or("-".to_owned(), us)
 }

@@ -1,19 +1,19 @@
-//! Reports: what a run found, for people and for other programs. One HTML page a run, which holds everything it shows;
-//! the same figures as JSON and as tables; runs side by side; the page of the tour.
+//! Reports: the results of a run, for people and for programs. A self-contained HTML page per run; the same figures as
+//! JSON and as tables; comparisons of runs; the page of the tour.
 //!
 //! | file | what |
 //! |---|---|
 //! | `document` | the files of one run |
-//! | `page` | pages from templates, with the data and the code they need inside |
+//! | `page` | pages from templates, with data and code embedded |
 //! | `run_page` | the page of one run |
 //! | `compare` | runs side by side |
 //! | `demo` | the page of the tour |
-//! | `several` | what pages with several runs share |
-//! | `bars` | where the mean goes, as stacked bars and as a table |
-//! | `tables`, `csv`, `parquet` | the figures as tables, and those as files |
+//! | `several` | common code of pages with several runs |
+//! | `bars` | the breakdown of the mean, as stacked bars and as a table |
+//! | `tables`, `csv`, `parquet` | the figures as tables, and their files |
 //! | `format` | figures for people |
 //!
-//! Nothing here computes a figure that a report has: pages show what is in `report.json`.
+//! Pages show the figures of `report.json` and recompute none.
 
 mod bars;
 mod compare;

@@ -1,8 +1,8 @@
-//! Pages: templates, filled in, with style, code and data inside, so that a page is one file that loads nothing.
+//! Pages: filled-in templates with embedded style, code and data, so that a page is one file that loads nothing.
 
 use minijinja::{Environment, Value, context};
 
-/// Templates, by the names under which they refer to each other.
+/// Templates, by the names that they use for each other.
 const TEMPLATES: &[(&str, &str)] = &[
     ("base.html", include_str!("../templates/base.html")),
     ("parts.html", include_str!("../templates/parts.html")),
@@ -11,7 +11,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("demo.html", include_str!("../templates/demo.html")),
 ];
 
-/// Stands in every page, and in nobody else's.
+/// A marker that identifies pages of nandscape.
 pub const PAGE_MARK: &str = "<meta name=\"generator\" content=\"nandscape";
 
 const STYLE: &str = include_str!("../templates/style.css");
@@ -21,7 +21,7 @@ const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
 const UPLOT_CSS: &str = include_str!("../vendor/uplot/uPlot.min.css");
 const UPLOT_LICENSE: &str = include_str!("../vendor/uplot/LICENSE");
 
-/// Fills in a template. `script` draws the charts from `data`, JSON that the page carries.
+/// Fills in a template. `script` draws the charts from `data`, JSON embedded in the page.
 pub(crate) fn render(template: &str, script: &str, data: &str, shown: Value) -> String {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);
@@ -40,7 +40,7 @@ pub(crate) fn render(template: &str, script: &str, data: &str, shown: Value) -> 
     template.render(page).expect("a template of ours is right")
 }
 
-/// JSON within HTML: nothing in it ends the element it is in. In JSON, `<` occurs within strings only.
+/// JSON within HTML: nothing in it may end its element. In JSON, `<` occurs within strings only.
 fn embedded(json: &str) -> String {
     json.replace('<', "\\u003c")
 }

@@ -1,4 +1,4 @@
-//! Tables as Parquet files: one row group, columns as text, whole numbers or reals, absent where there is nothing.
+//! Tables as Parquet files: one row group, columns as text, whole numbers or reals, null for missing values.
 //! Uncompressed: the tables are small.
 
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn field(name: &str, column: &Column) -> Result<Type> {
     builder.with_converted_type(meaning).build()
 }
 
-/// Writes the next column: the cells there are, and for every row whether there is one.
+/// Writes the next column: the existing cells, and for every row whether it has one.
 fn put<T: DataType>(group: &mut SerializedRowGroupWriter<'_, Vec<u8>>, cells: &[Option<T::T>]) -> Result<()> {
     let there: Vec<T::T> = cells.iter().flatten().cloned().collect();
     let levels: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();

@@ -59,7 +59,7 @@ fn done(report: &Report) -> String {
     }
 }
 
-/// The figures that are asked for first.
+/// The key figures.
 fn headline(report: &Report) -> Vec<Value> {
     let figure = |name: &str, value: String, unit: &str| context! { name, value, unit };
     let mut figures = Vec::new();
@@ -127,7 +127,7 @@ fn slowest(slowest: &Slowest) -> Value {
     context! { direction, text }
 }
 
-/// Garbage collection, space, wear, and what was busy.
+/// Garbage collection, space, wear, and utilisation.
 fn drive(report: &Report) -> Vec<Value> {
     let row = |name: &str, value: String, meaning: &str| context! { name, value, meaning };
     let (gc, flash) = (&report.gc, &report.flash);
@@ -168,23 +168,19 @@ fn drive(report: &Report) -> Vec<Value> {
     rows
 }
 
-/// What was to go wrong, and what came of it.
+/// The faults ordered, and their effects.
 fn went_wrong(faults: &[Fault], damage: &Damage) -> Vec<Value> {
     let row = |name: &str, value: String, meaning: &str| context! { name, value, meaning };
     let fault = |Fault { rule, matched, struck }: &Fault| {
         let value = format!("{} of {}", count(*struck), count(*matched));
-        row(&format!("fault: {rule}"), value, "operations of the flash that it struck, of those that it is about")
+        row(&format!("fault: {rule}"), value, "operations of the flash that it affected, of those that match its rule")
     };
     let spare = format!("{} of {}", count(damage.spare_blocks), count(damage.spare_blocks_new));
     let mut rows: Vec<Value> = faults.iter().map(fault).collect();
-    rows.push(row("blocks retired", count(damage.retired_blocks), "gone bad in use"));
-    let why = "they do not answer, or have no page left for their collector";
+    rows.push(row("blocks retired", count(damage.retired_blocks), "failed in use"));
+    let why = "they do not respond, or have no free page for their collector";
     rows.push(row("planes given up", count(damage.planes_out_of_use), why));
-    rows.push(row(
-        "spare blocks",
-        spare,
-        "good blocks beyond those that are needed to go on writing, and when it was new",
-    ));
+    rows.push(row("spare blocks", spare, "good blocks beyond the minimum needed for writing, and the number when new"));
     rows.push(row("units lost", count(damage.lost_units), "could not be read when they had to be moved or completed"));
     rows.push(row("units dropped", count(damage.dropped_units), "were in the write buffer when power went"));
     rows.push(row("power cuts", damage.power_cuts.to_string(), ""));

@@ -1,10 +1,10 @@
-//! What pages with several runs share: the runs' distributions, drawn in one chart.
+//! Common code of pages with several runs: the runs' distributions in one chart.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// The distribution of a direction over several runs; null when any of them has none.
+/// The distribution of a direction over several runs; null if any run has none.
 pub(crate) fn histogram<'a>(reports: impl Iterator<Item = &'a Value>, way: &str) -> Value {
     let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
     for report in reports {

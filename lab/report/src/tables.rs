@@ -1,4 +1,4 @@
-//! The figures of a run as tables: what CSV and Parquet files hold. Column names carry their unit.
+//! The figures of a run as tables, for CSV and Parquet files. Column names carry their unit.
 
 use nandscape_lab_run::record::{Distribution, SeriesOf};
 use nandscape_lab_run::{Details, Report};
@@ -26,7 +26,7 @@ impl Column {
         }
     }
 
-    /// A cell as text: numbers as short as they can be read back exactly.
+    /// A cell as text: numbers in the shortest form that reads back exactly.
     pub(crate) fn text(&self, row: usize) -> String {
         match self {
             Column::Text(cells) => cells[row].clone(),
@@ -74,7 +74,7 @@ fn latency(report: &Report) -> Table {
     )
 }
 
-/// All latencies: how many requests took as long, and the share that took no longer.
+/// All latencies: the number of requests with each, and the cumulative share.
 fn cdf(details: &Details) -> Table {
     let (mut ways, mut latencies, mut requests, mut shares) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (way, Distribution { latency_us, requests: counts }) in &details.histogram {

@@ -1,4 +1,4 @@
-// Line charts over uPlot: what axes look like, how figures are written, which colours lines have.
+// Line charts on uPlot: axes, number formats, colours.
 "use strict";
 
 const charts = (() => {
@@ -29,7 +29,7 @@ const charts = (() => {
     }
     return ticks;
   };
-  // The range widened to 1, 2 or 5 times a power of ten.
+  // Widens a range to 1, 2 or 5 times a power of ten.
   const logRange = (min, max) => {
     const below = [...logTicks(min / 10, min * 1.0001)].pop() ?? min;
     const above = logTicks(max * 0.9999, max * 10)[0] ?? max;
@@ -91,7 +91,7 @@ const charts = (() => {
   function draw(figure, spec) {
     const holder = figure.querySelector(".plot");
     holder.replaceChildren();
-    // What took no time has no place on an axis of powers of ten.
+    // A latency of 0 cannot be drawn on a logarithmic axis.
     if (kinds[spec.y.kind].log) spec.series.forEach((one) => { one.values = one.values.map((v) => v > 0 ? v : null); });
     const points = spec.series.reduce((sum, one) => sum + one.values.filter((v) => v !== null && v !== undefined).length, 0);
     figure.dataset.points = points;
@@ -128,7 +128,7 @@ const charts = (() => {
     return plot;
   }
 
-  // Writes the names of lines above them, where they pass an x.
+  // Writes the name of each line above it at an x.
   function names(u, spec) {
     const at = spec.xs.findIndex((x) => x >= spec.namesAt);
     const g = u.ctx;
@@ -155,10 +155,10 @@ const charts = (() => {
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => all.forEach((again) => again()));
 
-  // Functions of a histogram {latency_us, requests}: latencies rising, and how many requests took that long.
+  // Functions of a histogram {latency_us, requests}: rising latencies, and the number of requests with each.
   const sums = (histogram) => { let sum = 0; return histogram.requests.map((n) => sum += n); };
 
-  // Latency at 1 / (1 - quantile), for each of `xs`; null where less than one request is left.
+  // Latency at 1 / (1 - quantile), for each of `xs`; null if less than one request remains.
   const quantiles = (histogram, xs) => {
     const below = sums(histogram);
     const total = below[below.length - 1] ?? 0;

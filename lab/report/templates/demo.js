@@ -1,7 +1,7 @@
 // The charts of the tour.
 (() => {
   const { runs } = JSON.parse(document.getElementById("report").textContent);
-  // Reads that nothing holds up take at most 80 us on this drive; from there on, lines are apart.
+  // Reads without waits take at most 80 us on this drive; the lines diverge from there.
   several.tails("tails", runs, "read", 400, 90);
   runs.forEach((run, i) => {
     const { dies, planes_per_die: planesPerDie, lanes, operations, slowest } = run;

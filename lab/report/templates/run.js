@@ -1,5 +1,4 @@
-// The charts of one run. All figures come from the report that the page carries; nothing is computed here that the
-// report has.
+// The charts of one run. All figures come from the report in the page; nothing is recomputed here.
 "use strict";
 
 (() => {
@@ -27,13 +26,13 @@
     series: ways.map((way) => ({ label: way, color: "--" + way, step: true, values: charts.atMost(histogram[way], latencies) })),
   });
 
-  // Without drive time there is nothing over time.
+  // Without drive time there are no charts over time.
   if (!(report.virtual_s > 0)) {
     for (const list of [...Object.values(series.by), drive]) for (const key of Object.keys(list)) if (Array.isArray(list[key]) && key !== "t_s") list[key] = list[key].map(() => null);
     for (const cause of Object.keys(drive.busy_die)) drive.busy_die[cause] = drive.t_s.map(() => null);
   }
 
-  // Over time. Each value stands for an interval, and is drawn at its middle.
+  // Over time. Each value is drawn at the middle of its interval.
   const middle = series.t_s.map((t) => t + Math.min(series.interval_s, Math.max(report.virtual_s - t, 0)) / 2);
   const span = [0, Math.max(report.virtual_s, 1e-9)];
   const x = { kind: "time", label: "drive time", short: "time", range: span };
@@ -68,7 +67,7 @@
   });
   charts.add("waf", { x, y: { kind: "plain", label: "write amplification" }, xs: drive.t_s, series: [{ label: "since the look before", color: "--gc", values: drive.waf }] });
 
-  // What dies did.
+  // Activity of dies.
   const { dies, planes_per_die: planesPerDie, shares, slowest, operations } = report.details.timeline;
   if (report.virtual_s > 0) timeline.add("dies", { dies, planesPerDie, from: 0, to: span[1], shares });
   else timeline.none("dies");
@@ -78,7 +77,7 @@
     const from = operations.from_s, to = from + ends.reduce((a, b) => Math.max(a, b)) / 1e9;
     const done = slowest.submitted_s + slowest.latency_us / 1e6;
     const mark = { from: slowest.submitted_s, to: done, text: `slowest ${slowest.direction}: ${charts.us(slowest.latency_us)}` };
-    // Opens with five latencies on each side of the request; "All" shows whatever was kept.
+    // Opens with five latencies on each side of the request; "All" shows all recorded operations.
     const last = Math.max(to, done), first = Math.min(from, mark.from), room = 5 * (done - mark.from);
     const zoom = room > 0 ? [Math.max(first, mark.from - room), Math.min(last, done + room)] : undefined;
     timeline.add("around", { dies, planesPerDie, from: first, to: last, operations, mark, zoom });

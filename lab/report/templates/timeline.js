@@ -1,4 +1,4 @@
-// What each die did: a line a die, over time. Drag to look closer, double click to see all again.
+// The activity of each die over time, one line per die. Drag to zoom in, double-click to zoom out.
 "use strict";
 
 const timeline = (() => {
@@ -97,8 +97,8 @@ const timeline = (() => {
       });
     }
 
-    // Each interval of a die is a small column: the shares of its kinds of work, idle above. What is not nothing is at
-    // least a pixel high; where that makes a column too high, its highest part gives way.
+    // Each interval of a die is a small column: the shares of its kinds of work, idle above. Shares above 0 are at
+    // least one pixel high; if a column gets too high, its largest part is reduced.
     function shares(g, width, colors) {
       const { interval_s, parts_per_million: parts } = model.shares;
       const lane = laneHeight();
@@ -159,7 +159,7 @@ const timeline = (() => {
       g.fillText(model.mark.text, Math.max(LEFT + 2, Math.min((left + right - size) / 2, width - 10 - size)), top - 8);
     }
 
-    // What is under the pointer.
+    // The text for the item under the pointer.
     function told(px, py) {
       const row = Math.floor((py - top) / laneHeight());
       if (px < LEFT || row < 0 || row >= lanes.length) return null;

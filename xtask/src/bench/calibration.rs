@@ -1,5 +1,5 @@
-//! A fixed piece of work: a chain of integer operations, and a walk through memory in random order. Its time, taken
-//! right before each run, relates figures of different machines, and shows when one machine was not left alone.
+//! A fixed piece of work: a chain of integer operations, and a walk through memory in random order. Its time, measured
+//! right before each run, relates figures of different machines, and shows when a machine was not idle.
 
 use std::hint::black_box;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::clock::cpu_s;
 
-/// What the work took, in CPU seconds.
+/// The time of the work, in CPU seconds.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Calibration {
     /// The integer operations.
@@ -16,9 +16,9 @@ pub(crate) struct Calibration {
     pub(crate) memory_s: f64,
 }
 
-/// Multiplications and shifts, each needing the last.
+/// Multiplications and shifts, each dependent on the previous one.
 const STEPS: u64 = 100_000_000;
-/// Words of memory walked through: 64 MiB, more than caches hold.
+/// Words of memory walked through: 64 MiB, more than the caches hold.
 const WORDS: u32 = 1 << 24;
 /// Steps of the walk.
 const HOPS: u32 = 3_000_000;

@@ -1,8 +1,8 @@
-//! Benchmarks of drives in real time. Server and rival take turns within each run, several times; a ratio is the median over
-//! neighbouring measurements.
+//! Benchmarks of drives in real time. Server and reference server run in turn within each run, several times; a ratio
+//! is the median over neighbouring measurements.
 //!
-//! Figures in real time are the machine's as well: processors that are given to others for a moment make every server
-//! late. So lateness is stated beside that of a loop that does nothing but read the clock, in turn with it.
+//! Real-time figures also depend on the machine: whenever it runs other work on a processor, every server is late. So
+//! lateness is shown beside that of a loop that only reads the clock, run in turn with it.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -16,9 +16,9 @@ use crate::say;
 
 /// Turns of a run.
 const TURNS: usize = 3;
-/// fio's words for a turn.
+/// fio's options for a turn.
 const READS: [&str; 5] = ["--rw=randread", "--bs=4k", "--time_based", "--runtime=2", "--ramp_time=0.5"];
-/// Both servers of `nbd-delay` never sleep, so that the difference is the delay, and not who had to be woken.
+/// Both servers of `nbd-delay` never sleep, so that the difference is the delay and not a wake-up.
 const AWAKE: [&str; 2] = ["--poll", "busy"];
 /// Zeroes everything but the flash read.
 const ONLY_READS: [&str; 10] = [
@@ -130,7 +130,7 @@ pub(crate) fn nbd_delay(subject: &Subject) -> Measured {
     Ok(Some((figures, json!({"turns": turns, "idle_p99_us": idle, "servers": servers}))))
 }
 
-/// One server for one measurement: two that spin would take each other's core. fio's report and the server's own.
+/// One server per measurement: two spinning servers would compete for a core. Returns fio's report and the server's.
 fn alone(subject: &Subject, words: &[&str]) -> anyhow::Result<Option<(Value, Value)>> {
     let folder = Folder::new()?;
     let server = Server::nandscape(&folder, subject.program(), "nandscape", &[&AWAKE[..], words].concat())?;
@@ -140,7 +140,7 @@ fn alone(subject: &Subject, words: &[&str]) -> anyhow::Result<Option<(Value, Val
     }
 }
 
-/// How late a loop that only reads the clock sees deadlines 50 us apart.
+/// The lateness of a loop that only reads the clock, for deadlines 50 us apart.
 fn idle_lateness_us(seconds: f64) -> Vec<f64> {
     let begun = Moment::now();
     let mut late = Vec::new();

@@ -1,16 +1,16 @@
-//! `cargo xtask bench`: how fast and how large the simulator is, alone or against another revision.
+//! `cargo xtask bench`: speed and memory of the simulator, alone or against another revision.
 //!
 //! | file | what |
 //! |---|---|
 //! | `suite` | the benchmarks, and the figures taken from a run's report |
-//! | `live`, `servers` | those of drives in real time; they and their rivals as servers |
-//! | `price` | what options of NAND timing cost |
+//! | `live`, `servers` | the live benchmarks; the servers under test and the reference servers |
+//! | `price` | cost of the options of NAND timing |
 //! | `subject` | the program that is measured: this tree's, or another revision's |
 //! | `calibration` | a fixed piece of work, so that figures of different machines can be related |
 //! | `record` | raw results, kept under `bench/results` |
 //! | `summary` | the table of medians and ratios |
 //!
-//! Nothing here passes or fails: speed is a ratio against a rival measured in the same session.
+//! No benchmark passes or fails: speed is a ratio to a reference measured in the same session.
 
 mod calibration;
 mod live;
@@ -93,7 +93,7 @@ fn unknown(name: &str) -> String {
     format!("--only {name}: no such benchmark; there are {}", names.join(", "))
 }
 
-/// Who runs first changes from run to run, so that neither is always the one that finds the machine warm.
+/// The first program alternates from run to run, so that neither always gets the warm machine.
 fn in_turn(subjects: &[Subject], run: u32) -> Vec<(usize, &Subject)> {
     let mut order: Vec<_> = subjects.iter().enumerate().collect();
     if run.is_multiple_of(2) {

@@ -1,8 +1,8 @@
-//! What the options of NAND timing cost where they are on: processor time of a request of a drive with one of them, as a
-//! ratio to the same drive without, measured right before.
+//! The cost of each option of NAND timing: processor time per request on a drive with the option, as a ratio to the
+//! same drive without it, measured right before.
 //!
 //! The ratio is of the host's time, not of the drive's: an option that makes a drive slower or faster is cheap if the
-//! simulator has no more to do. A request of a drive that needs more page programs or reads costs more for that.
+//! simulator has no extra work. If a request needs more page programs or reads, it costs more.
 //!
 //! Left out: options together.
 
@@ -13,7 +13,7 @@ use super::subject::Subject;
 use super::suite::{Figure, Measured};
 use crate::say;
 
-/// Reads and overwrites in equal parts, worn in, of a drive small enough to be set up at once.
+/// Reads and overwrites in equal parts, on a worn-in drive small enough for a fast set-up.
 const LOAD: &[&str] = &[
     "--drive",
     "default",
@@ -43,9 +43,9 @@ const LOAD: &[&str] = &[
 struct Feature {
     /// Its key.
     name: &'static str,
-    /// What is set without it, besides the load.
+    /// Settings for the drive without it.
     off: &'static [&'static str],
-    /// What is set to switch it on.
+    /// Settings that switch it on.
     on: &'static [&'static str],
 }
 
@@ -66,7 +66,7 @@ const OPTIONS: &[Feature] = &[
     option("timing.planes = multi_plane", &[], &["timing.planes=multi_plane"]),
     option("timing.program_unit = word_line", &[], &["timing.program_unit=word_line"]),
     option("timing.cache_read", &["timing.cache_read=false"], &["timing.cache_read=true"]),
-    // So few dies that one is given another page while it programs.
+    // Few dies, so that a die gets another page while it programs.
     option(
         "timing.cache_program",
         &["timing.cache_program=false", "geometry.dies_per_channel=1"],
@@ -110,7 +110,7 @@ fn us_a_request(report: &Value) -> Option<f64> {
     Some(report.pointer("/host/cpu_s")?.as_f64()? * 1e6 / report.pointer("/requests")?.as_f64()?)
 }
 
-/// Whether two drives did the same in virtual time.
+/// Whether two drives behaved identically in virtual time.
 fn drives_alike(one: &Value, other: &Value) -> bool {
     let latency = |report: &Value| report.pointer("/latency_us").cloned();
     latency(one) == latency(other)

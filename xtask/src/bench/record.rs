@@ -1,4 +1,4 @@
-//! Raw results: one file of JSON lines a session, one line a run. They are kept with the sources.
+//! Raw results: one file of JSON lines per session, one line per run. They are kept with the sources.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use super::calibration::Calibration;
 use super::suite::Figure;
 use crate::clock;
 
-/// What a run was made on.
+/// The machine of a run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Machine {
     /// The processor's model.
@@ -25,7 +25,7 @@ pub(crate) struct Machine {
 #[derive(Serialize)]
 pub(crate) struct Line {
     pub(crate) date: String,
-    /// Which of the programs compared: 0 is this tree's.
+    /// The index of the compared program: 0 is this tree's.
     pub(crate) subject: usize,
     pub(crate) revision: String,
     pub(crate) machine: Machine,
@@ -33,7 +33,7 @@ pub(crate) struct Line {
     pub(crate) run: u32,
     pub(crate) calibration: Calibration,
     pub(crate) figures: Vec<Figure>,
-    /// All that the simulator said.
+    /// The simulator's whole report.
     pub(crate) report: Value,
 }
 
@@ -58,16 +58,16 @@ fn model(info: &str) -> Option<&str> {
 }
 
 impl Record {
-    /// Begins a file in `folder`, named after the time and what is measured.
+    /// Starts a file in `folder`, named after the time and the program.
     pub(crate) fn create(folder: &Path, revision: &str) -> anyhow::Result<Record> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        // Colons are not for file names everywhere.
+        // Some systems do not allow colons in file names.
         let path = folder.join(format!("{}-{revision}.jsonl", clock::date().replace(':', "")));
         let file = File::create_new(&path).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Record { path, file })
     }
 
-    /// Adds a run, at once: a session that is broken off keeps what it has.
+    /// Writes a run immediately, so that an interrupted session keeps its results.
     pub(crate) fn add(&mut self, line: &Line) -> anyhow::Result<()> {
         let text = serde_json::to_string(line).context("a run is plain data")?;
         writeln!(self.file, "{text}").with_context(|| format!("cannot write {}", self.path.display()))

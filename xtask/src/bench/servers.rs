@@ -1,4 +1,4 @@
-//! NBD servers on unix sockets: the program under test and its rivals; and fio as their client.
+//! NBD servers on unix sockets: the program under test and reference servers, with fio as client.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(crate) struct Server {
     socket: PathBuf,
 }
 
-/// A folder for sockets, gone when dropped. Their paths have to be short.
+/// A folder for sockets, deleted when dropped. Their paths must be short.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -40,13 +40,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What stays behind is a few sockets in a folder for temporary files.
+        // If this fails, a few sockets stay in the folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 impl Server {
-    /// `nandscape serve` with these words besides.
+    /// `nandscape serve` with these additional options.
     pub(crate) fn nandscape(folder: &Folder, program: &Path, name: &str, words: &[&str]) -> anyhow::Result<Server> {
         let socket = folder.socket(name);
         let mut command = Command::new(program);
@@ -64,7 +64,7 @@ impl Server {
         Server::start(command, "", socket)
     }
 
-    /// QEMU's storage daemon on a device that keeps nothing; `None` where it is not installed.
+    /// QEMU's storage daemon on a device that stores nothing; `None` if it is not installed.
     pub(crate) fn qemu(folder: &Folder) -> anyhow::Result<Option<Server>> {
         let socket = folder.socket("qemu");
         let mut command = Command::new("qemu-storage-daemon");
@@ -91,7 +91,7 @@ impl Server {
         Ok(Some(server))
     }
 
-    /// fio against it, with these words: its report of reads, or of writes where it only writes.
+    /// Runs fio against it with these options. Returns its report of reads, or of writes if it only writes.
     pub(crate) fn fio(&self, words: &[&str]) -> anyhow::Result<Option<Value>> {
         let mut command = Command::new("fio");
         command.args(["--name=bench", "--ioengine=nbd", "--output-format=json", "--randrepeat=1", "--size", SIZE]);
@@ -109,7 +109,7 @@ impl Server {
         Ok(Some(if job["read"]["total_ios"] == 0 { job["write"].clone() } else { job["read"].clone() }))
     }
 
-    /// Ends `nandscape serve` in order, for its figures.
+    /// Stops `nandscape serve` properly, to get its figures.
     pub(crate) fn end(mut self) -> anyhow::Result<Value> {
         run::output(Command::new("kill").args(["-TERM", &self.child.id().to_string()]))?;
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The program that is measured: the release build of this tree, or of another revision.
+//! The program under test: the release build of this tree, or of another revision.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::say;
 
 /// A release build to measure.
 pub(crate) struct Subject {
-    /// What it was built from: a commit, with `-changed` where files differ from it.
+    /// Its revision: a commit, with `-changed` if files differ from it.
     pub(crate) revision: String,
     program: PathBuf,
 }
@@ -27,7 +27,7 @@ impl Subject {
         Ok(Subject { revision, program })
     }
 
-    /// Builds another revision in a tree of its own, unless it was built before.
+    /// Builds another revision in a separate tree, unless it was built before.
     pub(crate) fn of_revision(revision: &str) -> anyhow::Result<Subject> {
         let commit = git(&["rev-parse", "--short", &format!("{revision}^{{commit}}")])
             .with_context(|| format!("--against {revision}: no such revision"))?;
@@ -49,7 +49,7 @@ impl Subject {
         &self.program
     }
 
-    /// Measures a claim anew, whatever its verdict; `None` where the revision has no lab.
+    /// Measures a claim again, whatever its verdict; `None` if the revision has no lab.
     pub(crate) fn claim(&self, name: &str) -> anyhow::Result<Option<Value>> {
         let help = Command::new(&self.program).args(["lab", "--help"]).output().context("cannot run the program")?;
         if !help.status.success() {
@@ -62,20 +62,20 @@ impl Subject {
         Ok(Some(outcomes["claims"][0].clone()))
     }
 
-    /// Runs a simulation for its report.
+    /// Runs a simulation and returns its report.
     pub(crate) fn report(&self, arguments: &[&str]) -> anyhow::Result<Value> {
         let mut command = Command::new(&self.program);
         let text = output(command.args(["sim", "--json"]).args(arguments))?;
         serde_json::from_str(&text).context("the report is no JSON")
     }
 
-    /// Whether the revision takes these words of a simulation for a drive.
+    /// Whether the revision accepts these options of a drive.
     pub(crate) fn has_drive(&self, words: &[&str]) -> anyhow::Result<bool> {
         let shown = Command::new(&self.program).args(["drives", "show", "default"]).args(words).output();
         Ok(shown.context("cannot run the program")?.status.success())
     }
 
-    /// Bytes of flash of the drive that a simulation with these arguments would have.
+    /// Bytes of flash of the drive in a simulation with these arguments.
     pub(crate) fn flash_bytes(&self, arguments: &[&str]) -> Option<f64> {
         let value =
             |option: &'static str| arguments.windows(2).filter(move |pair| pair[0] == option).map(|pair| pair[1]);
@@ -96,7 +96,7 @@ fn flash_bytes(profile: &str) -> Option<f64> {
     Some(pages * kib * 1_024.0)
 }
 
-/// Where a program is kept, so that a later build does not replace it while it is measured.
+/// The path of a copy of the program, so that a later build does not replace it during the measurement.
 fn kept(name: &str) -> PathBuf {
     target().join("bench").join(format!("nandscape-{name}"))
 }
@@ -113,13 +113,13 @@ fn build(tree: &Path, target: &Path, kept: &Path) -> anyhow::Result<PathBuf> {
     Ok(kept.to_owned())
 }
 
-/// A tree of another revision, gone when dropped.
+/// A tree of another revision, deleted when dropped.
 struct Tree(PathBuf);
 
 impl Tree {
     fn add(commit: &str) -> anyhow::Result<Tree> {
         let tree = Tree(target().join("bench/tree"));
-        // One that a killed session left behind is in the way.
+        // Remove the tree of a killed session first.
         if tree.0.exists() {
             git(&["worktree", "remove", "--force", &tree.0.to_string_lossy()])?;
         }

@@ -1,5 +1,5 @@
-//! The benchmarks: what is run, and which figures are taken from its report. The aims are those of `bench/README.md`;
-//! they are printed beside the figures and asserted nowhere.
+//! The benchmarks: the runs, and the figures taken from their reports. The aims are those of `bench/README.md`; they
+//! are printed beside the figures and asserted nowhere.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,46 +11,46 @@ use super::{live, price};
 pub(crate) struct Benchmark {
     /// Its name.
     pub(crate) name: &'static str,
-    /// One line on what it is.
+    /// A one-line description.
     pub(crate) about: &'static str,
-    /// What is run.
+    /// How it runs.
     pub(crate) how: How,
 }
 
-/// What a benchmark runs.
+/// The kind of a benchmark.
 pub(crate) enum How {
     /// A simulation.
     Sim {
-        /// What follows `nandscape sim --json`.
+        /// Arguments after `nandscape sim --json`.
         args: &'static [&'static str],
-        /// Its figures, from the report; the second argument gives the bytes of flash of the drive.
+        /// Computes its figures from the report; the second argument returns the bytes of flash of the drive.
         figures: fn(&Value, FlashBytes<'_>) -> Option<Vec<Figure>>,
     },
-    /// More than one program, or one more than once: the figures, and all that was measured; nothing where a program that
-    /// it takes is missing.
+    /// Several programs, or one several times: returns the figures, and the raw measurements; nothing if a required
+    /// program is missing.
     Own(fn(&Subject) -> Measured),
 }
 
-/// The figures of such a benchmark, and all that was measured.
+/// The figures of such a benchmark, and the raw measurements.
 pub(crate) type Measured = anyhow::Result<Option<(Vec<Figure>, Value)>>;
 
-/// Finds out how much flash the drive of a benchmark has.
+/// Returns the bytes of flash of a benchmark's drive.
 pub(crate) type FlashBytes<'a> = &'a dyn Fn() -> Option<f64>;
 
-/// One number that a run gives.
+/// A figure of a run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Figure {
-    /// What it is, with its unit.
+    /// Its name, with the unit.
     pub(crate) name: &'static str,
     /// The number.
     pub(crate) value: f64,
-    /// What it should be.
+    /// Its aim.
     pub(crate) aim: &'static str,
-    /// Whether more is better; else less is.
+    /// Whether higher is better.
     pub(crate) more_is_better: bool,
 }
 
-/// All of them, in the order they run.
+/// All benchmarks, in the order of their runs.
 pub(crate) const SUITE: &[Benchmark] = &[
     Benchmark {
         name: "reads",

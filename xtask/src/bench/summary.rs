@@ -1,4 +1,4 @@
-//! Figures for people: a line for each run, and at the end a table of medians, with ratios where two programs ran.
+//! Output for people: a line for each run, and a final table of medians, with ratios if two programs ran.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
@@ -52,12 +52,12 @@ pub(crate) fn of_all(benchmarks: &[&Benchmark], subjects: &[Subject], lines: &[L
     table.trim_fmt()
 }
 
-/// The median of the ratios of runs made one after the other, and how far they spread.
+/// The median of the ratios of consecutive runs, and their spread.
 fn ratio(new: &[f64], old: &[f64], more_is_better: bool) -> String {
     let ratios: Vec<f64> = new.iter().zip(old).map(|(new, old)| new / old).collect();
     let (least, most) = (ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max));
     let median = median(&ratios);
-    // Runs that fall on both sides of one do not tell.
+    // Ratios on both sides of 1 show no difference.
     let verdict = match (least > 1.0, most < 1.0) {
         (true, _) => {
             if more_is_better {

@@ -1,9 +1,9 @@
-//! Each crate says what it is: a description in its manifest, and a map of its files at the head of its library.
+//! Each crate must have a description in its manifest, and a map of its files at the head of its library.
 
 use super::Problem;
 use crate::files::Text;
 
-/// What crates do not say.
+/// Missing descriptions and maps.
 pub(crate) fn check(files: &[Text]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for file in files {

@@ -1,5 +1,4 @@
-//! Links of Markdown files to files of the workspace lead somewhere. Links to elsewhere are not followed, and neither are
-//! names of sections.
+//! Links of Markdown files to files of the workspace must be valid. External links and section names are not checked.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +6,7 @@ use super::Problem;
 use crate::files::Text;
 use crate::run;
 
-/// Links that lead nowhere.
+/// Broken links.
 pub(crate) fn check(files: &[Text]) -> Vec<Problem> {
     let mut known = BTreeSet::new();
     for file in files {
@@ -18,11 +17,11 @@ pub(crate) fn check(files: &[Text]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for file in files.iter().filter(|file| file.path.ends_with(".md")) {
         for (line, target) in targets(&file.text) {
-            // Pictures are no text, and are looked for where they should be.
+            // Pictures are not text files, so check for them on disk.
             let there = |path: String| path.is_empty() || known.contains(&path) || run::root().join(path).is_file();
             let found = resolve(&file.path, target).is_some_and(there);
             if !found {
-                problems.push(Problem::at_line(&file.path, line, format!("links to {target}, which is not there")));
+                problems.push(Problem::at_line(&file.path, line, format!("links to {target}, which does not exist")));
             }
         }
     }
@@ -50,7 +49,7 @@ fn targets(text: &str) -> Vec<(usize, &str)> {
     targets
 }
 
-/// The path from the root that a link in a file means; `None` when it leads out.
+/// The path from the root that a link in a file refers to; `None` if it is outside.
 fn resolve(from: &str, target: &str) -> Option<String> {
     let target = target.split('#').next().unwrap_or_default();
     let mut parts: Vec<&str> = from.split('/').collect();
@@ -87,7 +86,7 @@ mod tests {
 
     #[test]
     fn links_to_nowhere_are_named_with_their_line() {
-        assert_eq!(problems("text\n[c](c.md)\n"), ["docs/a.md:2: links to c.md, which is not there"]);
+        assert_eq!(problems("text\n[c](c.md)\n"), ["docs/a.md:2: links to c.md, which does not exist"]);
         assert_eq!(problems("[c](../../out.md)\n").len(), 1);
         assert_eq!(problems("[r]: nowhere.md\n").len(), 1);
     }

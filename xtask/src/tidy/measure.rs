@@ -1,11 +1,11 @@
-//! Measures of the Rust files: how long they are, and how many lines of tests stand against how many of code. Blank
-//! lines and comments do not count as either. Tests are what lies in a folder `tests`, and modules under `cfg(test)`.
+//! Measures of the Rust files: their lengths, and the ratio of test lines to code lines. Blank lines and comments count
+//! as neither. Tests are files in a folder `tests`, and modules under `cfg(test)`.
 
 use std::fmt;
 
 use crate::files::Text;
 
-/// What was measured.
+/// The measures.
 #[derive(Default, PartialEq, Debug)]
 pub(crate) struct Measures {
     /// Files.

@@ -1,6 +1,6 @@
-//! `cargo xtask tidy`: what the files look like. Sources have a header that says what they are and what they leave out,
-//! a bearable length, nothing unfinished and nothing of one machine; crates say what they are; links lead somewhere.
-//! Measures that are aims, not rules, are printed: the median length of a file, and lines of tests against lines of code.
+//! `cargo xtask tidy`: the form of the files. Sources must have a header with their subject and omissions, a limited
+//! length, and no unfinished work or machine-specific paths; crates must be described; links must be valid. It prints
+//! measures that are aims, not rules: the median length of a file, and lines of tests against lines of code.
 
 mod crates;
 mod links;
@@ -12,12 +12,12 @@ use anyhow::bail;
 use crate::files::texts;
 use crate::{run, say};
 
-/// What is wrong, and where.
+/// A problem and its place.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Problem {
     /// File and line.
     at: String,
-    /// What is wrong and what would be right.
+    /// The problem and the remedy.
     what: String,
 }
 

@@ -1,24 +1,24 @@
-//! One source file: its header, its length, and what must not be in it.
+//! One source file: its header, its length, and forbidden content.
 
 use super::Problem;
 use crate::files::Text;
 
-/// Lines of a file at most.
+/// The most lines of a file.
 const MOST_LINES: usize = 800;
 
-/// Words for unfinished work. Split, so that this file does not hold them.
+/// Words for unfinished work. Split, so that this file does not contain them.
 const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 
-/// Beginnings of paths that are right on one machine only.
+/// Prefixes of machine-specific paths.
 const MACHINE: [&str; 4] = [concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/tm", "p"), concat!("/Us", "ers/")];
 
-/// Files that may hold code the compiler does not check, each with what it is for.
+/// Files that may contain `unsafe` code, each with its purpose.
 const UNSAFE: &[(&str, &str)] = &[
     ("drive/src/mem/mapping.rs", "maps files that other processes share"),
     ("sim/src/table.rs", "maps memory for large tables"),
 ];
 
-/// Kinds of source, by what begins their headers.
+/// Kinds of source, by the start of their headers.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Kind {
     Rust,
@@ -37,7 +37,7 @@ fn kind(file: &Text) -> Kind {
     }
 }
 
-/// What is wrong with a file.
+/// The problems of a file.
 pub(crate) fn check(file: &Text) -> Vec<Problem> {
     let kind = kind(file);
     let machine_readable =
@@ -106,13 +106,13 @@ fn holds_word(line: &str, word: &str) -> bool {
         .any(|(at, _)| !line[..at].ends_with(letter) && !line[at + word.len()..].starts_with(letter))
 }
 
-/// Whether an absolute path begins like that; `https://host/home/` does not.
+/// Whether an absolute path begins with it; `https://host/home/` does not.
 fn names_path(line: &str, path: &str) -> bool {
     let inner = |c: char| c.is_alphanumeric() || "._-/$}".contains(c);
     line.match_indices(path).any(|(at, _)| !line[..at].ends_with(inner))
 }
 
-/// Whether code, not a comment, is marked as unchecked.
+/// Whether code, not a comment, has the keyword `unsafe`.
 fn holds_unsafe(text: &str) -> bool {
     let word = concat!("uns", "afe");
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
