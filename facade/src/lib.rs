@@ -114,9 +114,10 @@ pub mod ssd {
 /// Loads.
 pub mod workload {
     pub use nandscape_lab_workload::{
-        BUILTIN, BlockSizes, Burst, Bursts, Characteristics, Choice, Direction, Distribution, Filebench, JobSpec,
-        Limit, LoadKind, LoadSpec, Mix, Pattern, Personality, Phase, Rate, RateProcess, Request, RequestSource,
-        RequestStream, Share, SizeSpec, Source, SourceError, TimedRequest, Workload, WorkloadError, Ycsb, load,
+        BUILTIN, BlockSizes, Burst, Bursts, Characteristics, Choice, Client, Direction, Distribution, FileId,
+        FileSystem, FileSystemOptions, Filebench, JobSpec, Limit, LoadKind, LoadSpec, Meter, Mix, PageCache, Pattern,
+        Personality, Phase, Rate, RateProcess, RecordTable, Request, RequestSource, RequestStream, Share, SizeSpec,
+        Source, SourceError, TimedRequest, Unmetered, Workload, WorkloadError, Ycsb, load,
     };
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// The pages in the cache.
 #[derive(Default)]
-pub(crate) struct PageCache {
+pub struct PageCache {
     room: usize,
     /// When each page was last used.
     used: BTreeMap<u64, u64>,
@@ -16,12 +16,12 @@ pub(crate) struct PageCache {
 
 impl PageCache {
     /// An empty cache for this number of pages.
-    pub(crate) fn new(room: u64) -> PageCache {
+    pub fn new(room: u64) -> PageCache {
         PageCache { room: usize::try_from(room).unwrap_or(usize::MAX), ..PageCache::default() }
     }
 
     /// Whether a page is in the cache; counts as a use.
-    pub(crate) fn hit(&mut self, page: u64) -> bool {
+    pub fn hit(&mut self, page: u64) -> bool {
         let held = self.used.contains_key(&page);
         if held {
             self.insert(page);
@@ -30,7 +30,7 @@ impl PageCache {
     }
 
     /// Inserts a page as the most recently used.
-    pub(crate) fn insert(&mut self, page: u64) {
+    pub fn insert(&mut self, page: u64) {
         if self.room == 0 {
             return;
         }
@@ -47,7 +47,7 @@ impl PageCache {
     }
 
     /// Removes a page, because its content is gone.
-    pub(crate) fn forget(&mut self, page: u64) {
+    pub fn forget(&mut self, page: u64) {
         if let Some(used) = self.used.remove(&page) {
             self.order.remove(&used);
         }

@@ -16,7 +16,8 @@
 //! | `filebench`, `filesystem` | filebench's personalities, and the file system below them |
 //! | `cache` | a cache of pages in the host's memory |
 //! | `ycsb` | YCSB's core workloads on a key-value table |
-//! | `run`, `job`, `client` | the run of jobs and loads on drives |
+//! | `run`, `job` | the run of jobs and loads on drives |
+//! | `client` | requests of tasks to a drive: of a load, or of any other host |
 //! | `flight` | a request in flight and its commands |
 //! | `record` | the measurements |
 //! | `keys` | reading the values of workload files |
@@ -50,14 +51,17 @@ mod words;
 mod ycsb;
 
 pub use backlog::Backlog;
+pub use cache::PageCache;
 pub use characteristics::{Bursts, Characteristics, SizeSpec};
+pub use client::{Client, Meter, Over, Requested, Unmetered};
 pub use distribution::Distribution;
 pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, load, text_of};
 pub use filebench::{Filebench, Personality};
+pub use filesystem::{FileId, FileSystem, Options as FileSystemOptions};
 pub use load::{LoadKind, LoadSpec};
 pub use record::{Direction, Outcome, Tally};
 pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
 pub use run::{Hooks, Runner, Served};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};
 pub use words::{Action, BlockSizes, Burst, Pattern, Share, WordError};
-pub use ycsb::{Choice, Mix, Phase, Ycsb};
+pub use ycsb::{Choice, Mix, Phase, Table as RecordTable, Ycsb};

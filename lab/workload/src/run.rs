@@ -8,7 +8,7 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::{Seed, Sim, Time};
 
 use crate::arrivals::Arrivals;
-use crate::client::{Client, Over};
+use crate::client::{Client, Meter, Over};
 use crate::job::Job;
 use crate::record::{Direction, Outcome};
 use crate::request::Request;
@@ -123,7 +123,7 @@ impl Runner {
             }
         }
         for (load, number) in workload.loads.iter().zip(0..) {
-            let client = Client::new(self, connect(&load.name, 0));
+            let client = Client::new(&self.sim, self.clone(), connect(&load.name, 0));
             let notes = load.start(self, &client, seed.child("load").nth(number));
             self.outcome.borrow_mut().notes.extend(notes);
         }
@@ -300,5 +300,27 @@ impl Runner {
         if self.outstanding.get() == 0 {
             self.idle.notify();
         }
+    }
+}
+
+impl Meter for Runner {
+    fn admit(&self) -> Option<bool> {
+        Runner::admit(self)
+    }
+
+    fn admit_preparation(&self) {
+        Runner::admit_preparation(self);
+    }
+
+    fn completed(&self, request: &Request, submitted: Time, measured: bool, done: &Completion) {
+        Runner::completed(self, request, submitted, measured, done);
+    }
+
+    fn operation(&self, name: &'static str, begun: Time) {
+        Runner::operation(self, name, begun);
+    }
+
+    fn give_up(&self, problem: String) {
+        Runner::give_up(self, problem);
     }
 }

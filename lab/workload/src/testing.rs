@@ -58,6 +58,6 @@ where
     let info = DriveInfo { blocks: bytes / 512, max_blocks: 1 << 16, volatile_cache, ..INFO };
     let drive = FakeDrive::new(&sim, info, Servers::Unlimited, Noting::default());
     let runner = Runner::new(&sim, &Workload::of(JobSpec::default()), Box::new(()));
-    let client = Client::new(&runner, drive.connect());
+    let client = Client::new(&sim, runner, drive.connect());
     executor.block_on(work(drive, client)).expect("nothing waits for ever")
 }

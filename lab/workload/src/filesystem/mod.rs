@@ -39,18 +39,18 @@ use crate::request::Request;
 
 /// Options of a file system.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Options {
+pub struct Options {
     /// Bytes of the cache.
-    pub(crate) cache: u64,
+    pub cache: u64,
     /// Whether it has a journal.
-    pub(crate) journal: bool,
+    pub journal: bool,
     /// Maximum age of changed metadata before its commit.
-    pub(crate) commit_interval: Span,
+    pub commit_interval: Span,
 }
 
 /// A file, by the number of its inode.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct FileId(pub(crate) u32);
+pub struct FileId(pub(crate) u32);
 
 #[derive(Clone, Default, Debug)]
 struct File {
@@ -95,7 +95,7 @@ impl File {
 }
 
 /// A file system on a drive.
-pub(crate) struct FileSystem {
+pub struct FileSystem {
     client: Rc<Client>,
     layout: Layout,
     space: RefCell<Space>,
@@ -110,7 +110,7 @@ pub(crate) struct FileSystem {
 
 impl FileSystem {
     /// An empty file system for this number of files; `None` if the drive is too small for its tables.
-    pub(crate) fn new(client: &Rc<Client>, inodes: u64, options: Options) -> Option<Rc<FileSystem>> {
+    pub fn new(client: &Rc<Client>, inodes: u64, options: Options) -> Option<Rc<FileSystem>> {
         let layout = Layout::new(client.info().bytes(), inodes)?;
         let ring = if options.journal { layout.journal.clone() } else { 0..0 };
         Some(Rc::new(FileSystem {
@@ -127,36 +127,36 @@ impl FileSystem {
     }
 
     /// Bytes for directories and files in all.
-    pub(crate) fn room_bytes(&self) -> u64 {
+    pub fn room_bytes(&self) -> u64 {
         (self.layout.data.end - self.layout.data.start) * BLOCK
     }
 
     /// Free bytes.
-    pub(crate) fn free_bytes(&self) -> u64 {
+    pub fn free_bytes(&self) -> u64 {
         self.space.borrow().free_blocks() * BLOCK
     }
 
     /// Makes a directory for this number of names, without writing it. Returns the first of its blocks.
-    pub(crate) fn lay_out_directory(&self, names: u64) -> Option<u64> {
+    pub fn lay_out_directory(&self, names: u64) -> Option<u64> {
         let blocks = names.div_ceil(PER_DIRECTORY_BLOCK).max(1);
         let taken = self.space.borrow_mut().take(blocks, None)?;
         taken.first().map(|extent| extent.start)
     }
 
     /// Adds an empty file whose name is in block `name_block`.
-    pub(crate) fn add_file(&self, name_block: u64) -> FileId {
+    pub fn add_file(&self, name_block: u64) -> FileId {
         let mut files = self.files.borrow_mut();
         files.push(File { name_block, ..File::default() });
         FileId(files.len() as u32 - 1)
     }
 
     /// Gives a file this number of bytes without writing them; `None` if there is no room.
-    pub(crate) fn lay_out(&self, file: FileId, bytes: u64) -> Option<()> {
+    pub fn lay_out(&self, file: FileId, bytes: u64) -> Option<()> {
         self.grow(file, bytes)
     }
 
     /// Bytes of a file.
-    pub(crate) fn bytes(&self, file: FileId) -> u64 {
+    pub fn bytes(&self, file: FileId) -> u64 {
         self.files.borrow()[file.0 as usize].bytes
     }
 
@@ -180,7 +180,7 @@ impl FileSystem {
     }
 
     /// Writes all laid-out files, in large requests, outside the budget of the workload.
-    pub(crate) async fn fill(&self) {
+    pub async fn fill(&self) {
         let (first, end) = (0, self.layout.inodes.end);
         let mut extents = vec![Extent { start: first, blocks: end }];
         let files: Vec<FileId> = (0..self.files.borrow().len() as u32).map(FileId).collect();
@@ -195,25 +195,25 @@ impl FileSystem {
     }
 
     /// Marks all laid-out files as being on the drive.
-    pub(crate) fn forget_changes(&self) {
+    pub fn forget_changes(&self) {
         self.journal.forget();
     }
 
     /// Makes a file that is empty.
-    pub(crate) async fn create(&self, file: FileId) -> Result<(), Over> {
+    pub async fn create(&self, file: FileId) -> Result<(), Over> {
         self.touch_names(file);
         self.commit_if_large().await
     }
 
     /// Deletes a file and frees its blocks.
-    pub(crate) async fn remove(&self, file: FileId) -> Result<(), Over> {
+    pub async fn remove(&self, file: FileId) -> Result<(), Over> {
         self.truncate(file);
         self.touch_names(file);
         self.commit_if_large().await
     }
 
     /// Takes a file's blocks away.
-    pub(crate) fn truncate(&self, file: FileId) {
+    pub fn truncate(&self, file: FileId) {
         let extents = {
             let mut files = self.files.borrow_mut();
             let file = &mut files[file.0 as usize];
@@ -230,7 +230,7 @@ impl FileSystem {
     }
 
     /// Reads bytes of a file, up to its end.
-    pub(crate) async fn read(&self, file: FileId, from: u64, bytes: u64) -> Result<(), Over> {
+    pub async fn read(&self, file: FileId, from: u64, bytes: u64) -> Result<(), Over> {
         let extents = {
             let file = &self.files.borrow()[file.0 as usize];
             let to = (from + bytes).min(file.bytes);
@@ -240,12 +240,12 @@ impl FileSystem {
     }
 
     /// Writes bytes at the end of a file. Ends the run where there is no room.
-    pub(crate) async fn append(&self, file: FileId, bytes: u64) -> Result<(), Over> {
+    pub async fn append(&self, file: FileId, bytes: u64) -> Result<(), Over> {
         self.append_below(file, bytes, u64::MAX).await
     }
 
     /// Writes bytes at the end of a file; a file that would exceed `most` restarts at its beginning.
-    pub(crate) async fn append_below(&self, file: FileId, bytes: u64, most: u64) -> Result<(), Over> {
+    pub async fn append_below(&self, file: FileId, bytes: u64, most: u64) -> Result<(), Over> {
         while !self.growing.borrow_mut().insert(file) {
             self.grown.changed().await;
         }
@@ -273,7 +273,7 @@ impl FileSystem {
     }
 
     /// Overwrites bytes of files, at several places (file, from, bytes) at the same time.
-    pub(crate) async fn overwrite_all(&self, places: &[(FileId, u64, u64)]) -> Result<(), Over> {
+    pub async fn overwrite_all(&self, places: &[(FileId, u64, u64)]) -> Result<(), Over> {
         let within: Vec<(FileId, u64, u64)> = places
             .iter()
             .map(|(file, from, bytes)| (*file, *from, (*bytes).min(self.bytes(*file).saturating_sub(*from))))
@@ -283,17 +283,17 @@ impl FileSystem {
     }
 
     /// Makes a file's data and all changes of metadata durable.
-    pub(crate) async fn fsync(&self) -> Result<(), Over> {
+    pub async fn fsync(&self) -> Result<(), Over> {
         self.journal.commit().await
     }
 
     /// Makes written data durable, without metadata, like a write with O_DSYNC inside a file.
-    pub(crate) async fn sync_data(&self) -> Result<(), Over> {
+    pub async fn sync_data(&self) -> Result<(), Over> {
         self.journal.barrier().await
     }
 
     /// Commits changes periodically until the run ends.
-    pub(crate) async fn commit_now_and_then(self: Rc<FileSystem>) {
+    pub async fn commit_now_and_then(self: Rc<FileSystem>) {
         loop {
             self.client.sim().sleep(self.options.commit_interval).await;
             if self.journal.has_changes() && self.journal.commit().await == Err(Over) {

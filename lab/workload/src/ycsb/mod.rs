@@ -24,7 +24,7 @@ use nandscape_sim::Seed;
 use nandscape_sim::units::Bytes;
 
 use self::client::{Setting, Thread};
-use self::table::Table;
+pub use self::table::Table;
 use crate::client::Client;
 use crate::run::Runner;
 use crate::words::Share;

@@ -14,7 +14,7 @@ use nandscape_sim::permutation::Permutation;
 use nandscape_sim::{Rng, Seed};
 
 /// A table of records.
-pub(crate) struct Table {
+pub struct Table {
     slots: u64,
     page_size: u64,
     record_size: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// The number of slots in this number of bytes.
-    pub(crate) fn slots_in(bytes: u64, page_size: u64, record_size: u64) -> u64 {
+    pub fn slots_in(bytes: u64, page_size: u64, record_size: u64) -> u64 {
         let pages = bytes / page_size;
         if record_size <= page_size {
             pages * (page_size / record_size)
@@ -33,32 +33,32 @@ impl Table {
     }
 
     /// A table of this number of slots. Records have a fixed random order until [`Table::scatter`].
-    pub(crate) fn new(slots: u64, page_size: u64, record_size: u64) -> Table {
+    pub fn new(slots: u64, page_size: u64, record_size: u64) -> Table {
         Table { slots, page_size, record_size, order: Permutation::new(slots, &mut Seed::new(0).rng()) }
     }
 
     /// Assigns each record its slot.
-    pub(crate) fn scatter(&mut self, rng: &mut Rng) {
+    pub fn scatter(&mut self, rng: &mut Rng) {
         self.order = Permutation::new(self.slots, rng);
     }
 
     /// The number of slots.
-    pub(crate) fn slots(&self) -> u64 {
+    pub fn slots(&self) -> u64 {
         self.slots
     }
 
     /// The slot of a record.
-    pub(crate) fn slot(&self, record: u64) -> u64 {
+    pub fn slot(&self, record: u64) -> u64 {
         self.order.at(record % self.slots)
     }
 
     /// Whether a slot is occupied after `inserted` inserts.
-    pub(crate) fn is_taken(&self, slot: u64, inserted: u64) -> bool {
+    pub fn is_taken(&self, slot: u64, inserted: u64) -> bool {
         inserted >= self.slots || self.order.index_of(slot) < inserted
     }
 
     /// The pages of a slot.
-    pub(crate) fn pages(&self, slot: u64) -> Range<u64> {
+    pub fn pages(&self, slot: u64) -> Range<u64> {
         match self.page_size.checked_div(self.record_size).unwrap_or(0) {
             0 => {
                 let each = self.record_size.div_ceil(self.page_size);
@@ -69,7 +69,7 @@ impl Table {
     }
 
     /// Whether the page of a slot holds any record.
-    pub(crate) fn shares_page(&self, slot: u64, inserted: u64) -> bool {
+    pub fn shares_page(&self, slot: u64, inserted: u64) -> bool {
         let per_page = self.page_size / self.record_size;
         if per_page <= 1 {
             return false;
@@ -79,7 +79,7 @@ impl Table {
     }
 
     /// The pages of this number of records from a slot on, or up to the end of the table.
-    pub(crate) fn scan(&self, slot: u64, records: u64, inserted: u64) -> Range<u64> {
+    pub fn scan(&self, slot: u64, records: u64, inserted: u64) -> Range<u64> {
         let taken = (slot..self.slots).filter(|slot| self.is_taken(*slot, inserted));
         let last = taken.take(records as usize).last().unwrap_or(slot);
         self.pages(slot).start..self.pages(last).end
