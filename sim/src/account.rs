@@ -1,8 +1,8 @@
-//! Who uses a resource, and behind whom others wait for it.
+//! The causes for which a resource is used, and those behind which others wait for it.
 //!
-//! A resource keeps one running total of busy time for each [`Cause`]. A waiter notes the totals when it begins
-//! to wait; when it is served, the differences tell how long it waited behind whom. The sum is exact, and the
-//! cost does not depend on the length of the queue. What a cause or a class stands for, its users decide.
+//! A resource keeps one running total of busy time for each [`Cause`]. A waiter notes the totals when it begins to wait.
+//! When it is served, the differences are its wait behind each cause. The sum is exact, and the cost does not depend on
+//! the length of the queue. The users of this crate decide what a cause or a class means.
 
 use std::cell::Cell;
 use std::ops::AddAssign;
@@ -54,7 +54,7 @@ impl Class {
     }
 }
 
-/// Who asks for a resource.
+/// The cause and the priority of a request for a resource.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Who {
     /// On whose behalf.
@@ -70,7 +70,7 @@ impl Who {
     }
 }
 
-/// How long somebody waited, told apart by the cause behind which. Most waits are zero, and cost next to nothing.
+/// The length of a wait, by the cause behind which it was. Most waits are zero; adding those costs one comparison.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Wait {
     by: [Span; CAUSES],
@@ -152,7 +152,7 @@ impl AddAssign for Wait {
 pub struct Blame {
     /// By cause, and behind them the time for which it was idle.
     totals: [Cell<Span>; CAUSES + 1],
-    /// The index of who keeps it busy, or [`IDLE`].
+    /// The index of the cause that keeps it busy, or [`IDLE`].
     current: Cell<u8>,
     since: Cell<Time>,
 }
@@ -160,7 +160,7 @@ pub struct Blame {
 const IDLE: u8 = CAUSES as u8;
 
 impl Blame {
-    /// All totals zero, nobody at it.
+    /// An idle resource, with all totals zero.
     pub const fn new() -> Blame {
         let totals = [const { Cell::new(Span::ZERO) }; CAUSES + 1];
         Blame { totals, current: Cell::new(IDLE), since: Cell::new(Time::ZERO) }
@@ -175,7 +175,7 @@ impl Blame {
         self.since.set(now);
     }
 
-    /// Who keeps the resource busy.
+    /// The cause that keeps the resource busy.
     #[inline]
     pub fn current(&self) -> Option<Cause> {
         let current = self.current.get();
@@ -218,7 +218,7 @@ impl Totals {
         self.0.iter().copied().sum()
     }
 
-    /// What was added since `earlier`.
+    /// The busy time since `earlier`.
     pub fn since(&self, earlier: &Totals) -> Wait {
         let mut wait = Wait::ZERO;
         for ((by, now), then) in wait.by.iter_mut().zip(self.0).zip(earlier.0) {

@@ -46,7 +46,7 @@ impl Credits {
         }
     }
 
-    /// Takes `count` credits if they are free and nobody waits.
+    /// Takes `count` credits if they are free and there is no waiter.
     pub fn try_take(&self, count: usize) -> bool {
         let mut inner = self.inner.borrow_mut();
         let granted = inner.queue.is_empty() && inner.free >= count;
@@ -63,7 +63,7 @@ impl Credits {
         inner.pass_on(&self.sim);
     }
 
-    /// There is no scarcity any more: whoever waits, or comes later, gets what it asks for at once.
+    /// Ends the scarcity: every request, waiting or later, is granted at once.
     pub fn give_up(&self) {
         self.give(usize::MAX / 2);
     }

@@ -6,9 +6,9 @@
 //! same run on any machine. Foreign futures, which would wake through a `std` waker, do not work here: the
 //! context carries a waker that does nothing.
 //!
-//! Two ways to run: [`Executor::block_on`] lets virtual time pass as events demand; [`Executor::advance`] and
-//! [`Executor::arrive`] let whoever has a clock and outside arrivals say how far it is (see the crate
-//! `nandscape-transport-reactor`).
+//! There are two ways to run. [`Executor::block_on`] advances virtual time from event to event. With
+//! [`Executor::advance`] and [`Executor::arrive`], a caller that has a clock and arrivals from outside advances the time
+//! itself (see the crate `nandscape-transport-reactor`).
 //!
 //! Left out: the wall clock and sources of outside arrivals.
 
@@ -20,10 +20,10 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
+use crate::event_queue::{EventQueue, TimerKey};
 use crate::time::{Span, Time};
 use crate::timer::Sleep;
 use crate::trace::{Event, Trace};
-use crate::wheel::{TimerKey, Wheel};
 
 /// Names a task of one executor. Ids are reused once a task has ended; waking the wrong task is harmless.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -57,12 +57,12 @@ impl<'a> Main<'a> {
     }
 }
 
-/// What the executor and every handle to it share.
+/// The state shared by the executor and every handle to it.
 struct Core {
     now: Cell<Time>,
     current: Cell<TaskId>,
     stopped: Cell<bool>,
-    wheel: RefCell<Wheel>,
+    events: RefCell<EventQueue>,
     ready: RefCell<Ready>,
     /// How many tasks are ready.
     ready_count: Cell<u32>,
@@ -103,7 +103,7 @@ impl Ready {
 /// Live tasks by id; slot 0 stays empty, for the main future lives on the stack of `block_on`.
 type Tasks = Vec<Option<Task>>;
 
-/// Tasks that were started and are not among the others yet: they may be started while one of those is polled.
+/// New tasks. A task may start one while it is polled and the table of tasks is borrowed; they join the table afterwards.
 struct Started {
     tasks: Vec<(TaskId, Task)>,
     free: Vec<TaskId>,
@@ -152,7 +152,7 @@ impl Executor {
             now: Cell::new(Time::ZERO),
             current: Cell::new(TaskId::MAIN),
             stopped: Cell::new(false),
-            wheel: RefCell::new(Wheel::new()),
+            events: RefCell::new(EventQueue::new()),
             ready: RefCell::new(Ready::default()),
             ready_count: Cell::new(0),
             tasks: RefCell::new(vec![None]),
@@ -189,11 +189,11 @@ impl Executor {
     }
 
     /// Runs events and ready tasks up to and including `until`, at most `most` events, each at its own timestamp; whether
-    /// none is left. What is left goes on at the next call: stopping between two events changes nothing.
+    /// none is left. The next call continues with the others: stopping between two events changes nothing.
     pub fn advance(&mut self, until: Time, most: u32) -> bool {
         let nobody = pin!(std::future::pending());
         let mut nobody = Main::new(nobody);
-        self.take_in();
+        self.adopt_started();
         self.run_ready(&mut nobody);
         for _ in 0..most {
             let Some(task) = self.next_event(until) else { return true };
@@ -222,7 +222,7 @@ impl Executor {
     pub fn next_due(&self) -> Option<Time> {
         let core = &self.sim.core;
         match core.ready_count.get() {
-            0 => core.wheel.borrow_mut().peek(),
+            0 => core.events.borrow_mut().peek(),
             _ => Some(core.now.get()),
         }
     }
@@ -245,7 +245,7 @@ impl Executor {
     #[inline]
     fn next_event(&self, limit: Time) -> Option<TaskId> {
         let core = &self.sim.core;
-        let (time, task) = core.wheel.borrow_mut().pop(limit)?;
+        let (time, task) = core.events.borrow_mut().pop(limit)?;
         core.now.set(time);
         Some(task)
     }
@@ -289,12 +289,12 @@ impl Executor {
             }
         };
         if core.any_started.get() {
-            self.take_in();
+            self.adopt_started();
         }
         main_is_done
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll_task(&self, id: TaskId, context: &mut Context<'_>) {
         let core = &self.sim.core;
         let mut tasks = core.tasks.borrow_mut();
@@ -308,9 +308,9 @@ impl Executor {
         }
     }
 
-    /// Takes the tasks that were just started in among the others.
+    /// Moves new tasks to the table of tasks.
     #[inline(never)]
-    fn take_in(&self) {
+    fn adopt_started(&self) {
         let core = &self.sim.core;
         core.any_started.set(false);
         let mut started = core.started.borrow_mut();
@@ -346,7 +346,7 @@ impl Sim {
         self.core.stopped.get()
     }
 
-    /// Starts a task that runs beside the others. It is first polled after those that are ready now.
+    /// Starts a task. It is first polled after the tasks that are ready now.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
         let mut started = self.core.started.borrow_mut();
         let id = started.id();
@@ -398,16 +398,16 @@ impl Sim {
 
     #[inline(always)]
     pub(crate) fn set_timer(&self, time: Time, task: TaskId) -> TimerKey {
-        self.core.wheel.borrow_mut().set(time, task)
+        self.core.events.borrow_mut().set(time, task)
     }
 
     #[inline(always)]
     pub(crate) fn timer_is_pending(&self, key: TimerKey) -> bool {
-        self.core.wheel.borrow().is_pending(key)
+        self.core.events.borrow().is_pending(key)
     }
 
     pub(crate) fn cancel_timer(&self, key: TimerKey) {
-        self.core.wheel.borrow_mut().cancel(key);
+        self.core.events.borrow_mut().cancel(key);
     }
 }
 

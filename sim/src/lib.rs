@@ -5,10 +5,10 @@
 //! | file | what |
 //! |---|---|
 //! | `time` | instants and spans in integer nanoseconds |
-//! | `executor`, `mailbox`, `wheel`, `timer` | tasks and their waking, the event queue, waiting for an instant |
+//! | `executor`, `mailbox`, `event_queue`, `timer` | tasks, messages between them, the event queue, waiting for an instant |
 //! | `resource` | one user at a time: priorities, suspension with remainder, accounting |
 //! | `credits`, `signal`, `workers` | other ways to wait, and pools of tasks |
-//! | `account` | who used what, and who waited behind whom |
+//! | `account` | causes of use and of waits, priorities |
 //! | `rng`, `permutation` | seeds and random numbers, random orders |
 //! | `histogram`, `trace` | latencies; what happened when |
 //! | `slots`, `divisor`, `table` | generation-tagged storage, fast division, large arrays |
@@ -16,12 +16,13 @@
 //!
 //! # Invariants
 //! - A run depends on its inputs and seeds only. No file here reads a clock, a thread id or an address.
-//! - Every future here re-checks its own slot when it is polled, so a poll without cause does no harm, and may be
-//!   dropped at any await: what it waited for goes to the next in line.
+//! - Every future here checks its own state when it is polled, so a spurious poll does no harm. It may be dropped at any
+//!   await; what it waited for then goes to the next waiter.
 
 pub mod account;
 pub mod credits;
 pub mod divisor;
+mod event_queue;
 pub mod executor;
 pub mod histogram;
 mod mailbox;
@@ -35,7 +36,7 @@ pub mod time;
 pub mod timer;
 pub mod trace;
 pub mod units;
-mod wheel;
+
 pub mod workers;
 
 pub use account::{Blame, Cause, Class, Totals, Wait, Who};

@@ -5,9 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::event_queue::TimerKey;
 use crate::executor::{Sim, TaskId};
 use crate::time::{Span, Time};
-use crate::wheel::TimerKey;
 
 /// Room for one message; one task receives.
 pub(crate) struct Mailbox<T> {

@@ -13,15 +13,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use crate::account::{Blame, CLASSES, Totals, Wait, Who};
+use crate::event_queue::TimerKey;
 use crate::executor::{Sim, TaskId};
 use crate::time::Span;
-use crate::wheel::TimerKey;
 
 /// A resource for one user at a time.
 pub struct Resource {
     sim: Sim,
     holder: Cell<Claim>,
-    /// Ends the time that the holder spends, if it spends some.
+    /// Ends the holder's use, if that was given a cost.
     timer: Cell<TimerKey>,
     last: Cell<Claim>,
     blame: Blame,
@@ -35,7 +35,7 @@ const NOBODY: Claim = 0;
 
 #[derive(Default)]
 struct Line {
-    /// What the holder waited before it was given the resource, until it is told.
+    /// The wait of the holder, until the holder collects it.
     waited: Wait,
     /// Waiting claims by class.
     queues: [VecDeque<Waiting>; CLASSES],
@@ -77,7 +77,7 @@ impl Resource {
         Take { resource: self, who, waited, claim: NOBODY }
     }
 
-    /// Whether nobody has the resource.
+    /// Whether the resource is free.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.holder.get() == NOBODY
@@ -124,7 +124,7 @@ impl Resource {
         self.holder.get() == claim && !self.sim.timer_is_pending(self.timer.get())
     }
 
-    /// The holder has the resource no longer: the next in line has.
+    /// Takes the resource from its holder and grants it to the next waiter.
     #[inline(always)]
     fn pass_on(&self) {
         match self.waiting.get() {
@@ -149,7 +149,7 @@ impl Resource {
         self.grant(claim, task, who, cost);
     }
 
-    /// Hands the wait of whoever has been granted the resource to it.
+    /// Adds the holder's wait to its own account.
     #[inline(always)]
     fn tell_wait(&self, waited: &mut Wait) {
         let mut line = self.line.borrow_mut();
@@ -158,7 +158,7 @@ impl Resource {
         }
     }
 
-    /// Gives up a claim in whatever state it is. A granted one passes the resource on.
+    /// Gives up a claim, waiting or granted. A granted one passes the resource on.
     #[cold]
     fn withdraw(&self, claim: Claim) {
         match self.holder.get() == claim {
@@ -167,7 +167,7 @@ impl Resource {
         }
     }
 
-    /// The holder gives up. A timer that is not its own has fired.
+    /// The holder gives up. If the timer is not its own, it has fired and the cancellation has no effect.
     fn end(&self) {
         self.sim.cancel_timer(self.timer.get());
         self.line.borrow_mut().waited.clear();

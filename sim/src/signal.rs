@@ -1,4 +1,4 @@
-//! Something changed: wakes every task that waits for news.
+//! A signal that something has changed: it wakes every task that waits for it.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -15,12 +15,12 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// A signal nobody waits for.
+    /// A signal without waiters.
     pub fn new(sim: &Sim) -> Signal {
         Signal { sim: sim.clone(), epoch: Cell::new(0), waiting: RefCell::new(Vec::new()) }
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiters.
     #[inline]
     pub fn notify(&self) {
         self.epoch.set(self.epoch.get() + 1);

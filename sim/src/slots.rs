@@ -8,7 +8,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key as a number, for those who can carry nothing else.
+    /// The key as a number, for tags that are numbers.
     pub const fn to_bits(self) -> u64 {
         (self.generation as u64) << 32 | self.index as u64
     }

@@ -4,9 +4,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::event_queue::TimerKey;
 use crate::executor::Sim;
 use crate::time::Time;
-use crate::wheel::TimerKey;
 
 /// Waits for an instant; see [`Sim::sleep`]. Dropping it cancels the timer. It is not to be polled after it is ready.
 #[must_use = "a future does nothing until it is awaited"]

@@ -24,7 +24,7 @@ impl Track {
 pub struct Event {
     /// Where it happened.
     pub track: Track,
-    /// What happened, in one word.
+    /// The operation, in one word.
     pub name: &'static str,
     /// When it began.
     pub start: Time,
@@ -40,10 +40,10 @@ pub trait Listener {
     fn ended(&self, event: &Event);
 }
 
-/// Collects events while it is on, and tells whoever listens of them.
+/// Keeps events while it is switched on, and passes them to a listener.
 #[derive(Default)]
 pub struct Trace {
-    /// Whether anybody wants events.
+    /// Whether events are kept or listened to.
     wanted: Cell<bool>,
     /// Whether they are kept.
     kept: Cell<bool>,
@@ -71,7 +71,7 @@ impl Trace {
         self.wanted.set(true);
     }
 
-    /// Whether anybody wants events.
+    /// Whether events are kept or listened to.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.wanted.get()

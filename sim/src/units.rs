@@ -14,9 +14,9 @@ use crate::time::Span;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("\"{text}\" is not {expected}")]
 pub struct UnitError {
-    /// What was given.
+    /// The text that was given.
     pub text: String,
-    /// What would be valid, with an example.
+    /// A valid form, with an example.
     pub expected: Cow<'static, str>,
 }
 
@@ -143,7 +143,7 @@ impl Rate {
     }
 }
 
-/// A rate that remembers its last answer: what is moved is mostly of one size, and a division is slow.
+/// A rate that keeps its last answer. Most transfers have the same size, and a division is slow.
 #[derive(Debug)]
 pub struct Remembering {
     rate: Rate,

@@ -4,7 +4,6 @@
 //! inside its worker's. Jobs start in the order of [`Workers::start`].
 
 use std::cell::RefCell;
-use std::future::Future;
 use std::rc::Rc;
 
 use crate::executor::Sim;
@@ -23,12 +22,9 @@ struct Pool<J> {
 }
 
 impl<J: 'static> Workers<J> {
-    /// A pool that does each job by awaiting `work(job)`.
-    pub fn new<W, F>(sim: &Sim, work: W) -> Workers<J>
-    where
-        W: Fn(J) -> F + 'static,
-        F: Future<Output = ()> + 'static,
-    {
+    /// A pool that does each job by awaiting `work(&mut job)`. The job stays in the worker's own future: moving it into
+    /// another one costs as much as a short job.
+    pub fn new(sim: &Sim, work: impl AsyncFn(&mut J) + 'static) -> Workers<J> {
         let pool = Rc::new(Pool { sim: sim.clone(), idle: RefCell::default() });
         let (work, weak) = (Rc::new(work), Rc::downgrade(&pool));
         let hire = move |mailbox: Rc<Mailbox<J>>| {
@@ -36,7 +32,9 @@ impl<J: 'static> Workers<J> {
             let Some(pool) = weak.upgrade() else { return };
             pool.sim.spawn(async move {
                 loop {
-                    work(mailbox.receive().await).await;
+                    let mut job = mailbox.receive().await;
+                    work(&mut job).await;
+                    drop(job);
                     let Some(pool) = weak.upgrade() else { return };
                     pool.idle.borrow_mut().push(mailbox.clone());
                 }
@@ -82,12 +80,9 @@ mod tests {
         let sim = executor.sim();
         let done = Rc::new(RefCell::new(Vec::new()));
         let (inner, log) = (sim.clone(), done.clone());
-        let workers = Workers::new(&sim, move |ns: u64| {
-            let (sim, log) = (inner.clone(), log.clone());
-            async move {
-                sim.sleep(Span::from_ns(ns)).await;
-                log.borrow_mut().push((sim.now().ns(), ns));
-            }
+        let workers = Workers::new(&sim, async move |ns: &mut u64| {
+            inner.sleep(Span::from_ns(*ns)).await;
+            log.borrow_mut().push((inner.now().ns(), *ns));
         });
         executor
             .block_on(async {

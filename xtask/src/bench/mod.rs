@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `suite` | the benchmarks, and the figures taken from a run's report |
 //! | `live`, `servers` | the live benchmarks; the servers under test and the reference servers |
+//! | `instructions` | instructions of a command, by stage |
 //! | `price` | cost of the options of NAND timing |
 //! | `subject` | the program that is measured: this tree's, or another revision's |
 //! | `calibration` | a fixed piece of work, so that figures of different machines can be related |
@@ -13,6 +14,7 @@
 //! No benchmark passes or fails: speed is a ratio to a reference measured in the same session.
 
 mod calibration;
+mod instructions;
 mod live;
 mod price;
 mod record;

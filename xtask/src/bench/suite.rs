@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::subject::Subject;
-use super::{live, price};
+use super::{instructions, live, price};
 
 /// One benchmark.
 pub(crate) struct Benchmark {
@@ -181,6 +181,11 @@ pub(crate) const SUITE: &[Benchmark] = &[
             ],
             figures: start_used,
         },
+    },
+    Benchmark {
+        name: "instructions",
+        about: "instructions of a 4 KiB read and of an overwrite in steady state, and of each stage, by callgrind",
+        how: How::Own(instructions::instructions),
     },
     Benchmark {
         name: "option-price",

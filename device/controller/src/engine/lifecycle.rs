@@ -140,7 +140,7 @@ impl<C: CommandSet> NvmeController<C> {
         self.fetching.set(ready && self.clearing.get().is_none() && !self.restarting.get());
     }
 
-    pub(super) async fn do_chore(self: Rc<Self>, chore: Chore) {
+    pub(super) async fn do_chore(&self, chore: Chore) {
         match chore {
             Chore::Restart => self.restart().await,
             Chore::ShutDown => self.shut_down().await,

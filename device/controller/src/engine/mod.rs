@@ -99,7 +99,9 @@ impl<C: CommandSet> NvmeController<C> {
             idle: Signal::new(sim),
             deleted: Signal::new(sim),
             jobs: Workers::new(sim, Job::serve),
-            chores: Workers::new(sim, |(controller, chore): (Rc<NvmeController<C>>, Chore)| controller.do_chore(chore)),
+            chores: Workers::new(sim, async |(controller, chore): &mut (Rc<NvmeController<C>>, Chore)| {
+                controller.do_chore(*chore).await;
+            }),
             me: me.clone(),
             track: sim.trace().track("commands".to_owned()),
             config,
@@ -138,9 +140,9 @@ impl<C: CommandSet> NvmeController<C> {
                 return;
             }
             let id = self.arbiter.borrow_mut().next(queues.waiting(), self.admin.settings.arbitration_burst());
-            let fetched = queues.fetch(id);
+            let Some(submission) = queues.fetch(id) else { continue };
+            let queue = queues.key(id).expect("a queue that was fetched from exists");
             drop(queues);
-            let Some((queue, submission)) = fetched else { continue };
             self.in_work.set(self.in_work.get() + 1);
             if id != QueueId::ADMIN {
                 self.set.announce(&submission.entry);

@@ -343,19 +343,17 @@ impl Queues {
     /// Fetches the next entry of a queue that has some. `None` when its memory cannot be reached: the entry stays, and
     /// the queue waits for the next doorbell.
     #[inline(always)]
-    pub(crate) fn fetch(&mut self, id: QueueId) -> Option<(QueueKey, Submission)> {
+    pub(crate) fn fetch(&mut self, id: QueueId) -> Option<Submission> {
         let queue = self.submission[usize::from(id.0)].as_mut().expect("a waiting queue exists");
-        let Some(submission) = queue.memory.fetch(queue.head) else {
-            self.waiting.set(id, false);
-            return None;
-        };
-        queue.head = after(queue.head, queue.entries);
-        queue.in_work += 1;
-        let key = QueueKey { id, generation: queue.generation };
-        if queue.head == queue.tail {
+        let submission = queue.memory.fetch(queue.head);
+        if submission.is_some() {
+            queue.head = after(queue.head, queue.entries);
+            queue.in_work += 1;
+        }
+        if submission.is_none() || queue.head == queue.tail {
             self.waiting.set(id, false);
         }
-        Some((key, submission))
+        submission
     }
 
     /// Posts a completion; the queue's memory is to be notified by the caller. `None` when the submission queue is gone,

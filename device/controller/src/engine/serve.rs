@@ -38,10 +38,9 @@ impl<C: CommandSet> Job<C> {
     }
 
     /// Serves the command, once its [`lead`](Job::lead) has passed, posts its completion, and gives its slot to others.
-    pub(super) async fn serve(self) {
-        // By reference: they stay where they are.
-        let Job { controller, submission: Submission { entry, mem, submitted }, .. } = &self;
-        let (Job { queue, at, power_cuts, behind, .. }, submitted) = (&self, *submitted);
+    pub(super) async fn serve(&mut self) {
+        let Job { controller, submission: Submission { entry, mem, submitted }, .. } = &*self;
+        let (Job { queue, at, power_cuts, behind, .. }, submitted) = (&*self, *submitted);
         let (queue, at, power_cuts, behind) = (*queue, *at, *power_cuts, *behind);
         let mut breakdown = Breakdown::new();
         breakdown.waits(Stage::Queue).add(behind, at - submitted);

@@ -185,9 +185,9 @@ impl PageFtl {
             read_only: Cell::new(false),
             deallocating: Resource::new(sim),
             restarting: Cell::new(false),
-            programs: pool(sim, weak, |ftl, job| async move { ftl.program(job).await }),
-            fills: pool(sim, weak, |ftl, job| async move { ftl.fill(job).await }),
-            collectors: pool(sim, weak, |ftl, plane| async move { ftl.collect_plane(plane).await }),
+            programs: pool(sim, weak, async |ftl, job| ftl.program(job).await),
+            fills: pool(sim, weak, async |ftl, job| ftl.fill(job).await),
+            collectors: pool(sim, weak, async |ftl, plane| ftl.collect_plane(*plane).await),
             config,
         }))
     }
@@ -199,19 +199,11 @@ impl PageFtl {
 }
 
 /// A pool of workers that do not keep the FTL alive.
-fn pool<J, W, F>(sim: &Sim, weak: &Weak<PageFtl>, work: W) -> Workers<J>
-where
-    J: 'static,
-    W: Fn(Rc<PageFtl>, J) -> F + Clone + 'static,
-    F: Future<Output = ()> + 'static,
-{
+fn pool<J: 'static>(sim: &Sim, weak: &Weak<PageFtl>, work: impl AsyncFn(&PageFtl, &mut J) + 'static) -> Workers<J> {
     let weak = weak.clone();
-    Workers::new(sim, move |job| {
-        let (ftl, work) = (weak.upgrade(), work.clone());
-        async move {
-            if let Some(ftl) = ftl {
-                work(ftl, job).await;
-            }
+    Workers::new(sim, async move |job: &mut J| {
+        if let Some(ftl) = weak.upgrade() {
+            work(&ftl, job).await;
         }
     })
 }

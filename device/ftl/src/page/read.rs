@@ -173,23 +173,31 @@ impl PageFtl {
         error
     }
 
-    /// Reads a page: die, array, channel, transfer; then on to the host.
+    /// Reads a page: die, array, channel, transfer.
     #[inline]
-    pub(super) async fn read_page<D: Destination>(
+    pub(super) fn sense(
         &self,
         read: &PageRead,
-        to: &D,
         breakdown: &mut Breakdown,
-    ) -> Result<(), ReadError> {
-        let who = self.config.priority.who(cause::HOST_READ);
-        if let Err(error) = self.media.read(read.page, read.flash_bytes, who, breakdown).await {
+    ) -> impl Future<Output = Result<(), MediaError>> {
+        self.media.read(read.page, read.flash_bytes, self.config.priority.who(cause::HOST_READ), breakdown)
+    }
+
+    /// A page was read: copies what was asked of it, and lets go of its block. Returns the bytes to deliver.
+    #[inline]
+    pub(super) fn page_sensed<D: Destination>(
+        &self,
+        read: &PageRead,
+        sensed: Result<(), MediaError>,
+        to: &D,
+    ) -> Result<u64, ReadError> {
+        if let Err(error) = sensed {
             self.page_not_read(read.page, error);
             return Err(ReadError { sector: read.sector, why: Unreadable::Media(error) });
         }
         read.copies.iter().for_each(|copy| self.copy_out(copy, to.mem()));
         self.unpin(read.page);
-        to.deliver(u64::from(read.host_bytes), breakdown).await;
-        Ok(())
+        Ok(u64::from(read.host_bytes))
     }
 
     /// Where reads find a unit in the flash; `None` when it is in the write buffer or not mapped.

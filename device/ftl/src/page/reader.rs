@@ -87,7 +87,11 @@ impl<D: Destination> Reader<D> for PageReader<D> {
         }
         match &lookup.pages[..] {
             // The ordinary small read: all of it is in one page.
-            [page] if u64::from(page.host_bytes) == extent.bytes() => self.ftl.read_page(page, &to, breakdown).await,
+            [page] if u64::from(page.host_bytes) == extent.bytes() => {
+                let sensed = self.ftl.sense(page, breakdown).await;
+                to.deliver(self.ftl.page_sensed(page, sensed, &to)?, breakdown).await;
+                Ok(())
+            }
             _ => Box::pin(self.read_parts(lookup.pages, extent, to, breakdown)).await,
         }
     }
@@ -95,13 +99,22 @@ impl<D: Destination> Reader<D> for PageReader<D> {
 
 impl<D: Destination> PartJob<D> {
     /// Serves the part. The read goes on when it was the last.
-    async fn run(self) {
-        let PartJob { part, read } = self;
+    async fn run(&mut self) {
+        let PartJob { part, read } = &*self;
         let mut breakdown = Breakdown::new();
         let ended = match part {
-            Part::Page(page) => read.ftl.read_page(&page, &read.to, &mut breakdown).await,
+            Part::Page(page) => {
+                let sensed = read.ftl.sense(page, &mut breakdown).await;
+                match read.ftl.page_sensed(page, sensed, &read.to) {
+                    Ok(bytes) => {
+                        read.to.deliver(bytes, &mut breakdown).await;
+                        Ok(())
+                    }
+                    Err(error) => Err(error),
+                }
+            }
             Part::Ready(bytes) => {
-                read.to.deliver(bytes, &mut breakdown).await;
+                read.to.deliver(*bytes, &mut breakdown).await;
                 Ok(())
             }
         };

@@ -203,10 +203,10 @@ impl PageFtl {
     }
 
     /// Programs pages: the buffer's data becomes the flash's.
-    pub(super) async fn program(&self, job: ProgramJob) {
+    pub(super) async fn program(&self, job: &ProgramJob) {
         let issued = self.free_slots.totals();
         let mut log = Breakdown::new();
-        let image = self.state.borrow_mut().image(&job);
+        let image = self.state.borrow_mut().image(job);
         let who = self.config.priority.who(cause::HOST_WRITE);
         let loaded = |log: &Breakdown| {
             let watchers = self.state.borrow_mut().buffer.loaded(&job.slots);
@@ -214,7 +214,7 @@ impl PageFtl {
         };
         let ended = self.media.program_together(&job.pages, &image, who, &mut log, loaded).await;
         if let Err(broken) = ended {
-            return self.not_programmed(&job, broken);
+            return self.not_programmed(job, broken);
         }
 
         let mut state = self.state.borrow_mut();
@@ -247,7 +247,7 @@ impl PageFtl {
     }
 
     /// Reads what a slot lacks of its unit: the "read" of a read-modify-write.
-    pub(super) async fn fill(&self, job: FillJob) {
+    pub(super) async fn fill(&self, job: &FillJob) {
         let (page, bytes) = {
             let state = self.state.borrow();
             (state.geometry.page_of(job.from), state.geometry.unit_size())

@@ -1,11 +1,13 @@
-//! The event queue: what is near in a ring of slots, what is far in a heap.
+//! The event queue: a ring of slots for timers that are due soon, a heap for the others.
 //!
-//! A slot of the ring is half a microsecond, the ring a millisecond, which is where nearly all timers of a drive are. A
-//! slot's timers are a list in the order of their times, equal ones in the order in which they were set. Most are
-//! appended: a slot has few, and what is set later is mostly due later. The ring goes on with the cursor, the time of
-//! the last event, and what it reaches of the heap moves over at once: so a timer of the heap, which was set before any
-//! of equal time in the ring could be, stays before it. The cursor never passes the limit it is given, so a clock that
-//! stops between two events can still set a timer for "now". Checked against a binary heap in the tests.
+//! A slot covers half a microsecond and the ring a millisecond, which holds nearly all timers of a drive. The timers of a
+//! slot are a list in the order of their times; equal times keep the order in which they were set. A new timer is mostly
+//! appended, since a slot has few timers and a timer set later is mostly due later.
+//!
+//! The ring begins with the slot of the last event. When it advances, timers of the heap that it now reaches move to it at
+//! once. No timer of the same time can be in the ring before them, so they keep their order. The ring never advances
+//! beyond an event that was taken, so a clock that stops between two events can still set a timer for "now". The tests
+//! compare with a binary heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -37,7 +39,7 @@ struct Node {
     next: u32,
     task: TaskId,
     generation: u32,
-    /// Cancelled, and removed when it is come across.
+    /// A cancelled timer stays until it is the first of its slot.
     cancelled: bool,
 }
 
@@ -52,7 +54,7 @@ struct List {
 type Far = Reverse<(u64, u64, u32)>;
 
 /// A set of pending timers, each of which wakes one task.
-pub(crate) struct Wheel {
+pub(crate) struct EventQueue {
     /// The number of the first slot of the ring, counted from time zero; no timer is due before it.
     first: u64,
     /// One bit a word that has a slot with timers, and one bit a slot.
@@ -67,9 +69,9 @@ pub(crate) struct Wheel {
     far_set: u64,
 }
 
-impl Wheel {
-    pub(crate) fn new() -> Wheel {
-        Wheel {
+impl EventQueue {
+    pub(crate) fn new() -> EventQueue {
+        EventQueue {
             first: 0,
             words: 0,
             slots: [0; WORDS],
@@ -100,7 +102,7 @@ impl Wheel {
         self.nodes.get(key.node as usize).is_some_and(|node| node.generation == key.generation)
     }
 
-    /// Cancels a pending timer; a stale key is let pass.
+    /// Cancels a pending timer; a stale key has no effect.
     pub(crate) fn cancel(&mut self, key: TimerKey) {
         if self.is_pending(key) {
             let node = &mut self.nodes[key.node as usize];
@@ -190,7 +192,7 @@ impl Wheel {
         }
     }
 
-    /// Has the ring begin with a slot.
+    /// Makes a slot the first of the ring.
     #[inline]
     fn turn_to(&mut self, first: u64) {
         self.first = first;
@@ -199,7 +201,8 @@ impl Wheel {
         }
     }
 
-    /// With nothing near, has the ring begin with the first of what is far, unless that is after `limit`; whether it does.
+    /// With an empty ring: makes it begin with the first timer of the heap, unless that is due after `limit`. Whether it did, or
+    /// removed a cancelled timer.
     #[cold]
     fn turn_to_far(&mut self, limit: u64) -> bool {
         let Some(&Reverse((time, _, node))) = self.far.peek() else { return false };
@@ -214,7 +217,7 @@ impl Wheel {
         is_due
     }
 
-    /// Moves over what the ring reaches of the heap.
+    /// Moves the timers of the heap that the ring reaches.
     #[inline(never)]
     fn reach_far(&mut self) {
         while self.far_first.wrapping_sub(self.first) < SLOTS as u64
@@ -300,7 +303,7 @@ mod tests {
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
 
-    /// What a test does to the wheel and to the heap alike.
+    /// An operation of a test on the queue and on the heap.
     #[derive(Clone, Debug)]
     enum Step {
         Set { after: u64 },
@@ -309,7 +312,7 @@ mod tests {
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        // Delays of every magnitude: each level of the wheel is reached, ties are common.
+        // Delays of every magnitude, so that timers fall into the ring and the heap; ties are common.
         let delay = (0u32..64, any::<u64>()).prop_map(|(bits, raw)| raw >> (63 - bits));
         let step = prop_oneof![
             5 => prop_oneof![delay.clone(), 0u64..4].prop_map(|after| Step::Set { after }),
@@ -322,7 +325,7 @@ mod tests {
     proptest! {
         #[test]
         fn agrees_with_a_binary_heap(steps in steps()) {
-            let mut wheel = Wheel::new();
+            let mut queue = EventQueue::new();
             let mut heap: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
             let mut keys = Vec::new();
             let mut now = 0u64;
@@ -331,13 +334,13 @@ mod tests {
                     Step::Set { after } => {
                         let at = now.saturating_add(after);
                         let id = keys.len();
-                        keys.push(wheel.set(Time::from_ns(at), TaskId::new(id as u32)));
+                        keys.push(queue.set(Time::from_ns(at), TaskId::new(id as u32)));
                         heap.push(Reverse((at, id)));
                     }
                     Step::Cancel { nth } if !keys.is_empty() => {
                         let id = nth % keys.len();
-                        prop_assert_eq!(wheel.is_pending(keys[id]), heap.iter().any(|entry| entry.0.1 == id));
-                        wheel.cancel(keys[id]);
+                        prop_assert_eq!(queue.is_pending(keys[id]), heap.iter().any(|entry| entry.0.1 == id));
+                        queue.cancel(keys[id]);
                         heap.retain(|entry| entry.0.1 != id);
                     }
                     Step::Cancel { .. } => {}
@@ -347,36 +350,36 @@ mod tests {
                         if expected.is_some() {
                             heap.pop();
                         }
-                        let popped = wheel.pop(Time::from_ns(limit)).map(|(at, task)| (at.ns(), task.index()));
+                        let popped = queue.pop(Time::from_ns(limit)).map(|(at, task)| (at.ns(), task.index()));
                         prop_assert_eq!(popped, expected);
                         now = popped.map_or(limit, |(at, _)| at);
                     }
                 }
-                prop_assert_eq!(wheel.peek().map(Time::ns), heap.peek().map(|entry| entry.0.0));
+                prop_assert_eq!(queue.peek().map(Time::ns), heap.peek().map(|entry| entry.0.0));
             }
         }
     }
 
     #[test]
     fn equal_times_fire_in_the_order_they_were_set() {
-        let mut wheel = Wheel::new();
+        let mut queue = EventQueue::new();
         let at = Time::from_ns(7_000_000);
-        wheel.set(at, TaskId::new(0));
-        wheel.set(Time::from_ns(6_500_000), TaskId::new(9));
-        assert_eq!(wheel.pop(Time::MAX), Some((Time::from_ns(6_500_000), TaskId::new(9))));
+        queue.set(at, TaskId::new(0));
+        queue.set(Time::from_ns(6_500_000), TaskId::new(9));
+        assert_eq!(queue.pop(Time::MAX), Some((Time::from_ns(6_500_000), TaskId::new(9))));
         // Set from nearer by, hence in the ring at once.
-        wheel.set(at, TaskId::new(1));
-        assert_eq!(wheel.pop(Time::MAX), Some((at, TaskId::new(0))));
-        assert_eq!(wheel.pop(Time::MAX), Some((at, TaskId::new(1))));
+        queue.set(at, TaskId::new(1));
+        assert_eq!(queue.pop(Time::MAX), Some((at, TaskId::new(0))));
+        assert_eq!(queue.pop(Time::MAX), Some((at, TaskId::new(1))));
     }
 
     #[test]
     fn a_limit_short_of_the_next_timer_leaves_room_for_an_earlier_one() {
-        let mut wheel = Wheel::new();
-        wheel.set(Time::from_ns(5_000), TaskId::new(0));
-        wheel.set(Time::from_ns(5_001), TaskId::new(1));
-        assert_eq!(wheel.pop(Time::from_ns(100)), None);
-        wheel.set(Time::from_ns(200), TaskId::new(2));
-        assert_eq!(wheel.pop(Time::MAX), Some((Time::from_ns(200), TaskId::new(2))));
+        let mut queue = EventQueue::new();
+        queue.set(Time::from_ns(5_000), TaskId::new(0));
+        queue.set(Time::from_ns(5_001), TaskId::new(1));
+        assert_eq!(queue.pop(Time::from_ns(100)), None);
+        queue.set(Time::from_ns(200), TaskId::new(2));
+        assert_eq!(queue.pop(Time::MAX), Some((Time::from_ns(200), TaskId::new(2))));
     }
 }

@@ -1,0 +1,181 @@
+//! Instructions that a command costs: what callgrind counts in two runs of different lengths, the difference divided by
+//! that of the lengths. The same program gives the same number on any machine, beside any other work.
+//!
+//! The whole is also split by stage, which is the folder or file of the source line an instruction comes from. What comes
+//! from the standard library counts for the line of the project before it in the same function.
+//!
+//! Left out: what a command costs in cache misses, which only time tells.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+
+use super::subject::Subject;
+use super::suite::{Figure, Measured};
+use crate::run::{output, target};
+use crate::say;
+
+/// 4 KiB, 32 at a time, on a drive small enough to be set up under callgrind, which keeps the 64 dies of a large one.
+const LOAD: &[&str] = &[
+    "--drive",
+    "default",
+    "--set",
+    "capacity=2GiB",
+    "--set",
+    "geometry.channels=8",
+    "--set",
+    "geometry.dies_per_channel=8",
+    "--set",
+    "geometry.pages_per_block=48",
+    "--bs",
+    "4k",
+    "--iodepth",
+    "32",
+];
+
+/// A load, by name, with the numbers of requests of its two runs.
+struct Load {
+    figure: &'static str,
+    words: &'static [&'static str],
+    requests: (u32, u32),
+    aim: &'static str,
+}
+
+const LOADS: [Load; 2] = [
+    Load {
+        figure: "instructions a read",
+        words: &["--rw", "randread", "--precondition", "full"],
+        requests: (10_000, 30_000),
+        aim: "at most 2,800",
+    },
+    Load {
+        figure: "instructions an overwrite",
+        words: &["--rw", "randwrite", "--precondition", "steady"],
+        requests: (20_000, 60_000),
+        aim: "at most 6,650",
+    },
+];
+
+/// Stages, and the beginnings of the paths of their sources.
+const STAGES: [(&str, &[&str]); 9] = [
+    ("host: requests and records", &["lab/", "sim/src/rng", "sim/src/histogram", "sim/src/slots"]),
+    ("queue pair", &["drive/src/ring", "drive/src/queue", "drive/src/io", "drive/src/mem", "wire/"]),
+    ("host link", &["device/controller/src/link", "sim/src/units"]),
+    ("controller: fetch, parse, serve, post", &["device/controller/src/"]),
+    ("FTL", &["device/ftl/"]),
+    ("flash", &["device/media/"]),
+    ("resources and waits", &["sim/src/resource", "sim/src/account", "sim/src/credits", "drive/src/breakdown"]),
+    ("events, tasks, workers", &["sim/src/"]),
+    ("rest", &[""]),
+];
+
+/// Instructions by stage.
+type Counts = BTreeMap<&'static str, f64>;
+
+/// Reads and overwrites.
+pub(crate) fn instructions(subject: &Subject) -> Measured {
+    if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
+        say::line("valgrind is not installed: left out");
+        return Ok(None);
+    }
+    let (mut figures, mut runs) = (Vec::new(), Vec::new());
+    for load in &LOADS {
+        let (short, long) = load.requests;
+        let (before, after) = (count(subject, load, short)?, count(subject, load, long)?);
+        let each =
+            |stage| (after.get(stage).unwrap_or(&0.0) - before.get(stage).unwrap_or(&0.0)) / f64::from(long - short);
+        let stages: BTreeMap<&str, f64> = STAGES.iter().map(|(stage, _)| (*stage, each(*stage))).collect();
+        let value = stages.values().sum();
+        figures.push(Figure { name: load.figure, value, aim: load.aim, more_is_better: false });
+        runs.push(json!({"load": load.words, "requests": [short, long], "stages": stages}));
+    }
+    Ok(Some((figures, json!({"load": LOAD, "runs": runs}))))
+}
+
+/// Runs a load under callgrind.
+fn count(subject: &Subject, load: &Load, requests: u32) -> anyhow::Result<Counts> {
+    let file = target().join("bench/callgrind.out");
+    let mut command = Command::new("valgrind");
+    command.args(["--quiet", "--tool=callgrind"]).arg(format!("--callgrind-out-file={}", file.display()));
+    command.arg(subject.program()).args(["sim", "--json"]).args(LOAD).args(load.words);
+    let report: Value = serde_json::from_str(&output(command.args(["--io-count", &requests.to_string()]))?)?;
+    report.pointer("/requests").context("the report has no requests")?;
+    Ok(by_stage(&std::fs::read_to_string(&file).with_context(|| format!("{}", file.display()))?))
+}
+
+/// Sums the costs in a file of callgrind, the format of which its manual describes.
+fn by_stage(file: &str) -> Counts {
+    let (mut names, mut stage) = (BTreeMap::new(), "rest");
+    let (mut counts, mut is_call) = (Counts::new(), false);
+    for line in file.lines() {
+        if let Some(name) = line.strip_prefix("fl=") {
+            // The file of a function.
+            stage = stage_of(full_name(&mut names, name)).unwrap_or("rest");
+        } else if let Some(name) = ["fi=", "fe="].iter().find_map(|key| line.strip_prefix(key)) {
+            // The file of what was inlined into it.
+            stage = stage_of(full_name(&mut names, name)).unwrap_or(stage);
+        } else if let Some(name) = ["cfi=", "cfl="].iter().find_map(|key| line.strip_prefix(key)) {
+            full_name(&mut names, name);
+        } else if line.starts_with("calls=") {
+            // The next line has the cost of what is called, which is counted there.
+            is_call = true;
+        } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
+            let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<f64>().ok());
+            if !std::mem::take(&mut is_call) {
+                *counts.entry(stage).or_default() += cost.unwrap_or(0.0);
+            }
+        }
+    }
+    counts
+}
+
+/// A name is given with its number once, and by its number from then on.
+fn full_name<'a>(names: &'a mut BTreeMap<String, String>, name: &str) -> &'a str {
+    let (number, name) = name.split_once(' ').unwrap_or((name, ""));
+    let known = names.entry(number.to_owned()).or_default();
+    if !name.is_empty() {
+        *known = name.to_owned();
+    }
+    known
+}
+
+/// The stage of a source of the project.
+fn stage_of(path: &str) -> Option<&'static str> {
+    let folders = ["lab/", "drive/src/", "wire/", "device/", "sim/src/"];
+    // From the workspace's root on: the last of the folders that has a crate's sources.
+    let from = folders.iter().filter_map(|folder| path.rfind(&format!("/{folder}"))).min()?;
+    let path = &path[from + 1..];
+    let is_ours = Path::new(path).extension().is_some_and(|ending| ending == "rs") && !path.contains("/.cargo/");
+    let stage = || STAGES.iter().find(|(_, begins)| begins.iter().any(|begin| path.starts_with(begin)));
+    is_ours.then(stage).flatten().map(|(stage, _)| *stage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_count_for_the_stage_of_their_line_and_calls_not_at_all() {
+        let file = "fl=(1) /tree/sim/src/wheel.rs\nfn=(1) pop\n10 5\nfi=(2) /rustc/1/library/core/src/option.rs\n+3 2\n\
+                    fe=(3) /tree/device/ftl/src/page/read.rs\n7 11\ncfi=(4) /tree/sim/src/resource.rs\ncfn=(2) ask\n\
+                    calls=1 4\n* 100\nfl=(4)\nfn=(2)\n-2 9\n";
+        let counts = by_stage(file);
+        assert_eq!(counts["events, tasks, workers"], 7.0);
+        assert_eq!((counts["FTL"], counts["resources and waits"]), (11.0, 9.0));
+        assert_eq!(counts.values().sum::<f64>(), 27.0);
+    }
+
+    #[test]
+    fn every_stage_has_sources_of_its_own() {
+        let stage = |path: &str| stage_of(&format!("/tree/{path}")).unwrap_or("none");
+        assert_eq!(stage("device/controller/src/link.rs"), "host link");
+        assert_eq!(stage("device/controller/src/commands/read.rs"), "controller: fetch, parse, serve, post");
+        assert_eq!(stage("drive/src/breakdown.rs"), "resources and waits");
+        assert_eq!(stage("sim/src/executor.rs"), "events, tasks, workers");
+        assert_eq!(stage("lab/workload/src/job.rs"), "host: requests and records");
+        assert_eq!(stage_of("/rustc/abc/library/core/src/mem/mod.rs"), None);
+    }
+}
