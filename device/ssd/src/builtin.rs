@@ -1,6 +1,6 @@
-//! The profiles that come with it.
+//! The built-in profiles.
 
-/// A profile that comes with it.
+/// A built-in profile.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Builtin {
     /// Its name.

@@ -1,5 +1,5 @@
-//! Which policy stands behind which name in a profile. A technique that decides something is a policy: a trait where the
-//! question is asked, a file with the answer, its name here.
+//! Makes policies from their names in a profile. A technique that decides something is a policy: a trait where the decision is
+//! needed, a file that implements it, and its name here.
 
 use nandscape_device_controller::arbiter::{Arbiter, RoundRobin};
 use nandscape_device_ftl::Policies;
@@ -34,7 +34,7 @@ fn victim(victim: Victim) -> Box<dyn VictimPolicy> {
     }
 }
 
-/// Whose turn it is among the submission queues. There is one answer so far, and no key.
+/// The arbiter of the submission queues. There is only one so far, and no key.
 pub(crate) fn arbiter() -> Box<dyn Arbiter> {
     Box::new(RoundRobin::default())
 }

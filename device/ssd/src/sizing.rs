@@ -1,9 +1,9 @@
-//! How much flash a capacity needs.
+//! The flash that a capacity needs.
 //!
-//! The data gets logical x (1 + over-provisioning), in whole blocks of every plane. On top comes, on every plane, what
-//! garbage collection needs to turn: an open block for each stream, the free blocks at which it begins, and where
-//! pages hold several mapping units and over-provisioning is small, as many blocks more as it takes for some block to hold a
-//! whole page of garbage whenever the host has to wait for one.
+//! Data gets logical x (1 + over-provisioning), in whole blocks of every plane. Every plane also has a reserve for garbage
+//! collection: an open block for each stream, and the free blocks at which it begins. Where pages hold several mapping units
+//! and over-provisioning is small, the reserve has as many blocks more as it takes for some block to hold a whole page of
+//! garbage whenever the host waits for one.
 //!
 //! A small drive has fewer blocks in each plane than the profile. Where that would leave fewer than [`MIN_BLOCKS`] for data,
 //! it has fewer channels, then fewer dies on the channel that is left, so that a die and its blocks stay what they are. Only a
@@ -17,7 +17,7 @@ pub(crate) const MIN_BLOCKS: u64 = 16;
 /// The fewest pages of a block that a small drive gets.
 const MIN_PAGES: u64 = 16;
 
-/// What a size is derived from.
+/// The inputs of a size.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Demand {
     /// Mapping units of the host's address space.
@@ -42,11 +42,11 @@ pub(crate) struct Demand {
     pub gc_free_blocks: u64,
     /// Share of blocks that are bad from the factory.
     pub factory_bad: f64,
-    /// What stays as it is, however few blocks that leaves.
+    /// The counts that do not shrink with the capacity.
     pub kept: Kept,
 }
 
-/// How much flash there is.
+/// The flash of a drive.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Sizing {
     /// Channels.
@@ -59,14 +59,14 @@ pub struct Sizing {
     pub blocks_per_plane: u32,
     /// Blocks of a plane that are bad from the factory.
     pub bad_per_plane: u32,
-    /// Blocks of a plane that garbage collection needs to turn.
+    /// Blocks of a plane that are the reserve of garbage collection.
     pub reserve_per_plane: u32,
     /// Over-provisioning as achieved, the reserve not counted.
     pub over_provisioning: f64,
 }
 
 impl Demand {
-    /// The flash it takes; `None` when that is more than can be counted.
+    /// The flash needed; `None` when that is more than can be counted.
     pub(crate) fn size(&self) -> Option<Sizing> {
         let shape = self.shape();
         let data = shape.data_blocks();
@@ -140,11 +140,11 @@ impl Demand {
         (self.logical_units as f64 * (1.0 + self.over_provisioning)).ceil() as u64
     }
 
-    /// Blocks of each plane beyond `data` that garbage collection needs to turn.
+    /// Blocks of each plane beyond `data` that are the reserve of garbage collection.
     fn reserve(&self, data: u64) -> u64 {
         let turning = self.open_blocks + self.gc_free_blocks;
-        // When the host waits, each plane's garbage is at least what was provisioned beyond the logical space. Spread
-        // evenly over its blocks, some block has a page of it if that is a page a block; blocks lacking for that are added.
+        // When the host waits, each plane has at least as much garbage as it is over-provisioned. Spread evenly, some block
+        // has a page of it if there is a page of it for each block. Blocks missing for that are added.
         let garbage_pages = (data as f64 * self.over_provisioning.max(0.0)) * self.pages_per_block as f64;
         let partial = (self.word_line * self.units_per_page - 1) as f64 / self.units_per_page as f64;
         let lacking = ((data + turning) as f64 * partial - garbage_pages) / self.pages_per_block as f64;

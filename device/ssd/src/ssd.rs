@@ -1,4 +1,4 @@
-//! The assembly: media, on it an FTL, on it a controller.
+//! Assembles a drive from media, FTL and controller.
 
 use std::io;
 use std::rc::Rc;
@@ -39,7 +39,7 @@ impl Ssd {
         self.controller.clone()
     }
 
-    /// Brings an unused drive into a state of use, in no time; see [`PageFtl::plant`].
+    /// Gives an unused drive the state of a used one, in no time; see [`PageFtl::plant`].
     pub fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
         self.ftl.plant(plant, seed, progress)
     }
@@ -47,7 +47,7 @@ impl Ssd {
     /// Checks the drive's tables against each other and the flash.
     ///
     /// # Errors
-    /// What is wrong, in one sentence.
+    /// The problem, in one sentence.
     pub fn check(&self) -> Result<(), String> {
         self.ftl.check()
     }
@@ -57,12 +57,12 @@ impl Ssd {
         self.ftl.stats()
     }
 
-    /// Operations that the flash has done.
+    /// Counts of flash operations.
     pub fn op_counts(&self) -> OpCounts {
         self.media.counts()
     }
 
-    /// Whether the drive has too few good blocks left to be written to.
+    /// Whether the drive has too few good blocks to take writes.
     pub fn is_read_only(&self) -> bool {
         self.ftl.is_read_only()
     }
@@ -85,7 +85,7 @@ impl Ssd {
 /// Busy time by cause.
 #[derive(Clone, Debug)]
 pub struct Usage {
-    /// Of each array: of a plane, or of a die whose planes do not work on their own.
+    /// Of each array: of a plane, or of a die whose planes do not work independently.
     pub planes: Vec<Totals>,
     /// Of each channel.
     pub channels: Vec<Totals>,

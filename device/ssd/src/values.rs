@@ -1,4 +1,4 @@
-//! How values are written in a profile, and what is said of those that are not.
+//! The syntax of values in a profile, and the errors for invalid ones.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! Whether a value is there and within bounds, and the error if it is not.
+//! Checks that a value is given and within bounds.
 
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate};

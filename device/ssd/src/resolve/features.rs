@@ -1,4 +1,4 @@
-//! `[timing.*]` beyond the plain operations, and what of it fits together with the rest of the profile.
+//! The options of `[timing.*]`, and checks that they fit the rest of the profile.
 
 use nandscape_device_ftl::PageFtlConfig;
 use nandscape_device_media::geometry::Counts;
@@ -69,7 +69,7 @@ fn suspend(keys: &SuspendKeys) -> Result<Suspend> {
     })
 }
 
-/// Refuses what does not go together.
+/// Refuses combinations that do not fit together.
 pub(super) fn check(timing: &Timing, geometry: &Counts, ftl: &PageFtlConfig) -> Result<()> {
     let Features { planes, program_unit, suspend, .. } = timing.features;
     if program_unit == ProgramUnit::WordLine {
@@ -151,7 +151,7 @@ pub(super) fn fill_in(keys: &mut TimingKeys, features: &Features) {
     keys.suspend.limit = Some(limit.unwrap_or(0));
 }
 
-/// No step takes time any more, and pages are read once. What is done together still is.
+/// Sets all times to zero and removes retries. Operations on several planes or pages stay.
 pub(super) fn without_delay(keys: &mut TimingKeys) {
     let zero = Some(Text(Span::ZERO));
     (keys.command, keys.ecc.time) = (zero, zero);

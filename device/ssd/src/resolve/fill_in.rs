@@ -1,4 +1,4 @@
-//! Writes what was decided into the keys: what was derived, and the defaults of what was left out.
+//! Writes derived values and defaults into the keys.
 
 use nandscape_device_ftl::{GcConfig, PageFtlConfig, WearConfig};
 use nandscape_sim::units::Bytes;

@@ -1,4 +1,4 @@
-//! `[geometry]` and `[timing]`: how much flash there is, and how long it takes.
+//! `[geometry]` and `[timing]`: the amount of flash and its times.
 
 use nandscape_device_ftl::address::SECTOR;
 use nandscape_device_media::geometry::Counts;
@@ -75,7 +75,7 @@ fn page_and_unit(keys: &ProfileKeys) -> Result<(u32, u32)> {
     }
 }
 
-/// The counts as the profile has them; blocks a plane are not known yet.
+/// The counts of the profile; blocks of a plane are not known yet.
 pub(super) fn counts(keys: &ProfileKeys) -> Result<Counts> {
     let (page_size, unit_size) = page_and_unit(keys)?;
     let geometry = &keys.geometry;
@@ -93,7 +93,7 @@ pub(super) fn counts(keys: &ProfileKeys) -> Result<Counts> {
     })
 }
 
-/// What the size of the drive is derived from, but for the capacity.
+/// The inputs of the drive's size except the capacity.
 fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand> {
     let over_provisioning = or(&keys.ftl.over_provisioning, DEFAULT_OVER_PROVISIONING);
     if over_provisioning.0 > 100.0 {
@@ -121,7 +121,8 @@ fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand
     })
 }
 
-/// Capacity from blocks, or blocks from capacity; given both, that they agree. The flash, and the logical units.
+/// Derives the capacity from the blocks or the blocks from the capacity, or checks that both agree. Returns the flash and
+/// the logical units.
 pub(super) fn sizing(profile: &Profile, counts: &Counts, timing: &Timing) -> Result<(Sizing, u32)> {
     let keys = &profile.keys;
     let demand = Demand { kept: profile.kept, ..demand(keys, counts, timing)? };

@@ -1,12 +1,12 @@
-//! From keys to a drive's configuration: what is missing is derived, what cannot be is refused.
+//! Makes a drive's configuration from keys: derives missing values and refuses impossible ones.
 //!
 //! | file | what |
 //! |---|---|
-//! | `bounds` | whether a value is there and within bounds |
+//! | `bounds` | checks that a value is given and within bounds |
 //! | `flash`, `ftl`, `controller` | the sections of a profile |
-//! | `features` | what flash does beyond the plain operations, and what goes together |
-//! | `smaller` | what a capacity below the profile's own changes |
-//! | `fill_in` | back into the keys, with what was decided |
+//! | `features` | options of the flash, and checks that they fit together |
+//! | `smaller` | notes on what a small capacity changes |
+//! | `fill_in` | writes derived values and defaults into the keys |
 
 mod bounds;
 mod controller;
@@ -29,16 +29,16 @@ use crate::profile::{Profile, ProfileError};
 use crate::sizing::Sizing;
 use crate::values::{PerPageType, Text};
 
-/// A profile with everything decided.
+/// A profile with every value decided.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Resolved {
     /// The profile's name.
     pub name: String,
-    /// All keys, with what was derived filled in.
+    /// All keys, including derived ones.
     pub keys: ProfileKeys,
-    /// How much flash there is.
+    /// The amount of flash.
     pub sizing: Sizing,
-    /// What was decided otherwise than written, and why.
+    /// Decisions that differ from the profile, with reasons.
     pub notes: Vec<String>,
     timing: Timing,
     geometry: Counts,
@@ -49,10 +49,10 @@ pub struct Resolved {
 type Result<T> = std::result::Result<T, ProfileError>;
 
 impl Profile {
-    /// Decides everything.
+    /// Decides every value.
     ///
     /// # Errors
-    /// The key that cannot be as it is, and what would be valid.
+    /// The invalid key, and what would be valid.
     pub fn resolve(&self) -> Result<Resolved> {
         let keys = &self.keys;
         let timing = flash::timing(&keys.timing)?;
@@ -89,7 +89,7 @@ impl Resolved {
         self.controller.lba_bytes
     }
 
-    /// What is to go wrong.
+    /// The fault rules.
     pub fn faults(&self) -> impl Iterator<Item = &Rule> {
         self.keys.faults.iter().flat_map(|faults| &faults.0).map(|rule| &rule.0)
     }
@@ -108,7 +108,7 @@ impl Resolved {
         problem.map_or(Ok(()), |problem| Err(ProfileError::new("faults", problem)))
     }
 
-    /// Blocks that garbage collection needs to turn, over the whole drive.
+    /// Blocks of the drive that are the reserve of garbage collection.
     pub fn reserve_blocks(&self) -> u64 {
         u64::from(self.sizing.reserve_per_plane) * self.planes()
     }
@@ -135,7 +135,7 @@ impl Resolved {
         self.controller.max_queue_pairs
     }
 
-    /// Zeroes flash, link and firmware time: in the keys too, so that they say what runs.
+    /// Sets flash, link and firmware times to zero, in the keys too, so that they describe the run.
     pub fn without_delay(mut self) -> Resolved {
         let (zero, unlimited) = (Text(Span::ZERO), Some(Text(Rate::UNLIMITED)));
         let TimingKeys { read, program, erase, bus, .. } = &mut self.keys.timing;
@@ -151,7 +151,7 @@ impl Resolved {
         self
     }
 
-    /// The keys as TOML, with what was derived.
+    /// The keys as TOML, including derived ones.
     pub fn to_toml(&self) -> String {
         Profile::of_keys(&self.name, self.keys.clone()).to_toml()
     }

@@ -1,10 +1,10 @@
-//! What a capacity below the profile's own changes, told to the user together with the consequence.
+//! Notes for the user on the changes that a capacity below the profile's own makes, and their consequences.
 
 use nandscape_device_media::geometry::Counts;
 
 use crate::sizing::MIN_BLOCKS;
 
-/// What a drive has less of than its profile, and what that means for its figures.
+/// The counts that are below the profile's, and the consequence for the figures of the drive.
 pub(super) fn notes(profile: &Counts, drive: &Counts) -> Vec<String> {
     let mut notes = Vec::new();
     let dies = |counts: &Counts| counts.channels * counts.dies_per_channel;
