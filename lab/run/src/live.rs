@@ -131,6 +131,10 @@ impl Export for SsdExport {
         self.queues.detach();
     }
 
+    fn is_ready(&self) -> bool {
+        self.queues.is_ready()
+    }
+
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         let (ftl, ops) = (self.ssd.ftl_stats(), self.ssd.op_counts().since(&self.begun));
         let unit = f64::from(self.info().unit_bytes);

@@ -105,3 +105,25 @@ impl Dma for Replayed {
         self.outcomes.next(self.connection, address, 0).map(drop)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_come_in_order_and_what_is_not_there_is_told() {
+        let outcomes = Rc::new(Outcomes::default());
+        let host = |number| Replayed { outcomes: outcomes.clone(), connection: ConnectionId(number) };
+        let (first, second) = (host(1), host(2));
+        for (number, outcome) in [(1, Some(vec![1, 2])), (2, None), (1, Some(Vec::new())), (1, Some(vec![3]))] {
+            outcomes.push(ConnectionId(number), outcome);
+        }
+        let mut bytes = [0; 2];
+        assert!(first.read(0, &mut bytes).is_ok() && bytes == [1, 2]);
+        assert_eq!(second.check(7, 1, Access::Read), Err(DmaFault { address: 7 }), "it failed then");
+        assert!(first.write(0, &[5; 9]).is_ok() && !outcomes.differ());
+        assert!(first.read(0, &mut bytes).is_err() && outcomes.differ(), "of another length");
+        outcomes.differs.set(false);
+        assert!(first.store(0, 1).is_err() && outcomes.differ(), "none is left");
+    }
+}

@@ -47,6 +47,11 @@ pub trait Export {
     /// Takes the controller from its host.
     fn detach(&self) {}
 
+    /// Whether others can be served: no commands of a host that was detached are in work.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
     /// What the drive counts, by name with unit; names end in `_total` where they only grow.
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         BTreeMap::new()
@@ -114,6 +119,11 @@ impl Export for QueueExport {
         self.controller.detach();
         self.controller.set_register(register::CC, self.configuration);
         self.attached.take();
+    }
+
+    fn is_ready(&self) -> bool {
+        let has_registers = self.configuration & register::CC_EN != 0;
+        !has_registers || self.controller.register(register::CSTS) & register::CSTS_RDY != 0
     }
 }
 

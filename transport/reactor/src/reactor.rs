@@ -651,6 +651,7 @@ impl Reactor {
         std::mem::take(&mut self.reserved).into_iter().for_each(|connection| self.port.close(connection));
         let keys: Vec<Key> = self.by_connection.values().copied().collect();
         keys.iter().for_each(|key| self.disconnect(*key, &Gone::quietly()));
+        self.run_while(|reactor| !reactor.port.exports().iter().all(|export| export.is_ready()))?;
         for export in 0..self.port.exports().len() as u16 {
             let info = self.port.exports()[usize::from(export)].info();
             if let Ok(connection) = self.port.open(export) {
@@ -658,12 +659,20 @@ impl Reactor {
                 self.port.submit(connection, FAREWELL, flush, HostMem::none());
             }
         }
-        while self.is_working() {
+        self.run_while(|reactor| reactor.port.outstanding() > 0)
+    }
+
+    /// Runs the model while `busy` and while there are events. It runs at least once: what was closed or submitted at
+    /// this turn's time has its consequences at that time, which a replay runs too.
+    fn run_while(&mut self, busy: impl Fn(&Reactor) -> bool) -> io::Result<()> {
+        loop {
             self.catch_up();
+            if !busy(self) || self.executor.next_due().is_none() {
+                return Ok(());
+            }
             let patience = self.patience();
             self.waiter.wait(patience, &mut self.events)?;
         }
-        Ok(())
     }
 
     /// Tells figures to those who have asked. Copying them takes long beside a turn: all share one copy, and an old one

@@ -19,7 +19,9 @@ use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition, Replay};
 use nandscape_sim::Executor;
 use nandscape_transport_reactor::handle::{Figures, Handle};
 use nandscape_transport_reactor::recording::Recorder;
+use nandscape_transport_reactor::ring::RingHost;
 use nandscape_transport_reactor::{Export, PollMode, Port, Reactor, Setup};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use host::Host;
 
@@ -116,6 +118,35 @@ fn a_host_on_a_thread() {
                 host.join().unwrap();
             });
         }
+    });
+}
+
+/// A host has the drive to itself. When it has gone, in the middle of its work, others are served.
+#[test]
+fn the_drive_serves_others_afterwards() {
+    the_clocks_agree(|handle| {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (go, may_go) = channel();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let host = Host::connect(theirs, seed(), true);
+                may_go.recv().unwrap();
+                host.work(false);
+            });
+            client::attach(handle, ours);
+            assert!(RingHost::connect(handle, 0, 4).is_err(), "nobody else may use the controller");
+            go.send(()).unwrap();
+        });
+        // Its commands end before others may connect.
+        let connect = || RingHost::connect(handle, 0, 4).ok();
+        let mut ring = std::iter::repeat_with(connect).flatten().next().expect("they come without end");
+        let mut execute = |opcode, data: Vec<u8>| {
+            ring.submit(1, SubmissionEntry::blocks(opcode, 1, 100_000, 8), data).unwrap();
+            std::iter::repeat_with(|| ring.poll()).flatten().next().expect("they come without end")
+        };
+        assert_eq!(execute(IoOpcode::WRITE, vec![9; 4_096]).status, Status::SUCCESS);
+        let read = execute(IoOpcode::READ, vec![0; 4_096]);
+        assert_eq!((read.status, read.data), (Status::SUCCESS, vec![9; 4_096]));
     });
 }
 

@@ -235,6 +235,79 @@ fn who_is_always_busy_does_not_keep_the_loop_from_sockets() {
     assert!(looks.load(Ordering::Relaxed) > before);
 }
 
+/// Has no socket, but two descriptors, and counts what it reads from each.
+struct Watching {
+    descriptors: [std::os::unix::net::UnixStream; 2],
+    read: Arc<[AtomicUsize; 2]>,
+    looks: Arc<AtomicUsize>,
+}
+
+impl Client for Watching {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        use std::os::fd::AsFd as _;
+        self.descriptors.iter().map(|descriptor| descriptor.as_fd()).collect()
+    }
+
+    fn is_polled(&self) -> bool {
+        false
+    }
+
+    fn interest(&self) -> Interest {
+        Interest::default()
+    }
+
+    fn take_in(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
+        use std::io::Read as _;
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        for (descriptor, read) in self.descriptors.iter().zip(&*self.read) {
+            let mut bytes = [0; 16];
+            read.fetch_add((&*descriptor).read(&mut bytes).unwrap_or(0), Ordering::Relaxed);
+        }
+        Ok(false)
+    }
+
+    fn complete(&mut self, _: Released) {}
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        Ok(())
+    }
+
+    fn is_flushed(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_client_is_looked_after_when_any_of_its_descriptors_has_something() {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+    let (mut reactor, handle) = reactor();
+    let pairs = [(); 2].map(|()| UnixStream::pair().unwrap());
+    let [mut first, mut second] = pairs.each_ref().map(|(near, _)| near.try_clone().unwrap());
+    let descriptors = pairs.map(|(_, far)| {
+        far.set_nonblocking(true).unwrap();
+        far
+    });
+    let (read, looks) = (Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]), Arc::new(AtomicUsize::new(0)));
+    let client = Watching { descriptors, read: read.clone(), looks: looks.clone() };
+    handle.connect(0, Box::new(move |_, _| Box::new(client)));
+    (0..3).for_each(|_| reactor.step().unwrap());
+    let before = looks.load(Ordering::Relaxed);
+    (0..3).for_each(|_| reactor.step().unwrap());
+    assert_eq!(looks.load(Ordering::Relaxed), before, "nothing has come");
+    let read = || [0, 1].map(|number: usize| read[number].load(Ordering::Relaxed));
+    second.write_all(b"xyz").unwrap();
+    (0..3).for_each(|_| reactor.step().unwrap());
+    assert_eq!(read(), [0, 3]);
+    first.write_all(b"x").unwrap();
+    (0..3).for_each(|_| reactor.step().unwrap());
+    assert_eq!(read(), [1, 3]);
+}
+
 /// A task that has something to do every nanosecond: no machine keeps up with it.
 fn overload(sim: &Sim) {
     let inner = sim.clone();
