@@ -9,7 +9,7 @@ use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
 use nandscape_transport_nbd::Address;
 use nandscape_transport_reactor::{NoIdleStates, PollMode};
 
-use super::faults;
+use super::{faults, memory};
 use crate::failure::Failure;
 use crate::sim::{resolve_with, tell_if_unseen};
 
@@ -127,6 +127,10 @@ impl ServeArgs {
             .zip(0..)
             .map(|(((name, profile), faults), number)| self.spec(name, profile, faults, number))
             .collect::<Result<Vec<DriveSpec>, Failure>>()?;
+        if self.store == StoreArg::Ram {
+            let capacity = |spec: &DriveSpec| spec.resolve().map_or(0, |resolved| resolved.capacity());
+            memory::tell_if_too_large(specs.iter().map(capacity).sum());
+        }
         let share = |reactor: usize| reactor * specs.len() / self.reactors;
         let part = |reactor: usize| LiveDrives {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -4,6 +4,7 @@ mod args;
 mod descriptors;
 mod faults;
 mod live_line;
+mod memory;
 mod notes;
 mod reactors;
 mod summary;

@@ -45,13 +45,25 @@ fn a_recorded_run_of_fio_replays_to_the_byte_and_half_of_it_as_far_as_it_goes() 
     let part: serde_json::Value = serde_json::from_str(&torn.out).unwrap();
     assert!(number(&part, "/requests") < number(&report, "/requests"));
 
-    let mut damaged = whole;
-    let middle = damaged.len() / 2;
-    damaged[middle] ^= 1;
-    std::fs::write(folder.path().join("damaged.rec"), &damaged).unwrap();
-    let ended = sim(folder.path(), &["--replay", "damaged.rec"]);
-    assert_eq!((ended.code, &ended.out as &str), (Some(2), ""), "{ended:?}");
-    assert!(ended.err.contains("damaged.rec: record "), "{}", ended.err);
+    // Data, and a length, which must not be taken for the end of the file.
+    let second_chunk = 8 + 16 + u32::from_le_bytes(*whole[8..].first_chunk().unwrap()) as usize;
+    for place in [whole.len() / 2, second_chunk + 2] {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 0x40;
+        std::fs::write(folder.path().join("damaged.rec"), &damaged).unwrap();
+        let ended = sim(folder.path(), &["--replay", "damaged.rec"]);
+        assert_eq!((ended.code, &ended.out as &str), (Some(2), ""), "{place}: {ended:?}");
+        assert!(ended.err.contains("damaged.rec: damaged at record "), "{}", ended.err);
+    }
+}
+
+/// fio writes the same buffers again and again, as most programs write data that repeats.
+#[test]
+fn a_recording_takes_little_room_where_data_repeats() {
+    let (folder, figures) = recorded();
+    let recorded = folder.path().join("run.rec").metadata().unwrap().len() as f64;
+    let written = number(&figures, "/drives/0/writes/bytes");
+    assert!(recorded < 0.7 * written, "{recorded} bytes for {written} bytes written");
 }
 
 #[test]
@@ -60,16 +72,22 @@ fn what_is_no_recording_is_refused() {
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
     write("empty", b"");
     write("garbage", &[0x5a; 10_000]);
-    write("magic", b"NSCREC1\n");
-    // The length of a header, its kind, a body that is not ours, and its checksum.
-    let body = b"\0{\"color\": \"blue\"}";
-    let foreign = [&b"NSCREC1\n"[..], &(body.len() as u32 - 1).to_le_bytes(), body, &crc32(body).to_le_bytes()];
-    write("foreign", &foreign.concat());
+    write("magic", b"NSCREC2\n");
+    write("old", b"NSCREC1\n and what follows");
+    // A record with a header that is not ours: its length, kind and body. Before it, the header of a chunk: its length
+    // twice, its checksum, and that of the first three and of the chunk's number.
+    let text = b"{\"color\": \"blue\"}";
+    let record = [&(text.len() as u32).to_le_bytes()[..], &[0], text].concat();
+    let lengths = [(record.len() as u32).to_le_bytes(); 2].concat();
+    let chunk = [&lengths[..], &crc32(&record).to_le_bytes()].concat();
+    let check = crc32(&[&chunk[..], &0u32.to_le_bytes()].concat()).to_le_bytes();
+    write("foreign", &[&b"NSCREC2\n"[..], &chunk, &check, &record].concat());
     for (file, words) in [
         ("missing", "missing: No such file"),
         ("empty", "empty: not a recording"),
         ("garbage", "garbage: not a recording"),
         ("magic", "the header is missing"),
+        ("old", "old: a recording of format 1; this program reads format 2"),
         ("foreign", "foreign: the header cannot be read"),
         (".", "directory"),
     ] {
@@ -93,7 +111,7 @@ fn a_place_that_takes_no_recording_is_refused_before_anything_is_served() {
         (&["--record", "no/such/folder/run.rec"], "--record no/such/folder/run.rec: No such file"),
         (&["--record", "."], "--record .: Is a directory"),
         (&["--chrome-trace", "no/such/folder/run.json"], "--chrome-trace: cannot write no/such/folder/run.json"),
-        (&["--record", "run", "--chrome-trace", "run"], "--record run are the same file"),
+        (&["--record", "run", "--chrome-trace", "run"], "are the same file; name two"),
     ] {
         let mut args = SMALL.to_vec();
         args.extend(["--nbd", "unix:n.sock"]);

@@ -106,7 +106,7 @@ fn tcp_is_served_and_to_others_only_when_that_is_allowed() {
 #[test]
 fn a_second_signal_ends_a_server_at_once_without_its_sockets() {
     let mut server =
-        Server::small(&["--metrics", "unix:metrics", "--control", "control", "--fault", "power_cut off=1h"]);
+        Server::small(&["--metrics", "unix:metrics", "--control", "control", "--fault", "power_cut off=900s"]);
     run("nbdinfo", &["--size", &server.uri()]);
     let mut client = crate::tools::start_fio(&server, &["--rw=randread", "--bs=4k", "--iodepth=1", "--size=4m"]);
     let sockets = ["n.sock", "metrics", "control"].map(|name| server.path(name));

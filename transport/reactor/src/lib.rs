@@ -15,6 +15,7 @@
 //! | `order` | what a drive is told from beside: faults |
 //! | `queue_ids` | which queue pairs of a controller are free |
 //! | `recording`, `replay` | what arrived, as a file; the same run again |
+//! | `chunks` | its bytes, compressed and with checksums |
 //! | `side_file` | the thread that writes it |
 //! | `clock`, `timing` | the wall clock; how late completions are released, how far the model is behind |
 //! | `client` | what a transport implements for each of its clients |
@@ -33,6 +34,7 @@ mod access;
 pub mod arrival;
 #[cfg(target_os = "linux")]
 mod buffers;
+mod chunks;
 pub mod client;
 mod clock;
 #[cfg(target_os = "linux")]

@@ -1,11 +1,11 @@
 //! A recording: everything that arrived at a port, in order, with its stamp and its data.
 //!
-//! A file begins with [`MAGIC`]; then come records: length of the body (u32), kind (u8), body, CRC-32 of kind and body
-//! (u32), all little-endian. The first record is a header in JSON, which says how to build the drives again; the
-//! last one says when the run ended. A torn file ends early, and says so.
+//! A file begins with [`MAGIC`]; then come chunks (see [`crate::chunks`]), and in them records: length of the body (u32,
+//! little-endian), kind (u8), body. The first record is a header in JSON, which says how to build the drives again; the
+//! last one says when the run ended. A file that was cut short ends early, and says so.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use nandscape_drive::HostMem;
@@ -15,14 +15,20 @@ use nandscape_wire_nvme::opcode::Transfer;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::arrival::Arrival;
+use crate::chunks::{ChunkError, ChunkReader, ChunkWriter};
 use crate::order::Order;
 use crate::port::ConnectionId;
 use crate::side_file::SideFile;
 
 /// The first bytes of every recording; the last but one is the version.
-pub const MAGIC: [u8; 8] = *b"NSCREC1\n";
+pub const MAGIC: [u8; 8] = *b"NSCREC2\n";
+/// The place of the version in them.
+const VERSION: usize = 6;
 /// The largest body that is believed: a command with the largest transfer and much to spare.
 const MAX_BODY: usize = 1 << 28;
+
+/// Bytes that are too much to be compressed: the file takes them more quickly as they are.
+const MUCH: usize = 16 << 20;
 
 const HEADER: u8 = 0;
 const TURN: u8 = 1;
@@ -114,24 +120,35 @@ pub enum RecordingError {
         /// The file.
         path: String,
     },
+    /// The file is a recording of another version of the program.
+    #[error(
+        "{path}: a recording of format {found}; this program reads format {}. Replay it with the version that wrote it",
+        char::from(MAGIC[VERSION])
+    )]
+    OtherFormat {
+        /// The file.
+        path: String,
+        /// Its format.
+        found: char,
+    },
     /// The file ends inside a record, as when its writer was killed.
-    #[error("{path}: record {number}, at byte {offset}, is torn: the file ends inside it")]
+    #[error("{path}: record {number}, in the chunk at byte {offset}, is torn: the file ends inside it")]
     Torn {
         /// The file.
         path: String,
         /// Records before it.
         number: u64,
-        /// Where it begins.
+        /// Where its chunk begins.
         offset: u64,
     },
     /// A record is damaged.
-    #[error("{path}: record {number}, at byte {offset}: {problem}")]
+    #[error("{path}: damaged at record {number}, in the chunk at byte {offset}: {problem}")]
     Damaged {
         /// The file.
         path: String,
         /// Records before it.
         number: u64,
-        /// Where it begins.
+        /// Where its chunk begins.
         offset: u64,
         /// What is wrong.
         problem: String,
@@ -155,12 +172,14 @@ impl Recorder {
     /// # Errors
     /// When the file cannot be written.
     pub fn create(path: &Path, header: &str) -> io::Result<Recorder> {
-        let mut file = File::create(path)?;
+        let file = File::create(path)?;
         // A place that takes nothing is found out now, not at the end.
         let mut body = Vec::new();
-        let frame = frame(&mut body, HEADER, &[header.as_bytes()]);
-        file.write_all(&[&MAGIC, &frame.0[..], &body, &frame.1].concat())?;
-        Ok(Recorder { path: path.display().to_string(), file: SideFile::start(file)?, told: false, body })
+        frame(&mut body, HEADER, &[header.as_bytes()]);
+        let mut chunks = ChunkWriter::new(file, &MAGIC)?;
+        chunks.write(&body, false)?;
+        let file = SideFile::start(move |bytes| chunks.write(bytes, bytes.len() > MUCH))?;
+        Ok(Recorder { path: path.display().to_string(), file, told: false, body })
     }
 
     pub(crate) fn turn(&mut self, at: Time) {
@@ -221,8 +240,8 @@ impl Recorder {
 
     fn put(&mut self, kind: u8, parts: &[&[u8]]) {
         if !self.file.has_failed() {
-            let (before, after) = frame(&mut self.body, kind, parts);
-            self.file.write(&[&before, &self.body, &after]);
+            frame(&mut self.body, kind, parts);
+            self.file.write(&self.body);
         }
     }
 }
@@ -231,21 +250,21 @@ fn problem(path: &str, error: &impl std::fmt::Display) -> String {
     format!("the recording {path} is not whole: {error}")
 }
 
-/// Makes the body of a record; what comes before and after it.
-fn frame(body: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> ([u8; 4], [u8; 4]) {
-    body.clear();
-    body.push(kind);
-    parts.iter().for_each(|part| body.extend_from_slice(part));
-    ((body.len() as u32 - 1).to_le_bytes(), crc32fast::hash(body).to_le_bytes())
+/// Makes a record.
+fn frame(record: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    record.clear();
+    record.extend_from_slice(&(len as u32).to_le_bytes());
+    record.push(kind);
+    parts.iter().for_each(|part| record.extend_from_slice(part));
 }
 
 /// Reads a recording.
 pub struct Reader {
     path: String,
-    file: BufReader<File>,
+    chunks: ChunkReader<BufReader<File>>,
     header: String,
     number: u64,
-    offset: u64,
 }
 
 impl Reader {
@@ -263,10 +282,14 @@ impl Reader {
                 return Err(RecordingError::File { path: name, error });
             }
             Ok(()) if magic == MAGIC => {}
+            Ok(()) if [&magic[..VERSION], &magic[VERSION + 1..]] == [&MAGIC[..VERSION], &MAGIC[VERSION + 1..]] => {
+                return Err(RecordingError::OtherFormat { path: name, found: magic[VERSION].into() });
+            }
             _ => return Err(RecordingError::NotOne { path: name }),
         }
-        let offset = MAGIC.len() as u64;
-        let mut reader = Reader { path: name, file, header: String::new(), number: 0, offset };
+        let chunks = ChunkReader::new(file, MAGIC.len() as u64);
+        let chunks = chunks.map_err(|error| RecordingError::File { path: name.clone(), error })?;
+        let mut reader = Reader { path: name, chunks, header: String::new(), number: 0 };
         match reader.next_body()? {
             Some((HEADER, body)) => {
                 reader.header = String::from_utf8(body).map_err(|_| reader.damaged("the header is not text"))?;
@@ -296,42 +319,40 @@ impl Reader {
     }
 
     fn next_body(&mut self) -> Result<Option<(u8, Vec<u8>)>, RecordingError> {
-        let mut len = [0; 4];
-        match self.file.read(&mut len[..1]) {
-            Ok(0) => return Ok(None),
-            Ok(_) => {}
-            Err(error) => return Err(RecordingError::File { path: self.path.clone(), error }),
+        if self.chunks.is_at_end().map_err(|error| self.failed(error))? {
+            return Ok(None);
         }
-        self.fill(&mut len[1..])?;
-        let len = u32::from_le_bytes(len) as usize;
+        let mut head = [0; 5];
+        self.fill(&mut head)?;
+        let [a, b, c, d, kind] = head;
+        let len = u32::from_le_bytes([a, b, c, d]) as usize;
         if len > MAX_BODY {
             return Err(self.damaged("its length is beyond any record's"));
         }
-        let mut body = vec![0; len + 1];
+        let mut body = vec![0; len];
         self.fill(&mut body)?;
-        let mut sum = [0; 4];
-        self.fill(&mut sum)?;
-        if u32::from_le_bytes(sum) != crc32fast::hash(&body) {
-            return Err(self.damaged("its checksum is wrong"));
-        }
         self.number += 1;
-        self.offset += len as u64 + 9;
-        let kind = body.remove(0);
         Ok(Some((kind, body)))
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), RecordingError> {
-        self.file.read_exact(bytes).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                RecordingError::Torn { path: self.path.clone(), number: self.number, offset: self.offset }
+        self.chunks.fill(bytes).map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: ChunkError) -> RecordingError {
+        let (path, number, offset) = (self.path.clone(), self.number, self.chunks.offset());
+        match error {
+            ChunkError::Torn => RecordingError::Torn { path, number, offset },
+            ChunkError::Damaged(problem) => {
+                RecordingError::Damaged { path, number, offset, problem: problem.to_owned() }
             }
-            _ => RecordingError::File { path: self.path.clone(), error },
-        })
+            ChunkError::File(error) => RecordingError::File { path, error },
+        }
     }
 
     /// An error about the record that comes next.
     pub(crate) fn damaged(&self, problem: &str) -> RecordingError {
-        let (path, number, offset) = (self.path.clone(), self.number, self.offset);
+        let (path, number, offset) = (self.path.clone(), self.number, self.chunks.offset());
         RecordingError::Damaged { path, number, offset, problem: problem.to_owned() }
     }
 }

@@ -3,8 +3,7 @@
 //! Bytes are gathered for a moment and written together. When the program is killed, what was gathered in that moment is
 //! lost, and nothing else.
 
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -40,25 +39,25 @@ struct State {
 }
 
 impl SideFile {
-    /// Hands a file to a thread of its own.
+    /// Starts a thread that hands what is gathered to `write`.
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub(crate) fn start(file: File) -> io::Result<SideFile> {
+    pub(crate) fn start(write: impl FnMut(&[u8]) -> io::Result<()> + Send + 'static) -> io::Result<SideFile> {
         let shared = Arc::<Shared>::default();
         let writer = shared.clone();
-        let thread = std::thread::Builder::new().name("recording".to_owned()).spawn(move || writer.write_all(file))?;
+        let thread = std::thread::Builder::new().name("recording".to_owned()).spawn(move || writer.write_all(write))?;
         Ok(SideFile { shared, thread: Some(thread) })
     }
 
     /// Has bytes written, unless the file has failed.
-    pub(crate) fn write(&self, parts: &[&[u8]]) {
+    pub(crate) fn write(&self, bytes: &[u8]) {
         if self.has_failed() {
             return;
         }
         let mut state = self.shared.lock();
         let before = state.waiting.len();
-        parts.iter().for_each(|part| state.waiting.extend_from_slice(part));
+        state.waiting.extend_from_slice(bytes);
         let now = state.waiting.len();
         if now > MOST {
             state.waiting = Vec::new();
@@ -114,10 +113,10 @@ impl Shared {
     }
 
     /// The life of the thread.
-    fn write_all(&self, mut file: File) {
+    fn write_all(&self, mut write: impl FnMut(&[u8]) -> io::Result<()>) {
         let mut bytes = Vec::new();
         while self.gather(&mut bytes) {
-            let written = file.write_all(&bytes);
+            let written = write(&bytes);
             bytes.clear();
             if let Err(error) = written {
                 self.fail(&mut self.lock(), error);
@@ -141,16 +140,23 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io::Write as _;
+
     use super::*;
+
+    fn start(mut file: File) -> SideFile {
+        SideFile::start(move |bytes| file.write_all(bytes)).unwrap()
+    }
 
     #[test]
     fn everything_is_written_in_order_by_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
-        let file = SideFile::start(File::create(&path).unwrap()).unwrap();
+        let file = start(File::create(&path).unwrap());
         let mut expected = Vec::new();
         for number in 0..50_000u32 {
-            file.write(&[&number.to_le_bytes(), &[7; 96]]);
+            file.write(&[&number.to_le_bytes()[..], &[7; 96]].concat());
             expected.extend_from_slice(&number.to_le_bytes());
             expected.extend_from_slice(&[7; 96]);
         }
@@ -162,8 +168,8 @@ mod tests {
     fn what_waits_is_written_although_nothing_more_comes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
-        let file = SideFile::start(File::create(&path).unwrap()).unwrap();
-        file.write(&[b"one"]);
+        let file = start(File::create(&path).unwrap());
+        file.write(b"one");
         while std::fs::read(&path).unwrap() != b"one" {
             std::thread::yield_now();
         }
@@ -173,12 +179,12 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_file_that_takes_nothing_fails_and_nobody_waits_for_it() {
-        let full = SideFile::start(File::options().write(true).open("/dev/full").unwrap()).unwrap();
-        full.write(&[b"one"]);
+        let full = start(File::options().write(true).open("/dev/full").unwrap());
+        full.write(b"one");
         while !full.has_failed() {
             std::thread::yield_now();
         }
-        full.write(&[b"two"]);
+        full.write(b"two");
         assert!(full.failure().unwrap().contains("No space left"));
         assert!(full.end().is_err());
     }
@@ -198,10 +204,10 @@ mod tests {
         .unwrap();
         // Nobody ever reads from it.
         let pipe = File::options().read(true).write(true).open(&path).unwrap();
-        let file = SideFile::start(pipe).unwrap();
+        let file = start(pipe);
         let megabyte = vec![1; 1 << 20];
         let taken = (0..1_000).take_while(|_| {
-            file.write(&[&megabyte]);
+            file.write(&megabyte);
             !file.has_failed()
         });
         // What its thread has taken meanwhile comes on top.

@@ -5,6 +5,7 @@
 //! | `suite` | the benchmarks, and the figures taken from a run's report |
 //! | `live`, `servers` | the live benchmarks; the servers under test and the reference servers |
 //! | `instructions` | instructions of a command, by stage |
+//! | `neighbour` | what one client of a live drive costs another |
 //! | `price` | cost of the options of NAND timing |
 //! | `subject` | the program that is measured: this tree's, or another revision's |
 //! | `calibration` | a fixed piece of work, so that figures of different machines can be related |
@@ -16,6 +17,7 @@
 mod calibration;
 mod instructions;
 mod live;
+mod neighbour;
 mod price;
 mod record;
 mod servers;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::subject::Subject;
-use super::{instructions, live, price};
+use super::{instructions, live, neighbour, price};
 
 /// One benchmark.
 pub(crate) struct Benchmark {
@@ -202,6 +202,16 @@ pub(crate) const SUITE: &[Benchmark] = &[
         name: "nbd-delay",
         about: "the same, one at a time, with a flash read of 50 us; lateness beside that of an idle loop",
         how: How::Own(live::nbd_delay),
+    },
+    Benchmark {
+        name: "neighbour-1m",
+        about: "4 KiB random reads over NBD, 1,000 a second, beside a client that reads 1 MiB 8 at a time; against nbdkit memory",
+        how: How::Own(neighbour::reads_of_1m),
+    },
+    Benchmark {
+        name: "neighbour-32m",
+        about: "the same beside a client that reads 32 MiB 2 at a time",
+        how: How::Own(neighbour::reads_of_32m),
     },
     Benchmark {
         name: "ring-64",

@@ -1,0 +1,236 @@
+//! A recording's bytes as they lie in the file: in chunks, compressed, each with checksums.
+//!
+//! A chunk is a header of four numbers (u32, little-endian) and its contents: the length of the contents; the length of
+//! what they unpack to; the CRC-32 of the contents; and the CRC-32 of the first three numbers and of the chunk's number
+//! in the file. The contents are a Zstandard frame or, where that is not shorter, the bytes themselves. So a length that
+//! is wrong is found out, and a file that ends too early is told from one that is damaged.
+
+use std::io::{self, Read, Write};
+
+use zstd::bulk::{Compressor, Decompressor};
+
+/// Bytes of a chunk at most, unpacked.
+const LARGEST: usize = 1 << 20;
+/// Bytes of a chunk's header.
+const HEADER: usize = 16;
+/// Quick, and enough to find data that repeats.
+const LEVEL: i32 = 1;
+
+/// Writes chunks.
+pub(crate) struct ChunkWriter<W> {
+    file: W,
+    number: u32,
+    compressor: Compressor<'static>,
+    /// What is written next.
+    out: Vec<u8>,
+}
+
+impl<W: Write> ChunkWriter<W> {
+    /// Writes to `file` from its first chunk on, which `before` precedes.
+    ///
+    /// # Errors
+    /// When there is no memory to compress with.
+    pub(crate) fn new(file: W, before: &[u8]) -> io::Result<ChunkWriter<W>> {
+        Ok(ChunkWriter { file, number: 0, compressor: Compressor::new(LEVEL)?, out: before.to_vec() })
+    }
+
+    /// Writes bytes, in as many chunks as they take. Where time presses, they are not compressed.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub(crate) fn write(&mut self, bytes: &[u8], in_haste: bool) -> io::Result<()> {
+        for part in bytes.chunks(LARGEST) {
+            let packed = if in_haste { Vec::new() } else { self.compressor.compress(part)? };
+            let contents = if (1..part.len()).contains(&packed.len()) { &packed[..] } else { part };
+            self.out.extend_from_slice(&header(contents, part.len(), self.number));
+            self.out.extend_from_slice(contents);
+            self.file.write_all(&self.out)?;
+            self.out.clear();
+            self.number = self.number.wrapping_add(1);
+        }
+        Ok(())
+    }
+}
+
+fn header(contents: &[u8], len: usize, number: u32) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    let numbers = [contents.len() as u32, len as u32, crc32fast::hash(contents)];
+    numbers.iter().zip(header.chunks_mut(4)).for_each(|(number, bytes)| bytes.copy_from_slice(&number.to_le_bytes()));
+    let check = header_check(&header, number).to_le_bytes();
+    header[HEADER - 4..].copy_from_slice(&check);
+    header
+}
+
+fn header_check(header: &[u8; HEADER], number: u32) -> u32 {
+    let mut check = crc32fast::Hasher::new();
+    check.update(&header[..HEADER - 4]);
+    check.update(&number.to_le_bytes());
+    check.finalize()
+}
+
+/// Why there are no more bytes.
+#[derive(Debug)]
+pub(crate) enum ChunkError {
+    /// The file ends inside a chunk, or between two although there should be more.
+    Torn,
+    /// What is wrong with the chunk.
+    Damaged(&'static str),
+    /// The file cannot be read.
+    File(io::Error),
+}
+
+/// Reads them.
+pub(crate) struct ChunkReader<R> {
+    file: R,
+    /// Chunks read.
+    number: u32,
+    /// Where the current chunk begins, in bytes after those of the file that are no chunk.
+    offset: u64,
+    /// Where the next one does.
+    next: u64,
+    bytes: Vec<u8>,
+    /// Bytes of it that were given out.
+    given: usize,
+    unpacker: Decompressor<'static>,
+}
+
+impl<R: Read> ChunkReader<R> {
+    /// Reads from `file`, of which `offset` bytes were read.
+    ///
+    /// # Errors
+    /// When there is no memory to unpack with.
+    pub(crate) fn new(file: R, offset: u64) -> io::Result<ChunkReader<R>> {
+        let unpacker = Decompressor::new()?;
+        Ok(ChunkReader { file, number: 0, offset, next: offset, bytes: Vec::new(), given: 0, unpacker })
+    }
+
+    /// Where the chunk begins that the last byte came from, or the one that could not be read.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Whether all bytes were given out and the file ends here.
+    pub(crate) fn is_at_end(&mut self) -> Result<bool, ChunkError> {
+        Ok(self.given == self.bytes.len() && !self.next_chunk()?)
+    }
+
+    /// Fills `bytes` with those that come next.
+    pub(crate) fn fill(&mut self, mut bytes: &mut [u8]) -> Result<(), ChunkError> {
+        while !bytes.is_empty() {
+            if self.given == self.bytes.len() && !self.next_chunk()? {
+                return Err(ChunkError::Torn);
+            }
+            let now = bytes.len().min(self.bytes.len() - self.given);
+            bytes[..now].copy_from_slice(&self.bytes[self.given..self.given + now]);
+            self.given += now;
+            bytes = &mut bytes[now..];
+        }
+        Ok(())
+    }
+
+    /// Reads a chunk, unless the file ends here.
+    fn next_chunk(&mut self) -> Result<bool, ChunkError> {
+        self.offset = self.next;
+        let mut header = [0; HEADER];
+        match read_up_to(&mut self.file, &mut header)? {
+            0 => return Ok(false),
+            HEADER => {}
+            _ => return Err(ChunkError::Torn),
+        }
+        let number = |index: usize| u32::from_le_bytes(*header[4 * index..].first_chunk().expect("four numbers"));
+        if number(3) != header_check(&header, self.number) {
+            return Err(ChunkError::Damaged("the checksum of its header is wrong"));
+        }
+        let (len, unpacked) = (number(0) as usize, number(1) as usize);
+        if len > unpacked || unpacked > LARGEST || len == 0 {
+            return Err(ChunkError::Damaged("its length is not that of a chunk"));
+        }
+        let mut contents = vec![0; len];
+        if read_up_to(&mut self.file, &mut contents)? < len {
+            return Err(ChunkError::Torn);
+        }
+        if number(2) != crc32fast::hash(&contents) {
+            return Err(ChunkError::Damaged("its checksum is wrong"));
+        }
+        self.bytes = match len == unpacked {
+            true => contents,
+            false => match self.unpacker.decompress(&contents, unpacked) {
+                Ok(bytes) if bytes.len() == unpacked => bytes,
+                _ => return Err(ChunkError::Damaged("it cannot be unpacked")),
+            },
+        };
+        self.given = 0;
+        self.number = self.number.wrapping_add(1);
+        self.next += (HEADER + len) as u64;
+        Ok(true)
+    }
+}
+
+/// Bytes read: less than there is room for only at the end of the file.
+fn read_up_to(file: &mut impl Read, bytes: &mut [u8]) -> Result<usize, ChunkError> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.read(&mut bytes[done..]) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(ChunkError::File(error)),
+        }
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that repeat, and bytes that do not.
+    fn sample() -> Vec<u8> {
+        let noise = (0u32..40_000).flat_map(|number| crc32fast::hash(&number.to_le_bytes()).to_le_bytes());
+        b"again and again ".repeat(100_000).into_iter().chain(noise).collect()
+    }
+
+    fn written(in_haste: bool) -> Vec<u8> {
+        let mut file = Vec::new();
+        let mut writer = ChunkWriter::new(&mut file, &[]).unwrap();
+        sample().chunks(300_000).for_each(|part| writer.write(part, in_haste).unwrap());
+        file
+    }
+
+    fn read(file: &[u8]) -> (Vec<u8>, Option<ChunkError>) {
+        let mut reader = ChunkReader::new(file, 0).unwrap();
+        let (mut bytes, mut part) = (Vec::new(), [0; 1_000]);
+        loop {
+            match reader.is_at_end().and_then(|end| if end { Ok(true) } else { reader.fill(&mut part).map(|()| false) })
+            {
+                Ok(true) => return (bytes, None),
+                Ok(false) => bytes.extend_from_slice(&part),
+                Err(error) => return (bytes, Some(error)),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_what_repeats_takes_little_room() {
+        for in_haste in [false, true] {
+            let file = written(in_haste);
+            let (bytes, error) = read(&file);
+            assert!(error.is_none() && bytes == sample());
+            assert_eq!(file.len() < 200_000, !in_haste);
+        }
+    }
+
+    #[test]
+    fn a_file_cut_short_is_torn_and_a_changed_byte_is_damage() {
+        let file = written(false);
+        let whole = sample();
+        for len in (0..file.len()).step_by(997).chain(1..40) {
+            let (bytes, error) = read(&file[..len]);
+            assert!(whole.starts_with(&bytes) && matches!(error, None | Some(ChunkError::Torn)), "{len}: {error:?}");
+            let mut damaged = file.clone();
+            damaged[len] ^= 0x10;
+            let (bytes, error) = read(&damaged);
+            assert!(whole.starts_with(&bytes) && matches!(error, Some(ChunkError::Damaged(_))), "{len}: {error:?}");
+        }
+    }
+}
