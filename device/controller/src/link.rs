@@ -25,14 +25,14 @@ impl Link {
     }
 
     /// Moves data to the host.
-    pub(crate) fn send(&self, bytes: u64, log: &mut Breakdown) -> impl Future<Output = ()> {
-        self.transfer(&self.to_host, bytes, cause::HOST_READ, log)
+    pub(crate) fn send(&self, bytes: u64, breakdown: &mut Breakdown) -> impl Future<Output = ()> {
+        self.transfer(&self.to_host, bytes, cause::HOST_READ, breakdown)
     }
 
     /// Moves data from the host.
-    pub(crate) fn receive(&self, bytes: u64, log: &mut Breakdown) -> impl Future<Output = ()> {
+    pub(crate) fn receive(&self, bytes: u64, breakdown: &mut Breakdown) -> impl Future<Output = ()> {
         let lane = if self.config.duplex == Duplex::Full { &self.to_device } else { &self.to_host };
-        self.transfer(lane, bytes, cause::HOST_WRITE, log)
+        self.transfer(lane, bytes, cause::HOST_WRITE, breakdown)
     }
 
     /// Busy time of each direction, to the host first. With half duplex both are in the first.
@@ -40,13 +40,13 @@ impl Link {
         [self.to_host.usage(), self.to_device.usage()]
     }
 
-    async fn transfer(&self, lane: &Resource, bytes: u64, cause: Cause, log: &mut Breakdown) {
+    async fn transfer(&self, lane: &Resource, bytes: u64, cause: Cause, breakdown: &mut Breakdown) {
         let (begun, who) = (self.sim.now(), Who::new(cause, Class::new(0)));
         match self.config.packet {
             None => lane.occupy(self.rate.time_for(bytes), who, &mut Wait::default()).await,
             Some(packet) => self.send_packets(lane, bytes, packet.into(), who).await,
         }
-        log.spend(Stage::Link, self.sim.now() - begun);
+        breakdown.spend(Stage::Link, self.sim.now() - begun);
     }
 
     async fn send_packets(&self, lane: &Resource, bytes: u64, packet: u64, who: Who) {
@@ -83,12 +83,12 @@ mod tests {
         for (index, &(bytes, from_host)) in transfers.iter().enumerate() {
             let (sim, link, ends) = (sim.clone(), link.clone(), ends.clone());
             executor.sim().spawn(async move {
-                let mut log = Breakdown::new();
+                let mut breakdown = Breakdown::new();
                 match from_host {
-                    true => link.receive(bytes, &mut log).await,
-                    false => link.send(bytes, &mut log).await,
+                    true => link.receive(bytes, &mut breakdown).await,
+                    false => link.send(bytes, &mut breakdown).await,
                 }
-                assert_eq!(log.total().ns(), sim.now().ns());
+                assert_eq!(breakdown.total().ns(), sim.now().ns());
                 ends.borrow_mut()[index] = sim.now().ns();
             });
         }

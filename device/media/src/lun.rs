@@ -128,8 +128,8 @@ impl Lun {
 
     /// Waits for the register into which a page is sensed.
     #[inline]
-    pub(crate) fn sense<'a, 'w>(&'a self, who: Who, log: &'w mut Breakdown) -> Admit<'a, 'w> {
-        self.admit(Kind::Sense, who, log.waits(Stage::DieWait))
+    pub(crate) fn sense<'a, 'w>(&'a self, who: Who, breakdown: &'w mut Breakdown) -> Admit<'a, 'w> {
+        self.admit(Kind::Sense, who, breakdown.waits(Stage::DieWait))
     }
 
     /// The same, where planes are read together: for the register or a share in it.
@@ -137,21 +137,21 @@ impl Lun {
         &'a self,
         target: ReadTarget,
         who: Who,
-        log: &'w mut Breakdown,
+        breakdown: &'w mut Breakdown,
     ) -> Admit<'a, 'w> {
-        let mut admit = self.sense(who, log);
+        let mut admit = self.sense(who, breakdown);
         admit.shares = Some(target);
         admit
     }
 
     /// Waits for the register into which a page to program is transferred.
-    pub(crate) fn load<'a, 'w>(&'a self, who: Who, log: &'w mut Breakdown) -> Admit<'a, 'w> {
-        self.admit(Kind::Program, who, log.waits(Stage::DieWait))
+    pub(crate) fn load<'a, 'w>(&'a self, who: Who, breakdown: &'w mut Breakdown) -> Admit<'a, 'w> {
+        self.admit(Kind::Program, who, breakdown.waits(Stage::DieWait))
     }
 
     /// Waits until a block can be erased.
-    pub(crate) fn erase<'a, 'w>(&'a self, who: Who, log: &'w mut Breakdown) -> Admit<'a, 'w> {
-        self.admit(Kind::Erase, who, log.waits(Stage::DieWait))
+    pub(crate) fn erase<'a, 'w>(&'a self, who: Who, breakdown: &'w mut Breakdown) -> Admit<'a, 'w> {
+        self.admit(Kind::Erase, who, breakdown.waits(Stage::DieWait))
     }
 
     /// Waits for the whole LUN.
@@ -374,25 +374,25 @@ pub(crate) struct Register<'a> {
 impl<'a> Register<'a> {
     /// Moves the sensed page to the register from which it is transferred. That one stays taken until `self` is dropped.
     #[inline]
-    pub(crate) fn move_out<'m>(&'m mut self, log: &'m mut Breakdown) -> Move<'m, 'a> {
+    pub(crate) fn move_out<'m>(&'m mut self, breakdown: &'m mut Breakdown) -> Move<'m, 'a> {
         let to = match (self.id, self.lun.rules.registers) {
             (RegisterId::Data, Registers::Double) => RegisterId::Cache,
             (id, _) => id,
         };
-        Move { register: self, to, waited: log.waits(Stage::ChannelWait), behind: None }
+        Move { register: self, to, waited: breakdown.waits(Stage::ChannelWait), behind: None }
     }
 
     /// Moves the loaded page to the register from which it is programmed.
     #[inline]
-    pub(crate) fn move_in<'m>(&'m mut self, log: &'m mut Breakdown) -> Move<'m, 'a> {
-        Move { register: self, to: RegisterId::Data, waited: log.waits(Stage::DieWait), behind: None }
+    pub(crate) fn move_in<'m>(&'m mut self, breakdown: &'m mut Breakdown) -> Move<'m, 'a> {
+        Move { register: self, to: RegisterId::Data, waited: breakdown.waits(Stage::DieWait), behind: None }
     }
 
-    /// Keeps the array busy. The time is added to `log` at the start.
+    /// Keeps the array busy. The time is added to `breakdown` at the start.
     #[inline]
-    pub(crate) fn array<'m>(&'m mut self, time: Span, log: &'m mut Breakdown) -> Occupy<'m> {
-        log.spend(Stage::Array, time);
-        self.lun.array.occupy(time, self.who, log.waits(Stage::DieWait))
+    pub(crate) fn array<'m>(&'m mut self, time: Span, breakdown: &'m mut Breakdown) -> Occupy<'m> {
+        breakdown.spend(Stage::Array, time);
+        self.lun.array.occupy(time, self.who, breakdown.waits(Stage::DieWait))
     }
 }
 

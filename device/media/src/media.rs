@@ -138,13 +138,13 @@ impl Media {
     ///
     /// # Errors
     /// When the page cannot be read.
-    pub async fn read(&self, page: PageId, bytes: u32, who: Who, log: &mut Breakdown) -> Result<(), MediaError> {
+    pub async fn read(&self, page: PageId, bytes: u32, who: Who, breakdown: &mut Breakdown) -> Result<(), MediaError> {
         let under_way = self.begin(Operation::Read, std::iter::once(page), self.geometry.block_of(page))?;
         if self.is_held_back(who) {
-            self.dispatch(who, log).await;
+            self.dispatch(who, breakdown).await;
         }
         if let Some(time) = under_way.hang() {
-            Box::pin(self.hang(page, time, who, log)).await;
+            Box::pin(self.hang(page, time, who, breakdown)).await;
             return self.end_read(&under_way, page);
         }
         let (plane, channel, _) = self.locate(page);
@@ -152,27 +152,27 @@ impl Media {
         let mut attempt = 0;
         loop {
             if attempt == 0 && self.reads_planes_together {
-                Box::pin(self.read_with_others(page, bytes, under_way.slow(), who, log)).await;
+                Box::pin(self.read_with_others(page, bytes, under_way.slow(), who, breakdown)).await;
             } else {
                 // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
                 // register.
-                let mut register = self.lun(plane).sense(who, log).await;
+                let mut register = self.lun(plane).sense(who, breakdown).await;
                 if self.has_command_cycles() {
-                    self.command(channel, who, log).await;
+                    self.command(channel, who, breakdown).await;
                 }
                 let time = self.sensing(page, attempt, under_way.slow());
-                register.array(time, log).await;
+                register.array(time, breakdown).await;
                 self.trace_array(plane, "read", time, page.0);
-                register.move_out(log).await;
+                register.move_out(breakdown).await;
 
                 // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
                 let time = self.read_transfer(bytes);
-                self.channels[channel].occupy(time, who, log.waits(Stage::ChannelWait)).await;
-                self.transferred(channel, time, who, log);
+                self.channels[channel].occupy(time, who, breakdown.waits(Stage::ChannelWait)).await;
+                self.transferred(channel, time, who, breakdown);
                 drop(register);
             }
             if self.corrects() {
-                self.decode(channel, bytes, who, log).await;
+                self.decode(channel, bytes, who, breakdown).await;
             }
             if attempt == retries {
                 return self.end_read(&under_way, page);
@@ -189,31 +189,31 @@ impl Media {
         &self,
         page: PageId,
         who: Who,
-        log: &mut Breakdown,
+        breakdown: &mut Breakdown,
     ) -> Result<SmallVec<[Oob; 4]>, MediaError> {
         let units = self.geometry.units_per_page();
-        self.read(page, units * Oob::SIZE, who, log).await?;
+        self.read(page, units * Oob::SIZE, who, breakdown).await?;
         Ok((0..units).map(|unit| self.oob(self.geometry.unit_at(page, unit))).collect())
     }
 
     /// Senses a page, together with waiting reads of the same page number in other planes, and sends it.
-    async fn read_with_others(&self, page: PageId, bytes: u32, slow: Span, who: Who, log: &mut Breakdown) {
+    async fn read_with_others(&self, page: PageId, bytes: u32, slow: Span, who: Who, breakdown: &mut Breakdown) {
         let (plane, channel, number) = self.locate(page);
         let target = ReadTarget { plane, page, number };
-        let mut register = self.lun(plane).sense_with_others(target, who, log).await;
+        let mut register = self.lun(plane).sense_with_others(target, who, breakdown).await;
         if register.is_shared() {
             // Reads that are requested at the same instant can join before the array starts.
             self.sim.after_what_is_due().await;
         }
         // 00h, address, 32h or 30h.
         if self.has_command_cycles() {
-            self.command(channel, who, log).await;
+            self.command(channel, who, breakdown).await;
         }
         let trace = |of: ReadTarget, time| self.trace_array(of.plane, "read", time, of.page.0);
-        register.sense_shared(target, self.sensing(page, 0, slow), log, trace).await;
+        register.sense_shared(target, self.sensing(page, 0, slow), breakdown, trace).await;
 
         // 05h, address, E0h, data out.
-        self.transfer(channel, self.read_transfer(bytes), who, log).await;
+        self.transfer(channel, self.read_transfer(bytes), who, breakdown).await;
     }
 
     /// Programs a page from the controller.
@@ -221,8 +221,14 @@ impl Media {
     /// # Errors
     /// When it failed. The page is used up all the same, unless there was no power at the start or the page is not the
     /// next of its block.
-    pub async fn program(&self, page: PageId, image: PageImage, who: Who, log: &mut Breakdown) -> Result<(), Broken> {
-        self.program_together(&[page], &image, who, log, |_| ()).await
+    pub async fn program(
+        &self,
+        page: PageId,
+        image: PageImage,
+        who: Who,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Broken> {
+        self.program_together(&[page], &image, who, breakdown, |_| ()).await
     }
 
     /// Programs pages of one LUN with one command: pages of the same number in several planes, or of a word line. `image`
@@ -236,30 +242,30 @@ impl Media {
         pages: &[PageId],
         image: &PageImage,
         who: Who,
-        log: &mut Breakdown,
+        breakdown: &mut Breakdown,
         loaded: impl FnOnce(&Breakdown),
     ) -> Result<(), Broken> {
         let under_way = self.begin_program(pages)?;
         if self.is_held_back(who) {
-            self.dispatch(who, log).await;
+            self.dispatch(who, breakdown).await;
         }
         let (plane, channel, _) = self.locate(pages[0]);
         if let Some(time) = under_way.hang() {
-            Box::pin(self.hang(pages[0], time, who, log)).await;
+            Box::pin(self.hang(pages[0], time, who, breakdown)).await;
             return self.end_program(&under_way, pages, image);
         }
 
         // 80h, address, data in, and 11h or 1Ah between pages: the channel fills the register.
-        let mut register = self.lun(plane).load(who, log).await;
+        let mut register = self.lun(plane).load(who, breakdown).await;
         for _ in pages {
-            self.transfer(channel, self.whole_page(), who, log).await;
+            self.transfer(channel, self.whole_page(), who, breakdown).await;
         }
-        loaded(log);
+        loaded(breakdown);
 
         // 10h: the array programs what is in the register.
-        register.move_in(log).await;
+        register.move_in(breakdown).await;
         let step = self.program_step(pages, under_way.slow());
-        self.array(&mut register, plane, step, log).await;
+        self.array(&mut register, plane, step, breakdown).await;
         drop(register);
         self.end_program(&under_way, pages, image)
     }
@@ -268,21 +274,21 @@ impl Media {
     ///
     /// # Errors
     /// When the erase failed.
-    pub async fn erase(&self, block: BlockId, who: Who, log: &mut Breakdown) -> Result<(), MediaError> {
+    pub async fn erase(&self, block: BlockId, who: Who, breakdown: &mut Breakdown) -> Result<(), MediaError> {
         let plane = self.geometry.plane_of(block);
         let channel = self.geometry.channel_of(plane) as usize;
         let under_way = self.begin(Operation::Erase, std::iter::empty(), block)?;
         if let Some(time) = under_way.hang() {
-            Box::pin(self.hang(self.geometry.page_at(block, 0), time, who, log)).await;
+            Box::pin(self.hang(self.geometry.page_at(block, 0), time, who, breakdown)).await;
             return self.end_erase(&under_way, block);
         }
         // 60h, address, D0h.
-        let mut register = self.lun(plane).erase(who, log).await;
+        let mut register = self.lun(plane).erase(who, breakdown).await;
         if self.has_command_cycles() {
-            self.command(channel, who, log).await;
+            self.command(channel, who, breakdown).await;
         }
         let step = self.erase_step(block, under_way.slow());
-        self.array(&mut register, plane, step, log).await;
+        self.array(&mut register, plane, step, breakdown).await;
         drop(register);
         self.end_erase(&under_way, block)
     }
@@ -368,8 +374,8 @@ impl Media {
         !self.controller.is_idle() && is_of_host(who)
     }
 
-    async fn dispatch(&self, who: Who, log: &mut Breakdown) {
-        self.controller.occupy(Span::ZERO, who, log.waits(Stage::Queue)).await;
+    async fn dispatch(&self, who: Who, breakdown: &mut Breakdown) {
+        self.controller.occupy(Span::ZERO, who, breakdown.waits(Stage::Queue)).await;
     }
 
     /// Whether the command and address cycles of a command that moves no data take time.
@@ -379,18 +385,18 @@ impl Media {
     }
 
     /// Those cycles.
-    pub(crate) async fn command(&self, channel: usize, who: Who, log: &mut Breakdown) {
-        self.transfer(channel, self.timing.features.command, who, log).await;
+    pub(crate) async fn command(&self, channel: usize, who: Who, breakdown: &mut Breakdown) {
+        self.transfer(channel, self.timing.features.command, who, breakdown).await;
     }
 
-    async fn transfer(&self, channel: usize, time: Span, who: Who, log: &mut Breakdown) {
-        self.channels[channel].occupy(time, who, log.waits(Stage::ChannelWait)).await;
-        self.transferred(channel, time, who, log);
+    async fn transfer(&self, channel: usize, time: Span, who: Who, breakdown: &mut Breakdown) {
+        self.channels[channel].occupy(time, who, breakdown.waits(Stage::ChannelWait)).await;
+        self.transferred(channel, time, who, breakdown);
     }
 
     #[inline]
-    fn transferred(&self, channel: usize, time: Span, who: Who, log: &mut Breakdown) {
-        log.spend(Stage::Transfer, time);
+    fn transferred(&self, channel: usize, time: Span, who: Who, breakdown: &mut Breakdown) {
+        breakdown.spend(Stage::Transfer, time);
         self.trace_transfer(channel, time, who);
     }
 
@@ -401,28 +407,34 @@ impl Media {
     }
 
     /// Corrects data that has come off a channel. Waiting for a decoder counts as correction.
-    pub(crate) async fn decode(&self, channel: usize, bytes: u32, who: Who, log: &mut Breakdown) {
+    pub(crate) async fn decode(&self, channel: usize, bytes: u32, who: Who, breakdown: &mut Breakdown) {
         let begun = self.sim.now();
         let time = self.timing.features.ecc.tail(bytes, self.timing.bus);
         match self.decoders.len() {
             0 => self.sim.sleep(time).await,
             engines => self.decoders[channel % engines].occupy(time, who, &mut Wait::default()).await,
         }
-        log.spend(Stage::Ecc, self.sim.now() - begun);
+        breakdown.spend(Stage::Ecc, self.sim.now() - begun);
     }
 
     /// Keeps the array busy with a step, which is suspended for urgent reads if it can be.
-    pub(crate) async fn array(&self, register: &mut Register<'_>, plane: PlaneId, step: Step, log: &mut Breakdown) {
+    pub(crate) async fn array(
+        &self,
+        register: &mut Register<'_>,
+        plane: PlaneId,
+        step: Step,
+        breakdown: &mut Breakdown,
+    ) {
         let Step { name, time, detail, suspend } = step;
         match suspend {
             None => {
-                register.array(time, log).await;
+                register.array(time, breakdown).await;
                 self.trace_array(plane, name, time, detail);
             }
             Some(cost) => {
                 let terms = self.timing.features.suspend.terms(cost);
                 let part = |time| self.trace_array(plane, name, time, detail);
-                Box::pin(register.array_suspendable(time, terms, log, part)).await;
+                Box::pin(register.array_suspendable(time, terms, breakdown, part)).await;
             }
         }
     }

@@ -218,11 +218,11 @@ impl Register<'_> {
         &mut self,
         target: ReadTarget,
         time: Span,
-        log: &mut Breakdown,
+        breakdown: &mut Breakdown,
         sensed: impl Fn(ReadTarget, Span),
     ) {
         let Some(membership) = self.membership else {
-            self.array(time, log).await;
+            self.array(time, breakdown).await;
             return sensed(target, time);
         };
         let (lun, ready) = (self.lun, self.lun.sim.now());
@@ -240,8 +240,8 @@ impl Register<'_> {
         let mut state = lun.state.borrow_mut();
         let group = state.group(membership);
         let (begun, time, last) = group.begun.expect("it was sensed");
-        log.waits(Stage::ChannelWait).add(last, begun - ready);
-        log.spend(Stage::Array, time);
-        log.waits(Stage::ChannelWait).add(group.behind, lun.sim.now() - (begun + time));
+        breakdown.waits(Stage::ChannelWait).add(last, begun - ready);
+        breakdown.spend(Stage::Array, time);
+        breakdown.waits(Stage::ChannelWait).add(group.behind, lun.sim.now() - (begun + time));
     }
 }

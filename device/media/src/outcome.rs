@@ -113,13 +113,13 @@ impl Media {
     }
 
     /// Keeps the LUN busy for `time` without an effect, as one that hangs until it is reset (FFh).
-    pub(crate) async fn hang(&self, page: PageId, time: Span, who: Who, log: &mut Breakdown) {
+    pub(crate) async fn hang(&self, page: PageId, time: Span, who: Who, breakdown: &mut Breakdown) {
         let (plane, channel, _) = self.locate(page);
-        let mut register = self.lun(plane).erase(who, log).await;
+        let mut register = self.lun(plane).erase(who, breakdown).await;
         if self.has_command_cycles() {
-            self.command(channel, who, log).await;
+            self.command(channel, who, breakdown).await;
         }
-        register.array(time, log).await;
+        register.array(time, breakdown).await;
         self.trace_array(plane, "no answer", time, page.0);
     }
 

@@ -55,13 +55,13 @@ pub struct Seized<'a> {
     channel: Option<Hold<'a>>,
     _controller: Option<Hold<'a>>,
     /// Where the time goes, which nobody asks of a collection.
-    log: Breakdown,
+    breakdown: Breakdown,
 }
 
 impl Media {
     /// Waits until a plane, and what `scheme` adds, is free for a collector, widest first.
     pub async fn seize(&self, plane: PlaneId, scheme: GcScheme, who: Who) -> Seized<'_> {
-        let log = Breakdown::new();
+        let breakdown = Breakdown::new();
         let mut seized = Seized {
             media: self,
             plane,
@@ -70,7 +70,7 @@ impl Media {
             register: None,
             channel: None,
             _controller: None,
-            log,
+            breakdown,
         };
         if scheme == GcScheme::Controller {
             seized._controller = Some(self.controller.take(who, &mut Wait::default()).await);
@@ -285,10 +285,10 @@ impl<'a> Seized<'a> {
         let Step { name, time, detail, .. } = step;
         let Some(register) = &mut self.register else { return };
         if self.preemptible {
-            register.let_reads_in(&mut self.log).await;
-            self.media.array(register, self.plane, step, &mut self.log).await;
+            register.let_reads_in(&mut self.breakdown).await;
+            self.media.array(register, self.plane, step, &mut self.breakdown).await;
         } else {
-            register.array(time, &mut self.log).await;
+            register.array(time, &mut self.breakdown).await;
             self.media.trace_array(self.plane, name, time, detail);
         }
     }
@@ -300,13 +300,13 @@ impl<'a> Seized<'a> {
     async fn decode(&mut self, bytes: u32) {
         if self.register.is_some() {
             let channel = self.media.geometry.channel_of(self.plane) as usize;
-            self.media.decode(channel, bytes, self.who, &mut self.log).await;
+            self.media.decode(channel, bytes, self.who, &mut self.breakdown).await;
         }
     }
 
     async fn transfer(&mut self, time: Span) {
         if let Some(register) = self.register.as_mut().filter(|_| self.preemptible) {
-            register.let_reads_in(&mut self.log).await;
+            register.let_reads_in(&mut self.breakdown).await;
         }
         let channel = self.media.geometry.channel_of(self.plane) as usize;
         match &self.channel {

@@ -39,34 +39,34 @@ impl Register<'_> {
         &mut self,
         time: Span,
         mut terms: Terms,
-        log: &mut Breakdown,
+        breakdown: &mut Breakdown,
         mut part: impl FnMut(Span),
     ) {
         let mut left = time;
         loop {
-            let mut busy = self.run(left, &terms, log).await;
+            let mut busy = self.run(left, &terms, breakdown).await;
             left -= busy;
             if left > Span::ZERO {
-                self.busy(terms.cost, log).await;
+                self.busy(terms.cost, breakdown).await;
                 busy += terms.cost;
             }
-            log.spend(Stage::Array, busy);
+            breakdown.spend(Stage::Array, busy);
             part(busy);
             if left.is_zero() {
                 return;
             }
             terms.left -= 1;
-            self.let_reads_in(log).await;
+            self.let_reads_in(breakdown).await;
             if terms.resume > Span::ZERO {
-                self.busy(terms.resume, log).await;
-                log.spend(Stage::Array, terms.resume);
+                self.busy(terms.resume, breakdown).await;
+                breakdown.spend(Stage::Array, terms.resume);
                 part(terms.resume);
             }
         }
     }
 
     /// Admits the more urgent reads that wait, until none is left.
-    pub(crate) async fn let_reads_in(&mut self, log: &mut Breakdown) {
+    pub(crate) async fn let_reads_in(&mut self, breakdown: &mut Breakdown) {
         let (lun, begun) = (self.lun, self.lun.sim.now());
         if !lun.urgent_read_waits(self.who.class) {
             return;
@@ -80,14 +80,14 @@ impl Register<'_> {
             if lun.is_suspended() { Poll::Pending } else { Poll::Ready(()) }
         })
         .await;
-        log.waits(Stage::DieWait).add(cause::HOST_READ, lun.sim.now() - begun);
+        breakdown.waits(Stage::DieWait).add(cause::HOST_READ, lun.sim.now() - begun);
     }
 
     /// Keeps the array busy for `time`, or until it is to be suspended. Returns how long that was. The array is free at the
     /// start, unless an operation that was suspended here was dropped and its guest still has it.
-    async fn run(&mut self, time: Span, terms: &Terms, log: &mut Breakdown) -> Span {
+    async fn run(&mut self, time: Span, terms: &Terms, breakdown: &mut Breakdown) -> Span {
         let lun = self.lun;
-        let _hold = lun.array.take(self.who, log.waits(Stage::DieWait)).await;
+        let _hold = lun.array.take(self.who, breakdown.waits(Stage::DieWait)).await;
         let begun = lun.sim.now();
         let (ends, earliest) = (begun + time, begun + terms.min_run);
         let mut work = pin!(lun.sim.sleep(time));
@@ -113,7 +113,7 @@ impl Register<'_> {
         lun.sim.now() - begun
     }
 
-    async fn busy(&mut self, time: Span, log: &mut Breakdown) {
-        self.lun.array.occupy(time, self.who, log.waits(Stage::DieWait)).await;
+    async fn busy(&mut self, time: Span, breakdown: &mut Breakdown) {
+        self.lun.array.occupy(time, self.who, breakdown.waits(Stage::DieWait)).await;
     }
 }

@@ -176,11 +176,11 @@ impl Oracle {
 }
 
 async fn act(media: &Media, oracle: &mut Oracle, act: Act) {
-    let log = &mut Breakdown::new();
+    let breakdown = &mut Breakdown::new();
     match act {
         Act::Program { block, content } => {
             let (Some(page), tag) = (oracle.next(block), oracle.tag()) else { return };
-            media.program(page, image(tag, content), gc(), log).await.unwrap();
+            media.program(page, image(tag, content), gc(), breakdown).await.unwrap();
             oracle.program(block, tag, content);
         }
         Act::PlantProgram { block } => {
@@ -210,13 +210,13 @@ async fn act(media: &Media, oracle: &mut Oracle, act: Act) {
             oracle.counts.reads += 2;
         }
         Act::Read { page } => {
-            let ended = media.read(PageId(page), 4_096, gc(), log).await;
+            let ended = media.read(PageId(page), 4_096, gc(), breakdown).await;
             let expected = oracle.page(page).map(drop).ok_or(MediaError::Misuse(Misuse::NotProgrammed));
             assert_eq!(ended, expected);
             oracle.counts.reads += 1;
         }
         Act::Erase { block } => {
-            media.erase(BlockId(block), gc(), log).await.unwrap();
+            media.erase(BlockId(block), gc(), breakdown).await.unwrap();
             oracle.erase(block);
         }
         Act::PlantErase { block } => {

@@ -72,8 +72,8 @@ impl Bench {
     }
 
     async fn program(&self, page: u32) {
-        let mut log = Breakdown::new();
-        let program = self.media.program(PageId(page), image(1), host(), &mut log);
+        let mut breakdown = Breakdown::new();
+        let program = self.media.program(PageId(page), image(1), host(), &mut breakdown);
         self.note(async { program.await.map_err(|broken| broken.error) }).await;
     }
 
@@ -337,10 +337,10 @@ fn a_hopeless_read_is_retried_to_the_end() {
         let media = media_with(&sim, Features { read_retry: retry, ..Features::default() }, faults);
         executor
             .block_on(async {
-                let log = &mut Breakdown::new();
-                media.program(PageId(0), image(1), host(), log).await.unwrap();
+                let breakdown = &mut Breakdown::new();
+                media.program(PageId(0), image(1), host(), breakdown).await.unwrap();
                 let begun = sim.now();
-                let ended = media.read(PageId(0), 4_096, host(), log).await;
+                let ended = media.read(PageId(0), 4_096, host(), breakdown).await;
                 ((sim.now() - begun).ns() / 1_000, ended)
             })
             .unwrap()
@@ -355,9 +355,9 @@ fn a_program_together_corrupts_one_page() {
     let mut executor = Executor::new();
     let sim = executor.sim();
     let media = media(&sim, PlaneMode::MultiPlane, &["corrupt program plane=1"]);
-    let log = &mut Breakdown::new();
+    let breakdown = &mut Breakdown::new();
     let pages = [PageId(0), PageId(4 * PAGES)];
-    executor.block_on(media.program_together(&pages, &image(2), host(), log, |_| ())).unwrap().unwrap();
+    executor.block_on(media.program_together(&pages, &image(2), host(), breakdown, |_| ())).unwrap().unwrap();
     let wrong = |unit, content: u8| -> u32 {
         media.data(UnitId(unit)).unwrap().iter().map(|byte| (byte ^ content).count_ones()).sum()
     };
@@ -373,11 +373,11 @@ fn a_multi_plane_program_names_the_page_that_failed() {
     let pages = [PageId(0), PageId(4 * PAGES)];
     executor
         .block_on(async {
-            let log = &mut Breakdown::new();
-            let ended = media.program_together(&pages, &image(2), host(), log, |_| ()).await;
+            let breakdown = &mut Breakdown::new();
+            let ended = media.program_together(&pages, &image(2), host(), breakdown, |_| ()).await;
             assert_eq!(ended, Err(Broken { error: MediaError::Failed, page: pages[1] }));
             for page in pages {
-                assert_eq!(media.read(page, 4_096, host(), log).await, UNCORRECTABLE);
+                assert_eq!(media.read(page, 4_096, host(), breakdown).await, UNCORRECTABLE);
             }
         })
         .unwrap();

@@ -68,9 +68,9 @@ impl Holdups {
     }
 
     /// A program of the host on a plane has ended; where its time went.
-    pub(super) fn programmed(&mut self, plane: PlaneId, log: &Breakdown) {
-        let gc: Span = Stage::WAITS.iter().map(|stage| log.waited(*stage, cause::GC)).sum();
-        let behind_gc = gc * 2 > log.total();
+    pub(super) fn programmed(&mut self, plane: PlaneId, breakdown: &Breakdown) {
+        let gc: Span = Stage::WAITS.iter().map(|stage| breakdown.waited(*stage, cause::GC)).sum();
+        let behind_gc = gc * 2 > breakdown.total();
         self.change(plane, |plane| plane.behind_gc = behind_gc);
     }
 

@@ -205,14 +205,14 @@ impl PageFtl {
     /// Programs pages: the buffer's data becomes the flash's.
     pub(super) async fn program(&self, job: &ProgramJob) {
         let issued = self.free_slots.totals();
-        let mut log = Breakdown::new();
+        let mut breakdown = Breakdown::new();
         let image = self.state.borrow_mut().image(job);
         let who = self.config.priority.who(cause::HOST_WRITE);
-        let loaded = |log: &Breakdown| {
+        let loaded = |breakdown: &Breakdown| {
             let watchers = self.state.borrow_mut().buffer.loaded(&job.slots);
-            watchers.iter().for_each(|settling| settling.one_settled(Some((&issued, log))));
+            watchers.iter().for_each(|settling| settling.one_settled(Some((&issued, breakdown))));
         };
-        let ended = self.media.program_together(&job.pages, &image, who, &mut log, loaded).await;
+        let ended = self.media.program_together(&job.pages, &image, who, &mut breakdown, loaded).await;
         if let Err(broken) = ended {
             return self.not_programmed(job, broken);
         }
@@ -227,11 +227,11 @@ impl PageFtl {
             }
         }
         for page in &job.pages {
-            state.programs.holdups.programmed(geometry.plane_of(geometry.block_of(*page)), &log);
+            state.programs.holdups.programmed(geometry.plane_of(geometry.block_of(*page)), &breakdown);
         }
         state.host_program_ended(&job.pages);
         drop(state);
-        watchers.iter().for_each(|settling| settling.one_settled(Some((&issued, &log))));
+        watchers.iter().for_each(|settling| settling.one_settled(Some((&issued, &breakdown))));
         self.free_slots.give(job.slots.len());
         self.pump();
     }

@@ -94,29 +94,29 @@ impl Flash {
             let Flash { sim, media, priority, ended, logs } = flash;
             sim.sleep_until(Time::from_ns(at * 1_000)).await;
             let (who, page) = (priority.who(cause), |plane, number| PageId(plane * BLOCKS * PAGES + number));
-            let mut log = Breakdown::new();
+            let mut breakdown = Breakdown::new();
             match op {
-                Op::Read => media.read(full_page(plane, 0), 8_192, who, &mut log).await.unwrap(),
-                Op::ReadPage(number) => media.read(full_page(plane, number), 8_192, who, &mut log).await.unwrap(),
-                Op::ReadHalf => media.read(full_page(plane, 0), 4_096, who, &mut log).await.unwrap(),
-                Op::Program(number) => media.program(page(plane, number), image(2), who, &mut log).await.unwrap(),
+                Op::Read => media.read(full_page(plane, 0), 8_192, who, &mut breakdown).await.unwrap(),
+                Op::ReadPage(number) => media.read(full_page(plane, number), 8_192, who, &mut breakdown).await.unwrap(),
+                Op::ReadHalf => media.read(full_page(plane, 0), 4_096, who, &mut breakdown).await.unwrap(),
+                Op::Program(number) => media.program(page(plane, number), image(2), who, &mut breakdown).await.unwrap(),
                 Op::Together(pages, planes) => {
                     let all = (plane..plane + planes).flat_map(|plane| (0..pages).map(move |number| (plane, number)));
                     let pages: Vec<PageId> = all.map(|(plane, number)| page(plane, number)).collect();
                     media
-                        .program_together(&pages, &image(2 * pages.len() as u32), who, &mut log, |_| ())
+                        .program_together(&pages, &image(2 * pages.len() as u32), who, &mut breakdown, |_| ())
                         .await
                         .unwrap();
                 }
                 Op::OutOfStep => {
                     let pages = [page(plane, 0), page(plane + 1, 1)];
-                    media.program_together(&pages, &image(4), who, &mut log, |_| ()).await.unwrap();
+                    media.program_together(&pages, &image(4), who, &mut breakdown, |_| ()).await.unwrap();
                 }
-                Op::Erase => media.erase(BlockId(plane * BLOCKS + 1), who, &mut log).await.unwrap(),
+                Op::Erase => media.erase(BlockId(plane * BLOCKS + 1), who, &mut breakdown).await.unwrap(),
             }
-            assert_eq!(log.total(), sim.now() - Time::from_ns(at * 1_000), "{name}");
+            assert_eq!(breakdown.total(), sim.now() - Time::from_ns(at * 1_000), "{name}");
             ended.borrow_mut().push((sim.now().ns() / 1_000, name));
-            logs.borrow_mut().push((name, log));
+            logs.borrow_mut().push((name, breakdown));
         });
     }
 
@@ -144,9 +144,9 @@ impl Flash {
     pub(crate) fn give_up_program(&self, after: u64, plane: u32) {
         let flash = self.clone();
         self.sim.spawn(async move {
-            let mut log = Breakdown::new();
+            let mut breakdown = Breakdown::new();
             let who = flash.priority.who(WRITE);
-            let program = flash.media.program(PageId(plane * BLOCKS * PAGES), image(2), who, &mut log);
+            let program = flash.media.program(PageId(plane * BLOCKS * PAGES), image(2), who, &mut breakdown);
             let (mut program, mut patience) = (Box::pin(program), pin!(flash.sim.sleep(us(after))));
             poll_fn(|context| match program.as_mut().poll(context) {
                 Poll::Ready(_) => Poll::Ready(()),
@@ -178,12 +178,12 @@ impl Flash {
 
     /// Microseconds in a stage.
     pub(crate) fn spent(&self, name: &str, stage: Stage) -> u64 {
-        self.log(name).stage(stage).ns() / 1_000
+        self.breakdown(name).stage(stage).ns() / 1_000
     }
 
     /// Microseconds waited in a stage behind a cause.
     pub(crate) fn waited(&self, name: &str, stage: Stage, cause: Cause) -> u64 {
-        self.log(name).waited(stage, cause).ns() / 1_000
+        self.breakdown(name).waited(stage, cause).ns() / 1_000
     }
 
     /// Microseconds that each LUN's array was busy.
@@ -191,7 +191,7 @@ impl Flash {
         self.media.array_usage().iter().map(|usage| usage.total().ns() / 1_000).collect()
     }
 
-    fn log(&self, name: &str) -> Breakdown {
+    fn breakdown(&self, name: &str) -> Breakdown {
         let logs = self.logs.borrow();
         logs.iter().find(|(other, _)| *other == name).expect("it has ended").1.clone()
     }

@@ -64,28 +64,28 @@ impl Customer {
         let own = BlockId(first + 2 * self.number);
         let collected = BlockId(own.0 + 1);
         let erased = BlockId(first + geometry.blocks_per_plane() - 1);
-        let (begun, mut log) = (self.sim.now(), Breakdown::new());
+        let (begun, mut breakdown) = (self.sim.now(), Breakdown::new());
         let who = |cause| self.priority.who(cause);
         match &op.work {
             Work::Read { page, units } => {
                 let page = source(geometry, op.plane, *page);
-                self.media.read(page, units * UNIT, who(cause::HOST_READ), &mut log).await.unwrap();
+                self.media.read(page, units * UNIT, who(cause::HOST_READ), &mut breakdown).await.unwrap();
             }
             Work::Program { page } => {
                 let page = geometry.page_at(own, *page);
                 self.media
-                    .program(page, image(geometry.units_per_page()), who(cause::HOST_WRITE), &mut log)
+                    .program(page, image(geometry.units_per_page()), who(cause::HOST_WRITE), &mut breakdown)
                     .await
                     .unwrap();
             }
-            Work::Erase => self.media.erase(erased, who(cause::GC), &mut log).await.unwrap(),
+            Work::Erase => self.media.erase(erased, who(cause::GC), &mut breakdown).await.unwrap(),
             Work::Collect { copies, moves, holds_channel } => {
                 let scheme = if *holds_channel { GcScheme::Channel } else { GcScheme::Plane };
                 self.collect(PlaneId(op.plane), scheme, collected, erased, copies, moves).await;
                 return;
             }
         }
-        assert_eq!(log.total(), self.sim.now() - begun, "{op:?}: the stages do not sum to the latency");
+        assert_eq!(breakdown.total(), self.sim.now() - begun, "{op:?}: the stages do not sum to the latency");
     }
 
     async fn collect(

@@ -83,8 +83,8 @@ proptest! {
         for plane in 0..network.planes() {
             let page = model::source(media.geometry(), plane, 0);
             let begun = sim.now();
-            let mut log = Breakdown::new();
-            executor.block_on(media.read(page, 2 * UNIT, priority.who(cause::HOST_READ), &mut log)).unwrap().unwrap();
+            let mut breakdown = Breakdown::new();
+            executor.block_on(media.read(page, 2 * UNIT, priority.who(cause::HOST_READ), &mut breakdown)).unwrap().unwrap();
             prop_assert_eq!((sim.now() - begun).ns(), 50 + 40);
         }
     }

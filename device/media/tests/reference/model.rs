@@ -134,25 +134,27 @@ impl Customer<'_> {
 
     /// Does one operation: what came of it, and where its time went.
     async fn serve(&self, op: &Op) -> (Served, Breakdown) {
-        let (asked, mut log) = (self.sim.now().ns(), Breakdown::new());
+        let (asked, mut breakdown) = (self.sim.now().ns(), Breakdown::new());
         let mut loaded = None;
         let who = self.priority.who(op.cause);
         match &op.work {
             Work::Read { page, bytes, .. } => {
-                has_been_read(self.media.read(self.page(*page), *bytes, who, &mut log).await)
+                has_been_read(self.media.read(self.page(*page), *bytes, who, &mut breakdown).await)
             }
             Work::Program { pages } => {
                 let note = |so_far: &Breakdown| loaded = Some(asked + so_far.total().ns());
                 let (pages, image) = self.pages(pages);
-                self.media.program_together(&pages, &image, who, &mut log, note).await.unwrap();
+                self.media.program_together(&pages, &image, who, &mut breakdown, note).await.unwrap();
             }
-            Work::Erase { plane, block } => self.media.erase(self.block(*plane, *block), who, &mut log).await.unwrap(),
+            Work::Erase { plane, block } => {
+                self.media.erase(self.block(*plane, *block), who, &mut breakdown).await.unwrap()
+            }
             Work::Collect { plane, preemptible, parts } => {
                 self.collect(*plane, *preemptible, parts, op).await;
             }
         }
-        let stages = (!matches!(op.work, Work::Collect { .. })).then(|| stages(&log));
-        (Served { asked, loaded, ended: self.sim.now().ns(), stages }, log)
+        let stages = (!matches!(op.work, Work::Collect { .. })).then(|| stages(&breakdown));
+        (Served { asked, loaded, ended: self.sim.now().ns(), stages }, breakdown)
     }
 
     async fn collect(&self, plane: u32, preemptible: bool, parts: &[Part], op: &Op) {
@@ -179,8 +181,8 @@ impl Customer<'_> {
     }
 }
 
-fn stages(log: &Breakdown) -> Stages {
-    let of = |stage| log.stage(stage).ns();
+fn stages(breakdown: &Breakdown) -> Stages {
+    let of = |stage| breakdown.stage(stage).ns();
     assert_eq!(of(Stage::Firmware) + of(Stage::Link), 0, "the flash has no firmware and no link");
     Stages {
         queue: of(Stage::Queue),
