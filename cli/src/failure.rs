@@ -1,12 +1,12 @@
-//! How a command fails, and with which exit status.
+//! Failures of a command, and their exit status.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// Why a command did not do what it was asked.
+/// The reason for a command's failure.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Bad usage or input: the user can mend it. Status 2.
+    /// Bad usage or input, which the user can correct. Status 2.
     Input(anyhow::Error),
     /// The run failed. Status 1.
     Run(anyhow::Error),

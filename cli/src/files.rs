@@ -1,8 +1,8 @@
-//! The files a command reads and writes, checked against each other before it begins: no output overwrites an input or
-//! another output, however their paths are spelt.
+//! The files a command reads and writes, checked before it starts: no output overwrites an input or another output,
+//! even under different paths.
 //!
-//! Two paths name one file when they lead to the same device and inode, or, where the file is not there yet, to the same
-//! name in the same folder. Devices, pipes and sockets are left out: writing to one destroys nothing.
+//! Two paths name one file if they have the same device and inode, or, if the file does not exist yet, the same name in
+//! the same folder. Devices, pipes and sockets are not checked: writing to them destroys nothing.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -17,31 +17,31 @@ pub(crate) struct Files {
     outputs: Vec<(String, Identity)>,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Identity {
-    /// A file that is there, by device and inode.
+    /// An existing file, by device and inode.
     Inode(u64, u64),
-    /// A file by its full name: one that is not there yet, or any where there are no inodes.
+    /// A file by its full name: one that does not exist yet, or any file on systems without inodes.
     Name(PathBuf),
 }
 
 impl Files {
-    /// A file that is read. Names of built-in profiles and workloads, which are no files, do no harm here.
+    /// Adds an input. Names of built-in profiles and workloads, which are not files, do no harm here.
     pub(crate) fn reads(mut self, option: &str, path: &Path) -> Files {
         let path = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
         self.inputs.extend(identity(path).map(|identity| (shown(option, path), identity)));
         self
     }
 
-    /// A file that is written.
+    /// Adds an output.
     pub(crate) fn writes(mut self, option: &str, path: &Path) -> Files {
         let path = if path == Path::new("-") { Path::new("/dev/stdout") } else { path };
         self.outputs.extend(identity(path).map(|identity| (shown(option, path), identity)));
         self
     }
 
-    /// Files that are written into a folder.
+    /// Adds outputs in a folder.
     pub(crate) fn writes_into<'a>(
         self,
         option: &str,
@@ -51,7 +51,7 @@ impl Files {
         names.into_iter().fold(self, |files, name| files.writes(option, &folder.join(name)))
     }
 
-    /// Holds that every output is a file of its own.
+    /// Checks that every output is a separate file.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         for (index, (output, identity)) in self.outputs.iter().enumerate() {
             let clash = |(name, other): &(String, Identity)| (other == identity).then(|| name.clone());
@@ -73,7 +73,7 @@ fn shown(option: &str, path: &Path) -> String {
     }
 }
 
-/// `None` of what is no regular file.
+/// `None` if it is not a regular file.
 fn identity(path: &Path) -> Option<Identity> {
     match path.metadata() {
         Ok(found) if found.is_file() => Some(of_file(path, &found)),
@@ -93,10 +93,10 @@ fn of_file(path: &Path, _: &std::fs::Metadata) -> Identity {
     Identity::Name(full(path, MAX_LINKS))
 }
 
-/// Symbolic links that are followed from a name to a file that is not there; more are a circle.
+/// The most symbolic links followed to a file that does not exist; more are a cycle.
 const MAX_LINKS: usize = 32;
 
-/// The full name of a file that need not be there: as far as folders are there, their links are followed.
+/// The full name of a file that need not exist. Links are resolved in existing folders.
 fn full(path: &Path, links: usize) -> PathBuf {
     if let Ok(found) = path.canonicalize() {
         return found;

@@ -1,4 +1,4 @@
-//! `nandscape lab`: what the source papers report, measured here.
+//! `nandscape lab`: measures the claims of the source papers.
 
 use std::io::IsTerminal as _;
 use std::ops::ControlFlow;
@@ -12,11 +12,11 @@ use nandscape_sim::Span;
 use crate::failure::Failure;
 use crate::output;
 
-/// Measure what the source papers report, and judge it.
+/// Measure the claims of the source papers, and judge them.
 ///
-/// Each claim has an experiment, and its verdict follows from fixed rules. Experiments in virtual time give the same figures
-/// on any machine, with any number of jobs. Experiments in real time need Linux and two cores, run alone, and measure the
-/// machine as well: leave it alone meanwhile.
+/// Each claim has an experiment, and fixed rules give its verdict. Experiments in virtual time give the same figures on
+/// any machine, with any number of jobs. Experiments in real time need Linux and two cores, run alone, and measure the
+/// machine as well: keep it otherwise idle.
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "\
@@ -35,9 +35,9 @@ pub(crate) struct LabArgs {
 enum LabCommand {
     /// List the claims with their sources and verdicts, or show some of them in full
     List(ListArgs),
-    /// Measure claims: published, measured, verdict, and the reason for what is missed
+    /// Measure claims: published and measured figures, verdict, and the reason for misses
     Run(RunArgs),
-    /// Sum up all results of a folder as Markdown
+    /// Summarise all results of a folder as Markdown
     Report(ReportArgs),
 }
 
@@ -60,10 +60,10 @@ struct ListArgs {
 
 #[derive(Args)]
 #[command(after_help = "\
-Results are kept in the folder --out, a file a point. Points that are there already, of the same parameters, seed, effort and
-program, are not measured again, so that a run that was broken off goes on where it was.
+Results are kept in the folder --out, one file per point. Existing points with the same parameters, seed, effort and program are
+not measured again, so an interrupted run resumes where it stopped.
 
-Exit status: 0 when all that was asked for has been measured or cannot be measured here, whatever the verdicts; 1 when a point
+Exit status: 0 when everything requested has been measured or cannot be measured here, whatever the verdicts; 1 when a point
 failed or results cannot be written; 2 for bad usage. With --strict, 1 also when a claim was missed or not measured.
 
 Examples:
@@ -81,22 +81,22 @@ struct RunArgs {
     /// Decides everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Points in virtual time that run at the same time [default: one a core]
+    /// Points in virtual time that run in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     jobs: Option<u16>,
     /// A first look: a tenth of the requests, 4 rounds of 50 ms
     #[arg(long)]
     quick: bool,
-    /// In real time: all that a claim compares takes turns, so often [default: 20]
+    /// In real time: rounds, in each of which the compared alternatives run once [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
-    /// In real time: length of a turn in milliseconds [default: 100]
+    /// In real time: length of a slice in milliseconds [default: 100]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=60_000))]
     slice_ms: Option<u64>,
-    /// Measure again what is there already
+    /// Measure existing points again
     #[arg(long)]
     fresh: bool,
-    /// A claim that is missed or not measured makes the exit status 1
+    /// Exit with status 1 if a claim is missed or not measured
     #[arg(long)]
     strict: bool,
     /// Print one JSON object, with all figures
@@ -122,7 +122,7 @@ struct ReportArgs {
     html: bool,
 }
 
-/// Does what is asked.
+/// Runs the command.
 pub(crate) fn run(args: &LabArgs) -> Result<(), Failure> {
     match &args.command {
         LabCommand::List(args) => list(args),
@@ -179,7 +179,7 @@ fn measure(args: &RunArgs) -> Result<(), Failure> {
         jobs: args.jobs.map_or(cores, usize::from),
         fresh: args.fresh,
     };
-    // A folder that cannot be had is bad input, found before anything runs.
+    // A folder that cannot be used is bad input, found before anything runs.
     drop(session.folder.lock().map_err(|error| Failure::Input(error.context("--out")))?);
     let mut watch = Screen { bar: bar(), json: args.json, failed: None };
     let outcomes = session.run(&asked, &mut watch).map_err(Failure::Run)?.unwrap_or_default();
@@ -193,7 +193,7 @@ fn measure(args: &RunArgs) -> Result<(), Failure> {
     judge(&outcomes, args.strict)
 }
 
-/// Claims that failed, and if it is asked for those that were not reproduced, are a failed run.
+/// The run has failed if claims failed, or with `--strict` were not reproduced.
 fn judge(outcomes: &[Outcome], strict: bool) -> Result<(), Failure> {
     let wrong: Vec<String> = outcomes
         .iter()
@@ -206,7 +206,7 @@ fn judge(outcomes: &[Outcome], strict: bool) -> Result<(), Failure> {
     }
 }
 
-/// Progress for a user at a terminal, and outcomes as they come.
+/// Progress on a terminal, and outcomes as they arrive.
 struct Screen {
     bar: ProgressBar,
     json: bool,

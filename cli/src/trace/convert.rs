@@ -14,9 +14,9 @@ use crate::output;
 
 /// Write a trace in another format.
 ///
-/// Times count from the first request written. What the other format cannot express at all is an error; what it
-/// expresses more coarsely is noted. OUT is compressed when its name ends with .gz, .zst or .bz2, and appears only when
-/// it is complete.
+/// Times count from the first request written. A request that the other format cannot express is an error; values that
+/// it expresses more coarsely are noted. OUT is compressed when its name ends with .gz, .zst or .bz2, and appears only
+/// when it is complete.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ Examples:
 pub(crate) struct ConvertArgs {
     /// The trace, compressed or not; - for standard input
     input: PathBuf,
-    /// Where it goes; - for standard output
+    /// The output; - for standard output
     output: PathBuf,
     /// The format to write: msr, replay, mqsim, disksim, alibaba, tencent, fiu, spc, blkparse, fio-v2, fio-v3
     #[arg(long, value_name = "FORMAT")]
@@ -35,7 +35,7 @@ pub(crate) struct ConvertArgs {
     select: SelectWords,
 }
 
-/// Reads, writes, and tells what was changed.
+/// Converts, and prints notes on the changes.
 pub(crate) fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let trace = super::open(args.select.of(&args.input))?;
     let notes = match args.output == Path::new("-") {
@@ -48,16 +48,16 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<(), Failure> {
 
 fn to_standard_output(trace: &Trace, to: Format) -> Result<Vec<String>, Failure> {
     match convert(trace, to, &mut output::stream()) {
-        // A closed pipe (`| head`) means that nobody wants the rest.
+        // A closed pipe (`| head`) means that the rest is not wanted.
         Err(ConvertError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Vec::new()),
         result => result.map_err(|error| failed(error, Path::new("standard output"))),
     }
 }
 
-/// Into a file. What is there and is none, a device or a pipe, is written to and stays what it is.
+/// Writes to a path. A device or a pipe is written directly.
 fn to_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>, Failure> {
     let cannot = || format!("cannot write {}", path.display());
-    // A link stays a link.
+    // Keep a link, and replace its target.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     match target.metadata() {
         Ok(found) if !found.is_file() => {
@@ -74,7 +74,8 @@ fn to_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>, Failur
     }
 }
 
-/// Into a file beside it first, so that the trace may be written over itself, and nothing half done is left.
+/// Writes to a temporary file in the same folder first, so that a trace may be converted over itself, and no partial
+/// file is left.
 fn to_regular_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>, Failure> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let cannot = || format!("cannot write {}", path.display());
@@ -89,7 +90,7 @@ fn to_regular_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>
     Ok(notes)
 }
 
-/// Temporary files are for their owner only; a result is as files usually are.
+/// Temporary files are private to their owner; give the result the usual permissions.
 #[cfg(unix)]
 fn open_to_others(file: &std::fs::File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -111,7 +112,7 @@ fn failed(error: ConvertError, path: &Path) -> Failure {
     }
 }
 
-/// A file, compressed as its name says.
+/// A file, compressed according to its name.
 enum Packed<F: Write> {
     Plain(F),
     Gzip(flate2::write::GzEncoder<F>),

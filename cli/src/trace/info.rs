@@ -29,7 +29,7 @@ pub(crate) struct InfoArgs {
     select: SelectWords,
 }
 
-/// Reads it and prints what it is.
+/// Reads it and prints its description.
 pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     let trace = super::open(args.select.of(&args.file))?;
     trace.notes().iter().for_each(|note| output::note(note));
@@ -63,7 +63,7 @@ fn render(info: &Info) -> String {
     format!("{head}\n{}", figures(info))
 }
 
-/// One row a figure, one column a direction.
+/// One row per figure, one column per direction.
 fn figures(info: &Info) -> String {
     let ways = Direction::ALL.iter().filter_map(|way| info.by.get_key_value(way.name()));
     let streams: Vec<_> = [("all", &info.all)].into_iter().chain(ways.map(|(way, it)| (*way, it))).collect();

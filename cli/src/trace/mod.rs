@@ -36,7 +36,7 @@ enum TraceCommand {
     Convert(convert::ConvertArgs),
 }
 
-/// Does what is asked.
+/// Runs the command.
 pub(crate) fn run(args: &TraceArgs) -> Result<(), Failure> {
     match &args.command {
         TraceCommand::Info(args) => info::run(args),
