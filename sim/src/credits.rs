@@ -1,4 +1,4 @@
-//! Counted room, handed out strictly in the order of asking: the slots of a write buffer, of a command table.
+//! Credits, granted strictly in the order of requests: the slots of a write buffer, of a command table.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -31,7 +31,7 @@ struct Claim {
 }
 
 impl Credits {
-    /// `count` free credits. Waits are put down to `scarcity` until [`Credits::blame`] names another cause.
+    /// `count` free credits. Waits are blamed on `scarcity` until [`Credits::blame`] names another cause.
     pub fn new(sim: &Sim, count: usize, scarcity: Cause) -> Credits {
         let blame = Blame::new();
         blame.switch(sim.now(), Some(scarcity));
@@ -73,7 +73,7 @@ impl Credits {
         self.inner.borrow().free
     }
 
-    /// Whether anybody waits.
+    /// Whether there are waiters.
     pub fn contended(&self) -> bool {
         !self.inner.borrow().claims.is_empty()
     }
@@ -83,7 +83,7 @@ impl Credits {
         self.inner.borrow().blame.totals(self.sim.now())
     }
 
-    /// From now on waits are put down to `cause`.
+    /// From now on waits are blamed on `cause`.
     pub fn blame(&self, cause: Cause) {
         let inner = self.inner.borrow_mut();
         if inner.blame.current() != Some(cause) {

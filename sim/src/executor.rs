@@ -341,7 +341,7 @@ impl Sim {
         self.core.now.get()
     }
 
-    /// Whether the executor was stopped: what is dropped from now on must have no effect outside.
+    /// Whether the executor was stopped. A drop after that must have no effect outside.
     pub fn is_stopped(&self) -> bool {
         self.core.stopped.get()
     }
@@ -366,7 +366,7 @@ impl Sim {
         Sleep::new(self, self.now() + span)
     }
 
-    /// Waits until what is due now, and what follows from it without an event, has happened; in no time.
+    /// Waits, without time passing, until everything that is due now has run, with all that follows from it at this instant.
     pub fn after_what_is_due(&self) -> Sleep<'_> {
         Sleep::begun(self, self.now())
     }

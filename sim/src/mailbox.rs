@@ -1,4 +1,4 @@
-//! Room for one message from one task to another: how a worker is handed its next job.
+//! A mailbox for one message from one task to another. A worker receives its next job through it.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -9,7 +9,7 @@ use crate::event_queue::TimerKey;
 use crate::executor::{Sim, TaskId};
 use crate::time::{Span, Time};
 
-/// Room for one message; one task receives.
+/// Holds one message, for one receiving task.
 pub(crate) struct Mailbox<T> {
     sim: Sim,
     message: RefCell<Option<T>>,
@@ -23,7 +23,7 @@ enum Due {
     Now,
     /// When the timer has fired.
     After(TimerKey),
-    /// So long after the receiver first looks: it does not exist yet.
+    /// At this time. The receiver has not been polled yet; it sets the timer when it is.
     Later(Time),
 }
 
@@ -33,7 +33,7 @@ impl<T> Mailbox<T> {
         Mailbox { sim: sim.clone(), message: RefCell::new(None), due: Cell::new(Due::Now), receiver: Cell::new(None) }
     }
 
-    /// Leaves a message and wakes the receiver.
+    /// Puts a message in and wakes the receiver.
     ///
     /// # Panics
     /// When there is one already.
@@ -45,7 +45,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Leaves a message that can be taken after `delay`, and wakes the receiver then.
+    /// Puts a message in that can be taken after `delay`, and wakes the receiver then.
     ///
     /// # Panics
     /// When there is one already.

@@ -1,5 +1,5 @@
-//! Arrays of `u32` too large for the heap's habits: hundreds of millions of entries, zero until written, costing no
-//! memory until touched, on huge pages where the system has them.
+//! Arrays of hundreds of millions of `u32`. Entries are zero until they are written and take no memory until they are
+//! touched. They lie on huge pages where the system has them.
 
 use std::io;
 
@@ -20,8 +20,8 @@ impl Table {
     /// When the system does not give the address space.
     pub fn new(len: usize) -> io::Result<Table> {
         let map = MmapMut::map_anon((len * ENTRY).max(1))?;
-        // Most accesses are at random: with small pages every one would miss the TLB. Only a hint, so that a system
-        // that does not take it is as good, and slower.
+        // Most accesses are at random, and with small pages each would miss the TLB. It is a hint: without huge pages the
+        // table is slower and otherwise the same.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
         Ok(Table { map, len })
@@ -47,7 +47,7 @@ impl Table {
         u32::from_ne_bytes(self.map[at..at + ENTRY].try_into().expect("four bytes"))
     }
 
-    /// Hints that the entry at `index` will soon be asked for: its cache line is on its way meanwhile.
+    /// Prefetches the cache line of the entry at `index`, which is used soon.
     #[inline]
     pub fn prefetch(&self, index: u32) {
         let at = index as usize * ENTRY;

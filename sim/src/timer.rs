@@ -1,4 +1,4 @@
-//! The leaf that waits for an instant.
+//! The future that waits for an instant.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ impl<'a> Sleep<'a> {
         Sleep { sim, until, timer: None }
     }
 
-    /// With its event in line already, even if it is due now.
+    /// With its timer set at once, even if it is due now.
     pub(crate) fn begun(sim: &'a Sim, until: Time) -> Sleep<'a> {
         Sleep { sim, until, timer: Some(sim.set_timer(until, sim.current_task())) }
     }
