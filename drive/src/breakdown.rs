@@ -104,8 +104,8 @@ struct Times {
     above: Option<Box<Above>>,
 }
 
-/// Time in the layers of a host above the drive, the innermost first. A drive's own commands have none, which costs them a
-/// comparison.
+/// Time in the layers of a host above the drive, the innermost first. A drive's own commands have none, which costs them
+/// four instructions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct Above(Vec<(&'static str, Span)>);
 

@@ -64,16 +64,17 @@ impl Backlog {
         self.at_end
     }
 
-    /// Whether the number of outstanding requests grows from the second quarter of the arrivals to the last by half or
-    /// more, and what is left at the end is no passing burst.
+    /// Whether the number of outstanding requests grows from each quarter of the arrivals to the next, from the second to
+    /// the last by half or more, and those left at the end are no passing burst.
     pub fn grows(&self) -> bool {
         let quarter = self.blocks.len() / 4;
         if quarter == 0 || self.at_end < LEAST || (self.at_end as f64) < LEAST_SHARE * self.arrived as f64 {
             return false;
         }
         let sum = |blocks: &[u64]| blocks.iter().sum::<u64>() as f64;
-        let (second, last) = (&self.blocks[quarter..2 * quarter], &self.blocks[self.blocks.len() - quarter..]);
-        sum(last) > 1.5 * sum(second)
+        let of = |number: usize| sum(&self.blocks[number * quarter..(number + 1) * quarter]);
+        let quarters = [of(0), of(1), of(2), of(3)];
+        quarters.is_sorted() && quarters[3] > 1.5 * quarters[1]
     }
 }
 

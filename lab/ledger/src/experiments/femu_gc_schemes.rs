@@ -64,7 +64,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "capacity",
-            taken: "1 GiB, with all channels and planes",
+            taken: "1 GiB, femu-ocssd 2 GiB: the smallest with all channels, planes and pages a block",
             why: "fewer blocks a plane; times, parallelism, and over-provisioning do not change",
         },
         Choice {
@@ -86,17 +86,19 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
 };
 
 /// A drive and its load.
+#[derive(Copy, Clone)]
 struct Drive {
     profile: &'static str,
+    capacity: &'static str,
     iops: f64,
     /// The number of [`QUANTILES`] that cannot distinguish neighbouring schemes, and are not judged.
     alike: usize,
 }
 
 const DRIVES: [Drive; 3] = [
-    Drive { profile: "femu-ocssd", iops: 1_500.0, alike: 0 },
-    Drive { profile: "femu-blackbox", iops: 4_000.0, alike: 2 },
-    Drive { profile: "ttflash-256g", iops: 1_500.0, alike: 2 },
+    Drive { profile: "femu-ocssd", capacity: "2GiB", iops: 1_500.0, alike: 0 },
+    Drive { profile: "femu-blackbox", capacity: "1GiB", iops: 4_000.0, alike: 2 },
+    Drive { profile: "ttflash-256g", capacity: "1GiB", iops: 1_500.0, alike: 2 },
 ];
 /// The best first.
 const SCHEMES: [&str; 4] = ["none", "plane", "channel", "controller"];
@@ -111,10 +113,10 @@ fn name(profile: &str, scheme: &str, number: u32) -> String {
 
 fn points() -> Vec<Point> {
     let mut points = Vec::new();
-    for Drive { profile, iops, .. } in DRIVES {
+    for drive @ Drive { profile, iops, .. } in DRIVES {
         for scheme in SCHEMES {
             for number in 1..=RUNS {
-                let point = Point::new(name(profile, scheme, number), move |run| measure(profile, scheme, iops, run));
+                let point = Point::new(name(profile, scheme, number), move |run| measure(&drive, scheme, run));
                 points.push(point.with("drive", profile).with("ftl.gc.scheme", scheme).with("requests a second", iops));
             }
         }
@@ -123,9 +125,10 @@ fn points() -> Vec<Point> {
 }
 
 /// 4 KiB requests at random, 70% of them reads, arriving independently of each other.
-fn measure(profile: &str, scheme: &str, iops: f64, run: &Run<'_>) -> Result<Figures> {
+fn measure(given: &Drive, scheme: &str, run: &Run<'_>) -> Result<Figures> {
+    let Drive { profile, capacity, iops, .. } = *given;
     let mut drive = Profile::load(profile)?;
-    drive.set("capacity=1GiB")?;
+    drive.set(&format!("capacity={capacity}"))?;
     drive.set(&format!("ftl.gc.scheme={scheme}"))?;
     let job = JobSpec {
         rw: "randrw".parse()?,
@@ -140,6 +143,7 @@ fn measure(profile: &str, scheme: &str, iops: f64, run: &Run<'_>) -> Result<Figu
     let mut executor = Executor::new();
     let sim = executor.sim();
     let profile = drive.resolve()?;
+    ensure!(profile.notes.is_empty(), "not the drive of the paper: {}", profile.notes.join("; "));
     let ssd = build_drive(&sim, &profile, StoreKind::None, Precondition::Steady, run.seed, &())?;
     let queue = QueueDrive::new(&sim, ssd.controller(), QueueId(1), profile.max_queue_entries())
         .map_err(|status| anyhow!("the drive has no queue pair: {status}"))?;
