@@ -18,7 +18,7 @@ pub trait Drive {
     }
 }
 
-/// What a user of a drive must know. Fuller answers come from Identify.
+/// The properties of a drive that its users need. Identify tells more.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct DriveInfo {
     /// The namespace that commands name.
@@ -33,7 +33,7 @@ pub struct DriveInfo {
     pub unit_bytes: u32,
     /// Whether completed writes may be lost in a power cut unless they are flushed.
     pub volatile_cache: bool,
-    /// Whether data written is kept. A drive without a store has the timing only, and reads as it likes.
+    /// Whether data written is kept. A drive without a store models timing only: reads return any data.
     pub keeps_data: bool,
 }
 

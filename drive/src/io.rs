@@ -31,7 +31,7 @@ impl Completion {
 /// A command in flight.
 #[derive(Debug)]
 pub struct Io {
-    /// The command. Its Command Identifier is the business of whoever owns the queue.
+    /// The command. The owner of the queue sets its Command Identifier.
     pub command: SubmissionEntry,
     /// Where its data lies.
     pub mem: HostMem,
@@ -44,12 +44,12 @@ pub trait Sink {
     /// The command with this tag has ended.
     fn complete(&self, tag: u64, completion: Completion);
 
-    /// Whether completions would come too late: the run was stopped, and what is dropped now must have no effect.
+    /// Whether the run has stopped: tokens that are dropped now must have no effect.
     fn is_stopped(&self) -> bool;
 }
 
-/// The right and the duty to complete one command. Dropped without [`Token::complete`], it completes the command with
-/// Internal Error, so that no host waits in vain; in a power cut it does nothing.
+/// Completes one command, exactly once. A token that is dropped without [`Token::complete`] completes the command with
+/// Internal Error, so that no host waits forever; when the run has stopped, it does nothing.
 pub struct Token {
     sink: Option<Rc<dyn Sink>>,
     tag: u64,

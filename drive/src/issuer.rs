@@ -25,7 +25,7 @@ struct Pending {
     slots: RefCell<Slots<Slot>>,
 }
 
-/// Who waits, until the completion is there. A slot whose future was dropped is gone, and its completion with it.
+/// The task that waits, or the completion. Dropping the future removes its slot, and the completion is discarded.
 enum Slot {
     Waiting(TaskId),
     Done(Completion),

@@ -2,7 +2,7 @@
 //!
 //! Two levels. A [`Controller`] is a set of queue pairs, as NVMe has them: host drivers, completion strategies and
 //! guests see this one. A [`Drive`] takes one command with its data and completes it: arrays, services and
-//! transports are written against this one, and are drives themselves. [`QueueDrive`] makes the second of the first.
+//! transports are written against this one, and are drives themselves. [`QueueDrive`] is a drive over a queue pair.
 //!
 //! | file | what |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | `guest_queues` | queues in the memory of a guest |
 //! | `queue_drive` | a drive over a queue pair |
 //! | `issuer` | awaiting one command |
-//! | `breakdown` | where a command's time went, and behind whom it waited |
+//! | `breakdown` | where a command's time went, and what it waited for |
 //! | `conformance` | the checks every drive must pass |
 //! | `testing` | a drive for the tests of what stands on drives |
 //!

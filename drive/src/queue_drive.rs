@@ -22,7 +22,7 @@ pub struct QueueDrive {
     sim: Sim,
     controller: Rc<dyn Controller>,
     id: QueueId,
-    /// Whether the queue pair is this drive's own: until it was created, it may be somebody else's.
+    /// Whether this drive created the queue pair. Before, a pair of that number may belong to another.
     created: Cell<bool>,
     ring: Rc<Ring>,
     state: RefCell<State>,
@@ -184,7 +184,8 @@ impl Drive for QueueDrive {
         }
         let submission = Submission { entry: command, mem, submitted: self.sim.now() };
         let mut state = self.state.borrow_mut();
-        // Who submits from within a completion finds an identifier free that those in the backlog have waited for.
+        // A command that is submitted from within a completion must not overtake the backlog, which waits for the
+        // identifier that has just become free.
         let id = if state.backlog.is_empty() { state.free_ids.pop() } else { None };
         match id {
             Some(id) => {

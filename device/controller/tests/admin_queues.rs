@@ -7,6 +7,7 @@ mod common;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use nandscape_drive::conformance::Host;
 use nandscape_drive::guest_queues::{GuestCompletions, GuestSubmissions};
 use nandscape_drive::mem::mapping::memory_file;
 use nandscape_drive::mem::{Dma, GuestMemory, Mapping};
@@ -204,9 +205,16 @@ fn detaching_ends_every_queue() {
             assert_eq!(completions(&memory, 3 * PAGE, 4), [], "nothing is posted any more");
             drive.attach(machine.clone()).unwrap();
         }
-        // A host in this process has no memory to name.
+        // A host in this process has no memory to name, and no SGLs.
+        let sgls = async |admin: &Host| {
+            let mem = HostMem::zeroed(4_096);
+            assert!(admin.execute(SubmissionEntry::identify(1, 0), mem.clone()).await.unwrap().status.is_success());
+            mem.to_vec()[536..540].to_vec()
+        };
+        assert_eq!(sgls(&host(sim, drive, QueueId::ADMIN)).await, [1, 0, 0b101, 0]);
         drive.detach();
         let admin = host(sim, drive, QueueId::ADMIN);
+        assert_eq!(sgls(&admin).await, [0; 4]);
         let create = SubmissionEntry::create_completion_queue(1, 8, PAGE, None);
         let status = admin.execute(create, HostMem::none()).await.unwrap().status;
         assert_eq!(status.meaning(), Status::INVALID_OPCODE);

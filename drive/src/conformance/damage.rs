@@ -1,11 +1,11 @@
 //! A host of a drive whose flash fails, which keeps what each block may hold.
 //!
 //! A block's content is told by a number that is written all over it. As long as nothing fails, a block holds what was
-//! written last. A write that failed may have come to anything between nothing and all of it; a power cut may take back
-//! what a volatile cache held. Then a block has several candidates, until it is read. Reads may fail; what they return
+//! written last. A failed write may have written none, some or all of its blocks; a power cut may
+//! lose what a volatile cache held. Then a block has several candidates, until it is read. Reads may fail; what they return
 //! must be right.
 //!
-//! Left out: which reads may fail, and faults that change data without a word.
+//! Left out: which reads may fail, and silent corruption.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use crate::mem::HostMem;
 /// Commands of a round, each on an extent of its own.
 const COMMANDS: u64 = 12;
 
-/// What a round asks for.
+/// The commands of a round.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Ask {
     /// Writes.
@@ -43,7 +43,7 @@ impl Ask {
 /// What is known of a block.
 #[derive(Clone, Debug)]
 struct Block {
-    /// What it holds: one, as long as nothing went wrong.
+    /// What it may hold: one value, as long as nothing has failed.
     now: BTreeSet<u64>,
     /// What it held, or may have held, since it was last known to be on flash.
     before: BTreeSet<u64>,
@@ -169,7 +169,7 @@ impl Damaged {
         Asked { ask, slba, count, value, mem, tag }
     }
 
-    /// Waits for all, and enters what they came to.
+    /// Waits for all commands, and records how they ended.
     async fn settle(&mut self, asked: Vec<Asked>) -> Verdict {
         let cuts = (self.cuts)();
         let mut statuses = BTreeMap::new();
@@ -178,7 +178,7 @@ impl Damaged {
             statuses.insert(ended.tag, ended.completion.status.meaning());
         }
         self.cannot_write |= statuses.values().any(|status| *status == Status::WRITE_FAULT);
-        // What was written in the round, before the cut or after it, may be reverted, too.
+        // A cut may also revert what was written in the same round, before it or after it.
         let cut = (self.cuts)() != cuts;
         if cut {
             self.revert();
@@ -199,8 +199,8 @@ impl Damaged {
         Ok(())
     }
 
-    /// Power was cut: what was not known to be on flash may have been taken back, where the cache is volatile. So it is in
-    /// any drive once it has said that it cannot write.
+    /// Power was cut: with a volatile cache, data not known to be on flash may be lost. The same holds for any drive that
+    /// has reported that it cannot write.
     fn revert(&mut self) {
         if self.info.volatile_cache || self.cannot_write {
             self.blocks.iter_mut().for_each(|block| block.now.extend(&block.before));

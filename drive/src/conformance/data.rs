@@ -14,7 +14,7 @@ use super::model::Model;
 use super::{Make, Subject};
 use crate::mem::HostMem;
 
-/// How much is asked of a drive.
+/// The size and the mix of the load.
 #[derive(Copy, Clone, Debug)]
 pub struct Load {
     /// Commands.
@@ -209,7 +209,7 @@ impl<'a> Session<'a> {
         self.step += 1;
     }
 
-    /// Makes a command, and carries its change into the model.
+    /// Makes a command, and applies its change to the model.
     fn command(&mut self, kind: Kind, ranges: &[Range<u64>]) -> (SubmissionEntry, HostMem, Status) {
         let info = self.host.info();
         let blocks = |opcode, range: &Range<u64>| {
@@ -218,7 +218,7 @@ impl<'a> Session<'a> {
         let bytes = |range: &Range<u64>| (range.end - range.start) as usize * info.lba_bytes as usize;
         match (kind, ranges) {
             (Kind::Read, [range]) => {
-                // What was there before must not pass for what was read.
+                // Old contents of the buffer must not be mistaken for data that was read.
                 let mem = HostMem::from_bytes(&vec![0xa5; bytes(range)]);
                 (blocks(IoOpcode::READ, range), mem, Status::SUCCESS)
             }
@@ -247,7 +247,7 @@ impl<'a> Session<'a> {
         entry
     }
 
-    /// With what is there, or with one bit of it changed. What is not known is verified instead.
+    /// Compares with the right data, or with one bit of it flipped. Blocks with unknown data are verified instead.
     fn compare(&mut self, entry: SubmissionEntry, range: &Range<u64>) -> (SubmissionEntry, HostMem, Status) {
         let Some(mut data) = self.model.data(range) else {
             let verify = SubmissionEntry { opcode: IoOpcode::VERIFY.0, ..entry };
@@ -280,7 +280,7 @@ impl<'a> Session<'a> {
         (entry, HostMem::from_bytes(list.as_bytes()), Status::SUCCESS)
     }
 
-    /// Waits for a command to end, and checks what came of it.
+    /// Waits for a command to end, and checks its result.
     async fn land(&mut self) -> Result<(), String> {
         let Ended { tag, completion, .. } = self.host.next().await?;
         let Some(Flight { step, kind, ranges, mem, expected }) = self.flights.remove(&tag) else {

@@ -116,7 +116,7 @@ fn namespaces(info: &DriveInfo, cases: &mut Vec<Case>) {
         };
         case(0, &[Status::INVALID_NAMESPACE]);
         case(NSID_ALL - 1, &[Status::INVALID_NAMESPACE]);
-        // Whether the next one is invalid or inactive, the drive knows.
+        // Only the drive knows whether the next identifier is invalid or inactive.
         case(info.nsid + 1, &[Status::INVALID_NAMESPACE, Status::INVALID_FIELD]);
         match opcode {
             IoOpcode::FLUSH => case(NSID_ALL, &[Status::SUCCESS, Status::INVALID_NAMESPACE, Status::INVALID_FIELD]),
@@ -201,7 +201,7 @@ async fn longer_memory(host: &Host) -> Result<(), String> {
             return Err(format!("{name}: ended with {status}"));
         }
         let after = mem.to_vec();
-        // What was written before is what is read.
+        // Reads must return what was written before.
         let (_, right) = good(&info, opcode);
         match after[moved.len()..] == more && (!info.keeps_data || after[..moved.len()] == right.to_vec()) {
             true => Ok(()),
@@ -225,7 +225,7 @@ async fn longer_memory(host: &Host) -> Result<(), String> {
     }
 }
 
-/// The last blocks are as good as any.
+/// The last blocks can be read and written like all others.
 async fn last_blocks(host: &Host) -> Result<(), String> {
     let info = host.info();
     for opcode in supported(&info) {

@@ -13,26 +13,26 @@ use crate::port::{ConnectionId, Port};
 /// What a client's socket is watched for.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Interest {
-    /// Whether there is something to read. A client that has enough in work does not want to know.
+    /// Data to read. A client with enough commands in work does not ask for it.
     pub read: bool,
-    /// Whether there is room to write.
+    /// Room to write.
     pub write: bool,
 }
 
-/// A client has gone, or has to go.
+/// A client has disconnected, or has to be disconnected.
 #[derive(Debug)]
 pub struct Gone {
-    /// Why, where it did not say good-bye.
+    /// Why, unless it disconnected in order.
     pub reason: Option<String>,
 }
 
 impl Gone {
-    /// It has left in order.
+    /// It disconnected in order.
     pub const fn quietly() -> Gone {
         Gone { reason: None }
     }
 
-    /// It broke off, or broke the rules.
+    /// The connection broke, or the client violated the protocol.
     pub fn because(reason: impl Into<String>) -> Gone {
         Gone { reason: Some(reason.into()) }
     }
@@ -88,13 +88,13 @@ pub trait Client {
     /// has no interest in reading, perhaps more than once, and looks for what came right afterwards.
     fn hung_up(&mut self) {}
 
-    /// Takes in what has come, a fair share of it; whether anything had.
+    /// Takes in a fair share of what has arrived. Returns whether anything had arrived.
     ///
     /// # Errors
     /// [`Gone`] when the connection is to be closed.
     fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone>;
 
-    /// A command has completed. Where telling the client costs next to nothing, that happens here.
+    /// A command has completed. Replies that cost almost nothing are sent here, others in [`Client::flush`].
     fn complete(&mut self, released: Released);
 
     /// An interrupt of a host with queues of its own, whose completions are in its memory.

@@ -1,24 +1,24 @@
-//! Orders to a drive from beside, by whoever runs it: not commands of its clients, and arrivals like them.
+//! Orders of the operator to a drive. They arrive, are stamped and are recorded like the commands of clients.
 //!
-//! What an order says is the drive's business; here it only gets there, at a time of its own, and into the recording.
+//! Left out: their meaning, which the drive knows.
 
-/// What a drive is told.
+/// An order to a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// A fault is to happen from now on: a rule as a line of text.
+    /// Adds a fault rule, given as a line of text.
     AddFault(String),
-    /// No more faults are to happen.
+    /// Removes all fault rules.
     ClearFaults,
 }
 
-/// A rule for faults that a drive has been given, and how often it came into play.
+/// A fault rule of a drive, and how often it was applied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FaultCount {
     /// The rule as a line of text.
     pub rule: String,
-    /// Operations that it is about.
+    /// Operations that match it.
     pub matched: u64,
-    /// Those that it struck.
+    /// Operations that it made fail.
     pub struck: u64,
 }
 

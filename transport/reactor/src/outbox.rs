@@ -14,7 +14,7 @@ use crate::port::ConnectionId;
 /// A command that has completed.
 #[derive(Debug)]
 pub struct Released {
-    /// Who submitted it.
+    /// The connection that submitted it.
     pub connection: ConnectionId,
     /// To which drive.
     pub export: u16,
@@ -38,9 +38,9 @@ pub struct Released {
 /// An interrupt of a host.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Interrupt {
-    /// Whose.
+    /// The host's connection.
     pub connection: ConnectionId,
-    /// By which vector.
+    /// The interrupt vector.
     pub vector: u16,
 }
 

@@ -30,7 +30,7 @@ pub trait Export {
     /// What the drive is.
     fn info(&self) -> DriveInfo;
 
-    /// A way of its own into the drive for one connection.
+    /// A queue pair, or the like, for one connection.
     ///
     /// # Errors
     /// Why the drive takes no more.
@@ -57,15 +57,15 @@ pub trait Export {
         BTreeMap::new()
     }
 
-    /// Does as it is told.
+    /// Carries out an order.
     ///
     /// # Errors
-    /// Why it does not, and what would be valid.
+    /// Why it cannot, and what would be valid.
     fn order(&self, _order: &Order) -> Result<(), String> {
         Err("this drive takes no orders".to_owned())
     }
 
-    /// What is to go wrong with the drive, and what of it did.
+    /// The fault rules of the drive, and how often each was applied.
     fn faults(&self) -> Vec<FaultCount> {
         Vec::new()
     }
@@ -141,7 +141,7 @@ enum Way {
     Controller { controller: Rc<dyn Controller>, host: Rc<Host> },
 }
 
-/// The door. Whoever holds it moves the model's clock before each turn.
+/// See the module. Its owner moves the model's clock before each turn.
 pub struct Port {
     exports: Vec<Rc<dyn Export>>,
     connections: BTreeMap<ConnectionId, Connection>,
@@ -305,10 +305,10 @@ impl Port {
         }
     }
 
-    /// Tells a drive something from beside.
+    /// Gives a drive an order.
     ///
     /// # Errors
-    /// The drive's reason for not doing it.
+    /// Why the drive refuses it.
     pub fn order(&mut self, export: u16, order: &Order) -> Result<(), String> {
         self.arrived(|recorder| recorder.order(export, order));
         match self.exports.get(usize::from(export)) {

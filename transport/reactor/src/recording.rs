@@ -24,7 +24,7 @@ use crate::side_file::SideFile;
 pub const MAGIC: [u8; 8] = *b"NSCREC2\n";
 /// The place of the version in them.
 const VERSION: usize = 6;
-/// The largest body that is believed: a command with the largest transfer and much to spare.
+/// The largest body that is read: larger than a command with the largest transfer.
 const MAX_BODY: usize = 1 << 28;
 
 /// Bytes that are too much to be compressed: the file takes them more quickly as they are.
@@ -92,7 +92,7 @@ pub enum Record {
         /// What was read, nothing for a write that succeeded, or `None` when it failed.
         outcome: Option<Vec<u8>>,
     },
-    /// A drive was told something from beside.
+    /// A drive was given an order.
     Order {
         /// Which drive.
         export: u16,
@@ -161,7 +161,7 @@ pub enum RecordingError {
 pub struct Recorder {
     path: String,
     file: SideFile,
-    /// Whether somebody was told of a failure.
+    /// Whether a failure was reported.
     told: bool,
     body: Vec<u8>,
 }
@@ -173,7 +173,7 @@ impl Recorder {
     /// When the file cannot be written.
     pub fn create(path: &Path, header: &str) -> io::Result<Recorder> {
         let file = File::create(path)?;
-        // A place that takes nothing is found out now, not at the end.
+        // Fails now, not at the end, if the file cannot be written.
         let mut body = Vec::new();
         frame(&mut body, HEADER, &[header.as_bytes()]);
         let mut chunks = ChunkWriter::new(file, &MAGIC)?;

@@ -43,7 +43,7 @@ pub fn replay(
         player.play(executor, port, record).map_err(|problem| recording.damaged(problem))?;
         port.take_released(&mut released);
         released.drain(..).for_each(&mut on_release);
-        // Hosts that would take them are not there.
+        // There is no host to interrupt.
         port.take_interrupts(&mut interrupts);
         interrupts.clear();
         if is_last {

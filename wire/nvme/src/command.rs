@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::opcode::{AdminOpcode, IoOpcode};
 
-/// 64 bytes that ask a controller for something.
+/// A command, in 64 bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct SubmissionEntry {

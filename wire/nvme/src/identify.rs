@@ -19,6 +19,13 @@ pub mod cns {
     pub const COMMAND_SET_CONTROLLER: u8 = 0x06;
 }
 
+/// SGL Support: I/O commands may use SGLs, with data at any address (bits 1:0 are 01b).
+pub const SGLS_SUPPORTED: u32 = 0b01;
+/// SGL Support: bit buckets are supported (bit 16).
+pub const SGLS_BIT_BUCKET: u32 = 1 << 16;
+/// SGL Support: an SGL may be longer than the data (bit 18).
+pub const SGLS_LONGER: u32 = 1 << 18;
+
 /// Identify Controller (Base 5.1.13.2.1). Fields that stay zero here are gathered in `reserved` runs.
 #[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -103,8 +110,12 @@ pub struct Controller {
     pub awun_z: U16,
     /// Atomic Write Unit Power Fail, in logical blocks counted from zero (529:528).
     pub awupf_z: U16,
-    /// (767:530).
-    pub reserved_530: [u8; 238],
+    /// (535:530).
+    pub reserved_530: [u8; 6],
+    /// SGL Support (539:536).
+    pub sgls: U32,
+    /// (767:540).
+    pub reserved_540: [u8; 228],
     /// NVM Subsystem NVMe Qualified Name (1023:768).
     pub subnqn: [u8; 256],
     /// (2047:1024).
@@ -119,6 +130,7 @@ const _: () = assert!(size_of::<Controller>() == 4096);
 const _: () = assert!(core::mem::offset_of!(Controller, oacs) == 256);
 const _: () = assert!(core::mem::offset_of!(Controller, tnvmcap) == 280);
 const _: () = assert!(core::mem::offset_of!(Controller, sqes) == 512);
+const _: () = assert!(core::mem::offset_of!(Controller, sgls) == 536);
 const _: () = assert!(core::mem::offset_of!(Controller, subnqn) == 768);
 
 /// ONCS: Compare (bit 0).

@@ -1,6 +1,6 @@
 //! Opcodes (Base 5 and 7, NVM 3.3), as open enumerations.
 
-/// What an entry of the admin queue asks for.
+/// The opcode of an admin command.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct AdminOpcode(pub u8);
 
@@ -29,7 +29,7 @@ impl AdminOpcode {
     pub const KEEP_ALIVE: AdminOpcode = AdminOpcode(0x18);
 }
 
-/// What an entry of an I/O queue asks for.
+/// The opcode of an I/O command.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct IoOpcode(pub u8);
 

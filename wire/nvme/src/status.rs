@@ -1,4 +1,4 @@
-//! Statuses (Base 4.2.3): a type, a code, and whether it is of use to try again.
+//! Statuses (Base 4.2.3): a type, a code, and whether a retry can succeed.
 
 use core::fmt;
 
@@ -75,7 +75,7 @@ macro_rules! statuses {
 // Generic Command Status: Base 4.2.3.1; codes from 80h on: NVM 3.1.2.1. Command Specific: Base 4.2.3.2.
 // Media and Data Integrity Errors: Base 4.2.3.3, NVM 3.1.2.3.
 statuses! {
-    /// It was done.
+    /// The command succeeded.
     SUCCESS = 0, 0x00, "Successful Completion";
     /// The opcode is not known or not supported.
     INVALID_OPCODE = 0, 0x01, "Invalid Command Opcode";
@@ -135,7 +135,7 @@ statuses! {
     FEATURE_NOT_SAVEABLE = 1, 0x0d, "Feature Identifier Not Saveable";
     /// The feature cannot be set.
     FEATURE_NOT_CHANGEABLE = 1, 0x0e, "Feature Not Changeable";
-    /// The blocks can be read and not written: the media is read-only, or that part of it.
+    /// The blocks are read-only.
     READ_ONLY_RANGE = 1, 0x82, "Attempted Write to Read Only Range";
     /// A Dataset Management or Write Zeroes command over its size limit.
     COMMAND_SIZE_LIMIT_EXCEEDED = 1, 0x83, "Command Size Limit Exceeded";
@@ -145,7 +145,7 @@ statuses! {
     UNRECOVERED_READ_ERROR = 2, 0x81, "Unrecovered Read Error";
     /// Compare found a difference.
     COMPARE_FAILURE = 2, 0x85, "Compare Failure";
-    /// A block was read that is not written, and the host asked to be told.
+    /// A deallocated or unwritten block was read, and the host has asked for an error (DULBE).
     DEALLOCATED_OR_UNWRITTEN = 2, 0x87, "Deallocated or Unwritten Logical Block";
 }
 

@@ -40,6 +40,11 @@ impl<C: CommandSet> NvmeController<C> {
         data.lpa = identify::LPA_EFFECTS | identify::LPA_EXTENDED | identify::LPA_IDENTIFIERS;
         (data.wctemp, data.cctemp) = (343.into(), 353.into());
         (data.sqes, data.cqes) = (0x66, 0x44);
+        if self.attached.borrow().is_some() {
+            // A host in this process has no SGLs: its memory is handed over as it is.
+            let sgls = identify::SGLS_SUPPORTED | identify::SGLS_BIT_BUCKET | identify::SGLS_LONGER;
+            data.sgls = sgls.into();
+        }
         data.nn = 1.into();
         data.subnqn = [0; 256];
         let nqn = format!("nqn.2026-11.org.nandscape:{}", self.config.identity.serial);
