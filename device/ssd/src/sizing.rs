@@ -115,7 +115,7 @@ impl Demand {
 
     /// Mapping units of one block of every plane.
     fn units_of_a_block_each(&self) -> u64 {
-        self.channels * self.dies_per_channel * self.planes_per_die * self.pages_per_block * self.units_per_page
+        self.planes() * self.pages_per_block * self.units_per_page
     }
 
     /// The largest number of logical units that `blocks_per_plane` blocks can carry, in steps of `step` units.
@@ -148,7 +148,22 @@ impl Demand {
         let garbage_pages = (data as f64 * self.over_provisioning.max(0.0)) * self.pages_per_block as f64;
         let partial = (self.word_line * self.units_per_page - 1) as f64 / self.units_per_page as f64;
         let lacking = ((data + turning) as f64 * partial - garbage_pages) / self.pages_per_block as f64;
-        turning + lacking.max(0.0).ceil() as u64
+        let reserve = turning + lacking.max(0.0).ceil() as u64;
+        reserve
+            + (self.needed_blocks(turning) + 1).saturating_sub(self.planes() * (data + reserve)).div_ceil(self.planes())
+    }
+
+    /// Good blocks of the whole drive without which it is read-only: for its data, for each plane's reserve, and for the
+    /// garbage that is less than a page in each of them. The drive has at least one block more, or its first bad block
+    /// would end it.
+    fn needed_blocks(&self, turning: u64) -> u64 {
+        let units = self.pages_per_block * self.units_per_page;
+        let least = self.logical_units.div_ceil(units) + self.planes() * turning;
+        least + (least * (self.word_line * self.units_per_page - 1)).div_ceil(units)
+    }
+
+    fn planes(&self) -> u64 {
+        self.channels * self.dies_per_channel * self.planes_per_die
     }
 }
 
