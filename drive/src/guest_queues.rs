@@ -2,7 +2,7 @@
 //!
 //! Nothing is believed: an address is looked up each time, since the guest may unmap it at any time.
 //!
-//! Left out: doorbells, which whoever watches them passes to the controller.
+//! Left out: doorbells; the code that watches them passes them to the controller.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -112,8 +112,8 @@ impl CompletionMemory for GuestCompletions {
         address.is_some_and(|at| self.dma.check(at, size_of::<CompletionEntry>(), Access::Write).is_ok())
     }
 
-    /// The dword with the phase tag comes last: a host that sees it sees the whole entry. Where the file behind the
-    /// memory was cut short since the check, there is nobody to tell.
+    /// The dword with the phase tag comes last: a host that sees it sees the whole entry. If the file behind the memory
+    /// was truncated after the check, there is no way to report it.
     fn post(&self, tail: u16, posted: Posted) {
         let (Some(address), Some((first, last))) =
             (self.address(tail), posted.entry.as_bytes().split_last_chunk::<4>())

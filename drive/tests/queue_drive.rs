@@ -172,7 +172,7 @@ fn deleting_the_pair_ends_what_is_outstanding_and_what_waits() {
     assert_eq!(ended, [(0, Status::SUCCESS), (1, aborted), (2, aborted), (3, aborted)]);
 }
 
-/// Who looks for a free pair finds others' first.
+/// A search for a free pair first meets those of others.
 #[test]
 fn a_pair_that_is_somebody_elses_stays_theirs() {
     let executor = Executor::new();

@@ -119,7 +119,7 @@ impl Started {
     }
 }
 
-/// Owns the tasks and runs them. Dropping it is a power cut: whatever was in flight is gone.
+/// Owns the tasks and runs them. Dropping it is a power cut: all commands in flight are lost.
 pub struct Executor {
     sim: Sim,
     spurious_polls: bool,

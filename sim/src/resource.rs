@@ -1,7 +1,7 @@
 //! A resource that one user at a time keeps busy: a channel, a link, the array of a plane.
 //!
-//! Waiters are served by class, and within a class in the order of asking. Nobody is preempted: a more urgent waiter is
-//! served next. Busy time and waits are accounted by cause.
+//! Waiters are served by class, and within a class first come, first served. Service is not preempted: a more urgent
+//! waiter is served next. Busy time and waits are accounted by cause.
 //!
 //! Left out: several users at a time ([`Credits`](crate::credits::Credits) counts), and suspension. Whether an operation
 //! of the flash can be suspended depends on its registers, so the media decides that and gives the array up by itself.

@@ -24,7 +24,7 @@ pub struct UnitError {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
-/// A transfer rate, exact as a fraction: so many bytes in so much time. No bytes in no time stands for "unlimited".
+/// A transfer rate, exact as a fraction of bytes over time. 0 bytes in 0 time means "unlimited".
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub struct Rate {
     bytes: u64,

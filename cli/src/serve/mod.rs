@@ -54,7 +54,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let (notes, printer) = Notes::start().context("cannot start a thread").map_err(Failure::Run)?;
     let broken = tell.clone();
     let running = start_all(&plan, args, &notes, move || {
-        // Nobody waits for it any more when the server has ended.
+        // The receiver is gone once the server has ended.
         let _ = broken.send(Ending::Broken);
     })?;
     serving.store(true, Ordering::SeqCst);
@@ -158,7 +158,7 @@ fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<B
     });
     let control = args.control.as_ref().map(|path| {
         let tell = tell.clone();
-        // Who asks a second time finds that nobody listens any more.
+        // After a second request the receiver may be gone.
         let stop = move || drop(tell.send(Ending::Asked));
         ControlServer::start(path, running.handles(), stop)
             .map_err(|error| no_place("--control", &Address::Unix(path.clone()), &error))

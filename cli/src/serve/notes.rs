@@ -1,5 +1,5 @@
-//! What a server says while it serves: a side thread prints it, so that nobody who serves waits for a terminal or a pipe
-//! that nobody reads. Who says too much is cut short.
+//! Messages of a running server. A side thread prints them, so that serving threads never wait for a terminal or a pipe
+//! without a reader. The rate of messages is limited.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,13 +39,13 @@ impl Notes {
         let notes = Notes { tell, lost: lost.clone() };
         std::thread::Builder::new().name("notes".to_owned()).spawn(move || {
             print(&told, &lost, output::note);
-            // Who waits for the end may have gone.
+            // The waiting thread may have ended.
             let _ = end.send(());
         })?;
         Ok((notes, Printer { done }))
     }
 
-    /// Has a note printed, as soon as somebody reads it.
+    /// Queues a note for printing.
     pub(super) fn say(&self, text: &str) {
         if let Err(TrySendError::Full(_)) = self.tell.try_send(text.to_owned()) {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -56,12 +56,12 @@ impl Notes {
 impl Printer {
     /// Waits a moment until all is printed. By then all [`Notes`] should be gone.
     pub(super) fn finish(self) {
-        // If nobody reads it, nobody misses it.
+        // Without a reader, the rest is lost.
         let _ = self.done.recv_timeout(LAST_WORDS);
     }
 }
 
-/// Prints notes until there are no more to come, at most so many in a second of the clock.
+/// Prints notes until all senders are dropped, at a limited rate per second.
 fn print(told: &Receiver<String>, lost: &AtomicU64, note: impl Fn(&str)) {
     let clock = WallClock::start();
     let (mut second, mut printed) = (Time::ZERO, 0);

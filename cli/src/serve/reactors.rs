@@ -39,11 +39,11 @@ pub(super) struct Running {
     threads: Vec<JoinHandle<anyhow::Result<Ended>>>,
 }
 
-/// What a reactor leaves behind.
+/// The results of a reactor.
 struct Ended {
     figures: Figures,
     trace: Option<String>,
-    /// What is wrong with its drives.
+    /// The inconsistency of its drives, if any.
     inconsistency: Option<String>,
 }
 
@@ -100,7 +100,7 @@ pub(super) fn start_all(
         let (tell, told) = channel();
         let thread = std::thread::Builder::new().name(format!("reactor {core}")).spawn(move || {
             let result = serve(&live, &wishes, move |served| {
-                // Who started this thread waits for it.
+                // The thread that started this one waits for it.
                 let _ = tell.send(served);
             });
             on_end();

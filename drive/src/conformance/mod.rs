@@ -1,4 +1,4 @@
-//! The checks that every [`Drive`] must pass, whatever stands behind it.
+//! The checks that every [`Drive`] must pass, whatever it consists of.
 //!
 //! A check makes its drives itself, each on an executor of its own, runs commands against them and compares with what
 //! the NVM command set demands. It takes a seed; what it finds wrong is one sentence that names the check, the seed and

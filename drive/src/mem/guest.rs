@@ -1,5 +1,5 @@
-//! The memory of a guest: regions of its address space, each a part of a file that the guest's process shares. They
-//! come and go at any time; what is not there cannot be reached.
+//! The memory of a guest: regions of its address space, each a part of a file that the guest's process shares. Regions
+//! are mapped and unmapped at any time; accesses outside of them fail.
 //!
 //! Left out: regions that have no file and would have to be asked for by messages.
 

@@ -1,6 +1,6 @@
 //! A part of a file that another process shares: a memory file, a file on a memory file system, or any other.
 //!
-//! The other process may write it at any time, and so nobody here has references into it: bytes are copied by raw
+//! The other process may write it at any time, so this code never holds references into it: bytes are copied by raw
 //! pointers. It may also cut the file short, and then touching the lost pages of a mapping would kill this process
 //! (SIGBUS). Only a file that is sealed against that is mapped; any other is read and written by system calls, which
 //! fail in such a case.
@@ -138,7 +138,7 @@ impl Mapping {
         }
     }
 
-    /// Writes the dword at `start`. Whoever sees it sees everything that was written before.
+    /// Writes the dword at `start`. A reader that sees it sees all earlier writes.
     ///
     /// # Errors
     /// As for [`Mapping::write`], and when `start` is no multiple of 4.

@@ -35,10 +35,10 @@ pub use guest::GuestMemory;
 #[cfg(target_os = "linux")]
 pub use mapping::Mapping;
 
-/// Memory of a host. Nobody holds references into it: it may change or go at any time, and is copied.
+/// Memory of a host. No code holds references into it: it may change or disappear at any time, and is copied.
 ///
-/// A copy that fails is noted, and the command goes on; whoever completes the command asks [`Memory::has_failed`] once.
-/// So copies deep inside a drive have no error to pass on.
+/// A copy that fails is recorded, and the command continues; the code that completes the command calls
+/// [`Memory::has_failed`] once. So copies deep inside a drive have no error to pass on.
 pub trait Memory {
     /// The most bytes that it may hold.
     fn max_len(&self) -> usize;
@@ -64,7 +64,7 @@ pub trait Memory {
     }
 }
 
-/// A buffer of this process, shared with whoever works on it.
+/// A buffer of this process, shared by reference counting.
 pub type Buffer = Rc<RefCell<Vec<u8>>>;
 
 impl Memory for RefCell<Vec<u8>> {
@@ -152,8 +152,7 @@ impl HostMem {
     /// Checks that the first `bytes` can be reached now. Without data, there is nothing to check.
     ///
     /// # Errors
-    /// Data SGL Length Invalid when the memory is shorter; where it is described by PRPs or an SGL, the status that says
-    /// what is wrong with them.
+    /// Data SGL Length Invalid if the memory is shorter; if PRPs or an SGL describe it, the status of their error.
     pub fn cover(&self, bytes: usize) -> Result<(), Status> {
         match &self.0 {
             None => Ok(()),

@@ -59,7 +59,7 @@ pub struct Replayed {
     pub reports: Vec<Report>,
     /// The activity of every die and channel as Chrome-trace JSON, if it was recorded.
     pub trace: Option<String>,
-    /// Whether the recording breaks off, as when its writer was killed.
+    /// Whether the recording is truncated, for example because its writer was killed.
     pub broken_off: bool,
     /// The version of the program that recorded it.
     pub version: String,

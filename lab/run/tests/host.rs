@@ -1,4 +1,4 @@
-//! A host without a workload: a file system on a drive of a rig, over a connection that nobody meters.
+//! A host without a workload: a file system on a drive of a rig, over a connection without metering.
 
 use std::rc::Rc;
 

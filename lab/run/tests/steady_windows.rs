@@ -1,6 +1,6 @@
-//! A worn-in drive is in its steady state from the first request, whatever the load: write amplification stands still
-//! from window to window and from load to load, no write meets a stop of the whole drive, and what writes wait for
-//! because of collectors is put down to them.
+//! A worn-in drive is in its steady state from the first request, under any load: write amplification stands still from
+//! window to window and from load to load, no write meets a stop of the whole drive, and what writes wait for because
+//! of collectors is put down to them.
 //!
 //! The write buffer fills up first: what it holds is not part of the first window.
 

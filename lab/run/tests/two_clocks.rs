@@ -250,7 +250,7 @@ fn with_refusals_churn_floods_and_an_end_in_the_middle() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("run.rec");
     let mut refused = 0;
-    // Who hangs up takes along what it has in work; these stay to the end.
+    // A client that disconnects cancels its commands; these stay to the end.
     let mut present: Vec<UnixStream> = Vec::new();
     let (trace, figures) = serve(&drives("volatile", seed), PollMode::Adaptive, &record, |socket, _| {
         let mut held: Vec<UnixStream> = Vec::new();

@@ -64,7 +64,7 @@ pub struct Slowest {
     pub submitted_s: f64,
     /// How long it took.
     pub latency_us: f64,
-    /// Where its time went, the longest first; what took none is left out.
+    /// The parts of its latency, longest first; parts of 0 are left out.
     pub parts: Vec<Part>,
 }
 
@@ -73,7 +73,7 @@ pub struct Slowest {
 pub struct Part {
     /// The stage.
     pub stage: &'static str,
-    /// Behind whom, if the stage is a wait.
+    /// The cause, if the stage is a wait.
     pub behind: Option<&'static str>,
     /// How long.
     pub us: f64,
@@ -264,7 +264,7 @@ impl State {
     }
 }
 
-/// The nearest; what is not nothing is at least 1.
+/// Rounded to the nearest; at least 1 if there was any work.
 fn parts_per_million(busy_ns: u64, whole_ns: u128) -> u32 {
     const MILLION: u128 = 1_000_000;
     let parts = (u128::from(busy_ns) * MILLION + whole_ns / 2) / whole_ns;
