@@ -214,7 +214,7 @@ impl Executor {
     pub fn arrive(&mut self, at: Time) {
         let core = &self.sim.core;
         assert!(at >= core.now.get(), "an arrival at {at:?}, and it is {:?}", core.now.get());
-        debug_assert!(self.next_due().is_none_or(|due| due >= at), "an event before the arrival at {at:?} has not run");
+        assert!(self.next_due().is_none_or(|due| due >= at), "an event before the arrival at {at:?} has not run");
         core.now.set(at);
     }
 

@@ -60,7 +60,7 @@ impl<C: CommandSet> Job<C> {
         if let Some(reply) = reply {
             let reply = controller.final_reply(reply, mem, power_cuts);
             controller.log_failure(queue, entry, &reply);
-            debug_assert_eq!(breakdown.total(), controller.sim.now() - submitted, "stages do not sum: {breakdown:?}");
+            assert_eq!(breakdown.total(), controller.sim.now() - submitted, "stages do not sum: {breakdown:?}");
             controller.complete(queue, entry.cid.get(), reply, breakdown);
         }
         controller.report_warnings();

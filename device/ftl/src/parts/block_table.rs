@@ -67,7 +67,7 @@ impl BlockMetadata for BlockTable {
 
     #[inline]
     fn validate(&mut self, unit: UnitId) {
-        debug_assert!(!self.is_valid(unit), "{unit:?} is valid already");
+        assert!(!self.is_valid(unit), "{unit:?} is valid already");
         self.valid[unit.0 as usize / 64] |= 1 << (unit.0 % 64);
         let block = self.block_of(unit);
         self.blocks[block.0 as usize].valid += 1;
@@ -75,7 +75,7 @@ impl BlockMetadata for BlockTable {
 
     #[inline]
     fn invalidate(&mut self, unit: UnitId) -> BlockId {
-        debug_assert!(self.is_valid(unit), "{unit:?} is not valid");
+        assert!(self.is_valid(unit), "{unit:?} is not valid");
         self.valid[unit.0 as usize / 64] &= !(1 << (unit.0 % 64));
         let block = self.block_of(unit);
         self.blocks[block.0 as usize].valid -= 1;

@@ -161,7 +161,7 @@ impl Provisioning for PlaneLists {
 
     fn put(&mut self, blocks: &mut impl BlockMetadata, block: BlockId) {
         self.sequence += 1;
-        debug_assert_eq!((blocks.get(block).valid, blocks.pins(block)), (0, 0), "{block:?} is in use");
+        assert_eq!((blocks.get(block).valid, blocks.pins(block)), (0, 0), "{block:?} is in use");
         let info = blocks.get_mut(block);
         (info.state, info.allocated, info.programmed) = (BlockState::Free, 0, 0);
         info.erases += 1;

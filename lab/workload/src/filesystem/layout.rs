@@ -41,7 +41,7 @@ impl Layout {
     /// The block that holds an inode.
     pub(crate) fn inode(&self, inode: u64) -> u64 {
         let block = self.inodes.start + inode / PER_INODE_BLOCK;
-        debug_assert!(self.inodes.contains(&block));
+        assert!(self.inodes.contains(&block));
         block
     }
 

@@ -74,7 +74,7 @@ impl File {
                 left -= blocks;
             }
         }
-        debug_assert_eq!(left, 0, "a file has the blocks of its bytes");
+        assert_eq!(left, 0, "a file has the blocks of its bytes");
         found
     }
 

@@ -92,7 +92,7 @@ impl Space {
         if let Some((&before, &length)) = self.free.range(..start).next_back()
             && before + length >= start
         {
-            debug_assert_eq!(before + length, start, "blocks that are free already");
+            assert_eq!(before + length, start, "blocks that are free already");
             self.free.remove(&before);
             (start, blocks) = (before, length + blocks);
         }
