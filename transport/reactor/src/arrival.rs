@@ -1,5 +1,5 @@
 //! What arrives from a host that has queues of its own in a controller: it writes registers, and rings doorbells. Commands
-//! and data are in the host's memory; what the controller reads there is no arrival, but an [access](crate::access).
+//! and data are in the host's memory; what the controller reads there is no arrival, but an access (`access`).
 //!
 //! Left out: what becomes of an arrival, which the [`Port`](crate::Port) knows.
 

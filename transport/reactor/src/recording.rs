@@ -1,6 +1,6 @@
 //! A recording: everything that arrived at a port, in order, with its stamp and its data.
 //!
-//! A file begins with [`MAGIC`]; then come chunks (see [`crate::chunks`]), and in them records: length of the body (u32,
+//! A file begins with [`MAGIC`]; then come chunks (see `chunks`), and in them records: length of the body (u32,
 //! little-endian), kind (u8), body. The first record is a header in JSON, which says how to build the drives again; the
 //! last one says when the run ended. A file that was cut short ends early, and says so.
 
