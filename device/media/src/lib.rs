@@ -54,6 +54,6 @@ pub use image::{Oob, OobBytes, PageImage};
 pub use media::{Media, MediaConfig};
 pub use outcome::Broken;
 pub use priority::Priority;
-pub use seized::{GcScheme, Seized, Unreadable};
+pub use seized::{Crossing, Holding, Seized, Unreadable};
 pub use store::StoreKind;
 pub use timing::{Registers, Timing};

@@ -5,7 +5,6 @@
 use std::cell::RefCell;
 use std::io;
 
-use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
 use nandscape_sim::divisor::Divisor;
@@ -60,8 +59,6 @@ pub struct Media {
     reads_planes_together: bool,
     pub(crate) channels: Vec<Resource>,
     decoders: Vec<Resource>,
-    /// What begins an operation of the host passes it in no time; what occupies the whole controller holds it.
-    pub(crate) controller: Resource,
     pub(crate) contents: RefCell<Contents>,
     tracks: Tracks,
     factory_bad: Vec<bool>,
@@ -111,7 +108,6 @@ impl Media {
             faults: FaultPlan::new(&faults, lba_bytes, seed.child("faults")),
             power: Power::new(sim),
             channels: (0..geometry.channels()).map(|_| Resource::new(sim)).collect(),
-            controller: Resource::new(sim),
             contents: RefCell::new(contents),
             tracks: Tracks::new(sim, &geometry),
             factory_bad: choose_bad(&geometry, factory_bad, seed.child("factory-bad-blocks")),
@@ -140,9 +136,6 @@ impl Media {
     /// When the page cannot be read.
     pub async fn read(&self, page: PageId, bytes: u32, who: Who, breakdown: &mut Breakdown) -> Result<(), MediaError> {
         let under_way = self.begin(Operation::Read, std::iter::once(page), self.geometry.block_of(page))?;
-        if self.is_held_back(who) {
-            self.dispatch(who, breakdown).await;
-        }
         if let Some(time) = under_way.hang() {
             Box::pin(self.hang(page, time, who, breakdown)).await;
             return self.end_read(&under_way, page);
@@ -246,9 +239,6 @@ impl Media {
         loaded: impl FnOnce(&Breakdown),
     ) -> Result<(), Broken> {
         let under_way = self.begin_program(pages)?;
-        if self.is_held_back(who) {
-            self.dispatch(who, breakdown).await;
-        }
         let (plane, channel, _) = self.locate(pages[0]);
         if let Some(time) = under_way.hang() {
             Box::pin(self.hang(pages[0], time, who, breakdown)).await;
@@ -366,16 +356,6 @@ impl Media {
     /// Erases a block in no time and without resources.
     pub fn plant_erase(&self, block: BlockId) {
         self.contents.borrow_mut().erase(&self.geometry, block);
-    }
-
-    /// Whether an operation of the host waits for the controller, which starts it in turn with the operations that occupy it.
-    #[inline]
-    fn is_held_back(&self, who: Who) -> bool {
-        !self.controller.is_idle() && is_of_host(who)
-    }
-
-    async fn dispatch(&self, who: Who, breakdown: &mut Breakdown) {
-        self.controller.occupy(Span::ZERO, who, breakdown.waits(Stage::Queue)).await;
     }
 
     /// Whether the command and address cycles of a command that moves no data take time.
@@ -544,11 +524,6 @@ impl Media {
             Event { track: track(&self.tracks), name, start, end, detail }
         });
     }
-}
-
-/// Whether the controller starts an operation for the host.
-fn is_of_host(who: Who) -> bool {
-    who.cause == cause::HOST_READ || who.cause == cause::HOST_WRITE
 }
 
 /// Marks `count` blocks of each plane, at random.

@@ -1,9 +1,10 @@
-//! The steps of a garbage collection that keeps others out while it runs: of the plane, of its channel, of the whole
-//! controller (Li 2.3, Fig. 2.4). How far it reaches is the only difference between the blocking schemes.
+//! The steps of a collector that holds its plane, or its plane and channel, while it works (Li 2.3, Fig. 2.4).
 //!
-//! The holder works alone, one step after the other, as the papers' for-loop does. A channel that is not seized is
-//! shared with others, transfer by transfer. A preemptible holder lets urgent reads in between its steps, and within
-//! those of the array that can be suspended.
+//! The holder works alone, one step after the other, as the papers' for-loop does. A channel that is not held is shared
+//! with others, transfer by transfer. A preemptible holder lets urgent reads in between its steps, and within those of the
+//! array that can be suspended.
+//!
+//! Left out: which collection holds what, and collections that stop the whole drive. The FTL decides that.
 
 use nandscape_drive::Breakdown;
 use nandscape_sim::resource::Hold;
@@ -12,73 +13,65 @@ use smallvec::SmallVec;
 
 use crate::fault::{MediaError, Operation};
 use crate::geometry::{BlockId, PageId, PlaneId};
-use crate::image::PageImage;
+use crate::image::{Oob, PageImage};
 use crate::lun::Register;
 use crate::media::{Media, Step};
 use crate::outcome::Broken;
 use crate::power::Underway;
 
-/// What a collection keeps others out of.
+/// What a collector holds while it works.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum GcScheme {
+pub enum Holding {
     /// Nothing, and its work takes no time: the ideal drive that others are compared with.
     Nothing,
     /// The plane it cleans.
     Plane,
     /// The plane's channel too.
     Channel,
-    /// The whole controller: no operation of the host is begun.
-    Controller,
 }
 
-impl GcScheme {
-    /// All reaches, by their names in profiles.
-    pub const ALL: [(&str, GcScheme); 4] = [
-        ("controller", GcScheme::Controller),
-        ("channel", GcScheme::Channel),
-        ("plane", GcScheme::Plane),
-        ("none", GcScheme::Nothing),
-    ];
+impl Holding {
+    /// All of them.
+    pub const ALL: [Holding; 3] = [Holding::Nothing, Holding::Plane, Holding::Channel];
+}
+
+/// Which bytes of a page cross the channel while it is copied within its plane.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Crossing {
+    /// None.
+    Nothing,
+    /// The out-of-band areas of its units, into the controller.
+    OutOfBand,
+    /// All of it: the controller corrects it on the way.
+    Page,
 }
 
 /// Pages that could not be read.
 pub type Unreadable = SmallVec<[PageId; 1]>;
 
-/// A plane, and what its [`GcScheme`] adds, held for one collector until dropped.
+/// A plane, and perhaps its channel, held for one collector until dropped.
 pub struct Seized<'a> {
     media: &'a Media,
     plane: PlaneId,
     who: Who,
     preemptible: bool,
-    /// `None` for [`GcScheme::Nothing`].
+    /// `None` for [`Holding::Nothing`].
     register: Option<Register<'a>>,
     channel: Option<Hold<'a>>,
-    _controller: Option<Hold<'a>>,
     /// Where the time goes, which nobody asks of a collection.
     breakdown: Breakdown,
 }
 
 impl Media {
-    /// Waits until a plane, and what `scheme` adds, is free for a collector, widest first.
-    pub async fn seize(&self, plane: PlaneId, scheme: GcScheme, who: Who) -> Seized<'_> {
+    /// Waits until a plane, and its channel if `holding` says so, is free for a collector, the plane first.
+    pub async fn seize(&self, plane: PlaneId, holding: Holding, who: Who) -> Seized<'_> {
         let breakdown = Breakdown::new();
-        let mut seized = Seized {
-            media: self,
-            plane,
-            who,
-            preemptible: false,
-            register: None,
-            channel: None,
-            _controller: None,
-            breakdown,
-        };
-        if scheme == GcScheme::Controller {
-            seized._controller = Some(self.controller.take(who, &mut Wait::default()).await);
-        }
-        if scheme >= GcScheme::Plane {
+        let mut seized =
+            Seized { media: self, plane, who, preemptible: false, register: None, channel: None, breakdown };
+        if holding >= Holding::Plane {
             seized.register = Some(self.lun(plane).seize(who).await);
         }
-        if scheme >= GcScheme::Channel {
+        if holding >= Holding::Channel {
             let channel = self.geometry.channel_of(plane) as usize;
             seized.channel = Some(self.channels[channel].take(who, &mut Wait::default()).await);
         }
@@ -92,22 +85,22 @@ impl<'a> Seized<'a> {
         self.preemptible = preemptible;
     }
 
-    /// Copies pages within the plane, in order. With `check` the controller corrects each on the way, for which the page
-    /// crosses the channel, and returns those that it could not correct; otherwise it does not, and they take their
-    /// errors along.
+    /// Copies pages within the plane, in order. Where whole pages cross the channel the controller corrects each, and those
+    /// that it could not correct are returned; otherwise they take their errors along.
     ///
     /// # Errors
     /// When a copy failed. All targets are used up then, unless there was no power at the start or the moves break a rule
     /// of NAND ([`Misuse`](crate::Misuse)).
-    pub async fn copyback(&mut self, moves: &[(PageId, PageId)], check: bool) -> Result<Unreadable, Broken> {
+    pub async fn copyback(&mut self, moves: &[(PageId, PageId)], crossing: Crossing) -> Result<Unreadable, Broken> {
         let Media { geometry, timing, faults, contents, .. } = self.media;
         let page = moves[0].1;
         if !self.media.is_powered() {
             return Err(Broken { error: MediaError::PowerLost, page });
         }
         contents.borrow_mut().use_up_for_copies(geometry, moves)?;
-        if check || self.preemptible || !timing.features.command.is_zero() || faults.is_armed() {
-            return Box::pin(self.copy_pages(moves, check)).await;
+        let is_plain = crossing == Crossing::Nothing && !self.preemptible && timing.features.command.is_zero();
+        if !is_plain || faults.is_armed() {
+            return Box::pin(self.copy_pages(moves, crossing)).await;
         }
         let copying = self.begin(Operation::Program, page)?;
         let time = moves.iter().map(|&(from, to)| self.copy_times(from, to)).map(|(read, write)| read + write).sum();
@@ -118,10 +111,10 @@ impl<'a> Seized<'a> {
         Ok(Unreadable::new())
     }
 
-    async fn copy_pages(&mut self, moves: &[(PageId, PageId)], check: bool) -> Result<Unreadable, Broken> {
+    async fn copy_pages(&mut self, moves: &[(PageId, PageId)], crossing: Crossing) -> Result<Unreadable, Broken> {
         let mut unreadable = Unreadable::new();
         for (done, &(from, to)) in moves.iter().enumerate() {
-            match self.copy_page(from, to, check).await {
+            match self.copy_page(from, to, crossing).await {
                 Ok(true) => {}
                 Ok(false) => unreadable.push(from),
                 Err(broken) => {
@@ -146,7 +139,7 @@ impl<'a> Seized<'a> {
     }
 
     /// Copies a page that has been taken. Whether it could be read, as far as the controller knows.
-    async fn copy_page(&mut self, from: PageId, to: PageId, check: bool) -> Result<bool, Broken> {
+    async fn copy_page(&mut self, from: PageId, to: PageId, crossing: Crossing) -> Result<bool, Broken> {
         let Media { geometry, timing, contents, .. } = self.media;
         let (read, program) = self.copy_times(from, to);
         // 00h, address, 35h.
@@ -155,11 +148,10 @@ impl<'a> Seized<'a> {
             self.command().await;
         }
         self.array("copyback read", reading.hang().unwrap_or(read + reading.slow()), from.0).await;
-        if check {
-            self.transfer(self.media.whole_page()).await;
-            if self.media.corrects() {
-                self.decode(self.media.geometry.page_size()).await;
-            }
+        match crossing {
+            Crossing::Nothing => {}
+            Crossing::OutOfBand => self.read_out(geometry.units_per_page() * Oob::SIZE).await,
+            Crossing::Page => self.read_out(geometry.page_size()).await,
         }
         let sensed = self.media.sensed(&reading, from);
         if let Err(error @ (MediaError::NoAnswer | MediaError::PowerLost | MediaError::Misuse(_))) = sensed {
@@ -183,7 +175,7 @@ impl<'a> Seized<'a> {
         if sensed.is_err() {
             contents.set_unreadable(to);
         }
-        Ok(sensed.is_ok() || !check)
+        Ok(sensed.is_ok() || crossing != Crossing::Page)
     }
 
     /// Reads `bytes` of each page into the controller, again if it has to. Returns those that could not be read.
@@ -214,10 +206,15 @@ impl<'a> Seized<'a> {
                 self.command().await;
             }
             self.array("gc read", self.media.sensing(page, attempt, reading.slow()), page.0).await;
-            self.transfer(self.media.read_transfer(bytes)).await;
-            if self.media.corrects() {
-                self.decode(bytes).await;
-            }
+            self.read_out(bytes).await;
+        }
+    }
+
+    /// Moves bytes of a page that was sensed into the controller, which corrects them.
+    async fn read_out(&mut self, bytes: u32) {
+        self.transfer(self.media.read_transfer(bytes)).await;
+        if self.media.corrects() {
+            self.decode(bytes).await;
         }
     }
 

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use nandscape_device_media::store::UnitData;
 use nandscape_device_media::{
-    BlockId, GcScheme, Media, MediaError, Misuse, Oob, OobBytes, OpCounts, PageId, PageImage, PlaneId, Priority,
-    Registers, StoreKind, UnitId,
+    BlockId, Crossing, Holding, Media, MediaError, Misuse, Oob, OobBytes, OpCounts, PageId, PageImage, PlaneId,
+    Priority, Registers, StoreKind, UnitId,
 };
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::Breakdown;
@@ -114,7 +114,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         }),
         1 => block.clone().prop_map(|block| Act::PlantProgram { block }),
         3 => (page.clone(), block.clone()).prop_map(|(from, block)| Act::Copy { from, block }),
-        2 => (block.clone(), 0..GcScheme::ALL.len()).prop_map(|(block, scheme)| Act::Collect { block, scheme }),
+        2 => (block.clone(), 0..Holding::ALL.len()).prop_map(|(block, scheme)| Act::Collect { block, scheme }),
         2 => page.prop_map(|page| Act::Read { page }),
         1 => block.clone().prop_map(|block| Act::Erase { block }),
         1 => block.prop_map(|block| Act::PlantErase { block }),
@@ -192,14 +192,14 @@ async fn act(media: &Media, oracle: &mut Oracle, act: Act) {
             // Within the plane, from a page that was programmed.
             let block = from / (BLOCKS * PAGES) * BLOCKS + block % BLOCKS;
             let (Some(to), Some((tag, content))) = (oracle.next(block), oracle.page(from)) else { return };
-            let mut seized = media.seize(PlaneId(block / BLOCKS), GcScheme::Plane, gc()).await;
-            seized.copyback(&[(PageId(from), to)], false).await.unwrap();
+            let mut seized = media.seize(PlaneId(block / BLOCKS), Holding::Plane, gc()).await;
+            seized.copyback(&[(PageId(from), to)], Crossing::Nothing).await.unwrap();
             oracle.program(block, tag, content);
             oracle.counts.copybacks += 1;
         }
         Act::Collect { block, scheme } => {
             let (Some(page), tag) = (oracle.next(block), oracle.tag()) else { return };
-            let mut seized = media.seize(PlaneId(block / BLOCKS), GcScheme::ALL[scheme].1, gc()).await;
+            let mut seized = media.seize(PlaneId(block / BLOCKS), Holding::ALL[scheme], gc()).await;
             let content = Content { has_data: true, ..Content::default() };
             seized.program(page, image(tag, content)).await.unwrap();
             seized.read(&[(page, 4_096), (page, 8_192)]).await.unwrap();

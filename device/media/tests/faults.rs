@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_device_media::{
-    BlockId, Broken, Features, GcScheme, Media, MediaError, PageId, PageImage, PlaneId, PlaneMode, Priority, ReadRetry,
-    StoreKind, UnitId,
+    BlockId, Broken, Crossing, Features, Holding, Media, MediaError, PageId, PageImage, PlaneId, PlaneMode, Priority,
+    ReadRetry, StoreKind, UnitId,
 };
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::Breakdown;
@@ -286,9 +286,10 @@ fn a_copy_without_correction_takes_its_errors_along() {
         let done = with(&["uncorrectable page=0 count=1"], async |bench| {
             bench.program(0).await;
             bench.program(1).await;
-            let mut seized = bench.media.seize(PlaneId(0), GcScheme::Plane, host()).await;
+            let mut seized = bench.media.seize(PlaneId(0), Holding::Plane, host()).await;
             let moves = [(PageId(0), PageId(PAGES)), (PageId(1), PageId(PAGES + 1))];
-            let unreadable = seized.copyback(&moves, check).await.unwrap();
+            let unreadable =
+                seized.copyback(&moves, if check { Crossing::Page } else { Crossing::Nothing }).await.unwrap();
             assert_eq!(unreadable.to_vec(), if check { vec![PageId(0)] } else { vec![] });
             drop(seized);
             bench.done.take();
@@ -312,13 +313,13 @@ fn a_collection_is_told_which_operation_came_to_nothing() {
         for page in 0..3 {
             bench.program(page).await;
         }
-        let mut seized = bench.media.seize(PlaneId(0), GcScheme::Plane, host()).await;
+        let mut seized = bench.media.seize(PlaneId(0), Holding::Plane, host()).await;
         let pages = [0, 1, 2].map(|page| (PageId(page), 4_096));
         assert_eq!(seized.read(&pages).await.unwrap().to_vec(), [PageId(1)]);
         let copies = [(0, PAGES), (2, PAGES + 1)].map(|(from, to)| (PageId(from), PageId(to)));
-        assert_eq!(seized.copyback(&copies, true).await.unwrap().to_vec(), []);
+        assert_eq!(seized.copyback(&copies, Crossing::Page).await.unwrap().to_vec(), []);
         let failed = Broken { error: MediaError::Failed, page: PageId(PAGES + 2) };
-        assert_eq!(seized.copyback(&[(PageId(0), PageId(PAGES + 2))], false).await, Err(failed));
+        assert_eq!(seized.copyback(&[(PageId(0), PageId(PAGES + 2))], Crossing::Nothing).await, Err(failed));
         assert_eq!(seized.erase(BlockId(2)).await, FAILED);
         let dead = Broken { error: MediaError::NoAnswer, page: PageId(3 * PAGES) };
         assert_eq!(seized.program(PageId(3 * PAGES), image(1)).await, Err(dead));

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use nandscape_device_media::{
-    BlockId, Broken, Features, GcScheme, Media, MediaError, Misuse, PageId, PlaneId, PlaneMode, Priority,
+    BlockId, Broken, Crossing, Features, Holding, Media, MediaError, Misuse, PageId, PlaneId, PlaneMode, Priority,
 };
 use nandscape_device_rig::{TestFlash, image};
 use nandscape_drive::Breakdown;
@@ -89,11 +89,11 @@ fn a_read_beyond_what_is_programmed_takes_its_time_and_fails() {
 #[test]
 fn a_copy_needs_a_programmed_source_and_the_next_page() {
     after_two_pages(PlaneMode::Independent, async |_, media| {
-        let mut seized = media.seize(PlaneId(0), GcScheme::Plane, host()).await;
+        let mut seized = media.seize(PlaneId(0), Holding::Plane, host()).await;
         for check in [false, true] {
             let mut copy = async |from: u32, to: u32| {
                 let moves = [(PageId(0), PageId(PAGES)), (PageId(from), PageId(to))];
-                seized.copyback(&moves, check).await.unwrap_err()
+                seized.copyback(&moves, if check { Crossing::Page } else { Crossing::Nothing }).await.unwrap_err()
             };
             assert_eq!(Err(copy(1, PAGES + 2).await), fails(Misuse::OutOfOrder, PAGES + 2).0);
             assert_eq!(Err(copy(2, PAGES + 1).await), fails(Misuse::NotProgrammed, 2).0);

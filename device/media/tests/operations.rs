@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 
-use nandscape_device_media::{BlockId, GcScheme, Media, PageId, PlaneId, Priority, Registers};
+use nandscape_device_media::{BlockId, Holding, Media, PageId, PlaneId, Priority, Registers};
 use nandscape_device_rig::{TestFlash, image};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
@@ -78,13 +78,13 @@ impl Flash {
         });
     }
 
-    /// A collection that takes everything up to `scheme` at a time, erases, and gives back what it holds.
-    fn collect_at(&self, us: u64, name: &'static str, plane: u32, scheme: GcScheme) {
+    /// A collection that takes what `holding` says, erases, and gives back what it holds.
+    fn collect_at(&self, us: u64, name: &'static str, plane: u32, holding: Holding) {
         let flash = self.clone();
         self.sim.spawn(async move {
             let Flash { sim, media, priority, log, .. } = flash;
             sim.sleep_until(Time::from_ns(us * 1_000)).await;
-            let mut seized = media.seize(PlaneId(plane), scheme, priority.who(cause::GC)).await;
+            let mut seized = media.seize(PlaneId(plane), holding, priority.who(cause::GC)).await;
             seized.erase(BlockId(plane * BLOCKS + 1)).await.unwrap();
             log.borrow_mut().push((sim.now().ns() / 1_000, name));
         });
@@ -243,31 +243,27 @@ fn a_collection_keeps_out_what_it_reaches() {
         (ends.into_iter().map(|(us, _)| us).collect::<Vec<_>>(), waits)
     };
     // In the order of the alphabet: channel, collection, elsewhere, metadata, plane. Planes 0 and 1 share a channel.
-    assert_eq!(run(GcScheme::Nothing), (vec![100, 10, 80, 100, 80], vec![0, 0, 0]));
-    assert_eq!(run(GcScheme::Plane), (vec![80, 2_010, 80, 100, 2_070], vec![1_990, 0, 0]));
+    assert_eq!(run(Holding::Nothing), (vec![100, 10, 80, 100, 80], vec![0, 0, 0]));
+    assert_eq!(run(Holding::Plane), (vec![80, 2_010, 80, 100, 2_070], vec![1_990, 0, 0]));
     // Sensed at 60, sent when the channel is given back; the plane is sensed from then on.
-    assert_eq!(run(GcScheme::Channel), (vec![2_030, 2_010, 80, 100, 2_070], vec![1_990, 1_950, 0]));
-    // Nothing of the host begins; metadata is the controller's own.
-    let (ends, waits) = run(GcScheme::Controller);
-    assert_eq!((ends, waits), (vec![2_090, 2_010, 2_070, 80, 2_070], vec![0, 0, 1_990]));
+    assert_eq!(run(Holding::Channel), (vec![2_030, 2_010, 80, 100, 2_070], vec![1_990, 1_950, 0]));
 }
 
 #[test]
-fn a_collection_waits_for_what_has_begun_and_collections_of_the_controller_take_turns() {
+fn a_collection_waits_for_what_has_begun() {
     let mut executor = Executor::new();
     let flash = flash(&executor, Registers::Double, Priority::Fifo);
     flash.at(0, "program", 0, Op::Program(0), WRITE);
-    flash.collect_at(10, "first", 0, GcScheme::Controller);
-    flash.collect_at(20, "second", 3, GcScheme::Controller);
-    flash.collect_at(30, "plane only", 4, GcScheme::Plane);
-    let ends = [(820, "program"), (2_030, "plane only"), (2_820, "first"), (4_820, "second")];
+    flash.collect_at(10, "behind the program", 0, Holding::Channel);
+    flash.collect_at(30, "plane only", 4, Holding::Plane);
+    let ends = [(820, "program"), (2_030, "plane only"), (2_820, "behind the program")];
     assert_eq!(flash.run(&mut executor), ends);
 }
 
 /// A collector that is dropped, while it waits or while it holds everything, leaves the drive as it was.
 #[test]
 fn a_dropped_collection_gives_everything_back() {
-    for scheme in [GcScheme::Plane, GcScheme::Channel, GcScheme::Controller] {
+    for holding in [Holding::Plane, Holding::Channel] {
         // The plane is free for it at 820 us.
         for drop_at in [15, 500, 819, 821, 1_500] {
             let mut executor = Executor::new();
@@ -278,7 +274,8 @@ fn a_dropped_collection_gives_everything_back() {
                 .block_on(async {
                     let mut collection = Box::pin(async {
                         collector.sim.sleep(Span::from_us(10)).await;
-                        let mut seized = collector.media.seize(PlaneId(0), scheme, Priority::Fifo.who(cause::GC)).await;
+                        let mut seized =
+                            collector.media.seize(PlaneId(0), holding, Priority::Fifo.who(cause::GC)).await;
                         seized.erase(BlockId(1)).await.unwrap();
                     });
                     let mut patience = pin!(collector.sim.sleep(Span::from_us(drop_at)));
@@ -291,7 +288,7 @@ fn a_dropped_collection_gives_everything_back() {
                 .unwrap();
             flash.at(3_000, "after", 0, Op::Read, READ);
             let ends = flash.run(&mut executor);
-            assert_eq!(ends, [(820, "program"), (3_060, "after")], "{scheme:?} dropped at {drop_at} us");
+            assert_eq!(ends, [(820, "program"), (3_060, "after")], "{holding:?} dropped at {drop_at} us");
         }
     }
 }

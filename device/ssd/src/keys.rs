@@ -2,7 +2,8 @@
 
 use nandscape_device_controller::{BufferMode, Duplex};
 use nandscape_device_ftl::policy::StripeOrder;
-use nandscape_device_media::{Cell, GcScheme, PlaneMode, Priority, ProgramUnit, Registers};
+use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
+use nandscape_device_media::{Cell, PlaneMode, Priority, ProgramUnit, Registers};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
@@ -279,6 +280,9 @@ section! {
         /// What a collection keeps the host out of: `"controller"`, `"channel"`, `"plane"`; or `"none"`, where it also
         /// takes no time.
         scheme: Text<Choice<GcScheme>>,
+        /// How a collection learns to which unit the data that it moves belongs: `"table"`, a table in the controller's
+        /// memory, which takes no time; or `"out_of_band"`, 16 bytes of each unit, which cross the channel.
+        owner: Text<Choice<OwnerSource>>,
         /// Which block is cleaned next: `"greedy"` or `"cost_benefit"`.
         victim: Text<Choice<Victim>>,
         /// Whether pages that are current as a whole are copied within the plane, without the channel.

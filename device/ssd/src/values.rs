@@ -1,12 +1,13 @@
 //! The syntax of values in a profile, and the errors for invalid ones.
 
+use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
 use nandscape_device_controller::{BufferMode, Duplex};
 use nandscape_device_ftl::policy::StripeOrder;
-use nandscape_device_media::{Cell, GcScheme, PlaneMode, Priority, ProgramUnit, Registers, Rule};
+use nandscape_device_media::{Cell, PlaneMode, Priority, ProgramUnit, Registers, Rule};
 use nandscape_sim::units::Ratio;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -140,6 +141,7 @@ named! {
     PlaneMode => PlaneMode::ALL;
     ProgramUnit => ProgramUnit::ALL;
     GcScheme => GcScheme::ALL;
+    OwnerSource => OwnerSource::ALL;
     Priority => Priority::ALL;
     BufferMode => BufferMode::ALL;
     Duplex => Duplex::ALL;

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use nandscape_device_ssd::ProfileKeys;
+use nandscape_drive::breakdown::cause;
 use nandscape_lab_workload::{Backlog, Direction, Outcome};
 use nandscape_sim::{Histogram, Span};
 use serde::Serialize;
@@ -70,6 +72,21 @@ fn mean<'a>(latencies: impl Iterator<Item = &'a Histogram>) -> Span {
     let (sum, count) =
         latencies.fold((0, 0), |(sum, count), latency| (sum + latency.sum_ns(), count + latency.count()));
     Span::from_ns(u64::try_from(sum / u128::from(count.max(1))).unwrap_or(u64::MAX))
+}
+
+/// Shortest standstill that a run explains.
+const STANDSTILL: Span = Span::from_ms(10);
+
+/// The note on a drive that stood still for collections that keep the host out for whole blocks.
+pub(crate) fn standstill_note(outcome: &Outcome, keys: &ProfileKeys) -> Option<String> {
+    let collects_blocks = keys.ftl.gc.batch == Some(0) && outcome.standstill_behind == Some(cause::GC);
+    (collects_blocks && outcome.standstill >= STANDSTILL).then(|| {
+        format!(
+            "nothing completed for {:.0} ms while collections kept the host out: this profile collects whole blocks \
+             (ftl.gc.batch = 0); with ftl.gc.batch = 1 collections keep in step with the host",
+            outcome.standstill.as_us() / 1e3
+        )
+    })
 }
 
 /// The warning where the correction changes the tail.

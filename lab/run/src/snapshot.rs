@@ -14,7 +14,7 @@ use crate::damage::{Damage, Fault};
 use crate::host::{Moment, peak_rss_bytes};
 use crate::inputs::{Inputs, is_closed};
 use crate::report::{Busy, Host, Parts, Report};
-use crate::state;
+use crate::{pressure, state};
 
 /// The counters of one drive at one time.
 pub(crate) struct Snapshot {
@@ -64,6 +64,7 @@ impl About<'_> {
         let busy = |before: &[Totals], after: &[Totals]| busy(before, after, elapsed);
         let profile = self.profile;
         let own_state = self.workload.and_then(|workload| state::note(self.precondition, ended.unit_bytes, workload));
+        let standstill = pressure::standstill_note(outcome, &profile.keys);
         let parts = Parts {
             profile: profile.name.clone(),
             workload: self.name.clone(),
@@ -87,7 +88,7 @@ impl About<'_> {
             ]),
             faults: ended.faults.clone(),
             damage: ended.damage.clone(),
-            notes: profile.notes.iter().cloned().chain(own_state).collect(),
+            notes: profile.notes.iter().cloned().chain(own_state).chain(standstill).collect(),
             host: Host {
                 wall_s: ended.moment.wall_s_since(begun.moment),
                 cpu_s: ended.moment.cpu_s_since(begun.moment),

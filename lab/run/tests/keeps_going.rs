@@ -11,7 +11,7 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{BUILTIN, Profile, Resolved};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, QueueDrive, QueueId, Stage};
-use nandscape_lab_run::{Precondition, build_drive};
+use nandscape_lab_run::{Precondition, Simulation, build_drive};
 use nandscape_lab_workload::{Hooks, JobSpec, Limit, Runner, Served, Workload};
 use nandscape_sim::{Executor, Seed, Span, Time};
 
@@ -156,6 +156,29 @@ fn when_the_first_collections_begin() {
         assert!(!case.shuts_the_host_out(), "{profile}");
         case.check(1);
     }
+}
+
+/// A drive whose collections keep the host out for whole blocks stands still, and the run says so and why.
+#[test]
+fn a_run_says_why_a_drive_stood_still() {
+    let notes = |batch: &str| {
+        let mut profile = Profile::load("femu-ocssd").unwrap();
+        profile.set_all(["capacity=2GiB", batch]).unwrap();
+        let job =
+            JobSpec { rw: "randwrite".parse().unwrap(), bs: "64k".parse().unwrap(), iodepth: 16, ..JobSpec::default() };
+        let simulation = Simulation {
+            profile: profile.resolve().unwrap(),
+            store: StoreKind::None,
+            precondition: Precondition::Full,
+            workload: Workload { limit: Limit::Requests(10_000), ..Workload::of(job) },
+            seed: 1,
+            trace: false,
+            check: false,
+        };
+        simulation.run(Rc::new(())).unwrap().report.notes.join("; ")
+    };
+    assert!(notes("ftl.gc.batch=0").contains("while collections kept the host out"), "{}", notes("ftl.gc.batch=0"));
+    assert!(!notes("ftl.gc.batch=1").contains("while collections kept the host out"));
 }
 
 /// A buffer full of partial units: their fills once began all at once, and every program stood behind them for 90 ms.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use nandscape_drive::breakdown::cause;
-use nandscape_drive::{Breakdown, Completion};
-use nandscape_sim::{Histogram, Span, Time};
+use nandscape_drive::{Breakdown, Completion, Stage};
+use nandscape_sim::{Cause, Histogram, Span, Time};
 use nandscape_wire_nvme::Status;
 
 use crate::backlog::Backlog;
@@ -68,6 +68,8 @@ pub struct Outcome {
     pub backlog: Option<Backlog>,
     /// The longest time in which requests were outstanding and none completed.
     pub standstill: Span,
+    /// Behind whom the request that ended it waited longest; `None` if it did not wait.
+    pub standstill_behind: Option<Cause>,
     /// Notes of the sources of requests.
     pub notes: Vec<String>,
     /// The error of a source of requests, if one failed: the rest of its requests is missing.
@@ -75,6 +77,14 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Nothing completed for `time`, longer than ever before, until a request did whose time went as told.
+    pub(crate) fn stood_still(&mut self, time: Span, breakdown: &Breakdown) {
+        let waited = |cause| -> Span { Stage::WAITS.iter().map(|stage| breakdown.waited(*stage, cause)).sum() };
+        let waits = cause::ALL.iter().map(|(cause, _)| (waited(*cause), *cause)).filter(|(wait, _)| !wait.is_zero());
+        self.standstill = time;
+        self.standstill_behind = waits.max_by_key(|(wait, _)| *wait).map(|(_, cause)| cause);
+    }
+
     /// The tally of one direction.
     pub fn tally(&self, direction: Direction) -> &Tally {
         &self.tallies[direction as usize]

@@ -291,7 +291,9 @@ impl Runner {
         if measured {
             let Request { direction, bytes, .. } = *request;
             let mut outcome = self.outcome.borrow_mut();
-            outcome.standstill = outcome.standstill.max(stood_still);
+            if stood_still > outcome.standstill {
+                outcome.stood_still(stood_still, &done.breakdown);
+            }
             outcome.record(direction, bytes, submitted, now, done);
             drop(outcome);
             self.hooks.served(&Served { direction, bytes, submitted, completed: now, completion: done });

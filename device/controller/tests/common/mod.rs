@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use nandscape_device_controller::arbiter::RoundRobin;
 use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, Identity, LinkConfig, Nvm, NvmeController};
-use nandscape_device_ftl::policy::{All, Greedy, StripeOrder, Striped};
+use nandscape_device_ftl::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
 use nandscape_device_ftl::{FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
-use nandscape_device_media::{GcScheme, Priority, Registers, StoreKind};
+use nandscape_device_media::{Priority, Registers, StoreKind};
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::conformance::Host;
 use nandscape_drive::ring::{Posted, Ring, Submission};
@@ -88,6 +88,7 @@ pub(crate) fn faulty_drive(
     let media = flash.media(sim);
     let gc = GcConfig {
         scheme: GcScheme::Plane,
+        owner: OwnerSource::Table,
         copyback: false,
         copyback_ecc: false,
         batch: Some(1),

@@ -17,7 +17,7 @@ pub enum BlockState {
     Full,
     /// Chosen by a collector.
     Collecting,
-    /// A program of it has failed: what is current is moved out, and then it is bad.
+    /// A program in it has failed: its current data is moved out, and then it is bad.
     Retiring,
 }
 
@@ -30,7 +30,7 @@ pub struct BlockInfo {
     pub valid: u32,
     /// Pages handed out for writing since the erase: the write pointer.
     pub allocated: u32,
-    /// Pages whose programming has ended, well or not.
+    /// Pages whose program has ended, with or without an error.
     pub programmed: u32,
     /// How often it was erased.
     pub erases: u32,

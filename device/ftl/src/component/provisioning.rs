@@ -50,8 +50,8 @@ pub trait Provisioning {
     /// it did.
     fn take_over(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, from: Stream, to: Stream) -> bool;
 
-    /// Only so many pages of an open block have been used, all that were handed out beyond are taken back. If its stream
-    /// has another by now, the block is closed.
+    /// Only `used` pages of an open block have been used; the others that were handed out are taken back. If the stream has
+    /// another open block by now, the block is closed.
     fn take_back(&mut self, blocks: &mut impl BlockMetadata, block: BlockId, used: u32);
 
     /// Takes an open block back: no more of its pages are handed out.

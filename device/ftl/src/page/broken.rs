@@ -1,14 +1,14 @@
-//! What becomes of operations that have come to nothing: blocks are retired and their data is moved, planes that do not
-//! answer are used no more, data that cannot be read is lost, and a drive without spare blocks is read-only.
+//! Operations that fail: blocks are retired and their data is moved, planes that do not answer go out of use, data that
+//! cannot be read is lost, and a drive without spare blocks becomes read-only.
 //!
-//! A program that failed is repeated elsewhere, as a whole: its data is still in the write buffer, or in the block it is
-//! moved from. The block is written no more; its collector moves what is current out of it, and it is bad. A block whose
-//! erase failed is bad at once. A plane that has lost a block keeps one more from the host, for the next one. A plane that
-//! does not answer, or has no page left for its collector, is neither written nor cleaned any more; what it holds stays
+//! A program that failed is repeated elsewhere, as a whole: its data is still in the write buffer, or in the block that it is
+//! moved from. The block is not written any more; its collector moves the current data out, and then it is bad. A block whose
+//! erase failed is bad at once. A plane that has lost a block keeps one more block from the host, for the next loss. A plane
+//! that does not answer, or has no page left for its collector, is neither written nor cleaned any more; its data stays
 //! mapped.
 //!
 //! Data that cannot be read when its block is cleaned, or when a write covers only a part of its unit, is lost: reads of
-//! it fail until it is written anew.
+//! it fail until it is written again.
 //!
 //! Left out: reading a page again later, and rebuilding data from parity.
 
@@ -50,8 +50,8 @@ impl Damage {
 }
 
 impl State {
-    /// Counts the spare blocks of a new drive: those beyond what its data takes, what collectors need to turn, and, so that
-    /// they always gain something, a page of garbage, or a word line, in every block but for a unit.
+    /// Counts the spare blocks of a new drive. Needed are the blocks for its data, the reserve of its collectors, and as many
+    /// more as let some block always hold a page of garbage, or a word line: then collectors always gain something.
     pub(super) fn count_spare(&mut self, logical_units: u32) {
         let (planes, units) = (u64::from(self.geometry.planes()), u64::from(self.geometry.units_per_block()));
         let least = u64::from(logical_units).div_ceil(units)
@@ -67,7 +67,7 @@ impl State {
         (self.damage.usable.saturating_sub(self.damage.needed), self.damage.spare)
     }
 
-    /// So many blocks are not usable any more.
+    /// `blocks` blocks are not usable any more.
     fn use_less(&mut self, blocks: u64) {
         self.damage.usable -= blocks;
         self.damage.read_only |= self.damage.usable < self.damage.needed;
@@ -75,7 +75,7 @@ impl State {
 
     // ------------------------------------------------------------ blocks and planes
 
-    /// An operation on a page has come to nothing; whether its plane can be used on.
+    /// An operation on a page has failed. Whether its plane stays in use.
     pub(super) fn take_note(&mut self, broken: Broken) -> bool {
         let block = self.geometry.block_of(broken.page);
         match broken.error {
@@ -154,7 +154,7 @@ impl State {
 
     // ------------------------------------------------------------ data
 
-    /// The data of a page cannot be read, and has to be moved: what is current of it is lost.
+    /// A page that has to be moved cannot be read: its current data is lost.
     pub(super) fn lose_page(&mut self, media: &Media, page: PageId) {
         for number in 0..self.geometry.units_per_page() {
             let unit = self.geometry.unit_at(page, number);
@@ -168,7 +168,7 @@ impl State {
         match self.tables.location(lpn) {
             Location::Buffered(slot) => {
                 let holder = self.holder(slot);
-                // What the slot holds of it is lost if the slot is.
+                // If power drops the slot, the sectors that it holds are lost too.
                 let slot = self.buffer.slot_mut(holder);
                 (slot.previous, slot.was_lost) = (Location::Unmapped, slot.was_lost | slot.mask);
                 self.lose_rest(holder);
@@ -181,7 +181,7 @@ impl State {
         self.drop_copy(Location::Flash(unit));
     }
 
-    /// What a slot lacks of its unit cannot be read: it is lost, and the slot is taken as whole.
+    /// The sectors that a slot lacks cannot be read: they are lost, and the slot counts as whole.
     pub(super) fn lose_rest(&mut self, id: SlotId) {
         let slot = self.buffer.slot(id);
         let (lpn, missing) = (slot.lpn, self.unit.mask() & !slot.mask);
@@ -198,7 +198,7 @@ impl State {
         }
     }
 
-    /// Sectors are written anew: which of them had been lost.
+    /// Sectors are written again. Returns those that had been lost.
     pub(super) fn find_again(&mut self, piece: &Piece) -> u64 {
         let Some(lost) = self.damage.lost.get_mut(&piece.lpn) else { return 0 };
         let found = *lost & piece.mask();
@@ -231,7 +231,7 @@ impl PageFtl {
         let watchers = state.buffer.give_up_watchers();
         drop(state);
         watchers.iter().for_each(|settling| settling.one_given_up(Refusal::ReadOnly));
-        // Nobody is to wait for room that will not come; nothing is accepted any more.
+        // No room will become free, so nobody may wait for it; nothing is accepted any more.
         self.free_slots.give_up();
     }
 }

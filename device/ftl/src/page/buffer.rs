@@ -59,9 +59,9 @@ pub(super) struct WriteBuffer {
     /// Slots that lack sectors, in the order in which they are filled.
     partial: Line,
     arrivals: u64,
-    /// Slots not yet programming for which somebody waits.
+    /// Slots that are watched and not being programmed yet.
     urgent: u32,
-    /// Watchers for whom the register of a die is far enough.
+    /// Watchers that wait only until their slot is in the register of a die.
     early: u32,
     unit: UnitSize,
     keeps_data: bool,
@@ -131,7 +131,7 @@ impl WriteBuffer {
         Some((SlotId(self.partial.head), is_oldest))
     }
 
-    /// Whether somebody waits for a slot that is not yet being programmed.
+    /// Whether a slot that is not being programmed yet is watched.
     pub(super) fn is_urgent(&self) -> bool {
         self.urgent > 0
     }
@@ -217,12 +217,12 @@ impl WriteBuffer {
         self.slot(id).data.as_deref()
     }
 
-    /// Gives up a slot's data, for the page that is made of it.
+    /// A copy of a slot's data, for the image of a page.
     pub(super) fn share_data(&self, id: SlotId) -> Option<Rc<[u8]>> {
         self.slot(id).data.as_deref().map(Rc::from)
     }
 
-    /// Has `settling` told when a slot is on flash.
+    /// Notifies `settling` when the slot is on flash.
     pub(super) fn watch(&mut self, id: SlotId, settling: &Rc<Settling>) {
         let slot = self.slot_mut(id);
         let newly_urgent = slot.watchers.is_empty() && slot.state != SlotState::Programming;
@@ -231,7 +231,7 @@ impl WriteBuffer {
         self.early += u32::from(settling.milestone() == Milestone::Register);
     }
 
-    /// Slots are in the register from which they are programmed: those for whom this is far enough.
+    /// Slots have been moved to the register from which they are programmed. Returns the watchers for which that is enough.
     pub(super) fn loaded(&mut self, slots: &[SlotId]) -> Vec<Rc<Settling>> {
         let mut told = Vec::new();
         if self.early > 0 {
@@ -282,19 +282,19 @@ impl WriteBuffer {
         (slot.state, slot.prev, slot.next) = (state, NIL, head);
     }
 
-    /// Puts a slot back whose program has come to nothing, at the front.
+    /// Puts a slot whose program has failed back in line, at the front.
     pub(super) fn take_back(&mut self, id: SlotId) {
         self.urgent += u32::from(!self.slot(id).watchers.is_empty());
         self.requeue(id);
     }
 
-    /// Takes all who watch away from their slots.
+    /// Removes all watchers from their slots.
     pub(super) fn give_up_watchers(&mut self) -> Vec<Rc<Settling>> {
         (self.urgent, self.early) = (0, 0);
         self.slots.iter_mut().flat_map(|slot| slot.watchers.drain(..)).collect()
     }
 
-    /// Frees a slot; those who watched it are returned.
+    /// Frees a slot. Returns its watchers.
     pub(super) fn remove(&mut self, id: SlotId) -> Vec<Rc<Settling>> {
         if matches!(self.slot(id).state, SlotState::Ready | SlotState::Partial) {
             self.unlink(id);

@@ -1,20 +1,24 @@
-//! P8-GC (OX table 5.9) and wear levelling: moving what is current out of a block, and erasing it.
+//! P8-GC (OX table 5.9) and wear levelling: moving the current data out of a block, and erasing the block.
 //!
-//! Each plane has a collector of its own, which moves data within its plane. It begins when few blocks are free, in
-//! the background; the host's writes wait for it only when a plane has none left but the collector's own.
+//! Each plane has a collector, which moves data within the plane. It works in the background; the host's writes wait for it
+//! only when the plane has no free block left but the collector's own.
 
-use nandscape_device_media::{BlockId, Broken, Geometry, MediaError, PageId, PageImage, PlaneId, Seized, UnitId};
+use nandscape_device_media::{
+    BlockId, Broken, Crossing, Geometry, MediaError, PageId, PageImage, PlaneId, Seized, UnitId,
+};
 use nandscape_drive::breakdown::cause;
-use nandscape_sim::Cause;
+use nandscape_sim::resource::Hold;
+use nandscape_sim::{Cause, Who};
 
-use super::PageFtl;
 use super::schedule::Phase;
 use super::state::State;
 use super::streams::{COLLECTED, HOST, LEVELLED};
 use super::tables::Tables;
 use super::write::NO_LPN;
+use super::{GcConfig, PageFtl};
 use crate::address::Lpn;
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
+use crate::policy::OwnerSource;
 
 /// How far a block is emptied.
 #[derive(Copy, Clone)]
@@ -44,6 +48,12 @@ impl Cursor {
             read: None,
         }
     }
+}
+
+/// What a collection holds while it works; the flash is given back first.
+struct Seizure<'a> {
+    flash: Seized<'a>,
+    _controller: Option<Hold<'a>>,
 }
 
 /// What is to be moved out of a block, and where to.
@@ -88,7 +98,7 @@ impl Moves {
 }
 
 impl State {
-    /// Begins to empty a block for `cause`.
+    /// Starts emptying a block for `cause`.
     pub(super) fn begin(&mut self, victim: BlockId, copyback: bool, cause: Cause) -> Cursor {
         let info = self.tables.blocks.get_mut(victim);
         let retiring = std::mem::replace(&mut info.state, BlockState::Collecting) == BlockState::Retiring;
@@ -98,9 +108,9 @@ impl State {
         Cursor { retiring, ..Cursor::new(&self.geometry, victim, stream, copyback) }
     }
 
-    /// Plans the next moves out of a block and takes the pages they go to, at most `batch` of them. Nothing is planned
-    /// when nothing is left to move; `false` is when there are no pages for it, which only bad blocks can bring about.
-    /// `moves` are earlier ones, the memory of which is used again.
+    /// Plans the next moves out of a block into `moves`, and takes the pages they go to, at most `batch` of them. The plan is
+    /// empty when nothing is left to move. Returns `false` when there are no pages, which happens only after blocks have gone
+    /// bad. The memory of `moves` is reused.
     pub(super) fn plan(&mut self, cursor: &mut Cursor, batch: Option<u32>, moves: &mut Moves) -> bool {
         moves.clear();
         let most = batch.map_or(usize::MAX, |batch| self.programs.together.whole(batch) as usize);
@@ -121,8 +131,8 @@ impl State {
         planned.is_some()
     }
 
-    /// Moves that were planned have come to nothing. Of the pages they were to go to, those that were begun are used up;
-    /// `used` tells how many of a block are.
+    /// Planned moves have failed. Of their target pages, those that were begun are used up; `used` tells how many pages of a
+    /// block are.
     fn abandon(&mut self, moves: &Moves, used: impl Fn(BlockId) -> u32) {
         for page in moves.all_targets() {
             let block = self.geometry.block_of(page);
@@ -164,15 +174,16 @@ impl State {
     /// The other units, packed into as few pages as they fit.
     fn plan_packing(&mut self, cursor: &mut Cursor, most: usize, moves: &mut Moves) -> Option<()> {
         let (geometry, plane) = (self.geometry, self.geometry.plane_of(cursor.victim));
+        let bytes_per_unit = geometry.unit_size() + self.owner_bytes;
         let per_page = geometry.units_per_page() as usize;
         moves.units.extend(self.left(cursor).take(most.saturating_mul(per_page)));
         for unit in &moves.units {
             let page = geometry.page_of(*unit);
             match moves.reads.last_mut() {
-                Some((last, bytes)) if *last == page => *bytes += geometry.unit_size(),
-                // Its first units went with the batch before, and the others are still in the controller.
+                Some((last, bytes)) if *last == page => *bytes += bytes_per_unit,
+                // The previous batch read this page; its other units are still in the controller.
                 _ if cursor.read == Some(page) => {}
-                _ => moves.reads.push((page, geometry.unit_size())),
+                _ => moves.reads.push((page, bytes_per_unit)),
             }
         }
         if let Some(last) = moves.units.last() {
@@ -190,8 +201,8 @@ impl State {
         self.tables.blocks.valid_units(cursor.victim, cursor.next)
     }
 
-    /// A plane's next page for moved data. Where no block has gone bad, the collector's reserve holds any block's data; else
-    /// the host's block has to do.
+    /// A plane's next page for moved data. If no block has gone bad, the collector's reserve has room for any block's data;
+    /// otherwise the collector may have to take over the host's open block.
     fn collector_page(&mut self, plane: PlaneId, stream: Stream) -> Option<PageId> {
         let Tables { free, blocks, .. } = &mut self.tables;
         let page = free.get(blocks, plane, stream).or_else(|| {
@@ -203,8 +214,8 @@ impl State {
         page
     }
 
-    /// Carries moves that were done for `cause` into the tables and counts them. Data that the host has replaced
-    /// meanwhile is left behind. `lpn` tells whose data is at a unit.
+    /// Enters moves that were done for `cause` into the tables and counts them. Data that the host has replaced meanwhile is
+    /// skipped. `lpn` tells which logical unit the data at a unit belongs to.
     pub(super) fn commit(&mut self, moves: &Moves, cause: Cause, lpn: impl Fn(UnitId) -> Lpn) {
         self.count_moves(moves, cause);
         let per_page = self.geometry.units_per_page();
@@ -257,7 +268,7 @@ impl State {
 }
 
 impl PageFtl {
-    /// Starts the collectors that are due, and has those go on that waited.
+    /// Starts the collectors that are admitted, and resumes those that were woken.
     pub(super) fn start_collectors(&self) {
         if !self.is_running() {
             return;
@@ -269,7 +280,7 @@ impl PageFtl {
         state.collectors.woken().for_each(|plane| self.go_on[plane.0 as usize].notify());
     }
 
-    /// Cleans blocks of a plane until enough are free or nothing would be gained.
+    /// Cleans blocks of a plane until it has enough space or no block would gain anything.
     pub(super) async fn collect_plane(&self, plane: PlaneId) {
         let (mut fruitless, mut goes_on) = (false, true);
         while !fruitless && goes_on && self.has_to_collect(plane) {
@@ -324,8 +335,8 @@ impl PageFtl {
         }
     }
 
-    /// Static wear levelling: moves cold data off a block that has been spared for too long, so that it is written. The
-    /// data goes to the most worn free block, which it spares in turn.
+    /// Static wear levelling: moves cold data off a block that has rarely been erased, so that the block is used again. The
+    /// data goes to the most worn free block, and keeps that one from being erased.
     async fn level_wear(&self, plane: PlaneId) -> bool {
         let threshold = self.config.wear.static_threshold;
         if threshold == 0 {
@@ -341,7 +352,7 @@ impl PageFtl {
     async fn collect_block(&self, plane: PlaneId, mut cursor: Cursor, cause: Cause) -> bool {
         let (gc, victim) = (&self.config.gc, cursor.victim);
         let who = self.config.priority.who(cause);
-        let seize = || self.media.seize(plane, gc.scheme, who);
+        let seize = || self.seize(plane, who);
         let (mut seized, mut moves) = (None, Moves::default());
         loop {
             if cause == cause::GC && !cursor.retiring && !self.keep_pace(plane).await {
@@ -351,7 +362,7 @@ impl PageFtl {
                 Some(holding) => holding,
                 None => seize().await,
             };
-            holding.set_preemptible(self.may_preempt(plane));
+            holding.flash.set_preemptible(self.may_preempt(plane));
             let before = cursor;
             let planned = self.state.borrow_mut().plan(&mut cursor, gc.batch, &mut moves);
             if !planned {
@@ -362,15 +373,15 @@ impl PageFtl {
                 seized = Some(holding);
                 break;
             }
-            if let Err(broken) = self.relocate(&mut holding, &moves).await {
-                // Nothing has been committed: it is planned anew.
+            if let Err(broken) = self.relocate(&mut holding.flash, &moves).await {
+                // Nothing has been committed: the batch is planned again.
                 if !self.not_moved(&moves, broken) {
                     return self.leave(cursor);
                 }
                 cursor = before;
                 continue;
             }
-            self.state.borrow_mut().commit(&moves, cause, |unit| Lpn(self.media.tag(unit)));
+            self.state.borrow_mut().commit(&moves, cause, |unit| self.owner(unit));
             if gc.batch.is_none() {
                 seized = Some(holding);
             }
@@ -379,7 +390,7 @@ impl PageFtl {
             }
         }
 
-        // Reads that looked the old place up before the move are let through before it is erased.
+        // Reads that looked the block up before the move must finish before the erase.
         if self.pins(victim) > 0 {
             drop(seized.take());
             while self.pins(victim) > 0 {
@@ -390,8 +401,8 @@ impl PageFtl {
             Some(holding) => holding,
             None => seize().await,
         };
-        holding.set_preemptible(self.may_preempt(plane));
-        let erased = if cursor.retiring { Err(MediaError::Failed) } else { holding.erase(victim).await };
+        holding.flash.set_preemptible(self.may_preempt(plane));
+        let erased = if cursor.retiring { Err(MediaError::Failed) } else { holding.flash.erase(victim).await };
         drop(holding);
         match erased {
             Ok(()) => self.state.borrow_mut().reclaim(victim, cause),
@@ -407,14 +418,14 @@ impl PageFtl {
         true
     }
 
-    /// Leaves a block as it was, and collects no more.
+    /// Leaves a block as it was. The collector ends.
     fn leave(&self, cursor: Cursor) -> bool {
         self.state.borrow_mut().leave(cursor.victim, cursor.retiring);
         self.pump();
         false
     }
 
-    /// Moves have come to nothing; whether the plane can be used on.
+    /// Moves have failed. Whether the plane stays in use.
     fn not_moved(&self, moves: &Moves, broken: Broken) -> bool {
         let mut state = self.state.borrow_mut();
         let goes_on = state.take_note(broken);
@@ -424,6 +435,29 @@ impl PageFtl {
         goes_on
     }
 
+    /// The logical unit whose data is at `unit`, as the collector has learned it: from its table, or from the out-of-band
+    /// area that it has read.
+    pub(super) fn owner(&self, unit: UnitId) -> Lpn {
+        Lpn(self.media.tag(unit))
+    }
+
+    /// What crosses the channel of pages that are copied within their plane.
+    fn crossing(&self) -> Crossing {
+        let GcConfig { copyback_ecc, owner, .. } = self.config.gc;
+        match owner {
+            _ if copyback_ecc => Crossing::Page,
+            OwnerSource::OutOfBand => Crossing::OutOfBand,
+            OwnerSource::Table => Crossing::Nothing,
+        }
+    }
+
+    /// Waits until what the scheme holds is free: the controller, the plane, the channel.
+    async fn seize(&self, plane: PlaneId, who: Who) -> Seizure<'_> {
+        let controller = self.gate.close(who).await;
+        let flash = self.media.seize(plane, self.config.gc.scheme.holding(), who).await;
+        Seizure { flash, _controller: controller }
+    }
+
     /// Whether a collection of a plane lets urgent reads in now.
     fn may_preempt(&self, plane: PlaneId) -> bool {
         self.config.gc.preempt_above.is_some_and(|above| self.state.borrow().may_preempt(plane, above))
@@ -431,7 +465,7 @@ impl PageFtl {
 
     async fn relocate(&self, seized: &mut Seized<'_>, moves: &Moves) -> Result<(), Broken> {
         if !moves.copybacks.is_empty() {
-            let unreadable = seized.copyback(&moves.copybacks, self.config.gc.copyback_ecc).await?;
+            let unreadable = seized.copyback(&moves.copybacks, self.crossing()).await?;
             self.lose(&unreadable);
         }
         let unreadable = seized.read(&moves.reads).await?;
@@ -449,10 +483,10 @@ impl PageFtl {
         unreadable.iter().for_each(|page| state.lose_page(&self.media, *page));
     }
 
-    /// So many pages of units that were read; what is left of them is padding.
+    /// The image of `pages` pages with units that were read, padded at the end.
     fn image_of(&self, units: &[UnitId], pages: usize) -> PageImage {
         let mut image = PageImage::default();
-        units.iter().for_each(|unit| image.push(self.media.tag(*unit), self.media.data(*unit)));
+        units.iter().for_each(|unit| image.push(self.owner(*unit).0, self.media.data(*unit)));
         image.pad(pages * self.media.geometry().units_per_page() as usize, NO_LPN);
         image
     }

@@ -5,15 +5,17 @@
 //! elsewhere: a wait for them is put down to collectors while at least half of them are in planes that collectors hold
 //! up, otherwise to read-modify-write.
 
-use nandscape_device_media::{GcScheme, Geometry, PlaneId};
+use nandscape_device_media::{Geometry, PlaneId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::{Cause, Span};
 
-/// What holds the host up, plane by plane.
+use crate::policy::GcScheme;
+
+/// The planes in which something holds up the host's data.
 pub(super) struct Holdups {
     geometry: Geometry,
-    /// What a collector keeps the host out of while it works; `None` where collectors give turns in between.
+    /// The scheme of collectors that keep the host out for whole blocks; `None` if they release between batches.
     shuts_out: Option<GcScheme>,
     planes: Vec<Plane>,
     /// Planes that collectors hold up.
@@ -57,17 +59,17 @@ impl Holdups {
         Holdups { geometry: *geometry, shuts_out, planes, count: 0, fills: 0, fills_held_up: 0, fills_shut_out: 0 }
     }
 
-    /// Who holds the host's data up now.
+    /// Behind whom the host's data waits now.
     pub(super) fn culprit(&self) -> Cause {
         if self.count * 2 >= self.geometry.planes() { cause::GC } else { cause::HOST_WRITE }
     }
 
-    /// Whether a plane has a page for the host was looked at again.
+    /// Whether a plane has no page for the host.
     pub(super) fn set_short(&mut self, plane: PlaneId, short: bool) {
         self.change(plane, |plane| plane.short = short);
     }
 
-    /// A program of the host on a plane has ended; where its time went.
+    /// A program of the host on a plane has ended. `breakdown` tells where its time went.
     pub(super) fn programmed(&mut self, plane: PlaneId, breakdown: &Breakdown) {
         let gc: Span = Stage::WAITS.iter().map(|stage| breakdown.waited(*stage, cause::GC)).sum();
         let behind_gc = gc * 2 > breakdown.total();
@@ -102,15 +104,9 @@ impl Holdups {
 
     /// A plane's collector begins, or ends.
     pub(super) fn collecting(&mut self, plane: PlaneId, begins: bool) {
-        let channel = self.geometry.channel_of(plane);
+        let Some(scheme) = self.shuts_out else { return };
         for other in (0..self.geometry.planes()).map(PlaneId) {
-            let shut_out = match self.shuts_out {
-                None | Some(GcScheme::Nothing) => return,
-                Some(GcScheme::Plane) => other == plane,
-                Some(GcScheme::Channel) => self.geometry.channel_of(other) == channel,
-                Some(GcScheme::Controller) => true,
-            };
-            if shut_out {
+            if scheme.reaches(&self.geometry, plane, other) {
                 self.change(other, |plane| plane.shut_out = plane.shut_out + u32::from(begins) - u32::from(!begins));
             }
         }

@@ -14,9 +14,10 @@
 //! | `reader`, `read` | reads: of an extent, of a page |
 //! | `deallocate` | units that read as zeros from now on |
 //! | `collect` | garbage collection and wear levelling |
+//! | `gate` | what the host's operations pass, and collections that stop the whole drive close |
 //! | `holdup` | behind whom the host's data waits |
 //! | `pace` | keeping collectors in step with the host |
-//! | `broken` | what becomes of operations that have come to nothing |
+//! | `broken` | operations that fail |
 //! | `restart` | after a power cut |
 //! | `plant` | reaching a full or a worn-in drive without running to it |
 //! | `check` | the invariants |
@@ -26,6 +27,7 @@ mod buffer;
 mod check;
 mod collect;
 mod deallocate;
+mod gate;
 mod holdup;
 mod load;
 mod pace;
@@ -49,7 +51,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::{Rc, Weak};
 
-use nandscape_device_media::{GcScheme, Media, MediaError, PlaneId, Priority};
+use nandscape_device_media::{Media, MediaError, PlaneId, Priority};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::credits::Credits;
@@ -60,7 +62,8 @@ use nandscape_sim::{Resource, Sim, Span, Wait};
 use crate::address::{Extent, Lpn, UnitSize};
 use crate::component::{Mapping, StreamRule};
 use crate::ftl::{Destination, Ftl, Milestone, Settling, Stats};
-use crate::policy::{AdmissionPolicy, AllocationPolicy, VictimPolicy};
+use crate::policy::{AdmissionPolicy, AllocationPolicy, GcScheme, OwnerSource, VictimPolicy};
+use gate::Gate;
 use state::State;
 use write::{FillJob, ProgramJob};
 
@@ -99,6 +102,8 @@ pub struct FirmwareTimes {
 pub struct GcConfig {
     /// What a collection keeps others out of.
     pub scheme: GcScheme,
+    /// How it learns to which units the data that it moves belongs.
+    pub owner: OwnerSource,
     /// Whether pages that are current as a whole are copied within the plane, without the channel.
     pub copyback: bool,
     /// Whether the controller corrects such pages on the way, for which they cross the channel.
@@ -149,6 +154,8 @@ pub struct PageFtl {
     media: Rc<Media>,
     config: PageFtlConfig,
     state: RefCell<State>,
+    /// What operations of the host pass before they begin.
+    gate: Gate,
     /// Slots of the write buffer that nobody holds.
     free_slots: Credits,
     /// A read has let go of its block.
@@ -179,6 +186,7 @@ impl PageFtl {
             sim: sim.clone(),
             media,
             state: RefCell::new(state),
+            gate: Gate::new(sim, config.gc.scheme),
             free_slots,
             unpinned: Signal::new(sim),
             go_on,
@@ -221,10 +229,10 @@ impl Ftl for PageFtl {
     }
 
     fn max_reserve(&self) -> u32 {
-        // All but one unit of a program may be in the buffer for want of another to fill the page, and stay there. Then,
+        // All but one unit of a stripe may be in the buffer for want of another to fill the page, and stay there. Then,
         // an extent that is not aligned touches one unit more than it has.
         let state = self.state.borrow();
-        (self.config.buffer_units - state.program_units()) * state.unit.sectors()
+        (self.config.buffer_units - state.stripe_units()) * state.unit.sectors()
     }
 
     #[inline]

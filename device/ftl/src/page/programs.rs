@@ -4,7 +4,7 @@ use nandscape_device_media::{Geometry, Media, PlaneId, Registers};
 
 use super::holdup::Holdups;
 use super::together::Together;
-use crate::policy::AllocationPolicy;
+use crate::policy::{AllocationPolicy, Stripe};
 
 /// Programs of the host's data, and where the next ones go.
 pub(super) struct HostPrograms {
@@ -19,6 +19,8 @@ pub(super) struct HostPrograms {
     per_lun: u32,
     /// Units that all planes and dies are given at a time.
     units_per_round: u32,
+    /// Planes of a stripe that planting has yet to write.
+    to_plant: Stripe,
 }
 
 impl HostPrograms {
@@ -33,7 +35,18 @@ impl HostPrograms {
             under_way: vec![0; geometry.planes() as usize],
             per_lun,
             units_per_round: geometry.planes() * geometry.units_per_page() * together.word_line * per_lun,
+            to_plant: Stripe::new(),
         }
+    }
+
+    /// The plane of the next page for planting, which writes the planes of a stripe one after the other; `None` when none is
+    /// ready.
+    pub(super) fn next_to_plant(&mut self) -> Option<PlaneId> {
+        if self.to_plant.is_empty() {
+            self.to_plant = self.allocation.next();
+            self.to_plant.reverse();
+        }
+        self.to_plant.pop()
     }
 
     /// Units that all planes and dies are given to program at a time.

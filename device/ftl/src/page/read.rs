@@ -173,6 +173,13 @@ impl PageFtl {
         error
     }
 
+    /// Waits until no collection holds the controller.
+    ///
+    /// In a box: few drives have such collections, and the wait must not make every read larger.
+    pub(super) async fn pass_gate(&self, breakdown: &mut Breakdown) {
+        Box::pin(self.gate.pass(self.config.priority.who(cause::HOST_READ), breakdown)).await;
+    }
+
     /// Reads a page: die, array, channel, transfer.
     #[inline]
     pub(super) fn sense(

@@ -88,6 +88,9 @@ impl<D: Destination> Reader<D> for PageReader<D> {
         match &lookup.pages[..] {
             // The ordinary small read: all of it is in one page.
             [page] if u64::from(page.host_bytes) == extent.bytes() => {
+                if self.ftl.gate.is_closed() {
+                    self.ftl.pass_gate(breakdown).await;
+                }
                 let sensed = self.ftl.sense(page, breakdown).await;
                 to.deliver(self.ftl.page_sensed(page, sensed, &to)?, breakdown).await;
                 Ok(())
@@ -104,6 +107,9 @@ impl<D: Destination> PartJob<D> {
         let mut breakdown = Breakdown::new();
         let ended = match part {
             Part::Page(page) => {
+                if read.ftl.gate.is_closed() {
+                    read.ftl.pass_gate(&mut breakdown).await;
+                }
                 let sensed = read.ftl.sense(page, &mut breakdown).await;
                 match read.ftl.page_sensed(page, sensed, &read.to) {
                     Ok(bytes) => {

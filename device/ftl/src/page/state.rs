@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId, UnitId};
+use nandscape_device_media::{BlockId, Geometry, Media, Oob, PageId, PlaneId, UnitId};
 
 use super::broken::Damage;
 use super::buffer::WriteBuffer;
@@ -17,13 +17,15 @@ use crate::address::{Location, Lpn, SlotId, UnitSize};
 use crate::component::{BlockMetadata, Provisioning};
 use crate::ftl::Stats;
 use crate::parts::COLLECTOR_RESERVE;
-use crate::policy::VictimPolicy;
+use crate::policy::{OwnerSource, VictimPolicy};
 
 /// All that the FTL knows.
 pub(super) struct State {
     pub(super) geometry: Geometry,
     pub(super) unit: UnitSize,
     pub(super) keeps_data: bool,
+    /// Out-of-band bytes that a collector reads with each unit.
+    pub(super) owner_bytes: u32,
     pub(super) tables: Tables,
     pub(super) buffer: WriteBuffer,
     pub(super) programs: HostPrograms,
@@ -46,6 +48,7 @@ impl State {
             geometry,
             unit,
             keeps_data: media.keeps_data(),
+            owner_bytes: if config.gc.owner == OwnerSource::OutOfBand { Oob::SIZE } else { 0 },
             tables: Tables::new(media, config)?,
             buffer: WriteBuffer::new(config.buffer_units, unit, media.keeps_data()),
             programs: HostPrograms::new(media, policies.allocation, holdups),

@@ -1,8 +1,8 @@
 //! Pages that are programmed with one command: those of a word line, and with multi-plane commands those of the same
 //! number on several planes of a die.
 //!
-//! Planes of a die get out of step when one of them has no room or its collector is behind. Then the planes that are
-//! behind are programmed without the others, until they have caught up.
+//! Planes of a die get out of step when one of them has no room or its collector is behind. Then the planes that lag are
+//! programmed without the others until they have caught up.
 //!
 //! Left out: multi-plane programs of collectors, which work in one plane.
 
@@ -64,25 +64,28 @@ impl State {
         self.geometry.units_per_page() * self.programs.together.pages()
     }
 
-    /// The pages for the host's next program, for up to so many units, on the die that is next in turn; `None` when none
-    /// is ready.
-    pub(super) fn next_host_pages(&mut self, units: u32) -> Option<Pages> {
-        let first = self.programs.allocation.next()?;
+    /// Units that a stripe takes at the most.
+    pub(super) fn stripe_units(&self) -> u32 {
+        self.program_units() * self.programs.allocation.width()
+    }
+
+    /// The pages for a program of up to `units` units of the host on the die of `plane`, which is ready.
+    pub(super) fn host_pages(&mut self, plane: PlaneId, units: u32) -> Pages {
         let word_line = self.programs.together.word_line;
         let pages = match self.programs.together.planes {
-            1 => self.take_host_pages(first, word_line).collect(),
+            1 => self.take_host_pages(plane, word_line).collect(),
             _ => {
                 let most = units.div_ceil(self.geometry.units_per_page() * word_line);
-                let planes = self.in_step(first, most as usize);
+                let planes = self.in_step(plane, most as usize);
                 planes.into_iter().flat_map(|plane| self.take_host_pages(plane, word_line)).collect()
             }
         };
-        self.host_program_begins(first);
-        Some(pages)
+        self.host_program_begins(plane);
+        pages
     }
 
-    /// The planes of a die that can be programmed together, at most so many: of the one whose turn it is and those that are
-    /// ready, the ones whose next page has the lowest number.
+    /// Among the selected plane and the ready planes of its die, up to `most` with the lowest next page: those that can be
+    /// programmed together.
     fn in_step(&self, of_die: PlaneId, most: usize) -> SmallVec<[PlaneId; 4]> {
         let goes = |plane: &PlaneId| *plane == of_die || self.is_ready(*plane);
         let ready = || self.programs.together.lun_of(of_die).map(PlaneId).filter(goes);

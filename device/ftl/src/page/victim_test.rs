@@ -3,13 +3,13 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::{BlockId, GcScheme, PlaneId, Priority};
+use nandscape_device_media::{BlockId, PlaneId, Priority};
 use nandscape_device_rig::TestFlash;
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 
 use super::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, Policies, WearConfig};
 use crate::component::{BlockMetadata, BlockState, Provisioning};
-use crate::policy::{All, CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
+use crate::policy::{All, CostBenefit, GcScheme, Greedy, OwnerSource, StripeOrder, Striped, VictimPolicy};
 
 const PAGES: u32 = 32;
 const UNITS_PER_PAGE: u32 = 2;
@@ -34,6 +34,7 @@ pub(super) fn drive(sim: &Sim, seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<P
         priority: Priority::Fifo,
         gc: GcConfig {
             scheme: GcScheme::Plane,
+            owner: OwnerSource::Table,
             copyback: false,
             copyback_ecc: false,
             batch: Some(1),

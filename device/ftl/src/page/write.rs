@@ -16,7 +16,7 @@ use crate::address::{Extent, Location, Piece, SlotId};
 use crate::component::BlockMetadata;
 use crate::ftl::{Milestone, Refusal, Settling};
 
-/// The tag of a unit that was programmed to fill a page and holds nothing.
+/// The tag of a padding unit, which holds no data.
 pub(super) const NO_LPN: u32 = u32::MAX;
 
 /// Slots set aside for a write, given back when dropped.
@@ -25,13 +25,13 @@ pub struct Reservation<'a> {
     slots: u32,
 }
 
-/// Pages to program together, and the buffer slots whose data they take, in order.
+/// Pages that are programmed with one command, and the buffer slots whose data goes into them, in order.
 pub(super) struct ProgramJob {
     pages: Pages,
     slots: SmallVec<[SlotId; 8]>,
 }
 
-/// A slot whose unit is to be completed from flash.
+/// A fill: a slot whose missing sectors are read from flash.
 pub(super) struct FillJob {
     slot: SlotId,
     generation: u32,
@@ -60,26 +60,37 @@ impl State {
         (slot, true)
     }
 
-    /// The next pages to program, if there is enough to fill them, or somebody waits.
-    fn next_program(&mut self) -> Option<ProgramJob> {
+    /// Starts the programs of the next stripe, one a die, if there is enough data for all of them, or somebody waits. Whether
+    /// it has.
+    fn next_stripe(&mut self, start: impl Fn(ProgramJob)) -> bool {
         if !self.is_time_to_write() {
-            return None;
+            return false;
         }
-        let most = self.program_units();
-        let mut slots = self.buffer.front(most);
+        let most = self.stripe_units();
+        let slots = self.buffer.front(most);
         let enough = slots.len() as u32 == most || (self.buffer.is_urgent() && !slots.is_empty());
         if !enough {
-            return None;
+            return false;
         }
-        let pages = self.next_host_pages(slots.len() as u32)?;
-        slots.truncate(pages.len() * self.geometry.units_per_page() as usize);
-        slots.iter().for_each(|slot| self.buffer.start(*slot, SlotState::Programming));
-        Some(ProgramJob { pages, slots })
+        let (stripe, mut rest) = (self.programs.allocation.next(), &slots[..]);
+        let any = !stripe.is_empty();
+        for plane in stripe {
+            if rest.is_empty() {
+                break;
+            }
+            let pages = self.host_pages(plane, rest.len() as u32);
+            let units = pages.len() * self.geometry.units_per_page() as usize;
+            let (slots, others) = rest.split_at(units.min(rest.len()));
+            slots.iter().for_each(|slot| self.buffer.start(*slot, SlotState::Programming));
+            start(ProgramJob { pages, slots: slots.into() });
+            rest = others;
+        }
+        any
     }
 
-    /// Whether there is enough for a program, partial slots included, or somebody waits.
+    /// Whether there is enough for a stripe, partial slots included, or somebody waits.
     fn is_time_to_write(&self) -> bool {
-        self.buffer.queued() >= self.program_units() || self.buffer.is_urgent()
+        self.buffer.queued() >= self.stripe_units() || self.buffer.is_urgent()
     }
 
     /// The next slot to fill, if one is to be filled now. A partial slot is filled when it is the oldest in line, or
@@ -107,12 +118,12 @@ impl State {
     /// Behind whom the host's data waits: collectors, fills where too few slots are whole for a program, or other writes.
     fn culprit(&self) -> Cause {
         match self.programs.holdups.culprit() {
-            cause::HOST_WRITE if self.buffer.ready() < self.program_units() => self.programs.holdups.fill_culprit(),
+            cause::HOST_WRITE if self.buffer.ready() < self.stripe_units() => self.programs.holdups.fill_culprit(),
             culprit => culprit,
         }
     }
 
-    /// What goes into the pages; what is left of them is padding.
+    /// The image of a job's pages, padded at the end.
     fn image(&mut self, job: &ProgramJob) -> PageImage {
         let mut image = PageImage::default();
         for slot in &job.slots {
@@ -183,16 +194,14 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
 }
 
 impl PageFtl {
-    /// Starts as many programs as there is data for and planes are ready to take. Called whenever either changes.
+    /// Starts programs while there is data and planes are ready, and fills that are due. Called whenever either changes.
     pub(super) fn pump(&self) {
         self.check_read_only();
         if !self.is_running() {
             return;
         }
         let mut state = self.state.borrow_mut();
-        while let Some(job) = state.next_program() {
-            self.programs.start(job);
-        }
+        while state.next_stripe(|job| self.programs.start(job)) {}
         while let Some(job) = state.next_fill() {
             self.fills.start(job);
         }
@@ -212,6 +221,9 @@ impl PageFtl {
             let watchers = self.state.borrow_mut().buffer.loaded(&job.slots);
             watchers.iter().for_each(|settling| settling.one_settled(Some((&issued, breakdown))));
         };
+        if self.gate.is_closed() {
+            self.gate.pass(who, &mut breakdown).await;
+        }
         let ended = self.media.program_together(&job.pages, &image, who, &mut breakdown, loaded).await;
         if let Err(broken) = ended {
             return self.not_programmed(job, broken);
@@ -236,7 +248,7 @@ impl PageFtl {
         self.pump();
     }
 
-    /// A program has come to nothing: its data, which is still in the buffer, is programmed elsewhere.
+    /// A program has failed: its data is still in the buffer, and is programmed elsewhere.
     fn not_programmed(&self, job: &ProgramJob, broken: Broken) {
         let mut state = self.state.borrow_mut();
         job.slots.iter().rev().for_each(|slot| state.buffer.take_back(*slot));
@@ -246,13 +258,16 @@ impl PageFtl {
         self.pump();
     }
 
-    /// Reads what a slot lacks of its unit: the "read" of a read-modify-write.
+    /// Reads the sectors that a slot lacks: the "read" of a read-modify-write.
     pub(super) async fn fill(&self, job: &FillJob) {
         let (page, bytes) = {
             let state = self.state.borrow();
             (state.geometry.page_of(job.from), state.geometry.unit_size())
         };
         let who = self.config.priority.who(cause::READ_MODIFY_WRITE);
+        if self.gate.is_closed() {
+            self.gate.pass(who, &mut Breakdown::new()).await;
+        }
         let read = self.media.read(page, bytes, who, &mut Breakdown::new()).await;
 
         let mut state = self.state.borrow_mut();
@@ -261,7 +276,7 @@ impl PageFtl {
         if state.buffer.slot(job.slot).generation == job.generation {
             match read {
                 Ok(()) => state.buffer.fill(job.slot, self.media.data(job.from).as_deref()),
-                // It is filled when there is power again.
+                // It is filled after power has returned.
                 Err(MediaError::PowerLost) => {}
                 Err(error) => {
                     state.take_note(Broken { error, page });

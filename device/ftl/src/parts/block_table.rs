@@ -8,7 +8,7 @@ use crate::component::{BadBlocks, BlockInfo, BlockMetadata, BlockState};
 pub struct BlockTable {
     geometry: Geometry,
     blocks: Vec<BlockInfo>,
-    /// Apart from the rest, for every read touches one: so small, they stay in the processor's cache.
+    /// Separate from `blocks`, because every read changes one: the small array stays in the processor's cache.
     pins: Vec<u32>,
     valid: Vec<u64>,
 }

@@ -2,8 +2,10 @@
 
 mod admission;
 mod allocation;
+mod gc;
 mod victim;
 
 pub use admission::{AdmissionPolicy, All};
-pub use allocation::{AllocationPolicy, StripeOrder, Striped};
+pub use allocation::{AllocationPolicy, Stripe, StripeOrder, Striped};
+pub use gc::{GcScheme, OwnerSource};
 pub use victim::{Candidate, CostBenefit, Greedy, VictimPolicy};

@@ -1,8 +1,10 @@
 //! The order in which planes are written, against nested loops; and that all get their share.
 
-use nandscape_device_ftl::policy::{AllocationPolicy, StripeOrder, Striped};
+use std::collections::BTreeSet;
+
+use nandscape_device_ftl::policy::{AllocationPolicy, GcScheme, Stripe, StripeOrder, Striped};
 use nandscape_device_media::geometry::Counts;
-use nandscape_device_media::{GcScheme, Geometry, PlaneId};
+use nandscape_device_media::{Geometry, PageId, PlaneId};
 use nandscape_sim::Seed;
 
 use super::rig::{Rig, Setup};
@@ -52,7 +54,7 @@ fn each_order_is_what_its_name_says() {
         (0..geometry.planes()).for_each(|plane| striped.set_ready(PlaneId(plane), true));
         let expected = in_order(name);
         for round in 0..3 {
-            let turn: Vec<_> = expected.iter().map(|_| geometry.place(striped.next().unwrap())).collect();
+            let turn: Vec<_> = expected.iter().map(|_| geometry.place(striped.next()[0])).collect();
             assert_eq!(turn, expected, "{name}, round {round}");
         }
     }
@@ -102,4 +104,52 @@ fn data_is_spread_evenly_under_collection() {
         assert!(planes.iter().all(|units| off(units) <= 0.05), "{name}, seed {}: {planes:?}", setup.seed);
         rig.check();
     }
+}
+
+/// All dies at a time, once all of them are ready.
+struct WholeRows {
+    planes: u32,
+    ready: BTreeSet<PlaneId>,
+}
+
+impl AllocationPolicy for WholeRows {
+    fn set_ready(&mut self, plane: PlaneId, ready: bool) {
+        match ready {
+            true => self.ready.insert(plane),
+            false => self.ready.remove(&plane),
+        };
+    }
+
+    fn width(&self) -> u32 {
+        self.planes
+    }
+
+    fn next(&mut self) -> Stripe {
+        let is_whole = self.ready.len() == self.planes as usize;
+        self.ready.iter().copied().filter(|_| is_whole).collect()
+    }
+}
+
+/// A policy that chooses stripes of planes: pages of a stripe have the same number in their blocks, and hold what was written
+/// in turn.
+#[test]
+fn a_policy_may_choose_stripes_of_planes() {
+    let planes = CHANNELS * DIES;
+    let setup =
+        Setup { logical_units: planes * 64, buffer_units: 3 * planes, ..Setup::new((CHANNELS, DIES, 1), 12, 8) };
+    let mut rig = Rig::with_allocation(&setup, Box::new(WholeRows { planes, ready: BTreeSet::new() }));
+    rig.fill();
+    rig.settle();
+    let geometry = *rig.media.geometry();
+    let pages: Vec<_> = rig.places().into_iter().map(|unit| geometry.page_of(unit.expect("written"))).collect();
+    for stripe in pages.chunks(planes as usize) {
+        let on: Vec<_> = stripe.iter().map(|page| geometry.plane_of(geometry.block_of(*page)).0).collect();
+        assert_eq!(on, (0..planes).collect::<Vec<_>>());
+        let number = |page: &PageId| geometry.page_in_block(*page);
+        assert!(stripe.iter().all(|page| number(page) == number(&stripe[0])), "{stripe:?}");
+    }
+    // Part of a stripe, because somebody waits for it.
+    rig.write_units(0..1);
+    rig.settle();
+    rig.check();
 }

@@ -4,6 +4,7 @@
 //! the moment it is accepted, a trim from the call, a read sees what was there at its lookup, however long its page
 //! then takes. Drives, collectors and loads are drawn from a seed, which every message names.
 
+use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -11,7 +12,7 @@ use nandscape_device_ftl::ftl::Milestone;
 use nandscape_device_ftl::page::PageReader;
 use nandscape_device_ftl::{Destination, Extent, Ftl, PageFtl, ReadError, Reader, Unreadable, WearConfig};
 use nandscape_device_media::{
-    Cell, Ecc, Features, GcScheme, Media, PlaneMode, Priority, ProgramUnit, ReadRetry, Registers, StoreKind, Suspend,
+    Cell, Ecc, Features, Media, PlaneMode, Priority, ProgramUnit, ReadRetry, Registers, StoreKind, Suspend,
 };
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::{Rng, Seed, Sim, Span, Wait};
@@ -235,6 +236,7 @@ fn draw_featured_setup(rng: &mut Rng, case: u64) -> Setup {
         },
     };
     setup.copyback_ecc = pick(0, 1) == 1;
+    setup.owner = OwnerSource::ALL[pick(0, 1) as usize].1;
     setup.preempt_above = (pick(0, 1) == 1 && setup.scheme <= GcScheme::Plane).then_some(pick(0, 2));
     let mut pages = if setup.features.planes == PlaneMode::MultiPlane { setup.planes.2 } else { 1 };
     let mut word_line = 1;

@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use nandscape_device_ftl::address::Lpn;
-use nandscape_device_ftl::policy::{All, CostBenefit, Greedy, StripeOrder, Striped, VictimPolicy};
-use nandscape_device_ftl::{Extent, FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, Stats, WearConfig};
-use nandscape_device_media::{
-    BlockId, Cell, Features, GcScheme, Geometry, Media, OpCounts, Priority, Registers, StoreKind, UnitId,
+use nandscape_device_ftl::policy::{
+    All, AllocationPolicy, CostBenefit, GcScheme, Greedy, OwnerSource, StripeOrder, Striped, VictimPolicy,
 };
+use nandscape_device_ftl::{Extent, FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, Stats, WearConfig};
+use nandscape_device_media::{BlockId, Cell, Features, Media, OpCounts, Priority, Registers, StoreKind, UnitId};
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::Breakdown;
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Wait};
@@ -35,6 +35,7 @@ pub(crate) struct Setup {
     pub(crate) logical_units: u32,
     pub(crate) buffer_units: u32,
     pub(crate) scheme: GcScheme,
+    pub(crate) owner: OwnerSource,
     pub(crate) copyback: bool,
     pub(crate) copyback_ecc: bool,
     pub(crate) preempt_above: Option<u32>,
@@ -63,6 +64,7 @@ impl Setup {
             logical_units: 0,
             buffer_units: 4 * planes.0 * planes.1 * planes.2,
             scheme: GcScheme::Nothing,
+            owner: OwnerSource::Table,
             copyback: false,
             copyback_ecc: false,
             preempt_above: None,
@@ -117,6 +119,13 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new(setup: &Setup) -> Rig {
+        let (channels, dies, planes) = setup.planes;
+        let flash = TestFlash { channels, dies, planes, ..TestFlash::default() };
+        Rig::with_allocation(setup, Box::new(Striped::new(&flash.geometry(), setup.allocation)))
+    }
+
+    /// A rig that writes where `allocation` says.
+    pub(crate) fn with_allocation(setup: &Setup, allocation: Box<dyn AllocationPolicy>) -> Rig {
         let executor = if setup.spurious_polls { Executor::with_spurious_polls() } else { Executor::new() };
         let sim = executor.sim();
         let flash = TestFlash {
@@ -137,7 +146,7 @@ impl Rig {
             ..TestFlash::default()
         };
         let media = flash.media(&sim);
-        let ftl = PageFtl::new(&sim, media.clone(), setup.ftl(), setup.policies(media.geometry()))
+        let ftl = PageFtl::new(&sim, media.clone(), setup.ftl(), setup.policies(allocation))
             .expect("memory for a small drive");
         Rig { executor, sim, media, ftl, setup: setup.clone() }
     }
@@ -229,6 +238,7 @@ impl Setup {
             priority: self.priority,
             gc: GcConfig {
                 scheme: self.scheme,
+                owner: self.owner,
                 copyback: self.copyback,
                 copyback_ecc: self.copyback_ecc,
                 batch: self.batch,
@@ -240,9 +250,9 @@ impl Setup {
         }
     }
 
-    fn policies(&self, geometry: &Geometry) -> Policies {
+    fn policies(&self, allocation: Box<dyn AllocationPolicy>) -> Policies {
         let victim: Box<dyn VictimPolicy> = if self.cost_benefit { Box::new(CostBenefit) } else { Box::new(Greedy) };
-        Policies { allocation: Box::new(Striped::new(geometry, self.allocation)), victim, admission: Box::new(All) }
+        Policies { allocation, victim, admission: Box::new(All) }
     }
 }
 

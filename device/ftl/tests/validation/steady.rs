@@ -1,8 +1,8 @@
 //! The planted steady state against one reached by running: a drive filled in order and then overwritten at random,
 //! three times over, by a host that never pauses.
 
+use nandscape_device_ftl::policy::GcScheme;
 use nandscape_device_ftl::{Ftl, Plant};
-use nandscape_device_media::GcScheme;
 use nandscape_sim::Seed;
 
 use super::rig::{Rig, Setup, waf};

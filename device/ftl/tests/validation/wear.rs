@@ -1,7 +1,8 @@
 //! Wear: how evenly blocks are erased, what levelling moves, and that bad blocks are left alone.
 
+use nandscape_device_ftl::policy::GcScheme;
 use nandscape_device_ftl::{Ftl, Stats, WearConfig};
-use nandscape_device_media::{BlockId, GcScheme};
+use nandscape_device_media::BlockId;
 use nandscape_sim::Seed;
 
 use super::rig::{Rig, Setup};

@@ -4,8 +4,8 @@
 //! while the collectors keep up follows from the rules (`theory::erased_blocks`), and is itself compared with what the
 //! flash has programmed and erased. Where they do not keep up, it is taken from that count.
 
+use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
 use nandscape_device_ftl::{Ftl, Stats};
-use nandscape_device_media::GcScheme;
 use nandscape_sim::Seed;
 
 use super::rig::{Rig, Setup, waf};
@@ -178,5 +178,26 @@ fn assert_reads_and_copies(stats: &Stats, ops: &nandscape_device_media::OpCounts
             assert!(stats.padding_units <= (per_page - 1) * (stats.gc_blocks + 1), "{what}");
             assert!(ops.reads + ops.copybacks * per_page <= stats.gc_units, "{what}");
         }
+    }
+}
+
+/// A collector that reads out-of-band areas moves the same units, and takes longer: 16 bytes of each unit cross the channel,
+/// alone where pages are copied within their plane.
+#[test]
+fn owners_from_out_of_band_areas_take_time() {
+    for copyback in [false, true] {
+        let run = |owner| {
+            let setup = Setup { copyback, owner, scheme: GcScheme::Plane, ..Setup::new((1, 1, 1), 64, 64) }.filled(0.8);
+            let mut rig = Rig::new(&setup);
+            rig.fill();
+            let (stats, counts) = rig.overwrite(5_000, &mut Seed::new(setup.seed).child("owners").rng());
+            rig.check();
+            (stats.gc_units, counts.copybacks, rig.sim.now())
+        };
+        let (table, out_of_band) = (run(OwnerSource::Table), run(OwnerSource::OutOfBand));
+        assert_eq!((table.0, table.1), (out_of_band.0, out_of_band.1), "copyback {copyback}");
+        // 40 ns a unit at 10 us for 4 KiB.
+        let longer = (out_of_band.2 - table.2).ns() as f64 / (40.0 * table.0 as f64);
+        assert!((0.8..1.2).contains(&longer), "copyback {copyback}: {longer} times what the bytes take");
     }
 }

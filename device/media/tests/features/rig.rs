@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use nandscape_device_media::{
-    BlockId, Cell, Features, GcScheme, Media, PageId, PlaneId, Priority, Registers, Seized, Suspend,
+    BlockId, Cell, Crossing, Features, Holding, Media, PageId, PlaneId, Priority, Registers, Seized, Suspend,
 };
 use nandscape_device_rig::{TestFlash, image, plant_block};
 use nandscape_drive::breakdown::cause;
@@ -163,7 +163,7 @@ impl Flash {
         self.sim.spawn(async move {
             let Flash { sim, media, priority, ended, .. } = flash;
             sim.sleep_until(Time::from_ns(at * 1_000)).await;
-            let mut seized = media.seize(PlaneId(plane), GcScheme::Plane, priority.who(cause::GC)).await;
+            let mut seized = media.seize(PlaneId(plane), Holding::Plane, priority.who(cause::GC)).await;
             seized.set_preemptible(preemptible);
             collect(&mut seized, plane, &steps).await;
             drop(seized);
@@ -211,9 +211,15 @@ async fn collect(seized: &mut Seized<'_>, plane: u32, steps: &[Step]) {
     let page = |block: u32, number| PageId((plane * BLOCKS + block) * PAGES + number);
     for (next, step) in (0..).zip(steps) {
         match *step {
-            Step::Copy { check } => {
-                drop(seized.copyback(&[(full_page(plane, next), page(2, next))], check).await.unwrap())
-            }
+            Step::Copy { check } => drop(
+                seized
+                    .copyback(
+                        &[(full_page(plane, next), page(2, next))],
+                        if check { Crossing::Page } else { Crossing::Nothing },
+                    )
+                    .await
+                    .unwrap(),
+            ),
             Step::Move => {
                 seized.read(&[(full_page(plane, next), 8_192)]).await.unwrap();
                 seized.program(page(2, next), image(2)).await.unwrap();

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use nandscape_device_media::{BlockId, GcScheme, Geometry, Media, OpCounts, PageId, PlaneId, Priority};
+use nandscape_device_media::{BlockId, Crossing, Geometry, Holding, Media, OpCounts, PageId, PlaneId, Priority};
 use nandscape_device_rig::{TestFlash, image, plant_block};
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
@@ -80,7 +80,7 @@ impl Customer {
             }
             Work::Erase => self.media.erase(erased, who(cause::GC), &mut breakdown).await.unwrap(),
             Work::Collect { copies, moves, holds_channel } => {
-                let scheme = if *holds_channel { GcScheme::Channel } else { GcScheme::Plane };
+                let scheme = if *holds_channel { Holding::Channel } else { Holding::Plane };
                 self.collect(PlaneId(op.plane), scheme, collected, erased, copies, moves).await;
                 return;
             }
@@ -91,7 +91,7 @@ impl Customer {
     async fn collect(
         &self,
         plane: PlaneId,
-        scheme: GcScheme,
+        scheme: Holding,
         into: BlockId,
         erased: BlockId,
         copies: &[(u32, u32)],
@@ -102,7 +102,10 @@ impl Customer {
         let mut seized = self.media.seize(plane, scheme, self.priority.who(cause::GC)).await;
         if !copies.is_empty() {
             seized
-                .copyback(&copies.iter().map(|&(source, to)| (from(source), page(to))).collect::<Vec<_>>(), false)
+                .copyback(
+                    &copies.iter().map(|&(source, to)| (from(source), page(to))).collect::<Vec<_>>(),
+                    Crossing::Nothing,
+                )
                 .await
                 .unwrap();
         }

@@ -1,8 +1,17 @@
 //! A drive of the test: how much there is of what, and a value for every key of the page "NAND timing". Times are in
 //! nanoseconds. Everything here is drawn from a seed, each option off as often as on.
 
-use nandscape_device_media::{Cell, GcScheme, Registers};
+use nandscape_device_media::{Cell, Registers};
 use nandscape_sim::Rng;
+
+/// What collections hold. `Controller` is no matter of the flash: its users hold a gate, which the host's operations pass.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Scheme {
+    Nothing,
+    Plane,
+    Channel,
+    Controller,
+}
 
 /// Bytes of a mapping unit here.
 pub(crate) const UNIT: u32 = 4_096;
@@ -53,7 +62,7 @@ pub(crate) struct Drive {
     pub(crate) limit: u32,
     pub(crate) copyback_ecc: bool,
     pub(crate) preempt: bool,
-    pub(crate) gc_scheme: GcScheme,
+    pub(crate) gc_scheme: Scheme,
     /// Decides which pages need retries.
     pub(crate) seed: u64,
 }
@@ -131,8 +140,8 @@ impl Drive {
         let planes = [Planes::Independent, Planes::Die, Planes::MultiPlane][rng.below(3) as usize];
         let word_lines = matches!(cell, Cell::Tlc | Cell::Qlc) && rng.below(2) == 0;
         let reads_first = rng.below(4) > 0;
-        let gc_scheme = [GcScheme::Nothing, GcScheme::Plane, GcScheme::Plane, GcScheme::Channel, GcScheme::Controller]
-            [rng.below(5) as usize];
+        let gc_scheme =
+            [Scheme::Nothing, Scheme::Plane, Scheme::Plane, Scheme::Channel, Scheme::Controller][rng.below(5) as usize];
         let retries = rng.below(4);
         Drive {
             channels: 1 + rng.below(3) as u32,
@@ -166,7 +175,7 @@ impl Drive {
             min_run: off_or(rng, |rng| time(rng, grain, 0, 4_000)).unwrap_or(0),
             limit: off_or(rng, |rng| 1 + rng.below(3) as u32).unwrap_or(0),
             copyback_ecc: rng.below(2) == 0,
-            preempt: reads_first && gc_scheme == GcScheme::Plane && rng.below(4) > 0,
+            preempt: reads_first && gc_scheme == Scheme::Plane && rng.below(4) > 0,
             gc_scheme,
             seed: rng.bits(),
         }

@@ -4,7 +4,7 @@ use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Executor, Seed};
 
 use crate::compare::{Case, seeds};
-use crate::drive::Page;
+use crate::drive::{Page, Scheme};
 use crate::model;
 use crate::outcome::Served;
 use crate::script::{Op, Part, Script, Work};
@@ -28,7 +28,12 @@ fn an_operation_that_is_given_up_gives_back_what_it_has() {
         let mut rng = Seed::new(seed).child("patience").rng();
         let patience: Vec<Option<u64>> = (0..97).map(|_| (rng.below(3) == 0).then(|| rng.below(9_000))).collect();
         // An erase or a collection that is given up would leave a block that is not what the script takes it for.
-        let patient = |op: &Op| !matches!(op.work, Work::Read { .. } | Work::Program { .. });
+        // So would a program that is given up at the gate: its page is not used up.
+        let patient = |op: &Op| match op.work {
+            Work::Read { .. } => false,
+            Work::Program { .. } => drive.gc_scheme == Scheme::Controller,
+            _ => true,
+        };
         let of = |customer: usize, at: usize| {
             let patience = patience[(31 * customer + at) % patience.len()];
             script[customer].get(at).filter(|op| !patient(op)).and(patience)

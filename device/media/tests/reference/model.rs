@@ -7,15 +7,15 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use nandscape_device_media::{
-    BlockId, Ecc, Features, Media, MediaError, Misuse, PageId, PageImage, PlaneId, PlaneMode, Priority, ProgramUnit,
-    ReadRetry, Suspend,
+    BlockId, Crossing, Ecc, Features, Holding, Media, MediaError, Misuse, PageId, PageImage, PlaneId, PlaneMode,
+    Priority, ProgramUnit, ReadRetry, Suspend,
 };
 use nandscape_device_rig::{TestFlash, image, plant_block};
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::units::Rate;
-use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_sim::{Executor, Resource, Seed, Sim, Span, Wait};
 
-use crate::drive::{Drive, Page, Planes};
+use crate::drive::{Drive, Page, Planes, Scheme};
 use crate::outcome::{Outcome, Served, Stages};
 use crate::script::{Op, Part, Script, Work};
 
@@ -97,6 +97,8 @@ fn has_been_read<T>(ended: Result<T, MediaError>) {
 /// One customer and the drive it uses.
 struct Customer<'a> {
     sim: Sim,
+    /// What operations of the host pass, and collections that hold the controller close.
+    gate: Rc<Resource>,
     media: Rc<Media>,
     priority: Priority,
     drive: &'a Drive,
@@ -137,6 +139,10 @@ impl Customer<'_> {
         let (asked, mut breakdown) = (self.sim.now().ns(), Breakdown::new());
         let mut loaded = None;
         let who = self.priority.who(op.cause);
+        let is_gated = op.is_hosts() && matches!(op.work, Work::Read { .. } | Work::Program { .. });
+        if is_gated && !self.gate.is_idle() {
+            self.gate.occupy(Span::ZERO, who, breakdown.waits(Stage::Queue)).await;
+        }
         match &op.work {
             Work::Read { page, bytes, .. } => {
                 has_been_read(self.media.read(self.page(*page), *bytes, who, &mut breakdown).await)
@@ -159,13 +165,25 @@ impl Customer<'_> {
 
     async fn collect(&self, plane: u32, preemptible: bool, parts: &[Part], op: &Op) {
         let who = self.priority.who(op.cause);
-        let mut seized = self.media.seize(PlaneId(plane), self.drive.gc_scheme, who).await;
+        let crossing = if self.drive.copyback_ecc { Crossing::Page } else { Crossing::Nothing };
+        let (holding, closes_gate) = match self.drive.gc_scheme {
+            Scheme::Nothing => (Holding::Nothing, false),
+            Scheme::Plane => (Holding::Plane, false),
+            Scheme::Channel => (Holding::Channel, false),
+            Scheme::Controller => (Holding::Channel, true),
+        };
+        // Given back last.
+        let _closed = match closes_gate {
+            true => Some(self.gate.take(who, &mut Wait::default()).await),
+            false => None,
+        };
+        let mut seized = self.media.seize(PlaneId(plane), holding, who).await;
         seized.set_preemptible(preemptible);
         for part in parts {
             match part {
                 Part::Copy { pages } => {
                     let pages: Vec<_> = pages.iter().map(|&(from, to)| (self.source(from), self.page(to))).collect();
-                    seized.copyback(&pages, self.drive.copyback_ecc).await.unwrap();
+                    seized.copyback(&pages, crossing).await.unwrap();
                 }
                 Part::Read { page, bytes, .. } => {
                     let ended = seized.read(&[(self.page(*page), *bytes)]).await;
@@ -218,12 +236,14 @@ fn serve(
 ) -> Results {
     let sim = executor.sim();
     let results = Rc::new(RefCell::new(vec![Vec::new(); script.len()]));
+    let gate = Rc::new(Resource::new(&sim));
     let priority = if drive.reads_first { Priority::ReadsFirst } else { Priority::Fifo };
     for (number, ops) in script.iter().enumerate() {
         let ops: Vec<_> = (0..).map(|at| patience(number, at)).zip(ops.clone()).collect();
-        let (sim, media, drive, results) = (sim.clone(), media.clone(), drive.clone(), results.clone());
+        let (sim, gate, media) = (sim.clone(), gate.clone(), media.clone());
+        let (drive, results) = (drive.clone(), results.clone());
         sim.clone().spawn(async move {
-            let customer = Customer { sim, media, priority, drive: &drive };
+            let customer = Customer { sim, gate, media, priority, drive: &drive };
             for (patience, op) in &ops {
                 customer.sim.sleep(Span::from_ns(op.think)).await;
                 let result = match patience {

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use nandscape_device_media::{GcScheme, Registers};
+use nandscape_device_media::Registers;
 
-use crate::drive::{Drive, Page, Planes};
+use crate::drive::{Drive, Page, Planes, Scheme};
 use crate::mutants::Rule;
 use crate::script::{Op, Part, Work};
 
@@ -216,10 +216,10 @@ impl Steps<'_> {
         // What "controller" and "channel" hold beside the LUN: the page "Garbage collection schemes" has them all.
         let (controller, channel) = match self.drive.gc_scheme {
             // "With "none" nothing takes time."
-            GcScheme::Nothing => return,
-            GcScheme::Plane => (false, false),
-            GcScheme::Channel => (false, true),
-            GcScheme::Controller => (true, true),
+            Scheme::Nothing => return,
+            Scheme::Plane => (false, false),
+            Scheme::Channel => (false, true),
+            Scheme::Controller => (true, true),
         };
         let controller = controller && !self.is_broken(Rule::CollectionsHoldTheController);
         let channel = channel && !self.is_broken(Rule::TheChannelIsHeldToTheEnd);

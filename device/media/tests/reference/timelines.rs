@@ -3,12 +3,12 @@
 //! The flash here: 40 ns to sense, 800 ns to program, 2000 ns to erase, 10 ns for a unit and 20 ns for a page of two
 //! units on the channel; two channels with one die of two planes each. Nothing else takes time unless a test says so.
 
-use nandscape_device_media::{Cell, GcScheme, Registers};
+use nandscape_device_media::{Cell, Registers};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::{Cause, Executor};
 
-use crate::drive::{Drive, Page, Planes, UNIT};
+use crate::drive::{Drive, Page, Planes, Scheme, UNIT};
 use crate::model;
 use crate::outcome::Served;
 use crate::script::{Op, Part, Work};
@@ -52,7 +52,7 @@ fn flash() -> Drive {
         limit: 0,
         copyback_ecc: false,
         preempt: false,
-        gc_scheme: GcScheme::Plane,
+        gc_scheme: Scheme::Plane,
         seed: 0,
     }
 }
@@ -273,14 +273,14 @@ fn collections_hold_what_their_scheme_says() {
         let at = |plane, end| (10, read(plane), READ, end);
         [(0, erases(), GC, 2_000), at(0, same), at(1, beside), at(2, other)]
     };
-    check(&Drive { gc_scheme: GcScheme::Plane, ..flash() }, &reads(2_060, 70, 70));
+    check(&Drive { gc_scheme: Scheme::Plane, ..flash() }, &reads(2_060, 70, 70));
     // The read beside was sensed by 50 and is sent from 2000.
-    check(&Drive { gc_scheme: GcScheme::Channel, ..flash() }, &reads(2_060, 2_020, 70));
+    check(&Drive { gc_scheme: Scheme::Channel, ..flash() }, &reads(2_060, 2_020, 70));
     // All begin at 2000; those of one channel are sent one after the other.
-    let logs = check(&Drive { gc_scheme: GcScheme::Controller, ..flash() }, &reads(2_060, 2_080, 2_060));
+    let logs = check(&Drive { gc_scheme: Scheme::Controller, ..flash() }, &reads(2_060, 2_080, 2_060));
     assert_eq!(logs.waited(3, Stage::Queue, GC), 1_990);
     let nothing = [(0, erases(), GC, 0), (10, read(0), READ, 70)];
-    check(&Drive { gc_scheme: GcScheme::Nothing, ..flash() }, &nothing);
+    check(&Drive { gc_scheme: Scheme::Nothing, ..flash() }, &nothing);
 }
 
 #[test]

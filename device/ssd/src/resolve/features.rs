@@ -1,10 +1,9 @@
 //! The options of `[timing.*]`, and checks that they fit the rest of the profile.
 
 use nandscape_device_ftl::PageFtlConfig;
+use nandscape_device_ftl::policy::GcScheme;
 use nandscape_device_media::geometry::Counts;
-use nandscape_device_media::{
-    Cell, Ecc, Features, GcScheme, PlaneMode, Priority, ProgramUnit, ReadRetry, Suspend, Timing,
-};
+use nandscape_device_media::{Cell, Ecc, Features, PlaneMode, Priority, ProgramUnit, ReadRetry, Suspend, Timing};
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 

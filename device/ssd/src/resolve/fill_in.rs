@@ -54,8 +54,9 @@ impl Resolved {
         keys.deallocate_time = Some(Text(firmware.deallocate_unit));
         keys.restart_time = Some(Text(firmware.check_block));
         keys.gc.victim.get_or_insert(Text(Choice(DEFAULT_VICTIM)));
-        let GcConfig { scheme, copyback, copyback_ecc, batch, free_blocks, preempt_above } = gc;
+        let GcConfig { scheme, owner, copyback, copyback_ecc, batch, free_blocks, preempt_above } = gc;
         keys.gc.scheme = Some(Text(Choice(scheme)));
+        keys.gc.owner = Some(Text(Choice(owner)));
         keys.gc.copyback = Some(copyback);
         keys.gc.copyback_ecc = Some(copyback_ecc);
         keys.gc.preempt = Some(preempt_above.is_some());

@@ -1,9 +1,10 @@
 //! `[ftl]` and `[buffer]`. Which policies are named there is in [`policies`](crate::policies).
 
 use nandscape_device_ftl::address::MAX_SLOTS;
+use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
 use nandscape_device_ftl::{FirmwareTimes, GcConfig, PageFtlConfig, WearConfig};
+use nandscape_device_media::Priority;
 use nandscape_device_media::geometry::Counts;
-use nandscape_device_media::{GcScheme, Priority};
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
@@ -56,6 +57,7 @@ fn buffer_units(keys: &BufferKeys, page_size: u32, unit_size: u32) -> Result<u32
 fn gc(keys: &GcKeys) -> GcConfig {
     GcConfig {
         scheme: keys.scheme.map_or(GcScheme::Plane, |text| text.0.0),
+        owner: keys.owner.map_or(OwnerSource::Table, |text| text.0.0),
         copyback: keys.copyback.unwrap_or(false),
         copyback_ecc: keys.copyback_ecc.unwrap_or(false),
         batch: keys.batch.filter(|batch| *batch > 0),

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use nandscape_device_media::{BlockId, GcScheme, PageId, PlaneId, Priority, StoreKind};
+use nandscape_device_media::{BlockId, Crossing, Holding, PageId, PlaneId, Priority, StoreKind};
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Drive, HostMem, Issuer, QueueDrive, QueueId};
@@ -176,10 +176,10 @@ impl Host {
         under_way.iter().map(took).collect()
     }
 
-    /// Copies a number of pages within the first plane, blocking the scope of `scheme`, and optionally erases their
+    /// Copies a number of pages within the first plane, holding what `holding` says, and optionally erases their
     /// block. Returns the time of that, and the latency of a read of another plane of the channel, submitted at its
     /// start.
-    fn collect(&mut self, scheme: GcScheme, pages: u32, erase: bool) -> Result<[f64; 2]> {
+    fn collect(&mut self, holding: Holding, pages: u32, erase: bool) -> Result<[f64; 2]> {
         let Host { executor, ssd, front } = self;
         let (media, plane) = (ssd.media(), PlaneId(0));
         let geometry = media.geometry();
@@ -190,9 +190,9 @@ impl Host {
         let move_of = |page: u32| (geometry.page_at(from, 4 * page), geometry.page_at(to, page));
         let moves: Vec<(PageId, PageId)> = (0..pages).map(move_of).collect();
         let (took, read) = executor.block_on(async {
-            let mut seized = media.seize(plane, scheme, Priority::Fifo.who(cause::GC)).await;
+            let mut seized = media.seize(plane, holding, Priority::Fifo.who(cause::GC)).await;
             let (begun, read) = (front.sim.now(), front.submit(IoOpcode::READ, NEIGHBOUR));
-            let copied = seized.copyback(&moves, false).await.is_ok();
+            let copied = seized.copyback(&moves, Crossing::Nothing).await.is_ok();
             let erased = !erase || seized.erase(from).await.is_ok();
             ensure!(copied && erased, "the collection failed, on flash without faults");
             Ok((front.sim.now() - begun, read))
@@ -209,11 +209,11 @@ fn one_read() -> Result<f64> {
 fn collection() -> Result<Figures> {
     let mut figures = Figures::default();
     let alone = one_read()?;
-    let [copyback, _] = Host::new()?.collect(GcScheme::Channel, 1, false)?;
+    let [copyback, _] = Host::new()?.collect(Holding::Channel, 1, false)?;
     figures.add("a copyback", copyback, "us");
-    for (scheme, name) in [(GcScheme::Channel, "channel"), (GcScheme::Plane, "plane")] {
+    for (holding, name) in [(Holding::Channel, "channel"), (Holding::Plane, "plane")] {
         for (erase, with) in [(false, "its copies"), (true, "copies and erase")] {
-            let [took, read] = Host::new()?.collect(scheme, VALID, erase)?;
+            let [took, read] = Host::new()?.collect(holding, VALID, erase)?;
             figures.add(format!("{with}, {name} blocking"), took / 1e3, "ms");
             figures.add(format!("wait of a read, {with}, {name} blocking"), (read - alone) / 1e3, "ms");
         }
@@ -391,10 +391,10 @@ mod tests {
     /// when it is free, in 100 us. Plane blocking delays no other operation on the channel.
     #[test]
     fn a_collection_blocks_what_its_scheme_says() {
-        let collect = |scheme, erase| Host::new().unwrap().collect(scheme, VALID, erase).unwrap();
-        assert_eq!(collect(GcScheme::Channel, false), [53_760.0, 53_860.0]);
-        assert_eq!(collect(GcScheme::Channel, true), [55_760.0, 55_860.0]);
-        assert_eq!(collect(GcScheme::Plane, true), [55_760.0, 140.0]);
+        let collect = |holding, erase| Host::new().unwrap().collect(holding, VALID, erase).unwrap();
+        assert_eq!(collect(Holding::Channel, false), [53_760.0, 53_860.0]);
+        assert_eq!(collect(Holding::Channel, true), [55_760.0, 55_860.0]);
+        assert_eq!(collect(Holding::Plane, true), [55_760.0, 140.0]);
     }
 
     /// By hand, of table 3.2: pages 0 to 63 are on a plane each, the first eight on a channel each, 64 on the plane of 0,

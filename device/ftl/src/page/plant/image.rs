@@ -175,7 +175,7 @@ fn draw(
     }
 }
 
-/// So many of so many units, each choice of them equally likely.
+/// A choice of some units of a block, every choice equally likely.
 #[derive(Default)]
 struct Choice {
     chosen: Vec<bool>,

@@ -112,7 +112,7 @@ impl PageFtl {
     /// Programs one page of the host's data, and cleans what that makes necessary.
     fn write_page(&self, lpns: impl Iterator<Item = Lpn>) {
         let state = &mut *self.state.borrow_mut();
-        let plane = state.programs.allocation.next().expect("collectors keep up when they take no time");
+        let plane = state.programs.next_to_plant().expect("collectors keep up when they take no time");
         let page = state.take_host_pages(plane, 1).next().expect("one was asked for");
         state.host_program_begins(plane);
         let units = (state.geometry.unit_at(page, 0).0..).map(UnitId);
@@ -210,14 +210,14 @@ impl PageFtl {
     fn move_at_once(&self, state: &mut State, moves: &Moves) {
         let per_page = state.geometry.units_per_page();
         for &(from, to) in &moves.copybacks {
-            let tags = (0..per_page).map(|unit| self.media.tag(state.geometry.unit_at(from, unit)));
+            let tags = (0..per_page).map(|unit| self.owner(state.geometry.unit_at(from, unit)).0);
             self.media.plant_program(to, tags.collect::<Tags>());
         }
         for (page, group) in moves.packed(per_page) {
-            let tags: Tags = group.iter().map(|unit| self.media.tag(*unit)).collect();
+            let tags: Tags = group.iter().map(|unit| self.owner(*unit).0).collect();
             self.media.plant_program(page, tags.into_iter().chain(padding(per_page as usize - group.len())));
         }
-        state.commit(moves, cause::GC, |unit| Lpn(self.media.tag(unit)));
+        state.commit(moves, cause::GC, |unit| self.owner(unit));
     }
 }
 

@@ -1,17 +1,24 @@
-//! On which plane the host's next page is written.
+//! On which planes the host's next pages are written.
 
 mod striped;
 
 use nandscape_device_media::PlaneId;
+use smallvec::SmallVec;
 
 pub use striped::{StripeOrder, Striped};
 
-/// Chooses planes. It is told which ones are ready: those that have room for a page and are not busy with enough of
-/// them already.
+/// Planes of different dies that are written side by side, a page or a word line each.
+pub type Stripe = SmallVec<[PlaneId; 1]>;
+
+/// Chooses planes. It is told which ones are ready: those that have room for a page and are not given as many programs as
+/// they take at a time.
 pub trait AllocationPolicy {
     /// A plane is ready from now on, or no longer.
     fn set_ready(&mut self, plane: PlaneId, ready: bool);
 
-    /// The plane for the next page; `None` when none is ready.
-    fn next(&mut self) -> Option<PlaneId>;
+    /// Planes of a stripe at the most. A stripe is written when there is data for as many, or when data must not wait.
+    fn width(&self) -> u32;
+
+    /// The planes for the next pages, all of them ready, and no two that share an array; empty when there is none.
+    fn next(&mut self) -> Stripe;
 }

@@ -1,8 +1,8 @@
-//! Planes in turn, so that a run of pages is spread over the whole drive.
+//! Planes in turn, one at a time, so that a run of pages is spread over the whole drive.
 
 use nandscape_device_media::{Geometry, PlaneId};
 
-use super::AllocationPolicy;
+use super::{AllocationPolicy, Stripe};
 
 /// The order in which stripes run over the dimensions of a drive; the first named varies fastest.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -90,10 +90,14 @@ impl AllocationPolicy for Striped {
         }
     }
 
-    fn next(&mut self) -> Option<PlaneId> {
-        let position = self.next_from(self.cursor)?;
+    fn width(&self) -> u32 {
+        1
+    }
+
+    fn next(&mut self) -> Stripe {
+        let Some(position) = self.next_from(self.cursor) else { return Stripe::new() };
         self.cursor = (position + 1) % self.order.len() as u32;
-        Some(self.order[position as usize])
+        Stripe::from_elem(self.order[position as usize], 1)
     }
 }
 
@@ -119,7 +123,7 @@ mod tests {
         let geometry = geometry();
         let mut striped = Striped::new(&geometry, order);
         (0..geometry.planes()).for_each(|plane| striped.set_ready(PlaneId(plane), true));
-        (0..count).map(|_| geometry.place(striped.next().unwrap())).collect()
+        (0..count).map(|_| geometry.place(striped.next()[0])).collect()
     }
 
     #[test]
@@ -140,12 +144,12 @@ mod tests {
     fn planes_that_are_not_ready_are_passed_over() {
         let geometry = geometry();
         let mut striped = Striped::new(&geometry, StripeOrder::PlaneDieChannel);
-        assert_eq!(striped.next(), None);
+        assert!(striped.next().is_empty());
         striped.set_ready(PlaneId(3), true);
         striped.set_ready(PlaneId(9), true);
-        let turns: Vec<_> = (0..4).map(|_| striped.next().unwrap().0).collect();
+        let turns: Vec<_> = (0..4).map(|_| striped.next()[0].0).collect();
         assert_eq!(turns, [3, 9, 3, 9]);
         striped.set_ready(PlaneId(9), false);
-        assert_eq!((striped.next(), striped.next()), (Some(PlaneId(3)), Some(PlaneId(3))));
+        assert_eq!((striped.next()[0], striped.next()[0]), (PlaneId(3), PlaneId(3)));
     }
 }

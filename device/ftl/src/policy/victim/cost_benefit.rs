@@ -1,5 +1,5 @@
-//! Space gained times age, over the cost of moving what is current (Rosenblum and Ousterhout 1992): an old block has
-//! lost most of what it will lose, a young one is left to lose more.
+//! Space gained times age, divided by the cost of moving the current data (Rosenblum and Ousterhout 1992). An old block
+//! has lost most of the data that it will lose; a young one is left alone to lose more.
 
 use super::{Candidate, VictimPolicy};
 
