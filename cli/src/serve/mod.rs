@@ -127,8 +127,7 @@ fn wait(ending: &Receiver<Ending>) -> Ending {
     ending.recv().unwrap_or(Ending::Broken)
 }
 
-/// SIGTERM and SIGINT end the server in order; a second one ends it at once. Before it serves there is nothing to put in
-/// order.
+/// SIGTERM and SIGINT end the server in order, a second one ends it at once. Before it serves, either ends it at once.
 fn watch_signals(tell: Sender<Ending>, serving: Arc<AtomicBool>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -145,7 +144,7 @@ fn watch_signals(tell: Sender<Ending>, serving: Arc<AtomicBool>) -> anyhow::Resu
     Ok(())
 }
 
-/// What looks on from beside, as long as it is kept.
+/// The servers beside the drives; dropping them ends them.
 struct Beside {
     _metrics: Option<MetricsServer>,
     _control: Option<ControlServer>,

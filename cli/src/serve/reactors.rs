@@ -47,7 +47,7 @@ struct Ended {
     inconsistency: Option<String>,
 }
 
-/// What all reactors leave behind besides figures.
+/// The results of all reactors besides figures.
 #[derive(Default)]
 pub(super) struct Ends {
     traces: Vec<String>,
@@ -55,7 +55,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Writes what was recorded of them.
+    /// Writes the event trace.
     ///
     /// # Errors
     /// The first thing that went wrong, once everything is written that can be.

@@ -18,7 +18,7 @@ use crate::statistics::Statistics;
 /// Bytes of a line at most, without its end.
 const MAX_LINE: usize = 64 << 10;
 
-/// What is borne of clients.
+/// Limits on clients.
 struct Limits {
     /// At a time.
     clients: usize,
@@ -100,7 +100,7 @@ fn serve(mut stream: &Stream, handles: &[Handle], (on_stop, heard): (&dyn Fn(), 
         };
         let sent = stream.write_all(&reply(&command, handles));
         if let Command::Stop = command {
-            // Who does not wait for the answer has asked all the same.
+            // The order counts whether or not the client waits for the answer.
             on_stop();
         }
         sent?;
@@ -130,7 +130,7 @@ fn told(handles: &[Handle], drive: Option<&str>, order: Order) -> Vec<u8> {
     told.map_or_else(|problem| line(&error(problem)), |faults| line(&faults))
 }
 
-/// What is wrong, and what would be right.
+/// An error, with the commands that are valid.
 fn error(problem: impl Into<String>) -> serde_json::Value {
     json!({
         "error": problem.into(),
@@ -178,7 +178,7 @@ mod tests {
         assert!(helped(&other));
     }
 
-    /// Those who connect and say nothing cannot keep an operator out.
+    /// Clients that connect and stay silent cannot lock an operator out.
     #[test]
     fn the_client_that_was_silent_longest_makes_room() {
         let folder = tempfile::tempdir().unwrap();

@@ -24,7 +24,7 @@ pub(crate) struct Service {
     pub(crate) read_patience: Option<Duration>,
     /// The longest wait for a client to take what is sent.
     pub(crate) write_patience: Duration,
-    /// What is sent to a client for whom there is no room, and to one that makes room.
+    /// Sent to a client that is turned away.
     pub(crate) refusal: Vec<u8>,
     /// Whether a client that is silent makes room for a new one.
     pub(crate) silent_make_room: bool,
@@ -44,7 +44,7 @@ struct Shared {
     service: Service,
     stopping: AtomicBool,
     clients: Mutex<Clients>,
-    /// Counts what is heard of clients.
+    /// Counts messages of clients.
     heard: AtomicU64,
 }
 
@@ -57,7 +57,7 @@ struct Clients {
 struct Client {
     stream: Arc<Stream>,
     thread: JoinHandle<()>,
-    /// When something was last heard of it: the larger, the later.
+    /// The count of messages at its last one: the larger, the later.
     heard: Arc<AtomicU64>,
 }
 
@@ -83,7 +83,7 @@ impl Drop for Server {
         self.listening.interrupt();
         // A thread that panicked has said so already.
         let _ = self.thread.take().map(JoinHandle::join);
-        // Nobody is taken in any more.
+        // No client is accepted any more.
         let connected = std::mem::take(&mut self.shared.clients().connected);
         connected.values().for_each(|client| client.stream.shutdown(Shutdown::Both));
         for client in connected.into_values() {
@@ -125,7 +125,7 @@ impl Shared {
         let (shared, socket, hears) = (self.clone(), stream.clone(), heard.clone());
         let name = format!("{} client", self.service.name);
         let spawned = thread::Builder::new().name(name).spawn(move || {
-            // Who broke off knows it.
+            // An error means that the client has broken off.
             let _ = shared.serve(&socket, &|| hears.store(shared.next_heard(), Ordering::Relaxed));
             socket.shutdown(Shutdown::Both);
             // It has to have been put there first, so this waits for the lock.
@@ -148,7 +148,7 @@ impl Shared {
     }
 
     fn turn_away(&self, mut stream: &Stream) {
-        // A fresh socket has room for it; and who does not get it sees the connection closed.
+        // A new socket has room for it. A client that does not get it sees the connection closed.
         let _ = stream.set_nonblocking().and_then(|()| stream.write_all(&self.service.refusal));
     }
 

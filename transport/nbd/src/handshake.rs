@@ -22,9 +22,9 @@ pub struct Exported {
     pub info: DriveInfo,
 }
 
-/// What was agreed.
+/// The outcome of a negotiation.
 pub(crate) struct Agreed {
-    /// The way into the drive.
+    /// The client's slot and connection.
     pub(crate) admission: Admission,
     /// Whether reads are answered in structured replies.
     pub(crate) structured: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Agreed {
 /// Asks for a way into the drive of an export, by its place.
 pub(crate) type Admit<'a> = &'a dyn Fn(usize) -> Result<Admission, Denied>;
 
-/// There is no way into a drive now.
+/// Why a drive takes no client now.
 pub(crate) struct Denied {
     /// NBD's word for it.
     pub(crate) error: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Denied {
     pub(crate) reason: String,
 }
 
-/// The longest data of an option that is listened to: a name, and some requests for information.
+/// The longest option data accepted: a name and some requests for information.
 const MAX_OPTION: u32 = 8_192;
 /// Options after which a client should have chosen.
 const MAX_OPTIONS: u32 = 128;
@@ -50,7 +50,8 @@ const DEFAULT_BLOCK: u32 = 512;
 /// The longest request with data.
 pub(crate) const MAX_REQUEST: u32 = 32 << 20;
 
-/// Negotiates; `None` when the client left in order. Nobody is told that it may go on before it has a way into the drive.
+/// Negotiates; `None` when the client left in order. A connection to the drive is reserved before the client's choice is
+/// acknowledged.
 pub(crate) fn negotiate(
     stream: &mut (impl Read + Write),
     exports: &[Exported],
@@ -112,7 +113,7 @@ impl<S: Read + Write> Talk<'_, S> {
             }
             option::STRUCTURED_REPLY => self.reply(kind, reply::ERR_INVALID, b"this option has no data"),
             option::ABORT => {
-                // Who leaves need not wait for the answer.
+                // The client need not wait for the answer.
                 let _ = self.reply(kind, reply::ACK, &[]);
                 Ok(Next::Done(None))
             }

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nandscape_transport_reactor::Handle;
-use nandscape_transport_reactor::handle::{Place, Refused};
+use nandscape_transport_reactor::handle::{Refused, Reservation};
 use nandscape_transport_reactor::socket::{Address, Listening, Stream, rest_after_failure};
 
 use nandscape_wire_nbd::reply;
@@ -17,7 +17,7 @@ use crate::keep_alive::keep_alive;
 use crate::negotiating::Negotiating;
 use crate::session::Session;
 
-/// What is listened for, and where clients go.
+/// Where a listener listens, and the drives that it offers.
 pub struct ListenerConfig {
     /// Where to listen.
     pub address: Address,
@@ -44,7 +44,7 @@ pub struct Listener {
 struct Server {
     exported: Vec<Exported>,
     reactors: Vec<(Handle, u16)>,
-    seats: Arc<AtomicUsize>,
+    slots_taken: Arc<AtomicUsize>,
     max_clients: usize,
     negotiating: Negotiating,
     patience: Duration,
@@ -58,14 +58,14 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// A client's way into a drive.
 pub(crate) struct Admission {
-    place: Place,
-    seat: Seat,
+    place: Reservation,
+    slot: ClientSlot,
 }
 
-/// One of the places for clients, free again when dropped.
-pub(crate) struct Seat(Arc<AtomicUsize>);
+/// One of the client slots, free again when dropped.
+pub(crate) struct ClientSlot(Arc<AtomicUsize>);
 
-impl Drop for Seat {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -81,8 +81,8 @@ impl Listener {
         let listening = Arc::new(address.listen(allow_remote)?);
         let (exported, reactors) =
             exports.into_iter().map(|(exported, handle, number)| (exported, (handle, number))).unzip();
-        let (seats, negotiating) = (Arc::default(), Negotiating::new(MAX_NEGOTIATING, GRACE));
-        let server = Arc::new(Server { exported, reactors, seats, max_clients, negotiating, patience, log });
+        let (slots_taken, negotiating) = (Arc::default(), Negotiating::new(MAX_NEGOTIATING, GRACE));
+        let server = Arc::new(Server { exported, reactors, slots_taken, max_clients, negotiating, patience, log });
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, taking, serves) = (stop.clone(), listening.clone(), server.clone());
         let thread = thread::Builder::new().name("nbd".to_owned()).spawn(move || accept(&taking, &serves, &stopped))?;
@@ -144,17 +144,18 @@ impl Server {
 
     /// A client's negotiation, on a thread of its own.
     fn serve(&self, stream: Arc<Stream>, number: u64) {
-        let agreed =
-            negotiate(&mut Hurried::new(&stream, self.patience), &self.exported, &|export| self.admit(number, export));
+        let agreed = negotiate(&mut TimeLimited::new(&stream, self.patience), &self.exported, &|export| {
+            self.admit(number, export)
+        });
         let made_room = "nbd: a client was turned away: it took longer to negotiate than all who came after it";
-        // Nobody else holds the socket of one that has left.
+        // After leaving, this is the only owner of the socket.
         let stream = self.negotiating.leave(number).then(|| Arc::into_inner(stream)).flatten();
         let Some(stream) = stream else { return (self.log)(made_room) };
         let outcome = match agreed {
-            Ok(Some(agreed)) => hand_over(stream, agreed),
+            Ok(Some(agreed)) => start_session(stream, agreed),
             Ok(None) => Ok(()),
             Err(error) => {
-                // Who sees its socket closed finds that it was said why.
+                // The log comes before the close, so that whoever sees the close finds the reason in the log.
                 (self.log)(&format!("nbd: negotiation failed: {error}"));
                 drop(stream);
                 return;
@@ -165,20 +166,20 @@ impl Server {
         }
     }
 
-    /// Gives a client a seat, and a connection to its drive.
+    /// Reserves a client slot and a connection to the drive.
     fn admit(&self, client: u64, export: usize) -> Result<Admission, Denied> {
         let denied = |error, reason| {
             (self.log)(&format!("nbd: a client was turned away: {reason}"));
             Denied { error, reason }
         };
-        let taken = self.seats.fetch_add(1, Ordering::Relaxed);
-        let seat = Seat(self.seats.clone());
+        let taken = self.slots_taken.fetch_add(1, Ordering::Relaxed);
+        let slot = ClientSlot(self.slots_taken.clone());
         if taken >= self.max_clients {
             return Err(denied(reply::ERR_POLICY, format!("there are {taken} clients already")));
         }
         let (handle, number) = &self.reactors[export];
         match handle.reserve(*number) {
-            Ok(place) if self.negotiating.admit(client) => Ok(Admission { place, seat }),
+            Ok(place) if self.negotiating.admit(client) => Ok(Admission { place, slot }),
             Ok(_) => Err(denied(reply::ERR_POLICY, "it took too long to negotiate".to_owned())),
             Err(refused @ Refused::Drive(_)) => Err(denied(reply::ERR_POLICY, refused.to_string())),
             Err(refused @ Refused::Ending) => Err(denied(reply::ERR_SHUTDOWN, refused.to_string())),
@@ -187,32 +188,32 @@ impl Server {
 }
 
 /// Hands a client that has negotiated to its reactor.
-fn hand_over(stream: Stream, agreed: Agreed) -> io::Result<()> {
+fn start_session(stream: Stream, agreed: Agreed) -> io::Result<()> {
     stream.set_read_timeout(None)?;
     stream.set_write_timeout(None)?;
     stream.set_nonblocking()?;
     keep_alive(&stream)?;
-    let Agreed { admission: Admission { place, seat }, structured } = agreed;
-    place.connect(Box::new(move |info, share| Box::new(Session::new(stream, info, structured, seat, share))));
+    let Agreed { admission: Admission { place, slot }, structured } = agreed;
+    place.connect(Box::new(move |info, share| Box::new(Session::new(stream, info, structured, slot, share))));
     Ok(())
 }
 
-/// A stream for so long only, however often it is read and written.
-struct Hurried<'a> {
+/// A stream with one time limit for all reads and writes together.
+struct TimeLimited<'a> {
     stream: &'a Stream,
     patience: Duration,
     begun: Instant,
 }
 
-impl Hurried<'_> {
+impl TimeLimited<'_> {
     #[expect(clippy::disallowed_methods, reason = "a client's patience is in real time")]
-    fn new(stream: &Stream, patience: Duration) -> Hurried<'_> {
-        Hurried { stream, patience, begun: Instant::now() }
+    fn new(stream: &Stream, patience: Duration) -> TimeLimited<'_> {
+        TimeLimited { stream, patience, begun: Instant::now() }
     }
 
     /// Does something within the time that is left.
     #[expect(clippy::disallowed_methods, reason = "a client's patience is in real time")]
-    fn hurry<T>(&mut self, mut act: impl FnMut(&Stream) -> io::Result<T>) -> io::Result<T> {
+    fn within_limit<T>(&mut self, mut act: impl FnMut(&Stream) -> io::Result<T>) -> io::Result<T> {
         let late = || io::Error::new(io::ErrorKind::TimedOut, format!("it took longer than {:?}", self.patience));
         let left = self.patience.checked_sub(self.begun.elapsed()).filter(|left| !left.is_zero()).ok_or_else(late)?;
         self.stream.set_read_timeout(Some(left))?;
@@ -221,18 +222,18 @@ impl Hurried<'_> {
     }
 }
 
-impl Read for Hurried<'_> {
+impl Read for TimeLimited<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        match self.hurry(|mut stream| stream.read(bytes))? {
+        match self.within_limit(|mut stream| stream.read(bytes))? {
             0 if !bytes.is_empty() => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the client hung up")),
             count => Ok(count),
         }
     }
 }
 
-impl Write for Hurried<'_> {
+impl Write for TimeLimited<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.hurry(|mut stream| stream.write(bytes))
+        self.within_limit(|mut stream| stream.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {

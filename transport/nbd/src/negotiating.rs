@@ -1,7 +1,7 @@
-//! Clients that negotiate: a bounded number at a time, each on a thread of its own. Who comes next waits for a place.
+//! Clients that negotiate: a bounded number at a time, each on a thread of its own. The next client waits for a place.
 //!
-//! Silent clients cannot keep the others out: one that has taken long makes room. An honest one is done in a moment, and
-//! is never hung up on once it has been promised a way into a drive.
+//! Silent clients cannot keep the others out: a client that takes too long is disconnected when another waits. A client
+//! whose choice of a drive was acknowledged is never disconnected here.
 
 use std::collections::VecDeque;
 use std::net::Shutdown;
@@ -56,7 +56,7 @@ impl Negotiating {
                     place.stream.shutdown(Shutdown::Both);
                 }
                 (None, left) => {
-                    // Those who were admitted leave by themselves.
+                    // Admitted clients leave soon by themselves.
                     let waited = self.changed.wait_timeout(places, left.unwrap_or(self.grace));
                     places = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
@@ -71,7 +71,7 @@ impl Negotiating {
         Some(number)
     }
 
-    /// A client is about to be promised a way into a drive; whether it still has its place. It keeps it from now on.
+    /// A client's choice of a drive is about to be acknowledged. Whether it still has its place, which it then keeps.
     pub(crate) fn admit(&self, number: u64) -> bool {
         let mut places = self.places();
         let place = places.taken.iter_mut().find(|place| place.number == number);
@@ -87,7 +87,7 @@ impl Negotiating {
         left
     }
 
-    /// Nobody gets a place any more.
+    /// From now on [`Negotiating::enter`] returns `None`.
     pub(crate) fn close(&self) {
         self.places().closed = true;
         self.changed.notify_all();

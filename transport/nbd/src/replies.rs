@@ -9,7 +9,7 @@ use nandscape_transport_reactor::Loan;
 use nandscape_wire_nbd::{ChunkHeader, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, SimpleReply, chunk};
 use zerocopy::IntoBytes;
 
-/// What waits to be sent.
+/// Replies to be sent.
 #[derive(Default)]
 pub(crate) struct Replies {
     pieces: VecDeque<Piece>,
@@ -72,7 +72,7 @@ impl Replies {
         self.pieces.is_empty()
     }
 
-    /// Nobody waits for them any more.
+    /// Drops them all.
     pub(crate) fn clear(&mut self) {
         self.pieces.clear();
         self.sent = 0;
@@ -118,7 +118,7 @@ impl Replies {
         Ok(sent)
     }
 
-    /// So many bytes more were sent.
+    /// `count` more bytes were sent.
     fn advance(&mut self, count: usize) {
         self.sent += count;
         while let Some(first) = self.pieces.front()
@@ -185,7 +185,7 @@ fn chunk((cookie, done): (u64, bool), kind: u16, len: usize, body: Body) -> Piec
 mod tests {
     use super::*;
 
-    /// Takes at most so many bytes at a time.
+    /// Takes a limited number of bytes at a time.
     struct Slow(Vec<u8>, usize);
 
     impl Write for Slow {

@@ -1,7 +1,7 @@
 //! One client after negotiation: bytes from its socket become requests, and replies go back.
 //!
-//! What a client may do in one turn of the loop is bounded, in requests and in bytes: copies for one client are time that
-//! all the others wait.
+//! A turn of the loop does a bounded amount of work for a client, in requests and in bytes, because all other clients wait
+//! meanwhile.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,48 +15,48 @@ use nandscape_wire_nbd::{REQUEST_MAGIC, Request, command};
 use zerocopy::FromBytes;
 
 use crate::handshake::MAX_REQUEST;
-use crate::listener::Seat;
+use crate::listener::ClientSlot;
 use crate::translate::check;
 use crate::work::{Filling, Next, Work};
 
 /// Bytes read from a socket at a time, but for data that goes straight to its buffer.
 const READ_SIZE: usize = 64 << 10;
-/// The most that is read of what a client sent before it hung up: more than a socket holds.
+/// The most bytes read ahead from a client that has hung up: more than a socket holds.
 const MAX_REST: usize = 16 << 20;
-/// Requests understood in a turn: those that are refused cost nothing but the time of the loop.
+/// Requests parsed in a turn. This bounds refused requests, which move no data.
 const REQUESTS_A_TURN: usize = 256;
 /// Bytes received in a turn, bytes that the drive is asked for, and bytes sent at a time: one part of a request.
 const BYTES_A_TURN: usize = 256 << 10;
 
 /// See the module.
 pub(crate) struct Session {
-    /// Given up before the socket is closed: who sees that finds the seat free.
-    _seat: Seat,
+    /// Released before the socket is closed, so that a client that sees the close finds the slot free.
+    _slot: ClientSlot,
     stream: Stream,
     work: Work,
-    /// What was read and not yet understood, from `start` to `end`.
+    /// Bytes received and not yet parsed, from `start` to `end`.
     inbox: Vec<u8>,
     start: usize,
     end: usize,
     /// A write whose data is still coming.
     coming: Option<Coming>,
-    /// What it may still do in this turn.
+    /// What is left of its share of this turn.
     turn: Turn,
-    /// It had to stop before it had understood everything that was read.
+    /// Parsing stopped before the end of the inbox.
     stalled: bool,
-    /// The socket takes no more for now.
+    /// The socket's send buffer is full.
     blocked: bool,
-    /// The client has said good-bye: what is in work is done, and that is all.
+    /// The client has sent DISC: its requests in work are finished, and nothing more is read.
     leaving: bool,
-    /// It has said good-bye and takes no more replies.
-    deaf: bool,
-    /// It has hung up, perhaps with something left in the socket.
+    /// It has sent DISC and receives no more replies.
+    discards_replies: bool,
+    /// It has hung up; its socket may still hold requests.
     hung_up: bool,
-    /// It has hung up, and nothing is left in the socket.
+    /// It has hung up, and its socket is empty.
     ended: bool,
 }
 
-/// What a client may do in a turn.
+/// What is left of a client's share of a turn.
 struct Turn {
     requests: usize,
     /// Bytes received.
@@ -88,9 +88,9 @@ enum Data {
 }
 
 impl Session {
-    pub(crate) fn new(stream: Stream, info: DriveInfo, structured: bool, seat: Seat, memory: Share) -> Session {
+    pub(crate) fn new(stream: Stream, info: DriveInfo, structured: bool, slot: ClientSlot, memory: Share) -> Session {
         Session {
-            _seat: seat,
+            _slot: slot,
             stream,
             work: Work::new(info, structured, memory),
             inbox: vec![0; READ_SIZE],
@@ -101,13 +101,13 @@ impl Session {
             stalled: false,
             blocked: false,
             leaving: false,
-            deaf: false,
+            discards_replies: false,
             hung_up: false,
             ended: false,
         }
     }
 
-    /// Whether what comes next can be taken.
+    /// Whether the next request, or the next data of a write, can be received.
     fn has_room(&self) -> bool {
         match &self.coming {
             Some(Coming { part: Some(_), .. }) => true,
@@ -116,8 +116,8 @@ impl Session {
         }
     }
 
-    /// Whether the rest of what the client sent is to be read although it cannot be understood yet.
-    fn looks_for_good_bye(&self) -> bool {
+    /// Whether to read the rest of the socket ahead of time, to see whether it ends with DISC.
+    fn reads_ahead(&self) -> bool {
         self.hung_up && !self.ended && !self.leaving && !self.has_room()
     }
 
@@ -166,19 +166,19 @@ impl Session {
         self.turn.received(count);
         let full = part.is_full();
         if part.filled == 0 {
-            // A buffer is held for data that has come, not for data that may.
+            // Only data that has arrived holds a buffer.
             coming.part = None;
         }
         self.coming = Some(coming);
         Ok(full)
     }
 
-    /// Reads what a client that has hung up left in its socket, although none of it can be understood yet. A socket that
-    /// nobody writes to holds little. Whether there may be more.
+    /// Reads the rest of the socket of a client that has hung up, ahead of parsing it. A closed socket holds little. Whether
+    /// there may be more.
     ///
     /// # Errors
-    /// When it left without a good-bye: nobody waits for the replies.
-    fn read_rest(&mut self) -> Result<bool, Gone> {
+    /// When the rest does not end with DISC: the client has broken off, and its requests are aborted.
+    fn read_ahead(&mut self) -> Result<bool, Gone> {
         if self.end == self.inbox.len() {
             if self.end >= MAX_REST {
                 return Err(Gone::because("hung up"));
@@ -191,7 +191,7 @@ impl Session {
                 let data = self.coming.as_ref().map_or(0, |Coming { request, part }| {
                     self.work.rest_of_write(*request) as usize - part.as_ref().map_or(0, |part| part.filled)
                 });
-                match says_good_bye(&self.inbox[self.start..self.end], data) {
+                match ends_with_disc(&self.inbox[self.start..self.end], data) {
                     true => Ok(false),
                     false => Err(Gone::because("hung up")),
                 }
@@ -203,7 +203,7 @@ impl Session {
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // What was reported has passed.
+                // The reported error is over.
                 self.hung_up = false;
                 Ok(false)
             }
@@ -211,7 +211,7 @@ impl Session {
         }
     }
 
-    /// Understands what was read, as far as the client may go on. Whether anything was.
+    /// Parses the inbox as far as limits and memory allow. Whether any of it was parsed.
     fn parse(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
         let (start, before) = (self.start, self.turn.requests);
         self.stalled = false;
@@ -298,7 +298,7 @@ impl Session {
         Ok(())
     }
 
-    /// Who hangs up between two requests with nothing in work has left in order: many clients never say good-bye.
+    /// A client that hangs up between requests, with none in work, has left in order: many clients never send DISC.
     fn excused(&self, gone: Gone) -> Gone {
         let between = self.coming.is_none() && self.start == self.end;
         match between && self.work.is_idle() && self.work.replies.is_empty() {
@@ -311,7 +311,7 @@ impl Session {
     fn send(&mut self) -> Result<(), Gone> {
         self.blocked = false;
         let mut left = BYTES_A_TURN;
-        while !self.work.replies.is_empty() && !self.deaf && left > 0 {
+        while !self.work.replies.is_empty() && !self.discards_replies && left > 0 {
             match self.work.replies.send(&mut self.stream, left) {
                 Ok(count) => left = left.saturating_sub(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -319,12 +319,12 @@ impl Session {
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What it asked for before it said good-bye is done whether it waits for the replies or not.
-                Err(_) if self.leaving => self.deaf = true,
+                // Requests before DISC are done whether or not the client waits for the replies.
+                Err(_) if self.leaving => self.discards_replies = true,
                 Err(error) => return Err(Gone::because(error.to_string())),
             }
         }
-        if self.deaf {
+        if self.discards_replies {
             self.work.replies.clear();
         }
         match self.leaving && self.work.is_idle() && self.work.replies.is_empty() {
@@ -344,8 +344,8 @@ fn receive(stream: &mut Stream, into: &mut [u8]) -> Result<usize, Gone> {
     }
 }
 
-/// Whether requests end with a good-bye. First come `data` bytes of a write that has begun.
-fn says_good_bye(mut bytes: &[u8], mut data: usize) -> bool {
+/// Whether requests end with DISC. The first `data` bytes are data of a write.
+fn ends_with_disc(mut bytes: &[u8], mut data: usize) -> bool {
     while let Some(after) = bytes.get(data..)
         && let Ok((request, rest)) = Request::read_from_prefix(after)
     {
@@ -372,14 +372,14 @@ impl Client for Session {
         self.hung_up = true;
     }
 
-    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+    fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
         self.turn = Turn::WHOLE;
         let mut came = self.stalled && self.parse(intake)?;
         while !self.leaving && !self.ended && self.turn.bytes > 0 && self.turn.requests > 0 {
             let left = self.turn.bytes;
             let more = match self.has_room() {
                 true => self.read().map_err(|gone| self.excused(gone))?,
-                false if self.hung_up => self.read_rest()?,
+                false if self.hung_up => self.read_ahead()?,
                 false => break,
             };
             came |= self.turn.bytes != left;
@@ -403,7 +403,7 @@ impl Client for Session {
     fn has_more(&self) -> bool {
         let can_parse = self.stalled && !self.leaving && self.has_room();
         let can_send = !self.blocked && !self.work.replies.is_empty();
-        self.work.can_feed() || can_parse || self.looks_for_good_bye() || can_send
+        self.work.can_feed() || can_parse || self.reads_ahead() || can_send
     }
 
     fn is_flushed(&self) -> bool {

@@ -1,4 +1,4 @@
-//! An NBD request as NVMe commands: bytes become logical blocks, and what is too long for one command becomes several.
+//! An NBD request as NVMe commands: bytes become logical blocks, and a part too long for one command becomes several.
 
 use nandscape_drive::{DriveInfo, HostMem};
 use nandscape_wire_nbd::{Request, command, error, flag};
@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 
 use crate::handshake::MAX_REQUEST;
 
-/// What is wrong with a request: an error of NBD, and in words.
+/// Why a request is refused: the NBD error, and the reason in words.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refusal {
     pub(crate) error: u32,
@@ -20,7 +20,7 @@ const fn invalid(reason: &'static str) -> Refusal {
     Refusal { error: error::EINVAL, reason }
 }
 
-/// Whether a request is sound; nothing of it has been done.
+/// Checks a request before any of it is done.
 pub(crate) fn check(request: &Request, info: &DriveInfo, structured: bool) -> Result<(), Refusal> {
     let (kind, flags) = (request.kind.get(), request.flags.get());
     let allowed = match kind {
@@ -96,7 +96,7 @@ pub(crate) fn commands(
     }
 }
 
-/// What a status means to an NBD client.
+/// The NBD error for a status.
 pub(crate) fn error_of(status: Status) -> u32 {
     match status.meaning() {
         Status::SUCCESS => 0,
@@ -105,7 +105,7 @@ pub(crate) fn error_of(status: Status) -> u32 {
         Status::ABORTED_SQ_DELETION => error::ESHUTDOWN,
         // What the protocol has for writes to an export that is read-only. It became so while it was in use.
         Status::READ_ONLY_RANGE => error::EPERM,
-        // Data that cannot be read or written, power that is lost, and all that a client can do nothing about.
+        // Unreadable data, failed writes, lost power, and everything else that a client cannot mend.
         _ => error::EIO,
     }
 }

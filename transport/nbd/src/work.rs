@@ -40,7 +40,7 @@ pub(crate) struct Work {
     changes: VecDeque<Key>,
     /// Bytes that those of them in the drive affect.
     affected: u64,
-    /// What waits to be sent.
+    /// Replies to be sent.
     pub(crate) replies: Replies,
 }
 
@@ -60,7 +60,7 @@ struct Pending {
 /// The memory of a long read that is answered in one piece.
 struct Whole {
     grant: Grant,
-    /// What was read, by part.
+    /// Buffers of completed parts, in order.
     read: Vec<Option<Rc<Loan>>>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Filling {
 pub(crate) enum Next {
     /// It goes into this buffer.
     Fill(Filling),
-    /// So many bytes are thrown away.
+    /// This many bytes are discarded.
     Discard(u32),
     /// There is no memory for it now.
     Wait,
@@ -118,7 +118,7 @@ impl Failure {
 }
 
 impl Filling {
-    /// The rest of the buffer, of which nothing has come.
+    /// Whether all of its data has arrived.
     pub(crate) fn is_full(&self) -> bool {
         self.filled == self.len as usize
     }
@@ -203,7 +203,7 @@ impl Work {
         self.requests.insert(Pending { request, given: 0, parts: 0, failure, whole: None })
     }
 
-    /// Bytes of a write that have not come, but for what is in a buffer that is not full.
+    /// Bytes of a write that were neither submitted nor discarded.
     pub(crate) fn rest_of_write(&self, key: Key) -> u32 {
         self.requests.get(key).map_or(0, Pending::rest)
     }
@@ -234,7 +234,7 @@ impl Work {
         }
     }
 
-    /// So many bytes of a request are not for the drive.
+    /// Discards bytes of a request.
     pub(crate) fn skip(&mut self, key: Key, bytes: u32) {
         let Some(pending) = self.requests.get_mut(key) else { return };
         pending.given += bytes;
@@ -261,8 +261,8 @@ impl Work {
         self.parts.get_mut(part).expect("just inserted").commands = count;
     }
 
-    /// Gives the drive what it may have now: about `most` bytes of reads, and as many changes as it may have at a time.
-    /// Whether it gave any.
+    /// Submits parts of waiting requests: about `most` bytes of reads, and changes up to [`MAX_AFFECTED`]. Whether there
+    /// were any.
     pub(crate) fn feed(&mut self, most: usize, intake: &mut Intake<'_>) -> bool {
         let mut fed = false;
         let mut left = most;

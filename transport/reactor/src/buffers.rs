@@ -4,7 +4,7 @@
 //! [`GUARANTEED`] bytes in any case, so that nobody can shut out the others. Beyond that, clients wait in line. A
 //! buffer counts until its last user drops it: the drive may still work on it when its client has gone.
 //!
-//! Left out: clearing. A buffer holds what was in it before; whoever fills it fills all of it.
+//! Left out: clearing. A buffer still holds its last contents, so its user must fill all of it.
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::VecDeque;
@@ -34,14 +34,14 @@ pub(crate) struct Pool {
     budget: usize,
     /// Bytes that clients hold.
     used: Cell<usize>,
-    /// Who waits for bytes, and for how many, first come first served.
+    /// Clients that wait for bytes, and for how many, first come, first served.
     line: RefCell<VecDeque<(ConnectionId, usize)>>,
-    /// Who was first in line and may take its bytes now.
+    /// The client that was first in line and may take its bytes now.
     invited: Cell<Option<ConnectionId>>,
     unused: RefCell<Unused>,
 }
 
-/// Buffers that nobody uses.
+/// Buffers not in use.
 #[derive(Default)]
 struct Unused {
     bytes: usize,
@@ -58,7 +58,7 @@ struct Account {
     held: Cell<usize>,
 }
 
-/// Bytes for which buffers can be taken; what is not taken is given back when this is dropped.
+/// Bytes for which buffers can be taken. The rest is given back when this is dropped.
 pub struct Grant {
     account: Rc<Account>,
     left: usize,
@@ -178,7 +178,7 @@ impl Share {
 }
 
 impl Drop for Share {
-    /// Nobody waits any more for what the client waited for.
+    /// The client leaves the line.
     fn drop(&mut self) {
         self.0.pool.line.borrow_mut().retain(|(client, _)| *client != self.0.client);
     }
@@ -194,7 +194,7 @@ impl Grant {
     /// A buffer of `len` bytes; `None` when the system has no memory for it.
     ///
     /// # Panics
-    /// When so much was not granted.
+    /// When fewer bytes were granted.
     pub fn lend(&mut self, len: usize) -> Option<Rc<Loan>> {
         let bytes = self.account.pool.take(len)?;
         assert!(counted(len) <= self.left && len <= LARGEST, "a buffer of {len} bytes was not granted");

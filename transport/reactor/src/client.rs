@@ -71,7 +71,7 @@ pub trait Client {
     fn socket(&self) -> Option<BorrowedFd<'_>>;
 
     /// Further descriptors, watched for something to read as long as the client is there: it reads them in
-    /// [`Client::take_in`].
+    /// [`Client::receive_arrivals`].
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         Vec::new()
     }
@@ -88,11 +88,11 @@ pub trait Client {
     /// has no interest in reading, perhaps more than once, and looks for what came right afterwards.
     fn hung_up(&mut self) {}
 
-    /// Takes in a fair share of what has arrived. Returns whether anything had arrived.
+    /// Receives a fair share of what has arrived. Returns whether anything had arrived.
     ///
     /// # Errors
     /// [`Gone`] when the connection is to be closed.
-    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone>;
+    fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone>;
 
     /// A command has completed. Replies that cost almost nothing are sent here, others in [`Client::flush`].
     fn complete(&mut self, released: Released);

@@ -40,17 +40,17 @@ pub enum Refused {
     /// The drive has no queue pair left, or is none.
     #[error("the drive takes no more connections ({0})")]
     Drive(Status),
-    /// The reactor takes nobody in any more.
+    /// The reactor accepts no more clients.
     #[error("the drive is about to end")]
     Ending,
 }
 
-/// What is asked of a reactor.
+/// A message to a reactor.
 pub(crate) enum Message {
     Connect { export: u16, make: MakeClient },
     Attach { export: u16, make: MakeHost, reply: Sender<Result<(), Refused>> },
     Reserve { export: u16, reply: Sender<Result<ConnectionId, Refused>> },
-    Seat { connection: ConnectionId, make: MakeClient },
+    Start { connection: ConnectionId, make: MakeClient },
     Release(ConnectionId),
     Order { export: u16, order: Order, reply: Sender<Result<(), String>> },
     Figures { not_before: Time, reply: Sender<Arc<Figures>> },
@@ -89,7 +89,7 @@ pub struct ExportFigures {
     pub counters: BTreeMap<&'static str, f64>,
     /// Commands that failed because data could not be written or read back, as the SMART log counts them.
     pub media_errors: u64,
-    /// What is to go wrong with it, and what of it did.
+    /// Its fault rules, and how often each struck.
     pub faults: Vec<FaultCount>,
 }
 
@@ -104,10 +104,10 @@ pub struct Tally {
     pub latency: Histogram,
 }
 
-/// The age of figures that are good enough for those who look on.
+/// The age up to which figures are recent.
 pub const RECENT: Span = Span::from_ms(100);
 
-/// A way to a reactor. Once the reactor has ended, nothing that is asked has an effect.
+/// A handle to a reactor. Once the reactor has ended, messages have no effect.
 #[derive(Clone)]
 pub struct Handle {
     messages: Sender<Message>,
@@ -116,21 +116,21 @@ pub struct Handle {
 }
 
 /// A connection to a drive that waits for its client: given back when dropped without one.
-pub struct Place {
+pub struct Reservation {
     handle: Handle,
     connection: ConnectionId,
     taken: bool,
 }
 
-impl Place {
-    /// Seats the client. If the reactor ends meanwhile, `make` is dropped.
+impl Reservation {
+    /// Attaches the client. If the reactor ends meanwhile, `make` is dropped.
     pub fn connect(mut self, make: MakeClient) {
         self.taken = true;
-        self.handle.send(Message::Seat { connection: self.connection, make });
+        self.handle.send(Message::Start { connection: self.connection, make });
     }
 }
 
-impl Drop for Place {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if !self.taken {
             self.handle.send(Message::Release(self.connection));
@@ -170,11 +170,11 @@ impl Handle {
     ///
     /// # Errors
     /// [`Refused`] when the drive takes no more connections, or the reactor ends.
-    pub fn reserve(&self, export: u16) -> Result<Place, Refused> {
+    pub fn reserve(&self, export: u16) -> Result<Reservation, Refused> {
         let (reply, answer) = channel();
         self.send(Message::Reserve { export, reply });
         let connection = answer.recv().unwrap_or(Err(Refused::Ending))?;
-        Ok(Place { handle: self.clone(), connection, taken: false })
+        Ok(Reservation { handle: self.clone(), connection, taken: false })
     }
 
     /// Tells a drive something. Blocks until the reactor has passed it on, which is between two of its turns.
@@ -208,7 +208,7 @@ impl Handle {
         self.send(Message::Figures { not_before, reply });
     }
 
-    /// Asks the reactor to take in nothing more, to finish what it has, to flush, and to end.
+    /// Tells the reactor to receive nothing more, to finish the work in the drives, to flush, and to end.
     pub fn stop(&self) {
         self.send(Message::Stop);
     }

@@ -1,7 +1,7 @@
 //! The second clock: drives served in real time, and the same run again in virtual time.
 //!
 //! One thread owns an executor, the drives built on it and the clients connected to them. It turns: take the time T
-//! once, run every event of the model up to T, take in what has come from outside and stamp it T. What arrives
+//! once, run every event of the model up to T, receive arrivals from outside and stamp them T. An arrival
 //! passes one door, the [`Port`], which can record it; [`replay`] opens that door again at the recorded stamps, and
 //! the model cannot tell the difference.
 //!
@@ -22,7 +22,7 @@
 //! | `buffers` | memory for the data of clients, lent within a budget |
 //! | `waiter` | sleeping to the nanosecond and for sockets, in one system call (Linux) |
 //! | `reactor` | the loop (Linux) |
-//! | `vigil` | how long it stays awake in case a client comes back |
+//! | `linger` | how long it stays awake in case a client comes back |
 //! | `idle_states` | keeping the processors of clients awake too |
 //! | `handle` | talking to a reactor from another thread |
 //! | `ring` | a queue pair between threads, for clients in this process |
@@ -42,6 +42,8 @@ pub mod handle;
 mod host;
 #[cfg(target_os = "linux")]
 mod idle_states;
+#[cfg(target_os = "linux")]
+mod linger;
 pub mod order;
 mod outbox;
 pub mod port;
@@ -56,8 +58,6 @@ mod side_file;
 #[cfg(target_os = "linux")]
 pub mod socket;
 pub mod timing;
-#[cfg(target_os = "linux")]
-mod vigil;
 #[cfg(target_os = "linux")]
 mod waiter;
 

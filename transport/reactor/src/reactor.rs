@@ -1,8 +1,8 @@
 //! The loop in real time: one thread that owns an executor, drives and clients.
 //!
-//! Each turn: the time T; the model's events up to T, completions on their way; then what has come from outside, stamped
-//! T. When nothing is due soon it sleeps, and is awake again shortly before the next event: waking up takes the
-//! system longer, and less surely, than waiting takes.
+//! Each turn takes the time T, runs the model's events up to T, sends their completions, and then receives arrivals from
+//! outside, stamped T. When no event is due soon the loop sleeps, and wakes shortly before the next event, because the
+//! system's wake-up latency is longer and varies more than that of spinning.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,22 +19,22 @@ use crate::buffers::{BUDGET, Pool};
 use crate::client::{Client, Gone, Intake, Interest};
 use crate::clock::WallClock;
 use crate::handle::{ExportFigures, Figures, Handle, MakeClient, MakeHost, Message, NewHost, Refused};
+use crate::linger::Linger;
 use crate::outbox::{Interrupt, Released};
 use crate::port::{ConnectionId, Export, Port};
 use crate::timing::Timing;
-use crate::vigil::Vigil;
-use crate::waiter::{Events, Patience, Waiter};
+use crate::waiter::{Events, Wait, Waiter};
 
 /// Whether a reactor ever sleeps.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum PollMode {
     /// Never: it keeps a core busy.
     Busy,
-    /// When nothing is due soon and nothing has come for a while.
+    /// When no event is due soon and there was no arrival for a while.
     Adaptive,
 }
 
-/// What a reactor serves.
+/// The drives of a reactor, and how it serves them.
 pub struct Setup {
     /// Runs the drives.
     pub executor: Executor,
@@ -61,26 +61,26 @@ pub fn pin_to_core(number: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &only)?)
 }
 
-/// Events run between two looks at what they completed: a client in this process has it at once.
-const EVENTS_A_LOOK: u32 = 16;
-/// Looks between two times that completions are sent: a system call for many is better than one for each.
-const LOOKS_A_SENDING: u32 = 16;
-/// The model runs so long in one turn, whatever is left: what comes from outside does not wait longer. Short beside what
-/// anybody would call a stall, long beside looking at sockets.
+/// Events run between two deliveries of completions. A client in this process sees them at once.
+const EVENTS_A_DELIVERY: u32 = 16;
+/// Deliveries between two times that replies are sent: one system call for many is cheaper than one for each.
+const DELIVERIES_A_SEND: u32 = 16;
+/// The longest that the model runs in one turn, so that arrivals do not wait longer. It is short compared with a stall, and
+/// long compared with polling sockets.
 const MODEL_A_TURN: Span = Span::from_ms(1);
-/// Messages from other threads heard in one turn: who connects and hangs up without end must not keep the loop from
-/// those who are connected. To connect one takes a few microseconds.
+/// Messages from other threads handled in one turn, so that clients that connect and hang up in a loop cannot starve the
+/// connected ones. Connecting a client takes a few microseconds.
 const MESSAGES_A_TURN: u32 = 16;
-/// After a turn that took so long, sockets are looked at in any case.
+/// After a turn longer than this, sockets are polled in any case.
 const LONG_TURN: Span = Span::from_us(50);
 /// Clients that waited for memory and go on in one turn.
 const INVITED_A_TURN: u32 = 16;
 /// The loop is awake this long before an event is due.
 const AWAKE_BEFORE: Span = Span::from_us(80);
-/// Time given to clients to take their last completions when the reactor ends and the drives have done all.
-const LAST_WORDS: Span = Span::from_s(5);
-/// The tag of the flushes at the end.
-const FAREWELL: u64 = u64::MAX;
+/// How long clients have to receive their last replies when the reactor ends, once the drives have finished.
+const DRAIN_TIME: Span = Span::from_s(5);
+/// The tag of the final flushes.
+const FINAL_FLUSH: u64 = u64::MAX;
 
 /// See the module.
 pub struct Reactor {
@@ -98,28 +98,28 @@ pub struct Reactor {
     pool: Rc<Pool>,
     /// Connections whose client is still to come.
     reserved: BTreeSet<ConnectionId>,
-    /// Whether sockets were not looked at after the last turn.
-    passed_over: bool,
+    /// Whether the last turn ended without polling the sockets.
+    skipped_sockets: bool,
     /// Whether the turn before this one took long.
     long_turn: bool,
-    /// What has happened to sockets, by client.
+    /// Socket events, by client.
     events: Events,
     /// Clients that have no socket.
     polled: Vec<Key>,
     /// Clients with completions to send.
     dirty: Vec<Key>,
-    /// Clients found gone while the model ran. They leave when it stands at this turn's time, as a recording has it.
+    /// Clients found gone while the model ran. They are disconnected at this turn's time, as a recording has it.
     lost: Vec<(Key, Gone)>,
     released: Vec<Released>,
     interrupts: Vec<Interrupt>,
     /// When each of those was completed.
     completed_at: Vec<Time>,
-    vigil: Vigil,
+    linger: Linger,
     /// Whether it has slept since the last turn.
     slept: bool,
     figures: Vec<ExportFigures>,
     timing: Timing,
-    /// Who has asked for figures, which may be as old as this.
+    /// Pending requests for figures, each with the oldest time that is good enough.
     asked: Vec<(Time, Sender<Arc<Figures>>)>,
     /// The figures that were told last, and when.
     told: Option<(Time, Arc<Figures>)>,
@@ -148,7 +148,7 @@ impl Reactor {
         Reactor::with_memory(setup, BUDGET)
     }
 
-    /// As [`Reactor::new`], and all clients together hold at most so many bytes for requests and replies, besides
+    /// As [`Reactor::new`]; all clients together hold at most `bytes` of data for requests and replies, besides
     /// [`GUARANTEED`](crate::GUARANTEED) each.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl Reactor {
             by_connection: BTreeMap::new(),
             pool: Pool::new(bytes),
             reserved: BTreeSet::new(),
-            passed_over: false,
+            skipped_sockets: false,
             long_turn: false,
             events: Events::default(),
             polled: Vec::new(),
@@ -180,7 +180,7 @@ impl Reactor {
             released: Vec::new(),
             interrupts: Vec::new(),
             completed_at: Vec::new(),
-            vigil: Vigil::default(),
+            linger: Linger::default(),
             slept: false,
             figures,
             timing: Timing::default(),
@@ -204,7 +204,7 @@ impl Reactor {
         while !self.is_finished() {
             self.step()?;
         }
-        self.say_farewell()?;
+        self.flush_drives()?;
         if let Err(problem) = self.port.end_recording() {
             self.recording_problem = Some(problem.to_string());
         }
@@ -218,16 +218,16 @@ impl Reactor {
         Ok((self.executor, figures))
     }
 
-    /// A turn, and a look at the sockets after it where nothing has come, after a long turn, and after every other turn in
-    /// any case: clients without sockets may keep the loop busy for ever.
+    /// One turn. Then polls the sockets: when there was no arrival, after a long turn, and after every second turn in any
+    /// case, so that clients without sockets cannot starve them.
     fn step(&mut self) -> io::Result<()> {
         if !self.turn() {
-            self.passed_over = false;
+            self.skipped_sockets = false;
             return self.rest();
         }
-        self.passed_over = !self.passed_over && !self.long_turn;
-        if !self.passed_over && self.waiter.has_sockets() {
-            self.waiter.wait(Patience::None, &mut self.events)?;
+        self.skipped_sockets = !self.skipped_sockets && !self.long_turn;
+        if !self.skipped_sockets && self.waiter.has_sockets() {
+            self.waiter.wait(Wait::None, &mut self.events)?;
         }
         Ok(())
     }
@@ -246,8 +246,8 @@ impl Reactor {
         if !std::mem::take(&mut self.slept) {
             self.timing.poll_gap.record(since_last);
         }
-        let came = self.take_in();
-        self.vigil.looked(came);
+        let came = self.receive_arrivals();
+        self.linger.polled(came);
         if came {
             self.last_activity = self.begun;
         }
@@ -258,21 +258,21 @@ impl Reactor {
     fn catch_up(&mut self) {
         self.begun = self.clock.now();
         self.turn = self.begun.max(self.turn);
-        self.advance();
+        self.run_model();
         self.executor.arrive(self.turn);
         self.port.begin_turn();
     }
 
-    /// Runs the model up to this turn's time, and sends what it completes on its way. Where that takes long, this turn's
+    /// Runs the model up to this turn's time, and sends completions on the way. If that takes long, this turn's
     /// time is as far as the model has come, and the rest is for the next turn.
-    fn advance(&mut self) {
+    fn run_model(&mut self) {
         let any = self.executor.next_due().is_some_and(|due| due <= self.turn);
         for look in 1.. {
-            let done = self.executor.advance(self.turn, EVENTS_A_LOOK);
+            let done = self.executor.advance(self.turn, EVENTS_A_DELIVERY);
             let late = any && self.is_late();
             let enough = done || late;
-            self.hand_over();
-            if enough || look % LOOKS_A_SENDING == 0 {
+            self.deliver();
+            if enough || look % DELIVERIES_A_SEND == 0 {
                 self.send();
             }
             if enough {
@@ -292,14 +292,14 @@ impl Reactor {
         now.since(self.begun) >= MODEL_A_TURN && self.executor.next_due().is_none_or(|due| due > reached)
     }
 
-    /// Hands completions to their clients.
-    fn hand_over(&mut self) {
+    /// Delivers completions to their clients.
+    fn deliver(&mut self) {
         let mut released = std::mem::take(&mut self.released);
         self.port.take_released(&mut released);
         for one in released.drain(..) {
             self.completed_at.push(one.at);
             self.count(&one);
-            // Who has left in the meantime gets nothing.
+            // The client may have left in the meantime.
             let Some(&key) = self.by_connection.get(&one.connection) else { continue };
             let Some(connected) = self.clients.get_mut(key) else { continue };
             if one.queue.is_none() {
@@ -326,7 +326,7 @@ impl Reactor {
         self.interrupts = interrupts;
     }
 
-    /// Sends what was handed over.
+    /// Has clients send the replies of delivered completions.
     fn send(&mut self) {
         if self.completed_at.is_empty() && self.dirty.is_empty() {
             return;
@@ -371,9 +371,9 @@ impl Reactor {
         self.dirty = dirty;
     }
 
-    /// Takes in what has come from outside; whether anything had.
-    fn take_in(&mut self) -> bool {
-        let mut came = self.hear();
+    /// Receives arrivals from outside; whether there were any.
+    fn receive_arrivals(&mut self) -> bool {
+        let mut came = self.handle_messages();
         for (key, gone) in std::mem::take(&mut self.lost) {
             self.disconnect(key, &gone);
             came = true;
@@ -392,41 +392,41 @@ impl Reactor {
                 connected.client.hung_up();
             }
         }
-        // Those who have more get their next turn at the next one. One share each: who was answered while the model ran
-        // may be here several times.
+        // A client with more work is served again in the next turn. Each client has one share of a turn, even if it is listed
+        // several times.
         let mut ready = std::mem::take(&mut self.events.ready);
         ready.sort_unstable();
         ready.dedup();
         for number in ready {
-            came |= self.take_from(Key::from_bits(number));
+            came |= self.serve_client(Key::from_bits(number));
         }
-        came |= self.serve_line();
+        came |= self.serve_waiting();
         let mut index = 0;
         while let Some(&key) = self.polled.get(index) {
-            came |= self.take_from(key);
+            came |= self.serve_client(key);
             // Where one has left, the next has taken its place.
             index += usize::from(self.polled.get(index) == Some(&key));
         }
         came
     }
 
-    /// Lets some of those go on who wait for memory, in the order in which they came.
-    fn serve_line(&mut self) -> bool {
+    /// Serves some of the clients that wait for memory, first come, first served.
+    fn serve_waiting(&mut self) -> bool {
         let mut came = false;
         for _ in 0..INVITED_A_TURN {
             let Some(client) = self.pool.invite() else { break };
             if let Some(&key) = self.by_connection.get(&client) {
-                came |= self.take_from(key);
+                came |= self.serve_client(key);
             }
         }
         came
     }
 
-    fn take_from(&mut self, key: Key) -> bool {
+    fn serve_client(&mut self, key: Key) -> bool {
         let Some(connected) = self.clients.get_mut(key) else { return false };
         let mut intake = Intake::new(&mut self.port, connected.connection);
-        let result = connected.client.take_in(&mut intake);
-        // What needs no drive is answered at once, and room to write may be what the socket was ready for.
+        let result = connected.client.receive_arrivals(&mut intake);
+        // Requests that need no drive are answered at once, and the socket may have become writable.
         let result = result.and_then(|came| connected.client.flush().map(|()| came));
         match result {
             Ok(came) => {
@@ -440,14 +440,14 @@ impl Reactor {
         }
     }
 
-    /// Watches a client's socket for what it waits for now.
+    /// Updates what a client's socket is watched for.
     fn watch(&mut self, key: Key) {
         let Some(connected) = self.clients.get_mut(key) else { return };
         if connected.client.has_more() {
             self.events.ready.push(key.to_bits());
         }
         let Interest { read, write } = connected.client.interest();
-        // At the end nothing more is read.
+        // After a stop, nothing more is read.
         let interest = Interest { read: read && self.stopping.is_none(), write };
         if interest == connected.watched {
             return;
@@ -461,17 +461,17 @@ impl Reactor {
     }
 
     /// Reads some messages from other threads; whether there were any.
-    fn hear(&mut self) -> bool {
-        let heard = self.hear_some();
-        self.tell();
+    fn handle_messages(&mut self) -> bool {
+        let heard = self.handle_some_messages();
+        self.answer_figures();
         heard
     }
 
-    fn hear_some(&mut self) -> bool {
+    fn handle_some_messages(&mut self) -> bool {
         for heard in 0..MESSAGES_A_TURN {
             match self.inbox.try_recv() {
                 Ok(Message::Connect { export, make }) => match self.reserve(export) {
-                    Ok(connection) => self.seat(connection, make),
+                    Ok(connection) => self.start_client(connection, make),
                     Err(Refused::Ending) => {}
                     Err(refused) => (self.log)(&format!("a client was refused: {refused}")),
                 },
@@ -482,10 +482,10 @@ impl Reactor {
                 }
                 Ok(Message::Reserve { export, reply }) => {
                     let answer = self.reserve(export);
-                    // Who asked waits for the answer, and gives back what it does not need.
+                    // The receiver gives back a connection that it does not need.
                     let _ = reply.send(answer);
                 }
-                Ok(Message::Seat { connection, make }) => self.seat(connection, make),
+                Ok(Message::Start { connection, make }) => self.start_client(connection, make),
                 Ok(Message::Release(connection)) => {
                     if self.reserved.remove(&connection) {
                         self.port.close(connection);
@@ -496,7 +496,7 @@ impl Reactor {
                         Some(_) => Err(Refused::Ending.to_string()),
                         None => self.port.order(export, &order),
                     };
-                    // Who gave it may have gone.
+                    // The sender may have gone.
                     let _ = reply.send(answer);
                 }
                 Ok(Message::Figures { not_before, reply }) => self.asked.push((not_before, reply)),
@@ -525,7 +525,7 @@ impl Reactor {
     }
 
     /// Gives a connection its client; too late where the end has come.
-    fn seat(&mut self, connection: ConnectionId, make: MakeClient) {
+    fn start_client(&mut self, connection: ConnectionId, make: MakeClient) {
         if self.stopping.is_some() || !self.reserved.remove(&connection) {
             return;
         }
@@ -582,18 +582,18 @@ impl Reactor {
 
     /// Waits for the next event, socket or message.
     fn rest(&mut self) -> io::Result<()> {
-        let patience = self.patience();
-        if patience != Patience::None {
+        let time_to_wait = self.time_to_wait();
+        if time_to_wait != Wait::None {
             self.waiter.announce_sleep();
-            // What was handed over before the announcement would not wake the loop.
-            if self.take_in() || self.has_work() {
+            // A message sent before the announcement would not wake the loop.
+            if self.receive_arrivals() || self.has_work() {
                 return Ok(());
             }
-            self.vigil.sleeps();
+            self.linger.sleeps();
             self.timing.sleeps += 1;
             self.slept = true;
         }
-        self.waiter.wait(patience, &mut self.events)
+        self.waiter.wait(time_to_wait, &mut self.events)
     }
 
     /// Whether some client can go on without anything coming from outside.
@@ -602,41 +602,41 @@ impl Reactor {
         can_go_on && self.stopping.is_none()
     }
 
-    fn patience(&mut self) -> Patience {
+    fn time_to_wait(&mut self) -> Wait {
         if self.poll == PollMode::Busy || self.has_work() {
-            return Patience::None;
+            return Wait::None;
         }
         let now = self.clock.now();
         // At the end, clients have a while to take their replies.
-        let last_words = self.stopping.map(|since| since + LAST_WORDS);
-        let due = self.executor.next_due().into_iter().chain(last_words).min().map(|due| due.since(now));
-        if now.since(self.last_activity) < self.vigil.length() || due.is_some_and(|left| left <= AWAKE_BEFORE) {
-            return Patience::None;
+        let deadline = self.stopping.map(|since| since + DRAIN_TIME);
+        let due = self.executor.next_due().into_iter().chain(deadline).min().map(|due| due.since(now));
+        if now.since(self.last_activity) < self.linger.length() || due.is_some_and(|left| left <= AWAKE_BEFORE) {
+            return Wait::None;
         }
         match due {
-            Some(left) => Patience::For(left - AWAKE_BEFORE),
-            None => Patience::Forever,
+            Some(left) => Wait::For(left - AWAKE_BEFORE),
+            None => Wait::Forever,
         }
     }
 
-    /// Whether it was stopped, and everything is done and sent, as far as clients take it.
+    /// Whether it was stopped, the drives have finished, and clients have received their replies or had their time.
     fn is_finished(&mut self) -> bool {
         let Some(since) = self.stopping else { return false };
         self.dirty.extend(self.by_connection.values());
         self.flush();
         if self.is_working() {
-            // However long it takes. The time for clients begins when it is done.
+            // The drives have no time limit. The clients' time begins when the drives have finished.
             self.stopping = Some(self.clock.now());
             return false;
         }
         let unsent = self.by_connection.values().filter_map(|key| self.clients.get(*key));
         let mut unsent = unsent.filter(|connected| !connected.client.is_flushed()).peekable();
-        if unsent.peek().is_some() && self.clock.now().since(since) <= LAST_WORDS {
+        if unsent.peek().is_some() && self.clock.now().since(since) <= DRAIN_TIME {
             return false;
         }
         unsent.for_each(|connected| {
             let number = connected.connection.0;
-            (self.log)(&format!("client {number}: did not take its last replies within {} s", LAST_WORDS.as_s()));
+            (self.log)(&format!("client {number}: did not take its last replies within {} s", DRAIN_TIME.as_s()));
         });
         true
     }
@@ -647,7 +647,7 @@ impl Reactor {
     }
 
     /// Disconnects every client and flushes every drive.
-    fn say_farewell(&mut self) -> io::Result<()> {
+    fn flush_drives(&mut self) -> io::Result<()> {
         std::mem::take(&mut self.reserved).into_iter().for_each(|connection| self.port.close(connection));
         let keys: Vec<Key> = self.by_connection.values().copied().collect();
         keys.iter().for_each(|key| self.disconnect(*key, &Gone::quietly()));
@@ -656,7 +656,7 @@ impl Reactor {
             let info = self.port.exports()[usize::from(export)].info();
             if let Ok(connection) = self.port.open(export) {
                 let flush = SubmissionEntry::io(IoOpcode::FLUSH, info.nsid);
-                self.port.submit(connection, FAREWELL, flush, HostMem::none());
+                self.port.submit(connection, FINAL_FLUSH, flush, HostMem::none());
             }
         }
         self.run_while(|reactor| reactor.port.outstanding() > 0)
@@ -670,14 +670,14 @@ impl Reactor {
             if !busy(self) || self.executor.next_due().is_none() {
                 return Ok(());
             }
-            let patience = self.patience();
-            self.waiter.wait(patience, &mut self.events)?;
+            let time_to_wait = self.time_to_wait();
+            self.waiter.wait(time_to_wait, &mut self.events)?;
         }
     }
 
-    /// Tells figures to those who have asked. Copying them takes long beside a turn: all share one copy, and an old one
-    /// where it is good enough for all.
-    fn tell(&mut self) {
+    /// Answers requests for figures. Copying figures takes long compared with a turn, so all receivers share one copy, and
+    /// an old one if it is recent enough for all.
+    fn answer_figures(&mut self) {
         let Some(not_before) = self.asked.iter().map(|(not_before, _)| *not_before).max() else { return };
         let (_, figures) = match self.told.take() {
             Some(told) if told.0 >= not_before => self.told.insert(told),
@@ -687,7 +687,7 @@ impl Reactor {
             }
         };
         for (_, reply) in self.asked.drain(..) {
-            // Who asked may have gone.
+            // The receiver may have gone.
             let _ = reply.send(figures.clone());
         }
     }

@@ -154,7 +154,7 @@ impl Client for RingClient {
         Interest::default()
     }
 
-    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+    fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
         let mut came = false;
         while let Ok(mut request) = self.requests.pop() {
             came = true;

@@ -134,7 +134,7 @@ fn check_tcp(addresses: &[SocketAddr]) -> io::Result<()> {
 /// The longest path of a unix socket in bytes: see unix(7), "Address format".
 const MAX_PATH: usize = 107;
 
-/// Whether nothing is there, or what a dead server left: a stream socket at which nobody listens.
+/// Checks that the path is free, or holds a dead server's socket: a stream socket without a listener.
 fn check_unix(path: &Path) -> io::Result<()> {
     let len = path.as_os_str().len();
     if len > MAX_PATH {
@@ -267,7 +267,7 @@ impl Listening {
         }
     }
 
-    /// Takes no more clients: [`Listening::accept`] fails from now on, and who waits in it returns.
+    /// Accepts no more clients: [`Listening::accept`] fails from now on, also where it waits already.
     pub fn interrupt(&self) {
         // It fails on a socket that listens no more.
         let _ = match &self.socket {
@@ -331,7 +331,7 @@ impl Stream {
         }
     }
 
-    /// From now on nothing waits.
+    /// Makes the socket non-blocking.
     ///
     /// # Errors
     /// When the socket does not take it.
@@ -342,7 +342,7 @@ impl Stream {
         }
     }
 
-    /// Ends what is sent, what is received, or both; who waits for it returns.
+    /// Shuts down sending, receiving, or both; calls that wait for it return.
     pub fn shutdown(&self, how: std::net::Shutdown) {
         // It fails when the other side has gone, and then there is nothing to end.
         let _ = match self {

@@ -26,7 +26,7 @@ struct Shared {
 }
 
 impl Waker {
-    /// Wakes the loop if it sleeps. What was handed over before this call is seen by it.
+    /// Wakes the loop if it sleeps. The loop then sees every message sent before this call.
     pub(crate) fn wake(&self) {
         fence(Ordering::SeqCst);
         // Only looked at while the loop is awake: writing it would take its cache line from the loop each time.
@@ -39,10 +39,10 @@ impl Waker {
 
 /// How long to wait.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Patience {
+pub(crate) enum Wait {
     /// Not at all.
     None,
-    /// So long.
+    /// At most this long.
     For(Span),
     /// Until something comes.
     Forever,
@@ -117,20 +117,20 @@ impl Waiter {
     }
 
     /// Waits. Sockets that something has happened to are added to `into`.
-    pub(crate) fn wait(&mut self, patience: Patience, into: &mut Events) -> io::Result<()> {
+    pub(crate) fn wait(&mut self, patience: Wait, into: &mut Events) -> io::Result<()> {
         let announced = std::mem::take(&mut self.announced);
-        if patience == Patience::None && !announced && self.sockets == 0 {
-            // There is nothing that the system could tell.
+        if patience == Wait::None && !announced && self.sockets == 0 {
+            // No source of events is registered.
             std::hint::spin_loop();
             return Ok(());
         }
         let timeout = match patience {
-            Patience::None => Some(Timespec { tv_sec: 0, tv_nsec: 0 }),
-            Patience::For(span) => {
+            Wait::None => Some(Timespec { tv_sec: 0, tv_nsec: 0 }),
+            Wait::For(span) => {
                 let ns = span.ns();
                 Some(Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 })
             }
-            Patience::Forever => None,
+            Wait::Forever => None,
         };
         self.events.clear();
         let spare: &mut [MaybeUninit<Event>] = self.events.spare_capacity_mut();
@@ -165,8 +165,8 @@ impl Waiter {
     }
 }
 
-/// A peer that hangs up is reported whatever a socket is watched for. Where nothing is read, a hang-up lasts, and is
-/// reported once (edge-triggered): as a level it would end every wait from then on.
+/// A hang-up is always watched for. While a client reads nothing, it is edge-triggered: level-triggered, it would end every
+/// wait from then on.
 fn flags(interest: Interest) -> EventFlags {
     let mut flags = EventFlags::RDHUP;
     flags.set(EventFlags::IN, interest.read);

@@ -110,7 +110,7 @@ impl Client for HostClient {
         Interest { read: true, write: !self.answers.is_empty() }
     }
 
-    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+    fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
         let mut bytes = [0; 1_024];
         let read = match self.socket.read(&mut bytes) {
             Ok(0) => return Err(Gone::quietly()),

@@ -59,7 +59,7 @@ impl Client for Looked {
         Interest::default()
     }
 
-    fn take_in(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
+    fn receive_arrivals(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
         self.looks.fetch_add(1, Ordering::Relaxed);
         if self.leaves { Err(Gone::quietly()) } else { Ok(false) }
     }
@@ -114,8 +114,8 @@ impl Client for Socketed {
         Interest { read: true, write: false }
     }
 
-    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
-        self.looked.take_in(intake)
+    fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+        self.looked.receive_arrivals(intake)
     }
 
     fn complete(&mut self, _: Released) {}
@@ -148,7 +148,7 @@ impl Client for Full {
         self.told.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn take_in(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
+    fn receive_arrivals(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
         Ok(false)
     }
 
@@ -195,7 +195,7 @@ impl Client for Busy {
         Interest::default()
     }
 
-    fn take_in(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
+    fn receive_arrivals(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok(true)
     }
@@ -260,7 +260,7 @@ impl Client for Watching {
         Interest::default()
     }
 
-    fn take_in(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
+    fn receive_arrivals(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
         use std::io::Read as _;
         self.looks.fetch_add(1, Ordering::Relaxed);
         for (descriptor, read) in self.descriptors.iter().zip(&*self.read) {
@@ -366,7 +366,7 @@ impl Client for Sends {
         Interest::default()
     }
 
-    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+    fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
         for tag in 0..std::mem::take(&mut self.commands) {
             intake.submit(tag, SubmissionEntry::blocks(IoOpcode::READ, 1, self.takes.ns(), 1), HostMem::none());
         }
@@ -401,21 +401,21 @@ fn the_end_waits_for_the_drive_as_long_as_it_takes_and_then_a_while_for_clients(
     let told = Rc::new(RefCell::new(Vec::new()));
     let tells = told.clone();
     reactor.log = Box::new(move |line| tells.borrow_mut().push(line.to_owned()));
-    let answered = sends(&handle, 3, LAST_WORDS * 4, true);
+    let answered = sends(&handle, 3, DRAIN_TIME * 4, true);
     reactor.turn();
     handle.stop();
     for _ in 0..3 {
         reactor.turn();
         assert!(!reactor.is_finished(), "the drive is at work");
         assert_eq!((reactor.port.outstanding(), answered.load(Ordering::Relaxed)), (3, 0));
-        reactor.clock.put_forward(LAST_WORDS + Span::from_ms(1));
+        reactor.clock.put_forward(DRAIN_TIME + Span::from_ms(1));
     }
-    reactor.clock.put_forward(LAST_WORDS);
+    reactor.clock.put_forward(DRAIN_TIME);
     assert!(!reactor.is_finished());
     reactor.turn();
     assert_eq!((reactor.port.outstanding(), answered.load(Ordering::Relaxed)), (0, 3), "everything was done");
     assert!(!reactor.is_finished() && told.borrow().is_empty(), "the client may still take its replies");
-    reactor.clock.put_forward(LAST_WORDS + Span::from_ms(1));
+    reactor.clock.put_forward(DRAIN_TIME + Span::from_ms(1));
     assert!(reactor.is_finished());
     assert_eq!(*told.borrow(), ["client 0: did not take its last replies within 5 s"]);
 }

@@ -150,7 +150,7 @@ impl Client for Breaks {
         Interest::default()
     }
 
-    fn take_in(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+    fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
         for _ in 0..3 {
             self.asked += 1;
             intake.submit(

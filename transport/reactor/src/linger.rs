@@ -2,11 +2,11 @@
 //! system longer than a client's turn often does.
 //!
 //! Staying awake pays only where clients run on other cores. On the loop's own core they cannot come back while it spins.
-//! So it is given up after some vigils in vain, and tried again now and then.
+//! So it is given up after some spins in vain, and tried again now and then.
 
 use nandscape_sim::Span;
 
-/// The length of a vigil.
+/// The length of a linger.
 const LENGTH: Span = Span::from_us(60);
 /// Vigils in vain after which there are none.
 const IN_VAIN: u32 = 4;
@@ -15,22 +15,22 @@ const SLEEPS: u32 = 64;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Vigil {
+pub(crate) struct Linger {
     in_vain: u32,
     sleeps: u32,
     /// Looks since something was done, without finding anything.
     looks: u32,
 }
 
-impl Vigil {
+impl Linger {
     /// How long to stay awake after the last thing that was done.
     pub(crate) fn length(&self) -> Span {
         if self.in_vain < IN_VAIN { LENGTH } else { Span::ZERO }
     }
 
-    /// The loop looked for arrivals, and whether there were any.
-    pub(crate) fn looked(&mut self, came: bool) {
-        // What is found at the first look came while the loop was at work, and would have come anyway.
+    /// The loop polled for arrivals, and whether there were any.
+    pub(crate) fn polled(&mut self, came: bool) {
+        // An arrival found at the first poll came while the loop was working: spinning did not help.
         if came && self.looks > 1 {
             self.in_vain = 0;
         }
@@ -58,12 +58,12 @@ mod tests {
 
     #[test]
     fn vigils_in_vain_are_given_up_and_tried_again() {
-        let mut vigil = Vigil::default();
+        let mut linger = Linger::default();
         let mut lengths = Vec::new();
         for _ in 0..200 {
-            lengths.push(!vigil.length().is_zero());
-            vigil.sleeps();
-            vigil.looked(true);
+            lengths.push(!linger.length().is_zero());
+            linger.sleeps();
+            linger.polled(true);
         }
         // Four at first, then one after each 64 sleeps without.
         let tried: Vec<usize> = (0..200).filter(|at| lengths[*at]).collect();
@@ -72,18 +72,18 @@ mod tests {
 
     #[test]
     fn a_vigil_that_pays_is_kept() {
-        let mut vigil = Vigil::default();
+        let mut linger = Linger::default();
         for _ in 0..3 {
-            vigil.sleeps();
+            linger.sleeps();
         }
-        [false, false, true].into_iter().for_each(|came| vigil.looked(came));
+        [false, false, true].into_iter().for_each(|came| linger.polled(came));
         for _ in 0..3 {
-            vigil.sleeps();
-            assert!(!vigil.length().is_zero());
+            linger.sleeps();
+            assert!(!linger.length().is_zero());
         }
-        // What was there at the first look does not count.
-        [true, false, true].into_iter().for_each(|came| vigil.looked(came));
-        vigil.sleeps();
-        assert!(vigil.length().is_zero());
+        // An arrival at the first poll does not count.
+        [true, false, true].into_iter().for_each(|came| linger.polled(came));
+        linger.sleeps();
+        assert!(linger.length().is_zero());
     }
 }
