@@ -53,6 +53,7 @@ pub use geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 pub use image::{Oob, OobBytes, PageImage};
 pub use media::{Media, MediaConfig};
 pub use outcome::Broken;
+pub use power::Counted;
 pub use priority::Priority;
 pub use seized::{Crossing, Holding, Seized, Unreadable};
 pub use store::StoreKind;

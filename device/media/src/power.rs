@@ -18,7 +18,7 @@ pub(crate) struct Power {
     cuts: Cell<u32>,
     /// It is off until then at least.
     off_until: Cell<Time>,
-    /// Operations that have begun and not ended.
+    /// Operations that have begun and not ended, or are about to begin.
     under_way: Cell<u32>,
     /// Notified when none is left, and when power is back.
     changed: Signal,
@@ -39,9 +39,13 @@ impl Power {
     }
 }
 
+/// Keeps power that was cut from returning until it is dropped.
+#[must_use = "power may return as soon as it is dropped"]
+pub struct Counted<'a>(&'a Power);
+
 /// An operation that has begun and not ended.
 pub(crate) struct Underway<'a> {
-    power: &'a Power,
+    counted: Counted<'a>,
     /// Power cuts before it began.
     cuts: u32,
     struck: Option<Box<Struck>>,
@@ -62,10 +66,18 @@ impl Media {
         if !self.power.on.get() {
             return Err(MediaError::PowerLost);
         }
-        self.power.under_way.set(self.power.under_way.get() + 1);
+        let counted = self.count_under_way();
         let cuts = self.power.cuts.get();
         let struck = if self.faults.is_armed() { self.strike(operation, pages, block) } else { None };
-        Ok(Underway { power: &self.power, cuts, struck })
+        Ok(Underway { counted, cuts, struck })
+    }
+
+    /// Counts as under way what is about to begin and already has its pages: if power is cut first, it fails before power
+    /// returns.
+    #[inline]
+    pub fn count_under_way(&self) -> Counted<'_> {
+        self.power.under_way.set(self.power.under_way.get() + 1);
+        Counted(&self.power)
     }
 
     /// Cuts power: everything under way fails. Power is off for `off` at least, and until an owner of the flash has waited
@@ -147,19 +159,20 @@ impl Underway<'_> {
     #[inline]
     pub(crate) fn end(&self) -> Result<(), MediaError> {
         match self.struck.as_ref().and_then(|struck| struck.error) {
-            _ if self.cuts != self.power.cuts.get() => Err(MediaError::PowerLost),
+            _ if self.cuts != self.counted.0.cuts.get() => Err(MediaError::PowerLost),
             Some(error) => Err(error),
             None => Ok(()),
         }
     }
 }
 
-impl Drop for Underway<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        let left = self.power.under_way.get() - 1;
-        self.power.under_way.set(left);
-        if left == 0 && !self.power.on.get() {
-            self.power.changed.notify();
+        let Counted(power) = self;
+        let left = power.under_way.get() - 1;
+        power.under_way.set(left);
+        if left == 0 && !power.on.get() {
+            power.changed.notify();
         }
     }
 }

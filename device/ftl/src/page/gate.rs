@@ -1,6 +1,7 @@
 //! The gate that the host's operations pass before they begin on the flash. A collection under the `controller` scheme
 //! closes it; such collections take turns. Under the other schemes it is always open.
 
+use nandscape_device_media::{Counted, Media};
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::resource::Hold;
 use nandscape_sim::{Resource, Sim, Span, Wait, Who};
@@ -20,11 +21,15 @@ impl Gate {
         self.0.as_ref().is_some_and(|gate| !gate.is_idle())
     }
 
-    /// Waits until the gate is open, among those who wait for it.
-    pub(super) async fn pass(&self, who: Who, breakdown: &mut Breakdown) {
+    /// Waits until the gate is open, among those who wait for it. The operation counts as under way until the result is
+    /// dropped, which must be after it has begun: if power is cut while it waits, it has to fail before a restart looks at
+    /// the pages that it was given.
+    pub(super) async fn pass<'a>(&self, media: &'a Media, who: Who, breakdown: &mut Breakdown) -> Counted<'a> {
+        let counted = media.count_under_way();
         if let Some(gate) = &self.0 {
             gate.occupy(Span::ZERO, who, breakdown.waits(Stage::Queue)).await;
         }
+        counted
     }
 
     /// Closes the gate until the result is dropped, if the scheme is one that does.
@@ -50,6 +55,7 @@ mod tests {
     fn operations_wait_while_it_is_closed_and_those_who_close_it_take_turns() {
         let mut executor = Executor::new();
         let sim = executor.sim();
+        let media = nandscape_device_rig::TestFlash::default().media(&sim);
         let gate = Rc::new(Gate::new(&sim, GcScheme::Controller));
         for at in [0, 10] {
             let (gate, inner) = (gate.clone(), sim.clone());
@@ -63,7 +69,7 @@ mod tests {
         let passed = async {
             sim.sleep(Span::from_us(20)).await;
             assert!(gate.is_closed());
-            gate.pass(Priority::Fifo.who(cause::HOST_READ), &mut breakdown).await;
+            drop(gate.pass(&media, Priority::Fifo.who(cause::HOST_READ), &mut breakdown).await);
             sim.now()
         };
         assert_eq!(executor.block_on(passed).unwrap().ns(), 200_000);

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::{Broken, MediaError, PageId, UnitId};
+use nandscape_device_media::{Broken, Counted, MediaError, PageId, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use smallvec::SmallVec;
@@ -176,8 +176,9 @@ impl PageFtl {
     /// Waits until no collection holds the controller.
     ///
     /// In a box: few drives have such collections, and the wait must not make every read larger.
-    pub(super) async fn pass_gate(&self, breakdown: &mut Breakdown) {
-        Box::pin(self.gate.pass(self.config.priority.who(cause::HOST_READ), breakdown)).await;
+    pub(super) async fn pass_gate(&self, breakdown: &mut Breakdown) -> Counted<'_> {
+        let who = self.config.priority.who(cause::HOST_READ);
+        Box::pin(self.gate.pass(&self.media, who, breakdown)).await
     }
 
     /// Reads a page: die, array, channel, transfer.

@@ -88,10 +88,12 @@ impl<D: Destination> Reader<D> for PageReader<D> {
         match &lookup.pages[..] {
             // The ordinary small read: all of it is in one page.
             [page] if u64::from(page.host_bytes) == extent.bytes() => {
-                if self.ftl.gate.is_closed() {
-                    self.ftl.pass_gate(breakdown).await;
-                }
+                let counted = match self.ftl.gate.is_closed() {
+                    true => Some(self.ftl.pass_gate(breakdown).await),
+                    false => None,
+                };
                 let sensed = self.ftl.sense(page, breakdown).await;
+                drop(counted);
                 to.deliver(self.ftl.page_sensed(page, sensed, &to)?, breakdown).await;
                 Ok(())
             }
@@ -107,10 +109,12 @@ impl<D: Destination> PartJob<D> {
         let mut breakdown = Breakdown::new();
         let ended = match part {
             Part::Page(page) => {
-                if read.ftl.gate.is_closed() {
-                    read.ftl.pass_gate(&mut breakdown).await;
-                }
+                let counted = match read.ftl.gate.is_closed() {
+                    true => Some(read.ftl.pass_gate(&mut breakdown).await),
+                    false => None,
+                };
                 let sensed = read.ftl.sense(page, &mut breakdown).await;
+                drop(counted);
                 match read.ftl.page_sensed(page, sensed, &read.to) {
                     Ok(bytes) => {
                         read.to.deliver(bytes, &mut breakdown).await;

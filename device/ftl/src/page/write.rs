@@ -221,10 +221,12 @@ impl PageFtl {
             let watchers = self.state.borrow_mut().buffer.loaded(&job.slots);
             watchers.iter().for_each(|settling| settling.one_settled(Some((&issued, breakdown))));
         };
-        if self.gate.is_closed() {
-            self.gate.pass(who, &mut breakdown).await;
-        }
+        let counted = match self.gate.is_closed() {
+            true => Some(self.gate.pass(&self.media, who, &mut breakdown).await),
+            false => None,
+        };
         let ended = self.media.program_together(&job.pages, &image, who, &mut breakdown, loaded).await;
+        drop(counted);
         if let Err(broken) = ended {
             return self.not_programmed(job, broken);
         }
@@ -265,9 +267,10 @@ impl PageFtl {
             (state.geometry.page_of(job.from), state.geometry.unit_size())
         };
         let who = self.config.priority.who(cause::READ_MODIFY_WRITE);
-        if self.gate.is_closed() {
-            self.gate.pass(who, &mut Breakdown::new()).await;
-        }
+        let _counted = match self.gate.is_closed() {
+            true => Some(self.gate.pass(&self.media, who, &mut Breakdown::new()).await),
+            false => None,
+        };
         let read = self.media.read(page, bytes, who, &mut Breakdown::new()).await;
 
         let mut state = self.state.borrow_mut();
