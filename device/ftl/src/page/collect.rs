@@ -362,6 +362,10 @@ impl PageFtl {
                 Some(holding) => holding,
                 None => seize().await,
             };
+            // A restart after a power cut looks at how far blocks are written: no pages are taken meanwhile.
+            if !self.is_running() {
+                return self.leave(cursor);
+            }
             holding.flash.set_preemptible(self.may_preempt(plane));
             let before = cursor;
             let planned = self.state.borrow_mut().plan(&mut cursor, gc.batch, &mut moves);
