@@ -378,6 +378,13 @@ impl io::Write for &Stream {
         }
     }
 
+    fn write_vectored(&mut self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&*stream).write_vectored(slices),
+            Stream::Tcp(stream) => (&*stream).write_vectored(slices),
+        }
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -392,6 +399,10 @@ impl io::Read for Stream {
 impl io::Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         (&*self).write(bytes)
+    }
+
+    fn write_vectored(&mut self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        (&*self).write_vectored(slices)
     }
 
     fn flush(&mut self) -> io::Result<()> {

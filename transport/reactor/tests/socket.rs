@@ -136,6 +136,18 @@ fn who_waits_for_a_client_can_be_interrupted_even_when_the_socket_has_been_unlin
     }
 }
 
+/// By default, only the first of several slices would be written.
+#[test]
+fn several_slices_are_written_in_one_call() {
+    let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut near = Stream::Unix(near);
+    let slices = [b"one ", b"and ", b"more"].map(|text| std::io::IoSlice::new(text));
+    assert_eq!(near.write_vectored(&slices).unwrap(), 12);
+    let mut text = [0; 12];
+    far.read_exact(&mut text).unwrap();
+    assert_eq!(&text, b"one and more");
+}
+
 #[test]
 fn an_address_that_others_can_reach_has_to_be_allowed() {
     let everywhere: Address = "0.0.0.0:0".parse().unwrap();
