@@ -1,6 +1,7 @@
 //! No drive stands still. Every built-in profile, under 512 B, 4 KiB, unit-sized and large random writes, from empty,
-//! written once and worn in: something completes in every 10 ms, or the request that ends the pause waited for
-//! collections that keep the host out for whole blocks, as some papers' drives have them.
+//! written once and worn in: something completes in every 10 ms, or the request that ends the pause says that it waited
+//! for collections. Such pauses are at most 20 ms, but for papers' drives whose collections keep the host out for whole
+//! blocks.
 //!
 //! `NANDSCAPE_FULL_GRID=1` runs every combination; otherwise `NANDSCAPE_TEST_SEED` draws some of them.
 
@@ -17,6 +18,10 @@ use nandscape_sim::{Executor, Seed, Span, Time};
 
 /// The longest time in which nothing completes.
 const LONGEST: Span = Span::from_ms(10);
+
+/// The same where the request that ends the pause says that it waited for collections that keep in step with the host:
+/// word lines of three pages have to be moved before the host gets another.
+const LONGEST_IN_STEP: Span = Span::from_ms(20);
 
 /// A time in which nothing completed, and where the time of the request that ended it went.
 #[derive(Clone, Debug)]
@@ -95,25 +100,29 @@ impl Case {
     }
 
     fn check(&self, seed: u64) {
-        let allowed = |pause: &Pause| self.shuts_the_host_out() && pause.is_put_down_to_gc();
+        let in_step = |pause: &Pause| pause.to - pause.from <= LONGEST_IN_STEP;
+        let allowed = |pause: &Pause| pause.is_put_down_to_gc() && (self.shuts_the_host_out() || in_step(pause));
         let bad: Vec<Pause> = self.pauses(seed).into_iter().filter(|pause| !allowed(pause)).collect();
         let Some(longest) = bad.iter().max_by_key(|pause| pause.to - pause.from) else { return };
         panic!("{self:?}, seed {seed}: {} pauses, the longest {longest:?}", bad.len());
     }
 }
 
+/// Small drives with small blocks, so that they keep all their dies.
+const SMALL: [&str; 2] = ["capacity=2GiB", "geometry.pages_per_block=48"];
+
 /// Every profile, state and size. Enough writes for collections to begin, from written once, in all of them.
 fn grid() -> Vec<Case> {
     let mut cases = Vec::new();
     for builtin in BUILTIN {
         for precondition in [Precondition::None, Precondition::Full, Precondition::Steady] {
-            for bs in ["512", "4k", "unit", "128k"] {
+            for bs in ["512", "4k", "unit", "64k"] {
                 let mut case = Case {
                     profile: builtin.name,
-                    changes: vec!["capacity=1GiB".to_owned()],
+                    changes: SMALL.map(str::to_owned).to_vec(),
                     bs: bs.to_owned(),
                     precondition,
-                    requests: if bs == "128k" { 8_000 } else { 100_000 },
+                    requests: if bs == "64k" { 16_000 } else { 100_000 },
                 };
                 if bs == "unit" {
                     let unit = case.resolve().keys.ftl.mapping_unit.expect("it is filled in");
