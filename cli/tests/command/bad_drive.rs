@@ -24,7 +24,7 @@ fn unknown_keys_are_named_with_what_was_meant() {
         &["--set geometry.chanels=4", "unknown field `chanels`", "did you mean geometry.channels?"],
     );
     change(&["over_provisioning=12%"], &["--set over_provisioning=12%", "did you mean ftl.over_provisioning?"]);
-    change(&["ftl.gc.colour=red"], &["unknown field `colour`, expected one of `scheme`, `victim`"]);
+    change(&["ftl.gc.colour=red"], &["unknown field `colour`, expected one of `scheme`, `owner`, `victim`"]);
     change(&["=1"], &["--set =1", "expected one of `version`"]);
     file(
         "version = 1\nbase = \"default\"\n[ftl.gc]\nvictm = \"greedy\"\n",
