@@ -38,7 +38,7 @@ pub(crate) fn ask(server: &Server, order: &Value) -> Value {
     serde_json::from_str(&line).unwrap()
 }
 
-/// Waits until so many clients are connected. A test that waits for half a minute has failed.
+/// Waits until `count` clients are connected. After half a minute the test has failed.
 #[expect(clippy::disallowed_methods, reason = "what never comes is told from what is slow by nothing but time")]
 fn until_clients(server: &Server, count: f64) {
     let begun = Instant::now();

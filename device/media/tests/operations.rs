@@ -51,7 +51,7 @@ enum Op {
     Read,
     /// One unit of two.
     ReadHalf,
-    /// The next page of the plane's first block: so many were programmed before.
+    /// The next page of the plane's first block, by the number of pages programmed before.
     Program(u32),
     Erase,
 }

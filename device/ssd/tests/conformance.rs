@@ -41,7 +41,7 @@ fn ssd(sim: &Sim, profile: &Resolved) -> Rc<Ssd> {
     Rc::new(Ssd::new(sim, profile, StoreKind::Ram, Seed::new(9)).expect("memory for a small drive"))
 }
 
-/// The drive behind a queue pair of so many entries.
+/// The drive behind a queue pair of `entries` entries.
 fn subject(sim: &Sim, ssd: Rc<Ssd>, entries: u32) -> Subject {
     let drive = QueueDrive::new(sim, ssd.controller(), QueueId(1), entries).expect("a free queue pair");
     Subject { drive, deallocation: Deallocation::WholeUnitsReadZeros, check: Box::new(move || ssd.check()) }

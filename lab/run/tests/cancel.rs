@@ -22,7 +22,7 @@ fn rig(command_slots: u32) -> Rig {
     Rig::build(vec![drive], Wanted::default(), &()).unwrap()
 }
 
-/// Four reads through a queue of so many entries, the last of which is cancelled after 20 us, twice.
+/// Issues four reads through a queue of `entries` entries, and cancels the last of them twice after 20 us.
 fn cancel_the_last(entries: u32, command_slots: u32) -> (Vec<Status>, [bool; 2], [Span; 2]) {
     let mut rig = rig(command_slots);
     let (drive, sim) = (rig.connect(0, entries).unwrap(), rig.sim().clone());

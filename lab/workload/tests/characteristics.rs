@@ -42,7 +42,7 @@ fn near(what: &str, measured: f64, expected: f64, tolerance: f64) {
     assert!(off <= tolerance, "{what}, seed {SEED}: {measured} instead of {expected}, off by {:.2}%", off * 100.0);
 }
 
-/// Within five standard deviations of a share among so many.
+/// Checks a share of `among` samples to within five standard deviations.
 fn share(what: &str, measured: f64, expected: f64, among: f64) {
     let deviation = (expected * (1.0 - expected) / among).sqrt();
     let off = (measured - expected).abs();

@@ -62,7 +62,7 @@ pub(crate) fn drive_with(sim: &Sim, config: ControllerConfig, store: StoreKind) 
     faulty_drive(sim, config, store, 32, &[])
 }
 
-/// The same with so many blocks of a plane, 16 of which hold its capacity, and with faults.
+/// The same with `blocks_per_plane` blocks, 16 of which hold its capacity, and with faults.
 pub(crate) fn faulty_drive(
     sim: &Sim,
     config: ControllerConfig,

@@ -42,7 +42,7 @@ fn reach_state(setup: &Setup, planted: bool) -> State {
     State { valid, free, waf }
 }
 
-/// The largest difference between the shares of blocks with at most so many current units.
+/// The largest difference between two cumulative distributions of current units a block.
 fn kolmogorov(a: &[u32], b: &[u32]) -> f64 {
     let share =
         |sample: &[u32], most: u32| sample.iter().filter(|count| **count <= most).count() as f64 / sample.len() as f64;

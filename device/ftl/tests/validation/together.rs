@@ -17,7 +17,7 @@ fn rig(cell: Cell, planes: PlaneMode, logical_units: u32) -> Rig {
     Rig::new(&setup)
 }
 
-/// Programs while so many units are written and reach the flash.
+/// Program operations that it takes to write `units` units to flash.
 fn programs(rig: &mut Rig, units: u32) -> u64 {
     let busy = |rig: &Rig| rig.media.array_usage().iter().map(|usage| usage.total()).sum::<Span>();
     let before = busy(rig);

@@ -39,9 +39,9 @@ pub(crate) enum Op {
     ReadHalf,
     /// A page of the first block.
     ReadPage(u32),
-    /// The next page of the plane's first block: so many were programmed before.
+    /// The next page of the plane's first block, by the number of pages programmed before.
     Program(u32),
-    /// So many pages from the first on, of this plane and so many after it, at once.
+    /// At once: pages from the first on, of this plane and planes after it.
     Together(u32, u32),
     /// The first page of this plane and the second of the next, at once.
     OutOfStep,

@@ -6,7 +6,7 @@ use nandscape_sim::{Rng, Seed};
 /// Bytes of a mapping unit here.
 pub(crate) const UNIT: u32 = 4_096;
 
-/// A closed network: so many customers in front of a drive's planes and channels. Times in nanoseconds.
+/// A closed network: a fixed number of customers in front of a drive's planes and channels. Times in nanoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
     pub(crate) channels: u32,

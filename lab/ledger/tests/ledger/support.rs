@@ -31,7 +31,7 @@ pub(crate) fn experiment(id: &str) -> &'static Experiment {
     find(&[id.to_owned()]).expect("a known name")[0]
 }
 
-/// Listens to a run, and breaks it off after so many points.
+/// Listens to a run, and stops it after `stop_after` points.
 #[derive(Default)]
 pub(crate) struct Ear {
     pub(crate) stop_after: Option<usize>,

@@ -70,7 +70,7 @@ impl Ran {
     }
 }
 
-/// Runs a workload on a drive of so many MiB with a volatile cache.
+/// Runs a workload on a drive of `mib` MiB with a volatile cache.
 pub(crate) fn run(workload: &Workload, mib: u64) -> Ran {
     let mut executor = Executor::new();
     let sim = executor.sim();

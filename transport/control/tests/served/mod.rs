@@ -108,8 +108,8 @@ impl Drop for Ends {
     }
 }
 
-/// Does some commands of a drive one after another: so many reads of two blocks, writes of one, and flushes, and a read
-/// that fails.
+/// Issues commands to a drive one after another: `reads` reads of two blocks, `writes` writes of one, `flushes` flushes,
+/// and a read that fails.
 pub(crate) fn load(handle: &Handle, export: u16, reads: usize, writes: usize, flushes: usize) {
     let mut host = RingHost::connect(handle, export, 4).unwrap();
     let read = SubmissionEntry::blocks(IoOpcode::READ, 1, 4, 2);

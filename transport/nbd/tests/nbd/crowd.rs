@@ -149,7 +149,7 @@ fn one_client_too_many_is_told_so_until_somebody_leaves() {
     assert_eq!(waits.read(0, 512), Ok(vec![0; 512]));
 }
 
-/// A drive has so many queue pairs. Who is told to go on has one; asking about a drive takes none.
+/// A client that is told to go on has a queue pair. A question about a drive takes none.
 #[test]
 fn who_finds_no_queue_pair_is_told_so_and_may_choose_another_drive() {
     let server = Server::with(Limits { pairs: 2, ..Limits::default() });
@@ -246,7 +246,7 @@ fn a_long_request_without_data_is_done_in_parts_and_answered_once() {
     assert_eq!(parts, [cut(first - blocks, first), cut(first, first + blocks)].concat());
 }
 
-/// Requests that are refused cost nothing but time; so many are looked at in a turn, whatever was sent.
+/// Refused requests cost only time. A turn handles a bounded number of them.
 #[test]
 fn a_flood_of_refused_requests_is_answered_a_share_at_a_time() {
     let server = Server::start();
