@@ -45,6 +45,10 @@ const _: () = assert!(size_of::<SubmissionEntry>() == 64);
 
 /// Bits 1:0 of `flags`: part of a fused operation.
 pub const FLAGS_FUSED: u8 = 0b11;
+/// Bits 1:0 of `flags`: the first command of a fused operation.
+pub const FLAGS_FUSED_FIRST: u8 = 0b01;
+/// Bits 1:0 of `flags`: the second command of a fused operation.
+pub const FLAGS_FUSED_SECOND: u8 = 0b10;
 /// Bits 7:6 of `flags`: SGLs instead of PRPs.
 pub const FLAGS_PSDT: u8 = 0b11 << 6;
 
@@ -81,6 +85,16 @@ impl SubmissionEntry {
         assert!((1..=256).contains(&ranges), "{ranges} ranges do not fit one command");
         let entry = SubmissionEntry::io(IoOpcode::DATASET_MANAGEMENT, nsid);
         SubmissionEntry { cdw10: (ranges - 1).into(), cdw11: crate::io::DSM_DEALLOCATE.into(), ..entry }
+    }
+
+    /// Copy to `slba` on; its source ranges (1 to 256) of descriptor format `format` are the command's data.
+    ///
+    /// # Panics
+    /// When `ranges` is out of range.
+    pub fn copy(nsid: u32, slba: u64, ranges: u32, format: u8) -> SubmissionEntry {
+        assert!((1..=256).contains(&ranges), "{ranges} ranges do not fit one command");
+        let entry = SubmissionEntry::io(IoOpcode::COPY, nsid).with_slba(slba);
+        SubmissionEntry { cdw12: ((ranges - 1) | (u32::from(format) << 8)).into(), ..entry }
     }
 
     /// Identify with the given CNS (Base 5.1.13).

@@ -88,8 +88,12 @@ pub struct Controller {
     pub reserved_270: [u8; 10],
     /// Total NVM Capacity in bytes (295:280).
     pub tnvmcap: [u8; 16],
-    /// (511:296).
-    pub reserved_296: [u8; 216],
+    /// (319:296).
+    pub reserved_296: [u8; 24],
+    /// Keep Alive Support: the granularity of the timer in units of 100 ms; 0 is no timer (321:320).
+    pub kas: U16,
+    /// (511:322).
+    pub reserved_322: [u8; 190],
     /// Submission Queue Entry Size: maximum and required, as powers of two (512).
     pub sqes: u8,
     /// Completion Queue Entry Size: maximum and required, as powers of two (513).
@@ -110,8 +114,12 @@ pub struct Controller {
     pub awun_z: U16,
     /// Atomic Write Unit Power Fail, in logical blocks counted from zero (529:528).
     pub awupf_z: U16,
-    /// (535:530).
-    pub reserved_530: [u8; 6],
+    /// (531:530).
+    pub reserved_530: [u8; 2],
+    /// Atomic Compare & Write Unit, in logical blocks counted from zero (533:532).
+    pub acwu_z: U16,
+    /// Copy Descriptor Formats Supported: a bit each (535:534).
+    pub copy_formats: U16,
     /// SGL Support (539:536).
     pub sgls: U32,
     /// (767:540).
@@ -135,14 +143,28 @@ const _: () = assert!(core::mem::offset_of!(Controller, subnqn) == 768);
 
 /// ONCS: Compare (bit 0).
 pub const ONCS_COMPARE: u16 = 1 << 0;
+/// ONCS: Write Uncorrectable (bit 1).
+pub const ONCS_WRITE_UNCORRECTABLE: u16 = 1 << 1;
 /// ONCS: Dataset Management (bit 2).
 pub const ONCS_DSM: u16 = 1 << 2;
 /// ONCS: Write Zeroes (bit 3).
 pub const ONCS_WRITE_ZEROES: u16 = 1 << 3;
+/// ONCS: Save and Select of features (bit 4).
+pub const ONCS_SAVE: u16 = 1 << 4;
 /// ONCS: Timestamp (bit 6).
 pub const ONCS_TIMESTAMP: u16 = 1 << 6;
 /// ONCS: Verify (bit 7).
 pub const ONCS_VERIFY: u16 = 1 << 7;
+/// ONCS: Copy (bit 8).
+pub const ONCS_COPY: u16 = 1 << 8;
+/// FUSES: Compare and Write (bit 0).
+pub const FUSES_COMPARE_AND_WRITE: u16 = 1 << 0;
+/// OACS: Doorbell Buffer Config (bit 8).
+pub const OACS_DOORBELL_BUFFER: u16 = 1 << 8;
+/// CTRATT: host identifiers of 128 bits (bit 0).
+pub const CTRATT_EXTENDED_HOST_ID: u32 = 1 << 0;
+/// LPA: the telemetry logs and their notices (bit 3).
+pub const LPA_TELEMETRY: u8 = 1 << 3;
 /// VWC: a volatile write cache is present (bit 0).
 pub const VWC_PRESENT: u8 = 1 << 0;
 /// VWC: Flush with the namespace identifier FFFFFFFFh is supported (bits 2:1 = 11b).
@@ -182,8 +204,18 @@ pub struct Namespace {
     pub reserved_30: [u8; 3],
     /// Deallocate Logical Block Features (33).
     pub dlfeat: u8,
-    /// (45:34).
-    pub reserved_34: [u8; 12],
+    /// Namespace Atomic Write Unit Normal, in logical blocks counted from zero (35:34).
+    pub nawun_z: U16,
+    /// Namespace Atomic Write Unit Power Fail, counted from zero (37:36).
+    pub nawupf_z: U16,
+    /// Namespace Atomic Compare & Write Unit, counted from zero (39:38).
+    pub nacwu_z: U16,
+    /// Namespace Atomic Boundary Size Normal, counted from zero; 0 is no boundary (41:40).
+    pub nabsn_z: U16,
+    /// Namespace Atomic Boundary Offset (43:42).
+    pub nabo: U16,
+    /// Namespace Atomic Boundary Size Power Fail, counted from zero; 0 is no boundary (45:44).
+    pub nabspf_z: U16,
     /// Namespace Optimal I/O Boundary in logical blocks (47:46).
     pub noiob: U16,
     /// NVM Capacity in bytes (63:48).
@@ -198,8 +230,14 @@ pub struct Namespace {
     pub npda_z: U16,
     /// Namespace Optimal Write Size, counted from zero (73:72).
     pub nows_z: U16,
-    /// (103:74).
-    pub reserved_74: [u8; 30],
+    /// Maximum Single Source Range Length of Copy, in logical blocks (75:74).
+    pub mssrl: U16,
+    /// Maximum Copy Length in logical blocks (79:76).
+    pub mcl: U32,
+    /// Maximum Source Range Count of Copy, counted from zero (80).
+    pub msrc_z: u8,
+    /// (103:81).
+    pub reserved_81: [u8; 23],
     /// Namespace Globally Unique Identifier (119:104).
     pub nguid: [u8; 16],
     /// IEEE Extended Unique Identifier (127:120).
@@ -212,9 +250,12 @@ pub struct Namespace {
 
 const _: () = assert!(size_of::<Namespace>() == 4096);
 const _: () = assert!(core::mem::offset_of!(Namespace, nvmcap) == 48);
+const _: () = assert!(core::mem::offset_of!(Namespace, mcl) == 76);
 const _: () = assert!(core::mem::offset_of!(Namespace, nguid) == 104);
 const _: () = assert!(core::mem::offset_of!(Namespace, lbaf) == 128);
 
+/// NSFEAT: the atomicity of the namespace is given (bit 1).
+pub const NSFEAT_ATOMICITY: u8 = 1 << 1;
 /// NSFEAT: deallocated blocks can be told from written ones (bit 2).
 pub const NSFEAT_DULBE: u8 = 1 << 2;
 /// NSFEAT: the preferred granularities are given (bit 4).

@@ -17,7 +17,7 @@
 //!
 //! A field that the specification counts from zero ends in `_z`.
 //!
-//! Left out: metadata and protection information, Fabrics.
+//! Left out: Fabrics.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -11,8 +11,18 @@ pub const ERROR_INFORMATION: u8 = 0x01;
 pub const SMART: u8 = 0x02;
 /// Firmware Slot Information (Base 5.1.12.1.4).
 pub const FIRMWARE_SLOT: u8 = 0x03;
+/// Changed Attached Namespace List (Base 5.1.12.1.5).
+pub const CHANGED_NAMESPACES: u8 = 0x04;
 /// Commands Supported and Effects (Base 5.1.12.1.6).
 pub const COMMANDS_AND_EFFECTS: u8 = 0x05;
+/// Telemetry Host-Initiated (Base 5.1.12.1.8).
+pub const TELEMETRY_HOST: u8 = 0x07;
+/// Telemetry Controller-Initiated (Base 5.1.12.1.9).
+pub const TELEMETRY_CONTROLLER: u8 = 0x08;
+/// Predictable Latency Per NVM Set (Base 5.1.12.1.11).
+pub const PREDICTABLE_LATENCY: u8 = 0x0a;
+/// Predictable Latency Event Aggregate (Base 5.1.12.1.12).
+pub const PREDICTABLE_LATENCY_EVENTS: u8 = 0x0b;
 /// Feature Identifiers Supported and Effects (Base 5.1.12.1.18).
 pub const FEATURES_AND_EFFECTS: u8 = 0x12;
 /// NVMe-MI Commands Supported and Effects (Base 5.1.12.1.19).
@@ -66,6 +76,8 @@ pub const RETAIN_EVENT: u32 = 1 << 15;
 
 /// Critical Warning: the spare has fallen below its threshold (bit 0).
 pub const WARNING_SPARE: u8 = 1 << 0;
+/// Critical Warning: the temperature is beyond a threshold (bit 1).
+pub const WARNING_TEMPERATURE: u8 = 1 << 1;
 /// Critical Warning: the media is read-only (bit 3).
 pub const WARNING_READ_ONLY: u8 = 1 << 3;
 
@@ -105,8 +117,14 @@ pub struct Smart {
     pub media_errors: Counter,
     /// Number of Error Information Log Entries (191:176).
     pub error_log_entries: Counter,
-    /// (511:192).
-    pub reserved_192: [u8; 320],
+    /// Warning Composite Temperature Time in minutes (195:192).
+    pub warning_minutes: U32,
+    /// Critical Composite Temperature Time in minutes (199:196).
+    pub critical_minutes: U32,
+    /// Temperature Sensors 1 to 8 in kelvin; 0 where there is none (215:200).
+    pub sensors: [U16; 8],
+    /// (511:216).
+    pub reserved_216: [u8; 296],
 }
 
 const _: () = assert!(size_of::<Smart>() == 512);
@@ -183,6 +201,84 @@ impl Identifiers {
 
 /// LSUPP: the log page is supported (bit 0).
 pub const LOG_SUPPORTED: u32 = 1 << 0;
+/// Telemetry's Log Specific Parameter, Create Telemetry Host-Initiated Data: take a new snapshot first (bit 0).
+pub const TELEMETRY_CREATE: u8 = 1 << 0;
+/// Bytes of a telemetry data block, and of the header in front of the first.
+pub const TELEMETRY_BLOCK: usize = 512;
+
+/// The header of both telemetry logs (Base 5.1.12.1.8, 5.1.12.1.9). Data areas follow in blocks of 512 bytes; each area
+/// holds those of lower number.
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Telemetry {
+    /// Log Identifier (0).
+    pub lid: u8,
+    /// (4:1).
+    pub reserved_1: [u8; 4],
+    /// IEEE OUI Identifier (7:5).
+    pub ieee: [u8; 3],
+    /// The last block of Data Areas 1, 2 and 3 (13:8).
+    pub last_blocks: [U16; 3],
+    /// (15:14).
+    pub reserved_14: [u8; 2],
+    /// The last block of Data Area 4 (19:16).
+    pub last_block_4: U32,
+    /// (380:20).
+    pub reserved_20: [u8; 361],
+    /// Host-Initiated Data Generation Number (381).
+    pub host_generation: u8,
+    /// Controller-Initiated Data Available (382).
+    pub controller_available: u8,
+    /// Controller-Initiated Data Generation Number (383).
+    pub controller_generation: u8,
+    /// Reason Identifier, vendor specific (511:384).
+    pub reason: [u8; 128],
+}
+
+const _: () = assert!(size_of::<Telemetry>() == TELEMETRY_BLOCK);
+
+impl Telemetry {
+    /// All fields zero.
+    pub fn zeroed() -> Telemetry {
+        Telemetry::new_zeroed()
+    }
+}
+
+/// Predictable Latency Per NVM Set (Base 5.1.12.1.11), which this project only lays out. Times are in nanoseconds.
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct PredictableLatency {
+    /// Status: the window that the set is in (bits 2:0) (0).
+    pub status: u8,
+    /// (1).
+    pub reserved_1: u8,
+    /// Event Type: what has ended a deterministic window (3:2).
+    pub event: U16,
+    /// (31:4).
+    pub reserved_4: [u8; 28],
+    /// DTWIN Reads and Writes Typical, in units of 4 KiB and of the optimal write size (47:32).
+    pub typical: [U64; 2],
+    /// DTWIN Time Maximum (55:48).
+    pub time_maximum: U64,
+    /// NDWIN Time Minimum High and Low (71:56).
+    pub time_minimum: [U64; 2],
+    /// (127:72).
+    pub reserved_72: [u8; 56],
+    /// DTWIN Reads, Writes and Time Estimate (151:128).
+    pub estimate: [U64; 3],
+    /// (511:152).
+    pub reserved_152: [u8; 360],
+}
+
+const _: () = assert!(size_of::<PredictableLatency>() == 512);
+
+impl PredictableLatency {
+    /// All fields zero.
+    pub fn zeroed() -> PredictableLatency {
+        PredictableLatency::new_zeroed()
+    }
+}
+
 /// FSUPP: the feature is supported (bit 0).
 pub const FEATURE_SUPPORTED: u32 = 1 << 0;
 

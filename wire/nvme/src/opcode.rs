@@ -25,8 +25,18 @@ impl AdminOpcode {
     pub const GET_FEATURES: AdminOpcode = AdminOpcode(0x0a);
     /// Base 5.1.2.
     pub const ASYNCHRONOUS_EVENT_REQUEST: AdminOpcode = AdminOpcode(0x0c);
+    /// Base 5.1.9.
+    pub const FIRMWARE_COMMIT: AdminOpcode = AdminOpcode(0x10);
+    /// Base 5.1.10.
+    pub const FIRMWARE_IMAGE_DOWNLOAD: AdminOpcode = AdminOpcode(0x11);
     /// Base 5.1.14.
     pub const KEEP_ALIVE: AdminOpcode = AdminOpcode(0x18);
+    /// Base 5.1.7.
+    pub const DIRECTIVE_SEND: AdminOpcode = AdminOpcode(0x19);
+    /// Base 5.1.6.
+    pub const DIRECTIVE_RECEIVE: AdminOpcode = AdminOpcode(0x1a);
+    /// Base 5.2.5.
+    pub const DOORBELL_BUFFER_CONFIG: AdminOpcode = AdminOpcode(0x7c);
 }
 
 /// The opcode of an I/O command.
@@ -40,6 +50,8 @@ impl IoOpcode {
     pub const WRITE: IoOpcode = IoOpcode(0x01);
     /// NVM 3.3.4.
     pub const READ: IoOpcode = IoOpcode(0x02);
+    /// NVM 3.3.7.
+    pub const WRITE_UNCORRECTABLE: IoOpcode = IoOpcode(0x04);
     /// NVM 3.3.1.
     pub const COMPARE: IoOpcode = IoOpcode(0x05);
     /// NVM 3.3.8.
@@ -48,6 +60,8 @@ impl IoOpcode {
     pub const DATASET_MANAGEMENT: IoOpcode = IoOpcode(0x09);
     /// NVM 3.3.5.
     pub const VERIFY: IoOpcode = IoOpcode(0x0c);
+    /// NVM 3.3.2.
+    pub const COPY: IoOpcode = IoOpcode(0x19);
 }
 
 /// The direction of a command's data, which the low two bits of every opcode give (Base 3.1.2.1.1, "Opcode").

@@ -7,6 +7,7 @@ use core::fmt;
 pub struct Status(u16);
 
 const DO_NOT_RETRY: u16 = 1 << 14;
+const MORE: u16 = 1 << 13;
 
 impl Status {
     /// A status of the given type (0 to 7) and code.
@@ -44,9 +45,19 @@ impl Status {
         Status(self.0 | DO_NOT_RETRY)
     }
 
-    /// The same status with Do Not Retry clear, to compare by meaning.
+    /// More: the Error Information log has an entry for the command.
+    pub const fn more(self) -> bool {
+        self.0 & MORE != 0
+    }
+
+    /// The same status with More set.
+    pub const fn with_more(self) -> Status {
+        Status(self.0 | MORE)
+    }
+
+    /// The same status without Do Not Retry and More, to compare by meaning.
     pub const fn meaning(self) -> Status {
-        Status(self.0 & !DO_NOT_RETRY)
+        Status(self.0 & !(DO_NOT_RETRY | MORE))
     }
 
     /// Whether the command did what it was asked.
@@ -93,6 +104,10 @@ statuses! {
     ABORT_REQUESTED = 0, 0x07, "Command Abort Requested";
     /// The queue was deleted.
     ABORTED_SQ_DELETION = 0, 0x08, "Command Aborted due to SQ Deletion";
+    /// The other command of a fused operation failed.
+    FUSED_FAILED = 0, 0x09, "Command Aborted due to Failed Fused Command";
+    /// One of the two commands of a fused operation stands alone.
+    FUSED_MISSING = 0, 0x0a, "Command Aborted due to Missing Fused Command";
     /// The namespace does not exist, or its format does not fit.
     INVALID_NAMESPACE = 0, 0x0b, "Invalid Namespace or Format";
     /// Commands came in an order that is not allowed.
@@ -103,10 +118,20 @@ statuses! {
     INVALID_SGL_COUNT = 0, 0x0e, "Invalid Number of SGL Descriptors";
     /// The data pointer does not fit the command's length.
     DATA_SGL_LENGTH_INVALID = 0, 0x0f, "Data SGL Length Invalid";
+    /// The metadata pointer does not fit the command's length.
+    METADATA_SGL_LENGTH_INVALID = 0, 0x10, "Metadata SGL Length Invalid";
     /// The type of an SGL descriptor is not supported.
     SGL_TYPE_INVALID = 0, 0x11, "SGL Descriptor Type Invalid";
     /// A PRP entry has an offset where it must have none, or one that is not aligned.
     PRP_OFFSET_INVALID = 0, 0x13, "PRP Offset Invalid";
+    /// More logical blocks than an atomic operation may have.
+    ATOMIC_WRITE_UNIT_EXCEEDED = 0, 0x14, "Atomic Write Unit Exceeded";
+    /// The host identifier does not have the length that the command says.
+    HOST_ID_INCONSISTENT = 0, 0x18, "Host Identifier Inconsistent Format";
+    /// The host has not been heard of for longer than the Keep Alive Timeout.
+    KEEP_ALIVE_EXPIRED = 0, 0x19, "Keep Alive Timeout Expired";
+    /// The Keep Alive Timeout is not supported.
+    KEEP_ALIVE_INVALID = 0, 0x1a, "Keep Alive Timeout Invalid";
     /// A host has set the namespace write protected.
     NAMESPACE_WRITE_PROTECTED = 0, 0x20, "Namespace is Write Protected";
     /// Some logical block lies beyond the namespace.
@@ -135,6 +160,12 @@ statuses! {
     FEATURE_NOT_SAVEABLE = 1, 0x0d, "Feature Identifier Not Saveable";
     /// The feature cannot be set.
     FEATURE_NOT_CHANGEABLE = 1, 0x0e, "Feature Not Changeable";
+    /// A namespace is named, and the feature is not one of namespaces.
+    FEATURE_NOT_NAMESPACE_SPECIFIC = 1, 0x0f, "Feature Not Namespace Specific";
+    /// The attributes of a Dataset Management command contradict each other.
+    CONFLICTING_ATTRIBUTES = 1, 0x80, "Conflicting Attributes";
+    /// The protection information of the command does not fit the format of the namespace.
+    INVALID_PROTECTION = 1, 0x81, "Invalid Protection Information";
     /// The blocks are read-only.
     READ_ONLY_RANGE = 1, 0x82, "Attempted Write to Read Only Range";
     /// A Dataset Management or Write Zeroes command over its size limit.
@@ -143,6 +174,12 @@ statuses! {
     WRITE_FAULT = 2, 0x80, "Write Fault";
     /// Data could not be read back.
     UNRECOVERED_READ_ERROR = 2, 0x81, "Unrecovered Read Error";
+    /// The guard of some logical block does not fit its data.
+    GUARD_CHECK = 2, 0x82, "End-to-end Guard Check Error";
+    /// The application tag of some logical block is not the expected one.
+    APPLICATION_TAG_CHECK = 2, 0x83, "End-to-end Application Tag Check Error";
+    /// The reference tag of some logical block is not the expected one.
+    REFERENCE_TAG_CHECK = 2, 0x84, "End-to-end Reference Tag Check Error";
     /// Compare found a difference.
     COMPARE_FAILURE = 2, 0x85, "Compare Failure";
     /// A deallocated or unwritten block was read, and the host has asked for an error (DULBE).
@@ -170,7 +207,8 @@ mod tests {
         let status = Status::COMPARE_FAILURE.final_();
         assert_eq!((status.kind(), status.code(), status.do_not_retry()), (2, 0x85, true));
         assert_eq!(status.bits(), 0x4285);
-        assert_eq!(status.meaning(), Status::COMPARE_FAILURE);
+        assert_eq!((status.with_more().bits(), status.with_more().more()), (0x6285, true));
+        assert_eq!(status.with_more().meaning(), Status::COMPARE_FAILURE);
         assert!(Status::SUCCESS.is_success() && !status.is_success());
         assert_eq!(status.name(), "Compare Failure");
     }

@@ -3,7 +3,8 @@
 //! Each field is filled alone, and all bytes but its own must stay zero.
 
 use nandscape_wire_nvme::identify::{Controller, LbaFormat, Namespace, ascii};
-use nandscape_wire_nvme::log::{CommandsAndEffects, FirmwareSlot, Identifiers, Smart};
+use nandscape_wire_nvme::io::{CopyRange, LongCopyRange, ProtectionInformation};
+use nandscape_wire_nvme::log::{CommandsAndEffects, FirmwareSlot, Identifiers, PredictableLatency, Smart, Telemetry};
 use nandscape_wire_nvme::vendor;
 use zerocopy::IntoBytes;
 
@@ -65,6 +66,9 @@ fn identify_controller() {
         vwc = 7, 525, [7];
         awun_z = 0x0102.into(), 526, [2, 1];
         awupf_z = 0x0304.into(), 528, [4, 3];
+        kas = 0x0102.into(), 320, [2, 1];
+        acwu_z = 0x0506.into(), 532, [6, 5];
+        copy_formats = 3.into(), 534, [3];
         subnqn[0] = b'n', 768, *b"n";
         power_states[1] = [9; 32], 2080, [9; 32];
         vendor[0] = b'N', 3072, *b"N";
@@ -83,6 +87,12 @@ fn identify_namespace() {
         mc = 3, 27, [3];
         dpc_dps = [4, 5], 28, [4, 5];
         dlfeat = 9, 33, [9];
+        nawun_z = 0x0102.into(), 34, [2, 1];
+        nawupf_z = 3.into(), 36, [3];
+        nacwu_z = 4.into(), 38, [4];
+        nabsn_z = 5.into(), 40, [5];
+        nabo = 6.into(), 42, [6];
+        nabspf_z = 7.into(), 44, [7];
         noiob = 0x0102.into(), 46, [2, 1];
         nvmcap = 0x0708u128.to_le_bytes(), 48, [8, 7];
         npwg_z = 1.into(), 64, [1];
@@ -90,6 +100,9 @@ fn identify_namespace() {
         npdg_z = 3.into(), 68, [3];
         npda_z = 4.into(), 70, [4];
         nows_z = 5.into(), 72, [5];
+        mssrl = 0x0102.into(), 74, [2, 1];
+        mcl = 0x0304.into(), 76, [4, 3];
+        msrc_z = 5, 80, [5];
         nguid = [6; 16], 104, [6; 16];
         eui64 = [7; 8], 120, [7; 8];
         lbaf[0] = LbaFormat { ms: 8.into(), lbads: 9, rp: 1 }, 128, [8, 0, 9, 1];
@@ -117,6 +130,9 @@ fn smart() {
         unsafe_shutdowns = 9.into(), 144, [9];
         media_errors = 10.into(), 160, [10];
         error_log_entries = 11.into(), 176, [11];
+        warning_minutes = 12.into(), 192, [12];
+        critical_minutes = 13.into(), 196, [13];
+        sensors[7] = 14.into(), 214, [14];
     }
 }
 
@@ -131,10 +147,62 @@ fn other_logs() {
         revisions[0] = *b"0.1.0   ", 8, *b"0.1.0   ";
         revisions[6] = *b"7       ", 56, *b"7       ";
     }
+    fields! { Telemetry, 512:
+        lid = 7, 0, [7];
+        ieee = [1, 2, 3], 5, [1, 2, 3];
+        last_blocks[0] = 4.into(), 8, [4];
+        last_blocks[2] = 5.into(), 12, [5];
+        last_block_4 = 6.into(), 16, [6];
+        host_generation = 8, 381, [8];
+        controller_available = 1, 382, [1];
+        controller_generation = 9, 383, [9];
+        reason[0] = 10, 384, [10];
+    }
+    fields! { PredictableLatency, 512:
+        status = 1, 0, [1];
+        event = 0x0102.into(), 2, [2, 1];
+        typical[1] = 3.into(), 40, [3];
+        time_maximum = 4.into(), 48, [4];
+        time_minimum[1] = 5.into(), 64, [5];
+        estimate[0] = 6.into(), 128, [6];
+        estimate[2] = 7.into(), 144, [7];
+    }
     fields! { Identifiers, 1024:
         ids[0] = 1.into(), 0, [1];
         ids[255] = 0x0010_0001.into(), 1020, [1, 0, 0x10, 0];
     }
+}
+
+#[test]
+fn copy_ranges_and_protection_information() {
+    let (slba, nlb_z) = (0x0102.into(), 7.into());
+    let tags = (0x0304.into(), 0x0506.into());
+    let short = CopyRange {
+        slba,
+        nlb_z,
+        reference_tag: 0x0708_090a.into(),
+        application_tag: tags.0,
+        application_mask: tags.1,
+        ..CopyRange::default()
+    };
+    let right = [&[2, 1, 0, 0, 0, 0, 0, 0, 7, 0][..], &[0; 6], &[10, 9, 8, 7, 4, 3, 6, 5]].concat();
+    assert_eq!(short.as_bytes()[8..], right);
+    let long = LongCopyRange {
+        slba,
+        nlb_z,
+        reference_tag: [9; 10],
+        application_tag: tags.0,
+        application_mask: tags.1,
+        ..LongCopyRange::default()
+    };
+    let right = [&[2, 1, 0, 0, 0, 0, 0, 0, 7, 0][..], &[0; 8], &[9; 10], &[4, 3, 6, 5]].concat();
+    assert_eq!(long.as_bytes()[8..], right);
+    let protection = ProtectionInformation {
+        guard: 0x0102.into(),
+        application_tag: 0x0304.into(),
+        reference_tag: 0x0506_0708.into(),
+    };
+    assert_eq!(protection.as_bytes(), [1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
 #[test]
