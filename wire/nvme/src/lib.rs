@@ -13,16 +13,20 @@
 //! | `io` | the command dwords of the NVM command set, Dataset Management ranges |
 //! | `register` | controller properties |
 //! | `identify`, `feature`, `log` | what a controller says of itself |
+//! | `fabrics`, `discovery` | commands of NVMe over Fabrics, the discovery log |
+//! | `tcp` | NVMe/TCP: the units that are sent, and the checks of their headers |
 //! | `vendor` | every extension of the source papers, planned once |
 //!
 //! A field that the specification counts from zero ends in `_z`.
 //!
-//! Left out: Fabrics.
+//! Left out: authentication over Fabrics.
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod command;
 pub mod completion;
+pub mod discovery;
+pub mod fabrics;
 pub mod feature;
 pub mod identify;
 pub mod io;
@@ -31,6 +35,7 @@ pub mod opcode;
 pub mod register;
 pub mod sgl;
 pub mod status;
+pub mod tcp;
 pub mod vendor;
 
 pub use command::SubmissionEntry;

@@ -34,12 +34,31 @@ impl SglType {
     pub const SEGMENT: SglType = SglType(0x2);
     /// More descriptors, all of data.
     pub const LAST_SEGMENT: SglType = SglType(0x3);
+    /// Data that the transport moves (Base 4.3.2, "Transport SGL Data Block").
+    pub const TRANSPORT_DATA_BLOCK: SglType = SglType(0x5);
 }
+
+/// Sub type of a data block whose address is an offset in the capsule.
+pub const SUB_TYPE_OFFSET: u8 = 0x1;
+/// Sub type of a transport data block.
+pub const SUB_TYPE_TRANSPORT: u8 = 0xa;
 
 impl SglDescriptor {
     /// A descriptor of the given type, with a memory address.
     pub fn new(kind: SglType, address: u64, len: u32) -> SglDescriptor {
         SglDescriptor { address: address.into(), len: len.into(), reserved: [0; 3], identifier: kind.0 << 4 }
+    }
+
+    /// Data of `len` bytes that the transport moves in data transfers.
+    pub fn transport(len: u32) -> SglDescriptor {
+        let identifier = SglType::TRANSPORT_DATA_BLOCK.0 << 4 | SUB_TYPE_TRANSPORT;
+        SglDescriptor { len: len.into(), identifier, ..SglDescriptor::default() }
+    }
+
+    /// Data of `len` bytes that is in the capsule.
+    pub fn in_capsule(len: u32) -> SglDescriptor {
+        let identifier = SglType::DATA_BLOCK.0 << 4 | SUB_TYPE_OFFSET;
+        SglDescriptor { len: len.into(), identifier, ..SglDescriptor::default() }
     }
 
     /// What it names.

@@ -126,12 +126,16 @@ statuses! {
     PRP_OFFSET_INVALID = 0, 0x13, "PRP Offset Invalid";
     /// More logical blocks than an atomic operation may have.
     ATOMIC_WRITE_UNIT_EXCEEDED = 0, 0x14, "Atomic Write Unit Exceeded";
+    /// An SGL names an offset outside the capsule.
+    SGL_OFFSET_INVALID = 0, 0x16, "SGL Offset Invalid";
     /// The host identifier does not have the length that the command says.
     HOST_ID_INCONSISTENT = 0, 0x18, "Host Identifier Inconsistent Format";
     /// The host has not been heard of for longer than the Keep Alive Timeout.
     KEEP_ALIVE_EXPIRED = 0, 0x19, "Keep Alive Timeout Expired";
     /// The Keep Alive Timeout is not supported.
     KEEP_ALIVE_INVALID = 0, 0x1a, "Keep Alive Timeout Invalid";
+    /// The transport could not move data; a retry may succeed.
+    TRANSIENT_TRANSPORT_ERROR = 0, 0x22, "Transient Transport Error";
     /// A host has set the namespace write protected.
     NAMESPACE_WRITE_PROTECTED = 0, 0x20, "Namespace is Write Protected";
     /// Some logical block lies beyond the namespace.
