@@ -6,6 +6,7 @@ use nandscape_wire_nvme::Status;
 
 use crate::drive::DriveInfo;
 use crate::queue_memory::{CompletionMemory, HostMemory, SubmissionMemory};
+use crate::subsystem::IN_PROCESS_CONTROLLER;
 
 /// Names a queue pair. 0 is the admin queue.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -22,6 +23,11 @@ impl QueueId {
 pub trait Controller {
     /// What the drive is.
     fn info(&self) -> DriveInfo;
+
+    /// Controller ID (CNTLID), unique in its subsystem while the controller exists.
+    fn id(&self) -> u16 {
+        IN_PROCESS_CONTROLLER
+    }
 
     /// Begins to serve a submission queue and the completion queue that it posts to, both of them number `id`.
     ///

@@ -1,13 +1,14 @@
 //! The seam between a drive and everything above it.
 //!
 //! Two levels. A [`Controller`] is a set of queue pairs, as NVMe has them: host drivers, completion strategies and
-//! guests see this one. A [`Drive`] takes one command with its data and completes it: arrays, services and
+//! guests see this one. A [`Subsystem`] gives each host a controller of its own. A [`Drive`] takes one command with its data and completes it: arrays, services and
 //! transports are written against this one, and are drives themselves. [`QueueDrive`] is a drive over a queue pair.
 //!
 //! | file | what |
 //! |---|---|
 //! | `drive` | the `Drive` trait |
 //! | `controller` | the `Controller` trait |
+//! | `subsystem` | the `Subsystem` trait: several controllers of one drive |
 //! | `io` | a command in flight: command, host memory, and the token that completes it exactly once |
 //! | `mem` | host memory that a command's data lies in |
 //! | `queue_memory` | the memory of queues, as a controller sees it |
@@ -32,6 +33,7 @@ pub mod mem;
 pub mod queue_drive;
 pub mod queue_memory;
 pub mod ring;
+pub mod subsystem;
 pub mod testing;
 
 pub use breakdown::{Breakdown, Stage};
@@ -42,3 +44,4 @@ pub use issuer::Issuer;
 pub use mem::HostMem;
 pub use queue_drive::QueueDrive;
 pub use queue_memory::{CompletionMemory, HostMemory, SubmissionMemory};
+pub use subsystem::{HostIdentity, Names, Subsystem, TransportModel};

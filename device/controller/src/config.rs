@@ -1,6 +1,7 @@
 //! What can be set about a controller.
 
 use nandscape_device_media::Priority;
+use nandscape_drive::Names;
 use nandscape_sim::Span;
 use nandscape_sim::units::Rate;
 
@@ -62,6 +63,18 @@ pub struct Identity {
     pub serial: String,
     /// Model, at most 40 ASCII characters.
     pub model: String,
+}
+
+impl Identity {
+    /// The names of the drive's subsystem.
+    pub(crate) fn names(&self) -> Names {
+        Names {
+            nqn: format!("nqn.2026-11.org.nandscape:{}", self.serial),
+            serial: self.serial.clone(),
+            model: self.model.clone(),
+            firmware: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
 }
 
 /// What can be set about a controller.

@@ -1,4 +1,4 @@
-//! The NVMe controller of an emulated drive: a queue engine over a command set.
+//! The NVM subsystem of an emulated drive: controllers, each a queue engine, over one command set.
 //!
 //! The way of a command: a doorbell makes [`NvmeController`] fetch entries, queue by queue as its arbiter says. Admin
 //! commands are served by `admin`, others by the [`CommandSet`], which turns the raw entry into a typed command, once, and
@@ -6,7 +6,8 @@
 //!
 //! | folder | what |
 //! |---|---|
-//! | `engine` | queues, fetching, completing; registers, reset, deletion of queues |
+//! | `subsystem` | what the controllers of a drive share |
+//! | `engine` | a controller: queues, fetching, completing; registers, reset, deletion of queues |
 //! | `arbiter` | whose turn it is: one trait, one file an answer |
 //! | `admin` | identify, features, logs, events, abort |
 //! | `command_set` | what the engine asks of a command set; `nvm` is the NVM command set over an FTL |
@@ -21,6 +22,7 @@ pub mod command_set;
 mod config;
 mod engine;
 mod link;
+mod subsystem;
 
 pub use admin::Settings;
 pub use command_set::nvm::Nvm;
@@ -28,3 +30,4 @@ pub use command_set::{Command, CommandSet, Failure, Reply};
 pub use config::{BufferMode, ControllerConfig, Duplex, Identity, LinkConfig};
 pub use engine::{NvmeController, Stop};
 pub use link::Link;
+pub use subsystem::NvmSubsystem;

@@ -125,7 +125,7 @@ fn identify_namespace() {
             assert_eq!(id.dlfeat, 0b1001);
             // The preferred granularity is the mapping unit, counted from zero.
             assert_eq!(u32::from(id.npwg_z.get()) + 1, 4_096 / lba_bytes);
-            assert_eq!((id.mc, id.dpc_dps), (0, [0, 0]), "no metadata, no protection information");
+            assert_eq!((id.mc, id.dpc, id.dps), (0, 0, 0), "no metadata, no protection information");
             let descriptors = data(admin, SubmissionEntry::identify(cns::NAMESPACE_DESCRIPTORS, 1)).await.unwrap();
             assert_eq!(descriptors[..2], [2, 16]);
             assert_eq!(descriptors[4..20], id.nguid);

@@ -101,7 +101,7 @@ fn written_through_a_write_completes_when_it_is_programmed() {
         let (entry, mem) = write(64, 8);
         assert_eq!(timed(sim, &host, entry, mem).await.1, COMMAND + over(LINK, 4 << 10) + program);
         assert_eq!(timed(sim, &host, flush(), HostMem::none()).await.1, COMMAND);
-        assert_eq!(drive.ftl().media().counts().programs, 2);
+        assert_eq!(drive.subsystem().ftl().media().counts().programs, 2);
         // A part of a unit that is on flash is read first.
         let (entry, mem) = write(64, 1);
         let fill = READ + over(BUS, 4 << 10);
@@ -174,7 +174,7 @@ fn a_flush_does_not_wait_for_later_writes() {
             let ended = host.next().await.unwrap();
             if ended.tag == flushing {
                 flushed = true;
-                assert!(drive.ftl().stats().host_units >= 13, "all that had completed is on flash");
+                assert!(drive.subsystem().ftl().stats().host_units >= 13, "all that had completed is on flash");
             }
             before += u32::from(!flushed);
         }

@@ -39,14 +39,14 @@ fn with_blocks<T>(
     let sim = executor.sim();
     let drive = faulty_drive(&sim, config, StoreKind::Ram, blocks, faults);
     let result = executor.block_on(test(&sim, &drive)).unwrap();
-    drive.ftl().check().unwrap();
+    drive.subsystem().ftl().check().unwrap();
     result
 }
 
 /// A host of a drive's first queue.
 fn damaged(sim: &Sim, drive: &common::Drive) -> Damaged {
     let seed = std::env::var("NANDSCAPE_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let media = drive.ftl().media().clone();
+    let media = drive.subsystem().ftl().media().clone();
     let queue = QueueDrive::new(sim, drive.clone(), QueueId(1), 32).unwrap();
     Damaged::new(sim, queue, move || media.power_cuts(), seed)
 }
@@ -188,7 +188,7 @@ fn a_failed_program_costs_its_time_and_its_block_and_no_data() {
         let load = "1024MB/s".parse::<nandscape_sim::units::Rate>().unwrap().time_for(16 << 10);
         assert_eq!(repeated, good + load + PROGRAM);
         sim.sleep(Span::from_s(1)).await;
-        let stats = drive.ftl().stats();
+        let stats = drive.subsystem().ftl().stats();
         assert_eq!((stats.retired_blocks, stats.lost_units), (1, 0));
         let (left, new) = stats.spare_blocks;
         assert_eq!(left, new - 1);
@@ -210,7 +210,7 @@ fn warnings_are_events_for_a_host_that_asks() {
             admin.submit(SubmissionEntry::admin(AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST), HostMem::none());
         }
         let mut book = damaged(sim, drive);
-        while !drive.ftl().is_read_only() {
+        while !drive.subsystem().ftl().is_read_only() {
             book.round(&[Ask::Write]).await.unwrap();
         }
         book.round(&[Ask::Write]).await.unwrap();
@@ -246,7 +246,7 @@ fn blocks_that_go_bad_lose_nothing() {
                 }
                 assert_eq!(book.failed(), 0, "{faults:?} {buffer:?}");
                 book.read_all().await.unwrap();
-                drive.ftl().stats()
+                drive.subsystem().ftl().stats()
             });
             assert!(stats.retired_blocks >= retired, "{faults:?} {buffer:?}: {stats:?}");
             assert_eq!((stats.lost_units, stats.dropped_units), (0, 0), "{faults:?} {buffer:?}");
@@ -275,14 +275,14 @@ fn data_that_cannot_be_read_is_told_and_never_made_up() {
             let failed = book.failed();
             assert!(failed > 0, "{faults:?}: the faults were not seen");
             book.read_all().await.unwrap();
-            drive.ftl().media().faults().clear();
+            drive.subsystem().ftl().media().faults().clear();
             // What is written anew is there again, all of it.
-            assert!(!drive.ftl().is_read_only(), "{faults:?}");
+            assert!(!drive.subsystem().ftl().is_read_only(), "{faults:?}");
             let failed = book.failed();
             book.write_all().await.unwrap();
             book.read_all().await.unwrap();
             assert_eq!(book.failed(), failed, "{faults:?}: everything was written anew");
-            drive.ftl().stats().lost_units
+            drive.subsystem().ftl().stats().lost_units
         });
         assert!(is_dead || lost > 0, "{faults:?}: no collector met an unreadable page");
     }
@@ -297,7 +297,7 @@ fn a_drive_without_spare_blocks_is_read_only() {
             for _ in 0..200 {
                 book.round(&[Ask::Write, Ask::Flush]).await.unwrap();
             }
-            assert!(drive.ftl().is_read_only(), "{:?}", drive.ftl().stats());
+            assert!(drive.subsystem().ftl().is_read_only(), "{:?}", drive.subsystem().ftl().stats());
             book.read_all().await.unwrap();
             let host = host(sim, drive, QueueId(2));
             let trim = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 0, 8);
@@ -326,7 +326,7 @@ fn power_cuts_lose_what_they_may_and_nothing_else() {
                     book.round(&Ask::ALL).await.unwrap();
                 }
                 book.read_all().await.unwrap();
-                (drive.ftl().media().power_cuts(), drive.ftl().stats().dropped_units)
+                (drive.subsystem().ftl().media().power_cuts(), drive.subsystem().ftl().stats().dropped_units)
             });
             assert!(cuts > 5, "{buffer:?} {faults:?}: {cuts} cuts");
             assert_eq!(dropped > 0, buffer != BufferMode::Capacitor, "{buffer:?} {faults:?}: {dropped} units dropped");

@@ -3,10 +3,10 @@
 use std::io;
 use std::rc::Rc;
 
-use nandscape_device_controller::{Nvm, NvmeController};
+use nandscape_device_controller::{Nvm, NvmSubsystem, NvmeController};
 use nandscape_device_ftl::{Ftl, PageFtl, Plant, PlantReport, Stats};
 use nandscape_device_media::{Media, OpCounts, StoreKind};
-use nandscape_drive::Controller;
+use nandscape_drive::{Controller, Subsystem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Seed, Sim};
 
@@ -30,13 +30,18 @@ impl Ssd {
         let ftl = PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?;
         let config = profile.controller();
         let set = Nvm::new(sim, media.clone(), ftl.clone(), &config);
-        let controller = NvmeController::new(sim, set, config, policies::arbiter());
+        let controller = NvmSubsystem::new(sim, set, config, policies::arbiter).in_process();
         Ok(Ssd { media, ftl, controller })
     }
 
-    /// The drive as queue pairs.
+    /// The drive as queue pairs, for hosts in this process.
     pub fn controller(&self) -> Rc<dyn Controller> {
         self.controller.clone()
+    }
+
+    /// The drive as a subsystem, which gives every other host a controller of its own.
+    pub fn subsystem(&self) -> Rc<dyn Subsystem> {
+        self.controller.subsystem().clone()
     }
 
     /// Gives an unused drive the state of a used one, in no time; see [`PageFtl::plant`].
@@ -77,7 +82,7 @@ impl Ssd {
         Usage {
             planes: self.media.array_usage(),
             channels: self.media.channel_usage(),
-            link: self.controller.link_usage(),
+            link: self.controller.subsystem().link_usage(),
         }
     }
 }

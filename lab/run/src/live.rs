@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nandscape_device_media::fault::RuleError;
 use nandscape_device_media::{OpCounts, Rule, StoreKind};
 use nandscape_device_ssd::{Profile, ProfileError, Resolved, Ssd};
-use nandscape_drive::{Controller, Drive, DriveInfo, HostMemory};
+use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_sim::{Seed, Sim};
 use nandscape_transport_reactor::{Export, FaultCount, Order, QueueExport};
 use nandscape_wire_nvme::Status;
@@ -86,7 +86,7 @@ pub enum BuildError {
     Memory(#[from] std::io::Error),
 }
 
-/// An emulated SSD that gives each client a queue pair.
+/// An emulated SSD that gives each client a queue pair, and each host with queues of its own a controller.
 pub struct SsdExport {
     ssd: Rc<Ssd>,
     profile: Resolved,
@@ -123,16 +123,8 @@ impl Export for SsdExport {
         self.queues.connect()
     }
 
-    fn attach(&self, host: Rc<dyn HostMemory>) -> Result<Rc<dyn Controller>, Status> {
-        self.queues.attach(host)
-    }
-
-    fn detach(&self) {
-        self.queues.detach();
-    }
-
-    fn is_ready(&self) -> bool {
-        self.queues.is_ready()
+    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
+        Some(self.ssd.subsystem())
     }
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {

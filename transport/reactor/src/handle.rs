@@ -37,7 +37,7 @@ pub struct NewHost {
 /// Why there is no place for a client.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
-    /// The drive has no queue pair left, or is none.
+    /// The drive has no queue pair or controller left, or is none.
     #[error("the drive takes no more connections ({0})")]
     Drive(Status),
     /// The reactor accepts no more clients.

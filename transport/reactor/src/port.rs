@@ -1,24 +1,26 @@
 //! The door between the model and the outside: connections are opened and closed here, commands and orders go in,
 //! completions come out. Everything that goes in is stamped with the model's time and can be recorded.
 //!
-//! A connection is a drive, which takes commands one by one, or a host with queues of its own in a controller, which
-//! rings doorbells.
+//! A connection is a drive, which takes commands one by one, or a host with a controller of its own, which rings
+//! doorbells.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_drive::mem::Dma;
-use nandscape_drive::{Controller, Drive, DriveInfo, HostMem, HostMemory, Io, QueueDrive, Token};
+use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
+use nandscape_drive::{
+    Controller, Drive, DriveInfo, HostIdentity, HostMem, Io, QueueDrive, Subsystem, Token, TransportModel,
+};
 use nandscape_sim::Sim;
-use nandscape_wire_nvme::{Status, SubmissionEntry, register};
+use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::access::{Recorded, Tape};
 use crate::arrival::Arrival;
 use crate::host::{Commands, Host};
 use crate::order::{FaultCount, Order};
 use crate::outbox::{Interrupt, Outbox, Outstanding, Released, bytes_of};
-use crate::queue_ids::{Lease, QueueIds};
+use crate::queue_ids::QueueIds;
 use crate::recording::Recorder;
 
 /// Names a connection of a port. No number is used twice: commands of a client that has gone may still be in a drive.
@@ -36,20 +38,9 @@ pub trait Export {
     /// Why the drive takes no more.
     fn connect(&self) -> Result<Rc<dyn Drive>, Status>;
 
-    /// Gives the whole controller to one host with queues of its own, until [`Export::detach`].
-    ///
-    /// # Errors
-    /// Why not: the drive has none, or others are connected.
-    fn attach(&self, _host: Rc<dyn HostMemory>) -> Result<Rc<dyn Controller>, Status> {
-        Err(Status::INVALID_FIELD)
-    }
-
-    /// Takes the controller from its host.
-    fn detach(&self) {}
-
-    /// Whether others can be served: no commands of a host that was detached are in work.
-    fn is_ready(&self) -> bool {
-        true
+    /// The subsystem, which gives each host with queues of its own a controller; `None` where the drive is none.
+    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
+        None
     }
 
     /// What the drive counts, by name with unit; names end in `_total` where they only grow.
@@ -77,18 +68,12 @@ pub struct QueueExport {
     controller: Rc<dyn Controller>,
     ids: Rc<QueueIds>,
     entries: u32,
-    /// The queue identifiers of a host that has the controller to itself: all of them.
-    attached: RefCell<Vec<Lease>>,
-    /// Controller Configuration with which the controller serves queue pairs of this process.
-    configuration: u32,
 }
 
 impl QueueExport {
     /// Queue pairs 1 to `max_pairs` of a controller, of `entries` entries each.
     pub fn new(sim: &Sim, controller: Rc<dyn Controller>, max_pairs: u16, entries: u32) -> QueueExport {
-        let (ids, attached) = (QueueIds::new(max_pairs), RefCell::default());
-        let configuration = controller.register(register::CC);
-        QueueExport { sim: sim.clone(), controller, ids, entries, attached, configuration }
+        QueueExport { sim: sim.clone(), controller, ids: QueueIds::new(max_pairs), entries }
     }
 }
 
@@ -103,27 +88,6 @@ impl Export for QueueExport {
         // The next connection gets the number when the commands of this one have ended.
         drive.keep_until_deleted(Box::new(id));
         Ok(drive)
-    }
-
-    fn attach(&self, host: Rc<dyn HostMemory>) -> Result<Rc<dyn Controller>, Status> {
-        let all = self.ids.take_all().ok_or(Status::COMMAND_SEQUENCE_ERROR)?;
-        self.controller.attach(host)?;
-        self.attached.replace(all);
-        Ok(self.controller.clone())
-    }
-
-    /// The controller is reset, and is ready for others when its last command has ended.
-    fn detach(&self) {
-        let configuration = self.controller.register(register::CC);
-        self.controller.set_register(register::CC, configuration & !register::CC_EN);
-        self.controller.detach();
-        self.controller.set_register(register::CC, self.configuration);
-        self.attached.take();
-    }
-
-    fn is_ready(&self) -> bool {
-        let has_registers = self.configuration & register::CC_EN != 0;
-        !has_registers || self.controller.register(register::CSTS) & register::CSTS_RDY != 0
     }
 }
 
@@ -222,16 +186,17 @@ impl Port {
         Ok(id)
     }
 
-    /// Connects a host that has queues of its own to a drive's controller: its memory, and how many interrupt vectors it
-    /// has.
+    /// Connects a host that has queues of its own to a new controller of a drive: its memory, and how many interrupt
+    /// vectors it has.
     ///
     /// # Errors
-    /// The drive's refusal, or Invalid Namespace when there is no such drive.
+    /// The drive's refusal; Invalid Namespace when there is no such drive, or when it has no controllers.
     pub fn attach(&mut self, export: u16, dma: Rc<dyn Dma>, vectors: u16) -> Result<ConnectionId, Status> {
         let id = self.next_id();
         self.arrived(|recorder| recorder.attach(id, export, vectors));
-        let drive = self.exports.get(usize::from(export)).ok_or(Status::INVALID_NAMESPACE)?;
-        let info = drive.info();
+        let subsystem = self.exports.get(usize::from(export)).and_then(|drive| drive.subsystem());
+        let subsystem = subsystem.ok_or(Status::INVALID_NAMESPACE)?;
+        let info = subsystem.info();
         let host = Rc::new(Host {
             dma: Rc::new(Recorded { dma, connection: id, tape: self.tape.clone() }),
             connection: id,
@@ -241,7 +206,8 @@ impl Port {
             outbox: self.outbox.clone(),
             commands: Rc::new(Commands::default()),
         });
-        let controller = drive.attach(host.clone())?;
+        let controller = subsystem.new_controller(HostIdentity::default(), TransportModel::Memory)?;
+        controller.attach(host.clone())?;
         self.connections.insert(id, Connection { export, info, way: Way::Controller { controller, host } });
         Ok(id)
     }
@@ -300,8 +266,8 @@ impl Port {
     pub fn close(&mut self, connection: ConnectionId) {
         self.arrived(|recorder| recorder.close(connection));
         let closed = self.connections.remove(&connection);
-        if let Some(Connection { export, way: Way::Controller { .. }, .. }) = closed {
-            self.exports[usize::from(export)].detach();
+        if let Some(Connection { way: Way::Controller { controller, .. }, .. }) = closed {
+            controller.detach();
         }
     }
 
@@ -315,6 +281,15 @@ impl Port {
             Some(drive) => drive.order(order),
             None => Err("there is no such drive".to_owned()),
         }
+    }
+
+    /// Whether a drive has commands in work of hosts that have left.
+    pub fn is_leaving(&self, export: u16) -> bool {
+        let subsystem = self.exports.get(usize::from(export)).and_then(|drive| drive.subsystem());
+        let here = self.connections.values().filter(|open| open.export == export);
+        let attached = here.filter(|open| matches!(open.way, Way::Controller { .. })).count();
+        let others = |id: &u16| *id != IN_PROCESS_CONTROLLER;
+        subsystem.is_some_and(|subsystem| subsystem.controllers().into_iter().filter(others).count() > attached)
     }
 
     /// What the drive of a connection is; `None` when it is not open.

@@ -9,7 +9,6 @@ use nandscape_drive::QueueId;
 /// The free identifiers of one controller.
 pub(crate) struct QueueIds {
     free: RefCell<BTreeSet<u16>>,
-    most: u16,
 }
 
 /// An identifier in use, free again when dropped.
@@ -21,19 +20,13 @@ pub(crate) struct Lease {
 impl QueueIds {
     /// 1 to `most`; 0 is the admin queue pair.
     pub(crate) fn new(most: u16) -> Rc<QueueIds> {
-        Rc::new(QueueIds { free: RefCell::new((1..=most).collect()), most })
+        Rc::new(QueueIds { free: RefCell::new((1..=most).collect()) })
     }
 
     /// The lowest that is free.
     pub(crate) fn take(self: &Rc<QueueIds>) -> Option<Lease> {
         let id = self.free.borrow_mut().pop_first()?;
         Some(Lease { id, from: self.clone() })
-    }
-
-    /// All of them, if all are free.
-    pub(crate) fn take_all(self: &Rc<QueueIds>) -> Option<Vec<Lease>> {
-        let free = self.free.borrow().len();
-        (free == usize::from(self.most)).then(|| (0..free).filter_map(|_| self.take()).collect())
     }
 }
 
@@ -63,8 +56,8 @@ mod tests {
         assert_eq!(ids.take().map(|lease| lease.id()), Some(QueueId(1)), "given back at once, it comes again");
         let again: Vec<Lease> = std::iter::from_fn(|| ids.take()).collect();
         assert_eq!(again.iter().map(Lease::id).collect::<Vec<_>>(), [QueueId(1), QueueId(2)]);
-        assert!(ids.take_all().is_none());
+        assert!(ids.take().is_none());
         drop((again, leases));
-        assert_eq!(ids.take_all().map(|all| all.len()), Some(3));
+        assert_eq!(std::iter::from_fn(|| ids.take()).collect::<Vec<_>>().len(), 3);
     }
 }

@@ -651,8 +651,9 @@ impl Reactor {
         std::mem::take(&mut self.reserved).into_iter().for_each(|connection| self.port.close(connection));
         let keys: Vec<Key> = self.by_connection.values().copied().collect();
         keys.iter().for_each(|key| self.disconnect(*key, &Gone::quietly()));
-        self.run_while(|reactor| !reactor.port.exports().iter().all(|export| export.is_ready()))?;
-        for export in 0..self.port.exports().len() as u16 {
+        let exports = self.port.exports().len() as u16;
+        self.run_while(|reactor| (0..exports).any(|export| reactor.port.is_leaving(export)))?;
+        for export in 0..exports {
             let info = self.port.exports()[usize::from(export)].info();
             if let Ok(connection) = self.port.open(export) {
                 let flush = SubmissionEntry::io(IoOpcode::FLUSH, info.nsid);

@@ -26,6 +26,11 @@ pub const SGLS_BIT_BUCKET: u32 = 1 << 16;
 /// SGL Support: an SGL may be longer than the data (bit 18).
 pub const SGLS_LONGER: u32 = 1 << 18;
 
+/// Controller Multi-Path I/O and Namespace Sharing Capabilities: the subsystem may have several controllers (bit 1).
+pub const CMIC_SEVERAL_CONTROLLERS: u8 = 1 << 1;
+/// Namespace Multi-path I/O and Namespace Sharing Capabilities: several controllers may have it attached (bit 0).
+pub const NMIC_SHARED: u8 = 1 << 0;
+
 /// Identify Controller (Base 5.1.13.2.1). Fields that stay zero here are gathered in `reserved` runs.
 #[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -52,8 +57,10 @@ pub struct Controller {
     pub cntlid: U16,
     /// Version (83:80).
     pub ver: U32,
-    /// (91:84).
-    pub reserved_84: [u8; 8],
+    /// RTD3 Resume Latency in microseconds (87:84).
+    pub rtd3r: U32,
+    /// RTD3 Entry Latency in microseconds (91:88).
+    pub rtd3e: U32,
     /// Optional Asynchronous Events Supported (95:92).
     pub oaes: U32,
     /// Controller Attributes (99:96).
@@ -62,8 +69,10 @@ pub struct Controller {
     pub reserved_100: [u8; 11],
     /// Controller Type: 1 is an I/O controller (111).
     pub cntrltype: u8,
-    /// (255:112).
-    pub reserved_112: [u8; 144],
+    /// FRU Globally Unique Identifier (127:112).
+    pub fguid: [u8; 16],
+    /// (255:128).
+    pub reserved_128: [u8; 128],
     /// Optional Admin Command Support (257:256).
     pub oacs: U16,
     /// Abort Command Limit, counted from zero (258).
@@ -88,12 +97,24 @@ pub struct Controller {
     pub reserved_270: [u8; 10],
     /// Total NVM Capacity in bytes (295:280).
     pub tnvmcap: [u8; 16],
-    /// (319:296).
-    pub reserved_296: [u8; 24],
-    /// Keep Alive Support: the granularity of the timer in units of 100 ms; 0 is no timer (321:320).
+    /// Unallocated NVM Capacity in bytes (311:296).
+    pub unvmcap: [u8; 16],
+    /// (315:312).
+    pub reserved_312: [u8; 4],
+    /// Extended Device Self-test Time in minutes (317:316).
+    pub edstt: U16,
+    /// Device Self-test Options (318).
+    pub dsto: u8,
+    /// Firmware Update Granularity (319).
+    pub fwug: u8,
+    /// Keep Alive Support: the granularity of the timer, in 100 ms; 0 is none (321:320).
     pub kas: U16,
-    /// (511:322).
-    pub reserved_322: [u8; 190],
+    /// (327:322).
+    pub reserved_322: [u8; 6],
+    /// Sanitize Capabilities (331:328).
+    pub sanicap: U32,
+    /// (511:332).
+    pub reserved_332: [u8; 180],
     /// Submission Queue Entry Size: maximum and required, as powers of two (512).
     pub sqes: u8,
     /// Completion Queue Entry Size: maximum and required, as powers of two (513).
@@ -114,20 +135,40 @@ pub struct Controller {
     pub awun_z: U16,
     /// Atomic Write Unit Power Fail, in logical blocks counted from zero (529:528).
     pub awupf_z: U16,
-    /// (531:530).
-    pub reserved_530: [u8; 2],
-    /// Atomic Compare & Write Unit, in logical blocks counted from zero (533:532).
+    /// (530).
+    pub reserved_530: u8,
+    /// Namespace Write Protection Capabilities (531).
+    pub nwpc: u8,
+    /// Atomic Compare and Write Unit, in logical blocks counted from zero (533:532).
     pub acwu_z: U16,
     /// Copy Descriptor Formats Supported: a bit each (535:534).
     pub copy_formats: U16,
     /// SGL Support (539:536).
     pub sgls: U32,
-    /// (767:540).
-    pub reserved_540: [u8; 228],
+    /// Maximum Number of Allowed Namespaces (543:540).
+    pub mnan: U32,
+    /// (767:544).
+    pub reserved_544: [u8; 224],
     /// NVM Subsystem NVMe Qualified Name (1023:768).
     pub subnqn: [u8; 256],
-    /// (2047:1024).
-    pub reserved_1024: [u8; 1024],
+    /// (1791:1024).
+    pub reserved_1024: [u8; 768],
+    /// I/O Queue Command Capsule Supported Size, in 16 bytes (1795:1792).
+    pub ioccsz: U32,
+    /// I/O Queue Response Capsule Supported Size, in 16 bytes (1799:1796).
+    pub iorcsz: U32,
+    /// In Capsule Data Offset, in 16 bytes (1801:1800).
+    pub icdoff: U16,
+    /// Fabrics Controller Attributes (1802).
+    pub fcatt: u8,
+    /// Maximum SGL Data Block Descriptors; 0 is no limit (1803).
+    pub msdbd: u8,
+    /// Optional Fabrics Commands Support (1805:1804).
+    pub ofcs: U16,
+    /// Discovery Controller Type (1806).
+    pub dctype: u8,
+    /// (2047:1807).
+    pub reserved_1807: [u8; 241],
     /// Power State Descriptors (3071:2048).
     pub power_states: [[u8; 32]; 32],
     /// Vendor specific (4095:3072).
@@ -139,7 +180,9 @@ const _: () = assert!(core::mem::offset_of!(Controller, oacs) == 256);
 const _: () = assert!(core::mem::offset_of!(Controller, tnvmcap) == 280);
 const _: () = assert!(core::mem::offset_of!(Controller, sqes) == 512);
 const _: () = assert!(core::mem::offset_of!(Controller, sgls) == 536);
+const _: () = assert!(core::mem::offset_of!(Controller, sanicap) == 328);
 const _: () = assert!(core::mem::offset_of!(Controller, subnqn) == 768);
+const _: () = assert!(core::mem::offset_of!(Controller, ioccsz) == 1792);
 
 /// ONCS: Compare (bit 0).
 pub const ONCS_COMPARE: u16 = 1 << 0;
@@ -198,23 +241,29 @@ pub struct Namespace {
     pub flbas: u8,
     /// Metadata Capabilities (27).
     pub mc: u8,
-    /// End-to-end Data Protection Capabilities and Settings (29:28).
-    pub dpc_dps: [u8; 2],
-    /// (32:30).
-    pub reserved_30: [u8; 3],
+    /// End-to-end Data Protection Capabilities (28).
+    pub dpc: u8,
+    /// End-to-end Data Protection Type Settings (29).
+    pub dps: u8,
+    /// Namespace Multi-path I/O and Namespace Sharing Capabilities (30).
+    pub nmic: u8,
+    /// Reservation Capabilities (31).
+    pub rescap: u8,
+    /// Format Progress Indicator (32).
+    pub fpi: u8,
     /// Deallocate Logical Block Features (33).
     pub dlfeat: u8,
     /// Namespace Atomic Write Unit Normal, in logical blocks counted from zero (35:34).
     pub nawun_z: U16,
     /// Namespace Atomic Write Unit Power Fail, counted from zero (37:36).
     pub nawupf_z: U16,
-    /// Namespace Atomic Compare & Write Unit, counted from zero (39:38).
+    /// Namespace Atomic Compare and Write Unit, counted from zero (39:38).
     pub nacwu_z: U16,
-    /// Namespace Atomic Boundary Size Normal, counted from zero; 0 is no boundary (41:40).
+    /// Namespace Atomic Boundary Size Normal, counted from zero (41:40).
     pub nabsn_z: U16,
     /// Namespace Atomic Boundary Offset (43:42).
     pub nabo: U16,
-    /// Namespace Atomic Boundary Size Power Fail, counted from zero; 0 is no boundary (45:44).
+    /// Namespace Atomic Boundary Size Power Fail, counted from zero (45:44).
     pub nabspf_z: U16,
     /// Namespace Optimal I/O Boundary in logical blocks (47:46).
     pub noiob: U16,
@@ -232,12 +281,16 @@ pub struct Namespace {
     pub nows_z: U16,
     /// Maximum Single Source Range Length of Copy, in logical blocks (75:74).
     pub mssrl: U16,
-    /// Maximum Copy Length in logical blocks (79:76).
+    /// Maximum Copy Length, in logical blocks (79:76).
     pub mcl: U32,
     /// Maximum Source Range Count of Copy, counted from zero (80).
     pub msrc_z: u8,
-    /// (103:81).
-    pub reserved_81: [u8; 23],
+    /// (98:81).
+    pub reserved_81: [u8; 18],
+    /// Namespace Attributes (99).
+    pub nsattr: u8,
+    /// (103:100).
+    pub reserved_100: [u8; 4],
     /// Namespace Globally Unique Identifier (119:104).
     pub nguid: [u8; 16],
     /// IEEE Extended Unique Identifier (127:120).
@@ -250,7 +303,7 @@ pub struct Namespace {
 
 const _: () = assert!(size_of::<Namespace>() == 4096);
 const _: () = assert!(core::mem::offset_of!(Namespace, nvmcap) == 48);
-const _: () = assert!(core::mem::offset_of!(Namespace, mcl) == 76);
+const _: () = assert!(core::mem::offset_of!(Namespace, mssrl) == 74);
 const _: () = assert!(core::mem::offset_of!(Namespace, nguid) == 104);
 const _: () = assert!(core::mem::offset_of!(Namespace, lbaf) == 128);
 

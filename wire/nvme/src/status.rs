@@ -66,6 +66,12 @@ impl Status {
     }
 }
 
+/// Of Connect (Base 6.3): Command Specific codes that mean something else in answer to other commands.
+impl Status {
+    /// The subsystem has no controller left for the host.
+    pub const CONNECT_CONTROLLER_BUSY: Status = Status::new(1, 0x81);
+}
+
 macro_rules! statuses {
     ($($(#[$doc:meta])* $name:ident = $kind:literal, $code:literal, $text:literal;)*) => {
         impl Status {

@@ -1,5 +1,4 @@
-//! What is kept of commands that failed of the media: the Error Information log (Base 5.1.12.1.2), and its counts in the
-//! SMART log.
+//! What is kept of commands that failed of the media: the Error Information log (Base 5.1.12.1.2).
 //!
 //! Left out: entries for commands that were malformed.
 
@@ -17,20 +16,16 @@ pub(crate) const KEPT: u8 = 64;
 pub(crate) struct ErrorLog {
     entries: VecDeque<ErrorInformation>,
     count: u64,
-    /// Of those, the ones whose data could not be read or written.
-    pub(crate) media_errors: u64,
 }
 
 impl ErrorLog {
     /// A command of I/O queue `queue` has failed, of block `lba` if that is known, else of its first. Media and Data
-    /// Integrity Errors (status code type 2h) are kept.
-    pub(crate) fn ended(&mut self, queue: u16, entry: &SubmissionEntry, status: Status, lba: Option<u64>) {
+    /// Integrity Errors (status code type 2h) are kept. Whether its data could not be read or written.
+    pub(crate) fn ended(&mut self, queue: u16, entry: &SubmissionEntry, status: Status, lba: Option<u64>) -> bool {
         if status.kind() != 2 {
-            return;
+            return false;
         }
         self.count += 1;
-        let lost = [Status::UNRECOVERED_READ_ERROR, Status::WRITE_FAULT].contains(&status.meaning());
-        self.media_errors += u64::from(lost);
         self.entries.truncate(usize::from(KEPT) - 1);
         self.entries.push_front(ErrorInformation {
             error_count: self.count.into(),
@@ -45,6 +40,7 @@ impl ErrorLog {
             opcode: entry.opcode,
             ..ErrorInformation::zeroed()
         });
+        [Status::UNRECOVERED_READ_ERROR, Status::WRITE_FAULT].contains(&status.meaning())
     }
 
     /// Entries there ever were.

@@ -72,7 +72,7 @@ impl<C: CommandSet> NvmeController<C> {
         if events.masked.get() || events.requests.borrow().is_empty() {
             return;
         }
-        let new = self.set.warnings() & self.admin.settings.wanted_warnings() & !events.told.get();
+        let new = self.subsystem.set.warnings() & self.admin.settings.wanted_warnings() & !events.told.get();
         let Some((warning, information)) = INFORMATION.into_iter().find(|(warning, _)| new & warning != 0) else {
             return;
         };

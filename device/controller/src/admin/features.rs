@@ -94,7 +94,7 @@ impl<C: CommandSet> NvmeController<C> {
             feature::ARBITRATION => features.arbitration.0,
             feature::ERROR_RECOVERY => features.error_recovery,
             feature::ASYNC_EVENT_CONFIG => features.async_events,
-            feature::VOLATILE_WRITE_CACHE if self.set.info().volatile_cache => features.write_cache,
+            feature::VOLATILE_WRITE_CACHE if self.subsystem.set.info().volatile_cache => features.write_cache,
             feature::NUMBER_OF_QUEUES => self.queue_counts().0,
             feature::TIMESTAMP => return Ok(Answer::data(&self.timestamp(&features))),
             other => features.get_without_effect(other).ok_or(Status::INVALID_FIELD)?,
@@ -112,7 +112,7 @@ impl<C: CommandSet> NvmeController<C> {
             feature::ARBITRATION => features.arbitration = Arbitration(value),
             feature::ERROR_RECOVERY => features.error_recovery = value,
             feature::ASYNC_EVENT_CONFIG => features.async_events = value,
-            feature::VOLATILE_WRITE_CACHE if self.set.info().volatile_cache => features.write_cache = value,
+            feature::VOLATILE_WRITE_CACHE if self.subsystem.set.info().volatile_cache => features.write_cache = value,
             // The host says how many it would like and is told how many there are; 65,535 counted from zero is none.
             feature::NUMBER_OF_QUEUES => {
                 let wish = NumberOfQueues(value);
@@ -130,7 +130,7 @@ impl<C: CommandSet> NvmeController<C> {
     /// Whether there is such a feature.
     pub(super) fn has_feature(&self, id: u8) -> bool {
         match id {
-            feature::VOLATILE_WRITE_CACHE => self.set.info().volatile_cache,
+            feature::VOLATILE_WRITE_CACHE => self.subsystem.set.info().volatile_cache,
             feature::ARBITRATION | feature::ERROR_RECOVERY | feature::NUMBER_OF_QUEUES | feature::TIMESTAMP => true,
             feature::ASYNC_EVENT_CONFIG => true,
             other => self.admin.settings.0.borrow().get_without_effect(other).is_some(),
@@ -138,7 +138,7 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     fn queue_counts(&self) -> NumberOfQueues {
-        NumberOfQueues::new(self.config.max_queue_pairs, self.config.max_queue_pairs)
+        NumberOfQueues::new(self.subsystem.config.max_queue_pairs, self.subsystem.config.max_queue_pairs)
     }
 
     /// Timestamp (Base 5.1.25.1.7): 48 bits of milliseconds, then whether the host has set it (origin, bits 3:1).

@@ -1,5 +1,6 @@
 //! Identify (Base 5.1.13).
 
+use nandscape_drive::Controller as _;
 use nandscape_wire_nvme::identify::{self, Controller, ascii, cns};
 use nandscape_wire_nvme::register::VERSION_2_1;
 use nandscape_wire_nvme::{Status, SubmissionEntry, vendor};
@@ -19,18 +20,19 @@ impl<C: CommandSet> NvmeController<C> {
             // The Command Set Identifier is in bits 31:24 of CDW11.
             cns => {
                 let set = (entry.cdw11.get() >> 24) as u8;
-                self.set.identify(cns, set, entry.nsid.get()).map(|data| Answer { value: 0, data })
+                self.subsystem.set.identify(cns, set, entry.nsid.get()).map(|data| Answer { value: 0, data })
             }
         }
     }
 
     fn identify_controller(&self) -> Controller {
         let mut data = Controller::zeroed();
-        data.sn = ascii(&self.config.identity.serial);
-        data.mn = ascii(&self.config.identity.model);
-        data.fr = ascii(env!("CARGO_PKG_VERSION"));
+        let names = &self.subsystem.names;
+        (data.sn, data.mn, data.fr) = (ascii(&names.serial), ascii(&names.model), ascii(&names.firmware));
         data.rab = 3;
-        data.mdts = (self.config.max_transfer / PAGE as u32).ilog2() as u8;
+        data.mdts = (self.subsystem.config.max_transfer / PAGE as u32).ilog2() as u8;
+        data.cmic = identify::CMIC_SEVERAL_CONTROLLERS;
+        data.cntlid = self.id().into();
         data.ver = VERSION_2_1.into();
         data.cntrltype = 1;
         data.elpe_z = errors::KEPT - 1;
@@ -40,19 +42,17 @@ impl<C: CommandSet> NvmeController<C> {
         data.lpa = identify::LPA_EFFECTS | identify::LPA_EXTENDED | identify::LPA_IDENTIFIERS;
         (data.wctemp, data.cctemp) = (343.into(), 353.into());
         (data.sqes, data.cqes) = (0x66, 0x44);
-        if self.attached.borrow().is_some() {
-            // A host in this process has no SGLs: its memory is handed over as it is.
+        if self.takes_sgls() {
             let sgls = identify::SGLS_SUPPORTED | identify::SGLS_BIT_BUCKET | identify::SGLS_LONGER;
             data.sgls = sgls.into();
         }
         data.nn = 1.into();
         data.subnqn = [0; 256];
-        let nqn = format!("nqn.2026-11.org.nandscape:{}", self.config.identity.serial);
-        data.subnqn.iter_mut().zip(nqn.bytes()).for_each(|(to, from)| *to = from);
+        data.subnqn.iter_mut().zip(names.nqn.bytes()).for_each(|(to, from)| *to = from);
         let capabilities = vendor::Capabilities { magic: vendor::MAGIC, version: 1.into(), ..Default::default() };
         let bytes = capabilities.as_bytes();
         data.vendor[..bytes.len()].copy_from_slice(bytes);
-        self.set.identify_controller(&mut data);
+        self.subsystem.set.identify_controller(&mut data);
         data
     }
 }

@@ -50,10 +50,11 @@ impl<C: CommandSet> NvmeController<C> {
         let mut smart = Smart::zeroed();
         let errors = self.admin.errors.borrow();
         smart.temperature = 308.into();
-        smart.critical_warning = self.set.warnings();
-        (smart.media_errors, smart.error_log_entries) = (errors.media_errors.into(), errors.count().into());
+        smart.critical_warning = self.subsystem.set.warnings();
+        (smart.media_errors, smart.error_log_entries) =
+            (self.subsystem.media_errors.get().into(), errors.count().into());
         smart.power_on_hours = (self.sim.now().ns() / 3_600_000_000_000).into();
-        self.set.smart(&mut smart);
+        self.subsystem.set.smart(&mut smart);
         smart
     }
 
@@ -75,11 +76,11 @@ impl<C: CommandSet> NvmeController<C> {
             AdminOpcode::DELETE_IO_SQ,
         ];
         // Only a host that names memory by address can create queues so.
-        let queues = queues.into_iter().filter(|_| self.attached.borrow().is_some());
+        let queues = queues.into_iter().filter(|_| self.creates_queues());
         for opcode in admin.into_iter().chain(queues) {
             effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_CONTROLLER).into();
         }
-        self.set.effects(&mut effects);
+        self.subsystem.set.effects(&mut effects);
         effects
     }
 

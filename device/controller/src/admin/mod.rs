@@ -88,7 +88,7 @@ impl<C: CommandSet> NvmeController<C> {
             if let Err(status) = mem.must_cover(answer.data.len()) {
                 return Err(status).into();
             }
-            self.link.send(answer.data.len() as u64, breakdown).await;
+            self.subsystem.link.send(answer.data.len() as u64, breakdown).await;
             mem.write(0, &answer.data);
         }
         Reply::value(answer.value)

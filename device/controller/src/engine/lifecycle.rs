@@ -1,5 +1,5 @@
-//! Deleting queues, resetting, shutting down, and starting again after a power cut. All of them stop commands and wait
-//! until the last one has ended: none touches memory or data afterwards.
+//! Deleting queues, resetting, shutting down. All of them stop commands and wait until the last one has ended: none
+//! touches memory or data afterwards. Power cuts are the subsystem's.
 //!
 //! Base 5.2.4 (Delete I/O Submission Queue): commands of the queue end, or are aborted with Command Aborted due to SQ
 //! Deletion, before the deletion completes. Base 3.7.2: a controller reset aborts all commands, deletes all I/O queues and
@@ -14,14 +14,24 @@ use nandscape_wire_nvme::register::{CSTS_SHUT_DOWN, CSTS_SHUTTING_DOWN, Controll
 use super::NvmeController;
 use super::queues::Released;
 use crate::command_set::CommandSet;
+use crate::subsystem::NvmSubsystem;
 
-/// Work of the controller that takes time and belongs to no command.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Chore {
+/// Work that takes time and belongs to no command.
+pub(crate) enum Chore<C: CommandSet> {
     /// Start again after a power cut.
-    Restart,
+    Restart(Rc<NvmSubsystem<C>>),
     /// Flush, and say that the controller is shut down.
-    ShutDown,
+    ShutDown(Rc<NvmeController<C>>),
+}
+
+impl<C: CommandSet> Chore<C> {
+    /// Does it.
+    pub(crate) async fn run(&mut self) {
+        match self {
+            Chore::Restart(subsystem) => subsystem.restart().await,
+            Chore::ShutDown(controller) => controller.shut_down().await,
+        }
+    }
 }
 
 /// Why all queues are deleted.
@@ -74,7 +84,7 @@ impl<C: CommandSet> NvmeController<C> {
         }
         if to.enabled() && from.shutdown() == 0 && to.shutdown() != 0 {
             self.registers.borrow_mut().set_shutdown(CSTS_SHUTTING_DOWN);
-            self.chores.start((self.clone(), Chore::ShutDown));
+            self.subsystem.chores.start(Chore::ShutDown(self.clone()));
         }
     }
 
@@ -134,52 +144,17 @@ impl<C: CommandSet> NvmeController<C> {
         self.update_fetching();
     }
 
-    /// Whether entries are fetched: the controller is ready, and is neither reset nor restarted.
-    pub(super) fn update_fetching(&self) {
+    /// Whether entries are fetched: the controller is ready and is not reset, and the drive does not restart.
+    pub(crate) fn update_fetching(&self) {
         let ready = self.registers.borrow().is_ready();
-        self.fetching.set(ready && self.clearing.get().is_none() && !self.restarting.get());
-    }
-
-    pub(super) async fn do_chore(&self, chore: Chore) {
-        match chore {
-            Chore::Restart => self.restart().await,
-            Chore::ShutDown => self.shut_down().await,
-        }
-    }
-
-    /// Power is gone: what is in the queues waits until it is back.
-    pub(super) fn power_cut(self: &Rc<Self>) {
-        self.power_cuts.set(self.power_cuts.get() + 1);
-        if !self.restarting.replace(true) {
-            self.update_fetching();
-            self.chores.start((self.clone(), Chore::Restart));
-        }
-    }
-
-    /// Stops all commands, waits until power is back and all of them have ended, and has the command set restart.
-    async fn restart(&self) {
-        loop {
-            let cuts = self.power_cuts.get();
-            self.waiters.stop(Status::ABORTED_POWER_LOSS, |_, _| true);
-            self.set.power_returns().await;
-            while self.in_work.get() > 0 {
-                self.idle.changed().await;
-            }
-            self.set.restart().await;
-            if self.power_cuts.get() == cuts {
-                break;
-            }
-        }
-        self.restarting.set(false);
-        self.update_fetching();
-        self.fetch();
+        self.fetching.set(ready && self.clearing.get().is_none() && !self.subsystem.power.is_restarting());
     }
 
     /// CC.SHN: normal (01b) flushes what a power cut would lose, abrupt (10b) does not. Commands are served on, as the
     /// host has stopped sending any.
     async fn shut_down(&self) {
         if self.registers.borrow().cc.shutdown() == 0b01 {
-            self.set.flush().await;
+            self.subsystem.set.flush().await;
         }
         let mut registers = self.registers.borrow_mut();
         if registers.is_ready() {

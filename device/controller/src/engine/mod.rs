@@ -7,7 +7,7 @@
 //! | `serve` | a command from its fetch to its completion |
 //! | `stop` | commands that end early |
 //! | `registers` | controller properties |
-//! | `lifecycle` | deleting queues, reset, shutdown, restart after a power cut |
+//! | `lifecycle` | deleting queues, reset, shutdown |
 
 mod lifecycle;
 mod queues;
@@ -18,13 +18,11 @@ mod stop;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
-use nandscape_drive::breakdown::cause;
 use nandscape_drive::queue_memory::HostMemory;
-use nandscape_drive::{CompletionMemory, Controller, DriveInfo, QueueId, SubmissionMemory};
-use nandscape_sim::account::Totals;
+use nandscape_drive::{
+    CompletionMemory, Controller, DriveInfo, HostIdentity, QueueId, SubmissionMemory, TransportModel,
+};
 use nandscape_sim::signal::Signal;
-use nandscape_sim::trace::Track;
-use nandscape_sim::workers::Workers;
 use nandscape_sim::{Cause, Sim};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::register::{self, ControllerConfiguration};
@@ -32,23 +30,24 @@ use nandscape_wire_nvme::register::{self, ControllerConfiguration};
 use crate::admin::Admin;
 use crate::arbiter::Arbiter;
 use crate::command_set::CommandSet;
-use crate::config::ControllerConfig;
-use crate::link::Link;
-use lifecycle::{Chore, Clearing};
+use crate::subsystem::NvmSubsystem;
+use lifecycle::Clearing;
 use registers::Registers;
-use serve::Job;
 use stop::Waiters;
 
+pub(crate) use lifecycle::Chore;
 pub use queues::Waiting;
 pub(crate) use queues::{QueueKey, Queues};
+pub(crate) use serve::Job;
 pub use stop::Stop;
 
-/// An NVMe controller over a command set.
+/// An NVMe controller of a subsystem: queues, properties, features, events and errors of one host.
 pub struct NvmeController<C: CommandSet> {
     pub(crate) sim: Sim,
-    pub(crate) config: ControllerConfig,
-    pub(crate) set: C,
-    pub(crate) link: Rc<Link>,
+    pub(crate) subsystem: Rc<NvmSubsystem<C>>,
+    id: u16,
+    host: HostIdentity,
+    model: TransportModel,
     pub(crate) admin: Admin,
     pub(crate) queues: RefCell<Queues>,
     pub(crate) waiters: Waiters,
@@ -56,62 +55,50 @@ pub struct NvmeController<C: CommandSet> {
     registers: RefCell<Registers>,
     /// The host that names its queues by address, if there is one.
     pub(crate) attached: RefCell<Option<Rc<dyn HostMemory>>>,
-    /// Commands in work.
-    in_work: Cell<u32>,
     /// Entries are fetched; see [`NvmeController::update_fetching`].
     fetching: Cell<bool>,
+    /// It is among the controllers that wait for a command slot.
+    waits_for_slot: Cell<bool>,
     /// Why all queues are being deleted, if they are.
     clearing: Cell<Option<Clearing>>,
-    /// A restart after a power cut is under way.
-    restarting: Cell<bool>,
-    power_cuts: Cell<u32>,
-    /// What the command was that ended last: a command that gets its slot has waited for it.
-    last_ended: Cell<Cause>,
-    /// Told when no command is in work any more, during a restart.
-    idle: Signal,
-    /// Told when a submission queue was deleted.
+    /// Notified when a submission queue was deleted.
     deleted: Signal,
-    jobs: Workers<Job<C>>,
-    chores: Workers<(Rc<NvmeController<C>>, Chore)>,
     me: Weak<NvmeController<C>>,
-    track: Track,
 }
 
 impl<C: CommandSet> NvmeController<C> {
-    /// A controller over a command set, with no queue yet.
-    pub fn new(sim: &Sim, set: C, config: ControllerConfig, arbiter: Box<dyn Arbiter>) -> Rc<NvmeController<C>> {
+    /// A controller with no queue yet: ready for hosts in this process, disabled for others.
+    pub(crate) fn new(
+        subsystem: Rc<NvmSubsystem<C>>,
+        id: u16,
+        host: HostIdentity,
+        model: TransportModel,
+        arbiter: Box<dyn Arbiter>,
+    ) -> Rc<NvmeController<C>> {
+        let (sim, config) = (subsystem.sim.clone(), &subsystem.config);
+        let registers = match model {
+            TransportModel::InProcess => Registers::ready(config.max_queue_entries),
+            TransportModel::Memory | TransportModel::Message => Registers::disabled(config.max_queue_entries),
+        };
         let controller = Rc::new_cyclic(|me: &Weak<NvmeController<C>>| NvmeController {
-            sim: sim.clone(),
-            set,
-            link: Rc::new(Link::new(sim, config.link)),
+            id,
+            host,
+            model,
             admin: Admin::default(),
             queues: RefCell::new(Queues::new(config.max_queue_pairs, config.max_queue_entries)),
-            waiters: Waiters::new(sim),
+            waiters: Waiters::new(&sim),
             arbiter: RefCell::new(arbiter),
-            registers: RefCell::new(Registers::new(config.max_queue_entries)),
+            registers: RefCell::new(registers),
             attached: RefCell::new(None),
-            in_work: Cell::new(0),
-            fetching: Cell::new(true),
+            fetching: Cell::new(false),
+            waits_for_slot: Cell::new(false),
             clearing: Cell::new(None),
-            restarting: Cell::new(false),
-            power_cuts: Cell::new(0),
-            last_ended: Cell::new(cause::HOST_READ),
-            idle: Signal::new(sim),
-            deleted: Signal::new(sim),
-            jobs: Workers::new(sim, Job::serve),
-            chores: Workers::new(sim, async |(controller, chore): &mut (Rc<NvmeController<C>>, Chore)| {
-                controller.do_chore(*chore).await;
-            }),
+            deleted: Signal::new(&sim),
             me: me.clone(),
-            track: sim.trace().track("commands".to_owned()),
-            config,
+            subsystem: subsystem.clone(),
+            sim,
         });
-        let weak = Rc::downgrade(&controller);
-        controller.set.on_power_cut(Box::new(move || {
-            if let Some(controller) = weak.upgrade() {
-                controller.power_cut();
-            }
-        }));
+        controller.update_fetching();
         controller
     }
 
@@ -120,21 +107,37 @@ impl<C: CommandSet> NvmeController<C> {
         self.me.upgrade().expect("the caller holds one")
     }
 
-    /// The command set.
-    pub fn command_set(&self) -> &C {
-        &self.set
+    /// The subsystem it is a part of.
+    pub fn subsystem(&self) -> &Rc<NvmSubsystem<C>> {
+        &self.subsystem
     }
 
-    /// Busy time of the host link, to the host and from it.
-    pub fn link_usage(&self) -> [Totals; 2] {
-        self.link.usage()
+    /// The names that its host has given.
+    pub fn host_identity(&self) -> &HostIdentity {
+        &self.host
+    }
+
+    /// The command set.
+    pub fn command_set(&self) -> &C {
+        &self.subsystem.set
+    }
+
+    /// Whether its host names memory by SGLs. A host in this process hands its memory over as it is.
+    pub(crate) fn takes_sgls(&self) -> bool {
+        self.model == TransportModel::Message || self.creates_queues()
+    }
+
+    /// Whether its host creates queues by admin commands.
+    pub(crate) fn creates_queues(&self) -> bool {
+        self.attached.borrow().is_some()
     }
 
     /// Fetches while there are entries and command slots. It is called when either changes. Each command is served on a
     /// worker of its own once [`Job::lead`] has passed.
     #[inline]
-    fn fetch(&self) {
-        while self.fetching.get() && self.in_work.get() < self.config.command_slots {
+    pub(crate) fn fetch(&self) {
+        let subsystem = &*self.subsystem;
+        while self.fetching.get() && subsystem.slots.is_free() {
             let mut queues = self.queues.borrow_mut();
             if queues.waiting().is_empty() {
                 return;
@@ -143,34 +146,71 @@ impl<C: CommandSet> NvmeController<C> {
             let Some(submission) = queues.fetch(id) else { continue };
             let queue = queues.key(id).expect("a queue that was fetched from exists");
             drop(queues);
-            self.in_work.set(self.in_work.get() + 1);
+            let behind = subsystem.slots.take();
             if id != QueueId::ADMIN {
-                self.set.announce(&submission.entry);
+                subsystem.set.announce(&submission.entry);
             }
-            let (at, behind, power_cuts) = (self.sim.now(), self.last_ended.get(), self.power_cuts.get());
+            let (at, power_cuts) = (self.sim.now(), subsystem.power.cuts().get());
             let job = Job { controller: self.handle(), queue, submission, at, power_cuts, behind };
-            let [(_, link), (_, firmware)] = Job::<C>::lead(&self.config);
-            self.jobs.start_after(link + firmware, job);
+            let [(_, link), (_, firmware)] = Job::<C>::lead(&subsystem.config);
+            subsystem.jobs.start_after(link + firmware, job);
+        }
+        if subsystem.slots.are_shared() {
+            self.wait_for_slot();
+        }
+    }
+
+    /// Other controllers may take every slot that becomes free: this one is to have its turn.
+    #[cold]
+    fn wait_for_slot(&self) {
+        let waits = self.fetching.get() && !self.queues.borrow().waiting().is_empty();
+        if waits && !self.waits_for_slot.replace(true) {
+            self.subsystem.slots.wait(self.me.clone());
         }
     }
 
     /// A command has ended; its slot is free for another.
     fn ended(&self, queue: QueueKey, cause: Cause) {
-        self.last_ended.set(cause);
-        self.in_work.set(self.in_work.get() - 1);
+        let subsystem = &*self.subsystem;
+        let is_last = subsystem.slots.give_back(cause);
         if self.queues.borrow_mut().ended(queue) {
             self.end_deletion(queue.id);
         }
-        if self.restarting.get() && self.in_work.get() == 0 {
-            self.idle.notify();
+        if is_last && subsystem.power.is_restarting() {
+            subsystem.slots.report_idle();
+        }
+        if subsystem.slots.are_shared() {
+            self.fetch_in_turn();
         }
         self.fetch();
+    }
+
+    /// Has the controllers fetch that have waited for a slot.
+    #[cold]
+    fn fetch_in_turn(&self) {
+        while self.subsystem.slots.is_free()
+            && let Some(next) = self.subsystem.slots.next_waiting()
+        {
+            let Some(next) = next.upgrade() else { continue };
+            next.waits_for_slot.set(false);
+            next.fetch();
+        }
+    }
+}
+
+impl<C: CommandSet> Drop for NvmeController<C> {
+    fn drop(&mut self) {
+        self.subsystem.forget(self.id);
     }
 }
 
 impl<C: CommandSet> Controller for NvmeController<C> {
     fn info(&self) -> DriveInfo {
-        self.set.info()
+        self.subsystem.set.info()
+    }
+
+    fn id(&self) -> u16 {
+        self.id
     }
 
     fn create_queue_pair(

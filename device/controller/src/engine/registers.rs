@@ -9,8 +9,7 @@
 //!     +------------ all commands have ended, all queues are deleted <-------------+
 //! ```
 //!
-//! A new controller is ready: a host in the same process creates queue pairs at once. A host that knows registers begins
-//! with a reset, as drivers do.
+//! The controller of hosts in this process begins ready: they create queue pairs at once. Others begin disabled.
 //!
 //! Left out: what writes to them cause, which is `lifecycle`'s; interrupt masks, since interrupts are the business of who
 //! holds the queue memory; subsystem reset, boot partitions, controller memory.
@@ -36,12 +35,17 @@ pub(crate) struct Registers {
 
 impl Registers {
     /// Those of a controller that is ready.
-    pub(super) fn new(max_entries: u32) -> Registers {
-        let max_entries_z = (max_entries - 1) as u16;
+    pub(super) fn ready(max_entries: u32) -> Registers {
         // Entries of 64 and of 16 bytes.
         let cc = ControllerConfiguration(CC_EN | 6 << 16 | 4 << 20);
+        Registers { cc, csts: CSTS_RDY, ..Registers::disabled(max_entries) }
+    }
+
+    /// Those of a controller that is disabled.
+    pub(super) fn disabled(max_entries: u32) -> Registers {
+        let max_entries_z = (max_entries - 1) as u16;
         let capabilities = Capabilities { max_entries_z, timeout: TIMEOUT }.bits();
-        Registers { capabilities, cc, csts: CSTS_RDY, aqa: 0, asq: 0, acq: 0 }
+        Registers { capabilities, cc: ControllerConfiguration(0), csts: 0, aqa: 0, asq: 0, acq: 0 }
     }
 
     /// The dword at a byte offset. Reserved ones are zero.

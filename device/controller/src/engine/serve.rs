@@ -17,7 +17,7 @@ use crate::command_set::{Command, CommandSet, Reply};
 use crate::config::ControllerConfig;
 
 /// A command that was fetched.
-pub(super) struct Job<C: CommandSet> {
+pub(crate) struct Job<C: CommandSet> {
     pub(super) controller: Rc<NvmeController<C>>,
     pub(super) queue: QueueKey,
     pub(super) submission: Submission,
@@ -38,13 +38,14 @@ impl<C: CommandSet> Job<C> {
     }
 
     /// Serves the command, once its [`lead`](Job::lead) has passed, posts its completion, and gives its slot to others.
-    pub(super) async fn serve(&mut self) {
+    pub(crate) async fn serve(&mut self) {
         let Job { controller, submission: Submission { entry, mem, submitted }, .. } = &*self;
         let (Job { queue, at, power_cuts, behind, .. }, submitted) = (&*self, *submitted);
         let (queue, at, power_cuts, behind) = (*queue, *at, *power_cuts, *behind);
+        let subsystem = &*controller.subsystem;
         let mut breakdown = Breakdown::new();
         breakdown.waits(Stage::Queue).add(behind, at - submitted);
-        Job::<C>::lead(&controller.config).into_iter().for_each(|(stage, time)| breakdown.spend(stage, time));
+        Job::<C>::lead(&subsystem.config).into_iter().for_each(|(stage, time)| breakdown.spend(stage, time));
         let stop = controller.stop(queue, entry.cid.get(), power_cuts);
         let reply = match stop.check_begin() {
             Err(status) => Some(Err(status).into()),
@@ -52,9 +53,9 @@ impl<C: CommandSet> Job<C> {
                 Box::pin(controller.admin_command(queue, entry, mem, &mut breakdown)).await
             }
             Ok(()) => {
-                let (link, settings) = (&controller.link, &controller.admin.settings);
+                let (link, settings) = (&subsystem.link, &controller.admin.settings);
                 let command = Command { entry, mem, link, settings, stop };
-                Some(controller.set.serve(command, &mut breakdown).await)
+                Some(subsystem.set.serve(command, &mut breakdown).await)
             }
         };
         if let Some(reply) = reply {
@@ -71,13 +72,13 @@ impl<C: CommandSet> Job<C> {
 
 impl<C: CommandSet> NvmeController<C> {
     fn stop(&self, queue: QueueKey, cid: u16, cuts: u32) -> Stop<'_> {
-        Stop { waiters: &self.waiters, queues: &self.queues, queue, cid, cuts, cuts_now: &self.power_cuts }
+        Stop { waiters: &self.waiters, queues: &self.queues, queue, cid, cuts, cuts_now: self.subsystem.power.cuts() }
     }
 
     /// How a command ends whose memory has failed, or during which power was cut: its host cannot know what it did.
     #[inline]
     fn final_reply(&self, reply: Reply, mem: &HostMem, power_cuts: u32) -> Reply {
-        if power_cuts != self.power_cuts.get() {
+        if power_cuts != self.subsystem.power.cuts().get() {
             return Err(Status::ABORTED_POWER_LOSS).into();
         }
         if mem.has_failed() { Err(Status::DATA_TRANSFER_ERROR).into() } else { reply }
@@ -86,7 +87,9 @@ impl<C: CommandSet> NvmeController<C> {
     #[inline]
     fn log_failure(&self, queue: QueueKey, entry: &SubmissionEntry, reply: &Reply) {
         if !reply.status.is_success() && queue.id != QueueId::ADMIN {
-            self.admin.errors.borrow_mut().ended(queue.id.0, entry, reply.status, reply.lba);
+            let lost = self.admin.errors.borrow_mut().ended(queue.id.0, entry, reply.status, reply.lba);
+            let media_errors = &self.subsystem.media_errors;
+            media_errors.set(media_errors.get() + u64::from(lost));
         }
     }
 
@@ -113,7 +116,7 @@ impl<C: CommandSet> NvmeController<C> {
                 _ => "other",
             };
             let detail = entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z());
-            Event { track: self.track, name, start, end, detail }
+            Event { track: self.subsystem.track, name, start, end, detail }
         });
     }
 }

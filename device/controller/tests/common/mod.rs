@@ -5,7 +5,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_device_controller::arbiter::RoundRobin;
-use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, Identity, LinkConfig, Nvm, NvmeController};
+use nandscape_device_controller::{
+    BufferMode, ControllerConfig, Duplex, Identity, LinkConfig, Nvm, NvmSubsystem, NvmeController,
+};
 use nandscape_device_ftl::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
 use nandscape_device_ftl::{FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
 use nandscape_device_media::{Priority, Registers, StoreKind};
@@ -107,7 +109,7 @@ pub(crate) fn faulty_drive(
     let policies = Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All) };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
     let set = Nvm::new(sim, media, ftl, &config);
-    NvmeController::new(sim, set, config, Box::new(RoundRobin::default()))
+    NvmSubsystem::new(sim, set, config, || Box::new(RoundRobin::default())).in_process()
 }
 
 /// Runs a test on a new drive, and checks the drive's tables afterwards.
@@ -116,7 +118,7 @@ pub(crate) fn with<T>(config: ControllerConfig, test: impl AsyncFnOnce(&Sim, &Dr
     let sim = executor.sim();
     let drive = drive(&sim, config);
     let result = executor.block_on(test(&sim, &drive)).unwrap();
-    drive.ftl().check().unwrap();
+    drive.subsystem().ftl().check().unwrap();
     result
 }
 
@@ -146,7 +148,7 @@ pub(crate) struct Pair {
     pub(crate) id: QueueId,
     pub(crate) ring: Rc<Ring>,
     sim: Sim,
-    drive: Drive,
+    controller: Rc<dyn Controller>,
     tail: Cell<u16>,
     head: Cell<u16>,
     phase: Cell<bool>,
@@ -155,13 +157,18 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new(sim: &Sim, drive: &Drive, id: u16, entries: u32) -> Pair {
+        Pair::over(sim, drive.clone(), id, entries)
+    }
+
+    /// A queue pair of any controller.
+    pub(crate) fn over(sim: &Sim, controller: Rc<dyn Controller>, id: u16, entries: u32) -> Pair {
         let (id, ring) = (QueueId(id), Rc::new(Ring::new(entries, None)));
-        drive.create_queue_pair(id, ring.clone(), ring.clone()).unwrap();
+        controller.create_queue_pair(id, ring.clone(), ring.clone()).unwrap();
         Pair {
             id,
             ring,
             sim: sim.clone(),
-            drive: drive.clone(),
+            controller,
             tail: Cell::new(0),
             head: Cell::new(0),
             phase: Cell::new(true),
@@ -180,7 +187,7 @@ impl Pair {
 
     /// Rings the submission doorbell.
     pub(crate) fn ring(&self) {
-        self.drive.ring_submission(self.id, self.tail.get());
+        self.controller.ring_submission(self.id, self.tail.get());
     }
 
     /// The next new completion, without telling the controller.
@@ -195,7 +202,7 @@ impl Pair {
 
     /// Rings the completion doorbell.
     pub(crate) fn release(&self) {
-        self.drive.ring_completion(self.id, self.head.get());
+        self.controller.ring_completion(self.id, self.head.get());
     }
 
     /// The command identifiers of all new completions, which are released.

@@ -35,11 +35,6 @@ pub(crate) fn attach(handle: &Handle, socket: UnixStream) {
     BufReader::with_capacity(1, &socket).read_line(&mut path).unwrap();
     let file = File::options().read(true).write(true).open(path.trim_end()).unwrap();
     socket.set_nonblocking(true).unwrap();
-    // The host before may still be there, or have commands in work.
-    while !try_attach(handle, socket.try_clone().unwrap(), file.try_clone().unwrap()) {}
-}
-
-fn try_attach(handle: &Handle, socket: UnixStream, file: File) -> bool {
     let attached = handle.attach(
         0,
         Box::new(move |_| {
@@ -51,7 +46,7 @@ fn try_attach(handle: &Handle, socket: UnixStream, file: File) -> bool {
             NewHost { client: Box::new(client), memory, vectors: PAIRS }
         }),
     );
-    attached.is_ok()
+    attached.unwrap();
 }
 
 impl HostClient {

@@ -51,6 +51,8 @@ pub(crate) struct Host {
     _file: File,
     memory: Mapping,
     rng: Rng,
+    /// Its first block on the drive.
+    first: u64,
     /// What the drive must give back; `None` where a write may or may not have happened.
     model: Vec<Option<u8>>,
 }
@@ -65,14 +67,16 @@ struct Command {
 }
 
 impl Host {
-    /// Tells the drive's process of new memory. A drive that is `fresh` was never written.
-    pub(crate) fn connect(mut socket: UnixStream, seed: u64, fresh: bool) -> Host {
+    /// Tells the drive's process of new memory. The host uses [`BLOCKS`] blocks from `first` on; a drive that is `fresh`
+    /// was never written.
+    pub(crate) fn connect(mut socket: UnixStream, seed: u64, fresh: bool, first: u64) -> Host {
         let file = memory_file(MEMORY).unwrap();
         let path = format!("/proc/{}/fd/{}\n", std::process::id(), file.as_raw_fd());
         socket.write_all(path.as_bytes()).unwrap();
         let memory = Mapping::new(&file, 0, MEMORY as usize, true).unwrap();
-        let rng = Seed::new(seed).child("host").rng();
-        let mut host = Host { socket, _file: file, memory, rng, model: vec![fresh.then_some(0); BLOCKS as usize] };
+        let rng = Seed::new(seed).child("host").nth(first).rng();
+        let mut host =
+            Host { socket, _file: file, memory, rng, first, model: vec![fresh.then_some(0); BLOCKS as usize] };
         host.request(Message::Map { address: 0, len: DATA });
         host.request(Message::Map { address: DATA, len: MEMORY - DATA });
         host
@@ -234,7 +238,7 @@ impl Host {
             self.memory.write(list as usize + index * 8, &page.to_le_bytes()).unwrap();
         }
         let second = if *blocks <= 16 { pages[1] } else { list };
-        let mut entry = SubmissionEntry::blocks(*opcode, 1, *slba, *blocks);
+        let mut entry = SubmissionEntry::blocks(*opcode, 1, self.first + *slba, *blocks);
         (entry.prp1, entry.prp2) = (pages[0].into(), second.into());
         entry
     }

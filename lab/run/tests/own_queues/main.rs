@@ -113,7 +113,7 @@ fn a_host_on_a_thread() {
         for in_order in [true, false] {
             let (ours, theirs) = UnixStream::pair().unwrap();
             thread::scope(|scope| {
-                let host = scope.spawn(move || Host::connect(theirs, seed(), in_order).work(in_order));
+                let host = scope.spawn(move || Host::connect(theirs, seed(), in_order, 0).work(in_order));
                 client::attach(handle, ours);
                 host.join().unwrap();
             });
@@ -121,32 +121,34 @@ fn a_host_on_a_thread() {
     });
 }
 
-/// A host has the drive to itself. When it has gone, in the middle of its work, others are served.
+/// Two hosts with a controller each, and a client of the controller in this process, use one drive at once. Each resets
+/// its controller and leaves in the middle of its work; the others see nothing of it.
 #[test]
-fn the_drive_serves_others_afterwards() {
+fn several_hosts_at_once() {
     the_clocks_agree(|handle| {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        let (go, may_go) = channel();
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                let host = Host::connect(theirs, seed(), true);
-                may_go.recv().unwrap();
-                host.work(false);
-            });
-            client::attach(handle, ours);
-            assert!(RingHost::connect(handle, 0, 4).is_err(), "nobody else may use the controller");
-            go.send(()).unwrap();
-        });
-        // Its commands end before others may connect.
-        let connect = || RingHost::connect(handle, 0, 4).ok();
-        let mut ring = std::iter::repeat_with(connect).flatten().next().expect("they come without end");
+        let mut ring = RingHost::connect(handle, 0, 4).unwrap();
         let mut execute = |opcode, data: Vec<u8>| {
             ring.submit(1, SubmissionEntry::blocks(opcode, 1, 100_000, 8), data).unwrap();
             std::iter::repeat_with(|| ring.poll()).flatten().next().expect("they come without end")
         };
-        assert_eq!(execute(IoOpcode::WRITE, vec![9; 4_096]).status, Status::SUCCESS);
-        let read = execute(IoOpcode::READ, vec![0; 4_096]);
-        assert_eq!((read.status, read.data), (Status::SUCCESS, vec![9; 4_096]));
+        thread::scope(|scope| {
+            let work = |first| {
+                let (ours, theirs) = UnixStream::pair().unwrap();
+                let host = scope.spawn(move || Host::connect(theirs, seed(), true, first).work(false));
+                client::attach(handle, ours);
+                host
+            };
+            let hosts = [work(0), work(40_000)];
+            for round in 0u32.. {
+                let value = round as u8;
+                assert_eq!(execute(IoOpcode::WRITE, vec![value; 4_096]).status, Status::SUCCESS);
+                let read = execute(IoOpcode::READ, vec![0; 4_096]);
+                assert_eq!((read.status, read.data), (Status::SUCCESS, vec![value; 4_096]));
+                if hosts.iter().all(|host| host.is_finished()) {
+                    break;
+                }
+            }
+        });
     });
 }
 
@@ -167,6 +169,6 @@ fn a_host_that_is_another_process() {
 #[test]
 fn the_other_process() {
     if let Some(path) = std::env::var_os(SOCKET) {
-        Host::connect(UnixStream::connect(path).unwrap(), seed(), true).work(false);
+        Host::connect(UnixStream::connect(path).unwrap(), seed(), true, 0).work(false);
     }
 }

@@ -63,6 +63,7 @@ impl<F: Ftl> Nvm<F> {
         data.nuse = self.namespace.blocks.into();
         data.nsfeat = identify::NSFEAT_DULBE | identify::NSFEAT_OPTPERF;
         data.flbas = LBA_FORMAT;
+        data.nmic = identify::NMIC_SHARED;
         data.dlfeat = identify::DLFEAT_ZEROS | identify::DLFEAT_WRITE_ZEROES;
         data.nvmcap = u128::from(self.capacity()).to_le_bytes();
         let unit_z = (self.ftl.unit().bytes() / self.namespace.lba_bytes - 1) as u16;

@@ -28,7 +28,7 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use super::{Command, CommandSet, Reply};
 use crate::config::{BufferMode, ControllerConfig};
-use crate::engine::NvmeController;
+use crate::subsystem::NvmSubsystem;
 use command::{Namespace, NvmCommand};
 use read::ReadTo;
 
@@ -99,7 +99,7 @@ impl<F: Ftl> Nvm<F> {
     }
 }
 
-impl<F: Ftl> NvmeController<Nvm<F>> {
+impl<F: Ftl> NvmSubsystem<Nvm<F>> {
     /// The FTL below.
     pub fn ftl(&self) -> &Rc<F> {
         self.command_set().ftl()

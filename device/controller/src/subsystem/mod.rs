@@ -1,0 +1,138 @@
+//! The NVM subsystem: what the controllers of one drive share. These are the command set with its media, the host link,
+//! the command slots of the firmware, and power.
+//!
+//! | file | what |
+//! |---|---|
+//! | `controllers` | the controllers that exist, by identifier |
+//! | `slots` | command slots, and whose turn it is when there are too few |
+//! | `power` | power cuts and the restart after them |
+
+mod controllers;
+mod power;
+mod slots;
+
+use std::cell::Cell;
+use std::rc::{Rc, Weak};
+
+use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
+use nandscape_drive::{Controller, DriveInfo, HostIdentity, Names, Subsystem, TransportModel};
+use nandscape_sim::Sim;
+use nandscape_sim::account::Totals;
+use nandscape_sim::trace::Track;
+use nandscape_sim::workers::Workers;
+use nandscape_wire_nvme::Status;
+
+use crate::arbiter::Arbiter;
+use crate::command_set::CommandSet;
+use crate::config::ControllerConfig;
+use crate::engine::{Chore, Job, NvmeController};
+use crate::link::Link;
+use controllers::Controllers;
+use power::Power;
+use slots::CommandSlots;
+
+/// The subsystem of a drive over a command set.
+pub struct NvmSubsystem<C: CommandSet> {
+    pub(crate) sim: Sim,
+    pub(crate) config: ControllerConfig,
+    pub(crate) names: Names,
+    pub(crate) set: C,
+    pub(crate) link: Rc<Link>,
+    pub(crate) slots: CommandSlots<C>,
+    pub(crate) power: Power,
+    /// Commands whose data could not be read or written (SMART: Media and Data Integrity Errors).
+    pub(crate) media_errors: Cell<u64>,
+    /// Serve commands of all controllers.
+    pub(crate) jobs: Workers<Job<C>>,
+    pub(crate) chores: Workers<Chore<C>>,
+    pub(crate) track: Track,
+    arbiter: fn() -> Box<dyn Arbiter>,
+    controllers: Controllers<C>,
+    me: Weak<NvmSubsystem<C>>,
+}
+
+impl<C: CommandSet> NvmSubsystem<C> {
+    /// A subsystem over a command set, without a controller. Each controller gets an arbiter of its own.
+    pub fn new(sim: &Sim, set: C, config: ControllerConfig, arbiter: fn() -> Box<dyn Arbiter>) -> Rc<NvmSubsystem<C>> {
+        let subsystem = Rc::new_cyclic(|me: &Weak<NvmSubsystem<C>>| NvmSubsystem {
+            sim: sim.clone(),
+            names: config.identity.names(),
+            set,
+            link: Rc::new(Link::new(sim, config.link)),
+            slots: CommandSlots::new(sim, config.command_slots),
+            power: Power::default(),
+            media_errors: Cell::new(0),
+            jobs: Workers::new(sim, Job::serve),
+            chores: Workers::new(sim, Chore::run),
+            track: sim.trace().track("commands".to_owned()),
+            arbiter,
+            controllers: Controllers::new(),
+            me: me.clone(),
+            config,
+        });
+        let weak = Rc::downgrade(&subsystem);
+        subsystem.set.on_power_cut(Box::new(move || {
+            if let Some(subsystem) = weak.upgrade() {
+                subsystem.power_cut();
+            }
+        }));
+        subsystem
+    }
+
+    /// The controller of hosts in this process, which creates queue pairs at once.
+    ///
+    /// # Panics
+    /// When it exists.
+    pub fn in_process(&self) -> Rc<NvmeController<C>> {
+        let controller = self.controller(IN_PROCESS_CONTROLLER, HostIdentity::default(), TransportModel::InProcess);
+        self.controllers.add(&controller);
+        controller
+    }
+
+    fn controller(&self, id: u16, host: HostIdentity, model: TransportModel) -> Rc<NvmeController<C>> {
+        NvmeController::new(self.handle(), id, host, model, (self.arbiter)())
+    }
+
+    /// A handle for work on behalf of the subsystem.
+    fn handle(&self) -> Rc<NvmSubsystem<C>> {
+        self.me.upgrade().expect("the caller holds one")
+    }
+
+    /// The command set.
+    pub fn command_set(&self) -> &C {
+        &self.set
+    }
+
+    /// Busy time of the host link, to the host and from it.
+    pub fn link_usage(&self) -> [Totals; 2] {
+        self.link.usage()
+    }
+
+    /// A controller has gone.
+    pub(crate) fn forget(&self, id: u16) {
+        self.controllers.remove(id);
+        self.slots.set_shared(self.controllers.count() > 1);
+    }
+}
+
+impl<C: CommandSet> Subsystem for NvmSubsystem<C> {
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn info(&self) -> DriveInfo {
+        self.set.info()
+    }
+
+    fn new_controller(&self, host: HostIdentity, model: TransportModel) -> Result<Rc<dyn Controller>, Status> {
+        let id = self.controllers.free_id().ok_or(Status::CONNECT_CONTROLLER_BUSY)?;
+        let controller = self.controller(id, host, model);
+        self.controllers.add(&controller);
+        self.slots.set_shared(self.controllers.count() > 1);
+        Ok(controller)
+    }
+
+    fn controllers(&self) -> Vec<u16> {
+        self.controllers.ids()
+    }
+}

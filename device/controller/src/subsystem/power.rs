@@ -1,0 +1,62 @@
+//! Power cuts reach all controllers: they stop their commands, the command set starts again once, and all of them fetch
+//! again. What is in the queues waits until then.
+
+use std::cell::Cell;
+
+use nandscape_wire_nvme::Status;
+
+use super::NvmSubsystem;
+use crate::command_set::CommandSet;
+use crate::engine::Chore;
+
+/// What is known of power cuts.
+#[derive(Default)]
+pub(crate) struct Power {
+    cuts: Cell<u32>,
+    restarting: Cell<bool>,
+}
+
+impl Power {
+    /// Power cuts so far.
+    #[inline]
+    pub(crate) fn cuts(&self) -> &Cell<u32> {
+        &self.cuts
+    }
+
+    /// Whether a restart after a power cut is under way.
+    #[inline]
+    pub(crate) fn is_restarting(&self) -> bool {
+        self.restarting.get()
+    }
+}
+
+impl<C: CommandSet> NvmSubsystem<C> {
+    /// Power is gone.
+    pub(super) fn power_cut(&self) {
+        self.power.cuts.set(self.power.cuts.get() + 1);
+        if !self.power.restarting.replace(true) {
+            self.controllers.all().iter().for_each(|controller| controller.update_fetching());
+            self.chores.start(Chore::Restart(self.handle()));
+        }
+    }
+
+    /// Stops all commands, waits until power is back and all of them have ended, and has the command set restart.
+    pub(crate) async fn restart(&self) {
+        loop {
+            let cuts = self.power.cuts.get();
+            for controller in self.controllers.all() {
+                controller.waiters.stop(Status::ABORTED_POWER_LOSS, |_, _| true);
+            }
+            self.set.power_returns().await;
+            self.slots.all_ended().await;
+            self.set.restart().await;
+            if self.power.cuts.get() == cuts {
+                break;
+            }
+        }
+        self.power.restarting.set(false);
+        let controllers = self.controllers.all();
+        controllers.iter().for_each(|controller| controller.update_fetching());
+        controllers.iter().for_each(|controller| controller.fetch());
+    }
+}

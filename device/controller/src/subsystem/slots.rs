@@ -1,0 +1,92 @@
+//! Command slots: how many commands the drive has in work at a time, for all controllers together. Where they are too few,
+//! controllers that have entries to fetch wait in order, and each that gets a slot waits behind the others for the next.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Weak;
+
+use nandscape_drive::breakdown::cause;
+use nandscape_sim::signal::Signal;
+use nandscape_sim::{Cause, Sim};
+
+use crate::command_set::CommandSet;
+use crate::engine::NvmeController;
+
+/// See the file.
+pub(crate) struct CommandSlots<C: CommandSet> {
+    limit: u32,
+    in_work: Cell<u32>,
+    /// What the command was that ended last: a command that gets its slot has waited for it.
+    last_ended: Cell<Cause>,
+    /// There are several controllers.
+    shared: Cell<bool>,
+    waiting: RefCell<VecDeque<Weak<NvmeController<C>>>>,
+    /// Notified when no command is in work any more.
+    idle: Signal,
+}
+
+impl<C: CommandSet> CommandSlots<C> {
+    pub(super) fn new(sim: &Sim, limit: u32) -> CommandSlots<C> {
+        CommandSlots {
+            limit,
+            in_work: Cell::new(0),
+            last_ended: Cell::new(cause::HOST_READ),
+            shared: Cell::new(false),
+            waiting: RefCell::default(),
+            idle: Signal::new(sim),
+        }
+    }
+
+    /// Whether one is free.
+    #[inline]
+    pub(crate) fn is_free(&self) -> bool {
+        self.in_work.get() < self.limit
+    }
+
+    /// Takes one that is free; returns what the command was that had it before.
+    #[inline]
+    pub(crate) fn take(&self) -> Cause {
+        self.in_work.set(self.in_work.get() + 1);
+        self.last_ended.get()
+    }
+
+    /// Gives one back, which a command had on behalf of `cause`. Whether it was the last.
+    #[inline]
+    pub(crate) fn give_back(&self, cause: Cause) -> bool {
+        self.last_ended.set(cause);
+        self.in_work.set(self.in_work.get() - 1);
+        self.in_work.get() == 0
+    }
+
+    /// Whether there are several controllers.
+    #[inline]
+    pub(crate) fn are_shared(&self) -> bool {
+        self.shared.get()
+    }
+
+    pub(super) fn set_shared(&self, shared: bool) {
+        self.shared.set(shared);
+    }
+
+    /// Puts a controller behind those that wait for a slot.
+    pub(crate) fn wait(&self, controller: Weak<NvmeController<C>>) {
+        self.waiting.borrow_mut().push_back(controller);
+    }
+
+    /// The controller that has waited longest.
+    pub(crate) fn next_waiting(&self) -> Option<Weak<NvmeController<C>>> {
+        self.waiting.borrow_mut().pop_front()
+    }
+
+    /// Reports that no command is in work.
+    pub(crate) fn report_idle(&self) {
+        self.idle.notify();
+    }
+
+    /// Waits until no command is in work.
+    pub(super) async fn all_ended(&self) {
+        while self.in_work.get() > 0 {
+            self.idle.changed().await;
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! An NVM subsystem (Base 3.1): one drive with any number of controllers over the same namespaces. A host that has queues
+//! of its own gets a controller of its own, so that a reset by one host leaves the others alone.
+//!
+//! Left out: what the controllers share, which is the drive's business.
+
+use std::rc::Rc;
+
+use nandscape_wire_nvme::Status;
+
+use crate::controller::Controller;
+use crate::drive::DriveInfo;
+
+/// The identifier of the controller that hosts in this process use (CNTLID of Identify Controller).
+pub const IN_PROCESS_CONTROLLER: u16 = 1;
+
+/// The names of a subsystem. They stay the same as long as the drive exists.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Names {
+    /// NVMe Qualified Name, at most 223 bytes.
+    pub nqn: String,
+    /// Serial number, at most 20 ASCII characters.
+    pub serial: String,
+    /// Model, at most 40 ASCII characters.
+    pub model: String,
+    /// Firmware revision, at most 8 ASCII characters.
+    pub firmware: String,
+}
+
+/// The names of a host. A host that does not name itself has the default: zeros and an empty name.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct HostIdentity {
+    /// Host Identifier (HOSTID, Base 5.1.25.1.28), as it stands in memory. Zeros are no identifier.
+    pub hostid: [u8; 16],
+    /// The host's NVMe Qualified Name; empty where there is none.
+    pub hostnqn: String,
+}
+
+/// How commands and data pass between a host and its controller (Base 2.1).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum TransportModel {
+    /// The host calls the controller in this process and hands its memory over.
+    InProcess,
+    /// Queues and data lie in memory that the controller reaches by address, as over PCIe. The host creates I/O queues by
+    /// admin commands.
+    Memory,
+    /// Capsules carry commands and data, as over TCP. The host creates queues by Connect, for which the transport calls
+    /// [`Controller::create_queue_pair`].
+    Message,
+}
+
+/// An NVM subsystem.
+pub trait Subsystem {
+    /// Its names.
+    fn names(&self) -> &Names;
+
+    /// What the drive is.
+    fn info(&self) -> DriveInfo;
+
+    /// A new controller for a host, disabled (CC.EN is 0). It exists until the last reference to it is dropped; its owner
+    /// calls [`Controller::detach`] before, and commands in work keep the controller until they have ended.
+    ///
+    /// # Errors
+    /// Connect: Controller Busy when the subsystem has no controller left.
+    fn new_controller(&self, host: HostIdentity, model: TransportModel) -> Result<Rc<dyn Controller>, Status>;
+
+    /// The identifiers of the controllers that exist, in ascending order.
+    fn controllers(&self) -> Vec<u16>;
+}
