@@ -14,7 +14,7 @@
 //! | `link` | the host link |
 //! | `config` | what can be set |
 //!
-//! Left out: a read cache, namespaces other than one, Format, firmware update, reservations, fused operations.
+//! Left out: a read cache, namespaces other than one, Format, firmware update, reservations.
 
 mod admin;
 pub mod arbiter;

@@ -50,15 +50,17 @@ fn identify_controller() {
         assert_eq!((id.ver.get(), id.cntrltype), (0x0002_0100, 1));
         // Powers of two of 4 KiB: 128 KiB; entries of 64 and 16 bytes.
         assert_eq!((id.mdts, id.sqes, id.cqes), (5, 0x66, 0x44));
-        assert_eq!((id.nn.get(), id.fuses.get()), (1, 0));
+        assert_eq!((id.nn.get(), id.fuses.get()), (1, 1));
         // One slot, and that read-only; effects, long logs with offsets, the logs of what is supported.
         assert_eq!((id.frmw, id.lpa), (0b0000_0011, 0b0010_0110));
         assert_eq!(u128::from_le_bytes(id.tnvmcap), u128::from(CAPACITY));
         let expected = identify::ONCS_COMPARE
+            | identify::ONCS_WRITE_UNCORRECTABLE
             | identify::ONCS_DSM
             | identify::ONCS_WRITE_ZEROES
             | identify::ONCS_TIMESTAMP
-            | identify::ONCS_VERIFY;
+            | identify::ONCS_VERIFY
+            | identify::ONCS_COPY;
         assert_eq!(id.oncs.get(), expected);
         assert!(text(&id.subnqn).starts_with("nqn.2"));
     });

@@ -83,7 +83,10 @@ fn a_page_that_cannot_be_corrected_is_an_unrecovered_read_error_and_is_logged() 
         let page = log_page(sim, drive, log::ERROR_INFORMATION, 128).await;
         let (entry, rest) = ErrorInformation::read_from_prefix(&page).unwrap();
         assert_eq!((entry.error_count.get(), entry.sqid.get(), entry.lba.get(), entry.nsid.get()), (1, 1, 8, 1));
-        assert_eq!((entry.status.get() >> 1, entry.opcode), (Status::UNRECOVERED_READ_ERROR.bits(), IoOpcode::READ.0));
+        assert_eq!(
+            (entry.status.get() >> 1, entry.opcode),
+            (Status::UNRECOVERED_READ_ERROR.with_more().bits(), IoOpcode::READ.0)
+        );
         assert!(rest.iter().all(|byte| *byte == 0), "there was one error");
         let smart = Smart::read_from_bytes(&log_page(sim, drive, log::SMART, 512).await).unwrap();
         assert_eq!((smart.media_errors.low.get(), smart.error_log_entries.low.get()), (1, 1));

@@ -175,9 +175,9 @@ fn admin_commands_take_no_sgl() {
         identify.flags = 1 << 6;
         guest.submit(identify, 2, DATA, 4_096);
         sim.sleep(LONG).await;
-        assert_eq!(guest.reap(), Some((2, Status::INVALID_FIELD.final_())));
+        assert_eq!(guest.reap(), Some((2, Status::INVALID_FIELD.final_().with_more())));
         guest.submit(SubmissionEntry::identify(1, 0), 3, DATA + 2, 0);
         sim.sleep(LONG).await;
-        assert_eq!(guest.reap(), Some((3, Status::PRP_OFFSET_INVALID.final_())));
+        assert_eq!(guest.reap(), Some((3, Status::PRP_OFFSET_INVALID.final_().with_more())));
     });
 }

@@ -58,6 +58,10 @@ pub trait Ftl: 'static {
     /// When a part of the map could not be loaded. Units before that part are deallocated.
     fn deallocate(&self, extent: Extent, breakdown: &mut Breakdown) -> impl Future<Output = Result<(), MediaError>>;
 
+    /// Makes the sectors of an extent unreadable: from this call on, reads fail with [`Unreadable::Lost`] until they are
+    /// written or deallocated. The future is the time that firmware takes.
+    fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) -> impl Future<Output = ()>;
+
     /// Good blocks beyond those that are needed to go on writing: now, and when the drive was new.
     fn spare_blocks(&self) -> (u64, u64);
 
@@ -118,7 +122,7 @@ pub struct ReadError {
 pub enum Unreadable {
     /// Its page, or the part of the map that tells its page, could not be read.
     Media(MediaError),
-    /// Its data was lost: the page could not be read when it had to be moved.
+    /// Its data was lost, since the page could not be read when it had to be moved; or the host has declared it unreadable.
     Lost,
     /// It was never written or was deallocated, and the destination rejects that.
     Unmapped,

@@ -1,8 +1,8 @@
 //! A command with one bad field: it gets the status that the specification gives it, and changes nothing.
 //!
 //! Where the specification leaves a choice, each of the choices is right. Whether Do Not Retry is set is not checked.
-//! Left out: what depends on the transport (SGL types), and what no drive here has: protection information, directives,
-//! fused operations.
+//! Left out: what depends on the transport (SGL types), and what no drive here has: protection information, directives.
+//! Fused operations are only tried by half.
 
 use std::ops::Range;
 
@@ -88,8 +88,8 @@ fn ranges(list: &[(u64, u32)]) -> HostMem {
     HostMem::from_bytes(list.iter().map(range).collect::<Vec<_>>().as_bytes())
 }
 
-/// Opcodes that the NVM command set reserves (NVM 3); fused operations (Base 3.4.2: Invalid Field in Command where they
-/// are not supported) and the reserved value of PSDT (Base 4.1).
+/// Opcodes that the NVM command set reserves (NVM 3); halves of fused operations (Base 3.4.2: Invalid Field in Command
+/// where they are not supported) and the reserved value of PSDT (Base 4.1).
 fn opcodes_and_flags(info: &DriveInfo, cases: &mut Vec<Case>) {
     for opcode in [0x03, 0x06, 0x7c, 0x7f] {
         let entry = SubmissionEntry::io(IoOpcode(opcode), info.nsid);
@@ -100,7 +100,12 @@ fn opcodes_and_flags(info: &DriveInfo, cases: &mut Vec<Case>) {
         for (field, flags) in [("FUSE 01b", 0b01), ("FUSE 10b", 0b10), ("FUSE 11b", 0b11), ("PSDT 11b", 0b11 << 6)] {
             let (mut entry, mem) = good(info, opcode);
             entry.flags = flags;
-            cases.push(Case { name: format!("{opcode:?}, {field}"), entry, mem, right: vec![Status::INVALID_FIELD] });
+            let right = match flags {
+                // Half of a fused operation, alone.
+                0b01 | 0b10 => vec![Status::INVALID_FIELD, Status::FUSED_MISSING],
+                _ => vec![Status::INVALID_FIELD],
+            };
+            cases.push(Case { name: format!("{opcode:?}, {field}"), entry, mem, right });
         }
     }
 }

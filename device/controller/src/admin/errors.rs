@@ -1,6 +1,6 @@
-//! What is kept of commands that failed of the media: the Error Information log (Base 5.1.12.1.2).
+//! What is kept of commands that failed: the Error Information log (Base 5.1.12.1.2).
 //!
-//! Left out: entries for commands that were malformed.
+//! Left out: which field of a malformed command is at fault (Parameter Error Location).
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,18 @@ use zerocopy::IntoBytes;
 /// Entries that are kept (Error Log Page Entries of Identify says so).
 pub(crate) const KEPT: u8 = 64;
 
-/// Commands that failed of the media, the newest first.
+/// Statuses of commands of which the host knows the reason.
+const NO_ENTRY: [Status; 7] = [
+    Status::ABORT_REQUESTED,
+    Status::ABORTED_SQ_DELETION,
+    Status::ABORTED_POWER_LOSS,
+    Status::FUSED_FAILED,
+    Status::FUSED_MISSING,
+    Status::ABORT_LIMIT_EXCEEDED,
+    Status::EVENT_REQUEST_LIMIT_EXCEEDED,
+];
+
+/// Commands that failed, the newest first.
 #[derive(Default)]
 pub(crate) struct ErrorLog {
     entries: VecDeque<ErrorInformation>,
@@ -19,10 +30,10 @@ pub(crate) struct ErrorLog {
 }
 
 impl ErrorLog {
-    /// A command of I/O queue `queue` has failed, of block `lba` if that is known, else of its first. Media and Data
-    /// Integrity Errors (status code type 2h) are kept. Whether its data could not be read or written.
+    /// A command of `queue` has failed, of block `lba` if that is known, else of its first. Whether an entry tells of it:
+    /// commands that were aborted, or came too many at a time, have none.
     pub(crate) fn ended(&mut self, queue: u16, entry: &SubmissionEntry, status: Status, lba: Option<u64>) -> bool {
-        if status.kind() != 2 {
+        if NO_ENTRY.contains(&status.meaning()) {
             return false;
         }
         self.count += 1;
@@ -32,7 +43,7 @@ impl ErrorLog {
             sqid: queue.into(),
             cid: entry.cid,
             // Bit 0 is the phase tag.
-            status: (status.bits() << 1).into(),
+            status: (status.with_more().bits() << 1).into(),
             // No parameter is at fault.
             parameter: 0xffff.into(),
             lba: lba.unwrap_or_else(|| entry.slba()).into(),
@@ -40,7 +51,7 @@ impl ErrorLog {
             opcode: entry.opcode,
             ..ErrorInformation::zeroed()
         });
-        [Status::UNRECOVERED_READ_ERROR, Status::WRITE_FAULT].contains(&status.meaning())
+        true
     }
 
     /// Entries there ever were.

@@ -29,6 +29,12 @@ pub trait CommandSet: 'static {
     /// Serves a command.
     fn serve(&self, command: Command<'_>, breakdown: &mut Breakdown) -> impl Future<Output = Reply>;
 
+    /// Whether Compare and Write can be fused.
+    fn fuses(&self) -> bool;
+
+    /// Serves a fused operation as one: its first and its second command.
+    fn serve_fused(&self, pair: [Command<'_>; 2], breakdown: &mut Breakdown) -> impl Future<Output = [Reply; 2]>;
+
     /// Sends all data that a power cut would lose to flash.
     fn flush(&self) -> impl Future<Output = ()>;
 

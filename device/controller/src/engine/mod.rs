@@ -5,10 +5,12 @@
 //! |---|---|
 //! | `queues` | how far each submission queue is fetched, each completion queue filled |
 //! | `serve` | a command from its fetch to its completion |
+//! | `fused` | two commands that are served as one |
 //! | `stop` | commands that end early |
 //! | `registers` | controller properties |
 //! | `lifecycle` | deleting queues, reset, shutdown |
 
+mod fused;
 mod lifecycle;
 mod queues;
 mod registers;
@@ -19,6 +21,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::queue_memory::HostMemory;
+use nandscape_drive::ring::Submission;
 use nandscape_drive::{
     CompletionMemory, Controller, DriveInfo, HostIdentity, QueueId, SubmissionMemory, TransportModel,
 };
@@ -31,10 +34,12 @@ use crate::admin::Admin;
 use crate::arbiter::Arbiter;
 use crate::command_set::CommandSet;
 use crate::subsystem::NvmSubsystem;
+use fused::is_fused;
 use lifecycle::Clearing;
 use registers::Registers;
 use stop::Waiters;
 
+pub(crate) use fused::FusedJob;
 pub(crate) use lifecycle::Chore;
 pub use queues::Waiting;
 pub(crate) use queues::{QueueKey, Queues};
@@ -146,14 +151,11 @@ impl<C: CommandSet> NvmeController<C> {
             let Some(submission) = queues.fetch(id) else { continue };
             let queue = queues.key(id).expect("a queue that was fetched from exists");
             drop(queues);
-            let behind = subsystem.slots.take();
-            if id != QueueId::ADMIN {
-                subsystem.set.announce(&submission.entry);
+            if is_fused(id, &submission) && subsystem.set.fuses() {
+                self.fetch_fused(queue, submission);
+            } else {
+                self.start(queue, submission);
             }
-            let (at, power_cuts) = (self.sim.now(), subsystem.power.cuts().get());
-            let job = Job { controller: self.handle(), queue, submission, at, power_cuts, behind };
-            let [(_, link), (_, firmware)] = Job::<C>::lead(&subsystem.config);
-            subsystem.jobs.start_after(link + firmware, job);
         }
         if subsystem.slots.are_shared() {
             self.wait_for_slot();
@@ -167,6 +169,20 @@ impl<C: CommandSet> NvmeController<C> {
         if waits && !self.waits_for_slot.replace(true) {
             self.subsystem.slots.wait(self.me.clone());
         }
+    }
+
+    /// Starts a command that was fetched.
+    #[inline(always)]
+    fn start(&self, queue: QueueKey, submission: Submission) {
+        let subsystem = &*self.subsystem;
+        let behind = subsystem.slots.take();
+        if queue.id != QueueId::ADMIN {
+            subsystem.set.announce(&submission.entry);
+        }
+        let (at, power_cuts) = (self.sim.now(), subsystem.power.cuts().get());
+        let job = Job { controller: self.handle(), queue, submission, at, power_cuts, behind };
+        let [(_, link), (_, firmware)] = Job::<C>::lead(&subsystem.config);
+        subsystem.jobs.start_after(link + firmware, job);
     }
 
     /// A command has ended; its slot is free for another.

@@ -356,6 +356,11 @@ impl Queues {
         submission
     }
 
+    /// Fetches the entry after the one that was just fetched, if there is one.
+    pub(crate) fn fetch_next(&mut self, id: QueueId) -> Option<Submission> {
+        if self.waiting.contains(id) { self.fetch(id) } else { None }
+    }
+
     /// Posts a completion; the queue's memory is to be notified by the caller. `None` when the submission queue is gone,
     /// or the completion queue takes nothing now.
     #[inline(always)]

@@ -16,6 +16,15 @@ use super::{NvmeController, Stop};
 use crate::command_set::{Command, CommandSet, Reply};
 use crate::config::ControllerConfig;
 
+/// Statuses of commands whose data could not be read or written (SMART: Media and Data Integrity Errors).
+const LOST_DATA: [Status; 5] = [
+    Status::UNRECOVERED_READ_ERROR,
+    Status::WRITE_FAULT,
+    Status::GUARD_CHECK,
+    Status::APPLICATION_TAG_CHECK,
+    Status::REFERENCE_TAG_CHECK,
+];
+
 /// A command that was fetched.
 pub(crate) struct Job<C: CommandSet> {
     pub(super) controller: Rc<NvmeController<C>>,
@@ -59,10 +68,7 @@ impl<C: CommandSet> Job<C> {
             }
         };
         if let Some(reply) = reply {
-            let reply = controller.final_reply(reply, mem, power_cuts);
-            controller.log_failure(queue, entry, &reply);
-            assert_eq!(breakdown.total(), controller.sim.now() - submitted, "stages do not sum: {breakdown:?}");
-            controller.complete(queue, entry.cid.get(), reply, breakdown);
+            controller.finish(queue, entry, (reply, mem, power_cuts), submitted, breakdown);
         }
         controller.report_warnings();
         controller.trace_command(entry, submitted);
@@ -71,8 +77,26 @@ impl<C: CommandSet> Job<C> {
 }
 
 impl<C: CommandSet> NvmeController<C> {
-    fn stop(&self, queue: QueueKey, cid: u16, cuts: u32) -> Stop<'_> {
+    pub(super) fn stop(&self, queue: QueueKey, cid: u16, cuts: u32) -> Stop<'_> {
         Stop { waiters: &self.waiters, queues: &self.queues, queue, cid, cuts, cuts_now: self.subsystem.power.cuts() }
+    }
+
+    /// Posts the completion of a command that was served, with its reply, its memory, and the power cuts when it was fetched.
+    #[inline]
+    pub(super) fn finish(
+        &self,
+        queue: QueueKey,
+        entry: &SubmissionEntry,
+        (reply, mem, power_cuts): (Reply, &HostMem, u32),
+        submitted: Time,
+        breakdown: Breakdown,
+    ) {
+        let mut reply = self.final_reply(reply, mem, power_cuts);
+        if !reply.status.is_success() {
+            reply = self.log_failure(queue, entry, reply);
+        }
+        assert_eq!(breakdown.total(), self.sim.now() - submitted, "stages do not sum: {breakdown:?}");
+        self.complete(queue, entry.cid.get(), reply, breakdown);
     }
 
     /// How a command ends whose memory has failed, or during which power was cut: its host cannot know what it did.
@@ -84,12 +108,16 @@ impl<C: CommandSet> NvmeController<C> {
         if mem.has_failed() { Err(Status::DATA_TRANSFER_ERROR).into() } else { reply }
     }
 
-    #[inline]
-    fn log_failure(&self, queue: QueueKey, entry: &SubmissionEntry, reply: &Reply) {
-        if !reply.status.is_success() && queue.id != QueueId::ADMIN {
-            let lost = self.admin.errors.borrow_mut().ended(queue.id.0, entry, reply.status, reply.lba);
+    /// Notes a failure in the error log; the completion's status says so.
+    #[cold]
+    fn log_failure(&self, queue: QueueKey, entry: &SubmissionEntry, reply: Reply) -> Reply {
+        if LOST_DATA.contains(&reply.status.meaning()) {
             let media_errors = &self.subsystem.media_errors;
-            media_errors.set(media_errors.get() + u64::from(lost));
+            media_errors.set(media_errors.get() + 1);
+        }
+        match self.admin.errors.borrow_mut().ended(queue.id.0, entry, reply.status, reply.lba) {
+            true => Reply { status: reply.status.with_more(), ..reply },
+            false => reply,
         }
     }
 
@@ -108,7 +136,7 @@ impl<C: CommandSet> NvmeController<C> {
         }
     }
 
-    fn trace_command(&self, entry: &SubmissionEntry, start: Time) {
+    pub(super) fn trace_command(&self, entry: &SubmissionEntry, start: Time) {
         self.sim.trace_event(|end| {
             let name = match IoOpcode(entry.opcode) {
                 IoOpcode::READ => "read",

@@ -25,7 +25,7 @@ use nandscape_wire_nvme::Status;
 use crate::arbiter::Arbiter;
 use crate::command_set::CommandSet;
 use crate::config::ControllerConfig;
-use crate::engine::{Chore, Job, NvmeController};
+use crate::engine::{Chore, FusedJob, Job, NvmeController};
 use crate::link::Link;
 use controllers::Controllers;
 use power::Power;
@@ -44,6 +44,7 @@ pub struct NvmSubsystem<C: CommandSet> {
     pub(crate) media_errors: Cell<u64>,
     /// Serve commands of all controllers.
     pub(crate) jobs: Workers<Job<C>>,
+    pub(crate) fused: Workers<FusedJob<C>>,
     pub(crate) chores: Workers<Chore<C>>,
     pub(crate) track: Track,
     arbiter: fn() -> Box<dyn Arbiter>,
@@ -63,6 +64,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             power: Power::default(),
             media_errors: Cell::new(0),
             jobs: Workers::new(sim, Job::serve),
+            fused: Workers::new(sim, FusedJob::serve),
             chores: Workers::new(sim, Chore::run),
             track: sim.trace().track("commands".to_owned()),
             arbiter,

@@ -198,6 +198,11 @@ impl State {
         }
     }
 
+    /// The host declares sectors unreadable. They do not count as lost.
+    pub(super) fn spoil(&mut self, piece: &Piece) {
+        *self.damage.lost.entry(piece.lpn).or_default() |= piece.mask();
+    }
+
     /// Sectors are written again. Returns those that had been lost.
     pub(super) fn find_again(&mut self, piece: &Piece) -> u64 {
         let Some(lost) = self.damage.lost.get_mut(&piece.lpn) else { return 0 };

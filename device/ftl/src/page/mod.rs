@@ -13,6 +13,7 @@
 //! | `load` | parts of tables that are not in memory |
 //! | `reader`, `read` | reads: of an extent, of a page |
 //! | `deallocate` | units that read as zeros from now on |
+//! | `spoil` | sectors that the host declares unreadable |
 //! | `collect` | garbage collection and wear levelling |
 //! | `gate` | what the host's operations pass, and collections that stop the whole drive close |
 //! | `holdup` | behind whom the host's data waits |
@@ -39,6 +40,7 @@ mod restart;
 mod schedule;
 #[cfg(test)]
 mod schedule_test;
+mod spoil;
 mod state;
 mod streams;
 mod tables;
@@ -264,6 +266,10 @@ impl Ftl for PageFtl {
 
     async fn deallocate(&self, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {
         deallocate::deallocate(self, extent, breakdown).await
+    }
+
+    async fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) {
+        spoil::spoil(self, extent, breakdown).await;
     }
 
     fn spare_blocks(&self) -> (u64, u64) {

@@ -34,6 +34,17 @@ pub(super) enum NvmCommand {
         deallocate: bool,
         fua: bool,
     },
+    /// Write Uncorrectable.
+    Spoil {
+        extent: Extent,
+    },
+    /// Copy: the sources, one after the other, to `to`. The list of ranges has `bytes` bytes.
+    Copy {
+        sources: Vec<Extent>,
+        to: Extent,
+        bytes: u16,
+        fua: bool,
+    },
     /// Dataset Management with the deallocate attribute. The list of ranges has `bytes` bytes.
     Deallocate {
         extents: Vec<Extent>,
@@ -78,6 +89,11 @@ impl NvmCommand {
             }
             IoOpcode::VERIFY => Ok(NvmCommand::Verify { extent: namespace.extent(entry)? }),
             IoOpcode::WRITE_ZEROES => Ok(NvmCommand::WriteZeroes { extent: namespace.extent(entry)?, deallocate, fua }),
+            IoOpcode::WRITE_UNCORRECTABLE => {
+                namespace.check_directive(entry)?;
+                Ok(NvmCommand::Spoil { extent: namespace.extent(entry)? })
+            }
+            IoOpcode::COPY => namespace.copy(entry, mem),
             IoOpcode::DATASET_MANAGEMENT => namespace.dataset_management(entry, mem),
             _ => Err(Status::INVALID_OPCODE.final_()),
         }
@@ -134,7 +150,7 @@ impl Namespace {
         }
     }
 
-    fn checked_extent(&self, slba: u64, blocks: u64) -> Result<Extent, Status> {
+    pub(super) fn checked_extent(&self, slba: u64, blocks: u64) -> Result<Extent, Status> {
         if slba.checked_add(blocks).is_none_or(|end| end > self.blocks) {
             return Err(Status::LBA_OUT_OF_RANGE.final_());
         }

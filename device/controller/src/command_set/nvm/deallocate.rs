@@ -6,6 +6,7 @@ use nandscape_wire_nvme::Status;
 
 use super::Nvm;
 use super::read::status_of;
+use super::write::Source;
 use crate::command_set::Command;
 
 /// Sectors that are deallocated between two looks whether the command was stopped: 256 MiB.
@@ -43,14 +44,14 @@ impl<F: Ftl> Nvm<F> {
         let inner = extent.start.next_multiple_of(unit)..extent.end() / unit * unit;
         self.check_writable()?;
         if inner.is_empty() {
-            return self.write(command, extent, None, fua, breakdown).await;
+            return self.write(command, extent, Source::Zeros, fua, breakdown).await;
         }
         let part =
             |range: std::ops::Range<u64>| Extent { start: range.start, sectors: (range.end - range.start) as u32 };
         self.deallocate_extent(command, part(inner.clone()), breakdown).await?;
         for edge in [extent.start..inner.start, inner.end..extent.end()] {
             if !edge.is_empty() {
-                self.write(command, part(edge), None, fua, breakdown).await?;
+                self.write(command, part(edge), Source::Zeros, fua, breakdown).await?;
             }
         }
         Ok(())
@@ -63,6 +64,9 @@ impl<F: Ftl> Nvm<F> {
         breakdown: &mut Breakdown,
     ) -> Result<(), Status> {
         for step in extent.steps(STEP) {
+            if self.exclusive.is_held() {
+                self.wait_for_exclusive(command, step, breakdown).await?;
+            }
             command.stop.check()?;
             self.ftl.deallocate(step, breakdown).await.map_err(status_of)?;
         }

@@ -6,7 +6,7 @@ use nandscape_wire_nvme::log::{self, CommandsAndEffects, Smart};
 use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status};
 use zerocopy::IntoBytes;
 
-use super::{NSID, Nvm};
+use super::{NSID, Nvm, copy};
 use crate::admin::PAGE;
 
 /// The only LBA format is the first.
@@ -21,6 +21,12 @@ impl<F: Ftl> Nvm<F> {
         data.oncs = self.optional_commands().into();
         let volatile = if self.has_volatile_cache() { identify::VWC_PRESENT } else { 0 };
         data.vwc = volatile | identify::VWC_FLUSH_ALL;
+        data.fuses = if self.namespace.keeps_data { identify::FUSES_COMPARE_AND_WRITE } else { 0 }.into();
+        data.copy_formats = copy::FORMATS.into();
+        // In logical blocks of any format, the largest of which has 4 KiB.
+        let atomic_z = blocks_z(self.atomic_sectors() / 8);
+        (data.awun_z, data.acwu_z) = (atomic_z.into(), atomic_z.into());
+        data.awupf_z = if self.keeps_buffer() { atomic_z } else { 0 }.into();
     }
 
     pub(super) fn identify_by_cns(&self, cns: u8, set: u8, nsid: u32) -> Result<Vec<u8>, Status> {
@@ -41,7 +47,13 @@ impl<F: Ftl> Nvm<F> {
 
     fn optional_commands(&self) -> u16 {
         let compare = if self.namespace.keeps_data { identify::ONCS_COMPARE } else { 0 };
-        compare | identify::ONCS_DSM | identify::ONCS_WRITE_ZEROES | identify::ONCS_TIMESTAMP | identify::ONCS_VERIFY
+        compare
+            | identify::ONCS_WRITE_UNCORRECTABLE
+            | identify::ONCS_DSM
+            | identify::ONCS_WRITE_ZEROES
+            | identify::ONCS_TIMESTAMP
+            | identify::ONCS_VERIFY
+            | identify::ONCS_COPY
     }
 
     fn capacity(&self) -> u64 {
@@ -70,10 +82,27 @@ impl<F: Ftl> Nvm<F> {
         for field in [&mut data.npwg_z, &mut data.npwa_z, &mut data.npdg_z, &mut data.npda_z, &mut data.nows_z] {
             *field = unit_z.into();
         }
+        (data.mssrl, data.mcl) = (self.namespace.max_source().into(), self.namespace.max_copy().into());
+        data.msrc_z = (copy::MAX_RANGES - 1) as u8;
+        self.fill_in_atomicity(&mut data);
         data.nguid = self.nguid();
         data.lbaf[usize::from(LBA_FORMAT)] =
             LbaFormat { ms: 0.into(), lbads: self.namespace.lba_bytes.ilog2() as u8, rp: 0 };
         data
+    }
+
+    /// Atomicity (NVM 2.1.4). What is reserved at once is accepted at once, and stays as a whole if the buffer keeps its
+    /// data. Otherwise each mapping unit reaches the flash, or does not, when power is cut: a write that crosses a
+    /// boundary of units may be torn there.
+    fn fill_in_atomicity(&self, data: &mut Namespace) {
+        data.nsfeat |= identify::NSFEAT_ATOMICITY;
+        let atomic_z = blocks_z(self.atomic_sectors() / self.namespace.lba_sectors() as u32);
+        (data.nawun_z, data.nacwu_z) = (atomic_z.into(), atomic_z.into());
+        let unit_z = blocks_z(self.ftl.unit().bytes() / self.namespace.lba_bytes);
+        match self.keeps_buffer() {
+            true => data.nawupf_z = atomic_z.into(),
+            false => (data.nawupf_z, data.nabspf_z) = (unit_z.into(), unit_z.into()),
+        }
     }
 
     fn namespace_descriptors(&self, nsid: u32) -> Result<Vec<u8>, Status> {
@@ -122,13 +151,24 @@ impl<F: Ftl> Nvm<F> {
         for opcode in [IoOpcode::READ, IoOpcode::FLUSH, IoOpcode::VERIFY] {
             effects.io[usize::from(opcode.0)] = read.into();
         }
-        for opcode in [IoOpcode::WRITE, IoOpcode::WRITE_ZEROES, IoOpcode::DATASET_MANAGEMENT] {
+        for opcode in [
+            IoOpcode::WRITE,
+            IoOpcode::WRITE_UNCORRECTABLE,
+            IoOpcode::WRITE_ZEROES,
+            IoOpcode::DATASET_MANAGEMENT,
+            IoOpcode::COPY,
+        ] {
             effects.io[usize::from(opcode.0)] = (read | log::EFFECT_CONTENT_CHANGE).into();
         }
         if self.namespace.keeps_data {
             effects.io[usize::from(IoOpcode::COMPARE.0)] = read.into();
         }
     }
+}
+
+/// A number of blocks, counted from zero, as far as the field goes.
+fn blocks_z(blocks: u32) -> u16 {
+    (blocks - 1).min(u16::MAX.into()) as u16
 }
 
 /// The list of active namespaces above `nsid` (Base 5.1.13.2.2).

@@ -3,14 +3,19 @@
 //! | file | what |
 //! |---|---|
 //! | `command` | from 64 bytes to a typed command, or to the status that says what is wrong with them |
-//! | `read`, `write`, `deallocate`, `flush` | what each command does |
+//! | `read`, `write`, `copy`, `deallocate`, `flush` | what each command does |
+//! | `fused` | a fused Compare and Write |
+//! | `exclusive` | extents that only one command may change |
 //! | `identify` | what Identify and the logs say |
 //!
-//! Left out: namespaces other than one, Copy, reservations, fused operations, metadata.
+//! Left out: namespaces other than one, reservations, metadata.
 
 mod command;
+mod copy;
 mod deallocate;
+mod exclusive;
 mod flush;
+mod fused;
 mod identify;
 mod read;
 mod write;
@@ -30,7 +35,9 @@ use super::{Command, CommandSet, Reply};
 use crate::config::{BufferMode, ControllerConfig};
 use crate::subsystem::NvmSubsystem;
 use command::{Namespace, NvmCommand};
+use exclusive::Exclusive;
 use read::ReadTo;
+use write::Source;
 
 /// The identifier of the only namespace.
 pub(crate) const NSID: u32 = 1;
@@ -47,6 +54,8 @@ pub struct Nvm<F: Ftl> {
     /// The serial number, from which the namespace's identifier is derived.
     serial: String,
     counts: Cell<HostCounts>,
+    /// Extents that a fused operation is working on.
+    exclusive: Exclusive,
 }
 
 /// Commands of the host, for the SMART log.
@@ -77,6 +86,7 @@ impl<F: Ftl> Nvm<F> {
             firmware_time: config.firmware_time,
             serial: config.identity.serial.clone(),
             counts: Cell::default(),
+            exclusive: Exclusive::new(sim),
         }
     }
 
@@ -136,11 +146,20 @@ impl<F: Ftl> CommandSet for Nvm<F> {
                 read.map_err(|error| self.failure(error)).into()
             }
             NvmCommand::Write { extent, fua } => {
-                self.write(&command, extent, Some(command.mem), fua, breakdown).await.into()
+                self.write(&command, extent, Source::Host(command.mem), fua, breakdown).await.into()
             }
             // In boxes: what is rare must not make every command larger.
             other => Box::pin(self.serve_rare(&command, other, breakdown)).await,
         }
+    }
+
+    fn fuses(&self) -> bool {
+        // Without data there is nothing to compare with.
+        self.namespace.keeps_data
+    }
+
+    async fn serve_fused(&self, pair: [Command<'_>; 2], breakdown: &mut Breakdown) -> [Reply; 2] {
+        self.compare_and_write(pair, breakdown).await
     }
 
     async fn flush(&self) {
@@ -190,10 +209,14 @@ impl<F: Ftl> Nvm<F> {
             NvmCommand::Compare { extent } => self.compare(command, extent, breakdown).await.into(),
             NvmCommand::Verify { extent } => self.verify(command, extent, breakdown).await.into(),
             NvmCommand::WriteZeroes { extent, deallocate: false, fua } => {
-                self.write(command, extent, None, fua, breakdown).await.into()
+                self.write(command, extent, Source::Zeros, fua, breakdown).await.into()
             }
             NvmCommand::WriteZeroes { extent, deallocate: true, fua } => {
                 self.deallocate_to_zeroes(command, extent, fua, breakdown).await.into()
+            }
+            NvmCommand::Spoil { extent } => self.spoil(command, extent, breakdown).await.into(),
+            NvmCommand::Copy { sources, to, bytes, fua } => {
+                self.copy(command, &sources, to, (bytes, fua), breakdown).await.into()
             }
             NvmCommand::Deallocate { extents, bytes } => {
                 self.deallocate(command, &extents, bytes, breakdown).await.into()

@@ -52,14 +52,19 @@ impl<F: Ftl> Nvm<F> {
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
         command.link.receive(extent.bytes(), breakdown).await;
-        let bytes = extent.bytes() as usize;
-        let own = HostMem::zeroed(bytes);
-        let to = ReadTo { mem: own.clone(), link: None, ..self.read_to(command) };
-        self.reader.read(extent, to, breakdown).await.map_err(|error| self.failure(error))?;
-        match own.to_vec() == command.mem.part(0, bytes).to_vec() {
-            true => Ok(()),
-            false => Err(Status::COMPARE_FAILURE.into()),
-        }
+        self.compare_own(command, extent, breakdown).await
+    }
+
+    /// Reads into memory of the controller; nothing crosses the link.
+    pub(super) async fn read_inside(
+        &self,
+        command: &Command<'_>,
+        extent: Extent,
+        mem: &HostMem,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Failure> {
+        let to = ReadTo { mem: mem.clone(), link: None, ..self.read_to(command) };
+        self.reader.read(extent, to, breakdown).await.map_err(|error| self.failure(error))
     }
 
     /// Reads into the controller and drops the data. An extent beyond the transfer limit, which does not count here, is
@@ -77,8 +82,7 @@ impl<F: Ftl> Nvm<F> {
                 breakdown.spend(Stage::Firmware, self.firmware_time);
             }
             command.stop.check()?;
-            let to = ReadTo { mem: HostMem::none(), link: None, ..self.read_to(command) };
-            self.reader.read(part, to, breakdown).await.map_err(|error| self.failure(error))?;
+            self.read_inside(command, part, &HostMem::none(), breakdown).await?;
         }
         Ok(())
     }

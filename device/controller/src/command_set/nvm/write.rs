@@ -1,4 +1,4 @@
-//! Write, Write Zeroes (NVM 3.3.6, 3.3.8).
+//! Write, Write Zeroes, Write Uncorrectable (NVM 3.3.6 to 3.3.8).
 
 use std::rc::Rc;
 
@@ -14,14 +14,35 @@ use crate::admin::Settings;
 use crate::command_set::Command;
 use crate::config::BufferMode;
 
+/// The data of a write.
+#[derive(Copy, Clone)]
+pub(super) enum Source<'a> {
+    /// In memory of the host, across the link.
+    Host(&'a HostMem),
+    /// In memory of the controller.
+    Controller(&'a HostMem),
+    /// Zeros.
+    Zeros,
+}
+
+impl<'a> Source<'a> {
+    #[inline]
+    fn mem(self) -> Option<&'a HostMem> {
+        match self {
+            Source::Host(mem) | Source::Controller(mem) => Some(mem),
+            Source::Zeros => None,
+        }
+    }
+}
+
 impl<F: Ftl> Nvm<F> {
     /// Room in the write buffer, the data over the link, and into the buffer: a part at a time if the command is larger
-    /// than that. Where the buffer does not make a write durable, waits for the flash. Without `data`, writes zeros.
+    /// than that. Where the buffer does not make a write durable, waits for the flash.
     pub(super) async fn write(
         &self,
         command: &Command<'_>,
         extent: Extent,
-        data: Option<&HostMem>,
+        data: Source<'_>,
         fua: bool,
         breakdown: &mut Breakdown,
     ) -> Result<(), Status> {
@@ -37,9 +58,12 @@ impl<F: Ftl> Nvm<F> {
                     return Err(status);
                 }
             };
-            let mem = data.map(|mem| mem.part(at, part.bytes() as usize));
-            if data.is_some() {
+            let mem = data.mem().map(|mem| mem.part(at, part.bytes() as usize));
+            if matches!(data, Source::Host(_)) {
                 command.link.receive(part.bytes(), breakdown).await;
+            }
+            if self.exclusive.is_held() {
+                self.wait_for_exclusive(command, part, breakdown).await?;
             }
             // Of a command that was stopped no further part is written.
             command.stop.check()?;
@@ -53,6 +77,38 @@ impl<F: Ftl> Nvm<F> {
         self.settle(command, settling, breakdown).await
     }
 
+    /// Writes data that is in memory of the controller: nothing crosses the link.
+    pub(super) async fn write_inside(
+        &self,
+        command: &Command<'_>,
+        extent: Extent,
+        data: &HostMem,
+        fua: bool,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Status> {
+        self.write(command, extent, Source::Controller(data), fua, breakdown).await
+    }
+
+    /// Declares blocks unreadable (Write Uncorrectable).
+    pub(super) async fn spoil(
+        &self,
+        command: &Command<'_>,
+        extent: Extent,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Status> {
+        if self.exclusive.is_held() {
+            self.wait_for_exclusive(command, extent, breakdown).await?;
+        }
+        self.check_writable()?;
+        self.ftl.spoil(extent, breakdown).await;
+        Ok(())
+    }
+
+    /// The most sectors that are written at once: all or none of them, whatever else is written and read meanwhile.
+    pub(super) fn atomic_sectors(&self) -> u32 {
+        self.ftl.max_reserve()
+    }
+
     /// A drive that has too few good blocks left takes no more data.
     pub(super) fn check_writable(&self) -> Result<(), Status> {
         match self.ftl.is_read_only() {
@@ -62,7 +118,7 @@ impl<F: Ftl> Nvm<F> {
     }
 
     /// How far a completed write must have come; `None` is into the buffer.
-    fn write_waits_for(&self, fua: bool, settings: &Settings) -> Option<Milestone> {
+    pub(super) fn write_waits_for(&self, fua: bool, settings: &Settings) -> Option<Milestone> {
         let must_be_durable = fua || !settings.write_cache_enabled();
         match self.buffer {
             BufferMode::Volatile | BufferMode::Register if must_be_durable => Some(Milestone::Flash),
@@ -73,7 +129,7 @@ impl<F: Ftl> Nvm<F> {
     }
 
     /// Waits until all parts of a write are on flash.
-    async fn settle(
+    pub(super) async fn settle(
         &self,
         command: &Command<'_>,
         settling: Vec<Rc<Settling>>,

@@ -1,0 +1,115 @@
+//! Copy (NVM 3.3.2). All sources are read before the first block is written: where sources and destination overlap, the
+//! destination holds what the sources held when each was read.
+//!
+//! Left out: sources in other namespaces (descriptor formats 2h and 3h), which Identify does not offer.
+
+use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_drive::{Breakdown, HostMem, Stage};
+use nandscape_wire_nvme::io::{CopyCdw12, CopyRange, LongCopyRange};
+use nandscape_wire_nvme::{Status, SubmissionEntry};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::Nvm;
+use super::command::{Namespace, NvmCommand};
+use crate::command_set::{Command, Failure};
+
+/// Source ranges of one command (MSRC).
+pub(super) const MAX_RANGES: u32 = 128;
+/// Logical blocks of one command (MCL), as a multiple of what one command may transfer.
+const MAX_TRANSFERS: u32 = 8;
+/// Descriptor formats 0h and 1h, a bit each.
+pub(super) const FORMATS: u16 = 0b11;
+
+impl Namespace {
+    /// The most blocks of one source range (MSSRL).
+    pub(super) fn max_source(&self) -> u16 {
+        self.max_blocks.min(u16::MAX.into()) as u16
+    }
+
+    /// The most blocks of a command (MCL).
+    pub(super) fn max_copy(&self) -> u32 {
+        self.max_blocks * MAX_TRANSFERS
+    }
+
+    /// Checks a Copy command.
+    pub(super) fn copy(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<NvmCommand, Status> {
+        let fields = CopyCdw12(entry.cdw12.get());
+        let range_bytes = match fields.format() {
+            0 => size_of::<CopyRange>(),
+            1 => size_of::<LongCopyRange>(),
+            _ => return Err(Status::INVALID_FIELD.final_()),
+        };
+        if fields.directive() != 0 {
+            return Err(Status::INVALID_FIELD.final_());
+        }
+        let ranges = u32::from(fields.ranges_z()) + 1;
+        if ranges > MAX_RANGES {
+            return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED.final_());
+        }
+        let bytes = ranges as usize * range_bytes;
+        mem.must_cover(bytes)?;
+        let mut list = vec![0; bytes];
+        mem.read(0, &mut list);
+        if mem.has_failed() {
+            return Err(Status::DATA_TRANSFER_ERROR);
+        }
+        let ranges: Vec<(u64, u64)> = list.chunks_exact(range_bytes).map(range_of).collect();
+        let blocks: u64 = ranges.iter().map(|(_, blocks)| blocks).sum();
+        let too_long = ranges.iter().any(|(_, blocks)| *blocks > self.max_source().into());
+        if too_long || blocks > self.max_copy().into() {
+            return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED.final_());
+        }
+        let sources: Result<Vec<Extent>, Status> =
+            ranges.into_iter().map(|(slba, blocks)| self.checked_extent(slba, blocks)).collect();
+        let to = self.checked_extent(entry.slba(), blocks)?;
+        Ok(NvmCommand::Copy { sources: sources?, to, bytes: bytes as u16, fua: fields.fua() })
+    }
+}
+
+/// First block and number of blocks of a range, whose length tells its format.
+fn range_of(bytes: &[u8]) -> (u64, u64) {
+    let (slba, nlb_z) = match CopyRange::read_from_bytes(bytes) {
+        Ok(range) => (range.slba, range.nlb_z),
+        Err(_) => {
+            let mut range = LongCopyRange::default();
+            range.as_mut_bytes().copy_from_slice(bytes);
+            (range.slba, range.nlb_z)
+        }
+    };
+    (slba.get(), u64::from(nlb_z.get()) + 1)
+}
+
+impl<F: Ftl> Nvm<F> {
+    /// Copies `sources` to `to`. The list of ranges has `bytes` bytes. Firmware takes the time of a command for each
+    /// source after the first.
+    ///
+    /// DW0 of the completion is zero: when a source cannot be read, nothing has been written.
+    pub(super) async fn copy(
+        &self,
+        command: &Command<'_>,
+        sources: &[Extent],
+        to: Extent,
+        (bytes, fua): (u16, bool),
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Failure> {
+        command.link.receive(bytes.into(), breakdown).await;
+        self.check_writable()?;
+        let data = match self.namespace.keeps_data {
+            true => HostMem::zeroed(to.bytes() as usize),
+            false => HostMem::none(),
+        };
+        let mut at = 0;
+        for (number, source) in sources.iter().enumerate() {
+            if number > 0 {
+                self.sim.sleep(self.firmware_time).await;
+                breakdown.spend(Stage::Firmware, self.firmware_time);
+            }
+            command.stop.check()?;
+            let part = data.part(at, source.bytes() as usize);
+            self.read_inside(command, *source, &part, breakdown).await?;
+            at += source.bytes() as usize;
+        }
+        self.write_inside(command, to, &data, fua, breakdown).await?;
+        Ok(())
+    }
+}

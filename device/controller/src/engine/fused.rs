@@ -1,0 +1,112 @@
+//! Fused operations (Base 3.4.2): two commands that stand next to each other in a submission queue, made known by one
+//! doorbell. They are fetched together and served as one. A half that stands alone is aborted.
+
+use std::rc::Rc;
+
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::ring::Submission;
+use nandscape_drive::{Breakdown, QueueId, Stage};
+use nandscape_sim::{Cause, Time};
+use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST, FLAGS_FUSED_SECOND};
+
+use super::NvmeController;
+use super::queues::QueueKey;
+use super::serve::Job;
+use crate::command_set::{Command, CommandSet, Reply};
+
+/// The commands of a fused operation, or one that stands alone.
+pub(crate) struct FusedJob<C: CommandSet> {
+    controller: Rc<NvmeController<C>>,
+    queue: QueueKey,
+    first: Submission,
+    second: Option<Submission>,
+    /// When they were fetched.
+    at: Time,
+    /// How often power had been cut by then.
+    power_cuts: u32,
+    /// The command whose end made room for them.
+    behind: Cause,
+}
+
+impl<C: CommandSet> NvmeController<C> {
+    /// A command with FUSE set was fetched from an I/O queue: fetches the second command after it, and starts both.
+    #[cold]
+    pub(super) fn fetch_fused(&self, queue: QueueKey, mut first: Submission) {
+        let mut next = match first.entry.flags & FLAGS_FUSED {
+            FLAGS_FUSED_FIRST => self.queues.borrow_mut().fetch_next(queue.id),
+            FLAGS_FUSED_SECOND => None,
+            // 11b is reserved; the parser has the status for it.
+            _ => return self.start(queue, first),
+        };
+        let second = next.take_if(|next| next.entry.flags & FLAGS_FUSED == FLAGS_FUSED_SECOND);
+        first.entry.flags &= !FLAGS_FUSED;
+        let second = second.map(|mut second| {
+            second.entry.flags &= !FLAGS_FUSED;
+            second
+        });
+        let subsystem = &*self.subsystem;
+        let behind = subsystem.slots.take();
+        if second.is_some() {
+            subsystem.slots.take();
+        }
+        let (at, power_cuts) = (self.sim.now(), subsystem.power.cuts().get());
+        let job = FusedJob { controller: self.handle(), queue, first, second, at, power_cuts, behind };
+        let [(_, link), (_, firmware)] = Job::<C>::lead(&subsystem.config);
+        subsystem.fused.start_after(link + firmware, job);
+        match next {
+            Some(next) if next.entry.flags & FLAGS_FUSED != 0 => self.fetch_fused(queue, next),
+            Some(next) => self.start(queue, next),
+            None => {}
+        }
+    }
+}
+
+impl<C: CommandSet> FusedJob<C> {
+    /// Serves the operation and posts both completions, the first command's first.
+    pub(crate) async fn serve(&mut self) {
+        let FusedJob { controller, queue, first, second, at, power_cuts, behind } = &*self;
+        let (queue, at, power_cuts) = (*queue, *at, *power_cuts);
+        let mut shared = Breakdown::new();
+        Job::<C>::lead(&controller.subsystem.config).into_iter().for_each(|(stage, time)| shared.spend(stage, time));
+        let replies = match second {
+            Some(second) => self.serve_pair(second, &mut shared).await,
+            None => [Err(Status::FUSED_MISSING).into(); 2],
+        };
+        for (submission, reply) in [Some(first), second.as_ref()].into_iter().flatten().zip(replies) {
+            let (entry, submitted) = (&submission.entry, submission.submitted);
+            let mut breakdown = shared.clone();
+            breakdown.waits(Stage::Queue).add(*behind, at - submitted);
+            controller.finish(queue, entry, (reply, &submission.mem, power_cuts), submitted, breakdown);
+            controller.trace_command(entry, submitted);
+        }
+        controller.report_warnings();
+        for _ in 0..1 + u32::from(second.is_some()) {
+            controller.ended(queue, cause::HOST_WRITE);
+        }
+    }
+
+    async fn serve_pair(&self, second: &Submission, breakdown: &mut Breakdown) -> [Reply; 2] {
+        let FusedJob { controller, queue, first, power_cuts, .. } = self;
+        let stop = |submission: &Submission| controller.stop(*queue, submission.entry.cid.get(), *power_cuts);
+        match [first, second].map(|submission| stop(submission).check_begin()) {
+            [Ok(()), Ok(())] => {}
+            // One that was aborted takes the other with it.
+            begins => {
+                return begins.map(|begin| Err(begin.err().unwrap_or(Status::FUSED_FAILED)).into());
+            }
+        }
+        let (subsystem, settings) = (&controller.subsystem, &controller.admin.settings);
+        let command = |submission| {
+            let Submission { entry, mem, .. }: &Submission = submission;
+            Command { entry, mem, link: &subsystem.link, settings, stop: stop(submission) }
+        };
+        subsystem.set.serve_fused([command(first), command(second)], breakdown).await
+    }
+}
+
+/// Whether an entry of a queue is half of a fused operation.
+#[inline]
+pub(super) fn is_fused(queue: QueueId, submission: &Submission) -> bool {
+    submission.entry.flags & FLAGS_FUSED != 0 && queue != QueueId::ADMIN
+}
