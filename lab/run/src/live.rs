@@ -8,7 +8,7 @@ use nandscape_device_media::{OpCounts, Rule, StoreKind};
 use nandscape_device_ssd::{Profile, ProfileError, Resolved, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_sim::{Seed, Sim};
-use nandscape_transport_reactor::{Export, FaultCount, Order, QueueExport};
+use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport};
 use nandscape_wire_nvme::Status;
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +121,10 @@ impl Export for SsdExport {
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
         self.queues.connect()
+    }
+
+    fn pairs(&self) -> Option<Pairs> {
+        self.queues.pairs()
     }
 
     fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {

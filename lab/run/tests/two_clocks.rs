@@ -99,14 +99,12 @@ fn serve(live: &LiveDrives, poll: PollMode, record: &Path, work: impl FnOnce(&Pa
     })
 }
 
-/// Negotiated in the old way: no reply can be refused, and none needs to be understood.
-///
-/// Those who have just left may still have all queue pairs; then it is tried again.
+/// Negotiates in the old way, which has no replies. A queue pair of a client that has just left is waited for.
 fn connect(socket: &Path, name: &str) -> UnixStream {
-    std::iter::repeat_with(|| try_connect(socket, name)).flatten().next().expect("they come without end")
+    try_connect(socket, name).expect("a queue pair")
 }
 
-/// `None` when the drive takes no more: the server hangs up.
+/// `None` when connected clients have all queue pairs: the server hangs up.
 fn try_connect(socket: &Path, name: &str) -> Option<UnixStream> {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();

@@ -144,9 +144,9 @@ impl Server {
 
     /// A client's negotiation, on a thread of its own.
     fn serve(&self, stream: Arc<Stream>, number: u64) {
-        let agreed = negotiate(&mut TimeLimited::new(&stream, self.patience), &self.exported, &|export| {
-            self.admit(number, export)
-        });
+        let limit = TimeLimit::new(self.patience);
+        let admit = |export| self.admit(number, export, limit);
+        let agreed = negotiate(&mut TimeLimited { stream: &stream, limit }, &self.exported, &admit);
         let made_room = "nbd: a client was turned away: it took longer to negotiate than all who came after it";
         // After leaving, this is the only owner of the socket.
         let stream = self.negotiating.leave(number).then(|| Arc::into_inner(stream)).flatten();
@@ -166,8 +166,8 @@ impl Server {
         }
     }
 
-    /// Reserves a client slot and a connection to the drive.
-    fn admit(&self, client: u64, export: usize) -> Result<Admission, Denied> {
+    /// Reserves a client slot and a connection to the drive, for which it waits within the client's time limit.
+    fn admit(&self, client: u64, export: usize, limit: TimeLimit) -> Result<Admission, Denied> {
         let denied = |error, reason| {
             (self.log)(&format!("nbd: a client was turned away: {reason}"));
             Denied { error, reason }
@@ -178,11 +178,11 @@ impl Server {
             return Err(denied(reply::ERR_POLICY, format!("there are {taken} clients already")));
         }
         let (handle, number) = &self.reactors[export];
-        match handle.reserve(*number) {
+        match handle.reserve(*number, limit.left()) {
             Ok(place) if self.negotiating.admit(client) => Ok(Admission { place, slot }),
             Ok(_) => Err(denied(reply::ERR_POLICY, "it took too long to negotiate".to_owned())),
-            Err(refused @ Refused::Drive(_)) => Err(denied(reply::ERR_POLICY, refused.to_string())),
             Err(refused @ Refused::Ending) => Err(denied(reply::ERR_SHUTDOWN, refused.to_string())),
+            Err(refused) => Err(denied(reply::ERR_POLICY, refused.to_string())),
         }
     }
 }
@@ -198,27 +198,50 @@ fn start_session(stream: Stream, agreed: Agreed) -> io::Result<()> {
     Ok(())
 }
 
-/// A stream with one time limit for all reads and writes together.
-struct TimeLimited<'a> {
-    stream: &'a Stream,
+/// The time that a client has to negotiate, all in all.
+#[derive(Copy, Clone)]
+struct TimeLimit {
     patience: Duration,
     begun: Instant,
 }
 
-impl TimeLimited<'_> {
+impl TimeLimit {
     #[expect(clippy::disallowed_methods, reason = "a client's patience is in real time")]
-    fn new(stream: &Stream, patience: Duration) -> TimeLimited<'_> {
-        TimeLimited { stream, patience, begun: Instant::now() }
+    fn new(patience: Duration) -> TimeLimit {
+        TimeLimit { patience, begun: Instant::now() }
     }
 
-    /// Does something within the time that is left.
+    /// What is left of it.
     #[expect(clippy::disallowed_methods, reason = "a client's patience is in real time")]
+    fn left(&self) -> Duration {
+        self.patience.saturating_sub(self.begun.elapsed())
+    }
+
+    fn exceeded(&self) -> io::Error {
+        io::Error::new(io::ErrorKind::TimedOut, format!("it took longer than {:?}", self.patience))
+    }
+}
+
+/// A stream with one time limit for all reads and writes together.
+struct TimeLimited<'a> {
+    stream: &'a Stream,
+    limit: TimeLimit,
+}
+
+impl TimeLimited<'_> {
+    /// Does something within the time that is left.
     fn within_limit<T>(&mut self, mut act: impl FnMut(&Stream) -> io::Result<T>) -> io::Result<T> {
-        let late = || io::Error::new(io::ErrorKind::TimedOut, format!("it took longer than {:?}", self.patience));
-        let left = self.patience.checked_sub(self.begun.elapsed()).filter(|left| !left.is_zero()).ok_or_else(late)?;
+        let left = self.limit.left();
+        if left.is_zero() {
+            return Err(self.limit.exceeded());
+        }
         self.stream.set_read_timeout(Some(left))?;
         self.stream.set_write_timeout(Some(left))?;
-        act(self.stream).map_err(|error| if error.kind() == io::ErrorKind::WouldBlock { late() } else { error })
+        let exceeded = |error: io::Error| match error.kind() {
+            io::ErrorKind::WouldBlock => self.limit.exceeded(),
+            _ => error,
+        };
+        act(self.stream).map_err(exceeded)
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 use nandscape_drive::DriveInfo;
 use nandscape_drive::mem::Dma;
@@ -37,9 +38,18 @@ pub struct NewHost {
 /// Why there is no place for a client.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
-    /// The drive has no queue pair or controller left, or is none.
+    /// The drive refuses, or there is none.
     #[error("the drive takes no more connections ({0})")]
     Drive(Status),
+    /// Each of the drive's queue pairs has a client, or is promised to one.
+    #[error("all {pairs} queue pairs of the drive are taken by other clients")]
+    Taken {
+        /// How many there are.
+        pairs: usize,
+    },
+    /// No queue pair became free in time.
+    #[error("the drive has no free queue pair: commands of earlier clients have not ended within {} ms", .0.as_millis())]
+    Late(Duration),
     /// The reactor accepts no more clients.
     #[error("the drive is about to end")]
     Ending,
@@ -49,7 +59,7 @@ pub enum Refused {
 pub(crate) enum Message {
     Connect { export: u16, make: MakeClient },
     Attach { export: u16, make: MakeHost, reply: Sender<Result<(), Refused>> },
-    Reserve { export: u16, reply: Sender<Result<ConnectionId, Refused>> },
+    Reserve { export: u16, reply: Sender<Result<Reservation, Refused>> },
     Start { connection: ConnectionId, make: MakeClient },
     Release(ConnectionId),
     Order { export: u16, order: Order, reply: Sender<Result<(), String>> },
@@ -123,6 +133,10 @@ pub struct Reservation {
 }
 
 impl Reservation {
+    pub(crate) fn new(handle: Handle, connection: ConnectionId) -> Reservation {
+        Reservation { handle, connection, taken: false }
+    }
+
     /// Attaches the client. If the reactor ends meanwhile, `make` is dropped.
     pub fn connect(mut self, make: MakeClient) {
         self.taken = true;
@@ -165,16 +179,18 @@ impl Handle {
         answer.recv().unwrap_or(Err(Refused::Ending))
     }
 
-    /// Opens a connection to a drive for a client that is to be told first whether there is one. Blocks until the reactor
-    /// has answered, which is between two of its turns.
+    /// Opens a connection to a drive for a client that is still to come. Blocks until the reactor has answered: within two
+    /// of its turns, or, where queue pairs of earlier clients are about to be released, when one is.
     ///
     /// # Errors
-    /// [`Refused`] when the drive takes no more connections, or the reactor ends.
-    pub fn reserve(&self, export: u16) -> Result<Reservation, Refused> {
+    /// [`Refused`] when the drive takes no more connections, none became free within `limit`, or the reactor ends.
+    pub fn reserve(&self, export: u16, limit: Duration) -> Result<Reservation, Refused> {
         let (reply, answer) = channel();
         self.send(Message::Reserve { export, reply });
-        let connection = answer.recv().unwrap_or(Err(Refused::Ending))?;
-        Ok(Reservation { handle: self.clone(), connection, taken: false })
+        answer.recv_timeout(limit).unwrap_or_else(|none| match none {
+            RecvTimeoutError::Timeout => Err(Refused::Late(limit)),
+            RecvTimeoutError::Disconnected => Err(Refused::Ending),
+        })
     }
 
     /// Tells a drive something. Blocks until the reactor has passed it on, which is between two of its turns.
@@ -218,7 +234,7 @@ impl Handle {
         self.waker.wake();
     }
 
-    fn send(&self, message: Message) {
+    pub(crate) fn send(&self, message: Message) {
         // A reactor that has ended does not listen.
         let _ = self.messages.send(message);
         self.waker.wake();

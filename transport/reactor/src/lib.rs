@@ -22,6 +22,7 @@
 //! | `buffers` | memory for the data of clients, lent within a budget |
 //! | `waiter` | sleeping to the nanosecond and for sockets, in one system call (Linux) |
 //! | `reactor` | the loop (Linux) |
+//! | `reactor::line` | clients that wait for a queue pair |
 //! | `linger` | how long it stays awake in case a client comes back |
 //! | `idle_states` | keeping the processors of clients awake too |
 //! | `handle` | talking to a reactor from another thread |
@@ -72,7 +73,7 @@ pub use handle::Handle;
 pub use idle_states::NoIdleStates;
 pub use order::{FaultCount, Order};
 pub use outbox::{Interrupt, Released};
-pub use port::{ConnectionId, Export, Port, QueueExport};
+pub use port::{ConnectionId, Export, Pairs, Port, QueueExport};
 #[cfg(target_os = "linux")]
 pub use reactor::{PollMode, Reactor, Setup, pin_to_core};
 pub use timing::Timing;

@@ -27,6 +27,15 @@ use crate::recording::Recorder;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ConnectionId(pub u32);
 
+/// The queue pairs of a drive.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Pairs {
+    /// Those that a client can have now.
+    pub free: usize,
+    /// All: also those of clients, and of clients that have left but whose commands have not ended.
+    pub all: usize,
+}
+
 /// A drive that clients can connect to.
 pub trait Export {
     /// What the drive is.
@@ -37,6 +46,11 @@ pub trait Export {
     /// # Errors
     /// Why the drive takes no more.
     fn connect(&self) -> Result<Rc<dyn Drive>, Status>;
+
+    /// Its queue pairs, where their number limits the connections.
+    fn pairs(&self) -> Option<Pairs> {
+        None
+    }
 
     /// The subsystem, which gives each host with queues of its own a controller; `None` where the drive is none.
     fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
@@ -88,6 +102,10 @@ impl Export for QueueExport {
         // The next connection gets the number when the commands of this one have ended.
         drive.keep_until_deleted(Box::new(id));
         Ok(drive)
+    }
+
+    fn pairs(&self) -> Option<Pairs> {
+        Some(self.ids.count())
     }
 }
 
@@ -300,6 +318,12 @@ impl Port {
     /// Whether a connection is open, and is a drive.
     pub fn is_drive(&self, connection: ConnectionId) -> bool {
         self.connections.get(&connection).is_some_and(|open| matches!(open.way, Way::Drive(_)))
+    }
+
+    /// Connections to a drive that are open and submit commands one by one.
+    pub(crate) fn drives(&self, export: u16) -> usize {
+        let is_one = |open: &&Connection| open.export == export && matches!(open.way, Way::Drive(_));
+        self.connections.values().filter(is_one).count()
     }
 
     /// Whether a connection is open, and has queues of its own.

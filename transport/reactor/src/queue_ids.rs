@@ -6,9 +6,12 @@ use std::rc::Rc;
 
 use nandscape_drive::QueueId;
 
+use crate::port::Pairs;
+
 /// The free identifiers of one controller.
 pub(crate) struct QueueIds {
     free: RefCell<BTreeSet<u16>>,
+    all: usize,
 }
 
 /// An identifier in use, free again when dropped.
@@ -20,13 +23,18 @@ pub(crate) struct Lease {
 impl QueueIds {
     /// 1 to `most`; 0 is the admin queue pair.
     pub(crate) fn new(most: u16) -> Rc<QueueIds> {
-        Rc::new(QueueIds { free: RefCell::new((1..=most).collect()) })
+        Rc::new(QueueIds { free: RefCell::new((1..=most).collect()), all: most.into() })
     }
 
     /// The lowest that is free.
     pub(crate) fn take(self: &Rc<QueueIds>) -> Option<Lease> {
         let id = self.free.borrow_mut().pop_first()?;
         Some(Lease { id, from: self.clone() })
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> Pairs {
+        Pairs { free: self.free.borrow().len(), all: self.all }
     }
 }
 

@@ -24,6 +24,7 @@ use crate::outbox::{Interrupt, Released};
 use crate::port::{ConnectionId, Export, Port};
 use crate::timing::Timing;
 use crate::waiter::{Events, Wait, Waiter};
+use line::{Line, Request};
 
 /// Whether a reactor ever sleeps.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -98,6 +99,12 @@ pub struct Reactor {
     pool: Rc<Pool>,
     /// Connections whose client is still to come.
     reserved: BTreeSet<ConnectionId>,
+    /// Requests for connections that wait for a queue pair.
+    line: Line,
+    /// Makes reservations, which give their connection back by it.
+    handle: Handle,
+    /// Times that the sockets were polled.
+    polls: u64,
     /// Whether the last turn ended without polling the sockets.
     skipped_sockets: bool,
     /// Whether the turn before this one took long.
@@ -171,6 +178,9 @@ impl Reactor {
             by_connection: BTreeMap::new(),
             pool: Pool::new(bytes),
             reserved: BTreeSet::new(),
+            line: Line::new(),
+            handle: handle.clone(),
+            polls: 0,
             skipped_sockets: false,
             long_turn: false,
             events: Events::default(),
@@ -226,8 +236,11 @@ impl Reactor {
             return self.rest();
         }
         self.skipped_sockets = !self.skipped_sockets && !self.long_turn;
-        if !self.skipped_sockets && self.waiter.has_sockets() {
-            self.waiter.wait(Wait::None, &mut self.events)?;
+        if !self.skipped_sockets {
+            self.polls += 1;
+            if self.waiter.has_sockets() {
+                self.waiter.wait(Wait::None, &mut self.events)?;
+            }
         }
         Ok(())
     }
@@ -379,6 +392,7 @@ impl Reactor {
             came = true;
         }
         if self.stopping.is_some() {
+            came |= self.serve_line();
             // Nothing is read any more. What can be sent still is.
             let ready = std::mem::take(&mut self.events).ready;
             let can_send = |number: u64| {
@@ -407,6 +421,8 @@ impl Reactor {
             // Where one has left, the next has taken its place.
             index += usize::from(self.polled.get(index) == Some(&key));
         }
+        // After the clients, of which some may have left.
+        came |= !self.line.is_empty() && self.serve_line();
         came
     }
 
@@ -481,9 +497,7 @@ impl Reactor {
                     let _ = reply.send(answer);
                 }
                 Ok(Message::Reserve { export, reply }) => {
-                    let answer = self.reserve(export);
-                    // The receiver gives back a connection that it does not need.
-                    let _ = reply.send(answer);
+                    self.line.push_back(Request { export, reply, polls: self.polls, promised: false });
                 }
                 Ok(Message::Start { connection, make }) => self.start_client(connection, make),
                 Ok(Message::Release(connection)) => {
@@ -512,16 +526,6 @@ impl Reactor {
         self.stopping = self.stopping.or(Some(self.turn));
         let keys: Vec<Key> = self.by_connection.values().copied().collect();
         keys.into_iter().for_each(|key| self.watch(key));
-    }
-
-    /// Opens a connection for a client that is still to come.
-    fn reserve(&mut self, export: u16) -> Result<ConnectionId, Refused> {
-        if self.stopping.is_some() {
-            return Err(Refused::Ending);
-        }
-        let connection = self.port.open(export).map_err(Refused::Drive)?;
-        self.reserved.insert(connection);
-        Ok(connection)
     }
 
     /// Gives a connection its client; too late where the end has come.
@@ -593,12 +597,13 @@ impl Reactor {
             self.timing.sleeps += 1;
             self.slept = true;
         }
+        self.polls += 1;
         self.waiter.wait(time_to_wait, &mut self.events)
     }
 
     /// Whether some client can go on without anything coming from outside.
     fn has_work(&self) -> bool {
-        let can_go_on = !self.events.ready.is_empty() || self.pool.can_invite();
+        let can_go_on = !self.events.ready.is_empty() || self.pool.can_invite() || self.has_undecided();
         can_go_on && self.stopping.is_none()
     }
 
@@ -652,7 +657,9 @@ impl Reactor {
         let keys: Vec<Key> = self.by_connection.values().copied().collect();
         keys.iter().for_each(|key| self.disconnect(*key, &Gone::quietly()));
         let exports = self.port.exports().len() as u16;
-        self.run_while(|reactor| (0..exports).any(|export| reactor.port.is_leaving(export)))?;
+        self.run_while(|reactor| {
+            (0..exports).any(|export| reactor.port.is_leaving(export) || reactor.full(export).is_some())
+        })?;
         for export in 0..exports {
             let info = self.port.exports()[usize::from(export)].info();
             if let Ok(connection) = self.port.open(export) {
@@ -709,5 +716,6 @@ impl Reactor {
     }
 }
 
+mod line;
 #[cfg(test)]
 mod tests;

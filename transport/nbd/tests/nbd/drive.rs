@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use nandscape_drive::testing::{FakeDrive, INFO, Servers, Service};
 use nandscape_drive::{Drive, DriveInfo, Io};
 use nandscape_sim::{Sim, Span, Time};
-use nandscape_transport_reactor::Export;
+use nandscape_transport_reactor::{Export, Pairs};
 use nandscape_wire_nvme::io::{Cdw12, DsmRange};
 use nandscape_wire_nvme::{IoOpcode, Status};
 use zerocopy::FromBytes;
@@ -120,5 +120,9 @@ impl Export for PlainExport {
             true => Ok(self.drive.connect()),
             false => Err(Status::INVALID_QUEUE_ID),
         }
+    }
+
+    fn pairs(&self) -> Option<Pairs> {
+        Some(Pairs { free: self.most - self.drive.connections(), all: self.most })
     }
 }

@@ -1,7 +1,8 @@
-//! Turns one at a time, on the test's own thread: what one turn takes in, and that nobody keeps it from the others.
+//! Turns one at a time, on the test's own thread: what one turn takes in, and that no client keeps it from the others.
 
 use std::cell::RefCell;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +13,8 @@ use nandscape_sim::Sim;
 use nandscape_wire_nvme::Status;
 
 use super::*;
+
+mod line;
 
 /// A command takes as many nanoseconds as its address.
 struct Delays;
@@ -44,46 +47,96 @@ fn reactor() -> (Reactor, Handle) {
     Reactor::new(setup).unwrap()
 }
 
-/// Counts how often it is looked after; leaves at once where it is told to.
-struct Looked {
-    looks: Arc<AtomicUsize>,
-    leaves: bool,
+/// [`Client::receive_arrivals`].
+type Receive = dyn FnMut(&mut Intake<'_>) -> Result<bool, Gone>;
+
+/// A client without a socket that submits nothing and takes everything. A test replaces the parts that it is about.
+struct Double {
+    socket: Option<UnixStream>,
+    descriptors: Vec<UnixStream>,
+    reads: bool,
+    receive: Box<Receive>,
+    hung_up: Box<dyn FnMut()>,
+    complete: Box<dyn FnMut(Released)>,
+    is_flushed: bool,
 }
 
-impl Client for Looked {
+impl Default for Double {
+    fn default() -> Double {
+        Double {
+            socket: None,
+            descriptors: Vec::new(),
+            reads: false,
+            receive: Box::new(|_| Ok(false)),
+            hung_up: Box::new(|| {}),
+            complete: Box::new(|_| {}),
+            is_flushed: true,
+        }
+    }
+}
+
+impl Client for Double {
     fn socket(&self) -> Option<BorrowedFd<'_>> {
-        None
+        self.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.descriptors.iter().map(AsFd::as_fd).collect()
+    }
+
+    fn is_polled(&self) -> bool {
+        self.socket.is_none() && self.descriptors.is_empty()
     }
 
     fn interest(&self) -> Interest {
-        Interest::default()
+        Interest { read: self.reads, write: false }
     }
 
-    fn receive_arrivals(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
-        self.looks.fetch_add(1, Ordering::Relaxed);
-        if self.leaves { Err(Gone::quietly()) } else { Ok(false) }
+    fn hung_up(&mut self) {
+        (self.hung_up)();
     }
 
-    fn complete(&mut self, _: Released) {}
+    fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+        (self.receive)(intake)
+    }
+
+    fn complete(&mut self, released: Released) {
+        (self.complete)(released);
+    }
 
     fn flush(&mut self) -> Result<(), Gone> {
         Ok(())
     }
 
     fn is_flushed(&self) -> bool {
-        true
+        self.is_flushed
     }
 }
 
+/// Connects a client; the count that it is given.
+fn add(handle: &Handle, make: impl FnOnce(Arc<AtomicUsize>) -> Double + Send + 'static) -> Arc<AtomicUsize> {
+    let count = Arc::new(AtomicUsize::new(0));
+    let given = count.clone();
+    handle.connect(0, Box::new(move |_, _| Box::new(make(given))));
+    count
+}
+
+/// Adds one to a count at each look.
+fn counts(looks: Arc<AtomicUsize>, outcome: fn() -> Result<bool, Gone>) -> Box<Receive> {
+    Box::new(move |_| {
+        looks.fetch_add(1, Ordering::Relaxed);
+        outcome()
+    })
+}
+
+/// A client of which the looks are counted; it stays, or leaves at once.
 fn connect(handle: &Handle, leaves: bool) -> Arc<AtomicUsize> {
-    let looks = Arc::new(AtomicUsize::new(0));
-    let given = looks.clone();
-    handle.connect(0, Box::new(move |_, _| Box::new(Looked { looks: given, leaves })));
-    looks
+    let outcome: fn() -> Result<bool, Gone> = if leaves { || Err(Gone::quietly()) } else { || Ok(false) };
+    add(handle, move |looks| Double { receive: counts(looks, outcome), ..Double::default() })
 }
 
 #[test]
-fn who_comes_and_goes_without_end_costs_the_others_a_bounded_part_of_a_turn() {
+fn clients_that_come_and_go_without_end_cost_the_others_a_bounded_part_of_a_turn() {
     let (mut reactor, handle) = reactor();
     let victim = connect(&handle, false);
     assert!(reactor.turn());
@@ -99,134 +152,42 @@ fn who_comes_and_goes_without_end_costs_the_others_a_bounded_part_of_a_turn() {
     assert!(came() == 1_000 && !reactor.turn());
 }
 
-/// As [`Looked`], with a socket.
-struct Socketed {
-    looked: Looked,
-    socket: std::os::unix::net::UnixStream,
-}
-
-impl Client for Socketed {
-    fn socket(&self) -> Option<BorrowedFd<'_>> {
-        Some(std::os::fd::AsFd::as_fd(&self.socket))
-    }
-
-    fn interest(&self) -> Interest {
-        Interest { read: true, write: false }
-    }
-
-    fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
-        self.looked.receive_arrivals(intake)
-    }
-
-    fn complete(&mut self, _: Released) {}
-
-    fn flush(&mut self) -> Result<(), Gone> {
-        Ok(())
-    }
-
-    fn is_flushed(&self) -> bool {
-        true
-    }
-}
-
-/// Has enough to do and reads nothing; counts how often it is told that its peer has hung up.
-struct Full {
-    told: Arc<AtomicUsize>,
-    socket: std::os::unix::net::UnixStream,
-}
-
-impl Client for Full {
-    fn socket(&self) -> Option<BorrowedFd<'_>> {
-        Some(std::os::fd::AsFd::as_fd(&self.socket))
-    }
-
-    fn interest(&self) -> Interest {
-        Interest::default()
-    }
-
-    fn hung_up(&mut self) {
-        self.told.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn receive_arrivals(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
-        Ok(false)
-    }
-
-    fn complete(&mut self, _: Released) {}
-
-    fn flush(&mut self) -> Result<(), Gone> {
-        Ok(())
-    }
-
-    fn is_flushed(&self) -> bool {
-        true
-    }
-}
-
 /// A hang-up lasts: reported as long as it does, it would end every wait.
 #[test]
-fn a_hang_up_is_told_once_even_to_a_client_that_reads_nothing() {
+fn a_hang_up_is_reported_once_even_to_a_client_that_reads_nothing() {
     for half in [false, true] {
         let (mut reactor, handle) = reactor();
-        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
-        let told = Arc::new(AtomicUsize::new(0));
-        let given = told.clone();
-        handle.connect(0, Box::new(move |_, _| Box::new(Full { told: given, socket: far })));
+        let (near, far) = UnixStream::pair().unwrap();
+        let reports = add(&handle, |reports| {
+            let hung_up = Box::new(move || {
+                reports.fetch_add(1, Ordering::Relaxed);
+            });
+            Double { socket: Some(far), hung_up, ..Double::default() }
+        });
         (0..5).for_each(|_| reactor.step().unwrap());
-        assert_eq!(told.load(Ordering::Relaxed), 0);
+        assert_eq!(reports.load(Ordering::Relaxed), 0);
         near.shutdown(std::net::Shutdown::Write).unwrap();
         let near = half.then_some(near);
         (0..10).for_each(|_| reactor.step().unwrap());
-        assert_eq!(told.load(Ordering::Relaxed), 1);
+        assert_eq!(reports.load(Ordering::Relaxed), 1);
         assert!(!reactor.has_work(), "nothing keeps it from sleep");
         drop(near);
     }
 }
 
-/// Has something new at every look.
-struct Busy(Arc<AtomicUsize>);
-
-impl Client for Busy {
-    fn socket(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn interest(&self) -> Interest {
-        Interest::default()
-    }
-
-    fn receive_arrivals(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(true)
-    }
-
-    fn complete(&mut self, _: Released) {}
-
-    fn flush(&mut self) -> Result<(), Gone> {
-        Ok(())
-    }
-
-    fn is_flushed(&self) -> bool {
-        true
-    }
-}
-
-/// Whatever keeps the loop busy, a socket that becomes ready is seen to within two turns.
 #[test]
-fn who_is_always_busy_does_not_keep_the_loop_from_sockets() {
+fn a_client_that_is_always_busy_does_not_keep_the_loop_from_sockets() {
     use std::io::Write as _;
     let (mut reactor, handle) = reactor();
-    // One without a socket, of which something comes at every look.
-    let busy = Arc::new(AtomicUsize::new(0));
-    let given = busy.clone();
-    handle.connect(0, Box::new(move |_, _| Box::new(Busy(given))));
-    let (mut near, far) = std::os::unix::net::UnixStream::pair().unwrap();
-    let looks = Arc::new(AtomicUsize::new(0));
-    let given = looks.clone();
-    handle.connect(
-        0,
-        Box::new(move |_, _| Box::new(Socketed { looked: Looked { looks: given, leaves: false }, socket: far })),
-    );
+    // One without a socket, with an arrival at every look.
+    add(&handle, |looks| Double { receive: counts(looks, || Ok(true)), ..Double::default() });
+    let (mut near, far) = UnixStream::pair().unwrap();
+    let looks = add(&handle, |looks| Double {
+        socket: Some(far),
+        reads: true,
+        receive: counts(looks, || Ok(false)),
+        ..Double::default()
+    });
     (0..5).for_each(|_| reactor.step().unwrap());
     let before = looks.load(Ordering::Relaxed);
     assert_eq!(before, 1, "nothing has come but itself");
@@ -235,56 +196,9 @@ fn who_is_always_busy_does_not_keep_the_loop_from_sockets() {
     assert!(looks.load(Ordering::Relaxed) > before);
 }
 
-/// Has no socket, but two descriptors, and counts what it reads from each.
-struct Watching {
-    descriptors: [std::os::unix::net::UnixStream; 2],
-    read: Arc<[AtomicUsize; 2]>,
-    looks: Arc<AtomicUsize>,
-}
-
-impl Client for Watching {
-    fn socket(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        use std::os::fd::AsFd as _;
-        self.descriptors.iter().map(|descriptor| descriptor.as_fd()).collect()
-    }
-
-    fn is_polled(&self) -> bool {
-        false
-    }
-
-    fn interest(&self) -> Interest {
-        Interest::default()
-    }
-
-    fn receive_arrivals(&mut self, _: &mut Intake<'_>) -> Result<bool, Gone> {
-        use std::io::Read as _;
-        self.looks.fetch_add(1, Ordering::Relaxed);
-        for (descriptor, read) in self.descriptors.iter().zip(&*self.read) {
-            let mut bytes = [0; 16];
-            read.fetch_add((&*descriptor).read(&mut bytes).unwrap_or(0), Ordering::Relaxed);
-        }
-        Ok(false)
-    }
-
-    fn complete(&mut self, _: Released) {}
-
-    fn flush(&mut self) -> Result<(), Gone> {
-        Ok(())
-    }
-
-    fn is_flushed(&self) -> bool {
-        true
-    }
-}
-
 #[test]
 fn a_client_is_looked_after_when_any_of_its_descriptors_has_something() {
-    use std::io::Write as _;
-    use std::os::unix::net::UnixStream;
+    use std::io::{Read as _, Write as _};
     let (mut reactor, handle) = reactor();
     let pairs = [(); 2].map(|()| UnixStream::pair().unwrap());
     let [mut first, mut second] = pairs.each_ref().map(|(near, _)| near.try_clone().unwrap());
@@ -292,9 +206,19 @@ fn a_client_is_looked_after_when_any_of_its_descriptors_has_something() {
         far.set_nonblocking(true).unwrap();
         far
     });
-    let (read, looks) = (Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]), Arc::new(AtomicUsize::new(0)));
-    let client = Watching { descriptors, read: read.clone(), looks: looks.clone() };
-    handle.connect(0, Box::new(move |_, _| Box::new(client)));
+    let read = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let sockets = descriptors.each_ref().map(|descriptor| descriptor.try_clone().unwrap());
+    let counted = read.clone();
+    let looks = add(&handle, |looks| {
+        let receive = Box::new(move |_: &mut Intake<'_>| {
+            looks.fetch_add(1, Ordering::Relaxed);
+            for (mut socket, read) in sockets.iter().zip(&*counted) {
+                read.fetch_add(socket.read(&mut [0; 16]).unwrap_or(0), Ordering::Relaxed);
+            }
+            Ok(false)
+        });
+        Double { descriptors: descriptors.into(), receive, ..Double::default() }
+    });
     (0..3).for_each(|_| reactor.step().unwrap());
     let before = looks.load(Ordering::Relaxed);
     (0..3).for_each(|_| reactor.step().unwrap());
@@ -349,49 +273,21 @@ fn an_event_that_is_run_late_counts_as_behind() {
     assert!(reactor.timing.behind_max >= Span::from_ms(2), "{:?}", reactor.timing.behind_max);
 }
 
-/// Sends commands once, each of which takes `takes`; its replies are taken or not.
-struct Sends {
-    commands: u64,
-    takes: Span,
-    deaf: bool,
-    answered: Arc<AtomicUsize>,
-}
-
-impl Client for Sends {
-    fn socket(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn interest(&self) -> Interest {
-        Interest::default()
-    }
-
-    fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
-        for tag in 0..std::mem::take(&mut self.commands) {
-            intake.submit(tag, SubmissionEntry::blocks(IoOpcode::READ, 1, self.takes.ns(), 1), HostMem::none());
+/// A client that sends commands once, each of which takes `takes`, and counts those that succeed. A `deaf` one never has
+/// all of its replies.
+fn sends(handle: &Handle, mut commands: u64, takes: Span, deaf: bool) -> Arc<AtomicUsize> {
+    let receive = move |intake: &mut Intake<'_>| {
+        for tag in 0..std::mem::take(&mut commands) {
+            intake.submit(tag, SubmissionEntry::blocks(IoOpcode::READ, 1, takes.ns(), 1), HostMem::none());
         }
         Ok(false)
-    }
-
-    fn complete(&mut self, released: Released) {
-        let done = usize::from(released.completion.status.is_success());
-        self.answered.fetch_add(done, Ordering::Relaxed);
-    }
-
-    fn flush(&mut self) -> Result<(), Gone> {
-        Ok(())
-    }
-
-    fn is_flushed(&self) -> bool {
-        !self.deaf
-    }
-}
-
-fn sends(handle: &Handle, commands: u64, takes: Span, deaf: bool) -> Arc<AtomicUsize> {
-    let answered = Arc::new(AtomicUsize::new(0));
-    let given = answered.clone();
-    handle.connect(0, Box::new(move |_, _| Box::new(Sends { commands, takes, deaf, answered: given })));
-    answered
+    };
+    add(handle, move |answered| {
+        let complete = Box::new(move |released: Released| {
+            answered.fetch_add(released.completion.status.is_success().into(), Ordering::Relaxed);
+        });
+        Double { receive: Box::new(receive), complete, is_flushed: !deaf, ..Double::default() }
+    })
 }
 
 /// The time is not waited for: the clock is put forward.

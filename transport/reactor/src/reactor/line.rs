@@ -1,0 +1,84 @@
+//! Reservations: connections that are opened for clients which still negotiate.
+//!
+//! A queue pair of a client that has left is free only when its last command has ended. A request for a connection waits in
+//! line for such a pair. It is refused where all pairs are held by connected clients, or promised to requests before it.
+//! Nothing is refused before the sockets were polled once more: a client may have left, and the loop not have noticed yet.
+//!
+//! Left out: how long a request waits at most, which its sender decides.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::Sender;
+
+use super::Reactor;
+use crate::handle::{Refused, Reservation};
+use crate::port::ConnectionId;
+
+/// A request for a connection to a drive.
+pub(super) struct Request {
+    pub(super) export: u16,
+    pub(super) reply: Sender<Result<Reservation, Refused>>,
+    /// Times that the sockets had been polled when it came.
+    pub(super) polls: u64,
+    /// Whether a pair is promised to it, as soon as the commands of an earlier client have ended.
+    pub(super) promised: bool,
+}
+
+impl Reactor {
+    /// Whether a request is still to be granted, promised or refused.
+    pub(super) fn has_undecided(&self) -> bool {
+        self.line.iter().any(|request| !request.promised)
+    }
+
+    /// Answers those requests that can be answered; whether there were any.
+    pub(super) fn serve_line(&mut self) -> bool {
+        let before = self.line.len();
+        for request in std::mem::take(&mut self.line) {
+            if let Some(request) = self.decide(request) {
+                self.line.push_back(request);
+            }
+        }
+        self.line.len() < before
+    }
+
+    /// Grants or refuses a request; returned, it waits.
+    fn decide(&mut self, mut request: Request) -> Option<Request> {
+        let answer = match self.full(request.export) {
+            None => self.reserve(request.export),
+            _ if self.stopping.is_some() => Err(Refused::Ending),
+            Some(_) if request.promised || request.polls == self.polls => return Some(request),
+            Some(pairs) if self.promised(request.export) < pairs - self.port.drives(request.export).min(pairs) => {
+                request.promised = true;
+                return Some(request);
+            }
+            Some(pairs) => Err(Refused::Taken { pairs }),
+        };
+        let reservation = answer.map(|connection| Reservation::new(self.handle.clone(), connection));
+        // A sender that no longer waits gives the connection back: it drops the reservation.
+        let _ = request.reply.send(reservation);
+        None
+    }
+
+    /// How many queue pairs a drive has, if none is free.
+    pub(super) fn full(&self, export: u16) -> Option<usize> {
+        let pairs = self.port.exports().get(usize::from(export))?.pairs()?;
+        (pairs.free == 0).then_some(pairs.all)
+    }
+
+    /// Requests that a pair of a drive is promised to.
+    fn promised(&self, export: u16) -> usize {
+        self.line.iter().filter(|request| request.export == export && request.promised).count()
+    }
+
+    /// Opens a connection for a client that is still to come.
+    pub(super) fn reserve(&mut self, export: u16) -> Result<ConnectionId, Refused> {
+        if self.stopping.is_some() {
+            return Err(Refused::Ending);
+        }
+        let connection = self.port.open(export).map_err(Refused::Drive)?;
+        self.reserved.insert(connection);
+        Ok(connection)
+    }
+}
+
+/// Requests in the order of arrival.
+pub(super) type Line = VecDeque<Request>;
