@@ -60,6 +60,26 @@ pub trait HostMemory {
     /// The submission queue `id` of `entries` entries at `base`.
     fn submissions(&self, id: QueueId, base: u64, entries: u32) -> Rc<dyn SubmissionMemory>;
 
-    /// The completion queue of `entries` entries at `base`, which interrupts by `vector` if by any.
-    fn completions(&self, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory>;
+    /// The completion queue `id` of `entries` entries at `base`, which interrupts by `vector` if by any.
+    fn completions(&self, id: QueueId, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory>;
+
+    /// Whether doorbells may also lie in the host's memory: Doorbell Buffer Config (Base 5.2.5) is supported.
+    fn takes_doorbell_buffers(&self) -> bool {
+        false
+    }
+
+    /// Where the host puts its doorbells from now on; `None` once a reset of the controller has ended that. The code
+    /// that watches doorbells looks there too, and passes them to the controller.
+    fn set_doorbell_buffers(&self, _buffers: Option<DoorbellBuffers>) {}
+}
+
+/// The two pages of Doorbell Buffer Config (Base 5.2.5). Both are laid out as the doorbell registers are: the value of a
+/// queue's doorbell in `shadow` is the one that its register would have; the host writes the register as well when the
+/// value passes the one in `event_index`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct DoorbellBuffers {
+    /// Address of the Shadow Doorbell Buffer (PRP1).
+    pub shadow: u64,
+    /// Address of the EventIdx Buffer (PRP2).
+    pub event_index: u64,
 }

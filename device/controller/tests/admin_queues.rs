@@ -41,7 +41,7 @@ impl HostMemory for Machine {
         Rc::new(GuestSubmissions::new(&self.sim, &self.dma, id, base, entries, self.page()))
     }
 
-    fn completions(&self, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory> {
+    fn completions(&self, _: QueueId, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory> {
         let interrupts = self.interrupts.clone();
         let notify = vector.map(|vector| Rc::new(move || interrupts.borrow_mut().push(vector)) as Rc<dyn Fn()>);
         Rc::new(GuestCompletions::new(&self.dma, base, entries, notify))
@@ -177,7 +177,7 @@ fn detaching_ends_every_queue() {
                 .create_queue_pair(
                     QueueId(0),
                     machine.submissions(QueueId(0), PAGE, 8),
-                    machine.completions(2 * PAGE, 8, None),
+                    machine.completions(QueueId(1), 2 * PAGE, 8, None),
                 )
                 .unwrap();
             assert_eq!(drive.attach(machine.clone()).map_err(Status::meaning), Err(Status::COMMAND_SEQUENCE_ERROR));

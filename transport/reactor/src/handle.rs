@@ -14,6 +14,7 @@ use nandscape_wire_nvme::Status;
 use crate::buffers::Share;
 use crate::client::Client;
 use crate::clock::WallClock;
+use crate::doorbells::Doorbells;
 use crate::order::{FaultCount, Order};
 use crate::port::ConnectionId;
 use crate::timing::Timing;
@@ -33,6 +34,8 @@ pub struct NewHost {
     pub memory: Rc<dyn Dma>,
     /// Its interrupt vectors.
     pub vectors: u16,
+    /// Watches its doorbells.
+    pub doorbells: Rc<dyn Doorbells>,
 }
 
 /// Why there is no place for a client.
@@ -229,8 +232,8 @@ impl Handle {
         self.send(Message::Stop);
     }
 
-    /// Wakes the reactor to look after its clients.
-    pub(crate) fn wake(&self) {
+    /// Wakes the reactor to look after its clients, if it sleeps.
+    pub fn wake(&self) {
         self.waker.wake();
     }
 

@@ -9,9 +9,11 @@ use std::rc::Rc;
 
 use nandscape_drive::guest_queues::{GuestCompletions, GuestSubmissions};
 use nandscape_drive::mem::Dma;
+use nandscape_drive::queue_memory::DoorbellBuffers;
 use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{Breakdown, Completion, CompletionMemory, HostMemory, QueueId, SubmissionMemory};
 
+use crate::doorbells::{Doorbells, QueueKind};
 use crate::outbox::{Interrupt, Outbox, Outstanding, bytes_of};
 use crate::port::ConnectionId;
 
@@ -25,6 +27,7 @@ pub(crate) struct Host {
     pub(crate) export: u16,
     pub(crate) lba_bytes: u32,
     pub(crate) vectors: u16,
+    pub(crate) doorbells: Rc<dyn Doorbells>,
     pub(crate) outbox: Rc<Outbox>,
     pub(crate) commands: Rc<Commands>,
 }
@@ -49,6 +52,7 @@ impl HostMemory for Host {
     }
 
     fn submissions(&self, id: QueueId, base: u64, entries: u32) -> Rc<dyn SubmissionMemory> {
+        self.doorbells.created(QueueKind::Submission, id, entries);
         let queue = GuestSubmissions::new(&self.outbox.sim, &self.dma, id, base, entries, PAGE);
         if id == QueueId::ADMIN {
             return Rc::new(queue);
@@ -57,7 +61,8 @@ impl HostMemory for Host {
         Rc::new(Counted { queue, id, connection, export, lba_bytes, commands: self.commands.clone() })
     }
 
-    fn completions(&self, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory> {
+    fn completions(&self, id: QueueId, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory> {
+        self.doorbells.created(QueueKind::Completion, id, entries);
         let (outbox, connection) = (self.outbox.clone(), self.connection);
         let notify = vector.map(|vector| {
             let interrupt = Interrupt { connection, vector };
@@ -65,6 +70,14 @@ impl HostMemory for Host {
         });
         let queue = GuestCompletions::new(&self.dma, base, entries, notify);
         Rc::new(Counting { queue, commands: self.commands.clone(), outbox: self.outbox.clone() })
+    }
+
+    fn takes_doorbell_buffers(&self) -> bool {
+        true
+    }
+
+    fn set_doorbell_buffers(&self, buffers: Option<DoorbellBuffers>) {
+        self.doorbells.set_buffers(buffers);
     }
 }
 

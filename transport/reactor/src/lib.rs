@@ -10,6 +10,7 @@
 //! | `port` | the door: connections, commands in, completions out |
 //! | `outbox` | what comes out: completions, interrupts |
 //! | `arrival` | what arrives from a host that has queues of its own in a controller |
+//! | `doorbells` | what its transport is told, to watch its doorbells |
 //! | `host` | its queues, as the controller sees them |
 //! | `access` | what the controller finds in its memory, recorded and replayed |
 //! | `order` | what a drive is told from beside: faults |
@@ -38,6 +39,7 @@ mod buffers;
 mod chunks;
 pub mod client;
 mod clock;
+pub mod doorbells;
 #[cfg(target_os = "linux")]
 pub mod handle;
 mod host;
@@ -67,6 +69,7 @@ pub use arrival::Arrival;
 pub use buffers::{GUARANTEED, Grant, LARGEST, Loan, Share};
 pub use client::{Client, Intake, Interest};
 pub use clock::WallClock;
+pub use doorbells::{Doorbells, QueueKind};
 #[cfg(target_os = "linux")]
 pub use handle::Handle;
 #[cfg(target_os = "linux")]

@@ -17,6 +17,7 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::access::{Recorded, Tape};
 use crate::arrival::Arrival;
+use crate::doorbells::Doorbells;
 use crate::host::{Commands, Host};
 use crate::order::{FaultCount, Order};
 use crate::outbox::{Interrupt, Outbox, Outstanding, Released, bytes_of};
@@ -209,7 +210,13 @@ impl Port {
     ///
     /// # Errors
     /// The drive's refusal; Invalid Namespace when there is no such drive, or when it has no controllers.
-    pub fn attach(&mut self, export: u16, dma: Rc<dyn Dma>, vectors: u16) -> Result<ConnectionId, Status> {
+    pub fn attach(
+        &mut self,
+        export: u16,
+        dma: Rc<dyn Dma>,
+        vectors: u16,
+        doorbells: Rc<dyn Doorbells>,
+    ) -> Result<ConnectionId, Status> {
         let id = self.next_id();
         self.arrived(|recorder| recorder.attach(id, export, vectors));
         let subsystem = self.exports.get(usize::from(export)).and_then(|drive| drive.subsystem());
@@ -221,6 +228,7 @@ impl Port {
             export,
             lba_bytes: info.lba_bytes,
             vectors,
+            doorbells,
             outbox: self.outbox.clone(),
             commands: Rc::new(Commands::default()),
         });

@@ -6,6 +6,7 @@ use nandscape_drive::HostMem;
 use nandscape_sim::{Executor, Time};
 
 use crate::access::{Outcomes, Replayed};
+use crate::doorbells::Unwatched;
 use crate::outbox::Released;
 use crate::port::Port;
 use crate::recording::{Reader, Record, RecordingError};
@@ -95,7 +96,7 @@ impl Player {
             }
             Record::Attach { connection, export, vectors } => {
                 let memory = Rc::new(Replayed { outcomes: self.outcomes.clone(), connection });
-                if port.attach(export, memory, vectors).is_ok_and(|id| id != connection) {
+                if port.attach(export, memory, vectors, Rc::new(Unwatched)).is_ok_and(|id| id != connection) {
                     return Err(OTHER_NUMBER);
                 }
             }

@@ -22,7 +22,7 @@ impl<C: CommandSet> NvmeController<C> {
         if vector.is_some_and(|vector| vector >= host.vectors()) {
             return Err(Status::INVALID_INTERRUPT_VECTOR);
         }
-        self.queues.borrow_mut().create_completion(id, entries, || host.completions(base, entries, vector))?;
+        self.queues.borrow_mut().create_completion(id, entries, || host.completions(id, base, entries, vector))?;
         Ok(Answer::value(0))
     }
 

@@ -107,7 +107,7 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let ((asq, submissions), (acq, completions)) = (queues.submission, queues.completion);
         let submissions = host.submissions(QueueId::ADMIN, asq, submissions);
-        self.create_queue_pair(QueueId::ADMIN, submissions, host.completions(acq, completions, Some(0)))
+        self.create_queue_pair(QueueId::ADMIN, submissions, host.completions(QueueId::ADMIN, acq, completions, Some(0)))
     }
 
     /// Begins to stop all commands and delete all queues.

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use nandscape_drive::QueueId;
 use nandscape_drive::mem::{GuestMemory, Mapping};
 use nandscape_transport_reactor::client::Gone;
+use nandscape_transport_reactor::doorbells::Unwatched;
 use nandscape_transport_reactor::handle::NewHost;
 use nandscape_transport_reactor::{Arrival, Client, Handle, Intake, Interest, Released};
 use nandscape_wire_nvme::register;
@@ -43,7 +44,7 @@ pub(crate) fn attach(handle: &Handle, socket: UnixStream) {
             assert!(doorbells.is_mapped(), "a memory file is sealed");
             let (seen, inbox, answers) = ([[0; 2]; PAIRS as usize], Vec::new(), Vec::new());
             let client = HostClient { socket, file, memory: memory.clone(), doorbells, seen, inbox, answers };
-            NewHost { client: Box::new(client), memory, vectors: PAIRS }
+            NewHost { client: Box::new(client), memory, vectors: PAIRS, doorbells: Rc::new(Unwatched) }
         }),
     );
     attached.unwrap();
