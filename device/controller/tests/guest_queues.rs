@@ -11,6 +11,7 @@ use nandscape_drive::mem::mapping::memory_file;
 use nandscape_drive::mem::{Dma, GuestMemory, Mapping};
 use nandscape_drive::{Controller, QueueId};
 use nandscape_sim::{Sim, Span};
+use nandscape_wire_nvme::register::{CC, CC_EN, CSTS, CSTS_CFS, CSTS_RDY};
 use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
@@ -132,34 +133,83 @@ fn queued_commands_count_from_their_doorbell() {
     });
 }
 
-/// As a guest's firmware does at boot: everything is unmapped and comes back, while the controller is enabled.
+/// As a guest's firmware does at boot: everything is unmapped and comes back, while the controller is enabled and has
+/// nothing to do.
 #[test]
-fn queues_whose_memory_goes_wait_until_it_is_back() {
+fn queues_whose_memory_goes_and_comes_back_meanwhile_are_served() {
     with(config(), async |sim, drive| {
         let guest = Guest::new(sim, drive, 1);
         guest.submit(write(0, 8), 1, DATA, 0);
         sim.sleep(LONG).await;
         assert_eq!(guest.reap(), Some((1, Status::SUCCESS)));
-        // The submission queue is gone: nothing is fetched, and another queue pair goes on.
-        let file = memory_file(8 * PAGE).unwrap();
+        let (file, bytes) = (memory_file(8 * PAGE).unwrap(), guest.bytes(PAGE, 8 * PAGE as usize));
         guest.memory.unmap(PAGE, 8 * PAGE).unwrap();
-        drive.ring_submission(guest.id, 2);
         sim.sleep(LONG).await;
-        let other = Guest::new(sim, drive, 2);
-        other.submit(read(0, 8), 3, DATA, 0);
-        sim.sleep(LONG).await;
-        assert_eq!(other.reap(), Some((3, Status::SUCCESS)));
-        // It is back, with the entry in it; the next doorbell finds it.
         guest.memory.map(PAGE, Mapping::new(&file, 0, 8 * PAGE as usize, true).unwrap()).unwrap();
+        guest.memory.write(PAGE, &bytes).unwrap();
         guest.submit(read(0, 8), 4, DATA, 0);
-        // The completion queue goes while the command is in work, and the completion is kept.
-        guest.memory.unmap(PAGE, 8 * PAGE).unwrap();
         sim.sleep(LONG).await;
-        guest.memory.map(PAGE, Mapping::new(&file, 0, 8 * PAGE as usize, true).unwrap()).unwrap();
-        assert_eq!(guest.reap(), None);
-        drive.ring_completion(guest.id, guest.head.get());
         assert_eq!(guest.reap(), Some((4, Status::SUCCESS)));
+        assert_eq!(drive.register(CSTS), CSTS_RDY);
     });
+}
+
+/// The next doorbell of any queue is ignored, until a reset.
+async fn is_fatal_until_a_reset(sim: &Sim, drive: &Drive, other: &Guest) {
+    assert_eq!(drive.register(CSTS), CSTS_RDY | CSTS_CFS);
+    other.submit(read(0, 8), 3, DATA, 0);
+    sim.sleep(LONG).await;
+    assert_eq!(other.reap(), None, "nothing is fetched");
+    let enabled = drive.register(CC);
+    drive.set_register(CC, enabled & !CC_EN);
+    sim.sleep(LONG).await;
+    assert_eq!(drive.register(CSTS), 0);
+    drive.set_register(CC, enabled);
+    assert_eq!(drive.register(CSTS), CSTS_RDY);
+    let again = Guest::new(sim, drive, 1);
+    again.submit(read(0, 8), 1, DATA, 0);
+    sim.sleep(LONG).await;
+    assert_eq!(again.reap(), Some((1, Status::SUCCESS)));
+}
+
+#[test]
+fn an_entry_that_cannot_be_fetched_is_fatal() {
+    for id in [0, 1] {
+        with(config(), async |sim, drive| {
+            let [guest, other] = [id, 2].map(|id| Guest::new(sim, drive, id));
+            guest.memory.unmap(PAGE, 8 * PAGE).unwrap();
+            drive.ring_submission(guest.id, 2);
+            sim.sleep(LONG).await;
+            is_fatal_until_a_reset(sim, drive, &other).await;
+        });
+    }
+}
+
+/// At the first completion, or when there is room again after the queue was full.
+#[test]
+fn a_completion_that_cannot_be_posted_is_fatal() {
+    for (id, overflows) in [(0, false), (1, false), (1, true)] {
+        with(config(), async |sim, drive| {
+            let [guest, other] = [id, 2].map(|id| Guest::new(sim, drive, id));
+            let commands = if overflows { ENTRIES + 1 } else { 1 };
+            for cid in 0..commands {
+                guest.submit(SubmissionEntry::io(IoOpcode::FLUSH, 1), cid, 0, 0);
+                if cid + 1 < commands {
+                    sim.sleep(LONG).await;
+                }
+            }
+            if overflows {
+                sim.sleep(LONG).await;
+                assert_eq!(drive.register(CSTS), CSTS_RDY, "it is full");
+            }
+            guest.memory.unmap(PAGE, 8 * PAGE).unwrap();
+            if overflows {
+                drive.ring_completion(guest.id, 1);
+            }
+            sim.sleep(LONG).await;
+            is_fatal_until_a_reset(sim, drive, &other).await;
+        });
+    }
 }
 
 /// SGLs are for I/O commands; of an admin command they are a bad field.

@@ -144,9 +144,20 @@ impl<C: CommandSet> NvmeController<C> {
         self.update_fetching();
     }
 
-    /// Whether entries are fetched: the controller is ready and is not reset, and the drive does not restart.
+    /// Whether memory of a queue could not be reached. No completion can say so: the status is fatal, and nothing is fetched
+    /// until the next reset (Base 3.1.4.6, 9.5).
+    #[cold]
+    pub(super) fn check_queue_memory(&self) {
+        if self.queues.borrow_mut().take_lost() {
+            self.registers.borrow_mut().set_fatal();
+            self.update_fetching();
+        }
+    }
+
+    /// Whether entries are fetched: the controller is ready, without a fatal status, and is not reset, and the drive does
+    /// not restart.
     pub(crate) fn update_fetching(&self) {
-        let ready = self.registers.borrow().is_ready();
+        let ready = self.registers.borrow().can_fetch();
         self.fetching.set(ready && self.clearing.get().is_none() && !self.subsystem.power.is_restarting());
     }
 

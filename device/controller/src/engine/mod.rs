@@ -148,7 +148,10 @@ impl<C: CommandSet> NvmeController<C> {
                 return;
             }
             let id = self.arbiter.borrow_mut().next(queues.waiting(), self.admin.settings.arbitration_burst());
-            let Some(submission) = queues.fetch(id) else { continue };
+            let Some(submission) = queues.fetch(id) else {
+                drop(queues);
+                return self.check_queue_memory();
+            };
             let queue = queues.key(id).expect("a queue that was fetched from exists");
             drop(queues);
             if is_fused(id, &submission) && subsystem.set.fuses() {
@@ -264,6 +267,7 @@ impl<C: CommandSet> Controller for NvmeController<C> {
         let posted_to = self.queues.borrow_mut().set_cq_head(id, head);
         if let Some(memory) = posted_to {
             memory.notify();
+            self.check_queue_memory();
             self.fetch();
         }
     }

@@ -18,6 +18,8 @@ pub(crate) struct Queues {
     /// Submission queues created so far.
     generations: u32,
     waiting: Waiting,
+    /// Memory of a queue could not be reached; see [`Queues::take_lost`].
+    lost: bool,
 }
 
 /// Queues with entries to fetch: a bit each.
@@ -95,8 +97,8 @@ struct Completions {
     head: u16,
     tail: u16,
     phase: bool,
-    /// Completions that could not be posted: the queue is full, or its memory is gone. Submission queues that post here
-    /// are not fetched from meanwhile, so there are never more than command slots.
+    /// Completions that could not be posted: the queue is full, or its memory could not be reached. Submission queues that
+    /// post here are not fetched from meanwhile, so there are never more than command slots.
     overflow: VecDeque<Posted>,
     /// Submission queues that post here.
     users: u32,
@@ -118,7 +120,8 @@ impl Queues {
         let queues = usize::from(pairs) + 1;
         let submission = (0..queues).map(|_| None).collect();
         let completion = (0..queues).map(|_| None).collect();
-        Queues { submission, completion, max_entries, generations: 0, waiting: Waiting::none(queues) }
+        let waiting = Waiting::none(queues);
+        Queues { submission, completion, max_entries, generations: 0, waiting, lost: false }
     }
 
     /// Creates a completion queue.
@@ -312,8 +315,8 @@ impl Queues {
         self.waiting.set(id, waits);
     }
 
-    /// The host moved a completion head. If that made room for what had overflowed, the queue's memory is to be
-    /// notified by the caller, and there may be something to fetch. A value outside the queue, or beyond what was
+    /// The host moved a completion head. If completions had overflowed, those that there is room for now are posted, the
+    /// queue's memory is to be notified by the caller, and there may be something to fetch. A value outside the queue, or beyond what was
     /// posted, is ignored.
     #[inline(always)]
     pub(crate) fn set_cq_head(&mut self, id: QueueId, head: u16) -> Option<Rc<dyn CompletionMemory>> {
@@ -327,12 +330,19 @@ impl Queues {
             return None;
         }
         queue.head = head;
-        if queue.overflow.is_empty() || !queue.flush_overflow() {
+        if queue.overflow.is_empty() {
             return None;
         }
-        let (memory, blocked) = (queue.memory.clone(), !queue.overflow.is_empty());
+        queue.flush_overflow();
+        let (memory, blocked, full) = (queue.memory.clone(), !queue.overflow.is_empty(), queue.is_full());
+        self.lost |= blocked && !full;
         self.set_blocked(id, blocked);
         Some(memory)
+    }
+
+    /// Whether an entry could not be fetched or posted since the last call because its memory could not be reached.
+    pub(crate) fn take_lost(&mut self) -> bool {
+        std::mem::take(&mut self.lost)
     }
 
     /// Queues with entries to fetch.
@@ -340,8 +350,7 @@ impl Queues {
         &self.waiting
     }
 
-    /// Fetches the next entry of a queue that has some. `None` when its memory cannot be reached: the entry stays, and
-    /// the queue waits for the next doorbell.
+    /// Fetches the next entry of a queue that has some. `None` when its memory cannot be reached.
     #[inline(always)]
     pub(crate) fn fetch(&mut self, id: QueueId) -> Option<Submission> {
         let queue = self.submission[usize::from(id.0)].as_mut().expect("a waiting queue exists");
@@ -349,6 +358,8 @@ impl Queues {
         if submission.is_some() {
             queue.head = after(queue.head, queue.entries);
             queue.in_work += 1;
+        } else {
+            self.lost = true;
         }
         if submission.is_none() || queue.head == queue.tail {
             self.waiting.set(id, false);
@@ -374,6 +385,7 @@ impl Queues {
             return Some(completions.memory.clone());
         }
         completions.overflow.push_back(posted);
+        self.lost |= !completions.is_full();
         self.set_blocked(to, true);
         None
     }
@@ -408,7 +420,12 @@ impl Completions {
     /// Whether the queue takes another entry.
     #[inline]
     fn has_room(&self) -> bool {
-        after(self.tail, self.entries) != self.head && self.memory.is_reachable(self.tail)
+        !self.is_full() && self.memory.is_reachable(self.tail)
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        after(self.tail, self.entries) == self.head
     }
 
     /// Puts a completion at the tail.
@@ -421,14 +438,12 @@ impl Completions {
         self.phase ^= self.tail == 0;
     }
 
-    /// Moves completions to the memory while it takes them; whether any was.
-    fn flush_overflow(&mut self) -> bool {
-        let before = self.overflow.len();
+    /// Moves completions to the memory while it takes them.
+    fn flush_overflow(&mut self) {
         while self.has_room() {
             let Some(posted) = self.overflow.pop_front() else { break };
             self.put(posted);
         }
-        self.overflow.len() < before
     }
 }
 

@@ -103,6 +103,11 @@ impl Registers {
         self.csts & CSTS_RDY != 0
     }
 
+    /// Whether commands are fetched: it is ready, and nothing fatal has happened.
+    pub(super) fn can_fetch(&self) -> bool {
+        self.csts & (CSTS_RDY | CSTS_CFS) == CSTS_RDY
+    }
+
     pub(super) fn set_ready(&mut self, ready: bool) {
         self.csts = if ready { CSTS_RDY } else { 0 };
     }

@@ -131,8 +131,9 @@ impl<C: CommandSet> NvmeController<C> {
         (entry.dw0, entry.dw1) = (reply.dw0.into(), reply.dw1.into());
         entry.set_status(reply.status, false);
         let posted_to = self.queues.borrow_mut().post(queue, Posted { entry, breakdown });
-        if let Some(memory) = posted_to {
-            memory.notify();
+        match posted_to {
+            Some(memory) => memory.notify(),
+            None => self.check_queue_memory(),
         }
     }
 
