@@ -1,7 +1,6 @@
 //! What can be set about a controller.
 
 use nandscape_device_media::Priority;
-use nandscape_drive::Names;
 use nandscape_sim::Span;
 use nandscape_sim::units::Rate;
 
@@ -56,27 +55,6 @@ pub struct LinkConfig {
     pub latency: Span,
 }
 
-/// What the controller calls itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Identity {
-    /// Serial number, at most 20 ASCII characters.
-    pub serial: String,
-    /// Model, at most 40 ASCII characters.
-    pub model: String,
-}
-
-impl Identity {
-    /// The names of the drive's subsystem.
-    pub(crate) fn names(&self) -> Names {
-        Names {
-            nqn: format!("nqn.2026-11.org.nandscape:{}", self.serial),
-            serial: self.serial.clone(),
-            model: self.model.clone(),
-            firmware: env!("CARGO_PKG_VERSION").to_owned(),
-        }
-    }
-}
-
 /// What can be set about a controller.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ControllerConfig {
@@ -98,6 +76,4 @@ pub struct ControllerConfig {
     pub link: LinkConfig,
     /// Who is served first by planes and channels.
     pub priority: Priority,
-    /// What the controller calls itself.
-    pub identity: Identity,
 }

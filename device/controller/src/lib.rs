@@ -11,6 +11,7 @@
 //! | `arbiter` | whose turn it is: one trait, one file an answer |
 //! | `admin` | identify, features, logs, events, abort |
 //! | `command_set` | what the engine asks of a command set; `nvm` is the NVM command set over an FTL |
+//! | `namespace` | namespaces: where they lie, what identifies them, who has them attached |
 //! | `link` | the host link |
 //! | `config` | what can be set |
 //!
@@ -22,12 +23,14 @@ pub mod command_set;
 mod config;
 mod engine;
 mod link;
+mod namespace;
 mod subsystem;
 
 pub use admin::Settings;
 pub use command_set::nvm::Nvm;
-pub use command_set::{Command, CommandSet, Failure, Reply};
-pub use config::{BufferMode, ControllerConfig, Duplex, Identity, LinkConfig};
+pub use command_set::{Command, CommandSet, Failure, Reply, SetInfo};
+pub use config::{BufferMode, ControllerConfig, Duplex, LinkConfig};
 pub use engine::{NvmeController, Stop};
 pub use link::Link;
+pub use namespace::Namespace;
 pub use subsystem::NvmSubsystem;

@@ -50,7 +50,8 @@ fn identify_controller() {
         assert_eq!((id.ver.get(), id.cntrltype), (0x0002_0100, 1));
         // Powers of two of 4 KiB: 128 KiB; entries of 64 and 16 bytes.
         assert_eq!((id.mdts, id.sqes, id.cqes), (5, 0x66, 0x44));
-        assert_eq!((id.nn.get(), id.fuses.get()), (1, 1));
+        assert_eq!((id.nn.get(), id.mnan.get(), id.fuses.get()), (64, 64, 1));
+        assert_eq!((id.cntlid.get(), id.cmic), (1, identify::CMIC_SEVERAL_CONTROLLERS));
         // One slot, and that read-only; effects, long logs with offsets, the logs of what is supported.
         assert_eq!((id.frmw, id.lpa), (0b0000_0011, 0b0010_0110));
         assert_eq!(u128::from_le_bytes(id.tnvmcap), u128::from(CAPACITY));
@@ -122,16 +123,17 @@ fn identify_namespace() {
             let bytes = data(admin, SubmissionEntry::identify(cns::NAMESPACE, 1)).await.unwrap();
             let id = identify::Namespace::read_from_bytes(&bytes).unwrap();
             assert_eq!((id.nsze.get(), id.ncap.get()), (CAPACITY / u64::from(lba_bytes), id.nsze.get()));
-            assert_eq!((id.lba_bytes(), id.nlbaf_z), (u64::from(lba_bytes), 0));
+            assert_eq!((id.lba_bytes(), id.nlbaf_z, id.nmic), (u64::from(lba_bytes), 1, identify::NMIC_SHARED));
             // Deallocated blocks read as zeros, and Write Zeroes may deallocate.
             assert_eq!(id.dlfeat, 0b1001);
             // The preferred granularity is the mapping unit, counted from zero.
             assert_eq!(u32::from(id.npwg_z.get()) + 1, 4_096 / lba_bytes);
             assert_eq!((id.mc, id.dpc, id.dps), (0, 0, 0), "no metadata, no protection information");
             let descriptors = data(admin, SubmissionEntry::identify(cns::NAMESPACE_DESCRIPTORS, 1)).await.unwrap();
-            assert_eq!(descriptors[..2], [2, 16]);
-            assert_eq!(descriptors[4..20], id.nguid);
-            assert_eq!(descriptors[20..24], [0; 4], "the end of the list");
+            assert_eq!((&descriptors[..4], &descriptors[4..12]), (&[1, 8, 0, 0][..], &id.eui64[..]));
+            assert_eq!((&descriptors[12..16], &descriptors[16..32]), (&[2, 16, 0, 0][..], &id.nguid[..]));
+            assert_eq!((&descriptors[32..36], descriptors[36..52] == [0; 16]), (&[3, 16, 0, 0][..], false));
+            assert_eq!(descriptors[52..61], [4, 1, 0, 0, 0, 0, 0, 0, 0], "command set 0, and the end of the list");
         });
     }
 }
@@ -143,14 +145,33 @@ fn identify_lists_and_bad_fields() {
         assert_eq!(identify(cns::ACTIVE_NAMESPACES, 0).await.unwrap()[..8], [1, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(identify(cns::ACTIVE_NAMESPACES, 1).await.unwrap(), [0; 4_096]);
         assert_eq!(identify(cns::COMMAND_SET_CONTROLLER, 0).await.unwrap(), [0; 4_096]);
-        // With one namespace (NN), every other identifier is invalid, not merely inactive (Base 3.2.1.2).
+        // Lists that a subsystem with one namespace and one controller has.
+        for (cns, nsid, head) in [
+            (cns::COMMAND_SET_ACTIVE_NAMESPACES, 0, [1, 0, 0, 0]),
+            (cns::ALLOCATED_NAMESPACES, 0, [1, 0, 0, 0]),
+            (cns::COMMAND_SET_ALLOCATED_NAMESPACES, 0, [1, 0, 0, 0]),
+            (cns::ATTACHED_CONTROLLERS, 1, [1, 0, 1, 0]),
+            (cns::CONTROLLERS, 0, [1, 0, 1, 0]),
+            (cns::COMMAND_SETS, 0, [1, 0, 0, 0]),
+            (cns::INDEPENDENT_NAMESPACE, 1, [0, 1, 0, 0]),
+            (cns::NAMESPACE_GRANULARITY, 0, [0, 0, 0, 0]),
+        ] {
+            let page = identify(cns, nsid).await.unwrap();
+            assert_eq!((&page[..4], &page[4..8], page.len()), (&head[..], &[0; 4][..], 4_096), "CNS {cns:x}h");
+        }
+        assert_eq!(identify(cns::NAMESPACE_GRANULARITY, 0).await.unwrap()[32..40], (1u64 << 20).to_le_bytes());
+        assert_eq!(identify(cns::ALLOCATED_NAMESPACE, 1).await, identify(cns::NAMESPACE, 1).await);
+        // Of a valid number (NN) without a namespace, zeros.
+        for cns in [cns::NAMESPACE, cns::ALLOCATED_NAMESPACE, cns::COMMAND_SET_NAMESPACE, cns::INDEPENDENT_NAMESPACE] {
+            assert_eq!(identify(cns, 2).await.unwrap(), [0; 4_096], "CNS {cns:x}h");
+        }
         for (cns, nsid) in [
             (cns::NAMESPACE, 0),
-            (cns::NAMESPACE, 2),
-            (cns::NAMESPACE, NSID_ALL),
+            (cns::NAMESPACE, 65),
+            (cns::ALLOCATED_NAMESPACE, NSID_ALL),
             (cns::NAMESPACE_DESCRIPTORS, 0),
             (cns::NAMESPACE_DESCRIPTORS, 2),
-            (cns::COMMAND_SET_NAMESPACE, 2),
+            (cns::COMMAND_SET_NAMESPACE, 65),
             (cns::ACTIVE_NAMESPACES, NSID_ALL - 1),
             (cns::ACTIVE_NAMESPACES, NSID_ALL),
         ] {
@@ -160,7 +181,7 @@ fn identify_lists_and_bad_fields() {
                 "CNS {cns:x}h, NSID {nsid:x}h"
             );
         }
-        for cns in [0x04, 0x07, 0x7f, 0xff] {
+        for cns in [0x04, 0x09, 0x0a, 0x14, 0x15, 0x17, 0x18, 0x19, 0x7f, 0xff] {
             assert_eq!(identify(cns, 1).await, Err(Status::INVALID_FIELD), "CNS {cns:x}h");
         }
         // Another command set than NVM.

@@ -80,6 +80,8 @@ section! {
         geometry: GeometryKeys,
         /// How long the flash takes.
         timing: TimingKeys,
+        /// The names of the drive.
+        identity: IdentityKeys,
         /// The host link.
         link: LinkKeys,
         /// The controller.
@@ -198,6 +200,21 @@ section! {
         min_run: Text<Span>,
         /// Suspensions of an operation at the most; 0 is no limit.
         limit: u32,
+    }
+}
+
+section! {
+    /// The names of the drive. Left out, they derive from the profile's name, the seed and the drive's place in the run, and
+    /// stay the same over restarts.
+    IdentityKeys at "identity" {
+        /// Serial number, 1 to 20 printable ASCII characters: `"NS0123456789"`. Two drives that a host connects to need
+        /// different ones.
+        serial: String,
+        /// Model, 1 to 40 printable ASCII characters. Left out, `Nandscape` and the profile's name.
+        model: String,
+        /// NVMe Qualified Name of the subsystem, up to 223 bytes: `"nqn.2026-11.org.nandscape:a"`. The identifiers of
+        /// namespaces derive from it.
+        nqn: String,
     }
 }
 

@@ -30,7 +30,8 @@ impl Ssd {
         let ftl = PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?;
         let config = profile.controller();
         let set = Nvm::new(sim, media.clone(), ftl.clone(), &config);
-        let controller = NvmSubsystem::new(sim, set, config, policies::arbiter).in_process();
+        let names = profile.names(seed.child("identity"));
+        let controller = NvmSubsystem::new(sim, set, config, names, policies::arbiter).in_process();
         Ok(Ssd { media, ftl, controller })
     }
 

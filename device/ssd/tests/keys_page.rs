@@ -70,6 +70,7 @@ fn code(value: &Value) -> String {
 fn left_out(doc: &KeyDoc, bare: &Table, filled: &Table) -> String {
     match (value(bare, doc), value(filled, doc), (doc.section, doc.key)) {
         (_, _, ("", "capacity")) | (_, _, ("geometry", "blocks_per_plane")) => "derived from the other".to_owned(),
+        (_, _, ("identity", _)) => "derived".to_owned(),
         (Some(_), _, _) => "**needed**".to_owned(),
         (None, Some(value), _) => code(&value),
         (None, None, _) => "none".to_owned(),

@@ -32,6 +32,10 @@ pub const PREDICTABLE_LATENCY_WINDOW: u8 = 0x14;
 pub const HOST_BEHAVIOR: u8 = 0x16;
 /// Host Identifier (Base 5.1.25.1.28).
 pub const HOST_IDENTIFIER: u8 = 0x81;
+/// Reservation Notification Mask (Base 5.1.25.1.29).
+pub const RESERVATION_MASK: u8 = 0x82;
+/// Reservation Persistence (Base 5.1.25.1.30).
+pub const RESERVATION_PERSISTENCE: u8 = 0x83;
 
 /// Bit 31 of CDW10 of Set Features, SV: keep the value over a reset.
 pub const SAVE: u32 = 1 << 31;

@@ -17,6 +17,26 @@ pub mod cns {
     pub const COMMAND_SET_NAMESPACE: u8 = 0x05;
     /// I/O Command Set specific Identify Controller.
     pub const COMMAND_SET_CONTROLLER: u8 = 0x06;
+    /// Active namespaces of a command set.
+    pub const COMMAND_SET_ACTIVE_NAMESPACES: u8 = 0x07;
+    /// I/O Command Set Independent Identify Namespace.
+    pub const INDEPENDENT_NAMESPACE: u8 = 0x08;
+    /// Allocated namespaces above the given identifier.
+    pub const ALLOCATED_NAMESPACES: u8 = 0x10;
+    /// Identify Namespace of an allocated namespace.
+    pub const ALLOCATED_NAMESPACE: u8 = 0x11;
+    /// Controllers that have a namespace attached.
+    pub const ATTACHED_CONTROLLERS: u8 = 0x12;
+    /// Controllers of the subsystem.
+    pub const CONTROLLERS: u8 = 0x13;
+    /// Namespace Granularity List.
+    pub const NAMESPACE_GRANULARITY: u8 = 0x16;
+    /// Allocated namespaces of a command set.
+    pub const COMMAND_SET_ALLOCATED_NAMESPACES: u8 = 0x1a;
+    /// I/O Command Set specific Identify Namespace of an allocated namespace.
+    pub const COMMAND_SET_ALLOCATED_NAMESPACE: u8 = 0x1b;
+    /// I/O Command Set data structure: the combinations that can be used together.
+    pub const COMMAND_SETS: u8 = 0x1c;
 }
 
 /// SGL Support: I/O commands may use SGLs, with data at any address (bits 1:0 are 01b).
@@ -330,19 +350,106 @@ pub struct LbaFormat {
     pub rp: u8,
 }
 
-/// One Namespace Identification Descriptor of type 2h, NGUID, and the end of the list (Base 5.1.13.2.4).
-#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+/// Namespace Identifier Types (Base 5.1.13.2.3).
+pub mod nidt {
+    /// IEEE Extended Unique Identifier, 8 bytes.
+    pub const EUI64: u8 = 1;
+    /// Namespace Globally Unique Identifier, 16 bytes.
+    pub const NGUID: u8 = 2;
+    /// UUID, 16 bytes.
+    pub const UUID: u8 = 3;
+    /// Command Set Identifier, 1 byte.
+    pub const CSI: u8 = 4;
+}
+
+/// The head of a Namespace Identification Descriptor (Base 5.1.13.2.3), which the identifier follows. A head of zeros ends
+/// the list.
+#[derive(Copy, Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub struct NguidDescriptor {
-    /// Namespace Identifier Type: 2h.
+pub struct IdentifierHead {
+    /// Namespace Identifier Type (0).
     pub nidt: u8,
-    /// Namespace Identifier Length: 16.
+    /// Namespace Identifier Length (1).
     pub nidl: u8,
     /// (3:2).
     pub reserved: [u8; 2],
-    /// Namespace Globally Unique Identifier.
-    pub nguid: [u8; 16],
 }
+
+/// I/O Command Set Independent Identify Namespace (Base 5.1.13.2.8).
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct IndependentNamespace {
+    /// Common Namespace Features (0).
+    pub nsfeat: u8,
+    /// Namespace Multi-path I/O and Namespace Sharing Capabilities (1).
+    pub nmic: u8,
+    /// Reservation Capabilities (2).
+    pub rescap: u8,
+    /// Format Progress Indicator (3).
+    pub fpi: u8,
+    /// (7:4).
+    pub anagrpid: U32,
+    /// Namespace Attributes (8).
+    pub nsattr: u8,
+    /// (13:9).
+    pub reserved_9: [u8; 5],
+    /// Namespace Status (14).
+    pub nstat: u8,
+    /// (4095:15).
+    pub reserved_15: [u8; 4081],
+}
+
+const _: () = assert!(size_of::<IndependentNamespace>() == 4096);
+
+/// NSTAT: the namespace is ready (bit 0).
+pub const NSTAT_READY: u8 = 1 << 0;
+
+/// Namespace Granularity List (Base 5.1.13.2.15) with one descriptor.
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct NamespaceGranularity {
+    /// Attributes: a descriptor for each LBA format (bit 0), or one for all (3:0).
+    pub attributes: U32,
+    /// Number of Descriptors, counted from zero (4).
+    pub descriptors_z: u8,
+    /// (31:5).
+    pub reserved_5: [u8; 27],
+    /// Namespace Size Granularity in bytes (39:32).
+    pub size: U64,
+    /// Namespace Capacity Granularity in bytes (47:40).
+    pub capacity: U64,
+    /// (4095:48).
+    pub reserved_48: [u8; 4048],
+}
+
+const _: () = assert!(size_of::<NamespaceGranularity>() == 4096);
+
+/// OACS: Format NVM (bit 1).
+pub const OACS_FORMAT: u16 = 1 << 1;
+/// OACS: Namespace Management and Attachment (bit 3).
+pub const OACS_NAMESPACES: u16 = 1 << 3;
+/// OACS: Device Self-test (bit 4).
+pub const OACS_SELF_TEST: u16 = 1 << 4;
+/// ONCS: reservations (bit 5).
+pub const ONCS_RESERVATIONS: u16 = 1 << 5;
+/// CTRATT: the Namespace Granularity List (bit 7).
+pub const CTRATT_GRANULARITY: u32 = 1 << 7;
+/// OAES: Namespace Attribute Notices (bit 8).
+pub const OAES_NAMESPACE: u32 = 1 << 8;
+/// FNA: Cryptographic Erase is supported (bit 2).
+pub const FNA_CRYPTO: u8 = 1 << 2;
+/// SANICAP: crypto erase (bit 0).
+pub const SANICAP_CRYPTO: u32 = 1 << 0;
+/// SANICAP: block erase (bit 1).
+pub const SANICAP_BLOCK: u32 = 1 << 1;
+/// SANICAP: No-Deallocate After Sanitize is inhibited (bit 29).
+pub const SANICAP_NO_DEALLOCATE_INHIBITED: u32 = 1 << 29;
+/// SANICAP: media is not modified after a sanitize operation (bits 31:30 = 01b).
+pub const SANICAP_NOT_MODIFIED: u32 = 0b01 << 30;
+/// DSTO: one self-test at a time in the subsystem (bit 0).
+pub const DSTO_ONE: u8 = 1 << 0;
+/// RESCAP: persistence through power loss, all six types, and Ignore Existing Key as NVMe 1.3 has it (bits 7:0).
+pub const RESCAP_ALL: u8 = 0xff;
 
 impl Controller {
     /// All fields zero.

@@ -13,6 +13,8 @@
 //! | `io` | the command dwords of the NVM command set, Dataset Management ranges |
 //! | `register` | controller properties |
 //! | `identify`, `feature`, `log` | what a controller says of itself |
+//! | `manage` | namespace management, format, sanitize, self-test |
+//! | `reservation` | reservations |
 //! | `fabrics`, `discovery` | commands of NVMe over Fabrics, the discovery log |
 //! | `tcp` | NVMe/TCP: the units that are sent, and the checks of their headers |
 //! | `vendor` | every extension of the source papers, planned once |
@@ -31,8 +33,10 @@ pub mod feature;
 pub mod identify;
 pub mod io;
 pub mod log;
+pub mod manage;
 pub mod opcode;
 pub mod register;
+pub mod reservation;
 pub mod sgl;
 pub mod status;
 pub mod tcp;

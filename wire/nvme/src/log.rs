@@ -15,6 +15,12 @@ pub const FIRMWARE_SLOT: u8 = 0x03;
 pub const CHANGED_NAMESPACES: u8 = 0x04;
 /// Commands Supported and Effects (Base 5.1.12.1.6).
 pub const COMMANDS_AND_EFFECTS: u8 = 0x05;
+/// Device Self-test (Base 5.1.12.1.7).
+pub const SELF_TEST: u8 = 0x06;
+/// Reservation Notification (Base 5.1.12.1.32).
+pub const RESERVATION_NOTIFICATION: u8 = 0x80;
+/// Sanitize Status (Base 5.1.12.1.33).
+pub const SANITIZE_STATUS: u8 = 0x81;
 /// Telemetry Host-Initiated (Base 5.1.12.1.8).
 pub const TELEMETRY_HOST: u8 = 0x07;
 /// Telemetry Controller-Initiated (Base 5.1.12.1.9).

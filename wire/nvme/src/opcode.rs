@@ -29,6 +29,12 @@ impl AdminOpcode {
     pub const FIRMWARE_COMMIT: AdminOpcode = AdminOpcode(0x10);
     /// Base 5.1.10.
     pub const FIRMWARE_IMAGE_DOWNLOAD: AdminOpcode = AdminOpcode(0x11);
+    /// Base 5.1.21.
+    pub const NAMESPACE_MANAGEMENT: AdminOpcode = AdminOpcode(0x0d);
+    /// Base 5.1.5.
+    pub const DEVICE_SELF_TEST: AdminOpcode = AdminOpcode(0x14);
+    /// Base 5.1.20.
+    pub const NAMESPACE_ATTACHMENT: AdminOpcode = AdminOpcode(0x15);
     /// Base 5.1.14.
     pub const KEEP_ALIVE: AdminOpcode = AdminOpcode(0x18);
     /// Base 5.1.7.
@@ -37,6 +43,10 @@ impl AdminOpcode {
     pub const DIRECTIVE_RECEIVE: AdminOpcode = AdminOpcode(0x1a);
     /// Base 5.2.5.
     pub const DOORBELL_BUFFER_CONFIG: AdminOpcode = AdminOpcode(0x7c);
+    /// Base 5.1.10.
+    pub const FORMAT_NVM: AdminOpcode = AdminOpcode(0x80);
+    /// Base 5.1.22.
+    pub const SANITIZE: AdminOpcode = AdminOpcode(0x84);
 }
 
 /// The opcode of an I/O command.
@@ -60,6 +70,14 @@ impl IoOpcode {
     pub const DATASET_MANAGEMENT: IoOpcode = IoOpcode(0x09);
     /// NVM 3.3.5.
     pub const VERIFY: IoOpcode = IoOpcode(0x0c);
+    /// Base 7.6.
+    pub const RESERVATION_REGISTER: IoOpcode = IoOpcode(0x0d);
+    /// Base 7.8.
+    pub const RESERVATION_REPORT: IoOpcode = IoOpcode(0x0e);
+    /// Base 7.5.
+    pub const RESERVATION_ACQUIRE: IoOpcode = IoOpcode(0x11);
+    /// Base 7.7.
+    pub const RESERVATION_RELEASE: IoOpcode = IoOpcode(0x15);
     /// NVM 3.3.2.
     pub const COPY: IoOpcode = IoOpcode(0x19);
 }

@@ -142,6 +142,10 @@ statuses! {
     KEEP_ALIVE_INVALID = 0, 0x1a, "Keep Alive Timeout Invalid";
     /// The transport could not move data; a retry may succeed.
     TRANSIENT_TRANSPORT_ERROR = 0, 0x22, "Transient Transport Error";
+    /// The last sanitize operation failed, and nothing else is allowed until one succeeds.
+    SANITIZE_FAILED = 0, 0x1c, "Sanitize Failed";
+    /// The command is not allowed while a sanitize operation is in progress.
+    SANITIZE_IN_PROGRESS = 0, 0x1d, "Sanitize In Progress";
     /// A host has set the namespace write protected.
     NAMESPACE_WRITE_PROTECTED = 0, 0x20, "Namespace is Write Protected";
     /// Some logical block lies beyond the namespace.
@@ -150,6 +154,10 @@ statuses! {
     CAPACITY_EXCEEDED = 0, 0x81, "Capacity Exceeded";
     /// The namespace is not ready; try again.
     NAMESPACE_NOT_READY = 0, 0x82, "Namespace Not Ready";
+    /// Another host holds a reservation, or the host is not registered.
+    RESERVATION_CONFLICT = 0, 0x83, "Reservation Conflict";
+    /// The namespace is being formatted.
+    FORMAT_IN_PROGRESS = 0, 0x84, "Format In Progress";
     /// The completion queue of a new submission queue does not exist.
     COMPLETION_QUEUE_INVALID = 1, 0x00, "Completion Queue Invalid";
     /// The queue identifier is out of range or in use.
@@ -164,6 +172,8 @@ statuses! {
     INVALID_INTERRUPT_VECTOR = 1, 0x08, "Invalid Interrupt Vector";
     /// The log page does not exist.
     INVALID_LOG_PAGE = 1, 0x09, "Invalid Log Page";
+    /// The LBA format, or the protection asked for with it, is not supported.
+    INVALID_FORMAT = 1, 0x0a, "Invalid Format";
     /// A queue cannot be deleted while another depends on it.
     INVALID_QUEUE_DELETION = 1, 0x0c, "Invalid Queue Deletion";
     /// The feature does not keep its value over a reset.
@@ -172,6 +182,22 @@ statuses! {
     FEATURE_NOT_CHANGEABLE = 1, 0x0e, "Feature Not Changeable";
     /// A namespace is named, and the feature is not one of namespaces.
     FEATURE_NOT_NAMESPACE_SPECIFIC = 1, 0x0f, "Feature Not Namespace Specific";
+    /// There is not enough free capacity for the namespace.
+    NAMESPACE_INSUFFICIENT_CAPACITY = 1, 0x15, "Namespace Insufficient Capacity";
+    /// There are as many namespaces as there can be.
+    NAMESPACE_ID_UNAVAILABLE = 1, 0x16, "Namespace Identifier Unavailable";
+    /// The namespace is attached to a controller of the list already.
+    NAMESPACE_ALREADY_ATTACHED = 1, 0x18, "Namespace Already Attached";
+    /// The namespace is attached to another controller, and is not shared.
+    NAMESPACE_IS_PRIVATE = 1, 0x19, "Namespace Is Private";
+    /// The namespace is not attached to a controller of the list.
+    NAMESPACE_NOT_ATTACHED = 1, 0x1a, "Namespace Not Attached";
+    /// The capacity of a namespace is its size: there is no thin provisioning.
+    THIN_PROVISIONING_NOT_SUPPORTED = 1, 0x1b, "Thin Provisioning Not Supported";
+    /// A controller of the list does not exist, or the list is malformed.
+    CONTROLLER_LIST_INVALID = 1, 0x1c, "Controller List Invalid";
+    /// A device self-test is in progress.
+    SELF_TEST_IN_PROGRESS = 1, 0x1d, "Device Self-test In Progress";
     /// The attributes of a Dataset Management command contradict each other.
     CONFLICTING_ATTRIBUTES = 1, 0x80, "Conflicting Attributes";
     /// The protection information of the command does not fit the format of the namespace.

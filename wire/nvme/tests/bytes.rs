@@ -2,11 +2,15 @@
 //!
 //! Each field is filled alone, and all bytes but its own must stay zero.
 
-use nandscape_wire_nvme::identify::{Controller, LbaFormat, Namespace, ascii};
+use nandscape_wire_nvme::identify::{
+    Controller, IndependentNamespace, LbaFormat, Namespace, NamespaceGranularity, ascii,
+};
 use nandscape_wire_nvme::io::{CopyRange, LongCopyRange, ProtectionInformation};
 use nandscape_wire_nvme::log::{CommandsAndEffects, FirmwareSlot, Identifiers, PredictableLatency, Smart, Telemetry};
+use nandscape_wire_nvme::manage::{ControllerList, FormatNvm, Sanitize, SanitizeStatus, SelfTestLog};
+use nandscape_wire_nvme::reservation::{Cdw10, Notification, Registered, RegisteredExtended, StatusHeader};
 use nandscape_wire_nvme::vendor;
-use zerocopy::IntoBytes;
+use zerocopy::{FromZeros, IntoBytes};
 
 /// Checks that a structure of `size` bytes holds `expected` at `offset`, and zeros everywhere else.
 fn expect(name: &str, bytes: &[u8], size: usize, offset: usize, expected: &[u8]) {
@@ -19,10 +23,10 @@ fn expect(name: &str, bytes: &[u8], size: usize, offset: usize, expected: &[u8])
 
 /// Sets a field of a structure that is zero otherwise, and says where it must lie.
 macro_rules! fields {
-    ($type:ident, $size:literal: $($field:ident $([$index:literal])? = $value:expr, $offset:literal, $bytes:expr;)*) => {
+    ($type:ident, $size:literal: $($field:ident $([$index:literal])? $(.$part:ident)? = $value:expr, $offset:literal, $bytes:expr;)*) => {
         $({
-            let mut data = $type::zeroed();
-            data.$field $([$index])? = $value;
+            let mut data = $type::new_zeroed();
+            data.$field $([$index])? $(.$part)? = $value;
             expect(stringify!($field), data.as_bytes(), $size, $offset, &$bytes);
         })*
     };
@@ -226,6 +230,83 @@ fn copy_ranges_and_protection_information() {
         reference_tag: 0x0506_0708.into(),
     };
     assert_eq!(protection.as_bytes(), [1, 2, 3, 4, 5, 6, 7, 8]);
+}
+
+#[test]
+fn namespaces() {
+    fields! { IndependentNamespace, 4096:
+        nsfeat = 1, 0, [1];
+        nmic = 2, 1, [2];
+        rescap = 3, 2, [3];
+        fpi = 4, 3, [4];
+        anagrpid = 5.into(), 4, [5];
+        nsattr = 6, 8, [6];
+        nstat = 7, 14, [7];
+    }
+    fields! { NamespaceGranularity, 4096:
+        attributes = 1.into(), 0, [1];
+        descriptors_z = 2, 4, [2];
+        size = 3.into(), 32, [3];
+        capacity = 4.into(), 40, [4];
+    }
+    assert_eq!(ControllerList::of([1, 0x0203]).as_bytes()[..8], [2, 0, 1, 0, 3, 2, 0, 0]);
+    let format = FormatNvm(0x35b5);
+    assert_eq!((format.lba_format(), format.extended(), format.protection()), (0x35, true, 5));
+    assert_eq!((format.protection_first(), format.secure_erase()), (true, 2));
+    let sanitize = Sanitize(0x602);
+    assert_eq!((sanitize.action(), sanitize.no_deallocate(), sanitize.verifies()), (2, true, true));
+}
+
+#[test]
+fn sanitize_and_self_test() {
+    fields! { SanitizeStatus, 512:
+        progress = 0x0102.into(), 0, [2, 1];
+        status = 0x0102.into(), 2, [2, 1];
+        cdw10 = 4.into(), 4, [4];
+        estimates[5] = 7.into(), 28, [7];
+    }
+    fields! { SelfTestLog, 564:
+        current = 1, 0, [1];
+        completed = 50, 1, [50];
+        results[1].status = 0x12, 32, [0x12];
+        results[0].segment = 3, 5, [3];
+        results[0].valid = 4, 6, [4];
+        results[0].power_on_hours = 5.into(), 8, [5];
+        results[0].nsid = 6.into(), 16, [6];
+        results[0].lba = 7.into(), 20, [7];
+        results[0].sct = 8, 28, [8];
+        results[0].sc = 9, 29, [9];
+    }
+}
+
+#[test]
+fn reservations() {
+    fields! { Notification, 64:
+        count = 1.into(), 0, [1];
+        kind = 2, 8, [2];
+        available = 3, 9, [3];
+        nsid = 4.into(), 12, [4];
+    }
+    fields! { StatusHeader, 24:
+        generation = 1.into(), 0, [1];
+        kind = 2, 4, [2];
+        registered = 0x0304.into(), 5, [4, 3];
+        persists = 1, 9, [1];
+    }
+    fields! { Registered, 24:
+        cntlid = 0x0102.into(), 0, [2, 1];
+        status = 1, 2, [1];
+        hostid = [5; 8], 8, [5; 8];
+        key = 6.into(), 16, [6];
+    }
+    fields! { RegisteredExtended, 64:
+        cntlid = 0x0102.into(), 0, [2, 1];
+        status = 1, 2, [1];
+        key = 6.into(), 8, [6];
+        hostid = [5; 16], 16, [5; 16];
+    }
+    let cdw10 = Cdw10(0x8000_060a);
+    assert_eq!((cdw10.action(), cdw10.ignores_key(), cdw10.kind(), cdw10.persistence()), (2, true, 6, 2));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Identify (Base 5.1.13).
+//! Identify (Base 5.1.13): Identify Controller.
 
 use nandscape_drive::Controller as _;
 use nandscape_wire_nvme::identify::{self, Controller, ascii, cns};
@@ -9,6 +9,7 @@ use zerocopy::IntoBytes;
 use super::{Answer, EVENT_REQUESTS, errors};
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
+use crate::namespace::MAX_NAMESPACES;
 
 /// Bytes of every Identify data structure.
 pub(crate) const PAGE: usize = 4_096;
@@ -17,11 +18,7 @@ impl<C: CommandSet> NvmeController<C> {
     pub(super) fn identify(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
         match entry.cdw10.get() as u8 {
             cns::CONTROLLER => Ok(Answer::data(self.identify_controller().as_bytes())),
-            // The Command Set Identifier is in bits 31:24 of CDW11.
-            cns => {
-                let set = (entry.cdw11.get() >> 24) as u8;
-                self.subsystem.set.identify(cns, set, entry.nsid.get()).map(|data| Answer { value: 0, data })
-            }
+            _ => self.identify_other(entry).map(|data| Answer { value: 0, data }),
         }
     }
 
@@ -46,7 +43,9 @@ impl<C: CommandSet> NvmeController<C> {
             let sgls = identify::SGLS_SUPPORTED | identify::SGLS_BIT_BUCKET | identify::SGLS_LONGER;
             data.sgls = sgls.into();
         }
-        data.nn = 1.into();
+        (data.nn, data.mnan) = (MAX_NAMESPACES.into(), MAX_NAMESPACES.into());
+        data.tnvmcap = u128::from(self.subsystem.namespaces.capacity()).to_le_bytes();
+        data.ctratt = identify::CTRATT_GRANULARITY.into();
         data.subnqn = [0; 256];
         data.subnqn.iter_mut().zip(names.nqn.bytes()).for_each(|(to, from)| *to = from);
         let capabilities = vendor::Capabilities { magic: vendor::MAGIC, version: 1.into(), ..Default::default() };

@@ -5,6 +5,7 @@ mod errors;
 mod events;
 mod features;
 mod identify;
+mod identify_namespaces;
 mod logs;
 mod queues;
 

@@ -8,23 +8,24 @@ pub mod nvm;
 use std::future::Future;
 use std::rc::Rc;
 
-use nandscape_drive::{Breakdown, DriveInfo, HostMem};
-use nandscape_wire_nvme::identify::Controller as IdentifyController;
+use nandscape_drive::{Breakdown, HostMem};
+use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::admin::Settings;
 use crate::engine::Stop;
 use crate::link::Link;
+use crate::namespace::Namespace;
 
 /// The I/O commands of a controller.
 pub trait CommandSet: 'static {
-    /// What the drive is.
-    fn info(&self) -> DriveInfo;
+    /// What it stands on.
+    fn info(&self) -> SetInfo;
 
     /// A command was fetched and will be served soon: what its tables need is fetched into the processor's cache. The
     /// entry is not checked yet.
-    fn announce(&self, entry: &SubmissionEntry);
+    fn announce(&self, namespace: &Namespace, entry: &SubmissionEntry);
 
     /// Serves a command.
     fn serve(&self, command: Command<'_>, breakdown: &mut Breakdown) -> impl Future<Output = Reply>;
@@ -41,11 +42,14 @@ pub trait CommandSet: 'static {
     /// Fills in what Identify Controller says of the command set.
     fn identify_controller(&self, data: &mut IdentifyController);
 
-    /// The other Identify data structures, by CNS (Base 5.1.13.1). `set` is the Command Set Identifier.
-    ///
-    /// # Errors
-    /// Invalid Field for those that there are not, Invalid Namespace or Format.
-    fn identify(&self, cns: u8, set: u8, nsid: u32) -> Result<Vec<u8>, Status>;
+    /// Identify Namespace (CNS 00h); without a namespace, what all of them have in common.
+    fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace;
+
+    /// I/O Command Set specific Identify Namespace (CNS 05h); without a namespace, what all of them have in common.
+    fn identify_specific(&self, namespace: Option<&Namespace>) -> Vec<u8>;
+
+    /// I/O Command Set specific Identify Controller (CNS 06h).
+    fn identify_controller_specific(&self) -> Vec<u8>;
 
     /// Fills in which I/O commands there are and what they do.
     fn effects(&self, effects: &mut CommandsAndEffects);
@@ -66,11 +70,26 @@ pub trait CommandSet: 'static {
     fn restart(&self) -> impl Future<Output = ()>;
 }
 
+/// What a command set stands on.
+#[derive(Copy, Clone, Debug)]
+pub struct SetInfo {
+    /// Sectors of 512 bytes that it has for namespaces.
+    pub sectors: u64,
+    /// Bytes of the unit in which the drive maps and prefers to be written.
+    pub unit_bytes: u32,
+    /// Whether completed writes may be lost in a power cut unless they are flushed.
+    pub volatile_cache: bool,
+    /// Whether data written is kept.
+    pub keeps_data: bool,
+}
+
 /// A command in work.
 #[derive(Copy, Clone)]
 pub struct Command<'a> {
     /// As it was fetched.
     pub entry: &'a SubmissionEntry,
+    /// The namespace that it names.
+    pub namespace: &'a Namespace,
     /// The host's memory for its data.
     pub mem: &'a HostMem,
     /// The way to the host.

@@ -12,7 +12,7 @@ use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST, FLAGS_FUSED_S
 
 use super::NvmeController;
 use super::queues::QueueKey;
-use super::serve::Job;
+use super::serve::{Job, without_namespace};
 use crate::command_set::{Command, CommandSet, Reply};
 
 /// The commands of a fused operation, or one that stands alone.
@@ -97,11 +97,19 @@ impl<C: CommandSet> FusedJob<C> {
             }
         }
         let (subsystem, settings) = (&controller.subsystem, &controller.admin.settings);
-        let command = |submission| {
-            let Submission { entry, mem, .. }: &Submission = submission;
-            Command { entry, mem, link: &subsystem.link, settings, stop: stop(submission) }
+        let namespace = |submission: &Submission| controller.namespace_of(queue.id, &submission.entry);
+        let [Some(compared), Some(written)] = [first, second].map(namespace) else {
+            let status = |submission: &Submission| match namespace(submission) {
+                Some(_) => Err(Status::FUSED_FAILED).into(),
+                None => without_namespace(&submission.entry),
+            };
+            return [status(first), status(second)];
         };
-        subsystem.set.serve_fused([command(first), command(second)], breakdown).await
+        let command = |submission, namespace| {
+            let Submission { entry, mem, .. }: &Submission = submission;
+            Command { entry, namespace, mem, link: &subsystem.link, settings, stop: stop(submission) }
+        };
+        subsystem.set.serve_fused([command(first, &compared), command(second, &written)], breakdown).await
     }
 }
 

@@ -33,6 +33,7 @@ use nandscape_wire_nvme::register::{self, ControllerConfiguration};
 use crate::admin::Admin;
 use crate::arbiter::Arbiter;
 use crate::command_set::CommandSet;
+use crate::namespace::Attached;
 use crate::subsystem::NvmSubsystem;
 use fused::is_fused;
 use lifecycle::Clearing;
@@ -54,6 +55,8 @@ pub struct NvmeController<C: CommandSet> {
     host: HostIdentity,
     model: TransportModel,
     pub(crate) admin: Admin,
+    /// The namespaces that its host can use.
+    pub(crate) namespaces: Attached,
     pub(crate) queues: RefCell<Queues>,
     pub(crate) waiters: Waiters,
     arbiter: RefCell<Box<dyn Arbiter>>,
@@ -90,6 +93,7 @@ impl<C: CommandSet> NvmeController<C> {
             host,
             model,
             admin: Admin::default(),
+            namespaces: Attached::none(),
             queues: RefCell::new(Queues::new(config.max_queue_pairs, config.max_queue_entries)),
             waiters: Waiters::new(&sim),
             arbiter: RefCell::new(arbiter),
@@ -103,6 +107,7 @@ impl<C: CommandSet> NvmeController<C> {
             subsystem: subsystem.clone(),
             sim,
         });
+        subsystem.namespaces.all().iter().for_each(|namespace| controller.namespaces.attach(namespace));
         controller.update_fetching();
         controller
     }
@@ -179,11 +184,12 @@ impl<C: CommandSet> NvmeController<C> {
     fn start(&self, queue: QueueKey, submission: Submission) {
         let subsystem = &*self.subsystem;
         let behind = subsystem.slots.take();
-        if queue.id != QueueId::ADMIN {
-            subsystem.set.announce(&submission.entry);
+        let namespace = self.namespace_of(queue.id, &submission.entry);
+        if let Some(namespace) = &namespace {
+            subsystem.set.announce(namespace, &submission.entry);
         }
         let (at, power_cuts) = (self.sim.now(), subsystem.power.cuts().get());
-        let job = Job { controller: self.handle(), queue, submission, at, power_cuts, behind };
+        let job = Job { controller: self.handle(), queue, submission, namespace, at, power_cuts, behind };
         let [(_, link), (_, firmware)] = Job::<C>::lead(&subsystem.config);
         subsystem.jobs.start_after(link + firmware, job);
     }
@@ -225,7 +231,7 @@ impl<C: CommandSet> Drop for NvmeController<C> {
 
 impl<C: CommandSet> Controller for NvmeController<C> {
     fn info(&self) -> DriveInfo {
-        self.subsystem.set.info()
+        self.subsystem.info_of(self.namespaces.first().as_deref())
     }
 
     fn id(&self) -> u16 {

@@ -9,12 +9,13 @@ use nandscape_sim::trace::Event;
 use nandscape_sim::{Cause, Span, Time};
 use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::opcode::Transfer;
-use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{CompletionEntry, IoOpcode, NSID_ALL, Status, SubmissionEntry};
 
 use super::queues::QueueKey;
 use super::{NvmeController, Stop};
 use crate::command_set::{Command, CommandSet, Reply};
 use crate::config::ControllerConfig;
+use crate::namespace::{MAX_NAMESPACES, Namespace};
 
 /// Statuses of commands whose data could not be read or written (SMART: Media and Data Integrity Errors).
 const LOST_DATA: [Status; 5] = [
@@ -30,6 +31,8 @@ pub(crate) struct Job<C: CommandSet> {
     pub(super) controller: Rc<NvmeController<C>>,
     pub(super) queue: QueueKey,
     pub(super) submission: Submission,
+    /// The namespace that it names, if it is attached.
+    pub(super) namespace: Option<Rc<Namespace>>,
     /// When.
     pub(super) at: Time,
     /// How often power had been cut by then.
@@ -61,11 +64,14 @@ impl<C: CommandSet> Job<C> {
             Ok(()) if queue.id == QueueId::ADMIN => {
                 Box::pin(controller.admin_command(queue, entry, mem, &mut breakdown)).await
             }
-            Ok(()) => {
-                let (link, settings) = (&subsystem.link, &controller.admin.settings);
-                let command = Command { entry, mem, link, settings, stop };
-                Some(subsystem.set.serve(command, &mut breakdown).await)
-            }
+            Ok(()) => match &self.namespace {
+                Some(namespace) => {
+                    let (link, settings) = (&subsystem.link, &controller.admin.settings);
+                    let command = Command { entry, namespace, mem, link, settings, stop };
+                    Some(subsystem.set.serve(command, &mut breakdown).await)
+                }
+                None => Some(without_namespace(entry)),
+            },
         };
         if let Some(reply) = reply {
             controller.finish(queue, entry, (reply, mem, power_cuts), submitted, breakdown);
@@ -77,6 +83,18 @@ impl<C: CommandSet> Job<C> {
 }
 
 impl<C: CommandSet> NvmeController<C> {
+    /// The namespace that a command of a queue names, if it is attached. Flush may name all of them: any stands for them.
+    #[inline]
+    pub(super) fn namespace_of(&self, queue: QueueId, entry: &SubmissionEntry) -> Option<Rc<Namespace>> {
+        if queue == QueueId::ADMIN {
+            return None;
+        }
+        match entry.nsid.get() {
+            NSID_ALL if entry.opcode == IoOpcode::FLUSH.0 => self.namespaces.first(),
+            nsid => self.namespaces.get(nsid),
+        }
+    }
+
     pub(super) fn stop(&self, queue: QueueKey, cid: u16, cuts: u32) -> Stop<'_> {
         Stop { waiters: &self.waiters, queues: &self.queues, queue, cid, cuts, cuts_now: self.subsystem.power.cuts() }
     }
@@ -147,6 +165,17 @@ impl<C: CommandSet> NvmeController<C> {
             let detail = entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z());
             Event { track: self.subsystem.track, name, start, end, detail }
         });
+    }
+}
+
+/// How a command ends that names no namespace that is attached (Base 3.2.1, 4.1, "Namespace Identifier"): where the
+/// broadcast value is not supported it is a bad field, as is one that is not attached; any other value is invalid.
+pub(super) fn without_namespace(entry: &SubmissionEntry) -> Reply {
+    match entry.nsid.get() {
+        // There is none to flush.
+        NSID_ALL if entry.opcode == IoOpcode::FLUSH.0 => Reply::value(0),
+        NSID_ALL | 1..=MAX_NAMESPACES => Err(Status::INVALID_FIELD.final_()).into(),
+        _ => Err(Status::INVALID_NAMESPACE.final_()).into(),
     }
 }
 

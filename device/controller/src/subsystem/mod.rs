@@ -23,10 +23,11 @@ use nandscape_sim::workers::Workers;
 use nandscape_wire_nvme::Status;
 
 use crate::arbiter::Arbiter;
-use crate::command_set::CommandSet;
+use crate::command_set::{CommandSet, SetInfo};
 use crate::config::ControllerConfig;
 use crate::engine::{Chore, FusedJob, Job, NvmeController};
 use crate::link::Link;
+use crate::namespace::{Common, Namespace, Namespaces};
 use controllers::Controllers;
 use power::Power;
 use slots::CommandSlots;
@@ -37,6 +38,7 @@ pub struct NvmSubsystem<C: CommandSet> {
     pub(crate) config: ControllerConfig,
     pub(crate) names: Names,
     pub(crate) set: C,
+    pub(crate) namespaces: Namespaces,
     pub(crate) link: Rc<Link>,
     pub(crate) slots: CommandSlots<C>,
     pub(crate) power: Power,
@@ -54,10 +56,19 @@ pub struct NvmSubsystem<C: CommandSet> {
 
 impl<C: CommandSet> NvmSubsystem<C> {
     /// A subsystem over a command set, without a controller. Each controller gets an arbiter of its own.
-    pub fn new(sim: &Sim, set: C, config: ControllerConfig, arbiter: fn() -> Box<dyn Arbiter>) -> Rc<NvmSubsystem<C>> {
+    pub fn new(
+        sim: &Sim,
+        set: C,
+        config: ControllerConfig,
+        names: Names,
+        arbiter: fn() -> Box<dyn Arbiter>,
+    ) -> Rc<NvmSubsystem<C>> {
+        let SetInfo { sectors, keeps_data, .. } = set.info();
+        let common = Common { sectors, keeps_data, max_transfer: config.max_transfer, nqn: names.nqn.clone() };
         let subsystem = Rc::new_cyclic(|me: &Weak<NvmSubsystem<C>>| NvmSubsystem {
             sim: sim.clone(),
-            names: config.identity.names(),
+            names,
+            namespaces: Namespaces::new(common, config.lba_bytes),
             set,
             link: Rc::new(Link::new(sim, config.link)),
             slots: CommandSlots::new(sim, config.command_slots),
@@ -110,6 +121,26 @@ impl<C: CommandSet> NvmSubsystem<C> {
         self.link.usage()
     }
 
+    /// The controllers that have a namespace attached.
+    pub(crate) fn controllers_with(&self, nsid: u32) -> Vec<u16> {
+        let all = self.controllers.all().into_iter();
+        all.filter(|controller| controller.namespaces.get(nsid).is_some()).map(|controller| controller.id()).collect()
+    }
+
+    /// What the drive is to a host that uses one namespace. Without one it has no blocks.
+    pub(crate) fn info_of(&self, namespace: Option<&Namespace>) -> DriveInfo {
+        let set = self.set.info();
+        DriveInfo {
+            nsid: namespace.map_or(1, |namespace| namespace.nsid),
+            blocks: namespace.map_or(0, |namespace| namespace.blocks),
+            lba_bytes: namespace.map_or(self.config.lba_bytes, |namespace| namespace.lba_bytes),
+            max_blocks: namespace.map_or(1, |namespace| namespace.max_blocks),
+            unit_bytes: set.unit_bytes,
+            volatile_cache: set.volatile_cache,
+            keeps_data: set.keeps_data,
+        }
+    }
+
     /// A controller has gone.
     pub(crate) fn forget(&self, id: u16) {
         self.controllers.remove(id);
@@ -123,7 +154,7 @@ impl<C: CommandSet> Subsystem for NvmSubsystem<C> {
     }
 
     fn info(&self) -> DriveInfo {
-        self.set.info()
+        self.info_of(self.namespaces.all().first().map(|first| &**first))
     }
 
     fn new_controller(&self, host: HostIdentity, model: TransportModel) -> Result<Rc<dyn Controller>, Status> {

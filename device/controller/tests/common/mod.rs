@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use nandscape_device_controller::arbiter::RoundRobin;
 use nandscape_device_controller::{
-    BufferMode, ControllerConfig, Duplex, Identity, LinkConfig, Nvm, NvmSubsystem, NvmeController,
+    BufferMode, ControllerConfig, Duplex, LinkConfig, Nvm, NvmSubsystem, NvmeController,
 };
 use nandscape_device_ftl::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
 use nandscape_device_ftl::{FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
@@ -14,7 +14,7 @@ use nandscape_device_media::{Priority, Registers, StoreKind};
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::conformance::Host;
 use nandscape_drive::ring::{Posted, Ring, Submission};
-use nandscape_drive::{Completion, Controller, HostMem, QueueDrive, QueueId};
+use nandscape_drive::{Completion, Controller, HostMem, Names, QueueDrive, QueueId};
 use nandscape_sim::{Executor, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
@@ -51,7 +51,15 @@ pub(crate) fn config() -> ControllerConfig {
             latency: LINK_LATENCY,
         },
         priority: Priority::Fifo,
-        identity: Identity { serial: "SERIAL-1".to_owned(), model: "A model".to_owned() },
+    }
+}
+
+pub(crate) fn names() -> Names {
+    Names {
+        nqn: "nqn.2026-11.org.nandscape:test".to_owned(),
+        serial: "SERIAL-1".to_owned(),
+        model: "A model".to_owned(),
+        firmware: "1.0".to_owned(),
     }
 }
 
@@ -109,7 +117,7 @@ pub(crate) fn faulty_drive(
     let policies = Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All) };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
     let set = Nvm::new(sim, media, ftl, &config);
-    NvmSubsystem::new(sim, set, config, || Box::new(RoundRobin::default())).in_process()
+    NvmSubsystem::new(sim, set, config, names(), || Box::new(RoundRobin::default())).in_process()
 }
 
 /// Runs a test on a new drive, and checks the drive's tables afterwards.

@@ -1,6 +1,6 @@
 //! `[controller]` and `[link]`.
 
-use nandscape_device_controller::{ControllerConfig, Duplex, Identity, LinkConfig};
+use nandscape_device_controller::{ControllerConfig, Duplex, LinkConfig};
 use nandscape_device_media::Priority;
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate};
@@ -9,7 +9,7 @@ use super::Result;
 use super::bounds::{need, not_too_long, not_too_slow, or, power_of_two, within, wrong};
 use crate::keys::ProfileKeys;
 
-pub(super) fn controller(name: &str, keys: &ProfileKeys) -> Result<ControllerConfig> {
+pub(super) fn controller(keys: &ProfileKeys) -> Result<ControllerConfig> {
     let given = &keys.controller;
     let max_transfer = or(&given.max_transfer, Bytes(2 << 20));
     let lba_bytes = match or(&keys.lba_size, Bytes(512)).0 {
@@ -34,7 +34,6 @@ pub(super) fn controller(name: &str, keys: &ProfileKeys) -> Result<ControllerCon
             latency: not_too_long("link.latency", or(&keys.link.latency, Span::ZERO))?,
         },
         priority: given.priority.map_or(Priority::Fifo, |text| text.0.0),
-        identity: Identity { serial: format!("NS-{name}"), model: format!("Nandscape {name}") },
     })
 }
 

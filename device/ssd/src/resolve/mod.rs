@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `bounds` | checks that a value is given and within bounds |
 //! | `flash`, `ftl`, `controller` | the sections of a profile |
+//! | `identity` | the names of the drive |
 //! | `features` | options of the flash, and checks that they fit together |
 //! | `smaller` | notes on what a small capacity changes |
 //! | `fill_in` | writes derived values and defaults into the keys |
@@ -14,12 +15,14 @@ mod features;
 mod fill_in;
 mod flash;
 mod ftl;
+mod identity;
 mod smaller;
 
 use nandscape_device_controller::ControllerConfig;
 use nandscape_device_ftl::{FirmwareTimes, PageFtlConfig, Policies};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{Geometry, MediaConfig, Rule, StoreKind, Timing};
+use nandscape_drive::Names;
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Seed, Span};
 
@@ -69,8 +72,9 @@ impl Profile {
             timing,
             geometry,
             ftl: ftl::ftl(keys, &geometry, logical_units)?,
-            controller: controller::controller(&self.name, keys)?,
+            controller: controller::controller(keys)?,
         };
+        identity::check(&keys.identity)?;
         features::check(&resolved.timing, &resolved.geometry, &resolved.ftl)?;
         resolved.check_faults()?;
         resolved.fill_in();
@@ -147,7 +151,7 @@ impl Resolved {
         self.timing = flash::timing(&self.keys.timing).expect("no time is a time");
         (self.keys.ftl.deallocate_time, self.keys.ftl.restart_time) = (Some(zero), Some(zero));
         self.ftl.firmware = FirmwareTimes::default();
-        self.controller = controller::controller(&self.name, &self.keys).expect("no time is a time");
+        self.controller = controller::controller(&self.keys).expect("no time is a time");
         self
     }
 
@@ -178,6 +182,11 @@ impl Resolved {
 
     pub(crate) fn controller(&self) -> ControllerConfig {
         self.controller.clone()
+    }
+
+    /// The names of a drive that is built with `seed`.
+    pub(crate) fn names(&self, seed: Seed) -> Names {
+        identity::names(&self.name, &self.keys.identity, seed)
     }
 
     fn geometry(&self) -> Geometry {
@@ -216,7 +225,7 @@ mod tests {
 
     #[test]
     fn impossible_values_are_refused_by_key_with_what_is_valid() {
-        let cases: [(&[&str], &str); 38] = [
+        let cases: [(&[&str], &str); 41] = [
             (&["geometry.channels=0"], "geometry.channels: 0 is out of range; from 1 to 256"),
             (&["geometry.page_size=5000"], "geometry.page_size: 5000B is not a power of two from 4KiB"),
             (&["ftl.mapping_unit=32KiB"], "ftl.mapping_unit: 32KiB is larger than geometry.page_size"),
@@ -236,6 +245,9 @@ mod tests {
                 &["capacity=1GiB", "faults=[\"uncorrectable lba=2097152\"]"],
                 "faults: \"uncorrectable lba=2097152\": lba 2097152",
             ),
+            (&["identity.serial=123456789012345678901"], "identity.serial: \"123456789012345678901\" has 21 bytes"),
+            (&["identity.model=''"], "identity.model: \"\" has 0 bytes; from 1 to 40 printable ASCII"),
+            (&["identity.nqn=drive"], "identity.nqn: \"drive\" is no NVMe Qualified Name"),
             (&["timing.read=11s"], "timing.read: 11s is out of range; from 0ns to 10s"),
             (&["link.latency=1000000s"], "link.latency: 1000000s is out of range"),
             (&["timing.bus=1B/s"], "timing.bus: 1B/s is out of range; 1KB/s or more"),

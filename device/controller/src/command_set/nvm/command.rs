@@ -5,12 +5,13 @@
 use std::ops::Range;
 
 use nandscape_device_ftl::Extent;
-use nandscape_device_ftl::address::SECTOR;
 use nandscape_drive::HostMem;
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::io::{Cdw12, DSM_ATTRIBUTES, DSM_DEALLOCATE, DsmRange};
-use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
+
+use crate::namespace::Namespace;
 
 /// A command of the NVM command set, checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,7 +42,7 @@ pub(super) enum NvmCommand {
     /// Copy: the sources, one after the other, to `to`. The list of ranges has `bytes` bytes.
     Copy {
         sources: Vec<Extent>,
-        to: Extent,
+        to: Vec<Extent>,
         bytes: u16,
         fua: bool,
     },
@@ -57,16 +58,6 @@ pub(super) enum NvmCommand {
     Flush,
 }
 
-/// What a command is checked against.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Namespace {
-    pub(super) nsid: u32,
-    pub(super) blocks: u64,
-    pub(super) lba_bytes: u32,
-    pub(super) max_blocks: u32,
-    pub(super) keeps_data: bool,
-}
-
 impl NvmCommand {
     /// Checks an entry of an I/O queue, and the memory that goes with it.
     pub(super) fn parse(entry: &SubmissionEntry, mem: &HostMem, namespace: &Namespace) -> Result<NvmCommand, Status> {
@@ -74,7 +65,6 @@ impl NvmCommand {
             return Err(Status::INVALID_FIELD.final_());
         }
         let opcode = IoOpcode(entry.opcode);
-        namespace.check_nsid(entry, opcode)?;
         let (deallocate, fua) = (Cdw12::of(entry).deac(), Cdw12::of(entry).fua());
         match opcode {
             IoOpcode::FLUSH => Ok(NvmCommand::Flush),
@@ -87,11 +77,13 @@ impl NvmCommand {
             IoOpcode::COMPARE if namespace.keeps_data => {
                 Ok(NvmCommand::Compare { extent: namespace.source_extent(entry, mem)? })
             }
-            IoOpcode::VERIFY => Ok(NvmCommand::Verify { extent: namespace.extent(entry)? }),
-            IoOpcode::WRITE_ZEROES => Ok(NvmCommand::WriteZeroes { extent: namespace.extent(entry)?, deallocate, fua }),
+            IoOpcode::VERIFY => Ok(NvmCommand::Verify { extent: namespace.blocks_of(entry)? }),
+            IoOpcode::WRITE_ZEROES => {
+                Ok(NvmCommand::WriteZeroes { extent: namespace.blocks_of(entry)?, deallocate, fua })
+            }
             IoOpcode::WRITE_UNCORRECTABLE => {
                 namespace.check_directive(entry)?;
-                Ok(NvmCommand::Spoil { extent: namespace.extent(entry)? })
+                Ok(NvmCommand::Spoil { extent: namespace.blocks_of(entry)? })
             }
             IoOpcode::COPY => namespace.copy(entry, mem),
             IoOpcode::DATASET_MANAGEMENT => namespace.dataset_management(entry, mem),
@@ -101,22 +93,6 @@ impl NvmCommand {
 }
 
 impl Namespace {
-    /// Sectors of a logical block.
-    pub(super) fn lba_sectors(&self) -> u64 {
-        u64::from(self.lba_bytes / SECTOR)
-    }
-
-    /// Base 4.1, "Namespace Identifier": where the broadcast value is not supported it is a bad field; any other value
-    /// that names no namespace is invalid.
-    fn check_nsid(&self, entry: &SubmissionEntry, opcode: IoOpcode) -> Result<(), Status> {
-        match entry.nsid.get() {
-            nsid if nsid == self.nsid => Ok(()),
-            NSID_ALL if opcode == IoOpcode::FLUSH => Ok(()),
-            NSID_ALL => Err(Status::INVALID_FIELD.final_()),
-            _ => Err(Status::INVALID_NAMESPACE.final_()),
-        }
-    }
-
     /// Directive Type (CDW12 bits 23:20): none is supported (Base 8.1.8).
     fn check_directive(&self, entry: &SubmissionEntry) -> Result<(), Status> {
         match entry.cdw12.get() >> 20 & 0xf {
@@ -126,7 +102,7 @@ impl Namespace {
     }
 
     /// The extent of a command that moves no data.
-    fn extent(&self, entry: &SubmissionEntry) -> Result<Extent, Status> {
+    fn blocks_of(&self, entry: &SubmissionEntry) -> Result<Extent, Status> {
         self.checked_extent(entry.slba(), u64::from(Cdw12::of(entry).nlb_z()) + 1)
     }
 
@@ -136,7 +112,7 @@ impl Namespace {
         if u32::from(Cdw12::of(entry).nlb_z()) + 1 > self.max_blocks {
             return Err(Status::INVALID_FIELD.final_());
         }
-        let extent = self.extent(entry)?;
+        let extent = self.blocks_of(entry)?;
         mem.cover(extent.bytes() as usize)?;
         Ok(extent)
     }
@@ -150,12 +126,24 @@ impl Namespace {
         }
     }
 
-    pub(super) fn checked_extent(&self, slba: u64, blocks: u64) -> Result<Extent, Status> {
-        if slba.checked_add(blocks).is_none_or(|end| end > self.blocks) {
-            return Err(Status::LBA_OUT_OF_RANGE.final_());
+    /// Where blocks lie, which are to be in a row: those that lie apart are served in pieces, and cannot be one atomic unit.
+    fn checked_extent(&self, slba: u64, blocks: u64) -> Result<Extent, Status> {
+        self.check_range(slba, blocks)?;
+        self.extent_of(slba, blocks as u32).ok_or(Status::ATOMIC_WRITE_UNIT_EXCEEDED.final_())
+    }
+
+    /// Where blocks lie, in a row or not.
+    pub(super) fn checked_extents(&self, slba: u64, blocks: u64) -> Result<Vec<Extent>, Status> {
+        self.check_range(slba, blocks)?;
+        Ok(self.extents_of(slba..slba + blocks).collect())
+    }
+
+    /// Whether blocks are there.
+    pub(super) fn check_range(&self, slba: u64, blocks: u64) -> Result<(), Status> {
+        match slba.checked_add(blocks).is_some_and(|end| end <= self.blocks) {
+            true => Ok(()),
+            false => Err(Status::LBA_OUT_OF_RANGE.final_()),
         }
-        let sectors = self.lba_sectors();
-        Ok(Extent { start: slba * sectors, sectors: (blocks * sectors) as u32 })
     }
 
     fn dataset_management(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<NvmCommand, Status> {
@@ -172,7 +160,10 @@ impl Namespace {
         if mem.has_failed() {
             return Err(Status::DATA_TRANSFER_ERROR);
         }
-        Ok(NvmCommand::Deallocate { extents: self.extents_of(merged(ranges?)), bytes: bytes as u64 })
+        Ok(NvmCommand::Deallocate {
+            extents: merged(ranges?).into_iter().flat_map(|range| self.extents_of(range)).collect(),
+            bytes: bytes as u64,
+        })
     }
 
     /// The logical blocks of a range of the list.
@@ -180,23 +171,13 @@ impl Namespace {
         let mut range = DsmRange::default();
         mem.read(index * size_of::<DsmRange>(), range.as_mut_bytes());
         let (slba, blocks) = (range.slba.get(), u64::from(range.blocks.get()));
-        match slba.checked_add(blocks).filter(|end| *end <= self.blocks) {
-            Some(end) => Ok(slba..end),
-            None => Err(Status::LBA_OUT_OF_RANGE.final_()),
-        }
+        self.check_range(slba, blocks).map(|()| slba..slba + blocks)
     }
 
-    /// A range may be longer than an extent can be.
-    fn extents_of(&self, ranges: Vec<Range<u64>>) -> Vec<Extent> {
-        const STEP: usize = 1 << 28;
+    /// The extents of blocks that are there: as many as they lie in, and none longer than an extent can be.
+    fn extents_of(&self, range: Range<u64>) -> impl Iterator<Item = Extent> {
         let sectors = self.lba_sectors();
-        let extent =
-            |start: u64, end: u64| Extent { start: start * sectors, sectors: ((end - start) * sectors) as u32 };
-        let parts = |range: Range<u64>| {
-            let end = range.end;
-            range.step_by(STEP).map(move |start| extent(start, end.min(start + STEP as u64)))
-        };
-        ranges.into_iter().flat_map(parts).collect()
+        self.layout.extents(range.start * sectors..range.end * sectors)
     }
 }
 
@@ -216,14 +197,20 @@ fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::rc::Rc;
 
-    const NAMESPACE: Namespace =
-        Namespace { nsid: 1, blocks: 1_000, lba_bytes: 512, max_blocks: 256, keeps_data: true };
+    use super::*;
+    use crate::namespace::{Common, Namespaces};
+
+    fn namespace(lba_bytes: u32, keeps_data: bool) -> Namespace {
+        let common = Common { sectors: 1_000, keeps_data, max_transfer: 256 * lba_bytes, nqn: "nqn".to_owned() };
+        let first = Namespaces::new(common, lba_bytes).all().remove(0);
+        Rc::into_inner(first).expect("the table has gone")
+    }
 
     fn parse(entry: SubmissionEntry, bytes: usize) -> Result<NvmCommand, Status> {
         let mem = if bytes == 0 { HostMem::none() } else { HostMem::zeroed(bytes) };
-        NvmCommand::parse(&entry, &mem, &NAMESPACE).map_err(Status::meaning)
+        NvmCommand::parse(&entry, &mem, &namespace(512, true)).map_err(Status::meaning)
     }
 
     fn blocks(opcode: IoOpcode, slba: u64, count: u32) -> SubmissionEntry {
@@ -237,7 +224,7 @@ mod tests {
         assert_eq!(parse(blocks(IoOpcode::WRITE, 8, 8), 4_096), Ok(NvmCommand::Write { extent, fua: false }));
         // Memory may be longer than what is moved.
         assert_eq!(parse(blocks(IoOpcode::READ, 8, 8), 4_097), Ok(NvmCommand::Read { extent }));
-        let four_k = Namespace { lba_bytes: 4_096, ..NAMESPACE };
+        let four_k = namespace(4_096, true);
         let read = NvmCommand::parse(&blocks(IoOpcode::READ, 1, 1), &HostMem::none(), &four_k);
         assert_eq!(read, Ok(NvmCommand::Read { extent }));
     }
@@ -255,9 +242,6 @@ mod tests {
         dsm.cdw11 = 8.into();
         let cases = [
             (SubmissionEntry::io(IoOpcode(0x7f), 1), 0, Status::INVALID_OPCODE),
-            (SubmissionEntry::io(IoOpcode::FLUSH, 0), 0, Status::INVALID_NAMESPACE),
-            (SubmissionEntry::blocks(IoOpcode::READ, 2, 0, 1), 512, Status::INVALID_NAMESPACE),
-            (SubmissionEntry::blocks(IoOpcode::READ, NSID_ALL, 0, 1), 512, Status::INVALID_FIELD),
             (fused, 512, Status::INVALID_FIELD),
             (sgl, 512, Status::INVALID_FIELD),
             (streams, 512, Status::INVALID_FIELD),
@@ -281,7 +265,7 @@ mod tests {
             |slba: u64, blocks: u32| DsmRange { slba: slba.into(), blocks: blocks.into(), ..Default::default() };
         let command = |ranges: &[DsmRange]| {
             let mem = HostMem::from_bytes(ranges.as_bytes());
-            NvmCommand::parse(&SubmissionEntry::deallocate(1, ranges.len() as u32), &mem, &NAMESPACE)
+            NvmCommand::parse(&SubmissionEntry::deallocate(1, ranges.len() as u32), &mem, &namespace(512, true))
         };
         let extents = vec![Extent { start: 0, sectors: 10 }, Extent { start: 990, sectors: 10 }];
         assert_eq!(
@@ -297,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_drive_without_data_has_no_compare_and_needs_no_memory() {
-        let none = Namespace { keeps_data: false, ..NAMESPACE };
+        let none = namespace(512, false);
         let parse = |opcode| NvmCommand::parse(&blocks(opcode, 0, 1), &HostMem::none(), &none);
         assert_eq!(parse(IoOpcode::COMPARE), Err(Status::INVALID_OPCODE.final_()));
         assert!(parse(IoOpcode::WRITE).is_ok());

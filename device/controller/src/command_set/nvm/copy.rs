@@ -10,8 +10,9 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::Nvm;
-use super::command::{Namespace, NvmCommand};
+use super::command::NvmCommand;
 use crate::command_set::{Command, Failure};
+use crate::namespace::Namespace;
 
 /// Source ranges of one command (MSRC).
 pub(super) const MAX_RANGES: u32 = 128;
@@ -59,10 +60,10 @@ impl Namespace {
         if too_long || blocks > self.max_copy().into() {
             return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED.final_());
         }
-        let sources: Result<Vec<Extent>, Status> =
-            ranges.into_iter().map(|(slba, blocks)| self.checked_extent(slba, blocks)).collect();
-        let to = self.checked_extent(entry.slba(), blocks)?;
-        Ok(NvmCommand::Copy { sources: sources?, to, bytes: bytes as u16, fua: fields.fua() })
+        let sources: Result<Vec<Vec<Extent>>, Status> =
+            ranges.into_iter().map(|(slba, blocks)| self.checked_extents(slba, blocks)).collect();
+        let to = self.checked_extents(entry.slba(), blocks)?;
+        Ok(NvmCommand::Copy { sources: sources?.concat(), to, bytes: bytes as u16, fua: fields.fua() })
     }
 }
 
@@ -88,14 +89,14 @@ impl<F: Ftl> Nvm<F> {
         &self,
         command: &Command<'_>,
         sources: &[Extent],
-        to: Extent,
+        to: &[Extent],
         (bytes, fua): (u16, bool),
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
         command.link.receive(bytes.into(), breakdown).await;
         self.check_writable()?;
-        let data = match self.namespace.keeps_data {
-            true => HostMem::zeroed(to.bytes() as usize),
+        let data = match command.namespace.keeps_data {
+            true => HostMem::zeroed(to.iter().copied().map(Extent::bytes).sum::<u64>() as usize),
             false => HostMem::none(),
         };
         let mut at = 0;
@@ -109,7 +110,12 @@ impl<F: Ftl> Nvm<F> {
             self.read_inside(command, *source, &part, breakdown).await?;
             at += source.bytes() as usize;
         }
-        self.write_inside(command, to, &data, fua, breakdown).await?;
+        let mut at = 0;
+        for extent in to {
+            let part = data.part(at, extent.bytes() as usize);
+            self.write_inside(command, *extent, &part, fua, breakdown).await?;
+            at += extent.bytes() as usize;
+        }
         Ok(())
     }
 }

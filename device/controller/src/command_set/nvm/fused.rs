@@ -29,7 +29,7 @@ impl<F: Ftl> Nvm<F> {
     /// The extent of both commands, and whether the write is to reach the flash. A malformed command has the other one
     /// aborted; two that do not fit each other are both malformed.
     fn fused_extent(&self, pair: &[Command<'_>; 2]) -> Result<(Extent, bool), Failures> {
-        let [compare, write] = pair.map(|command| NvmCommand::parse(command.entry, command.mem, &self.namespace));
+        let [compare, write] = pair.map(|command| NvmCommand::parse(command.entry, command.mem, command.namespace));
         let both = |status: Status| [Some(status.final_().into()); 2];
         let (compared, written, fua) = match (compare, write) {
             (Ok(NvmCommand::Compare { extent: compared }), Ok(NvmCommand::Write { extent, fua })) => {

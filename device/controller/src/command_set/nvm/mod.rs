@@ -6,9 +6,10 @@
 //! | `read`, `write`, `copy`, `deallocate`, `flush` | what each command does |
 //! | `fused` | a fused Compare and Write |
 //! | `exclusive` | extents that only one command may change |
+//! | `pieces` | commands over blocks that lie apart |
 //! | `identify` | what Identify and the logs say |
 //!
-//! Left out: namespaces other than one, reservations, metadata.
+//! Left out: metadata. Reservations are checked before a command comes here.
 
 mod command;
 mod copy;
@@ -17,6 +18,7 @@ mod exclusive;
 mod flush;
 mod fused;
 mod identify;
+mod pieces;
 mod read;
 mod write;
 
@@ -25,22 +27,21 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::{Ftl, Reader};
 use nandscape_device_media::Media;
-use nandscape_drive::{Breakdown, DriveInfo};
+use nandscape_drive::Breakdown;
 use nandscape_sim::{Sim, Span};
-use nandscape_wire_nvme::identify::Controller as IdentifyController;
+use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
-use super::{Command, CommandSet, Reply};
+use super::{Command, CommandSet, Reply, SetInfo};
+use crate::admin::PAGE;
 use crate::config::{BufferMode, ControllerConfig};
+use crate::namespace::Namespace;
 use crate::subsystem::NvmSubsystem;
-use command::{Namespace, NvmCommand};
+use command::NvmCommand;
 use exclusive::Exclusive;
-use read::ReadTo;
+use read::{ReadTo, failure};
 use write::Source;
-
-/// The identifier of the only namespace.
-pub(crate) const NSID: u32 = 1;
 
 /// The NVM command set over an FTL.
 pub struct Nvm<F: Ftl> {
@@ -48,11 +49,8 @@ pub struct Nvm<F: Ftl> {
     media: Rc<Media>,
     ftl: Rc<F>,
     reader: F::Reader<ReadTo>,
-    namespace: Namespace,
     buffer: BufferMode,
     firmware_time: Span,
-    /// The serial number, from which the namespace's identifier is derived.
-    serial: String,
     counts: Cell<HostCounts>,
     /// Extents that a fused operation is working on.
     exclusive: Exclusive,
@@ -69,22 +67,13 @@ struct HostCounts {
 impl<F: Ftl> Nvm<F> {
     /// The commands of a drive over `ftl`, which uses `media`.
     pub fn new(sim: &Sim, media: Rc<Media>, ftl: Rc<F>, config: &ControllerConfig) -> Nvm<F> {
-        let namespace = Namespace {
-            nsid: NSID,
-            blocks: ftl.sectors() * 512 / u64::from(config.lba_bytes),
-            lba_bytes: config.lba_bytes,
-            max_blocks: (config.max_transfer / config.lba_bytes).min(1 << 16),
-            keeps_data: media.keeps_data(),
-        };
         Nvm {
             sim: sim.clone(),
             media,
             reader: ftl.reader(),
             ftl,
-            namespace,
             buffer: config.buffer,
             firmware_time: config.firmware_time,
-            serial: config.identity.serial.clone(),
             counts: Cell::default(),
             exclusive: Exclusive::new(sim),
         }
@@ -117,45 +106,31 @@ impl<F: Ftl> NvmSubsystem<Nvm<F>> {
 }
 
 impl<F: Ftl> CommandSet for Nvm<F> {
-    fn info(&self) -> DriveInfo {
-        DriveInfo {
-            nsid: NSID,
-            blocks: self.namespace.blocks,
-            lba_bytes: self.namespace.lba_bytes,
-            max_blocks: self.namespace.max_blocks,
+    fn info(&self) -> SetInfo {
+        SetInfo {
+            sectors: self.ftl.sectors(),
             unit_bytes: self.ftl.unit().bytes(),
             volatile_cache: self.has_volatile_cache(),
-            keeps_data: self.namespace.keeps_data,
+            keeps_data: self.media.keeps_data(),
         }
     }
 
     #[inline]
-    fn announce(&self, entry: &SubmissionEntry) {
-        self.ftl.prefetch(entry.slba().saturating_mul(self.namespace.lba_sectors()));
+    fn announce(&self, namespace: &Namespace, entry: &SubmissionEntry) {
+        let sector = entry.slba().saturating_mul(namespace.lba_sectors());
+        self.ftl.prefetch(sector.saturating_add(namespace.layout.start()));
     }
 
     async fn serve(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
-        let parsed = match NvmCommand::parse(command.entry, command.mem, &self.namespace) {
-            Ok(parsed) => parsed,
-            Err(status) => return Err(status).into(),
-        };
-        self.count(&parsed);
-        match parsed {
-            NvmCommand::Read { extent } => {
-                let read = self.reader.read(extent, self.read_to(&command), breakdown).await;
-                read.map_err(|error| self.failure(error)).into()
-            }
-            NvmCommand::Write { extent, fua } => {
-                self.write(&command, extent, Source::Host(command.mem), fua, breakdown).await.into()
-            }
-            // In boxes: what is rare must not make every command larger.
-            other => Box::pin(self.serve_rare(&command, other, breakdown)).await,
+        if command.namespace.layout.is_fragmented() {
+            return Box::pin(self.serve_pieces(command, breakdown)).await;
         }
+        self.serve_whole(command, breakdown).await
     }
 
     fn fuses(&self) -> bool {
         // Without data there is nothing to compare with.
-        self.namespace.keeps_data
+        self.media.keeps_data()
     }
 
     async fn serve_fused(&self, pair: [Command<'_>; 2], breakdown: &mut Breakdown) -> [Reply; 2] {
@@ -173,8 +148,18 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.fill_in_identify(data);
     }
 
-    fn identify(&self, cns: u8, set: u8, nsid: u32) -> Result<Vec<u8>, Status> {
-        self.identify_by_cns(cns, set, nsid)
+    fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
+        self.namespace_data(namespace)
+    }
+
+    fn identify_specific(&self, _namespace: Option<&Namespace>) -> Vec<u8> {
+        // Protection information, of which there is none.
+        vec![0; PAGE]
+    }
+
+    fn identify_controller_specific(&self) -> Vec<u8> {
+        // Limits of Verify, Write Zeroes and Dataset Management, all zero: none beyond those of the fields.
+        vec![0; PAGE]
     }
 
     fn effects(&self, effects: &mut CommandsAndEffects) {
@@ -203,6 +188,27 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 }
 
 impl<F: Ftl> Nvm<F> {
+    /// Serves a command whose blocks lie in a row.
+    #[inline]
+    pub(super) async fn serve_whole(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        let parsed = match NvmCommand::parse(command.entry, command.mem, command.namespace) {
+            Ok(parsed) => parsed,
+            Err(status) => return Err(status).into(),
+        };
+        self.count(&parsed);
+        match parsed {
+            NvmCommand::Read { extent } => {
+                let read = self.reader.read(extent, self.read_to(&command), breakdown).await;
+                read.map_err(|error| failure(command.namespace, error)).into()
+            }
+            NvmCommand::Write { extent, fua } => {
+                self.write(&command, extent, Source::Host(command.mem), fua, breakdown).await.into()
+            }
+            // In boxes: what is rare must not make every command larger.
+            other => Box::pin(self.serve_rare(&command, other, breakdown)).await,
+        }
+    }
+
     async fn serve_rare(&self, command: &Command<'_>, parsed: NvmCommand, breakdown: &mut Breakdown) -> Reply {
         match parsed {
             NvmCommand::Read { .. } | NvmCommand::Write { .. } => unreachable!("served without a box"),
@@ -216,7 +222,7 @@ impl<F: Ftl> Nvm<F> {
             }
             NvmCommand::Spoil { extent } => self.spoil(command, extent, breakdown).await.into(),
             NvmCommand::Copy { sources, to, bytes, fua } => {
-                self.copy(command, &sources, to, (bytes, fua), breakdown).await.into()
+                self.copy(command, &sources, &to, (bytes, fua), breakdown).await.into()
             }
             NvmCommand::Deallocate { extents, bytes } => {
                 self.deallocate(command, &extents, bytes, breakdown).await.into()

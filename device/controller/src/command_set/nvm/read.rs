@@ -10,6 +10,7 @@ use nandscape_wire_nvme::Status;
 use super::Nvm;
 use crate::command_set::{Command, Failure};
 use crate::link::Link;
+use crate::namespace::Namespace;
 
 /// Where the data of a read goes: to memory, and with a link across it to the host.
 #[derive(Clone)]
@@ -64,7 +65,7 @@ impl<F: Ftl> Nvm<F> {
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
         let to = ReadTo { mem: mem.clone(), link: None, ..self.read_to(command) };
-        self.reader.read(extent, to, breakdown).await.map_err(|error| self.failure(error))
+        self.reader.read(extent, to, breakdown).await.map_err(|error| failure(command.namespace, error))
     }
 
     /// Reads into the controller and drops the data. An extent beyond the transfer limit, which does not count here, is
@@ -75,7 +76,7 @@ impl<F: Ftl> Nvm<F> {
         extent: Extent,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
-        let most = self.namespace.max_blocks * self.namespace.lba_sectors() as u32;
+        let most = command.namespace.max_blocks * command.namespace.lba_sectors() as u32;
         for part in extent.steps(most) {
             if part.start > extent.start {
                 self.sim.sleep(self.firmware_time).await;
@@ -86,16 +87,16 @@ impl<F: Ftl> Nvm<F> {
         }
         Ok(())
     }
+}
 
-    /// The status of a read that failed (NVM 3.1.2.3). That a block is deallocated (NVM 4.1.3.2) is no error of the media,
-    /// and its number is not kept.
-    pub(super) fn failure(&self, error: ReadError) -> Failure {
-        let lba = Some(error.sector / self.namespace.lba_sectors());
-        match error.why {
-            Unreadable::Media(error) => Failure { status: status_of(error), lba },
-            Unreadable::Lost => Failure { status: Status::UNRECOVERED_READ_ERROR, lba },
-            Unreadable::Unmapped => Status::DEALLOCATED_OR_UNWRITTEN.into(),
-        }
+/// The status of a read that failed (NVM 3.1.2.3). That a block is deallocated (NVM 4.1.3.2) is no error of the media, and
+/// its number is not kept.
+pub(super) fn failure(namespace: &Namespace, error: ReadError) -> Failure {
+    let lba = Some(namespace.lba_of(error.sector));
+    match error.why {
+        Unreadable::Media(error) => Failure { status: status_of(error), lba },
+        Unreadable::Lost => Failure { status: Status::UNRECOVERED_READ_ERROR, lba },
+        Unreadable::Unmapped => Status::DEALLOCATED_OR_UNWRITTEN.into(),
     }
 }
 

@@ -1,0 +1,150 @@
+//! Identify: data structures of namespaces and lists of namespaces and controllers (Base 5.1.13.2).
+//!
+//! Left out, and refused: virtualization (14h, 15h), UUIDs of vendors (17h), domains (18h), endurance groups (19h), user
+//! data formats (09h, 0Ah).
+
+use std::rc::Rc;
+
+use nandscape_drive::Subsystem as _;
+use nandscape_wire_nvme::identify::{
+    IdentifierHead, IndependentNamespace, NSTAT_READY, NamespaceGranularity, cns, nidt,
+};
+use nandscape_wire_nvme::manage::ControllerList;
+use nandscape_wire_nvme::{NSID_ALL, Status, SubmissionEntry};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::PAGE;
+use crate::command_set::CommandSet;
+use crate::engine::NvmeController;
+use crate::namespace::{MAX_NAMESPACES, Namespace};
+
+/// Command Set Identifier of the NVM command set, the only one.
+const NVM: u8 = 0;
+
+impl<C: CommandSet> NvmeController<C> {
+    /// A data structure other than Identify Controller.
+    pub(super) fn identify_other(&self, entry: &SubmissionEntry) -> Result<Vec<u8>, Status> {
+        let (cns, nsid) = (entry.cdw10.get() as u8, entry.nsid.get());
+        // Controller Identifier (CDW10 bits 31:16) and Command Set Identifier (CDW11 bits 31:24).
+        let (cntid, csi) = ((entry.cdw10.get() >> 16) as u16, (entry.cdw11.get() >> 24) as u8);
+        let of_set = |cns: u8| if csi == NVM { Ok(cns) } else { Err(Status::INVALID_FIELD) };
+        let set = &self.subsystem.set;
+        match cns {
+            cns::NAMESPACE => self.of_namespace(nsid, self.namespaces.get(nsid), true, |namespace| {
+                set.identify_namespace(namespace).as_bytes().to_vec()
+            }),
+            cns::ALLOCATED_NAMESPACE => {
+                self.of_namespace(nsid, self.subsystem.namespaces.get(nsid), false, |namespace| {
+                    set.identify_namespace(namespace).as_bytes().to_vec()
+                })
+            }
+            cns::NAMESPACE_DESCRIPTORS => {
+                let namespace = self.namespaces.get(nsid).ok_or(Status::INVALID_NAMESPACE)?;
+                Ok(descriptors(&namespace))
+            }
+            cns::INDEPENDENT_NAMESPACE => self.of_namespace(nsid, self.namespaces.get(nsid), true, |namespace| {
+                self.independent(namespace).as_bytes().to_vec()
+            }),
+            cns::ACTIVE_NAMESPACES => namespace_list(nsid, |nsid| self.namespaces.above(nsid)),
+            cns::ALLOCATED_NAMESPACES => namespace_list(nsid, |nsid| self.subsystem.namespaces.above(nsid)),
+            cns::ATTACHED_CONTROLLERS => {
+                self.subsystem.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
+                Ok(controller_list(self.subsystem.controllers_with(nsid), cntid))
+            }
+            cns::CONTROLLERS => Ok(controller_list(self.subsystem.controllers(), cntid)),
+            cns::NAMESPACE_GRANULARITY => Ok(self.granularity().as_bytes().to_vec()),
+            cns::COMMAND_SETS => Ok(command_sets()),
+            cns::COMMAND_SET_NAMESPACE => of_set(cns).and_then(|_| {
+                self.of_namespace(nsid, self.namespaces.get(nsid), true, |namespace| set.identify_specific(namespace))
+            }),
+            cns::COMMAND_SET_ALLOCATED_NAMESPACE => of_set(cns).and_then(|_| {
+                let namespace = self.subsystem.namespaces.get(nsid);
+                self.of_namespace(nsid, namespace, false, |namespace| set.identify_specific(namespace))
+            }),
+            cns::COMMAND_SET_CONTROLLER => of_set(cns).map(|_| set.identify_controller_specific()),
+            cns::COMMAND_SET_ACTIVE_NAMESPACES => {
+                of_set(cns).and_then(|_| namespace_list(nsid, |nsid| self.namespaces.above(nsid)))
+            }
+            cns::COMMAND_SET_ALLOCATED_NAMESPACES => {
+                of_set(cns).and_then(|_| namespace_list(nsid, |nsid| self.subsystem.namespaces.above(nsid)))
+            }
+            _ => Err(Status::INVALID_FIELD),
+        }
+    }
+
+    /// The structure of one namespace: zeros where there is none of a valid number, and with `common` what all have in common
+    /// for the broadcast value.
+    fn of_namespace(
+        &self,
+        nsid: u32,
+        namespace: Option<Rc<Namespace>>,
+        common: bool,
+        fill: impl FnOnce(Option<&Namespace>) -> Vec<u8>,
+    ) -> Result<Vec<u8>, Status> {
+        match (nsid, namespace) {
+            (_, Some(namespace)) => Ok(fill(Some(&namespace))),
+            (NSID_ALL, None) if common => Ok(fill(None)),
+            (1..=MAX_NAMESPACES, None) => Ok(vec![0; PAGE]),
+            _ => Err(Status::INVALID_NAMESPACE),
+        }
+    }
+
+    fn independent(&self, namespace: Option<&Namespace>) -> IndependentNamespace {
+        let mut data = IndependentNamespace::new_zeroed();
+        if namespace.is_some() {
+            let common = self.subsystem.set.identify_namespace(namespace);
+            (data.nmic, data.rescap, data.fpi) = (common.nmic, common.rescap, common.fpi);
+            (data.nsattr, data.nstat) = (common.nsattr, NSTAT_READY);
+        }
+        data
+    }
+
+    fn granularity(&self) -> NamespaceGranularity {
+        let mut data = NamespaceGranularity::new_zeroed();
+        let bytes = self.subsystem.namespaces.granule();
+        (data.size, data.capacity) = (bytes.into(), bytes.into());
+        data
+    }
+}
+
+/// Namespace Identification Descriptors.
+fn descriptors(namespace: &Namespace) -> Vec<u8> {
+    let identifiers = &namespace.identifiers;
+    let list: [(u8, &[u8]); 4] = [
+        (nidt::EUI64, &identifiers.eui64),
+        (nidt::NGUID, &identifiers.nguid),
+        (nidt::UUID, &identifiers.uuid),
+        (nidt::CSI, &[NVM]),
+    ];
+    let mut page = Vec::with_capacity(PAGE);
+    for (nidt, identifier) in list {
+        let head = IdentifierHead { nidt, nidl: identifier.len() as u8, reserved: [0; 2] };
+        page.extend_from_slice(head.as_bytes());
+        page.extend_from_slice(identifier);
+    }
+    page.resize(PAGE, 0);
+    page
+}
+
+/// A list of namespaces above `nsid`.
+fn namespace_list(nsid: u32, above: impl FnOnce(u32) -> Vec<u32>) -> Result<Vec<u8>, Status> {
+    // FFFFFFFEh and FFFFFFFFh can have nothing above them.
+    if nsid >= NSID_ALL - 1 {
+        return Err(Status::INVALID_NAMESPACE);
+    }
+    let mut page: Vec<u8> = above(nsid).into_iter().flat_map(u32::to_le_bytes).collect();
+    page.resize(PAGE, 0);
+    Ok(page)
+}
+
+/// A list of controllers from `first` on.
+fn controller_list(ids: Vec<u16>, first: u16) -> Vec<u8> {
+    ControllerList::of(ids.into_iter().filter(|id| *id >= first)).as_bytes().to_vec()
+}
+
+/// I/O Command Set data structure: the first combination is the NVM command set, and there is no other.
+fn command_sets() -> Vec<u8> {
+    let mut page = vec![0; PAGE];
+    page[0] = 1 << NVM;
+    page
+}

@@ -1,0 +1,71 @@
+//! Commands over blocks that lie apart: in a namespace of several runs, a command that crosses the end of a run is served in
+//! pieces, one after the other, each as if it were a command of its own. The first that fails ends it.
+
+use nandscape_device_ftl::Ftl;
+use nandscape_drive::Breakdown;
+use nandscape_wire_nvme::io::Cdw12;
+use nandscape_wire_nvme::opcode::Transfer;
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+use super::Nvm;
+use crate::command_set::{Command, Reply};
+
+/// Commands of one range of blocks.
+const OF_A_RANGE: [IoOpcode; 6] = [
+    IoOpcode::READ,
+    IoOpcode::WRITE,
+    IoOpcode::COMPARE,
+    IoOpcode::VERIFY,
+    IoOpcode::WRITE_ZEROES,
+    IoOpcode::WRITE_UNCORRECTABLE,
+];
+
+impl<F: Ftl> Nvm<F> {
+    /// Serves a command of a namespace whose blocks do not all lie in a row.
+    pub(super) async fn serve_pieces(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        if !OF_A_RANGE.contains(&IoOpcode(command.entry.opcode)) {
+            return self.serve_whole(command, breakdown).await;
+        }
+        let namespace = command.namespace;
+        let (slba, blocks) = (command.entry.slba(), u32::from(Cdw12::of(command.entry).nlb_z()) + 1);
+        let is_in_a_row =
+            namespace.check_range(slba, blocks.into()).is_err() || namespace.extent_of(slba, blocks).is_some();
+        // The transfer limit is that of the command.
+        let moves = Transfer::of(command.entry.opcode) != Transfer::None;
+        if is_in_a_row || moves && blocks > namespace.max_blocks {
+            return self.serve_whole(command, breakdown).await;
+        }
+        if moves && let Err(status) = command.mem.cover(blocks as usize * namespace.lba_bytes as usize) {
+            return Err(status).into();
+        }
+        let mut done = 0;
+        while done < blocks {
+            let next = namespace.blocks_in_run(slba + u64::from(done)).min(u64::from(blocks - done)) as u32;
+            let entry = cut(command.entry, done, next);
+            let mem = match command.mem.is_none() {
+                true => command.mem.clone(),
+                false => command
+                    .mem
+                    .part(done as usize * namespace.lba_bytes as usize, next as usize * namespace.lba_bytes as usize),
+            };
+            let piece = Command { entry: &entry, mem: &mem, ..command };
+            let reply = Box::pin(self.serve_whole(piece, breakdown)).await;
+            if !reply.status.is_success() {
+                return reply;
+            }
+            done += next;
+        }
+        Ok::<(), Status>(()).into()
+    }
+}
+
+/// The command over `blocks` blocks from `first` on of those of `entry`.
+fn cut(entry: &SubmissionEntry, first: u32, blocks: u32) -> SubmissionEntry {
+    let slba = entry.slba() + u64::from(first);
+    SubmissionEntry {
+        cdw10: (slba as u32).into(),
+        cdw11: ((slba >> 32) as u32).into(),
+        cdw12: (entry.cdw12.get() & !0xffff | (blocks - 1)).into(),
+        ..*entry
+    }
+}
