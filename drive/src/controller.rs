@@ -33,7 +33,8 @@ pub trait Controller {
     ///
     /// # Errors
     /// Invalid Queue Identifier when `id` is in use or beyond the controller's limit; Invalid Queue Size when a queue is
-    /// too large.
+    /// too large; Command Sequence Error while the controller is reset or leaves its host, and for I/O queues while it is
+    /// not ready.
     fn create_queue_pair(
         &self,
         id: QueueId,

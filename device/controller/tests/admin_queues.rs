@@ -11,6 +11,7 @@ use nandscape_drive::conformance::Host;
 use nandscape_drive::guest_queues::{GuestCompletions, GuestSubmissions};
 use nandscape_drive::mem::mapping::memory_file;
 use nandscape_drive::mem::{Dma, GuestMemory, Mapping};
+use nandscape_drive::ring::Posted;
 use nandscape_drive::{CompletionMemory, Controller, HostMem, HostMemory, QueueId, SubmissionMemory};
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::{AdminOpcode, CompletionEntry, Status, SubmissionEntry};
@@ -26,6 +27,8 @@ struct Machine {
     sim: Sim,
     dma: Rc<dyn Dma>,
     interrupts: Rc<RefCell<Vec<u16>>>,
+    /// Completion queues that were deleted.
+    released: Rc<Cell<u32>>,
 }
 
 impl HostMemory for Machine {
@@ -44,7 +47,36 @@ impl HostMemory for Machine {
     fn completions(&self, _: QueueId, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory> {
         let interrupts = self.interrupts.clone();
         let notify = vector.map(|vector| Rc::new(move || interrupts.borrow_mut().push(vector)) as Rc<dyn Fn()>);
-        Rc::new(GuestCompletions::new(&self.dma, base, entries, notify))
+        let (memory, released) = (GuestCompletions::new(&self.dma, base, entries, notify), self.released.clone());
+        Rc::new(Completions { memory, released })
+    }
+}
+
+/// A completion queue that counts its deletion.
+struct Completions {
+    memory: GuestCompletions,
+    released: Rc<Cell<u32>>,
+}
+
+impl CompletionMemory for Completions {
+    fn entries(&self) -> u32 {
+        self.memory.entries()
+    }
+
+    fn is_reachable(&self, tail: u16) -> bool {
+        self.memory.is_reachable(tail)
+    }
+
+    fn post(&self, tail: u16, posted: Posted) {
+        self.memory.post(tail, posted);
+    }
+
+    fn notify(&self) {
+        self.memory.notify();
+    }
+
+    fn released(&self) {
+        self.released.set(self.released.get() + 1);
     }
 }
 
@@ -52,7 +84,8 @@ impl HostMemory for Machine {
 fn machine(sim: &Sim, drive: &Drive) -> (Rc<GuestMemory>, Rc<Machine>) {
     let memory = Rc::new(GuestMemory::new());
     memory.map(0, Mapping::new(&memory_file(64 * PAGE).unwrap(), 0, 64 * PAGE as usize, true).unwrap()).unwrap();
-    let machine = Rc::new(Machine { sim: sim.clone(), dma: memory.clone(), interrupts: Rc::default() });
+    let machine =
+        Rc::new(Machine { sim: sim.clone(), dma: memory.clone(), interrupts: Rc::default(), released: Rc::default() });
     drive.attach(machine.clone()).unwrap();
     (memory, machine)
 }
@@ -120,6 +153,7 @@ fn each_bad_field_has_its_status() {
             assert_eq!(status(entry).await.meaning(), right, "case {number}: {entry:?}");
         }
         assert!(machine.interrupts.borrow().is_empty());
+        assert_eq!(machine.released.get(), 1, "one was deleted");
     });
 }
 

@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{BUS, FIRMWARE, LINK, LINK_LATENCY, PROGRAM, READ, config, host, read, timed, with, write};
+use common::{
+    BUS, DEALLOCATE_UNIT, FIRMWARE, LINK, LINK_LATENCY, PROGRAM, READ, config, host, read, timed, with, write,
+};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
 use nandscape_device_ftl::Ftl;
 use nandscape_drive::{HostMem, QueueId};
@@ -136,7 +138,7 @@ fn zeros_with_deallocation_take_no_flash() {
         timed(sim, &host, entry, mem).await;
         let mut zeroes = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 0, 32);
         zeroes.cdw12 |= DEAC;
-        assert_eq!(timed(sim, &host, zeroes, HostMem::none()).await.1, COMMAND);
+        assert_eq!(timed(sim, &host, zeroes, HostMem::none()).await.1, COMMAND + DEALLOCATE_UNIT * 4);
         assert_eq!(timed(sim, &host, read(0, 32), HostMem::none()).await.1, COMMAND + over(LINK, 16 << 10));
     });
 }

@@ -237,7 +237,7 @@ fn warnings_are_events_for_a_host_that_asks() {
 fn blocks_that_go_bad_lose_nothing() {
     for (faults, retired) in [
         (&["fail program every=60 count=12"][..], 12),
-        (&["fail erase every=10 count=12"], 10),
+        (&["fail erase every=6 count=12"], 10),
         (&["fail program probability=2% count=7", "fail erase probability=10% count=7"], 8),
         (&["stuck program timeout=3ms every=60 count=9", "slow by=1ms probability=5%"], 9),
     ] {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use nandscape_sim::{Rng, Seed, Sim};
-use nandscape_wire_nvme::io::DsmRange;
+use nandscape_wire_nvme::io::{DEAC, DsmRange};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
@@ -31,13 +31,15 @@ pub enum Ask {
     Read,
     /// Deallocations.
     Deallocate,
+    /// Write Zeroes that deallocates.
+    Zeroes,
     /// A flush after some of the rounds.
     Flush,
 }
 
 impl Ask {
     /// All of it.
-    pub const ALL: [Ask; 4] = [Ask::Write, Ask::Read, Ask::Deallocate, Ask::Flush];
+    pub const ALL: [Ask; 5] = [Ask::Write, Ask::Read, Ask::Deallocate, Ask::Zeroes, Ask::Flush];
 }
 
 /// What is known of a block.
@@ -160,6 +162,11 @@ impl Damaged {
                 let range = DsmRange { slba: slba.into(), blocks: blocks.into(), ..Default::default() };
                 (SubmissionEntry::deallocate(nsid, 1), HostMem::from_bytes(range.as_bytes()))
             }
+            Ask::Zeroes => {
+                let mut entry = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, nsid, slba, blocks);
+                entry.cdw12 = (entry.cdw12.get() | DEAC).into();
+                (entry, HostMem::none())
+            }
             Ask::Write | Ask::Flush => {
                 let content: Vec<u8> = (0..bytes / 8).flat_map(|_| value.to_le_bytes()).collect();
                 (SubmissionEntry::blocks(IoOpcode::WRITE, nsid, slba, blocks), HostMem::from_bytes(&content))
@@ -242,6 +249,7 @@ impl Damaged {
             let value = match asked.ask {
                 Ask::Deallocate if is_whole => 0,
                 Ask::Deallocate => continue,
+                Ask::Zeroes => 0,
                 _ => asked.value,
             };
             let block = &mut self.blocks[number as usize];

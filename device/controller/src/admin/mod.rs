@@ -66,7 +66,7 @@ impl<C: CommandSet> NvmeController<C> {
             AdminOpcode::ABORT => Ok(Answer::value(u32::from(!self.abort_named(entry)))),
             AdminOpcode::CREATE_IO_CQ => self.create_completion_queue(entry),
             AdminOpcode::CREATE_IO_SQ => self.create_submission_queue(entry),
-            AdminOpcode::DELETE_IO_SQ => self.delete_submission_queue(entry).await,
+            AdminOpcode::DELETE_IO_SQ => self.delete_submission_queue(entry, breakdown).await,
             AdminOpcode::DELETE_IO_CQ => self.delete_completion_queue(entry),
             AdminOpcode::KEEP_ALIVE => Ok(Answer::value(0)),
             // Fetched from a queue that has gone since: nobody waits for it.

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use nandscape_drive::{HostMemory, QueueId};
+use nandscape_drive::{Breakdown, HostMemory, QueueId};
 use nandscape_wire_nvme::command::{QUEUE_CONTIGUOUS, QUEUE_INTERRUPTS};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
@@ -38,15 +38,20 @@ impl<C: CommandSet> NvmeController<C> {
         Ok(Answer::value(0))
     }
 
-    pub(super) async fn delete_submission_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+    pub(super) async fn delete_submission_queue(
+        &self,
+        entry: &SubmissionEntry,
+        breakdown: &mut Breakdown,
+    ) -> Result<Answer, Status> {
         self.host()?;
-        self.delete_submission(io_queue(entry)?).await?;
+        self.delete_submission(io_queue(entry)?, breakdown).await?;
         Ok(Answer::value(0))
     }
 
     pub(super) fn delete_completion_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
         self.host()?;
-        self.queues.borrow_mut().delete_completion(io_queue(entry)?)?;
+        let deleted = self.queues.borrow_mut().delete_completion(io_queue(entry)?)?;
+        deleted.released();
         Ok(Answer::value(0))
     }
 

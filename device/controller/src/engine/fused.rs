@@ -71,7 +71,10 @@ impl<C: CommandSet> FusedJob<C> {
         Job::<C>::lead(&controller.subsystem.config).into_iter().for_each(|(stage, time)| shared.spend(stage, time));
         let replies = match second {
             Some(second) => self.serve_pair(second, &mut shared).await,
-            None => [Err(Status::FUSED_MISSING).into(); 2],
+            None => {
+                let begun = controller.stop(queue, first.entry.cid.get(), power_cuts).check_begin();
+                [Err(begun.err().unwrap_or(Status::FUSED_MISSING)).into(); 2]
+            }
         };
         for (submission, reply) in [Some(first), second.as_ref()].into_iter().flatten().zip(replies) {
             let (entry, submitted) = (&submission.entry, submission.submitted);

@@ -7,7 +7,7 @@
 
 use std::rc::Rc;
 
-use nandscape_drive::{CompletionMemory, Controller, QueueId};
+use nandscape_drive::{Breakdown, CompletionMemory, Controller, QueueId, Stage};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::register::{CSTS_SHUT_DOWN, CSTS_SHUTTING_DOWN, ControllerConfiguration};
 
@@ -20,8 +20,8 @@ use crate::subsystem::NvmSubsystem;
 pub(crate) enum Chore<C: CommandSet> {
     /// Start again after a power cut.
     Restart(Rc<NvmSubsystem<C>>),
-    /// Flush, and say that the controller is shut down.
-    ShutDown(Rc<NvmeController<C>>),
+    /// Shut a controller down.
+    ShutDown(Shutdown<C>),
 }
 
 impl<C: CommandSet> Chore<C> {
@@ -29,7 +29,30 @@ impl<C: CommandSet> Chore<C> {
     pub(crate) async fn run(&mut self) {
         match self {
             Chore::Restart(subsystem) => subsystem.restart().await,
-            Chore::ShutDown(controller) => controller.shut_down().await,
+            Chore::ShutDown(shutdown) => shutdown.run().await,
+        }
+    }
+}
+
+/// A shutdown that the host has asked for (CC.SHN).
+pub(crate) struct Shutdown<C: CommandSet> {
+    controller: Rc<NvmeController<C>>,
+    /// Data that a power cut would lose is flushed first.
+    flushes: bool,
+    /// How often the controller had become ready by then.
+    enabled: u32,
+}
+
+impl<C: CommandSet> Shutdown<C> {
+    /// Commands are served on, as the host has stopped sending any. A controller that was reset meanwhile was not asked to
+    /// shut down.
+    async fn run(&self) {
+        if self.flushes {
+            self.controller.subsystem.set.flush().await;
+        }
+        let mut registers = self.controller.registers.borrow_mut();
+        if registers.is_ready() && registers.times_enabled() == self.enabled {
+            registers.set_shutdown(CSTS_SHUT_DOWN);
         }
     }
 }
@@ -44,7 +67,7 @@ pub(super) enum Clearing {
 }
 
 impl<C: CommandSet> NvmeController<C> {
-    /// Begins to delete a submission queue, and with `completions` the completion queue of the same number. It ends now, or
+    /// Begins to delete a submission queue, and with `completions` the completion queue that it posts to. It ends now, or
     /// when the last command of the queue has ended.
     pub(super) fn begin_deletion(&self, id: QueueId, completions: bool) -> Result<(), Status> {
         let key = self.queues.borrow_mut().begin_deletion(id, completions)?;
@@ -64,13 +87,15 @@ impl<C: CommandSet> NvmeController<C> {
         self.end_clearing();
     }
 
-    /// Deletes a submission queue and waits until that is done.
-    pub(crate) async fn delete_submission(&self, id: QueueId) -> Result<(), Status> {
+    /// Deletes a submission queue and waits until that is done: behind the commands of the queue that are in work.
+    pub(crate) async fn delete_submission(&self, id: QueueId, breakdown: &mut Breakdown) -> Result<(), Status> {
         let key = self.queues.borrow().key(id).ok_or(Status::INVALID_QUEUE_ID.final_())?;
         self.begin_deletion(id, false)?;
+        let begun = self.sim.now();
         while self.queues.borrow().exists(key) {
             self.deleted.changed().await;
         }
+        breakdown.waits(Stage::Queue).add(self.subsystem.slots.last_ended(), self.sim.now() - begun);
         Ok(())
     }
 
@@ -83,8 +108,11 @@ impl<C: CommandSet> NvmeController<C> {
             _ => {}
         }
         if to.enabled() && from.shutdown() == 0 && to.shutdown() != 0 {
-            self.registers.borrow_mut().set_shutdown(CSTS_SHUTTING_DOWN);
-            self.subsystem.chores.start(Chore::ShutDown(self.clone()));
+            let mut registers = self.registers.borrow_mut();
+            registers.set_shutdown(CSTS_SHUTTING_DOWN);
+            // Normal (01b) flushes, abrupt (10b) does not.
+            let (flushes, enabled) = (to.shutdown() == 0b01, registers.times_enabled());
+            self.subsystem.chores.start(Chore::ShutDown(Shutdown { controller: self.clone(), flushes, enabled }));
         }
     }
 
@@ -159,18 +187,6 @@ impl<C: CommandSet> NvmeController<C> {
     pub(crate) fn update_fetching(&self) {
         let ready = self.registers.borrow().can_fetch();
         self.fetching.set(ready && self.clearing.get().is_none() && !self.subsystem.power.is_restarting());
-    }
-
-    /// CC.SHN: normal (01b) flushes what a power cut would lose, abrupt (10b) does not. Commands are served on, as the
-    /// host has stopped sending any.
-    async fn shut_down(&self) {
-        if self.registers.borrow().cc.shutdown() == 0b01 {
-            self.subsystem.set.flush().await;
-        }
-        let mut registers = self.registers.borrow_mut();
-        if registers.is_ready() {
-            registers.set_shutdown(CSTS_SHUT_DOWN);
-        }
     }
 }
 

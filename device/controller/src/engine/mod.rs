@@ -244,6 +244,11 @@ impl<C: CommandSet> Controller for NvmeController<C> {
         submissions: Rc<dyn SubmissionMemory>,
         completions: Rc<dyn CompletionMemory>,
     ) -> Result<(), Status> {
+        // A host that connects has its admin queue before it enables the controller.
+        let takes_queues = id == QueueId::ADMIN || self.registers.borrow().is_ready();
+        if self.clearing.get().is_some() || !takes_queues {
+            return Err(Status::COMMAND_SEQUENCE_ERROR.final_());
+        }
         self.queues.borrow_mut().create_pair(id, submissions, completions)
     }
 

@@ -85,8 +85,8 @@ struct Submissions {
     in_work: u32,
     /// Identifiers of commands that are to be aborted when they are fetched.
     aborts: Vec<u16>,
-    /// Nothing is fetched any more: the queue is deleted when the last of its commands has ended. `true` deletes its
-    /// completion queue, too.
+    /// Nothing is fetched any more: the queue is deleted when the last of its commands has ended. `true` deletes the
+    /// completion queue that it posts to, too, unless others post there.
     deletion: Option<bool>,
 }
 
@@ -188,7 +188,7 @@ impl Queues {
         self.submission.iter().all(Option::is_none) && self.completion.iter().all(Option::is_none)
     }
 
-    /// Begins to delete a submission queue, and with `completions` the completion queue of the same number: nothing is
+    /// Begins to delete a submission queue, and with `completions` the completion queue that it posts to: nothing is
     /// fetched any more. [`Queues::end_deletion`] ends it.
     pub(crate) fn begin_deletion(&mut self, id: QueueId, completions: bool) -> Result<QueueKey, Status> {
         let key = self.key(id).filter(|key| self.serves(*key)).ok_or(Status::INVALID_QUEUE_ID.final_())?;
@@ -198,8 +198,8 @@ impl Queues {
         Ok(key)
     }
 
-    /// Deletes a submission queue whose deletion has begun, if none of its commands is in work; and the completion queue,
-    /// if that was asked for, no other queue posts there, and there is one of that number.
+    /// Deletes a submission queue whose deletion has begun, if none of its commands is in work; and the completion queue
+    /// that it posts to, if that was asked for and no other queue posts there.
     pub(crate) fn end_deletion(&mut self, id: QueueId) -> Option<Released> {
         let slot = &mut self.submission[usize::from(id.0)];
         let queue = slot.take_if(|queue| queue.deletion.is_some() && queue.in_work == 0)?;
@@ -223,15 +223,12 @@ impl Queues {
         unused.map(|queue| queue.memory).collect()
     }
 
-    /// Deletes a completion queue, to which no submission queue posts any more.
-    pub(crate) fn delete_completion(&mut self, id: QueueId) -> Result<(), Status> {
+    /// Deletes a completion queue, to which no submission queue posts any more. Its memory is to be told by the caller.
+    pub(crate) fn delete_completion(&mut self, id: QueueId) -> Result<Rc<dyn CompletionMemory>, Status> {
         let slot = self.completion.get_mut(usize::from(id.0)).filter(|slot| slot.is_some());
         let slot = slot.ok_or(Status::INVALID_QUEUE_ID.final_())?;
-        if slot.as_ref().is_some_and(|queue| queue.users > 0) {
-            return Err(Status::INVALID_QUEUE_DELETION.final_());
-        }
-        *slot = None;
-        Ok(())
+        let deleted = slot.take_if(|queue| queue.users == 0).ok_or(Status::INVALID_QUEUE_DELETION.final_())?;
+        Ok(deleted.memory)
     }
 
     #[inline]

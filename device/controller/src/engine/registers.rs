@@ -26,6 +26,8 @@ pub(crate) struct Registers {
     capabilities: u64,
     pub(super) cc: ControllerConfiguration,
     csts: u32,
+    /// How often the controller has become ready.
+    enabled: u32,
     /// Sizes of the admin queues, counted from zero.
     aqa: u32,
     /// Base addresses of the admin queues.
@@ -45,7 +47,7 @@ impl Registers {
     pub(super) fn disabled(max_entries: u32) -> Registers {
         let max_entries_z = (max_entries - 1) as u16;
         let capabilities = Capabilities { max_entries_z, timeout: TIMEOUT }.bits();
-        Registers { capabilities, cc: ControllerConfiguration(0), csts: 0, aqa: 0, asq: 0, acq: 0 }
+        Registers { capabilities, cc: ControllerConfiguration(0), csts: 0, enabled: 0, aqa: 0, asq: 0, acq: 0 }
     }
 
     /// The dword at a byte offset. Reserved ones are zero.
@@ -110,6 +112,12 @@ impl Registers {
 
     pub(super) fn set_ready(&mut self, ready: bool) {
         self.csts = if ready { CSTS_RDY } else { 0 };
+        self.enabled += u32::from(ready);
+    }
+
+    /// How often the controller has become ready: another number tells that it was reset.
+    pub(super) fn times_enabled(&self) -> u32 {
+        self.enabled
     }
 
     pub(super) fn set_fatal(&mut self) {

@@ -82,10 +82,12 @@ impl Stop<'_> {
     /// The status with which it is to end.
     #[inline]
     pub(super) fn check_begin(&self) -> Result<(), Status> {
+        // In any case, for it takes the request to abort the command out: a later one may have the same identifier.
+        let begun = self.queues.borrow_mut().begin(self.queue, self.cid);
         if self.cuts != self.cuts_now.get() {
             return Err(Status::ABORTED_POWER_LOSS);
         }
-        self.queues.borrow_mut().begin(self.queue, self.cid)
+        begun
     }
 
     /// Awaits `work`, unless the command is stopped first. Then `work` is dropped.
@@ -101,10 +103,10 @@ impl Stop<'_> {
             }
             match work.as_mut().poll(context) {
                 Poll::Ready(result) => Poll::Ready(Ok(result)),
-                Poll::Pending => {
-                    seat.take(self);
-                    Poll::Pending
-                }
+                Poll::Pending => match seat.take(self) {
+                    Ok(()) => Poll::Pending,
+                    Err(status) => Poll::Ready(Err(status)),
+                },
             }
         })
         .await
@@ -122,12 +124,16 @@ impl Seat<'_> {
         self.waiters.waiting.borrow().get(self.key?)?.stopped
     }
 
-    fn take(&mut self, stop: &Stop<'_>) {
+    /// Has the command interrupted from now on. [`Waiters::stop`] reaches only those that wait already, so what has
+    /// stopped the command before is looked for here.
+    fn take(&mut self, stop: &Stop<'_>) -> Result<(), Status> {
         if self.key.is_none() {
+            stop.check()?;
             let task = self.waiters.sim.current_task();
             let waiter = Waiter { queue: stop.queue, cid: stop.cid, task, stopped: None };
             self.key = Some(self.waiters.waiting.borrow_mut().insert(waiter));
         }
+        Ok(())
     }
 }
 

@@ -58,6 +58,11 @@ impl<C: CommandSet> CommandSlots<C> {
         self.in_work.get() == 0
     }
 
+    /// What the command was that ended last.
+    pub(crate) fn last_ended(&self) -> Cause {
+        self.last_ended.get()
+    }
+
     /// Whether there are several controllers.
     #[inline]
     pub(crate) fn are_shared(&self) -> bool {

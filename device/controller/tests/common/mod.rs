@@ -26,6 +26,8 @@ pub(crate) const READ: Span = Span::from_us(50);
 pub(crate) const PROGRAM: Span = Span::from_us(500);
 pub(crate) const LINK_LATENCY: Span = Span::from_us(1);
 pub(crate) const FIRMWARE: Span = Span::from_us(4);
+/// What the deallocation of a mapping unit takes.
+pub(crate) const DEALLOCATE_UNIT: Span = Span::from_us(1);
 /// Data rates of a channel and of the link, in bytes a microsecond, so that times of whole KiB are easily told.
 pub(crate) const BUS: &str = "1024MB/s";
 pub(crate) const LINK: &str = "4096MB/s";
@@ -111,7 +113,7 @@ pub(crate) fn faulty_drive(
         priority: config.priority,
         gc,
         wear: WearConfig { dynamic: true, static_threshold: 0 },
-        firmware: FirmwareTimes::default(),
+        firmware: FirmwareTimes { deallocate_unit: DEALLOCATE_UNIT, ..FirmwareTimes::default() },
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
     let policies = Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All) };
@@ -191,6 +193,11 @@ impl Pair {
         self.ring.put(self.tail.get(), Submission { entry, mem, submitted: self.sim.now() });
         self.tail.set(self.ring.next(self.tail.get()));
         cid
+    }
+
+    /// The command identifier of the next entry.
+    pub(crate) fn name_next(&self, cid: u16) {
+        self.next_cid.set(cid);
     }
 
     /// Rings the submission doorbell.
