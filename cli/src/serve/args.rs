@@ -9,6 +9,7 @@ use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
 use nandscape_transport_nbd::Address;
 use nandscape_transport_reactor::{NoIdleStates, PollMode};
 
+use super::functions::{self, DoorbellsArg, FunctionArg};
 use super::{faults, memory};
 use crate::failure::Failure;
 use crate::sim::{resolve_with, tell_if_unseen};
@@ -55,8 +56,15 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     no_delay: bool,
     /// Serve NBD at unix:PATH or HOST:PORT; may be repeated
-    #[arg(long, value_name = "ADDR", required = true)]
+    #[arg(long, value_name = "ADDR", required_unless_present_any = ["vfio_user"])]
     pub(super) nbd: Vec<Address>,
+    /// Serve a drive as a PCI NVMe controller to a guest of QEMU, over vfio-user at a unix socket; may be repeated. The
+    /// first drive, unless another one is named
+    #[arg(long, value_name = "[NAME=]PATH")]
+    vfio_user: Vec<String>,
+    /// How the doorbells of guests come
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(super) doorbells: DoorbellsArg,
     /// Serve metrics for Prometheus over HTTP at HOST:PORT
     #[arg(long, value_name = "ADDR")]
     pub(super) metrics: Option<Address>,
@@ -113,7 +121,7 @@ impl ServeArgs {
         if self.reactors > 1 && (self.record.is_some() || self.chrome_trace.is_some()) {
             return input("--record and --chrome-trace follow one reactor; leave out --reactors");
         }
-        let named = self.drive.iter().map(|word| named(word)).collect::<Result<Vec<_>, Failure>>()?;
+        let named = self.named()?;
         let names: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
         for (number, name) in names.iter().enumerate() {
             if names[..number].contains(name) {
@@ -138,6 +146,17 @@ impl ServeArgs {
             drives: specs[share(reactor)..share(reactor + 1)].to_vec(),
         };
         Ok((0..self.reactors).map(part).collect())
+    }
+
+    /// The drives by name, with their profiles.
+    fn named(&self) -> Result<Vec<(String, &str)>, Failure> {
+        self.drive.iter().map(|word| named(word)).collect()
+    }
+
+    /// The PCI functions.
+    pub(super) fn functions(&self) -> Result<Vec<FunctionArg>, Failure> {
+        let names: Vec<String> = self.named()?.into_iter().map(|(name, _)| name).collect();
+        functions::of_words(&self.vfio_user, &names)
     }
 
     fn spec(&self, name: String, profile: &str, faults: &[Rule], number: u64) -> Result<DriveSpec, Failure> {

@@ -3,6 +3,7 @@
 mod args;
 mod descriptors;
 mod faults;
+mod functions;
 mod live_line;
 mod memory;
 mod notes;
@@ -28,6 +29,7 @@ pub(crate) use args::ServeArgs;
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::output;
+use functions::FunctionArg;
 use notes::Notes;
 use reactors::{Running, start_all};
 
@@ -61,10 +63,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let beside = watch(args, &running, &tell)?;
     let awake = args.keep_awake();
     let listeners = listen(args, &running, &notes)?;
+    let log = notes.clone();
+    let functions = functions::listen(args, &running, &(Arc::new(move |text: &str| log.say(text)) as _))?;
     let line = live_line::LiveLine::start(running.handles());
     let ended = wait(&ending);
     drop(line);
-    drop(listeners);
+    drop((listeners, functions));
     drop(awake);
     let (figures, ends) = running.stop();
     drop((beside, notes));
@@ -92,7 +96,9 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let outputs = outputs.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
     let inputs = args.profile_files().into_iter();
     let files = inputs.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
+    let functions: Vec<Address> = args.functions()?.iter().map(FunctionArg::address).collect();
     let addresses = args.nbd.iter().map(|address| ("--nbd", address));
+    let addresses = addresses.chain(functions.iter().map(|address| ("--vfio-user", address)));
     let addresses = addresses.chain(args.metrics.iter().map(|address| ("--metrics", address)));
     let sockets = addresses.filter_map(|(option, address)| match address {
         Address::Unix(path) => Some((option, path.as_path())),
@@ -108,7 +114,9 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
 /// Finds out before drives are made, which may take a while, whether their servers have a place.
 fn check_addresses(args: &ServeArgs) -> Result<(), Failure> {
     let control = args.control.as_ref().map(|path| Address::Unix(path.clone()));
+    let functions: Vec<Address> = args.functions()?.iter().map(FunctionArg::address).collect();
     let nbd = args.nbd.iter().map(|address| ("--nbd", address));
+    let nbd = nbd.chain(functions.iter().map(|address| ("--vfio-user", address)));
     let others = args.metrics.iter().map(|address| ("--metrics", address));
     let all = nbd.chain(others).chain(control.iter().map(|address| ("--control", address)));
     let all: Vec<(&str, &Address)> = all.collect();

@@ -25,6 +25,8 @@ pub(super) struct LiveDrive {
     pub(super) profile: String,
     /// What it is.
     pub(super) info: DriveInfo,
+    /// I/O queue pairs of each of its controllers.
+    pub(super) queue_pairs: u16,
     /// The reactor that owns it.
     pub(super) handle: Handle,
     /// Its number there.
@@ -186,6 +188,7 @@ fn described(live: &LiveDrives, exports: &[Rc<SsdExport>], handle: &Handle) -> V
         name: spec.name.clone(),
         profile: spec.profile_name.clone(),
         info: export.info(),
+        queue_pairs: export.profile().max_queue_pairs(),
         handle: handle.clone(),
         number,
     };

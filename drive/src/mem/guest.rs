@@ -67,6 +67,19 @@ impl GuestMemory {
         self.regions.borrow_mut().clear();
     }
 
+    /// Reads a dword at once, before everything that is read after it: see [`Mapping::load`].
+    ///
+    /// # Errors
+    /// [`DmaFault`] when it cannot be reached, or `address` is no multiple of 4.
+    pub fn load(&self, address: u64) -> Result<u32, DmaFault> {
+        let mut value = 0;
+        self.pieces(address, 4, |mapping, at, _, len| {
+            value = if len == 4 { mapping.load(at)? } else { return Err(std::io::ErrorKind::InvalidInput.into()) };
+            Ok(())
+        })?;
+        Ok(value)
+    }
+
     /// Calls `each(region, offset in it, bytes before, length)` for the pieces of a range.
     fn pieces(
         &self,
@@ -194,6 +207,8 @@ mod tests {
         assert!(guest.write(u64::MAX - 7, &[1; 8]).is_ok());
         assert_eq!(guest.read(u64::MAX - 3, &mut [0; 8]), Err(DmaFault { address: u64::MAX - 3 }));
         assert!(guest.store(u64::MAX - 7, 5).is_ok() && guest.store(u64::MAX - 6, 5).is_err());
+        assert_eq!(guest.load(u64::MAX - 7), Ok(5));
+        assert!(guest.load(u64::MAX - 6).is_err() && guest.load(u64::MAX - 2).is_err());
         guest.unmap_all();
         assert!(guest.read(u64::MAX, &mut [0]).is_err() && guest.read(u64::MAX, &mut []).is_ok());
     }

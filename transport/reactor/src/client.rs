@@ -4,6 +4,7 @@
 use std::os::fd::BorrowedFd;
 
 use nandscape_drive::HostMem;
+use nandscape_sim::Span;
 use nandscape_wire_nvme::SubmissionEntry;
 
 use crate::arrival::Arrival;
@@ -93,6 +94,13 @@ pub trait Client {
     /// # Errors
     /// [`Gone`] when the connection is to be closed.
     fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone>;
+
+    /// The reactor is about to sleep, once it has looked for arrivals one more time. The client has its host ring in a way
+    /// that wakes the reactor; otherwise it says after how long it has to be looked after again. Nothing has come, from
+    /// any client, for `silent`.
+    fn before_sleep(&mut self, _silent: Span) -> Option<Span> {
+        None
+    }
 
     /// A command has completed. Replies that cost almost nothing are sent here, others in [`Client::flush`].
     fn complete(&mut self, released: Released);

@@ -586,19 +586,36 @@ impl Reactor {
 
     /// Waits for the next event, socket or message.
     fn rest(&mut self) -> io::Result<()> {
-        let time_to_wait = self.time_to_wait();
+        let mut time_to_wait = self.time_to_wait();
         if time_to_wait != Wait::None {
             self.waiter.announce_sleep();
+            let look_again = self.prepare_clients_for_sleep();
             // A message sent before the announcement would not wake the loop.
             if self.receive_arrivals() || self.has_work() {
                 return Ok(());
             }
-            self.linger.sleeps();
+            match look_again {
+                // Waking up would take longer.
+                Some(after) if after < AWAKE_BEFORE => return Ok(()),
+                Some(after) => time_to_wait = time_to_wait.at_most(after),
+                None => self.linger.sleeps(),
+            }
             self.timing.sleeps += 1;
             self.slept = true;
         }
         self.polls += 1;
         self.waiter.wait(time_to_wait, &mut self.events)
+    }
+
+    /// Tells polled clients of a sleep; the shortest time after which one of them has to be looked after again.
+    fn prepare_clients_for_sleep(&mut self) -> Option<Span> {
+        if self.polled.is_empty() || self.stopping.is_some() {
+            return None;
+        }
+        let silent = self.clock.now().since(self.last_activity);
+        let (clients, polled) = (&mut self.clients, &self.polled);
+        let asked = |key: &Key| clients.get_mut(*key)?.client.before_sleep(silent);
+        polled.iter().filter_map(asked).min()
     }
 
     /// Whether some client can go on without anything coming from outside.

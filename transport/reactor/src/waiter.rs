@@ -48,6 +48,17 @@ pub(crate) enum Wait {
     Forever,
 }
 
+impl Wait {
+    /// This, or `limit` if that is shorter.
+    pub(crate) fn at_most(self, limit: Span) -> Wait {
+        match self {
+            Wait::None => Wait::None,
+            Wait::For(span) => Wait::For(span.min(limit)),
+            Wait::Forever => Wait::For(limit),
+        }
+    }
+}
+
 /// Sockets that something has happened to, by number.
 #[derive(Default)]
 pub(crate) struct Events {

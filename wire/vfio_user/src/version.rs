@@ -19,7 +19,7 @@ const _: () = assert!(size_of::<Version>() == 4);
 
 /// The major version of the protocol.
 pub const MAJOR: u16 = 0;
-/// The minor version of the protocol.
+/// The minor version of the protocol: the lowest, which every side knows.
 pub const MINOR: u16 = 0;
 
 /// What a side can do. A value that is missing has the default of the specification.

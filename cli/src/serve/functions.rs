@@ -1,0 +1,116 @@
+//! `--vfio-user [NAME=]PATH`: drives as PCI functions of virtual machines.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use nandscape_transport_reactor::PollMode;
+use nandscape_transport_reactor::socket::Address;
+use nandscape_transport_vfio_user::{Function, Listener};
+
+use super::reactors::{LiveDrive, Running};
+use super::{ServeArgs, no_place};
+use crate::failure::Failure;
+use crate::output;
+
+/// How the doorbells of guests come.
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
+pub(super) enum DoorbellsArg {
+    /// Mapped where the server never sleeps, else trapped
+    Auto,
+    /// By a message each, or through the guest's own doorbell buffers while the server is awake
+    Trapped,
+    /// In a page that the guest maps, and that the server looks at
+    Mapped,
+}
+
+/// A word of the command line, split.
+pub(super) struct FunctionArg {
+    /// The place of its drive on the command line.
+    drive: usize,
+    path: PathBuf,
+}
+
+/// Splits the words. A path alone is the first drive's.
+pub(super) fn of_words(words: &[String], names: &[String]) -> Result<Vec<FunctionArg>, Failure> {
+    let split = |word: &String| {
+        // Of two names of which one begins as the other, the longer one.
+        let named = names.iter().enumerate();
+        let named = named.filter_map(|(drive, name)| Some((drive, word.strip_prefix(name)?.strip_prefix('=')?)));
+        let (drive, path) = match named.min_by_key(|(_, path)| path.len()) {
+            Some(named) => named,
+            None if word.contains('=') => return Err(unknown(word, names)),
+            None => (0, word.as_str()),
+        };
+        match path {
+            "" => Err(Failure::Input(anyhow::anyhow!("--vfio-user {word}: needs a path, as in /run/drive.sock"))),
+            path => Ok(FunctionArg { drive, path: PathBuf::from(path) }),
+        }
+    };
+    words.iter().map(split).collect()
+}
+
+fn unknown(word: &str, names: &[String]) -> Failure {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    Failure::Input(anyhow::anyhow!(
+        "--vfio-user {word}: there is no drive {name:?}; NAME=PATH names one of {}, a PATH alone is the first one's",
+        names.join(", ")
+    ))
+}
+
+impl FunctionArg {
+    /// Where it listens.
+    pub(super) fn address(&self) -> Address {
+        Address::Unix(self.path.clone())
+    }
+}
+
+/// Begins to listen; from then on there are sockets.
+pub(super) fn listen(
+    args: &ServeArgs,
+    running: &Running,
+    log: &Arc<dyn Fn(&str) + Send + Sync>,
+) -> Result<Vec<Listener>, Failure> {
+    let mapped_doorbells = match args.doorbells {
+        DoorbellsArg::Auto => args.poll_mode() == PollMode::Busy,
+        DoorbellsArg::Trapped => false,
+        DoorbellsArg::Mapped => true,
+    };
+    let start = |function: FunctionArg| {
+        let LiveDrive { name, handle, number, queue_pairs, .. } = &running.drives[function.drive];
+        let (path, address) = (function.path.clone(), function.address());
+        let (handle, drive, queue_pairs, log) = (handle.clone(), *number, *queue_pairs, log.clone());
+        let listener = Listener::start(Function { path, handle, drive, queue_pairs, mapped_doorbells, log })
+            .map_err(|error| no_place("--vfio-user", &address, &error))?;
+        output::note(&how_to_connect(name, &function.path));
+        Ok(listener)
+    };
+    args.functions()?.into_iter().map(start).collect()
+}
+
+/// The words for QEMU.
+fn how_to_connect(name: &str, path: &std::path::Path) -> String {
+    let path = serde_json::Value::from(path.display().to_string());
+    format!(
+        "serving {name} to a guest of QEMU 10.1 or later: \
+         -device '{{\"driver\":\"vfio-user-pci\",\"socket\":{{\"type\":\"unix\",\"path\":{path}}}}}', \
+         with memory that it shares: -object memory-backend-memfd,id=m,size=1G,share=on -machine q35,memory-backend=m"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_of_the_drive_it_names_or_of_the_first() {
+        let names = ["a", "a=b"].map(str::to_owned);
+        let words = ["x.sock", "a=/run/y", "a=b=./z=1"].map(str::to_owned);
+        let found = of_words(&words, &names).unwrap();
+        let found: Vec<(usize, &str)> = found.iter().map(|of| (of.drive, of.path.to_str().unwrap())).collect();
+        assert_eq!(found, [(0, "x.sock"), (0, "/run/y"), (1, "./z=1")]);
+        let error = |word: &str| of_words(&[word.to_owned()], &names).err().unwrap().to_string();
+        assert!(error("c=x").contains("there is no drive \"c\"; NAME=PATH names one of a, a=b"));
+        assert!(error("a=").contains("needs a path") && error("").contains("needs a path"));
+    }
+}

@@ -1,0 +1,142 @@
+//! The reactor's side of a guest: passes on its doorbells and interrupts, and does for the side thread what has to be
+//! done on the reactor's thread.
+
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+
+use nandscape_sim::Span;
+use nandscape_transport_reactor::client::Gone;
+use nandscape_transport_reactor::{Arrival, Client, Intake, Interest, Released};
+use nandscape_wire_nvme::register;
+
+use crate::doorbells::Watch;
+use crate::interrupts::Interrupts;
+use crate::memory::Memory;
+
+/// Something that the side thread wants done. It sends one at a time and waits for the outcome.
+pub(crate) type Act = Box<dyn FnOnce(&mut Device, &mut Intake<'_>) + Send>;
+
+/// See the module.
+pub(crate) struct Device {
+    acts: Receiver<Act>,
+    pub(crate) memory: Rc<Memory>,
+    pub(crate) interrupts: Interrupts,
+    doorbells: Rc<Watch>,
+    /// Whether the guest maps the doorbells, so that nothing wakes the reactor when they are rung.
+    mapped: bool,
+    /// Is told when the reset under way has ended.
+    resetting: Option<Sender<()>>,
+    /// Dropped with this: then nothing of the guest's memory is used any more.
+    _present: Sender<()>,
+}
+
+/// What a device is made of.
+pub(crate) struct Parts {
+    pub(crate) acts: Receiver<Act>,
+    pub(crate) memory: Rc<Memory>,
+    pub(crate) interrupts: Interrupts,
+    pub(crate) doorbells: Rc<Watch>,
+    pub(crate) mapped: bool,
+    pub(crate) present: Sender<()>,
+}
+
+/// Acts done in one turn.
+const ACTS_A_TURN: u32 = 4;
+/// Doorbells that nothing wakes the reactor for are looked at again after this part of the time that they were silent,
+/// and after this time at most: a wake-up takes some microseconds, so that they use less than a hundredth of a core.
+const SHARE_OF_SILENCE: u64 = 8;
+const LONGEST_SLEEP: Span = Span::from_ms(1);
+
+impl Device {
+    /// A device for a guest that is connected.
+    pub(crate) fn new(parts: Parts) -> Device {
+        let Parts { acts, memory, interrupts, doorbells, mapped, present } = parts;
+        Device { acts, memory, interrupts, doorbells, mapped, resetting: None, _present: present }
+    }
+
+    /// The guest writes a dword of the properties.
+    pub(crate) fn write_register(&mut self, offset: u32, value: u32, intake: &mut Intake<'_>) {
+        let was_enabled = intake.register(register::CC) & register::CC_EN != 0;
+        intake.arrive(Arrival::Register { offset, value });
+        if offset == register::CC && was_enabled && value & register::CC_EN == 0 {
+            self.doorbells.reset();
+        }
+    }
+
+    /// A reset of the function; `done` is told when it has ended.
+    pub(crate) fn reset(&mut self, done: Sender<()>, intake: &mut Intake<'_>) {
+        if intake.register(register::CC) != 0 {
+            self.write_register(register::CC, 0, intake);
+        }
+        for offset in [register::AQA, register::ASQ, register::ASQ + 4, register::ACQ, register::ACQ + 4] {
+            if intake.register(offset) != 0 {
+                self.write_register(offset, 0, intake);
+            }
+        }
+        self.doorbells.reset();
+        self.interrupts.reset();
+        self.resetting = Some(done);
+    }
+
+    /// Tells of a reset that has ended.
+    fn end_reset(&mut self, intake: &Intake<'_>) {
+        let ended = |_: &mut Sender<()>| intake.register(register::CSTS) & register::CSTS_RDY == 0;
+        if let Some(done) = self.resetting.take_if(ended) {
+            // The side thread may have gone.
+            let _ = done.send(());
+        }
+    }
+}
+
+impl Client for Device {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn interest(&self) -> Interest {
+        Interest::default()
+    }
+
+    fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
+        let mut came = self.doorbells.look(|arrival| intake.arrive(arrival));
+        for _ in 0..ACTS_A_TURN {
+            match self.acts.try_recv() {
+                Ok(act) => {
+                    // What was rung before it comes before it.
+                    self.doorbells.look(|arrival| intake.arrive(arrival));
+                    act(self, intake);
+                    came = true;
+                }
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return Err(Gone::quietly()),
+            }
+        }
+        if self.resetting.is_some() {
+            self.end_reset(intake);
+        }
+        Ok(came)
+    }
+
+    fn before_sleep(&mut self, silent: Span) -> Option<Span> {
+        self.doorbells.ask_for_events();
+        let again = Span::from_ns(silent.ns() / SHARE_OF_SILENCE).min(LONGEST_SLEEP);
+        self.mapped.then_some(again)
+    }
+
+    /// Its completions are in its memory.
+    fn complete(&mut self, _: Released) {}
+
+    fn interrupt(&mut self, vector: u16) {
+        self.interrupts.raise(vector);
+    }
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        self.interrupts.send();
+        Ok(())
+    }
+
+    fn is_flushed(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,158 @@
+//! Watches the doorbells of a guest. The page of registers is a memory file: the guest maps it, or the side thread stores
+//! there what the guest writes by messages. After Doorbell Buffer Config the doorbells of I/O queues are taken from the
+//! guest's own buffer (Base B.5), and the guest is asked by event indexes to write the register only while the
+//! reactor sleeps.
+//!
+//! Left out: values outside of a queue, which the controller ignores.
+
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io;
+use std::rc::Rc;
+use std::sync::atomic::{Ordering, fence};
+
+use nandscape_drive::QueueId;
+use nandscape_drive::mem::{Dma as _, Mapping};
+use nandscape_drive::queue_memory::DoorbellBuffers;
+use nandscape_transport_reactor::{Arrival, Doorbells, QueueKind};
+
+use crate::layout::{DOORBELLS, Layout, PAGE};
+use crate::memory::Memory;
+
+/// See the module.
+pub(crate) struct Watch {
+    page: Mapping,
+    memory: Rc<Memory>,
+    /// Bytes of all doorbells.
+    bytes: u64,
+    /// Completion queues come before submission queues: a head makes room for what new commands complete.
+    queues: RefCell<Vec<Queue>>,
+    buffers: Cell<Option<DoorbellBuffers>>,
+}
+
+/// A queue that was created since the last reset. It may have been deleted: then the controller ignores its doorbell.
+struct Queue {
+    kind: QueueKind,
+    id: QueueId,
+    entries: u32,
+    /// The doorbell as last seen.
+    seen: u16,
+    /// The event index that the guest was given last.
+    event: Option<u16>,
+}
+
+impl Queue {
+    /// Where the doorbell lies among all of them (Base 3.1.4, stride 4).
+    fn offset(&self) -> u64 {
+        doorbell_offset(self.kind, self.id)
+    }
+
+    /// The value that the guest passes when the controller is to hear of it.
+    fn event_index(&self) -> u16 {
+        match self.kind {
+            // The next entry.
+            QueueKind::Submission => self.seen,
+            // Room is needed only where the queue was full, and then the guest takes all but one of its entries.
+            QueueKind::Completion => ((u32::from(self.seen) + self.entries - 2) % self.entries) as u16,
+        }
+    }
+}
+
+fn doorbell_offset(kind: QueueKind, id: QueueId) -> u64 {
+    u64::from(id.0) * 8 + if kind == QueueKind::Completion { 4 } else { 0 }
+}
+
+impl Watch {
+    /// Watches the doorbells in `file`, laid out as BAR0.
+    ///
+    /// # Errors
+    /// When it cannot be mapped.
+    pub(crate) fn new(file: &File, layout: Layout, memory: Rc<Memory>) -> io::Result<Watch> {
+        let bytes = layout.doorbell_bytes();
+        let page = Mapping::new(file, DOORBELLS, bytes as usize, true)?;
+        Ok(Watch { page, memory, bytes, queues: RefCell::default(), buffers: Cell::default() })
+    }
+
+    /// Calls `ring` for doorbells that have changed; whether any had.
+    pub(crate) fn look(&self, mut ring: impl FnMut(Arrival)) -> bool {
+        let mut came = false;
+        // Ringing may have the controller create queues in a later event, never now.
+        for queue in self.queues.borrow_mut().iter_mut() {
+            let value = self.value(queue) as u16;
+            if value == queue.seen {
+                continue;
+            }
+            queue.seen = value;
+            came = true;
+            ring(match queue.kind {
+                QueueKind::Submission => Arrival::SubmissionTail { queue: queue.id, tail: value },
+                QueueKind::Completion => Arrival::CompletionHead { queue: queue.id, head: value },
+            });
+        }
+        came
+    }
+
+    fn value(&self, queue: &Queue) -> u32 {
+        let offset = queue.offset();
+        if let Some(at) = self.buffers.get().and_then(|buffers| in_buffer(buffers.shadow, queue, offset)) {
+            // A buffer that is not mapped any more rings nothing.
+            return self.memory.guest.load(at).unwrap_or(queue.seen.into());
+        }
+        self.page.load(offset as usize).expect("a queue that exists has its doorbell in the page")
+    }
+
+    /// Asks the guest to write the registers of its next doorbells. Look once more before sleeping.
+    pub(crate) fn ask_for_events(&self) {
+        let Some(buffers) = self.buffers.get() else { return };
+        for queue in self.queues.borrow_mut().iter_mut() {
+            let index = queue.event_index();
+            let Some(at) = in_buffer(buffers.event_index, queue, queue.offset()) else { continue };
+            if queue.event != Some(index) && self.memory.store(at, index.into()).is_ok() {
+                queue.event = Some(index);
+            }
+        }
+        // The guest writes its doorbell and then reads the index; what comes before the index is seen now.
+        fence(Ordering::SeqCst);
+    }
+
+    /// A reset of the controller: no queue exists, all doorbells are zero.
+    pub(crate) fn reset(&self) {
+        self.queues.borrow_mut().clear();
+        self.buffers.set(None);
+        for offset in (0..self.bytes).step_by(4) {
+            self.clear(offset);
+        }
+    }
+
+    fn clear(&self, offset: u64) {
+        self.page.store(offset as usize, 0).expect("the page is ours");
+    }
+}
+
+/// Where the doorbell of a queue lies in a buffer; `None` for admin queues, and beyond the page of the buffer.
+fn in_buffer(base: u64, queue: &Queue, offset: u64) -> Option<u64> {
+    let has_place = queue.id != QueueId::ADMIN && offset < PAGE;
+    has_place.then_some(base).and_then(|base| base.checked_add(offset))
+}
+
+impl Doorbells for Watch {
+    fn created(&self, kind: QueueKind, id: QueueId, entries: u32) {
+        let offset = doorbell_offset(kind, id);
+        if offset >= self.bytes {
+            return;
+        }
+        self.clear(offset);
+        let mut queues = self.queues.borrow_mut();
+        queues.retain(|queue| (queue.kind, queue.id) != (kind, id));
+        queues.push(Queue { kind, id, entries, seen: 0, event: None });
+        queues.sort_by_key(|queue| (queue.kind == QueueKind::Submission, queue.id));
+    }
+
+    fn set_buffers(&self, buffers: Option<DoorbellBuffers>) {
+        self.buffers.set(buffers);
+        self.queues.borrow_mut().iter_mut().for_each(|queue| queue.event = None);
+    }
+}
+
+#[cfg(test)]
+mod tests;

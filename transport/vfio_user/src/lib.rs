@@ -1,0 +1,37 @@
+//! A vfio-user server: a drive as a PCI NVMe controller, for a virtual machine whose monitor is a vfio-user client, such as
+//! QEMU.
+//!
+//! Each client has a side thread, which answers its messages and may block. What concerns the controller, it hands to the
+//! reactor and waits for the outcome. Doorbells, data and interrupts pass it by: they are memory that the client shares,
+//! and event descriptors.
+//!
+//! | file | what |
+//! |---|---|
+//! | `listener` | takes clients in, one at a time for each socket |
+//! | `channel` | messages with descriptors over the socket |
+//! | `session` | a client's thread: answers messages |
+//! | `regions`, `maps` | the messages on regions, and on the client's memory |
+//! | `layout` | what lies where in the base address registers |
+//! | `config_space` | the PCI configuration space |
+//! | `device` | the reactor's side: passes on what the guest does |
+//! | `doorbells` | watches doorbells, in registers or in the guest's memory |
+//! | `interrupts` | MSI-X vectors: event descriptors, masks, pending bits |
+//! | `memory` | the guest's memory, as far as the device may reach it |
+//!
+//! Left out: MSI and interrupt pins, migration and dirty page logs, access to memory that comes without a descriptor.
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
+
+mod channel;
+mod config_space;
+mod device;
+mod doorbells;
+mod interrupts;
+mod layout;
+mod listener;
+mod maps;
+mod memory;
+mod regions;
+mod session;
+
+pub use listener::{Function, Listener};
