@@ -12,7 +12,7 @@ use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST, FLAGS_FUSED_S
 
 use super::NvmeController;
 use super::queues::QueueKey;
-use super::serve::{Job, without_namespace};
+use super::serve::{CommandJob, without_namespace};
 use crate::command_set::{Command, CommandSet, Reply};
 
 /// The commands of a fused operation, or one that stands alone.
@@ -52,7 +52,7 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let (at, power_cuts) = (self.sim.now(), subsystem.power.cuts().get());
         let job = FusedJob { controller: self.handle(), queue, first, second, at, power_cuts, behind };
-        let [(_, link), (_, firmware)] = Job::<C>::lead(&subsystem.config);
+        let [(_, link), (_, firmware)] = CommandJob::<C>::lead(&subsystem.config);
         subsystem.fused.start_after(link + firmware, job);
         match next {
             Some(next) if next.entry.flags & FLAGS_FUSED != 0 => self.fetch_fused(queue, next),
@@ -68,7 +68,9 @@ impl<C: CommandSet> FusedJob<C> {
         let FusedJob { controller, queue, first, second, at, power_cuts, behind } = &*self;
         let (queue, at, power_cuts) = (*queue, *at, *power_cuts);
         let mut shared = Breakdown::new();
-        Job::<C>::lead(&controller.subsystem.config).into_iter().for_each(|(stage, time)| shared.spend(stage, time));
+        CommandJob::<C>::lead(&controller.subsystem.config)
+            .into_iter()
+            .for_each(|(stage, time)| shared.spend(stage, time));
         let replies = match second {
             Some(second) => self.serve_pair(second, &mut shared).await,
             None => {

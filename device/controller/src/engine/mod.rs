@@ -44,7 +44,7 @@ pub(crate) use fused::FusedJob;
 pub(crate) use lifecycle::Chore;
 pub use queues::Waiting;
 pub(crate) use queues::{QueueKey, Queues};
-pub(crate) use serve::Job;
+pub(crate) use serve::CommandJob;
 pub use stop::Stop;
 
 /// An NVMe controller of a subsystem: queues, properties, features, events and errors of one host.
@@ -143,7 +143,7 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// Fetches while there are entries and command slots. It is called when either changes. Each command is served on a
-    /// worker of its own once [`Job::lead`] has passed.
+    /// worker of its own once [`CommandJob::lead`] has passed.
     #[inline]
     pub(crate) fn fetch(&self) {
         let subsystem = &*self.subsystem;
@@ -189,8 +189,8 @@ impl<C: CommandSet> NvmeController<C> {
             subsystem.set.announce(namespace, &submission.entry);
         }
         let (at, power_cuts) = (self.sim.now(), subsystem.power.cuts().get());
-        let job = Job { controller: self.handle(), queue, submission, namespace, at, power_cuts, behind };
-        let [(_, link), (_, firmware)] = Job::<C>::lead(&subsystem.config);
+        let job = CommandJob { controller: self.handle(), queue, submission, namespace, at, power_cuts, behind };
+        let [(_, link), (_, firmware)] = CommandJob::<C>::lead(&subsystem.config);
         subsystem.jobs.start_after(link + firmware, job);
     }
 

@@ -27,7 +27,7 @@ const LOST_DATA: [Status; 5] = [
 ];
 
 /// A command that was fetched.
-pub(crate) struct Job<C: CommandSet> {
+pub(crate) struct CommandJob<C: CommandSet> {
     pub(super) controller: Rc<NvmeController<C>>,
     pub(super) queue: QueueKey,
     pub(super) submission: Submission,
@@ -41,7 +41,7 @@ pub(crate) struct Job<C: CommandSet> {
     pub(super) behind: Cause,
 }
 
-impl<C: CommandSet> Job<C> {
+impl<C: CommandSet> CommandJob<C> {
     /// The time from a command's fetch until it is served: it crosses the link, and firmware handles it. Other commands do
     /// not wait meanwhile.
     #[inline]
@@ -49,15 +49,15 @@ impl<C: CommandSet> Job<C> {
         [(Stage::Link, config.link.latency), (Stage::Firmware, config.firmware_time)]
     }
 
-    /// Serves the command, once its [`lead`](Job::lead) has passed, posts its completion, and gives its slot to others.
+    /// Serves the command, once its [`lead`](CommandJob::lead) has passed, posts its completion, and gives its slot to others.
     pub(crate) async fn serve(&mut self) {
-        let Job { controller, submission: Submission { entry, mem, submitted }, .. } = &*self;
-        let (Job { queue, at, power_cuts, behind, .. }, submitted) = (&*self, *submitted);
+        let CommandJob { controller, submission: Submission { entry, mem, submitted }, .. } = &*self;
+        let (CommandJob { queue, at, power_cuts, behind, .. }, submitted) = (&*self, *submitted);
         let (queue, at, power_cuts, behind) = (*queue, *at, *power_cuts, *behind);
         let subsystem = &*controller.subsystem;
         let mut breakdown = Breakdown::new();
         breakdown.waits(Stage::Queue).add(behind, at - submitted);
-        Job::<C>::lead(&subsystem.config).into_iter().for_each(|(stage, time)| breakdown.spend(stage, time));
+        CommandJob::<C>::lead(&subsystem.config).into_iter().for_each(|(stage, time)| breakdown.spend(stage, time));
         let stop = controller.stop(queue, entry.cid.get(), power_cuts);
         let reply = match stop.check_begin() {
             Err(status) => Some(Err(status).into()),

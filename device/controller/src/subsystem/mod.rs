@@ -25,7 +25,7 @@ use nandscape_wire_nvme::Status;
 use crate::arbiter::Arbiter;
 use crate::command_set::{CommandSet, SetInfo};
 use crate::config::ControllerConfig;
-use crate::engine::{Chore, FusedJob, Job, NvmeController};
+use crate::engine::{Chore, CommandJob, FusedJob, NvmeController};
 use crate::link::Link;
 use crate::namespace::{Common, Namespace, Namespaces};
 use controllers::Controllers;
@@ -45,7 +45,7 @@ pub struct NvmSubsystem<C: CommandSet> {
     /// Commands whose data could not be read or written (SMART: Media and Data Integrity Errors).
     pub(crate) media_errors: Cell<u64>,
     /// Serve commands of all controllers.
-    pub(crate) jobs: Workers<Job<C>>,
+    pub(crate) jobs: Workers<CommandJob<C>>,
     pub(crate) fused: Workers<FusedJob<C>>,
     pub(crate) chores: Workers<Chore<C>>,
     pub(crate) track: Track,
@@ -74,7 +74,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             slots: CommandSlots::new(sim, config.command_slots),
             power: Power::default(),
             media_errors: Cell::new(0),
-            jobs: Workers::new(sim, Job::serve),
+            jobs: Workers::new(sim, CommandJob::serve),
             fused: Workers::new(sim, FusedJob::serve),
             chores: Workers::new(sim, Chore::run),
             track: sim.trace().track("commands".to_owned()),
