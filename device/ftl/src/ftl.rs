@@ -195,7 +195,11 @@ impl Settling {
             let waited = if was_issued { Wait::ZERO } else { issued.since(&self.begun) };
             *self.last.borrow_mut() = Settled { waited, breakdown: breakdown.clone() };
         }
-        self.left.set(self.left.get() - 1);
+        self.settle(1);
+    }
+
+    fn settle(&self, slots: u32) {
+        self.left.set(self.left.get() - slots);
         if self.left.get() == 0
             && let Some(task) = self.waiting.take()
         {
@@ -203,10 +207,10 @@ impl Settling {
         }
     }
 
-    /// One slot will not come so far.
-    pub fn one_given_up(&self, why: Refusal) {
+    /// A number of slots will not come so far.
+    pub fn give_up(&self, slots: u32, why: Refusal) {
         self.broken.set(Some(why));
-        self.one_settled(None);
+        self.settle(slots);
     }
 
     /// Waits until all slots are on flash.

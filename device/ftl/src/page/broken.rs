@@ -235,7 +235,7 @@ impl PageFtl {
         }
         let watchers = state.buffer.give_up_watchers();
         drop(state);
-        watchers.iter().for_each(|settling| settling.one_given_up(Refusal::ReadOnly));
+        watchers.iter().for_each(|(settling, slots)| settling.give_up(*slots, Refusal::ReadOnly));
         // No room will become free, so nobody may wait for it; nothing is accepted any more.
         self.free_slots.give_up();
     }

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
+use super::flushes::{Flushes, Watcher};
 use crate::address::{Location, Lpn, Piece, SECTOR, SlotId, UnitSize};
 use crate::ftl::{Milestone, Settling};
 
@@ -41,8 +42,8 @@ pub(super) struct Slot {
     data: Option<Box<[u8]>>,
     /// Sectors that were lost on flash before they were written to the slot, a bit each.
     pub(super) was_lost: u64,
-    /// Told when the slot is on flash, or on its way there.
-    watchers: Vec<Rc<Settling>>,
+    /// Writes that wait until the slot is on flash, or on its way there.
+    watchers: Vec<Watcher>,
     /// Tells this use of the slot from earlier ones.
     pub(super) generation: u32,
     /// Position in the order of arrival.
@@ -59,8 +60,11 @@ pub(super) struct WriteBuffer {
     /// Slots that lack sectors, in the order in which they are filled.
     partial: Line,
     arrivals: u64,
+    /// Slots that are being programmed.
+    programming: u32,
     /// Slots that are watched and not being programmed yet.
     urgent: u32,
+    flushes: Flushes,
     /// Watchers that wait only until their slot is in the register of a die.
     early: u32,
     unit: UnitSize,
@@ -99,7 +103,9 @@ impl WriteBuffer {
             ready: Line::EMPTY,
             partial: Line::EMPTY,
             arrivals: 0,
+            programming: 0,
             urgent: 0,
+            flushes: Flushes::default(),
             early: 0,
             unit,
             keeps_data,
@@ -131,14 +137,14 @@ impl WriteBuffer {
         Some((SlotId(self.partial.head), is_oldest))
     }
 
-    /// Whether a slot that is not being programmed yet is watched.
+    /// Whether a write or a flush waits for a slot that is not being programmed yet.
     pub(super) fn is_urgent(&self) -> bool {
-        self.urgent > 0
+        self.urgent > 0 || self.flushes.is_urgent()
     }
 
-    /// Whether no slot is in use.
-    pub(super) fn is_empty(&self) -> bool {
-        self.free.len() == self.slots.len()
+    /// How many slots are in use.
+    pub(super) fn in_use(&self) -> u32 {
+        (self.slots.len() - self.free.len()) as u32
     }
 
     /// The slots in use.
@@ -224,11 +230,18 @@ impl WriteBuffer {
 
     /// Notifies `settling` when the slot is on flash.
     pub(super) fn watch(&mut self, id: SlotId, settling: &Rc<Settling>) {
+        let watcher = self.flushes.watcher(settling);
         let slot = self.slot_mut(id);
         let newly_urgent = slot.watchers.is_empty() && slot.state != SlotState::Programming;
-        slot.watchers.push(settling.clone());
+        slot.watchers.push(watcher);
         self.urgent += u32::from(newly_urgent);
         self.early += u32::from(settling.milestone() == Milestone::Register);
+    }
+
+    /// Notifies `settling` of every slot in use when it is on flash.
+    pub(super) fn flush(&mut self, settling: &Rc<Settling>) {
+        let in_use = self.in_use();
+        self.flushes.begin(self.arrivals, in_use, in_use - self.programming, settling);
     }
 
     /// Slots have been moved to the register from which they are programmed. Returns the watchers for which that is enough.
@@ -236,8 +249,9 @@ impl WriteBuffer {
         let mut told = Vec::new();
         if self.early > 0 {
             for id in slots {
-                let is_early = |settling: &mut Rc<Settling>| settling.milestone() == Milestone::Register;
-                told.extend(self.slot_mut(*id).watchers.extract_if(.., is_early));
+                let is_early = |watcher: &mut Watcher| watcher.settling.milestone() == Milestone::Register;
+                let early = self.slot_mut(*id).watchers.extract_if(.., is_early);
+                told.extend(early.map(|watcher| watcher.settling));
             }
             self.early -= told.len() as u32;
         }
@@ -264,8 +278,11 @@ impl WriteBuffer {
         self.unlink(id);
         let slot = self.slot_mut(id);
         slot.state = state;
-        if state == SlotState::Programming && !slot.watchers.is_empty() {
-            self.urgent -= 1;
+        if state == SlotState::Programming {
+            let (arrival, is_watched) = (slot.arrival, !slot.watchers.is_empty());
+            self.programming += 1;
+            self.urgent -= u32::from(is_watched);
+            self.flushes.started(arrival);
         }
     }
 
@@ -284,14 +301,19 @@ impl WriteBuffer {
 
     /// Puts a slot whose program has failed back in line, at the front.
     pub(super) fn take_back(&mut self, id: SlotId) {
-        self.urgent += u32::from(!self.slot(id).watchers.is_empty());
+        let slot = self.slot(id);
+        let (arrival, is_watched) = (slot.arrival, !slot.watchers.is_empty());
+        self.programming -= 1;
+        self.urgent += u32::from(is_watched);
+        self.flushes.restarted(arrival);
         self.requeue(id);
     }
 
-    /// Removes all watchers from their slots.
-    pub(super) fn give_up_watchers(&mut self) -> Vec<Rc<Settling>> {
+    /// Ends what waits for slots: each with the number of slots that it waited for.
+    pub(super) fn give_up_watchers(&mut self) -> Vec<(Rc<Settling>, u32)> {
         (self.urgent, self.early) = (0, 0);
-        self.slots.iter_mut().flat_map(|slot| slot.watchers.drain(..)).collect()
+        let watchers = self.slots.iter_mut().flat_map(|slot| slot.watchers.drain(..));
+        watchers.map(|watcher| (watcher.settling, 1)).chain(self.flushes.give_up()).collect()
     }
 
     /// Frees a slot. Returns its watchers.
@@ -300,15 +322,40 @@ impl WriteBuffer {
             self.unlink(id);
         }
         let slot = self.slot_mut(id);
-        let was_urgent = !slot.watchers.is_empty() && slot.state != SlotState::Programming;
+        let (arrival, was_programming) = (slot.arrival, slot.state == SlotState::Programming);
         slot.state = SlotState::Free;
         slot.generation = slot.generation.wrapping_add(1);
         slot.data = None;
-        let watchers = std::mem::take(&mut slot.watchers);
-        self.urgent -= u32::from(was_urgent);
-        self.early -= watchers.iter().filter(|settling| settling.milestone() == Milestone::Register).count() as u32;
+        let mut watchers = std::mem::take(&mut slot.watchers);
+        match was_programming {
+            true => self.programming -= 1,
+            false => {
+                self.urgent -= u32::from(!watchers.is_empty());
+                self.flushes.started(arrival);
+            }
+        }
+        let is_early = |watcher: &&Watcher| watcher.settling.milestone() == Milestone::Register;
+        self.early -= watchers.iter().filter(is_early).count() as u32;
+        self.flushes.slot_done(arrival, &mut watchers);
         self.free.push(id);
-        watchers
+        watchers.into_iter().map(|watcher| watcher.settling).collect()
+    }
+
+    /// Checks the counters against the slots.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let count =
+            |is_counted: &dyn Fn(&Slot) -> bool| self.slots.iter().filter(|slot| is_counted(slot)).count() as u32;
+        let waits = |slot: &Slot| !matches!(slot.state, SlotState::Free | SlotState::Programming);
+        let counted = [
+            ("in use", count(&|slot| slot.state != SlotState::Free), self.in_use()),
+            ("being programmed", count(&|slot| slot.state == SlotState::Programming), self.programming),
+            ("watched", count(&|slot| waits(slot) && !slot.watchers.is_empty()), self.urgent),
+            ("flushed", count(&|slot| waits(slot) && self.flushes.covers(slot.arrival)), self.flushes.unstarted()),
+        ];
+        let wrong = counted.into_iter().find(|(_, found, recorded)| found != recorded);
+        wrong.map_or(Ok(()), |(what, found, recorded)| {
+            Err(format!("{found} slots of the write buffer are {what}, and {recorded} are recorded"))
+        })
     }
 
     /// The line that a slot belongs in, and the state of those in it.

@@ -25,6 +25,7 @@ impl State {
                 return Err(format!("{unit:?} is {}valid, but {}referred to", not(valid), not(referred)));
             }
         }
+        self.buffer.check()?;
         (0..self.geometry.blocks()).try_for_each(|block| self.check_block(BlockId(block)))?;
         (0..self.geometry.planes()).try_for_each(|plane| self.check_plane(PlaneId(plane)))
     }

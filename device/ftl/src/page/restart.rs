@@ -62,7 +62,7 @@ impl PageFtl {
         slots.iter().for_each(|slot| state.forget_slot(*slot));
         slots.iter().for_each(|slot| drop(state.buffer.remove(*slot)));
         drop(state);
-        watchers.iter().for_each(|settling| settling.one_given_up(Refusal::PowerLost));
+        watchers.iter().for_each(|(settling, slots)| settling.give_up(*slots, Refusal::PowerLost));
         self.free_slots.give(slots.len());
     }
 }

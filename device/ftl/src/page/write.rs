@@ -178,16 +178,16 @@ pub(super) fn accept(
 /// Has everything in the buffer programmed, filling up the last page.
 pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
     let mut state = ftl.state.borrow_mut();
-    if state.buffer.is_empty() {
+    let slots = state.buffer.in_use();
+    if slots == 0 {
         return None;
     }
-    let slots: Vec<SlotId> = state.buffer.occupied().collect();
-    let settling = Settling::new(&ftl.sim, slots.len() as u32, Milestone::Flash, ftl.free_slots.totals());
+    let settling = Settling::new(&ftl.sim, slots, Milestone::Flash, ftl.free_slots.totals());
     if ftl.read_only.get() {
-        slots.iter().for_each(|_| settling.one_given_up(Refusal::ReadOnly));
+        settling.give_up(slots, Refusal::ReadOnly);
         return Some(settling);
     }
-    slots.iter().for_each(|slot| state.buffer.watch(*slot, &settling));
+    state.buffer.flush(&settling);
     drop(state);
     ftl.pump();
     Some(settling)

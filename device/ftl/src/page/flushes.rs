@@ -1,0 +1,105 @@
+//! Flushes under way, each with the number of slots that it still waits for. No slot is looked at when a flush begins.
+//!
+//! Slots are numbered in the order of arrival: a flush waits for all that are in use when it begins, which are those with
+//! lower numbers than the next one.
+
+use std::rc::Rc;
+
+use crate::ftl::Settling;
+
+/// A flush or a write that waits for a slot.
+pub(super) struct Watcher {
+    /// Its place among the flushes and the writes that wait for the same slot: the number of flushes that began before.
+    order: u64,
+    pub(super) settling: Rc<Settling>,
+}
+
+struct Flush {
+    number: u64,
+    /// It waits for slots with lower arrival numbers.
+    before: u64,
+    /// Slots that are not on flash yet.
+    left: u32,
+    settling: Rc<Settling>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Flushes {
+    under_way: Vec<Flush>,
+    begun: u64,
+    /// The last flush waits for slots with lower arrival numbers.
+    before: u64,
+    /// Of these slots, those that are not being programmed.
+    unstarted: u32,
+}
+
+impl Flushes {
+    /// A flush begins that waits for `in_use` slots, of which `unstarted` are not being programmed.
+    pub(super) fn begin(&mut self, before: u64, in_use: u32, unstarted: u32, settling: &Rc<Settling>) {
+        let flush = Flush { number: self.begun, before, left: in_use, settling: settling.clone() };
+        self.under_way.push(flush);
+        self.begun += 1;
+        (self.before, self.unstarted) = (before, unstarted);
+    }
+
+    /// Whether a slot that is not being programmed is waited for.
+    #[inline]
+    pub(super) fn is_urgent(&self) -> bool {
+        self.unstarted > 0
+    }
+
+    /// How many such slots there are.
+    pub(super) fn unstarted(&self) -> u32 {
+        self.unstarted
+    }
+
+    /// Whether the last flush waits, or has waited, for a slot.
+    #[inline]
+    pub(super) fn covers(&self, arrival: u64) -> bool {
+        arrival < self.before
+    }
+
+    /// The program of a slot has started.
+    #[inline]
+    pub(super) fn started(&mut self, arrival: u64) {
+        self.unstarted -= u32::from(self.covers(arrival));
+    }
+
+    /// The program of a slot has failed: it is to be started again.
+    pub(super) fn restarted(&mut self, arrival: u64) {
+        self.unstarted += u32::from(self.covers(arrival));
+    }
+
+    /// A write that waits for a slot from now on.
+    pub(super) fn watcher(&self, settling: &Rc<Settling>) -> Watcher {
+        Watcher { order: self.begun, settling: settling.clone() }
+    }
+
+    /// A slot is on flash, or has been deallocated. Adds the flushes that have waited for it to its watchers, in the order in
+    /// which they began to wait.
+    #[inline]
+    pub(super) fn slot_done(&mut self, arrival: u64, watchers: &mut Vec<Watcher>) {
+        if self.covers(arrival) {
+            self.flushed(arrival, watchers);
+        }
+    }
+
+    fn flushed(&mut self, arrival: u64, watchers: &mut Vec<Watcher>) {
+        let mut flushes: Vec<Watcher> = Vec::new();
+        for flush in self.under_way.iter_mut().filter(|flush| arrival < flush.before) {
+            flush.left -= 1;
+            flushes.push(Watcher { order: flush.number, settling: flush.settling.clone() });
+        }
+        self.under_way.retain(|flush| flush.left > 0);
+        // A write that began to wait before a flush has the same number.
+        watchers.append(&mut flushes);
+        watchers.sort_by_key(|watcher| watcher.order);
+    }
+
+    /// Ends all flushes; each with the slots that it has waited for.
+    pub(super) fn give_up(&mut self) -> impl Iterator<Item = (Rc<Settling>, u32)> {
+        (self.before, self.unstarted) = (0, 0);
+        self.under_way.drain(..).map(|flush| (flush.settling, flush.left))
+    }
+}
