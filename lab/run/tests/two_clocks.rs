@@ -4,22 +4,21 @@
 //! that are ordered meanwhile.
 #![cfg(target_os = "linux")]
 
+mod recorded;
+
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 use nandscape_device_ssd::Profile;
-use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition, Replay};
-use nandscape_sim::{Executor, Rng, Seed};
+use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
+use nandscape_sim::{Rng, Seed};
 use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
-use nandscape_transport_reactor::recording::Recorder;
-use nandscape_transport_reactor::{Export, Handle, Order, PollMode, Port, Reactor, Setup};
+use nandscape_transport_reactor::{Handle, Order, PollMode};
 use nandscape_wire_nbd::{
     OPTION_MAGIC, OptionHeader, REQUEST_MAGIC, Request, SimpleReply, command, error, flag, option,
 };
@@ -51,37 +50,11 @@ fn drives(mode: &str, seed: u64) -> LiveDrives {
     LiveDrives { version: "test".to_owned(), seed, drives: NAMES.iter().zip(0..).map(drive).collect() }
 }
 
-/// Stops the reactor, even if a client has panicked.
-struct Ends(Handle);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
-}
-
-/// Serves while `work` is done at the socket; the trace and the last figures. The drive's tables are sound at the end.
+/// Serves over NBD while `work` is done at the socket; the trace and the last figures.
 fn serve(live: &LiveDrives, poll: PollMode, record: &Path, work: impl FnOnce(&Path, &Handle)) -> (String, Figures) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("nbd.sock");
-    let (tell, told) = channel();
-    thread::scope(|scope| {
-        let reactor = scope.spawn(move || {
-            let executor = Executor::new();
-            let sim = executor.sim();
-            let exports = live.build(&sim, &()).unwrap();
-            sim.trace().switch_on();
-            let mut port = Port::new(&sim, exports.iter().map(|export| export.clone() as Rc<dyn Export>).collect());
-            port.record(Recorder::create(record, &serde_json::to_string(live).unwrap()).unwrap());
-            let names = NAMES.map(str::to_owned).to_vec();
-            let setup = Setup { executor, port, names, poll, log: Box::new(|_| {}) };
-            let (reactor, handle) = Reactor::new(setup).unwrap();
-            tell.send((handle, exports[0].info())).unwrap();
-            let (executor, figures) = reactor.run().unwrap();
-            exports.iter().for_each(|export| export.ssd().check().unwrap());
-            (executor.sim().trace().to_chrome_json(), figures)
-        });
-        let (handle, info) = told.recv().unwrap();
+    recorded::serve(live, poll, record, |handle, info| {
         let exported = |name: &str| Exported { name: name.to_owned(), description: String::new(), info };
         let listener = Listener::start(ListenerConfig {
             address: Address::Unix(socket.clone()),
@@ -91,11 +64,8 @@ fn serve(live: &LiveDrives, poll: PollMode, record: &Path, work: impl FnOnce(&Pa
             exports: NAMES.iter().zip(0..).map(|(name, number)| (exported(name), handle.clone(), number)).collect(),
             log: Box::new(|_| {}),
         });
-        let ends = Ends(handle);
-        work(&socket, &ends.0);
+        work(&socket, handle);
         drop(listener.unwrap());
-        drop(ends);
-        reactor.join().unwrap()
     })
 }
 
@@ -230,14 +200,8 @@ fn the_clocks_agree(mode: &str, poll: PollMode) {
 
 /// The recording gives the same figures again, and the same trace to the byte.
 fn replays(recording: PathBuf, trace: &str, figures: &Figures, what: &str) {
-    let again = Replay { recording, trace: true, check: true }.run(&()).unwrap();
-    assert!(!again.broken_off, "{what}");
-    for (live, again) in figures.exports.iter().zip(&again.reports) {
-        figures_agree(live, again, what);
-    }
-    let again = again.trace.expect("it was asked for");
-    let differs = trace.bytes().zip(again.bytes()).position(|(live, again)| live != again);
-    assert_eq!((differs, trace.len()), (None, again.len()), "{what}: the first byte that differs, and the lengths");
+    let reports = recorded::replay(recording, trace, what);
+    figures.exports.iter().zip(&reports).for_each(|(live, again)| figures_agree(live, again, what));
 }
 
 /// Clients that come and go, more of them than there are queue pairs, a flood of requests without data, and the end in

@@ -6,21 +6,18 @@
 mod client;
 mod host;
 mod messages;
+#[path = "../recorded/mod.rs"]
+mod recorded;
 
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
 use std::process::Command;
-use std::rc::Rc;
-use std::sync::mpsc::channel;
 use std::thread;
 
 use nandscape_device_ssd::Profile;
-use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition, Replay};
-use nandscape_sim::Executor;
-use nandscape_transport_reactor::handle::{Figures, Handle};
-use nandscape_transport_reactor::recording::Recorder;
+use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
+use nandscape_transport_reactor::PollMode;
+use nandscape_transport_reactor::handle::Handle;
 use nandscape_transport_reactor::ring::RingHost;
-use nandscape_transport_reactor::{Export, PollMode, Port, Reactor, Setup};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use host::Host;
@@ -50,60 +47,20 @@ fn drives(seed: u64) -> LiveDrives {
     LiveDrives { version: "test".to_owned(), seed, drives: vec![spec] }
 }
 
-/// Stops a reactor, also when a host has found something wrong.
-struct End(Handle);
-
-impl Drop for End {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
-}
-
-/// Serves a drive while `hosts` works; its trace and its figures.
-fn serve(live: &LiveDrives, record: &Path, hosts: impl FnOnce(&Handle)) -> (String, Figures) {
-    let (tell, told) = channel();
-    thread::scope(|scope| {
-        let reactor = scope.spawn(move || {
-            let executor = Executor::new();
-            let sim = executor.sim();
-            let exports = live.build(&sim, &()).unwrap();
-            sim.trace().switch_on();
-            let mut port = Port::new(&sim, exports.iter().map(|export| export.clone() as Rc<dyn Export>).collect());
-            port.record(Recorder::create(record, &serde_json::to_string(live).unwrap()).unwrap());
-            let (names, poll) = (vec!["drive".to_owned()], PollMode::Adaptive);
-            // Hosts break off.
-            let log = Box::new(|_: &str| {});
-            let (reactor, handle) = Reactor::new(Setup { executor, port, names, poll, log }).unwrap();
-            tell.send(handle).unwrap();
-            let (executor, figures) = reactor.run().unwrap();
-            exports.iter().for_each(|export| export.ssd().check().unwrap());
-            (executor.sim().trace().to_chrome_json(), figures)
-        });
-        let end = End(told.recv().unwrap());
-        hosts(&end.0);
-        drop(end);
-        reactor.join().unwrap()
-    })
-}
-
 /// Records a run and replays it.
 fn the_clocks_agree(hosts: impl FnOnce(&Handle)) {
     let (folder, seed) = (tempfile::tempdir().unwrap(), seed());
     let record = folder.path().join("run.rec");
-    let (trace, figures) = serve(&drives(seed), &record, hosts);
+    let work = |handle: &Handle, _| hosts(handle);
+    let (trace, figures) = recorded::serve(&drives(seed), PollMode::Adaptive, &record, work);
     let live = &figures.exports[0];
     assert!(live.writes.latency.count() > 100 && live.reads.latency.count() > 100, "seed {seed}");
-    let again = Replay { recording: record, trace: true, check: true }.run(&()).unwrap();
-    assert!(!again.broken_off, "seed {seed}");
-    let report = &again.reports[0];
+    let report = &recorded::replay(record, &trace, &format!("seed {seed}"))[0];
     for (direction, tally) in [("read", &live.reads), ("write", &live.writes)] {
         let found = &report.latency_us[direction];
         assert_eq!(found.count, tally.latency.count(), "seed {seed}: {direction}s");
         assert_eq!(found.max, Some(tally.latency.max().as_us()), "seed {seed}: the longest {direction}");
     }
-    let again = again.trace.expect("it was asked for");
-    let differs = trace.bytes().zip(again.bytes()).position(|(live, again)| live != again);
-    assert_eq!((differs, trace.len()), (None, again.len()), "seed {seed}: the first byte that differs, the lengths");
 }
 
 /// Two hosts one after another: the first leaves in order, the second in the middle of its work.

@@ -1,0 +1,69 @@
+//! A live run that is recorded, and its replay: for tests of the two clocks through different transports.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use nandscape_drive::DriveInfo;
+use nandscape_lab_run::{LiveDrives, Replay, Report};
+use nandscape_sim::Executor;
+use nandscape_transport_reactor::handle::{Figures, Handle};
+use nandscape_transport_reactor::recording::Recorder;
+use nandscape_transport_reactor::{Export, PollMode, Port, Reactor, Setup};
+
+/// Stops the reactor, even if a client has panicked.
+struct Ends(Handle);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Serves drives while `work` is done, which is given what the first drive is; the trace and the last figures. The drives'
+/// tables are sound at the end. Clients may break off.
+pub(crate) fn serve(
+    live: &LiveDrives,
+    poll: PollMode,
+    record: &Path,
+    work: impl FnOnce(&Handle, DriveInfo),
+) -> (String, Figures) {
+    let (tell, ready) = channel();
+    thread::scope(|scope| {
+        let reactor = scope.spawn(move || {
+            let executor = Executor::new();
+            let sim = executor.sim();
+            let exports = live.build(&sim, &()).unwrap();
+            sim.trace().switch_on();
+            let mut port = Port::new(&sim, exports.iter().map(|export| export.clone() as Rc<dyn Export>).collect());
+            port.record(Recorder::create(record, &serde_json::to_string(live).unwrap()).unwrap());
+            let names = live.drives.iter().map(|drive| drive.name.clone()).collect();
+            let setup = Setup { executor, port, names, poll, log: Box::new(|_| {}) };
+            let (reactor, handle) = Reactor::new(setup).unwrap();
+            tell.send((handle, exports[0].info())).unwrap();
+            let (executor, figures) = reactor.run().unwrap();
+            exports.iter().for_each(|export| export.ssd().check().unwrap());
+            (executor.sim().trace().to_chrome_json(), figures)
+        });
+        let (handle, info) = ready.recv().unwrap();
+        let ends = Ends(handle);
+        work(&ends.0, info);
+        drop(ends);
+        reactor.join().unwrap()
+    })
+}
+
+/// Replays a whole recording, whose trace is the same to the byte; the reports of its drives.
+pub(crate) fn replay(recording: PathBuf, trace: &str, what: &str) -> Vec<Report> {
+    let again = Replay { recording, trace: true, check: true }.run(&()).unwrap();
+    assert!(!again.broken_off, "{what}");
+    let repeated = again.trace.expect("it was asked for");
+    let differs = trace.bytes().zip(repeated.bytes()).position(|(live, again)| live != again);
+    let sizes = (trace.len(), repeated.len());
+    assert!(
+        differs.is_none() && sizes.0 == sizes.1,
+        "{what}: first byte that differs: {differs:?}; lengths: {sizes:?}"
+    );
+    again.reports
+}
