@@ -1,9 +1,8 @@
-//! A drive for the tests of what stands on drives: transports, hosts, workloads. The test says how long a command takes and
-//! what it does; the fake queues, serves and disconnects as the product does.
+//! A drive for tests of transports, hosts and workloads. The test sets the time and the effect of a command; queueing, service
+//! and disconnection are like those of the real drive.
 //!
 //! A [`Connection`] that is dropped is a queue pair that is deleted: its commands that wait are not begun any more and end
-//! with Command Aborted due to SQ Deletion; one that is being served finishes what it does to the drive, and then ends with
-//! the same status.
+//! with Command Aborted due to SQ Deletion. A command in service takes its effect and then ends with the same status.
 //!
 //! Left out: queues and doorbells (tests of those use a [`Ring`](crate::ring::Ring)), and drives that break rules on
 //! purpose, which are in the tests of the conformance suite.
@@ -19,7 +18,7 @@ use nandscape_wire_nvme::Status;
 use crate::drive::{Drive, DriveInfo};
 use crate::io::{Completion, Io};
 
-/// A drive of 1 GiB without cache and data, of which a test changes what matters to it.
+/// A drive of 1 GiB without cache and data; tests replace the fields that matter to them.
 pub const INFO: DriveInfo = DriveInfo {
     nsid: 1,
     blocks: 2 << 20,
@@ -30,12 +29,12 @@ pub const INFO: DriveInfo = DriveInfo {
     keeps_data: false,
 };
 
-/// What a fake drive does with commands.
+/// The behaviour of a fake drive.
 pub trait Service: 'static {
-    /// A command begins to be served: how long that takes.
+    /// The service of a command begins; its duration.
     fn begin(&self, io: &Io) -> Span;
 
-    /// A command that began at `begun` has been served: does to data what it is to do, and says how it ended.
+    /// The service that began at `begun` has ended: applies the command's effect to data; its status.
     fn end(&self, _io: &Io, _begun: Time) -> Status {
         Status::SUCCESS
     }
@@ -92,12 +91,12 @@ impl<S: Service> FakeDrive<S> {
         drive
     }
 
-    /// What the test told it to do.
+    /// The behaviour that the test has given it.
     pub fn service(&self) -> &S {
         &self.service
     }
 
-    /// What the drive is.
+    /// The drive's description.
     pub fn info(&self) -> DriveInfo {
         self.info
     }

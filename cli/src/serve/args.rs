@@ -1,4 +1,4 @@
-//! The words of `nandscape serve`, and what they mean.
+//! The options of `nandscape serve`, and the plan of drives and reactors that they describe.
 
 use std::path::PathBuf;
 
@@ -32,15 +32,15 @@ Examples:
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --control n.control
   echo '{\"command\":\"fault\",\"rule\":\"uncorrectable lba=0-7\"}' | socat - UNIX-CONNECT:n.control")]
 pub(crate) struct ServeArgs {
-    /// A drive by profile name or file, with the name that clients know it by; may be repeated. The first is also the
-    /// one of clients that give no name
+    /// A drive: a profile's name or file, and the name that clients use; may be repeated. Clients that give no name get the
+    /// first
     #[arg(long, value_name = "[NAME=]P", required = true)]
     drive: Vec<String>,
     /// Change a key of every drive's profile: capacity=4GiB; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Have something go wrong with the flash of a drive, or of every drive where none is named: a rule such as
-    /// "fail program every=500", as in `nandscape sim`; may be repeated. A running drive is told over --control
+    /// A fault in the flash of a drive, or of every drive if none is named: a rule such as "fail program every=500", as
+    /// in `nandscape sim`; may be repeated. A running drive takes rules over --control
     #[arg(long, value_name = "[NAME=]RULE")]
     fault: Vec<String>,
     /// Where data is kept: in memory, or nowhere (reads give zeros)
@@ -49,7 +49,7 @@ pub(crate) struct ServeArgs {
     /// The state the drives begin in
     #[arg(long, value_enum, default_value = "none")]
     precondition: crate::sim::PreconditionArg,
-    /// Decides everything random
+    /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Flash, link and firmware take no time
@@ -71,11 +71,12 @@ pub(crate) struct ServeArgs {
     /// Take orders at a unix socket: statistics, faults, stop
     #[arg(long, value_name = "PATH")]
     pub(super) control: Option<PathBuf>,
-    /// Listen at TCP addresses that others can reach too. Whoever reaches them can read and write the drives
+    /// Allow TCP addresses that other machines can reach. There is no authentication: any client that reaches them can read
+    /// and write the drives
     #[arg(long)]
     pub(super) allow_remote: bool,
-    /// Whether the server sleeps when nothing is due, or keeps its cores busy; as root, busy also keeps the processors of
-    /// its clients from idle states, which waking them from would add to each latency
+    /// Whether the server sleeps when nothing is due, or keeps its cores busy. As root, busy also keeps the processors of its
+    /// clients from idle states: the time to leave one adds to each latency
     #[arg(long, value_enum, default_value = "adaptive")]
     poll: PollArg,
     /// Threads that the drives are spread over
@@ -87,8 +88,8 @@ pub(crate) struct ServeArgs {
     /// Record everything that arrives, for `nandscape sim --replay`
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
-    /// Write what every die and channel did to this file at the end, for chrome://tracing or ui.perfetto.dev. It is kept
-    /// in memory until then
+    /// Write the event trace of all dies and channels to this file at the end, for chrome://tracing or ui.perfetto.dev. It
+    /// is kept in memory until then
     #[arg(long, value_name = "FILE")]
     pub(super) chrome_trace: Option<PathBuf>,
     /// Check the drives' tables against each other at the end
@@ -116,10 +117,10 @@ impl ServeArgs {
     pub(super) fn plan(&self) -> Result<Vec<LiveDrives>, Failure> {
         if !(1..=self.drive.len()).contains(&self.reactors) {
             let (reactors, drives) = (self.reactors, self.drive.len());
-            return input(format!("--reactors {reactors}: a drive has one thread, so from 1 to {drives} have work"));
+            return input(format!("--reactors {reactors}: each drive runs on one thread, so give 1 to {drives}"));
         }
         if self.reactors > 1 && (self.record.is_some() || self.chrome_trace.is_some()) {
-            return input("--record and --chrome-trace follow one reactor; leave out --reactors");
+            return input("--record and --chrome-trace cover one reactor; leave out --reactors");
         }
         let named = self.named()?;
         let names: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
@@ -188,12 +189,14 @@ impl ServeArgs {
         }
     }
 
-    /// Where the server never sleeps, its clients' processors are not to sleep either, as far as the system allows.
+    /// Where the server never sleeps, keeps its clients' processors from idle states, if the system allows it.
     pub(super) fn keep_awake(&self) -> Option<NoIdleStates> {
         let PollArg::Busy = self.poll else { return None };
         let request = NoIdleStates::request();
         if let Err(error) = &request {
-            crate::output::note(&format!("clients see their processors wake up: idle states stay on ({error})"));
+            crate::output::note(&format!(
+                "idle states stay on, and waking a client's processor adds to its latencies ({error})"
+            ));
         }
         request.ok()
     }
@@ -203,7 +206,7 @@ impl ServeArgs {
     }
 }
 
-/// Bytes of a drive's name at most. NBD leaves it at that where names are to be understood everywhere ("Values").
+/// Bytes of a drive's name at most: the length that every NBD implementation accepts ("Values").
 const MAX_NAME: usize = 256;
 
 /// A drive's name, and its profile's.
@@ -244,7 +247,7 @@ pub(super) fn how_to_connect(address: &Address, name: &str) -> String {
     }
 }
 
-/// A name or path as it stands in a URI (RFC 3986, 2.1): what has a meaning there becomes its code.
+/// A name or path for use in a URI: reserved characters are percent-encoded (RFC 3986, 2.1).
 fn escape(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -1,4 +1,4 @@
-//! The line that shows what a server does, on a terminal, once a second.
+//! The status line of a server on a terminal, once a second.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use nandscape_transport_reactor::{Handle, Timing};
 
 /// Shows the line until it is dropped.
 pub(super) struct LiveLine {
-    /// Closing it ends the thread.
+    /// The thread ends when it is closed.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the line is made of, since the beginning.
+/// The sums that the line is computed from, since the start.
 #[derive(Default)]
 struct Sums {
     requests: u64,
@@ -60,7 +60,7 @@ impl LiveLine {
             while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
                 let figures: Vec<Arc<Figures>> = handles.iter().filter_map(Handle::figures).collect();
                 if figures.len() < handles.len() {
-                    // One has ended by itself, and the rest is about to.
+                    // A reactor has ended by itself, and the others are about to.
                     break;
                 }
                 let now = Sums::of(&figures);
@@ -77,7 +77,7 @@ impl Drop for LiveLine {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // What the thread may have panicked about is no reason not to end in order.
+            // A panic of this thread must not keep the server from ending in order.
             let _ = thread.join();
         }
     }

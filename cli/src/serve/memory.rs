@@ -1,8 +1,8 @@
-//! Whether what the drives keep in memory fits this machine.
+//! Whether the drives' data fits this machine's memory.
 
 use nandscape_sim::units::Bytes;
 
-/// Memory that programs may still take, as Linux estimates it: `MemAvailable` of proc_meminfo(5).
+/// Memory that is available to programs, as Linux estimates it: `MemAvailable` of proc_meminfo(5).
 fn available() -> Option<u64> {
     parse(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
@@ -13,7 +13,7 @@ fn parse(meminfo: &str) -> Option<u64> {
     Some(kib << 10)
 }
 
-/// Says so where drives of `capacity` bytes in all can outgrow the machine's memory.
+/// A warning if drives of `capacity` bytes in all can outgrow the machine's memory.
 pub(super) fn tell_if_too_large(capacity: u64) {
     if let Some(text) = available().and_then(|available| warning(capacity, available)) {
         crate::output::note(&text);
@@ -23,7 +23,7 @@ pub(super) fn tell_if_too_large(capacity: u64) {
 fn warning(capacity: u64, available: u64) -> Option<String> {
     (capacity > available).then(|| {
         format!(
-            "the drives hold up to {} in memory, and this machine has {} left: when that is full, the system ends the \
+            "the drives hold up to {} in memory, and this machine has {} left: when it is full, the system kills the \
              server. Give a smaller capacity, as in --set capacity={}, or --store none",
             Bytes(capacity),
             Bytes(available >> 20 << 20),

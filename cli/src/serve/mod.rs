@@ -33,7 +33,7 @@ use functions::FunctionArg;
 use notes::Notes;
 use reactors::{Running, start_all};
 
-/// The longest wait for a client that negotiates.
+/// The longest time that a client may take to negotiate.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why the server is to end.
@@ -44,7 +44,7 @@ enum Ending {
     Broken,
 }
 
-/// Serves until it is told to stop.
+/// Serves until a signal or an order stops it.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let plan = args.plan()?;
     remove_sockets_on_panic();
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
 }
 
-/// A release build ends at a panic, without dropping anything.
+/// Removes the sockets at a panic: release builds abort, without dropping anything.
 fn remove_sockets_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -90,7 +90,7 @@ fn remove_sockets_on_panic() {
     }));
 }
 
-/// Finds out before anything is served whether there is a place for what is written at the end.
+/// Checks before anything is served that the files to write at the end can be written.
 fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let outputs = [("--record", &args.record), ("--chrome-trace", &args.chrome_trace)];
     let outputs = outputs.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
@@ -111,7 +111,7 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     crate::sim::can_write(trace).map_err(|error| Failure::Input(error.context("--chrome-trace")))
 }
 
-/// Finds out before drives are made, which may take a while, whether their servers have a place.
+/// Checks that all addresses can be used, before the drives are built, which may take a while.
 fn check_addresses(args: &ServeArgs) -> Result<(), Failure> {
     let control = args.control.as_ref().map(|path| Address::Unix(path.clone()));
     let functions: Vec<Address> = args.functions()?.iter().map(FunctionArg::address).collect();
@@ -122,10 +122,10 @@ fn check_addresses(args: &ServeArgs) -> Result<(), Failure> {
     let all: Vec<(&str, &Address)> = all.collect();
     for (number, (word, address)) in all.iter().enumerate() {
         address.check(args.allow_remote).map_err(|error| no_place(word, address, &error))?;
-        // The system gives each a port of its own where it is left to it.
+        // Port 0 is a different port each time.
         let taken = |earlier: &Address| earlier == *address && !address.to_string().ends_with(":0");
         if let Some((other, _)) = all[..number].iter().find(|(_, earlier)| taken(earlier)) {
-            return Err(Failure::Input(anyhow::anyhow!("{word} {address}: {other} is to listen there already")));
+            return Err(Failure::Input(anyhow::anyhow!("{word} {address}: {other} has the same address")));
         }
     }
     Ok(())
@@ -165,7 +165,7 @@ fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<B
     });
     let control = args.control.as_ref().map(|path| {
         let tell = tell.clone();
-        // After a second request the receiver may be gone.
+        // After an earlier request the receiver may be gone.
         let stop = move || drop(tell.send(Ending::Asked));
         ControlServer::start(path, running.handles(), stop)
             .map_err(|error| no_place("--control", &Address::Unix(path.clone()), &error))
@@ -182,7 +182,7 @@ fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<B
     Ok(Beside { _metrics: metrics, _control: control })
 }
 
-/// Begins to listen; from then on there are sockets.
+/// Starts to listen, which creates the sockets.
 fn listen(args: &ServeArgs, running: &Running, notes: &Notes) -> Result<Vec<Listener>, Failure> {
     let mut listeners = Vec::new();
     let max_clients = descriptors::clients_each(args.nbd.len());
@@ -203,7 +203,7 @@ fn listen(args: &ServeArgs, running: &Running, notes: &Notes) -> Result<Vec<List
         };
         let listener = Listener::start(config).map_err(|error| no_place("--nbd", address, &error))?;
         if args.allow_remote {
-            output::note("unauthenticated: whoever reaches this address can read and write the drives");
+            output::note("unauthenticated: any client that reaches this address can read and write the drives");
         }
         running.drives.iter().for_each(|drive| output::note(&args::how_to_connect(listener.address(), &drive.name)));
         listeners.push(listener);

@@ -23,7 +23,7 @@ pub(super) struct LiveDrive {
     pub(super) name: String,
     /// Its profile.
     pub(super) profile: String,
-    /// What it is.
+    /// Its capacity and format.
     pub(super) info: DriveInfo,
     /// I/O queue pairs of each of its controllers.
     pub(super) queue_pairs: u16,
@@ -81,7 +81,7 @@ struct Wishes {
     notes: Notes,
 }
 
-/// Starts a thread for each part of the plan, and waits until their drives are made. `on_end` is told when one ends.
+/// Starts a thread for each part of the plan, and waits until their drives are built. `on_end` is called when one ends.
 pub(super) fn start_all(
     plan: &[LiveDrives],
     args: &ServeArgs,
@@ -121,7 +121,7 @@ pub(super) fn start_all(
 }
 
 impl Running {
-    /// The ways to the reactors.
+    /// The handles of the reactors.
     pub(super) fn handles(&self) -> Vec<Handle> {
         self.handles.clone()
     }
@@ -156,7 +156,7 @@ impl Running {
     }
 }
 
-/// The life of a reactor's thread.
+/// Runs on a reactor's thread until it ends.
 fn serve(live: &LiveDrives, wishes: &Wishes, tell: impl FnOnce((Handle, Vec<LiveDrive>))) -> anyhow::Result<Ended> {
     if let Some(core) = wishes.core {
         nandscape_transport_reactor::pin_to_core(core).with_context(|| format!("--pin: core {core}"))?;

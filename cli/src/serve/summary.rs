@@ -1,4 +1,4 @@
-//! What a server has done, at its end.
+//! The summary of a server's work, printed at its end.
 
 use nandscape_transport_control::Statistics;
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
@@ -7,7 +7,7 @@ use nandscape_transport_reactor::{FaultCount, Timing};
 use super::{ServeArgs, all_exports};
 
 impl ServeArgs {
-    /// For people, or as JSON.
+    /// As text, or as JSON.
     pub(super) fn summary(&self, figures: &[Figures]) -> String {
         match self.wants_json() {
             true => serde_json::to_string_pretty(&Statistics::of(figures)).expect("plain data"),
@@ -42,8 +42,8 @@ fn as_text(figures: &[Figures]) -> String {
     let timing = timing(figures);
     let (lag, gap) = (&timing.release_lag, &timing.poll_gap);
     text.push_str(&format!(
-        "released late by p50 {:.1} us, p99 {:.1}, p99.99 {:.1}, max {:.1}; looked for arrivals every {:.1} us (p50), \
-         {:.1} (p99), {:.1} at most; the model was behind by {:.1} us at most\n",
+        "release lag p50 {:.1} us, p99 {:.1}, p99.99 {:.1}, max {:.1}; poll gap p50 {:.1} us, p99 {:.1}, max {:.1}; the \
+         model was behind by {:.1} us at most\n",
         lag.quantile(0.5).as_us(),
         lag.quantile(0.99).as_us(),
         lag.quantile(0.9999).as_us(),
@@ -56,7 +56,7 @@ fn as_text(figures: &[Figures]) -> String {
     text
 }
 
-/// What faults have done to a drive, if anything.
+/// The damage by faults to a drive, if any.
 fn damage(export: &ExportFigures) -> String {
     let of = |name: &str| export.counters.get(name).copied().unwrap_or_default();
     let counts = [

@@ -72,8 +72,8 @@ fn bad_addresses_are_refused() {
     }
     for (more, words) in [
         (["--control", "letter"], "--control unix:letter: cannot listen: something that is not a socket is there"),
-        (["--control", "n.sock"], "--control unix:n.sock: --nbd is to listen there already"),
-        (["--nbd", "unix:n.sock"], "--nbd unix:n.sock: --nbd is to listen there already"),
+        (["--control", "n.sock"], "--control unix:n.sock: --nbd has the same address"),
+        (["--nbd", "unix:n.sock"], "--nbd unix:n.sock: --nbd has the same address"),
         (["--metrics", "0.0.0.0:0"], "--allow-remote"),
         (["--record", "n.sock"], "--record n.sock and --nbd n.sock are the same file"),
         (["--drive", "a\tb=default"], "no control characters"),

@@ -1,9 +1,8 @@
-//! A host of a drive whose flash fails, which keeps what each block may hold.
+//! A host of a drive with failing flash, which tracks the possible contents of each block.
 //!
-//! A block's content is told by a number that is written all over it. As long as nothing fails, a block holds what was
-//! written last. A failed write may have written none, some or all of its blocks; a power cut may
-//! lose what a volatile cache held. Then a block has several candidates, until it is read. Reads may fail; what they return
-//! must be right.
+//! Each write fills its blocks with one number. Without failures, a block holds the number of its last write. A failed write
+//! may have written none, some or all of its blocks, and a power cut may lose the contents of a volatile cache: a block
+//! then has several possible numbers, until it is read. Reads may fail, but the data that they return must be right.
 //!
 //! Left out: which reads may fail, and silent corruption.
 
@@ -42,27 +41,27 @@ impl Ask {
     pub const ALL: [Ask; 5] = [Ask::Write, Ask::Read, Ask::Deallocate, Ask::Zeroes, Ask::Flush];
 }
 
-/// What is known of a block.
+/// The possible contents of a block.
 #[derive(Clone, Debug)]
 struct Block {
-    /// What it may hold: one value, as long as nothing has failed.
+    /// The numbers that it may hold: one, as long as nothing has failed.
     now: BTreeSet<u64>,
-    /// What it held, or may have held, since it was last known to be on flash.
+    /// Its numbers, certain or possible, since it was last known to be on flash.
     before: BTreeSet<u64>,
 }
 
-/// The host, and what it knows.
+/// The host and its records.
 pub struct Damaged {
     host: Host,
     info: DriveInfo,
-    /// How often power was cut so far.
+    /// Power cuts so far.
     cuts: Box<dyn Fn() -> u32>,
     rng: Rng,
     seed: u64,
     blocks: Vec<Block>,
     next: u64,
     failed: u64,
-    /// Whether the drive has said that it cannot write what it was given.
+    /// Whether the drive has reported that it cannot write data that it had accepted.
     cannot_write: bool,
 }
 
@@ -75,11 +74,11 @@ struct Asked {
     tag: u64,
 }
 
-/// What went wrong, in one sentence.
+/// The error, in one sentence.
 type Verdict = Result<(), String>;
 
 impl Damaged {
-    /// A host of a drive that deallocates whole mapping units to zeros, and all of whose blocks read as zeros.
+    /// A host of a drive on which deallocated mapping units, and at first all blocks, read as zeros.
     pub fn new(sim: &Sim, drive: Rc<dyn Drive>, cuts: impl Fn() -> u32 + 'static, seed: u64) -> Damaged {
         let info = drive.info();
         let zeros = Block { now: BTreeSet::from([0]), before: BTreeSet::new() };
@@ -185,7 +184,7 @@ impl Damaged {
             statuses.insert(ended.tag, ended.completion.status.meaning());
         }
         self.cannot_write |= statuses.values().any(|status| *status == Status::WRITE_FAULT);
-        // A cut may also revert what was written in the same round, before it or after it.
+        // A cut may also revert writes of the same round, before it or after it.
         let cut = (self.cuts)() != cuts;
         if cut {
             self.revert();

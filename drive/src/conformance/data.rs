@@ -1,5 +1,5 @@
-//! Random commands, several at a time, against the model. No two outstanding commands touch the same block if one of
-//! them changes it, so that there is one right answer to each.
+//! Random commands, several at a time, against the model. A block that an outstanding command changes is touched by no other
+//! outstanding command, so each command has one right answer.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,6 +1,6 @@
-//! A command with one bad field: it gets the status that the specification gives it, and changes nothing.
+//! Commands with one bad field each: they get the specified status and change nothing.
 //!
-//! Where the specification leaves a choice, each of the choices is right. Whether Do Not Retry is set is not checked.
+//! Where the specification allows several statuses, each of them is right. Whether Do Not Retry is set is not checked.
 //! Left out: what depends on the transport (SGL types), and what no drive here has: protection information, directives.
 //! Fused operations are only tried by half.
 
@@ -22,17 +22,17 @@ struct Case {
     name: String,
     entry: SubmissionEntry,
     mem: HostMem,
-    /// The statuses that are right.
+    /// The right statuses.
     right: Vec<Status>,
 }
 
-/// Memory that is missing or too small: there is no one status for it, as PRPs have no length.
+/// Memory that is missing or too small. PRPs have no length, so the specification has no single status for it.
 const SHORT: [Status; 2] = [Status::DATA_SGL_LENGTH_INVALID, Status::DATA_TRANSFER_ERROR];
 /// The commands that name a run of blocks.
 const RUNS: [IoOpcode; 5] =
     [IoOpcode::READ, IoOpcode::WRITE, IoOpcode::COMPARE, IoOpcode::VERIFY, IoOpcode::WRITE_ZEROES];
 
-/// Checks the status of every bad field, and that the drive is as it was before.
+/// Checks the status of every bad field, and that the drive is unchanged.
 ///
 /// # Errors
 /// What the drive did wrong.
@@ -78,7 +78,7 @@ fn good(info: &DriveInfo, opcode: IoOpcode) -> (SubmissionEntry, HostMem) {
 /// The commands that a drive has.
 fn supported(info: &DriveInfo) -> Vec<IoOpcode> {
     let all = RUNS.into_iter().chain([IoOpcode::FLUSH, IoOpcode::DATASET_MANAGEMENT]);
-    // What keeps no data cannot compare with it.
+    // A drive that keeps no data cannot compare.
     all.filter(|opcode| info.keeps_data || *opcode != IoOpcode::COMPARE).collect()
 }
 
@@ -193,7 +193,7 @@ fn deallocations(info: &DriveInfo, cases: &mut Vec<Case>) {
     case("no memory", entry(256), HostMem::none(), &SHORT);
 }
 
-/// Memory may be longer than the transfer: the command ends well, and what lies beyond is left alone.
+/// Memory may be longer than the transfer: the command succeeds, and the rest of the memory is unchanged.
 async fn longer_memory(host: &Host) -> Result<(), String> {
     let info = host.info();
     let run = async |opcode: IoOpcode, mut entry: SubmissionEntry, moved: &[u8], more: Vec<u8>| {
@@ -206,7 +206,7 @@ async fn longer_memory(host: &Host) -> Result<(), String> {
             return Err(format!("{name}: ended with {status}"));
         }
         let after = mem.to_vec();
-        // Reads must return what was written before.
+        // Reads must return the data written before.
         let (_, right) = good(&info, opcode);
         match after[moved.len()..] == more && (!info.keeps_data || after[..moved.len()] == right.to_vec()) {
             true => Ok(()),
@@ -222,7 +222,7 @@ async fn longer_memory(host: &Host) -> Result<(), String> {
             }
         }
     }
-    // Beyond the list lies a range that would be bad.
+    // The range after the end of the list is bad.
     let list = ranges(&[(info.blocks / 2, 1), (info.blocks, 1)]);
     match host.execute(SubmissionEntry::deallocate(info.nsid, 1), list).await?.status {
         status if status.is_success() => Ok(()),

@@ -1,5 +1,5 @@
-//! Submits commands to a drive and keeps what became of each. That every command completes once, and that the stages
-//! of its time sum to its latency, is checked here, for all checks alike.
+//! Submits commands to a drive and records their results. For all checks, it verifies that every command completes once and
+//! that its stages sum to its latency.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -21,7 +21,7 @@ pub struct Ended {
     pub submitted: Time,
     /// When it completed.
     pub ended: Time,
-    /// How.
+    /// Status, result dwords and breakdown.
     pub completion: Completion,
 }
 
@@ -32,16 +32,16 @@ pub struct Host {
     book: Rc<Book>,
 }
 
-/// What was submitted and what has come of it.
+/// The commands submitted and their results.
 struct Book {
     sim: Sim,
     news: Signal,
     /// When each command was submitted, and whether it has ended, by tag.
     commands: RefCell<Vec<(Time, bool)>>,
     log: RefCell<Vec<Ended>>,
-    /// How many of the log were asked for.
+    /// Entries of the log that were taken.
     seen: Cell<usize>,
-    /// What was wrong first.
+    /// The first error.
     fault: RefCell<Option<String>>,
 }
 
@@ -88,7 +88,7 @@ impl Host {
         Host { info: drive.info(), drive: RefCell::new(Some(drive)), book: Rc::new(book) }
     }
 
-    /// What the drive is.
+    /// The drive's description.
     pub fn info(&self) -> DriveInfo {
         self.info
     }
@@ -157,10 +157,10 @@ impl Host {
         drop(drive);
     }
 
-    /// Whether all has been well so far.
+    /// Checks that the drive has made no error so far.
     ///
     /// # Errors
-    /// What the drive did wrong first.
+    /// The first error of the drive.
     pub fn verdict(&self) -> Result<(), String> {
         match &*self.book.fault.borrow() {
             Some(fault) => Err(fault.clone()),

@@ -1,22 +1,20 @@
-//! The checks that every [`Drive`] must pass, whatever it consists of.
+//! The checks that every [`Drive`] must pass, a whole SSD as well as a layer over others.
 //!
-//! A check makes its drives itself, each on an executor of its own, runs commands against them and compares with what
-//! the NVM command set demands. It takes a seed; what it finds wrong is one sentence that names the check, the seed and
-//! the step. [`all`] runs every check.
+//! A check builds its drives itself, each on an executor of its own, runs commands on them and compares the results with
+//! the NVM command set specification. It takes a seed; an error is one sentence that names the check, the seed and the step. [`all`] runs every check.
 //!
 //! | file | what |
 //! |---|---|
-//! | `host` | submits commands, and keeps what became of each |
-//! | `model` | what each logical block should hold |
+//! | `host` | submits commands and records their results |
+//! | `model` | the right contents of each logical block |
 //! | `data` | random commands at depth against the model |
 //! | `overlap` | writes of the same blocks at the same time |
 //! | `fields` | the status of every bad field, and that nothing changed |
-//! | `damage` | what each logical block may hold of a drive whose flash fails, and after power cuts |
+//! | `damage` | the possible contents of each logical block when flash fails, and after power cuts |
 //! | `tokens` | exactly one completion a command: at any depth, in a power cut, with the drive dropped |
 //! | `repeat` | same seed, same run; spurious polls change nothing |
 //!
-//! Left out: what only the makers of a drive can know of it, its tables, which
-//! [`Subject::check`] is for.
+//! Left out: the drive's own tables, which [`Subject::check`] checks.
 
 mod damage;
 mod data;
@@ -46,7 +44,7 @@ pub use tokens::{dropped_drive, once_each, power_cut};
 pub struct Subject {
     /// The drive.
     pub drive: Rc<dyn Drive>,
-    /// What it promises of deallocated blocks.
+    /// The contents of deallocated blocks, as the drive promises them.
     pub deallocation: Deallocation,
     /// Checks the drive's own tables; called while no command is outstanding. The error is one sentence.
     pub check: Box<dyn Fn() -> Result<(), String>>,
@@ -56,7 +54,7 @@ pub struct Subject {
 pub type Make<'a> = &'a dyn Fn(&Sim) -> Subject;
 
 impl Subject {
-    /// A drive that promises no more than it must, and whose tables are its own business.
+    /// A drive that promises only the required minimum, and has no tables to check.
     pub fn new(drive: Rc<dyn Drive>) -> Subject {
         Subject { drive, deallocation: Deallocation::OldOrZeros, check: Box::new(|| Ok(())) }
     }
@@ -78,7 +76,7 @@ pub fn all(make: Make<'_>, seed: u64) -> Result<(), String> {
     spurious_polls(make, &load, seed)
 }
 
-/// Longer than a drive has background work to do.
+/// Longer than any background work of a drive.
 const SETTLE: Span = Span::from_s(10);
 
 /// Runs `main` on a new drive, lets the drive come to rest, and has its tables checked.

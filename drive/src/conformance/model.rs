@@ -1,4 +1,4 @@
-//! What each logical block should hold: a table that knows nothing of how drives work.
+//! The right contents of each logical block, in a plain table, independent of the workings of a drive.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use nandscape_sim::rng::mix;
 
 use crate::drive::DriveInfo;
 
-/// What a drive promises of the blocks of a deallocating Dataset Management command.
+/// A drive's promise for blocks that Dataset Management has deallocated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Deallocation {
-    /// What the specification demands: a block reads as its old data or as zeros, and as the same each time (NVM 3.3.3).
+    /// The required minimum: a block reads as its old data or as zeros, and the same each time (NVM 3.3.3).
     OldOrZeros,
     /// Blocks of preferred deallocate units that lie in one range as a whole read as zeros.
     WholeUnitsReadZeros,
 }
 
-/// What a block holds.
+/// The contents of a block.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Content {
     Zeros,
@@ -50,7 +50,7 @@ impl Model {
         range.start as usize..range.end as usize
     }
 
-    /// A write that nothing like it came before: its stamp, and its data.
+    /// A write unlike all before: its stamp, and its data.
     pub(super) fn new_data(&mut self, range: &Range<u64>) -> (u64, Vec<u8>) {
         self.stamps += 1;
         let mut data = Vec::with_capacity((range.end - range.start) as usize * self.lba_bytes);
@@ -101,10 +101,10 @@ impl Model {
         Some(data)
     }
 
-    /// Compares what was read with what should be there. What could be either is decided by it.
+    /// Compares the data of a read with the right contents. Of a block with two possible contents, it settles which.
     ///
     /// # Errors
-    /// The first block that holds something else.
+    /// The first block that differs.
     pub(super) fn check(&mut self, range: &Range<u64>, data: &[u8]) -> Result<(), String> {
         for (lba, bytes) in range.clone().zip(data.chunks_exact(self.lba_bytes)) {
             let is = |stamp: u64| bytes.iter().copied().eq(self.pattern(stamp, lba));
@@ -124,7 +124,7 @@ impl Model {
         Ok(())
     }
 
-    /// What some bytes are, as far as it can be told.
+    /// The origin of some bytes, if it can be recognised.
     pub(super) fn describe(&self, lba: u64, bytes: &[u8]) -> String {
         if bytes.iter().all(|byte| *byte == 0) {
             return "zeros".to_owned();

@@ -1,5 +1,5 @@
-//! Writes of the same blocks at the same time. In which order they take effect is the drive's affair; each logical block
-//! ends as one of them wrote it, whole (NVM 2.1.4, "Atomic Operations": a logical block is the least atomic unit).
+//! Writes of the same blocks at the same time. The drive may apply them in any order, but each logical block must hold the
+//! whole data of one of them (NVM 2.1.4, "Atomic Operations": a logical block is the least atomic unit).
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::model::{Deallocation, Model};
 use crate::mem::HostMem;
 
 const ROUNDS: u32 = 60;
-/// Blocks that the writes are about.
+/// The blocks that are written.
 const WINDOW: u64 = 40;
 
 /// Checks a drive under writes that overlap, with reads among them.
@@ -26,7 +26,7 @@ pub fn overlap(make: Make<'_>, seed: u64) -> Result<(), String> {
         }
         let mut rng = Seed::new(seed).child("overlap").rng();
         let mut model = Model::new(&host.info(), Deallocation::OldOrZeros);
-        // What each block held before the round: the stamp of a write, 0 for zeros.
+        // The contents of each block before the round: the stamp of a write, 0 for zeros.
         let mut before = vec![0; WINDOW as usize];
         for round in 0..ROUNDS {
             let most = u64::from(host.info().max_blocks);
@@ -78,7 +78,7 @@ impl Round<'_> {
         }
     }
 
-    /// Waits for all commands and checks them; what each block holds now.
+    /// Waits for all commands and checks them; the contents of each block.
     async fn settle(mut self, model: &Model) -> Result<Vec<u64>, String> {
         for _ in 0..self.writes.len() + self.reads.len() {
             self.next().await?;
@@ -98,7 +98,7 @@ impl Round<'_> {
         Ok(now)
     }
 
-    /// Which write's data each block holds; `old` is whether it may hold what it held before the round.
+    /// The write whose data each block holds; `old` is whether it may still hold its data from before the round.
     fn stamps(&self, model: &Model, range: &Range<u64>, mem: &HostMem, old: bool) -> Result<Vec<u64>, String> {
         let data = mem.to_vec();
         let blocks = range.clone().zip(data.chunks_exact(self.host.info().lba_bytes as usize));

@@ -1,5 +1,5 @@
-//! A run depends on its seed alone: every completion, its time and its breakdown are the same again. That tasks are
-//! polled without cause makes no difference.
+//! A run depends only on its seed: every completion, its time and its breakdown repeat exactly, also when tasks are polled
+//! spuriously.
 
 use nandscape_sim::Executor;
 

@@ -1,4 +1,5 @@
-//! Exactly one completion a command: at any depth, in any order, in a power cut none, with the drive dropped still one.
+//! Each command completes exactly once, at any depth, in any order, and also when the drive is dropped. After a power cut it
+//! does not complete.
 
 use nandscape_sim::{Executor, Rng, Seed, Span};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
@@ -8,12 +9,12 @@ use super::{Make, SETTLE};
 use crate::drive::DriveInfo;
 use crate::mem::HostMem;
 
-/// More commands than any queue between a host and a drive takes at a time.
+/// More commands than any queue between a host and a drive holds.
 const FLOOD: usize = 3_000;
-/// Power cuts of a check, each at a time of its own.
+/// Power cuts of a check, at different times.
 const CUTS: u64 = 24;
 
-/// A command of no consequence.
+/// An arbitrary command.
 fn any(info: &DriveInfo, rng: &mut Rng) -> (SubmissionEntry, HostMem) {
     let blocks = 1 + rng.below(u64::from(info.max_blocks.min(24))) as u32;
     let slba = rng.below(info.blocks.min(2_000) - u64::from(blocks));
@@ -55,14 +56,14 @@ pub fn once_each(make: Make<'_>, seed: u64) -> Result<(), String> {
     })
 }
 
-/// Cuts power while commands are outstanding: what is dropped then completes nothing.
+/// Cuts power while commands are outstanding: they do not complete.
 ///
 /// # Errors
 /// What the drive did wrong.
 pub fn power_cut(make: Make<'_>, seed: u64) -> Result<(), String> {
     for cut in 0..CUTS {
         let mut rng = Seed::new(seed).child("power_cut").nth(cut).rng();
-        // From the first command's way into the drive to background work after the last; evenly over magnitudes.
+        // From the fetch of the first command to background work after the last; uniform in the logarithm.
         let after = Span::from_ns(1 << rng.below(25) | rng.below(1 << 24) >> rng.below(24));
         cut_at(make, after, &mut rng)
             .map_err(|what| format!("power_cut, seed {seed}, cut {cut} after {after:?}: {what}"))?;
@@ -92,7 +93,7 @@ fn cut_at(make: Make<'_>, after: Span, rng: &mut Rng) -> Result<(), String> {
     }
 }
 
-/// Drops the drive while commands are outstanding, and power stays on: no host waits in vain.
+/// Drops the drive while commands are outstanding, with power on: every command completes.
 ///
 /// # Errors
 /// What the drive did wrong.

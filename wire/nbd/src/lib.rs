@@ -28,7 +28,7 @@ pub const FLAG_NO_ZEROES: u16 = 1 << 1;
 
 /// Transmission flags ("Flag fields").
 pub mod transmission {
-    /// The other flags mean something.
+    /// The other flags are valid.
     pub const HAS_FLAGS: u16 = 1 << 0;
     /// The export cannot be written.
     pub const READ_ONLY: u16 = 1 << 1;
@@ -48,17 +48,17 @@ pub mod transmission {
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
-/// What an option is about ("Option types").
+/// Options ("Option types").
 pub mod option {
-    /// Choose an export and go on to transmission, without a reply that could refuse it.
+    /// Choose an export and go on to transmission. It cannot be refused by a reply.
     pub const EXPORT_NAME: u32 = 1;
     /// End the session.
     pub const ABORT: u32 = 2;
     /// List the exports.
     pub const LIST: u32 = 3;
-    /// Go on under TLS.
+    /// Continue under TLS.
     pub const STARTTLS: u32 = 5;
-    /// Ask about an export.
+    /// Request information about an export.
     pub const INFO: u32 = 6;
     /// Choose an export and go on to transmission.
     pub const GO: u32 = 7;
@@ -68,17 +68,17 @@ pub mod option {
 
 /// Types of replies to options ("Option reply types").
 pub mod reply {
-    /// Done.
+    /// Success.
     pub const ACK: u32 = 1;
     /// An export's name.
     pub const SERVER: u32 = 2;
-    /// Something about an export.
+    /// Information about an export.
     pub const INFO: u32 = 3;
     /// The server does not know the option.
     pub const ERR_UNSUP: u32 = 1 << 31 | 1;
-    /// Understood, and the server does not allow it now.
+    /// The server understands the option and does not allow it now.
     pub const ERR_POLICY: u32 = 1 << 31 | 2;
-    /// The option's data makes no sense.
+    /// The option's data is malformed.
     pub const ERR_INVALID: u32 = 1 << 31 | 3;
     /// There is no such export.
     pub const ERR_UNKNOWN: u32 = 1 << 31 | 6;
@@ -132,7 +132,7 @@ pub mod flag {
 pub mod chunk {
     /// Flag: the last chunk of its reply.
     pub const DONE: u16 = 1 << 0;
-    /// Nothing but an end.
+    /// No data: only ends the reply.
     pub const NONE: u16 = 0;
     /// Data at an offset.
     pub const OFFSET_DATA: u16 = 1;
@@ -226,7 +226,7 @@ pub struct BlockSizeInfo {
     pub kind: U16,
     /// Requests are multiples of this many bytes.
     pub minimum: U32,
-    /// Requests are best multiples of this many.
+    /// The preferred multiple.
     pub preferred: U32,
     /// Requests with data are not longer than this.
     pub maximum: U32,
@@ -244,7 +244,7 @@ pub struct Request {
     pub flags: U16,
     /// See [`command`].
     pub kind: U16,
-    /// Comes back in the reply.
+    /// An identifier of the client's choice, returned in the reply.
     pub cookie: U64,
     /// First byte.
     pub offset: U64,
