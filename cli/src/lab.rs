@@ -78,7 +78,7 @@ struct RunArgs {
     /// Where results go
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
     out: PathBuf,
-    /// Decides everything random
+    /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Points in virtual time that run in parallel [default: one per core]

@@ -32,7 +32,7 @@ pub struct RigDrive {
     pub store: StoreKind,
     /// The state it is brought into first.
     pub precondition: Precondition,
-    /// Decides everything random about it.
+    /// Seed of everything random in it.
     pub seed: Seed,
 }
 

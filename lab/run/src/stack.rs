@@ -36,7 +36,7 @@ pub struct Stack {
     pub layer: Option<Arc<dyn Layer>>,
     /// The load on the layer.
     pub workload: Workload,
-    /// Decides everything random about the load.
+    /// Seed of everything random in the load.
     pub seed: u64,
     /// What to record besides the figures.
     pub wanted: Wanted,

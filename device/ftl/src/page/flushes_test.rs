@@ -1,6 +1,6 @@
 //! A flush behaves as if it watched every slot in use, in random sequences of what happens to a write buffer.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use nandscape_drive::breakdown::cause;
@@ -123,7 +123,7 @@ impl Pair {
 fn a_flush_is_as_good_as_a_watch_on_every_slot() {
     let executor = Executor::new();
     let unit = UnitSize::of_bytes(4_096);
-    let mut told = HashSet::new();
+    let mut told = BTreeSet::new();
     for seed in 0..200 {
         let (mut rng, mut pair) = (Seed::new(seed).rng(), Pair::new(&executor.sim(), unit));
         for _ in 0..300 {
