@@ -37,6 +37,11 @@ fn with_admin<T>(config: ControllerConfig, test: impl AsyncFnOnce(&Host, &Host) 
     with(config, async |sim, drive| test(&host(sim, drive, QueueId::ADMIN), &host(sim, drive, QueueId(1))).await)
 }
 
+/// The same command for the namespace.
+fn of_namespace(entry: SubmissionEntry) -> SubmissionEntry {
+    SubmissionEntry { nsid: 1.into(), ..entry }
+}
+
 fn text(field: &[u8]) -> &str {
     std::str::from_utf8(field).unwrap().trim_end_matches(' ')
 }
@@ -59,6 +64,7 @@ fn identify_controller() {
             | identify::ONCS_WRITE_UNCORRECTABLE
             | identify::ONCS_DSM
             | identify::ONCS_WRITE_ZEROES
+            | identify::ONCS_SAVE
             | identify::ONCS_TIMESTAMP
             | identify::ONCS_VERIFY
             | identify::ONCS_COPY;
@@ -302,7 +308,7 @@ fn the_logs_of_logs_and_features_name_those_that_there_are() {
             for id in 0..=255 {
                 let answer = page(id, 64).await;
                 assert_eq!(bit(&logs, id), answer != Err(Status::INVALID_LOG_PAGE), "log {id:x}h");
-                let answer = data(admin, SubmissionEntry::get_features(id)).await;
+                let answer = data(admin, of_namespace(SubmissionEntry::get_features(id))).await;
                 assert_eq!(bit(&features, id), answer.is_ok(), "feature {id:x}h");
             }
             // Error Recovery is of the namespace (bit 20), Arbitration of the controller (bit 21).
@@ -366,9 +372,12 @@ fn features_keep_their_values() {
             (feature::INTERRUPT_COALESCING, 0, 0x0505),
             (feature::ASYNC_EVENT_CONFIG, 0, 0xff),
         ] {
-            assert_eq!(value(admin, SubmissionEntry::get_features(feature)).await, Ok(default), "{feature:x}h");
-            value(admin, SubmissionEntry::set_features(feature, new)).await.unwrap();
-            assert_eq!(value(admin, SubmissionEntry::get_features(feature)).await, Ok(new), "{feature:x}h");
+            let get = of_namespace(SubmissionEntry::get_features(feature));
+            assert_eq!(value(admin, get).await, Ok(default), "{feature:x}h");
+            let nsid = if feature == feature::ERROR_RECOVERY { 1 } else { 0 };
+            let set = SubmissionEntry { nsid: nsid.into(), ..SubmissionEntry::set_features(feature, new) };
+            value(admin, set).await.unwrap();
+            assert_eq!(value(admin, get).await, Ok(new), "{feature:x}h");
         }
         let queues = NumberOfQueues::new(PAIRS, PAIRS).0;
         assert_eq!(value(admin, SubmissionEntry::get_features(feature::NUMBER_OF_QUEUES)).await, Ok(queues));
@@ -389,10 +398,6 @@ fn features_refuse_bad_fields() {
             let set = value(admin, SubmissionEntry::set_features(feature::NUMBER_OF_QUEUES, wish)).await;
             assert_eq!(set, Err(Status::INVALID_FIELD), "{wish:x}h");
         }
-        let mut save = SubmissionEntry::set_features(feature::ARBITRATION, 0);
-        save.cdw10 = (u32::from(feature::ARBITRATION) | 1 << 31).into();
-        assert_eq!(value(admin, save).await, Err(Status::FEATURE_NOT_SAVEABLE));
-        assert_eq!(value(admin, SubmissionEntry::get_features(feature::ARBITRATION)).await, Ok(3), "not set");
     });
 }
 
@@ -432,9 +437,8 @@ fn reads_of_deallocated_blocks_are_reported_to_hosts_that_ask() {
         let (entry, mem) = write(0, 8);
         assert_eq!(status(entry, mem).await, Status::SUCCESS);
         assert_eq!(status(read(8, 8), HostMem::none()).await, Status::SUCCESS);
-        value(admin, SubmissionEntry::set_features(feature::ERROR_RECOVERY, feature::ERROR_RECOVERY_DULBE))
-            .await
-            .unwrap();
+        let reports = SubmissionEntry::set_features(feature::ERROR_RECOVERY, feature::ERROR_RECOVERY_DULBE);
+        value(admin, of_namespace(reports)).await.unwrap();
         assert_eq!(status(read(0, 8), HostMem::none()).await, Status::SUCCESS);
         assert_eq!(status(read(4, 8), HostMem::none()).await, Status::DEALLOCATED_OR_UNWRITTEN);
         let verify = SubmissionEntry::blocks(IoOpcode::VERIFY, 1, 8, 1);

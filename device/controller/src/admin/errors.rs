@@ -54,6 +54,12 @@ impl ErrorLog {
         true
     }
 
+    /// The controller has failed, by no command.
+    pub(crate) fn failed(&mut self, status: Status) {
+        let none = SubmissionEntry { cid: 0xffff.into(), ..SubmissionEntry::default() };
+        self.ended(0xffff, &none, status, None);
+    }
+
     /// Entries there ever were.
     pub(crate) fn count(&self) -> u64 {
         self.count

@@ -1,31 +1,72 @@
-//! Asynchronous events (Base 5.1.2): that a critical warning of the SMART log has come up, if the host wants to know
-//! (Asynchronous Event Configuration, Base 5.1.25.1.5). A warning is told once, when the next command ends; after one the
-//! others wait until the host has read the log.
-//!
-//! Left out: all other events, for nothing else happens that they would be of.
+//! Asynchronous events (Base 5.1.2): what has happened is told to the host with the next Asynchronous Event Request, if its
+//! Asynchronous Event Configuration (Base 5.1.25.1.5) asks for it. After an event of a type, further ones of that type wait
+//! until the host has read the log that the event names, without Retain Asynchronous Event.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 use nandscape_drive::Breakdown;
-use nandscape_wire_nvme::{Status, log};
+use nandscape_wire_nvme::{Status, feature, log};
 
 use super::EVENT_REQUESTS;
 use crate::command_set::{CommandSet, Reply};
 use crate::engine::{NvmeController, QueueKey};
 
-/// Asynchronous Event Type (bits 2:0 of DW0): SMART / Health Status.
-const SMART_STATUS: u32 = 1;
-/// Asynchronous Event Information (bits 15:8): the warnings that it tells of. Read-only media is a matter of reliability.
-const INFORMATION: [(u8, u32); 2] = [(log::WARNING_SPARE, 2), (log::WARNING_READ_ONLY, 0)];
+/// What DW0 of a completed Asynchronous Event Request tells.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Event {
+    /// Asynchronous Event Type (bits 2:0).
+    kind: u8,
+    /// Asynchronous Event Information (bits 15:8).
+    information: u8,
+    /// Log Page Identifier (bits 23:16).
+    log: u8,
+}
 
-/// Requests that wait for an event, and what they have been told.
+const ERROR: u8 = 0;
+const SMART: u8 = 1;
+const NOTICE: u8 = 2;
+
+impl Event {
+    /// The host has written a doorbell of a queue that there is not.
+    pub(crate) const INVALID_DOORBELL: Event = Event { kind: ERROR, information: 0, log: log::ERROR_INFORMATION };
+    /// The host has written a value to a doorbell that is no place of the queue.
+    pub(crate) const INVALID_DOORBELL_VALUE: Event = Event { kind: ERROR, information: 1, log: log::ERROR_INFORMATION };
+    const RELIABILITY: Event = Event { kind: SMART, information: 0, log: log::SMART };
+    const TEMPERATURE: Event = Event { kind: SMART, information: 1, log: log::SMART };
+    const SPARE: Event = Event { kind: SMART, information: 2, log: log::SMART };
+
+    fn dw0(self) -> u32 {
+        u32::from(self.kind) | u32::from(self.information) << 8 | u32::from(self.log) << 16
+    }
+
+    /// Whether the host wants to know. Warnings are asked for one by one before they become events.
+    fn is_wanted(self, configuration: u32) -> bool {
+        match self.kind {
+            // Notices of information 0 to 7 have the bits from 8 on.
+            NOTICE if self.information < 8 => configuration & feature::EVENT_NAMESPACE_CHANGED << self.information != 0,
+            _ => true,
+        }
+    }
+}
+
+/// The warnings that are told, and by which event. Read-only media is a matter of reliability.
+const WARNINGS: [(u8, Event); 3] = [
+    (log::WARNING_SPARE, Event::SPARE),
+    (log::WARNING_TEMPERATURE, Event::TEMPERATURE),
+    (log::WARNING_READ_ONLY, Event::RELIABILITY),
+];
+
+/// Requests that wait for an event, events that wait for a request, and what the host was told.
 #[derive(Default)]
 pub(crate) struct Events {
     requests: RefCell<VecDeque<(QueueKey, u16)>>,
+    /// No event twice, so that there are never many.
+    pending: RefCell<Vec<Event>>,
+    /// Warnings that were told and have not passed since.
     told: Cell<u8>,
-    /// The host has been told, and has not read the log since.
-    masked: Cell<bool>,
+    /// Events after which the host has not read their log.
+    masking: RefCell<Vec<Event>>,
 }
 
 impl Events {
@@ -55,31 +96,76 @@ impl Events {
     /// The controller is reset: the host is told of warnings anew.
     pub(super) fn reset(&self) {
         self.forget();
+        self.pending.borrow_mut().clear();
+        self.masking.borrow_mut().clear();
         self.told.set(0);
-        self.masked.set(false);
     }
 
-    /// The host has read the SMART log.
-    pub(super) fn log_was_read(&self) {
-        self.masked.set(false);
+    /// The host has read a log.
+    pub(super) fn log_was_read(&self, log: u8) {
+        self.masking.borrow_mut().retain(|event| event.log != log);
+    }
+
+    fn raise(&self, event: Event) {
+        let mut pending = self.pending.borrow_mut();
+        if !pending.contains(&event) {
+            pending.push(event);
+        }
+    }
+
+    /// The next event that can be told, which is no longer pending then.
+    fn take(&self) -> Option<Event> {
+        let (mut pending, mut masking) = (self.pending.borrow_mut(), self.masking.borrow_mut());
+        let is_masked = |event: &Event| masking.iter().any(|told| told.kind == event.kind);
+        let at = pending.iter().position(|event| !is_masked(event))?;
+        let event = pending.remove(at);
+        masking.push(event);
+        Some(event)
     }
 }
 
 impl<C: CommandSet> NvmeController<C> {
-    /// Tells the host of a warning that it has not been told of.
-    pub(crate) fn report_warnings(&self) {
-        let events = &self.admin.events;
-        if events.masked.get() || events.requests.borrow().is_empty() {
-            return;
+    /// Something has happened: the host is told when it can be, if it wants to know.
+    pub(crate) fn raise(&self, event: Event) {
+        if event.is_wanted(self.admin.settings.wanted_events()) {
+            self.admin.events.raise(event);
+            self.report_events();
         }
-        let new = self.subsystem.set.warnings() & self.admin.settings.wanted_warnings() & !events.told.get();
-        let Some((warning, information)) = INFORMATION.into_iter().find(|(warning, _)| new & warning != 0) else {
-            return;
-        };
-        let (pair, cid) = events.requests.borrow_mut().pop_front().expect("there is one");
-        events.told.set(events.told.get() | warning);
-        events.masked.set(true);
-        let dw0 = SMART_STATUS | information << 8 | u32::from(log::SMART) << 16;
-        self.complete(pair, cid, Reply { status: Status::SUCCESS, dw0, dw1: 0, lba: None }, Breakdown::new());
+    }
+
+    /// Critical Warning of the SMART log.
+    pub(super) fn warnings(&self) -> u8 {
+        let hot = if self.admin.settings.is_temperature_critical() { log::WARNING_TEMPERATURE } else { 0 };
+        self.subsystem.set.warnings() | hot
+    }
+
+    /// Tells the host what it has not been told. Called whenever a command has ended.
+    #[inline]
+    pub(crate) fn report_events(&self) {
+        if !self.admin.events.requests.borrow().is_empty() {
+            self.report_to_requests();
+        }
+    }
+
+    fn report_to_requests(&self) {
+        let events = &self.admin.events;
+        self.raise_warnings();
+        while !events.requests.borrow().is_empty()
+            && let Some(event) = events.take()
+        {
+            let (pair, cid) = events.requests.borrow_mut().pop_front().expect("there is one");
+            let reply = Reply { status: Status::SUCCESS, dw0: event.dw0(), dw1: 0, lba: None };
+            self.complete(pair, cid, reply, Breakdown::new());
+        }
+    }
+
+    /// Makes events of warnings that have come up. One that has passed and comes up again is told again.
+    fn raise_warnings(&self) {
+        let (events, warnings) = (&self.admin.events, self.warnings());
+        let new = warnings & self.admin.settings.wanted_events() as u8 & !events.told.get();
+        events.told.set(events.told.get() & warnings | new);
+        for (_, event) in WARNINGS.into_iter().filter(|(warning, _)| new & warning != 0) {
+            events.raise(event);
+        }
     }
 }

@@ -6,7 +6,8 @@ use nandscape_wire_nvme::register::VERSION_2_1;
 use nandscape_wire_nvme::{Status, SubmissionEntry, vendor};
 use zerocopy::IntoBytes;
 
-use super::{Answer, EVENT_REQUESTS, errors};
+use super::features::{CRITICAL_TEMPERATURE, KEEP_ALIVE_UNITS, WARNING_TEMPERATURE};
+use super::{ABORTS, Answer, EVENT_REQUESTS, errors};
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 use crate::namespace::MAX_NAMESPACES;
@@ -37,7 +38,13 @@ impl<C: CommandSet> NvmeController<C> {
         // There is always a slot; no command writes it.
         data.frmw = identify::FRMW_FIRST_READ_ONLY | identify::FRMW_ONE_SLOT;
         data.lpa = identify::LPA_EFFECTS | identify::LPA_EXTENDED | identify::LPA_IDENTIFIERS;
-        (data.wctemp, data.cctemp) = (343.into(), 353.into());
+        (data.wctemp, data.cctemp) = (WARNING_TEMPERATURE.into(), CRITICAL_TEMPERATURE.into());
+        data.acl_z = ABORTS - 1;
+        data.kas = KEEP_ALIVE_UNITS.into();
+        if self.takes_doorbell_buffers() {
+            data.oacs = identify::OACS_DOORBELL_BUFFER.into();
+        }
+        data.ctratt = identify::CTRATT_EXTENDED_HOST_ID.into();
         (data.sqes, data.cqes) = (0x66, 0x44);
         if self.takes_sgls() {
             let sgls = identify::SGLS_SUPPORTED | identify::SGLS_BIT_BUCKET | identify::SGLS_LONGER;

@@ -2,10 +2,11 @@
 
 use nandscape_wire_nvme::identify::ascii;
 use nandscape_wire_nvme::log::{self, CommandsAndEffects, FirmwareSlot, Identifiers, Smart};
-use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, feature};
+use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use super::Answer;
+use super::features::TEMPERATURE;
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 
@@ -24,12 +25,7 @@ impl<C: CommandSet> NvmeController<C> {
         let log = match entry.cdw10.get() as u8 {
             log::SUPPORTED_LOG_PAGES => supported_log_pages().as_bytes().to_vec(),
             log::ERROR_INFORMATION => self.admin.errors.borrow().page(),
-            log::SMART => {
-                if entry.cdw10.get() & log::RETAIN_EVENT == 0 {
-                    self.admin.events.log_was_read();
-                }
-                self.smart().as_bytes().to_vec()
-            }
+            log::SMART => self.smart().as_bytes().to_vec(),
             log::FIRMWARE_SLOT => firmware_slot().as_bytes().to_vec(),
             log::COMMANDS_AND_EFFECTS => self.commands_and_effects().as_bytes().to_vec(),
             log::FEATURES_AND_EFFECTS => self.features_and_effects().as_bytes().to_vec(),
@@ -40,6 +36,9 @@ impl<C: CommandSet> NvmeController<C> {
         if offset > log.len() as u64 {
             return Err(Status::INVALID_FIELD);
         }
+        if entry.cdw10.get() & log::RETAIN_EVENT == 0 {
+            self.admin.events.log_was_read(entry.cdw10.get() as u8);
+        }
         // What is asked for beyond the end reads as zeros.
         let mut part = log[offset as usize..].to_vec();
         part.resize(bytes as usize, 0);
@@ -49,8 +48,8 @@ impl<C: CommandSet> NvmeController<C> {
     fn smart(&self) -> Smart {
         let mut smart = Smart::zeroed();
         let errors = self.admin.errors.borrow();
-        smart.temperature = 308.into();
-        smart.critical_warning = self.subsystem.set.warnings();
+        smart.temperature = TEMPERATURE.into();
+        smart.critical_warning = self.warnings();
         (smart.media_errors, smart.error_log_entries) =
             (self.subsystem.media_errors.get().into(), errors.count().into());
         smart.power_on_hours = (self.sim.now().ns() / 3_600_000_000_000).into();
@@ -77,18 +76,19 @@ impl<C: CommandSet> NvmeController<C> {
         ];
         // Only a host that names memory by address can create queues so.
         let queues = queues.into_iter().filter(|_| self.creates_queues());
-        for opcode in admin.into_iter().chain(queues) {
+        let doorbells = self.takes_doorbell_buffers().then_some(AdminOpcode::DOORBELL_BUFFER_CONFIG);
+        for opcode in admin.into_iter().chain(queues).chain(doorbells) {
             effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_CONTROLLER).into();
         }
         self.subsystem.set.effects(&mut effects);
         effects
     }
 
-    /// Error Recovery is of the namespace (NVM 4.1.3), the others are of the controller. None changes data.
+    /// The scope of each feature. None changes data.
     fn features_and_effects(&self) -> Identifiers {
         let mut features = Identifiers::zeroed();
         for id in (0..=u8::MAX).filter(|id| self.has_feature(*id)) {
-            let scope = if id == feature::ERROR_RECOVERY { log::SCOPE_NAMESPACE } else { log::SCOPE_CONTROLLER };
+            let scope = if self.is_of_namespace(id) { log::SCOPE_NAMESPACE } else { log::SCOPE_CONTROLLER };
             features.ids[usize::from(id)] = (log::FEATURE_SUPPORTED | scope).into();
         }
         features

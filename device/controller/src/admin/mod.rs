@@ -6,42 +6,61 @@ mod events;
 mod features;
 mod identify;
 mod identify_namespaces;
+mod keep_alive;
 mod logs;
 mod queues;
 
 use std::cell::RefCell;
 
-use nandscape_drive::{Breakdown, HostMem};
+use nandscape_drive::{Breakdown, HostIdentity, HostMem};
+use nandscape_sim::Sim;
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 
 use crate::command_set::{CommandSet, Reply};
 use crate::engine::{NvmeController, QueueKey};
 use errors::ErrorLog;
+pub(crate) use events::Event;
 use events::Events;
+pub(crate) use features::Saved;
 pub use features::Settings;
 pub(crate) use identify::PAGE;
+use keep_alive::KeepAlive;
+pub(crate) use keep_alive::watch as watch_keep_alive;
 
 /// Asynchronous Event Request Limit: how many may be outstanding.
 pub(crate) const EVENT_REQUESTS: u8 = 4;
 
+/// Abort Command Limit. An Abort ends at once, so that no host reaches it.
+pub(crate) const ABORTS: u8 = 4;
+
 /// What admin commands have set, and what they count.
-#[derive(Default)]
 pub(crate) struct Admin {
     pub(crate) settings: Settings,
+    pub(crate) keep_alive: KeepAlive,
     pub(crate) events: Events,
     pub(crate) errors: RefCell<ErrorLog>,
 }
 
 impl Admin {
+    /// Of a new controller for a host.
+    pub(crate) fn new(sim: &Sim, saved: &Saved, host: &HostIdentity) -> Admin {
+        Admin {
+            settings: Settings::new(saved, host.hostid),
+            keep_alive: KeepAlive::new(sim),
+            events: Events::default(),
+            errors: RefCell::default(),
+        }
+    }
+
     /// The admin queue is deleted, and what was outstanding in it with it (Base 5.1.2, 3.7.2).
     pub(crate) fn forget_event_requests(&self) {
         self.events.forget();
     }
 
     /// The controller is reset.
-    pub(crate) fn reset(&self) {
-        self.settings.reset();
+    pub(crate) fn reset(&self, saved: &Saved, host: &HostIdentity) {
+        self.settings.reset(saved, host.hostid);
         self.events.reset();
     }
 }
@@ -68,7 +87,11 @@ impl<C: CommandSet> NvmeController<C> {
             AdminOpcode::CREATE_IO_SQ => self.create_submission_queue(entry),
             AdminOpcode::DELETE_IO_SQ => self.delete_submission_queue(entry, breakdown).await,
             AdminOpcode::DELETE_IO_CQ => self.delete_completion_queue(entry),
-            AdminOpcode::KEEP_ALIVE => Ok(Answer::value(0)),
+            AdminOpcode::KEEP_ALIVE => {
+                self.keep_alive();
+                Ok(Answer::value(0))
+            }
+            AdminOpcode::DOORBELL_BUFFER_CONFIG => self.configure_doorbell_buffers(entry),
             // Fetched from a queue that has gone since: nobody waits for it.
             AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if !self.queues.borrow().serves(queue) => return None,
             // It stays outstanding until there is an event.

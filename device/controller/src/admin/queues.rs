@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use nandscape_drive::queue_memory::DoorbellBuffers;
 use nandscape_drive::{Breakdown, HostMemory, QueueId};
 use nandscape_wire_nvme::command::{QUEUE_CONTIGUOUS, QUEUE_INTERRUPTS};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
@@ -53,6 +54,26 @@ impl<C: CommandSet> NvmeController<C> {
         let deleted = self.queues.borrow_mut().delete_completion(io_queue(entry)?)?;
         deleted.released();
         Ok(Answer::value(0))
+    }
+
+    /// Doorbell Buffer Config (Base 5.2.5): the host's doorbells lie in two pages of its memory, which the code that watches
+    /// doorbells looks at.
+    pub(super) fn configure_doorbell_buffers(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+        let host = self.host()?;
+        if !host.takes_doorbell_buffers() {
+            return Err(Status::INVALID_OPCODE);
+        }
+        let (shadow, event_index) = (entry.prp1.get(), entry.prp2.get());
+        if ![shadow, event_index].iter().all(|address| address.is_multiple_of(host.page().into())) {
+            return Err(Status::INVALID_FIELD);
+        }
+        host.set_doorbell_buffers(Some(DoorbellBuffers { shadow, event_index }));
+        Ok(Answer::value(0))
+    }
+
+    /// Whether doorbells may lie in the host's memory.
+    pub(super) fn takes_doorbell_buffers(&self) -> bool {
+        self.attached.borrow().as_ref().is_some_and(|host| host.takes_doorbell_buffers())
     }
 
     /// The host that names its queues by address.

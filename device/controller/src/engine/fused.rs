@@ -85,7 +85,7 @@ impl<C: CommandSet> FusedJob<C> {
             controller.finish(queue, entry, (reply, &submission.mem, power_cuts), submitted, breakdown);
             controller.trace_command(entry, submitted);
         }
-        controller.report_warnings();
+        controller.report_events();
         for _ in 0..1 + u32::from(second.is_some()) {
             controller.ended(queue, cause::HOST_WRITE);
         }

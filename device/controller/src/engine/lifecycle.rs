@@ -5,7 +5,7 @@
 //! Deletion, before the deletion completes. Base 3.7.2: a controller reset aborts all commands, deletes all I/O queues and
 //! keeps the properties that describe the admin queues.
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use nandscape_drive::{Breakdown, CompletionMemory, Controller, QueueId, Stage};
 use nandscape_wire_nvme::Status;
@@ -13,6 +13,7 @@ use nandscape_wire_nvme::register::{CSTS_SHUT_DOWN, CSTS_SHUTTING_DOWN, Controll
 
 use super::NvmeController;
 use super::queues::Released;
+use crate::admin::{Event, watch_keep_alive};
 use crate::command_set::CommandSet;
 use crate::subsystem::NvmSubsystem;
 
@@ -22,6 +23,8 @@ pub(crate) enum Chore<C: CommandSet> {
     Restart(Rc<NvmSubsystem<C>>),
     /// Shut a controller down.
     ShutDown(Shutdown<C>),
+    /// Have a controller fail whose host is silent for too long.
+    WatchKeepAlive(Weak<NvmeController<C>>),
 }
 
 impl<C: CommandSet> Chore<C> {
@@ -30,6 +33,7 @@ impl<C: CommandSet> Chore<C> {
         match self {
             Chore::Restart(subsystem) => subsystem.restart().await,
             Chore::ShutDown(shutdown) => shutdown.run().await,
+            Chore::WatchKeepAlive(controller) => watch_keep_alive(controller).await,
         }
     }
 }
@@ -127,6 +131,21 @@ impl<C: CommandSet> NvmeController<C> {
         self.fetch();
     }
 
+    /// The controller fails (CSTS.CFS): it fetches nothing until it is reset.
+    pub(crate) fn fail(&self, status: Status) {
+        self.admin.errors.borrow_mut().failed(status);
+        self.registers.borrow_mut().set_fatal();
+        self.update_fetching();
+    }
+
+    /// The host has rung a doorbell that is none, or to a value that is no place of its queue.
+    #[cold]
+    pub(super) fn bad_doorbell(&self, event: Event) {
+        if self.registers.borrow().is_ready() && self.clearing.get().is_none() {
+            self.raise(event);
+        }
+    }
+
     fn create_admin_queues(&self) -> Result<(), Status> {
         let Some(host) = self.attached.borrow().clone() else { return Ok(()) };
         let queues = self.registers.borrow().admin_queues();
@@ -160,7 +179,11 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let unused = self.queues.borrow_mut().take_unused_completions();
         unused.into_iter().for_each(|memory| release(Some(memory)));
-        self.admin.reset();
+        self.admin.reset(&self.subsystem.saved, &self.host);
+        self.keep_alive_changed();
+        if let Some(host) = &*self.attached.borrow() {
+            host.set_doorbell_buffers(None);
+        }
         self.clearing.set(None);
         if why == Clearing::Reset {
             self.registers.borrow_mut().set_ready(false);

@@ -52,8 +52,8 @@ pub struct NvmeController<C: CommandSet> {
     pub(crate) sim: Sim,
     pub(crate) subsystem: Rc<NvmSubsystem<C>>,
     id: u16,
-    host: HostIdentity,
-    model: TransportModel,
+    pub(crate) host: HostIdentity,
+    pub(crate) model: TransportModel,
     pub(crate) admin: Admin,
     /// The namespaces that its host can use.
     pub(crate) namespaces: Attached,
@@ -90,9 +90,9 @@ impl<C: CommandSet> NvmeController<C> {
         };
         let controller = Rc::new_cyclic(|me: &Weak<NvmeController<C>>| NvmeController {
             id,
+            admin: Admin::new(&sim, &subsystem.saved, &host),
             host,
             model,
-            admin: Admin::default(),
             namespaces: Attached::none(),
             queues: RefCell::new(Queues::new(config.max_queue_pairs, config.max_queue_entries)),
             waiters: Waiters::new(&sim),
@@ -115,6 +115,11 @@ impl<C: CommandSet> NvmeController<C> {
     /// A handle for work on behalf of the controller.
     fn handle(&self) -> Rc<NvmeController<C>> {
         self.me.upgrade().expect("the caller holds one")
+    }
+
+    /// A reference that does not keep it.
+    pub(crate) fn weak(&self) -> Weak<NvmeController<C>> {
+        self.me.clone()
     }
 
     /// The subsystem it is a part of.
@@ -270,16 +275,23 @@ impl<C: CommandSet> Controller for NvmeController<C> {
     }
 
     fn ring_submission(&self, id: QueueId, tail: u16) {
-        self.queues.borrow_mut().set_sq_tail(id, tail);
-        self.fetch();
+        let rung = self.queues.borrow_mut().set_sq_tail(id, tail);
+        match rung {
+            Ok(()) => self.fetch(),
+            Err(event) => self.bad_doorbell(event),
+        }
     }
 
     fn ring_completion(&self, id: QueueId, head: u16) {
-        let posted_to = self.queues.borrow_mut().set_cq_head(id, head);
-        if let Some(memory) = posted_to {
-            memory.notify();
-            self.check_queue_memory();
-            self.fetch();
+        let rung = self.queues.borrow_mut().set_cq_head(id, head);
+        match rung {
+            Ok(None) => {}
+            Ok(Some(memory)) => {
+                memory.notify();
+                self.check_queue_memory();
+                self.fetch();
+            }
+            Err(event) => self.bad_doorbell(event),
         }
     }
 

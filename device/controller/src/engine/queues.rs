@@ -10,6 +10,8 @@ use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{CompletionMemory, QueueId, SubmissionMemory};
 use nandscape_wire_nvme::Status;
 
+use crate::admin::Event;
+
 /// All queues of a controller.
 pub(crate) struct Queues {
     submission: Vec<Option<Submissions>>,
@@ -183,6 +185,11 @@ impl Queues {
         created.or_else(|status| self.delete_completion(id).and(Err(status)))
     }
 
+    /// Whether there is a queue of I/O commands or of their completions.
+    pub(crate) fn has_io_queues(&self) -> bool {
+        self.submission[1..].iter().any(Option::is_some) || self.completion[1..].iter().any(Option::is_some)
+    }
+
     /// Whether there is no queue.
     pub(crate) fn is_empty(&self) -> bool {
         self.submission.iter().all(Option::is_none) && self.completion.iter().all(Option::is_none)
@@ -299,42 +306,50 @@ impl Queues {
         queue.deletion.is_some() && queue.in_work == 0
     }
 
-    /// The host moved a submission tail. A value outside the queue is ignored.
+    /// The host moved a submission tail.
+    ///
+    /// # Errors
+    /// The event of a value outside the queue, or of a queue that there is not: it is ignored.
     #[inline(always)]
-    pub(crate) fn set_sq_tail(&mut self, id: QueueId, tail: u16) {
-        let Some(queue) = self.submission.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return };
+    pub(crate) fn set_sq_tail(&mut self, id: QueueId, tail: u16) -> Result<(), Event> {
+        let queue = self.submission.get_mut(usize::from(id.0)).and_then(Option::as_mut);
+        let queue = queue.ok_or(Event::INVALID_DOORBELL)?;
         if u32::from(tail) >= queue.entries {
-            return;
+            return Err(Event::INVALID_DOORBELL_VALUE);
         }
         queue.memory.rung(queue.tail, tail);
         queue.tail = tail;
         let waits = queue.has_next();
         self.waiting.set(id, waits);
+        Ok(())
     }
 
     /// The host moved a completion head. If completions had overflowed, those that there is room for now are posted, the
-    /// queue's memory is to be notified by the caller, and there may be something to fetch. A value outside the queue, or beyond what was
-    /// posted, is ignored.
+    /// queue's memory is to be notified by the caller, and there may be something to fetch.
+    ///
+    /// # Errors
+    /// The event of a value outside the queue or beyond what was posted, or of a queue that there is not: it is ignored.
     #[inline(always)]
-    pub(crate) fn set_cq_head(&mut self, id: QueueId, head: u16) -> Option<Rc<dyn CompletionMemory>> {
-        let queue = self.completion.get_mut(usize::from(id.0))?.as_mut()?;
+    pub(crate) fn set_cq_head(&mut self, id: QueueId, head: u16) -> Result<Option<Rc<dyn CompletionMemory>>, Event> {
+        let queue = self.completion.get_mut(usize::from(id.0)).and_then(Option::as_mut);
+        let queue = queue.ok_or(Event::INVALID_DOORBELL)?;
         let entries = queue.entries;
         let distance = |from: u16, to: u16| {
             let (from, to) = (u32::from(from), u32::from(to));
             if to >= from { to - from } else { to + entries - from }
         };
         if u32::from(head) >= entries || distance(queue.head, head) > distance(queue.head, queue.tail) {
-            return None;
+            return Err(Event::INVALID_DOORBELL_VALUE);
         }
         queue.head = head;
         if queue.overflow.is_empty() {
-            return None;
+            return Ok(None);
         }
         queue.flush_overflow();
         let (memory, blocked, full) = (queue.memory.clone(), !queue.overflow.is_empty(), queue.is_full());
         self.lost |= blocked && !full;
         self.set_blocked(id, blocked);
-        Some(memory)
+        Ok(Some(memory))
     }
 
     /// Whether an entry could not be fetched or posted since the last call because its memory could not be reached.

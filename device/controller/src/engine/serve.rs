@@ -76,7 +76,7 @@ impl<C: CommandSet> CommandJob<C> {
         if let Some(reply) = reply {
             controller.finish(queue, entry, (reply, mem, power_cuts), submitted, breakdown);
         }
-        controller.report_warnings();
+        controller.report_events();
         controller.trace_command(entry, submitted);
         controller.ended(queue, cause_of(entry.opcode));
     }

@@ -22,6 +22,7 @@ use nandscape_sim::trace::Track;
 use nandscape_sim::workers::Workers;
 use nandscape_wire_nvme::Status;
 
+use crate::admin::Saved;
 use crate::arbiter::Arbiter;
 use crate::command_set::{CommandSet, SetInfo};
 use crate::config::ControllerConfig;
@@ -44,6 +45,8 @@ pub struct NvmSubsystem<C: CommandSet> {
     pub(crate) power: Power,
     /// Commands whose data could not be read or written (SMART: Media and Data Integrity Errors).
     pub(crate) media_errors: Cell<u64>,
+    /// Values of features that hosts have saved.
+    pub(crate) saved: Saved,
     /// Serve commands of all controllers.
     pub(crate) jobs: Workers<CommandJob<C>>,
     pub(crate) fused: Workers<FusedJob<C>>,
@@ -74,6 +77,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             slots: CommandSlots::new(sim, config.command_slots),
             power: Power::default(),
             media_errors: Cell::new(0),
+            saved: Saved::default(),
             jobs: Workers::new(sim, CommandJob::serve),
             fused: Workers::new(sim, FusedJob::serve),
             chores: Workers::new(sim, Chore::run),

@@ -30,6 +30,7 @@ impl<F: Ftl> Nvm<F> {
             | identify::ONCS_WRITE_UNCORRECTABLE
             | identify::ONCS_DSM
             | identify::ONCS_WRITE_ZEROES
+            | identify::ONCS_SAVE
             | identify::ONCS_TIMESTAMP
             | identify::ONCS_VERIFY
             | identify::ONCS_COPY

@@ -41,7 +41,7 @@ impl<F: Ftl> Nvm<F> {
     /// The host's memory and the link to it: each page crosses as it comes.
     #[inline]
     pub(super) fn read_to(&self, command: &Command<'_>) -> ReadTo {
-        let rejects_unmapped = command.settings.reports_deallocated();
+        let rejects_unmapped = command.settings.reports_deallocated(command.namespace.nsid);
         ReadTo { mem: command.mem.clone(), link: Some(command.link.clone()), rejects_unmapped }
     }
 

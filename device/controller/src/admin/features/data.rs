@@ -1,0 +1,88 @@
+//! Features whose value is a data structure: Timestamp, Host Behavior Support, Host Identifier.
+
+use nandscape_drive::{HostMem, TransportModel};
+use nandscape_wire_nvme::feature::{EXTENDED_HOST_ID, HOST_BEHAVIOR_BYTES};
+use nandscape_wire_nvme::{Status, SubmissionEntry};
+
+use crate::command_set::CommandSet;
+use crate::engine::NvmeController;
+
+/// The 48 bits of a timestamp, which counts on from zero after them.
+const TIMESTAMP_MASK: u64 = (1 << 48) - 1;
+
+/// Bytes 0 to 2 of Host Behavior Support are flags: Advanced Command Retry, Extended Telemetry Data Area 4, LBA Format
+/// Extension.
+const BEHAVIOR_FLAGS: usize = 3;
+
+/// The first `N` bytes of a command's data, which is `len` bytes long.
+fn data<const N: usize>(mem: &HostMem, len: usize) -> Result<[u8; N], Status> {
+    let mut bytes = [0; N];
+    mem.must_cover(len)?;
+    mem.read(0, &mut bytes);
+    if mem.has_failed() { Err(Status::DATA_TRANSFER_ERROR) } else { Ok(bytes) }
+}
+
+impl<C: CommandSet> NvmeController<C> {
+    /// Timestamp (Base 5.1.25.1.7): 48 bits of milliseconds, then whether the host has set it (origin, bits 3:1).
+    pub(super) fn timestamp(&self) -> [u8; 8] {
+        let epoch = self.admin.settings.epoch_ms.get();
+        let now = epoch.unwrap_or(0).wrapping_add(self.sim.now().ns() / 1_000_000);
+        let mut bytes = (now & TIMESTAMP_MASK).to_le_bytes();
+        bytes[6] = u8::from(epoch.is_some()) << 1;
+        bytes
+    }
+
+    pub(super) fn set_timestamp(&self, mem: &HostMem) -> Result<(), Status> {
+        let ms = u64::from_le_bytes(data(mem, 8)?) & TIMESTAMP_MASK;
+        self.admin.settings.epoch_ms.set(Some(ms.wrapping_sub(self.sim.now().ns() / 1_000_000)));
+        Ok(())
+    }
+
+    pub(super) fn host_behavior(&self) -> Vec<u8> {
+        let mut bytes = self.admin.settings.host_behavior.get().to_vec();
+        bytes.resize(HOST_BEHAVIOR_BYTES, 0);
+        bytes
+    }
+
+    /// Nothing of it has an effect, since the drive has none of what the host says that it supports.
+    pub(super) fn set_host_behavior(&self, mem: &HostMem) -> Result<(), Status> {
+        let bytes: [u8; 8] = data(mem, HOST_BEHAVIOR_BYTES)?;
+        if bytes[..BEHAVIOR_FLAGS].iter().any(|flag| *flag > 1) {
+            return Err(Status::INVALID_FIELD);
+        }
+        self.admin.settings.host_behavior.set(bytes);
+        Ok(())
+    }
+
+    /// The identifier of the host (Base 5.1.25.1.28): what it has set, else what it had when it got the controller; zeros
+    /// if it has none.
+    pub(crate) fn host_id(&self) -> [u8; 16] {
+        self.admin.settings.host_id.get().map_or(self.host.hostid, |(id, _)| id)
+    }
+
+    pub(super) fn get_host_id(&self, entry: &SubmissionEntry) -> Result<Vec<u8>, Status> {
+        let extended = entry.cdw11.get() & EXTENDED_HOST_ID != 0;
+        let set = self.admin.settings.host_id.get();
+        let len = set.map_or(if self.host.hostid == [0; 16] { 8 } else { 16 }, |(_, len)| len);
+        match extended {
+            false if len == 16 => Err(Status::HOST_ID_INCONSISTENT),
+            true => Ok(self.host_id().to_vec()),
+            false => Ok(self.host_id()[..8].to_vec()),
+        }
+    }
+
+    pub(super) fn set_host_id(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<(), Status> {
+        // Over Fabrics, Connect has set it.
+        if self.model == TransportModel::Message {
+            return Err(Status::COMMAND_SEQUENCE_ERROR);
+        }
+        let len = if entry.cdw11.get() & EXTENDED_HOST_ID != 0 { 16 } else { 8 };
+        let mut id = [0; 16];
+        match len {
+            8 => id[..8].copy_from_slice(&data::<8>(mem, 8)?),
+            _ => id = data(mem, 16)?,
+        }
+        self.admin.settings.host_id.set(Some((id, len)));
+        Ok(())
+    }
+}

@@ -1,0 +1,210 @@
+//! Get and Set Features (Base 5.1.11, 5.1.25).
+//!
+//! | file | what |
+//! |---|---|
+//! | `mod` | the commands: which feature, which value, may it be set |
+//! | `table` | every feature: what can be done with it, and its default |
+//! | `settings` | the values, current and saved |
+//! | `data` | values that are data structures |
+//!
+//! Left out: LBA Range Type, Autonomous Power State Transition, Host Memory Buffer, Predictable Latency Mode and what else
+//! the table lacks; they are refused.
+
+mod data;
+mod settings;
+mod table;
+
+use nandscape_drive::{HostMem, TransportModel};
+use nandscape_wire_nvme::feature::{self, NumberOfQueues, SAVE, Select, TemperatureThreshold};
+use nandscape_wire_nvme::{NSID_ALL, Status, SubmissionEntry};
+
+use super::Answer;
+use crate::command_set::CommandSet;
+use crate::engine::NvmeController;
+use crate::namespace::MAX_NAMESPACES;
+pub(crate) use settings::Saved;
+pub use settings::Settings;
+use settings::{Name, default_of};
+pub(super) use table::{CRITICAL_TEMPERATURE, TEMPERATURE, WARNING_TEMPERATURE};
+use table::{Row, row_of};
+
+/// TMPSEL of Temperature Threshold: all sensors.
+const ALL_SENSORS: u8 = 0xf;
+
+impl<C: CommandSet> NvmeController<C> {
+    pub(super) fn get_features(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+        let select = Select::of(entry.cdw10.get()).ok_or(Status::INVALID_FIELD)?;
+        let row = self.feature(entry)?;
+        if row.capabilities & feature::OF_NAMESPACE != 0 {
+            self.check_attached(entry.nsid.get())?;
+        }
+        if select == Select::Capabilities {
+            return Ok(Answer::value(row.capabilities));
+        }
+        match row.id {
+            feature::TIMESTAMP if select == Select::Current => return Ok(Answer::data(&self.timestamp())),
+            feature::TIMESTAMP => return Ok(Answer::data(&[0; 8])),
+            feature::HOST_BEHAVIOR if select == Select::Current => return Ok(Answer::data(&self.host_behavior())),
+            feature::HOST_BEHAVIOR => return Ok(Answer::data(&[0; feature::HOST_BEHAVIOR_BYTES])),
+            feature::HOST_IDENTIFIER if select == Select::Current => {
+                return self.get_host_id(entry).map(|id| Answer::data(&id));
+            }
+            feature::HOST_IDENTIFIER => return Ok(Answer::data(&[0; 16])),
+            feature::NUMBER_OF_QUEUES => return Ok(Answer::value(self.queue_counts().0)),
+            _ => {}
+        }
+        let name = self.name(row, entry)?;
+        let settings = &self.admin.settings;
+        let value = match select {
+            Select::Current if row.id == feature::ERROR_RECOVERY => settings.error_recovery(name.1),
+            Select::Current => settings.get(name.0, name.1),
+            // What was never saved has its default.
+            Select::Saved => self.saved(name),
+            Select::Default | Select::Capabilities => default_of(name),
+        };
+        // The vector stands beside its bit.
+        let selector = if row.id == feature::INTERRUPT_VECTOR { name.1 } else { 0 };
+        Ok(Answer::value(value | selector))
+    }
+
+    pub(super) fn set_features(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Status> {
+        let row = self.feature(entry)?;
+        let save = entry.cdw10.get() & SAVE != 0;
+        if save && row.capabilities & feature::CAN_BE_SAVED == 0 {
+            return Err(Status::FEATURE_NOT_SAVEABLE);
+        }
+        self.check_namespace(row, entry.nsid.get())?;
+        let value = entry.cdw11.get();
+        match row.id {
+            feature::TIMESTAMP => self.set_timestamp(mem)?,
+            feature::HOST_BEHAVIOR => self.set_host_behavior(mem)?,
+            feature::HOST_IDENTIFIER => self.set_host_id(entry, mem)?,
+            feature::NUMBER_OF_QUEUES => return self.set_queue_counts(NumberOfQueues(value)),
+            _ => self.set_value(row, entry, save)?,
+        }
+        Ok(Answer::default())
+    }
+
+    /// Sets a value of one dword.
+    fn set_value(&self, row: &Row, entry: &SubmissionEntry, save: bool) -> Result<(), Status> {
+        let (name, value) = (self.name(row, entry)?, entry.cdw11.get());
+        let value = match row.id {
+            // There is one power state.
+            feature::POWER_MANAGEMENT if value & 0x1f != 0 => return Err(Status::INVALID_FIELD),
+            feature::TEMPERATURE_THRESHOLD => TemperatureThreshold(value).kelvin().into(),
+            feature::INTERRUPT_VECTOR => value & feature::COALESCING_DISABLED,
+            // In milliseconds, rounded up to the granularity that Identify tells (KAS).
+            feature::KEEP_ALIVE_TIMER => value.div_ceil(KEEP_ALIVE_UNIT_MS).saturating_mul(KEEP_ALIVE_UNIT_MS),
+            _ => value,
+        };
+        let settings = &self.admin.settings;
+        if row.id == feature::ERROR_RECOVERY && name.1 == NSID_ALL {
+            settings.forget_namespaces();
+        }
+        settings.set(name, value);
+        if row.id == feature::KEEP_ALIVE_TIMER {
+            self.keep_alive_changed();
+        }
+        if save {
+            self.subsystem.saved.set(self.host.hostid, name, value);
+        }
+        Ok(())
+    }
+
+    /// The feature that a command names, if there is one.
+    fn feature(&self, entry: &SubmissionEntry) -> Result<&'static Row, Status> {
+        let id = entry.cdw10.get() as u8;
+        row_of(id).filter(|_| self.has_feature(id)).ok_or(Status::INVALID_FIELD)
+    }
+
+    /// Whether there is such a feature.
+    pub(super) fn has_feature(&self, id: u8) -> bool {
+        match id {
+            feature::VOLATILE_WRITE_CACHE => self.subsystem.set.info().volatile_cache,
+            // Capsules raise no interrupts.
+            feature::INTERRUPT_COALESCING | feature::INTERRUPT_VECTOR => self.model != TransportModel::Message,
+            _ => row_of(id).is_some(),
+        }
+    }
+
+    /// Whether a feature is one of a namespace.
+    pub(super) fn is_of_namespace(&self, id: u8) -> bool {
+        row_of(id).is_some_and(|row| row.capabilities & feature::OF_NAMESPACE != 0)
+    }
+
+    /// Base 5.1.25: a namespace may only be named for its own features, of which all may be set at once.
+    fn check_namespace(&self, row: &Row, nsid: u32) -> Result<(), Status> {
+        let of_namespace = row.capabilities & feature::OF_NAMESPACE != 0;
+        match nsid {
+            NSID_ALL => Ok(()),
+            0 if !of_namespace => Ok(()),
+            _ if of_namespace => self.check_attached(nsid),
+            1..=MAX_NAMESPACES => Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC),
+            _ => Err(Status::INVALID_NAMESPACE),
+        }
+    }
+
+    /// A number that no namespace can have is invalid; one that none has now is a bad field.
+    fn check_attached(&self, nsid: u32) -> Result<(), Status> {
+        match nsid {
+            nsid if self.namespaces.get(nsid).is_some() => Ok(()),
+            1..=MAX_NAMESPACES => Err(Status::INVALID_FIELD),
+            _ => Err(Status::INVALID_NAMESPACE),
+        }
+    }
+
+    /// The value that a command names.
+    fn name(&self, row: &Row, entry: &SubmissionEntry) -> Result<Name, Status> {
+        let selector = match row.id {
+            feature::TEMPERATURE_THRESHOLD => {
+                let threshold = TemperatureThreshold(entry.cdw11.get());
+                match (threshold.sensor(), threshold.kind()) {
+                    (0, kind @ 0..=1) => kind.into(),
+                    (ALL_SENSORS, kind @ 0..=1) if entry.opcode == SET_FEATURES => kind.into(),
+                    _ => return Err(Status::INVALID_FIELD),
+                }
+            }
+            feature::ERROR_RECOVERY => entry.nsid.get(),
+            feature::INTERRUPT_VECTOR => {
+                let vector = entry.cdw11.get() & 0xffff;
+                if vector >= self.vectors().into() {
+                    return Err(Status::INVALID_FIELD);
+                }
+                vector
+            }
+            _ => 0,
+        };
+        Ok((row.id, selector))
+    }
+
+    /// Interrupt vectors of the host. One in this process has one for each queue pair.
+    fn vectors(&self) -> u16 {
+        let attached = self.attached.borrow();
+        attached.as_ref().map_or(self.subsystem.config.max_queue_pairs + 1, |host| host.vectors())
+    }
+
+    fn saved(&self, name: Name) -> u32 {
+        self.subsystem.saved.get(self.host.hostid, name).unwrap_or_else(|| default_of(name))
+    }
+
+    fn queue_counts(&self) -> NumberOfQueues {
+        NumberOfQueues::new(self.subsystem.config.max_queue_pairs, self.subsystem.config.max_queue_pairs)
+    }
+
+    /// The host says how many queues it would like and is told how many there are; 65,535 counted from zero is none. Base
+    /// 5.1.25.2.1: it has to say so before it creates the first.
+    fn set_queue_counts(&self, wish: NumberOfQueues) -> Result<Answer, Status> {
+        if wish.submission_z() == u16::MAX || wish.completion_z() == u16::MAX {
+            return Err(Status::INVALID_FIELD);
+        }
+        if self.creates_queues() && self.queues.borrow().has_io_queues() {
+            return Err(Status::COMMAND_SEQUENCE_ERROR);
+        }
+        Ok(Answer::value(self.queue_counts().0))
+    }
+}
+
+const SET_FEATURES: u8 = nandscape_wire_nvme::AdminOpcode::SET_FEATURES.0;
+/// The granularity of the Keep Alive Timer in units of 100 ms (KAS).
+pub(crate) const KEEP_ALIVE_UNITS: u16 = 1;
+const KEEP_ALIVE_UNIT_MS: u32 = 100 * KEEP_ALIVE_UNITS as u32;

@@ -1,0 +1,153 @@
+//! The values of features: current ones of a controller, and those that hosts have saved, which outlast resets, power cuts
+//! and the controller itself.
+//!
+//! A value has a selector where a feature has several: the threshold that Temperature Threshold names, the namespace of
+//! Error Recovery, the vector of Interrupt Vector Configuration.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use nandscape_wire_nvme::NSID_ALL;
+use nandscape_wire_nvme::feature::{self, Arbitration, ERROR_RECOVERY_DULBE, WRITE_CACHE_ENABLE};
+
+use super::table;
+
+/// A feature and its selector.
+pub(super) type Name = (u8, u32);
+
+/// Values that were saved, by the identifier of the host that did. They belong to the subsystem.
+#[derive(Default)]
+pub(crate) struct Saved(RefCell<BTreeMap<([u8; 16], Name), u32>>);
+
+/// What the host has set, as commands see it.
+#[derive(Default)]
+pub struct Settings {
+    /// Values other than the defaults.
+    values: RefCell<BTreeMap<Name, u32>>,
+    /// Copies of values that are looked at on the way of a command.
+    hot: Hot,
+    /// Milliseconds since 1970 at the drive's time zero, modulo 2^64: a host may set a time that is below the drive's own.
+    /// `None` until a host has set it.
+    pub(super) epoch_ms: Cell<Option<u64>>,
+    pub(super) host_behavior: Cell<[u8; 8]>,
+    /// The identifier that the host has set, in bytes of memory, and its length.
+    pub(super) host_id: Cell<Option<([u8; 16], usize)>>,
+}
+
+struct Hot {
+    burst: Cell<Option<u32>>,
+    write_cache: Cell<bool>,
+    /// Some namespace reports reads of deallocated blocks.
+    deallocated: Cell<bool>,
+}
+
+impl Default for Hot {
+    fn default() -> Hot {
+        let burst = Arbitration(default_of((feature::ARBITRATION, 0))).burst();
+        Hot { burst: Cell::new(burst), write_cache: Cell::new(true), deallocated: Cell::new(false) }
+    }
+}
+
+/// The value of a feature that was never set.
+pub(super) fn default_of((id, selector): Name) -> u32 {
+    match (id, selector) {
+        // There is no under temperature threshold.
+        (feature::TEMPERATURE_THRESHOLD, 1) => 0,
+        _ => table::row_of(id).map_or(0, |row| row.default),
+    }
+}
+
+impl Saved {
+    /// The value that a host has saved.
+    pub(super) fn get(&self, host: [u8; 16], name: Name) -> Option<u32> {
+        self.0.borrow().get(&(host, name)).copied()
+    }
+
+    pub(super) fn set(&self, host: [u8; 16], name: Name, value: u32) {
+        self.0.borrow_mut().insert((host, name), value);
+    }
+
+    /// All that a host has saved.
+    fn of(&self, host: [u8; 16]) -> BTreeMap<Name, u32> {
+        let saved = self.0.borrow();
+        saved.iter().filter(|((each, _), _)| *each == host).map(|((_, name), value)| (*name, *value)).collect()
+    }
+}
+
+impl Settings {
+    /// The settings of a new controller for a host.
+    pub(crate) fn new(saved: &Saved, host: [u8; 16]) -> Settings {
+        let settings = Settings::default();
+        settings.reset(saved, host);
+        settings
+    }
+
+    /// The current value of a feature.
+    pub(crate) fn get(&self, id: u8, selector: u32) -> u32 {
+        let name = (id, selector);
+        self.values.borrow().get(&name).copied().unwrap_or_else(|| default_of(name))
+    }
+
+    pub(super) fn set(&self, name: Name, value: u32) {
+        self.values.borrow_mut().insert(name, value);
+        self.update_hot();
+    }
+
+    /// How many entries of one queue are fetched in a row.
+    #[inline]
+    pub(crate) fn arbitration_burst(&self) -> Option<u32> {
+        self.hot.burst.get()
+    }
+
+    /// Whether reads of deallocated blocks of a namespace are reported.
+    #[inline]
+    pub(crate) fn reports_deallocated(&self, nsid: u32) -> bool {
+        self.hot.deallocated.get() && self.error_recovery(nsid) & ERROR_RECOVERY_DULBE != 0
+    }
+
+    /// Error Recovery of a namespace: what was set for it, or else for all.
+    pub(super) fn error_recovery(&self, nsid: u32) -> u32 {
+        let values = self.values.borrow();
+        let of = |nsid| values.get(&(feature::ERROR_RECOVERY, nsid)).copied();
+        of(nsid).or_else(|| of(NSID_ALL)).unwrap_or_else(|| default_of((feature::ERROR_RECOVERY, nsid)))
+    }
+
+    /// Error Recovery is set for all namespaces: what was set for one of them is of the past.
+    pub(super) fn forget_namespaces(&self) {
+        self.values.borrow_mut().retain(|(id, nsid), _| *id != feature::ERROR_RECOVERY || *nsid == NSID_ALL);
+    }
+
+    /// Asynchronous Event Configuration.
+    pub(crate) fn wanted_events(&self) -> u32 {
+        self.get(feature::ASYNC_EVENT_CONFIG, 0)
+    }
+
+    /// Whether a volatile write cache is used.
+    #[inline]
+    pub(crate) fn write_cache_enabled(&self) -> bool {
+        self.hot.write_cache.get()
+    }
+
+    /// Whether the temperature is beyond a threshold.
+    pub(crate) fn is_temperature_critical(&self) -> bool {
+        let threshold = |kind| self.get(feature::TEMPERATURE_THRESHOLD, kind) as u16;
+        table::TEMPERATURE >= threshold(0) || table::TEMPERATURE <= threshold(1)
+    }
+
+    /// The controller is reset: values that the host has saved, and defaults of the others. The timestamp counts on (Base
+    /// 5.1.25.1.7).
+    pub(crate) fn reset(&self, saved: &Saved, host: [u8; 16]) {
+        self.values.replace(saved.of(host));
+        self.host_behavior.take();
+        self.host_id.set(None);
+        self.update_hot();
+    }
+
+    fn update_hot(&self) {
+        self.hot.burst.set(Arbitration(self.get(feature::ARBITRATION, 0)).burst());
+        self.hot.write_cache.set(self.get(feature::VOLATILE_WRITE_CACHE, 0) & WRITE_CACHE_ENABLE != 0);
+        let values = self.values.borrow();
+        let mut recovery = values.iter().filter(|((id, _), _)| *id == feature::ERROR_RECOVERY);
+        self.hot.deallocated.set(recovery.any(|(_, value)| value & ERROR_RECOVERY_DULBE != 0));
+    }
+}

@@ -1,0 +1,92 @@
+//! Keep Alive (Base 3.9): a controller of whose host nothing was heard for the Keep Alive Timeout fails, and serves nothing
+//! more until it is reset. The timer runs in model time.
+//!
+//! Over Fabrics the transport keeps the time, as it has to end the association, of which Connect states the timeout.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::task::Poll;
+
+use nandscape_drive::TransportModel;
+use nandscape_sim::signal::Signal;
+use nandscape_sim::{Sim, Span, Time};
+use nandscape_wire_nvme::{Status, feature};
+
+use crate::command_set::CommandSet;
+use crate::engine::{Chore, NvmeController};
+
+/// The timer of a controller.
+pub(crate) struct KeepAlive {
+    /// When the host was heard of.
+    heard: Cell<Time>,
+    /// Somebody watches the timer.
+    watched: Cell<bool>,
+    /// Notified when the timeout has changed, and when the controller goes.
+    changed: Rc<Signal>,
+}
+
+impl KeepAlive {
+    pub(crate) fn new(sim: &Sim) -> KeepAlive {
+        KeepAlive { heard: Cell::new(Time::ZERO), watched: Cell::new(false), changed: Rc::new(Signal::new(sim)) }
+    }
+}
+
+impl Drop for KeepAlive {
+    fn drop(&mut self) {
+        self.changed.notify();
+    }
+}
+
+impl<C: CommandSet> NvmeController<C> {
+    /// The host has sent Keep Alive.
+    pub(super) fn keep_alive(&self) {
+        self.admin.keep_alive.heard.set(self.sim.now());
+    }
+
+    /// The timeout was set, or the controller was reset.
+    pub(crate) fn keep_alive_changed(&self) {
+        let timer = &self.admin.keep_alive;
+        timer.heard.set(self.sim.now());
+        timer.changed.notify();
+        if self.keep_alive_deadline().is_some() && !timer.watched.replace(true) {
+            self.subsystem.chores.start(Chore::WatchKeepAlive(self.weak()));
+        }
+    }
+
+    /// When the host will have been silent for too long; `None` without a timeout.
+    fn keep_alive_deadline(&self) -> Option<Time> {
+        let ms = self.admin.settings.get(feature::KEEP_ALIVE_TIMER, 0);
+        let runs = ms > 0 && self.model != TransportModel::Message;
+        runs.then(|| self.admin.keep_alive.heard.get() + Span::from_ms(ms.into()))
+    }
+}
+
+/// Waits until the host of a controller has been silent for too long, and has the controller fail. Ends when there is no
+/// timeout any more, or no controller.
+pub(crate) async fn watch<C: CommandSet>(weak: &Weak<NvmeController<C>>) {
+    while let Some(controller) = weak.upgrade() {
+        let timer = &controller.admin.keep_alive;
+        match controller.keep_alive_deadline() {
+            Some(deadline) if deadline > controller.sim.now() => {
+                // The watch must not keep the controller.
+                let (sim, changed) = (controller.sim.clone(), timer.changed.clone());
+                let (mut slept, mut changed) = (pin!(sim.sleep_until(deadline)), pin!(changed.changed()));
+                drop(controller);
+                poll_fn(|context| match changed.as_mut().poll(context) {
+                    Poll::Ready(()) => Poll::Ready(()),
+                    Poll::Pending => slept.as_mut().poll(context),
+                })
+                .await;
+            }
+            deadline => {
+                timer.watched.set(false);
+                if deadline.is_some() {
+                    controller.fail(Status::KEEP_ALIVE_EXPIRED);
+                }
+                return;
+            }
+        }
+    }
+}
