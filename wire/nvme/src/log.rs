@@ -183,10 +183,18 @@ impl CommandsAndEffects {
 pub const EFFECT_SUPPORTED: u32 = 1 << 0;
 /// LBCC: the command changes logical block content (bit 1).
 pub const EFFECT_CONTENT_CHANGE: u32 = 1 << 1;
+/// The command may change what a namespace is able to do (NCC, bit 2).
+pub const EFFECT_NAMESPACE_CHANGE: u32 = 1 << 2;
+/// The command may change how many namespaces there are, or which are attached (NIC, bit 3).
+pub const EFFECT_INVENTORY_CHANGE: u32 = 1 << 3;
+/// No other command is to be outstanding (CSE, bits 18:16 = 010b).
+pub const EFFECT_ONE_AT_A_TIME: u32 = 0b010 << 16;
 /// CSP, FSP: the command or feature acts on a namespace (bit 20).
 pub const SCOPE_NAMESPACE: u32 = 1 << 20;
 /// CSP, FSP: the command or feature acts on the controller (bit 21).
 pub const SCOPE_CONTROLLER: u32 = 1 << 21;
+/// Scope: the NVM subsystem (bit 25).
+pub const SCOPE_SUBSYSTEM: u32 = 1 << 25;
 
 /// Supported Log Pages, and Feature Identifiers Supported and Effects: a dword for each identifier.
 #[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -132,6 +132,8 @@ statuses! {
     PRP_OFFSET_INVALID = 0, 0x13, "PRP Offset Invalid";
     /// More logical blocks than an atomic operation may have.
     ATOMIC_WRITE_UNIT_EXCEEDED = 0, 0x14, "Atomic Write Unit Exceeded";
+    /// The host may not do this now.
+    OPERATION_DENIED = 0, 0x15, "Operation Denied";
     /// An SGL names an offset outside the capsule.
     SGL_OFFSET_INVALID = 0, 0x16, "SGL Offset Invalid";
     /// The host identifier does not have the length that the command says.

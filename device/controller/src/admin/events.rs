@@ -36,6 +36,9 @@ impl Event {
     const TEMPERATURE: Event = Event { kind: SMART, information: 1, log: log::SMART };
     const SPARE: Event = Event { kind: SMART, information: 2, log: log::SMART };
 
+    /// A namespace was attached, detached, deleted or formatted.
+    pub(crate) const NAMESPACE_CHANGED: Event = Event { kind: NOTICE, information: 0, log: log::CHANGED_NAMESPACES };
+
     fn dw0(self) -> u32 {
         u32::from(self.kind) | u32::from(self.information) << 8 | u32::from(self.log) << 16
     }

@@ -41,18 +41,19 @@ impl<C: CommandSet> NvmeController<C> {
         (data.wctemp, data.cctemp) = (WARNING_TEMPERATURE.into(), CRITICAL_TEMPERATURE.into());
         data.acl_z = ABORTS - 1;
         data.kas = KEEP_ALIVE_UNITS.into();
-        if self.takes_doorbell_buffers() {
-            data.oacs = identify::OACS_DOORBELL_BUFFER.into();
-        }
-        data.ctratt = identify::CTRATT_EXTENDED_HOST_ID.into();
+        let doorbells = if self.takes_doorbell_buffers() { identify::OACS_DOORBELL_BUFFER } else { 0 };
+        data.oacs = (doorbells | identify::OACS_FORMAT | identify::OACS_NAMESPACES).into();
+        data.oaes = identify::OAES_NAMESPACE.into();
+        data.ctratt = (identify::CTRATT_EXTENDED_HOST_ID | identify::CTRATT_GRANULARITY).into();
         (data.sqes, data.cqes) = (0x66, 0x44);
         if self.takes_sgls() {
             let sgls = identify::SGLS_SUPPORTED | identify::SGLS_BIT_BUCKET | identify::SGLS_LONGER;
             data.sgls = sgls.into();
         }
         (data.nn, data.mnan) = (MAX_NAMESPACES.into(), MAX_NAMESPACES.into());
+        data.unvmcap = u128::from(self.subsystem.namespaces.unallocated()).to_le_bytes();
+        data.fna = identify::FNA_CRYPTO;
         data.tnvmcap = u128::from(self.subsystem.namespaces.capacity()).to_le_bytes();
-        data.ctratt = identify::CTRATT_GRANULARITY.into();
         data.subnqn = [0; 256];
         data.subnqn.iter_mut().zip(names.nqn.bytes()).for_each(|(to, from)| *to = from);
         let capabilities = vendor::Capabilities { magic: vendor::MAGIC, version: 1.into(), ..Default::default() };

@@ -27,6 +27,7 @@ impl<C: CommandSet> NvmeController<C> {
             log::ERROR_INFORMATION => self.admin.errors.borrow().page(),
             log::SMART => self.smart().as_bytes().to_vec(),
             log::FIRMWARE_SLOT => firmware_slot().as_bytes().to_vec(),
+            log::CHANGED_NAMESPACES => self.admin.changed_namespaces.page(),
             log::COMMANDS_AND_EFFECTS => self.commands_and_effects().as_bytes().to_vec(),
             log::FEATURES_AND_EFFECTS => self.features_and_effects().as_bytes().to_vec(),
             // There is no NVMe-MI command.
@@ -37,7 +38,11 @@ impl<C: CommandSet> NvmeController<C> {
             return Err(Status::INVALID_FIELD);
         }
         if entry.cdw10.get() & log::RETAIN_EVENT == 0 {
-            self.admin.events.log_was_read(entry.cdw10.get() as u8);
+            let log = entry.cdw10.get() as u8;
+            if log == log::CHANGED_NAMESPACES {
+                self.admin.changed_namespaces.clear();
+            }
+            self.admin.events.log_was_read(log);
         }
         // What is asked for beyond the end reads as zeros.
         let mut part = log[offset as usize..].to_vec();
@@ -80,6 +85,11 @@ impl<C: CommandSet> NvmeController<C> {
         for opcode in admin.into_iter().chain(queues).chain(doorbells) {
             effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_CONTROLLER).into();
         }
+        for opcode in [AdminOpcode::NAMESPACE_MANAGEMENT, AdminOpcode::NAMESPACE_ATTACHMENT, AdminOpcode::FORMAT_NVM] {
+            let changes = log::EFFECT_CONTENT_CHANGE | log::EFFECT_NAMESPACE_CHANGE | log::EFFECT_INVENTORY_CHANGE;
+            effects.admin[usize::from(opcode.0)] =
+                (log::EFFECT_SUPPORTED | changes | log::EFFECT_ONE_AT_A_TIME | log::SCOPE_SUBSYSTEM).into();
+        }
         self.subsystem.set.effects(&mut effects);
         effects
     }
@@ -102,6 +112,7 @@ fn supported_log_pages() -> Identifiers {
         log::ERROR_INFORMATION,
         log::SMART,
         log::FIRMWARE_SLOT,
+        log::CHANGED_NAMESPACES,
         log::COMMANDS_AND_EFFECTS,
         log::FEATURES_AND_EFFECTS,
         log::MI_COMMANDS_AND_EFFECTS,

@@ -8,11 +8,12 @@ mod identify;
 mod identify_namespaces;
 mod keep_alive;
 mod logs;
+mod namespaces;
 mod queues;
 
 use std::cell::RefCell;
 
-use nandscape_drive::{Breakdown, HostIdentity, HostMem};
+use nandscape_drive::{Breakdown, HostIdentity, HostMem, Stage};
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
@@ -27,6 +28,7 @@ pub use features::Settings;
 pub(crate) use identify::PAGE;
 use keep_alive::KeepAlive;
 pub(crate) use keep_alive::watch as watch_keep_alive;
+use namespaces::ChangedNamespaces;
 
 /// Asynchronous Event Request Limit: how many may be outstanding.
 pub(crate) const EVENT_REQUESTS: u8 = 4;
@@ -40,6 +42,7 @@ pub(crate) struct Admin {
     pub(crate) keep_alive: KeepAlive,
     pub(crate) events: Events,
     pub(crate) errors: RefCell<ErrorLog>,
+    pub(crate) changed_namespaces: ChangedNamespaces,
 }
 
 impl Admin {
@@ -50,6 +53,7 @@ impl Admin {
             keep_alive: KeepAlive::new(sim),
             events: Events::default(),
             errors: RefCell::default(),
+            changed_namespaces: ChangedNamespaces::default(),
         }
     }
 
@@ -62,6 +66,7 @@ impl Admin {
     pub(crate) fn reset(&self, saved: &Saved, host: &HostIdentity) {
         self.settings.reset(saved, host.hostid);
         self.events.reset();
+        self.changed_namespaces.clear();
     }
 }
 
@@ -92,6 +97,12 @@ impl<C: CommandSet> NvmeController<C> {
                 Ok(Answer::value(0))
             }
             AdminOpcode::DOORBELL_BUFFER_CONFIG => self.configure_doorbell_buffers(entry),
+            AdminOpcode::NAMESPACE_MANAGEMENT | AdminOpcode::NAMESPACE_ATTACHMENT | AdminOpcode::FORMAT_NVM => {
+                let begun = self.sim.now();
+                let answer = self.administer_media(entry, mem).await;
+                breakdown.spend(Stage::Firmware, self.sim.now() - begun);
+                answer
+            }
             // Fetched from a queue that has gone since: nobody waits for it.
             AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if !self.queues.borrow().serves(queue) => return None,
             // It stays outstanding until there is an event.

@@ -36,6 +36,9 @@ pub trait CommandSet: 'static {
     /// Serves a fused operation as one: its first and its second command.
     fn serve_fused(&self, pair: [Command<'_>; 2], breakdown: &mut Breakdown) -> impl Future<Output = [Reply; 2]>;
 
+    /// Drops all data of a namespace, on which no command works.
+    fn erase(&self, namespace: &Namespace) -> impl Future<Output = ()>;
+
     /// Sends all data that a power cut would lose to flash.
     fn flush(&self) -> impl Future<Output = ()>;
 

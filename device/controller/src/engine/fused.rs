@@ -110,6 +110,9 @@ impl<C: CommandSet> FusedJob<C> {
             };
             return [status(first), status(second)];
         };
+        if let Err(status) = compared.admits() {
+            return [Err(status).into(), Err(Status::FUSED_FAILED).into()];
+        }
         let command = |submission, namespace| {
             let Submission { entry, mem, .. }: &Submission = submission;
             Command { entry, namespace, mem, link: &subsystem.link, settings, stop: stop(submission) }

@@ -107,7 +107,6 @@ impl<C: CommandSet> NvmeController<C> {
             subsystem: subsystem.clone(),
             sim,
         });
-        subsystem.namespaces.all().iter().for_each(|namespace| controller.namespaces.attach(namespace));
         controller.update_fetching();
         controller
     }
@@ -140,6 +139,11 @@ impl<C: CommandSet> NvmeController<C> {
     /// Whether its host names memory by SGLs. A host in this process hands its memory over as it is.
     pub(crate) fn takes_sgls(&self) -> bool {
         self.model == TransportModel::Message || self.creates_queues()
+    }
+
+    /// Whether it has queues other than the admin queues.
+    pub(crate) fn has_io_queues(&self) -> bool {
+        self.queues.borrow().existing().iter().any(|id| *id != QueueId::ADMIN)
     }
 
     /// Whether its host creates queues by admin commands.

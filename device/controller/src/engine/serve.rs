@@ -65,6 +65,12 @@ impl<C: CommandSet> CommandJob<C> {
                 Box::pin(controller.admin_command(queue, entry, mem, &mut breakdown)).await
             }
             Ok(()) => match &self.namespace {
+                Some(namespace)
+                    if namespace.is_guarded()
+                        && let Err(status) = namespace.admits() =>
+                {
+                    Some(Err(status).into())
+                }
                 Some(namespace) => {
                     let (link, settings) = (&subsystem.link, &controller.admin.settings);
                     let command = Command { entry, namespace, mem, link, settings, stop };
@@ -78,7 +84,13 @@ impl<C: CommandSet> CommandJob<C> {
         }
         controller.report_events();
         controller.trace_command(entry, submitted);
-        controller.ended(queue, cause_of(entry.opcode));
+        let cause = cause_of(entry.opcode);
+        if let Some(namespace) = &self.namespace
+            && namespace.is_leaving()
+        {
+            subsystem.changes.released();
+        }
+        controller.ended(queue, cause);
     }
 }
 

@@ -1,11 +1,12 @@
-//! Namespaces: each a part of the FTL's sectors, with a format and identifiers. A namespace never changes while it exists; a
-//! new format makes another one under the same number.
+//! Namespaces: each a part of the FTL's sectors, with a format and identifiers. Size, place and format of a namespace never
+//! change; a new format makes another one under the same number.
 //!
 //! | file | what |
 //! |---|---|
 //! | `table` | the namespaces of a subsystem, by number |
 //! | `attached` | those that one controller has attached |
 //! | `format` | LBA formats |
+//! | `space` | which sectors are free |
 //! | `layout` | where its sectors lie among those of the FTL |
 //! | `identifiers` | NGUID, EUI64 and UUID |
 //!
@@ -15,16 +16,20 @@ mod attached;
 mod format;
 mod identifiers;
 mod layout;
+mod space;
 mod table;
 
 pub(crate) use attached::Attached;
 pub(crate) use format::LBA_FORMATS;
 pub(crate) use identifiers::Identifiers;
 pub(crate) use layout::Layout;
-pub(crate) use table::{Common, GRANULE_BOUNDARY, MAX_NAMESPACES, Namespaces};
+pub(crate) use table::{Common, GRANULE_BOUNDARY, MAX_NAMESPACES, Namespaces, NewNamespace};
+
+use std::cell::Cell;
 
 use nandscape_device_ftl::Extent;
 use nandscape_device_ftl::address::SECTOR;
+use nandscape_wire_nvme::Status;
 
 /// A namespace.
 pub struct Namespace {
@@ -41,9 +46,72 @@ pub struct Namespace {
     pub(crate) is_shared: bool,
     pub(crate) identifiers: Identifiers,
     pub(crate) layout: Layout,
+    /// A command has to ask whether it may be served: [`Namespace::admits`]. All that most commands look at.
+    is_guarded: Cell<bool>,
+    is_formatting: Cell<bool>,
+    /// No command begins any more, and the end of each is waited for.
+    is_leaving: Cell<bool>,
 }
 
 impl Namespace {
+    /// A namespace of `blocks` blocks of `lba_bytes` bytes, `max_blocks` of which a command may move.
+    fn new(
+        nsid: u32,
+        (blocks, lba_bytes, max_blocks): (u64, u32, u32),
+        keeps_data: bool,
+        is_shared: bool,
+        identifiers: Identifiers,
+        layout: Layout,
+    ) -> Namespace {
+        let (is_guarded, is_formatting, is_leaving) = (Cell::new(false), Cell::new(false), Cell::new(false));
+        Namespace {
+            nsid,
+            blocks,
+            lba_bytes,
+            max_blocks,
+            keeps_data,
+            is_shared,
+            identifiers,
+            layout,
+            is_guarded,
+            is_formatting,
+            is_leaving,
+        }
+    }
+
+    /// Whether a command has to ask if it may be served.
+    #[inline]
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.is_guarded.get()
+    }
+
+    /// Whether a command may be served.
+    ///
+    /// # Errors
+    /// The status with which it is to end.
+    pub(crate) fn admits(&self) -> Result<(), Status> {
+        match self.is_formatting.get() {
+            true => Err(Status::FORMAT_IN_PROGRESS),
+            false => Ok(()),
+        }
+    }
+
+    /// It is being formatted, or is not any more.
+    pub(crate) fn set_formatting(&self, is_formatting: bool) {
+        self.is_formatting.set(is_formatting);
+        self.is_guarded.set(is_formatting);
+    }
+
+    /// The end of each of its commands is waited for.
+    #[inline]
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.is_leaving.get()
+    }
+
+    pub(crate) fn set_leaving(&self) {
+        self.is_leaving.set(true);
+    }
+
     /// Sectors of a logical block.
     #[inline]
     pub(crate) fn lba_sectors(&self) -> u64 {

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::layout::Run;
+use nandscape_wire_nvme::Status;
+
+use super::space::Space;
 use super::{Identifiers, Layout, Namespace};
 
 /// The most namespaces of a subsystem: numbers go from 1 to this one (NN and MNAN of Identify Controller).
@@ -33,42 +35,124 @@ impl Common {
     }
 }
 
+/// A namespace that is to be created.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct NewNamespace {
+    /// Its size in logical blocks.
+    pub(crate) blocks: u64,
+    /// Bytes of a logical block.
+    pub(crate) lba_bytes: u32,
+    /// Whether several controllers may have it attached.
+    pub(crate) is_shared: bool,
+}
+
 /// See the file.
 pub(crate) struct Namespaces {
     common: Common,
-    by_nsid: RefCell<BTreeMap<u32, Rc<Namespace>>>,
+    state: RefCell<State>,
+}
+
+struct State {
+    by_nsid: BTreeMap<u32, Entry>,
+    space: Space,
+    /// Namespaces that were created so far.
+    created: u64,
+}
+
+struct Entry {
+    namespace: Rc<Namespace>,
+    /// New controllers have it attached.
+    is_in_use: bool,
 }
 
 impl Namespaces {
     /// One namespace, number 1, that has all of the drive.
     pub(crate) fn new(common: Common, lba_bytes: u32) -> Namespaces {
-        let layout = Layout::new([Run { start: 0, sectors: common.sectors }]);
-        let first = Namespace {
-            nsid: 1,
-            blocks: common.sectors * 512 / u64::from(lba_bytes),
-            lba_bytes,
-            max_blocks: (common.max_transfer / lba_bytes).min(1 << 16),
-            keeps_data: common.keeps_data,
-            is_shared: true,
-            identifiers: Identifiers::new(&common.nqn, 0),
-            layout,
-        };
-        Namespaces { common, by_nsid: RefCell::new(BTreeMap::from([(1, Rc::new(first))])) }
+        let space = Space::new(common.sectors, common.granule());
+        let state = State { by_nsid: BTreeMap::new(), space, created: 0 };
+        let namespaces = Namespaces { common, state: RefCell::new(state) };
+        let blocks = namespaces.common.sectors * 512 / u64::from(lba_bytes);
+        let nsid = namespaces.create(NewNamespace { blocks, lba_bytes, is_shared: true });
+        namespaces.set_in_use(nsid.expect("all of the drive is free"), true);
+        namespaces
+    }
+
+    /// Creates a namespace; its number is the lowest that is free.
+    ///
+    /// # Errors
+    /// Namespace Identifier Unavailable, Namespace Insufficient Capacity.
+    pub(crate) fn create(&self, new: NewNamespace) -> Result<u32, Status> {
+        let mut state = self.state.borrow_mut();
+        let nsid = (1..=MAX_NAMESPACES).find(|nsid| !state.by_nsid.contains_key(nsid));
+        let nsid = nsid.ok_or(Status::NAMESPACE_ID_UNAVAILABLE)?;
+        let sectors = new.blocks.checked_mul(u64::from(new.lba_bytes) / 512);
+        let sectors = sectors.ok_or(Status::NAMESPACE_INSUFFICIENT_CAPACITY)?;
+        let layout = state.space.take(sectors).ok_or(Status::NAMESPACE_INSUFFICIENT_CAPACITY)?;
+        let identifiers = Identifiers::new(&self.common.nqn, state.created);
+        state.created += 1;
+        let namespace = Rc::new(self.build(nsid, new, identifiers, layout));
+        state.by_nsid.insert(nsid, Entry { namespace, is_in_use: false });
+        Ok(nsid)
+    }
+
+    fn build(&self, nsid: u32, new: NewNamespace, identifiers: Identifiers, layout: Layout) -> Namespace {
+        let NewNamespace { blocks, lba_bytes, is_shared } = new;
+        let max_blocks = (self.common.max_transfer / lba_bytes).min(1 << 16);
+        let keeps_data = self.common.keeps_data;
+        Namespace::new(nsid, (blocks, lba_bytes, max_blocks), keeps_data, is_shared, identifiers, layout)
+    }
+
+    /// Puts a namespace of the same size and place in the place of one, with another format and without commands.
+    ///
+    /// # Panics
+    /// When there is none of that number.
+    pub(crate) fn replace(&self, nsid: u32, lba_bytes: u32) -> (Rc<Namespace>, Rc<Namespace>) {
+        let mut state = self.state.borrow_mut();
+        let entry = state.by_nsid.get_mut(&nsid).expect("it exists");
+        let old = entry.namespace.clone();
+        let blocks = old.blocks * old.lba_sectors() / u64::from(lba_bytes / 512);
+        let format = NewNamespace { blocks, lba_bytes, is_shared: old.is_shared };
+        entry.namespace = Rc::new(self.build(nsid, format, old.identifiers, old.layout.clone()));
+        (old, entry.namespace.clone())
+    }
+
+    /// Takes a namespace out of the table. Its space stays taken.
+    pub(crate) fn remove(&self, nsid: u32) -> Option<Rc<Namespace>> {
+        self.state.borrow_mut().by_nsid.remove(&nsid).map(|entry| entry.namespace)
+    }
+
+    /// Frees the space of a namespace that is no longer in the table.
+    pub(crate) fn give_back(&self, namespace: &Namespace) {
+        self.state.borrow_mut().space.give_back(&namespace.layout);
+    }
+
+    /// Whether new controllers have a namespace attached.
+    pub(crate) fn set_in_use(&self, nsid: u32, is_in_use: bool) {
+        if let Some(entry) = self.state.borrow_mut().by_nsid.get_mut(&nsid) {
+            entry.is_in_use = is_in_use;
+        }
+    }
+
+    /// The namespaces that new controllers have attached.
+    pub(crate) fn in_use(&self) -> Vec<Rc<Namespace>> {
+        let state = self.state.borrow();
+        let in_use = state.by_nsid.values().filter(|entry| entry.is_in_use);
+        in_use.map(|entry| entry.namespace.clone()).collect()
     }
 
     /// The namespace of a number.
     pub(crate) fn get(&self, nsid: u32) -> Option<Rc<Namespace>> {
-        self.by_nsid.borrow().get(&nsid).cloned()
+        self.state.borrow().by_nsid.get(&nsid).map(|entry| entry.namespace.clone())
     }
 
     /// All of them, by number.
     pub(crate) fn all(&self) -> Vec<Rc<Namespace>> {
-        self.by_nsid.borrow().values().cloned().collect()
+        self.state.borrow().by_nsid.values().map(|entry| entry.namespace.clone()).collect()
     }
 
     /// Their numbers above `nsid`, in ascending order.
     pub(crate) fn above(&self, nsid: u32) -> Vec<u32> {
-        self.by_nsid.borrow().range(nsid + 1..).map(|(nsid, _)| *nsid).collect()
+        self.state.borrow().by_nsid.range(nsid + 1..).map(|(nsid, _)| *nsid).collect()
     }
 
     /// Bytes of the pieces in which namespaces get space.
@@ -79,5 +163,10 @@ impl Namespaces {
     /// Bytes of the drive.
     pub(crate) fn capacity(&self) -> u64 {
         self.common.sectors * 512
+    }
+
+    /// Bytes that no namespace has.
+    pub(crate) fn unallocated(&self) -> u64 {
+        self.state.borrow().space.free() * 512
     }
 }

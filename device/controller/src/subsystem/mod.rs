@@ -4,10 +4,12 @@
 //! | file | what |
 //! |---|---|
 //! | `controllers` | the controllers that exist, by identifier |
+//! | `namespaces` | creating, attaching, deleting and formatting namespaces |
 //! | `slots` | command slots, and whose turn it is when there are too few |
 //! | `power` | power cuts and the restart after them |
 
 mod controllers;
+mod namespaces;
 mod power;
 mod slots;
 
@@ -30,6 +32,7 @@ use crate::engine::{Chore, CommandJob, FusedJob, NvmeController};
 use crate::link::Link;
 use crate::namespace::{Common, Namespace, Namespaces};
 use controllers::Controllers;
+use namespaces::Changes;
 use power::Power;
 use slots::CommandSlots;
 
@@ -40,6 +43,7 @@ pub struct NvmSubsystem<C: CommandSet> {
     pub(crate) names: Names,
     pub(crate) set: C,
     pub(crate) namespaces: Namespaces,
+    pub(crate) changes: Changes,
     pub(crate) link: Rc<Link>,
     pub(crate) slots: CommandSlots<C>,
     pub(crate) power: Power,
@@ -72,6 +76,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             sim: sim.clone(),
             names,
             namespaces: Namespaces::new(common, config.lba_bytes),
+            changes: Changes::new(sim),
             set,
             link: Rc::new(Link::new(sim, config.link)),
             slots: CommandSlots::new(sim, config.command_slots),
@@ -102,6 +107,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
     /// When it exists.
     pub fn in_process(&self) -> Rc<NvmeController<C>> {
         let controller = self.controller(IN_PROCESS_CONTROLLER, HostIdentity::default(), TransportModel::InProcess);
+        self.attach_in_use(&controller);
         self.controllers.add(&controller);
         controller
     }
@@ -164,6 +170,7 @@ impl<C: CommandSet> Subsystem for NvmSubsystem<C> {
     fn new_controller(&self, host: HostIdentity, model: TransportModel) -> Result<Rc<dyn Controller>, Status> {
         let id = self.controllers.free_id().ok_or(Status::CONNECT_CONTROLLER_BUSY)?;
         let controller = self.controller(id, host, model);
+        self.attach_in_use(&controller);
         self.controllers.add(&controller);
         self.slots.set_shared(self.controllers.count() > 1);
         Ok(controller)

@@ -1,6 +1,7 @@
 //! Dataset Management, and Write Zeroes that deallocates (NVM 3.3.3, 3.3.8).
 
 use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_device_media::MediaError;
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::Status;
 
@@ -8,6 +9,7 @@ use super::Nvm;
 use super::read::status_of;
 use super::write::Source;
 use crate::command_set::Command;
+use crate::namespace::Namespace;
 
 /// Sectors that are deallocated between two looks whether the command was stopped: 256 MiB.
 const STEP: u32 = 1 << 19;
@@ -55,6 +57,15 @@ impl<F: Ftl> Nvm<F> {
             }
         }
         Ok(())
+    }
+
+    /// Deallocates a namespace. A power cut is waited out: what is erased stays erased.
+    pub(super) async fn deallocate_all(&self, namespace: &Namespace) {
+        for extent in namespace.layout.extents(0..namespace.layout.sectors()).flat_map(|extent| extent.steps(STEP)) {
+            while let Err(MediaError::PowerLost) = self.ftl.deallocate(extent, &mut Breakdown::new()).await {
+                self.media.power_returns().await;
+            }
+        }
     }
 
     async fn deallocate_extent(

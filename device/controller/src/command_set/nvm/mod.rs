@@ -137,6 +137,10 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.compare_and_write(pair, breakdown).await
     }
 
+    async fn erase(&self, namespace: &Namespace) {
+        self.deallocate_all(namespace).await;
+    }
+
     async fn flush(&self) {
         if let Some(settling) = self.ftl.flush() {
             // A drive that cannot take the data any more is as flushed as it will be.

@@ -1,0 +1,176 @@
+//! Namespace Management, Namespace Attachment and Format NVM (Base 5.1.21, 5.1.20, 5.1.10), and the list of namespaces that
+//! have changed.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
+use nandscape_drive::{Controller as _, HostMem};
+use nandscape_wire_nvme::identify::{self, Namespace as IdentifyNamespace};
+use nandscape_wire_nvme::manage::{self, ControllerList, FormatNvm};
+use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Status, SubmissionEntry};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use super::{Answer, Event, PAGE};
+use crate::command_set::CommandSet;
+use crate::engine::NvmeController;
+use crate::namespace::{LBA_FORMATS, MAX_NAMESPACES, NewNamespace};
+
+/// Entries of the Changed Attached Namespace List.
+const CHANGED_MAX: usize = 1_024;
+
+/// Numbers of namespaces that have changed since the host read the list.
+#[derive(Default)]
+pub(crate) struct ChangedNamespaces(RefCell<BTreeSet<u32>>);
+
+impl ChangedNamespaces {
+    /// The log page (Base 5.1.12.1.5).
+    pub(super) fn page(&self) -> Vec<u8> {
+        let mut page: Vec<u8> = self.0.borrow().iter().flat_map(|nsid| nsid.to_le_bytes()).collect();
+        page.resize(CHANGED_MAX * 4, 0);
+        page
+    }
+
+    /// The host has read the list, or the controller is reset.
+    pub(super) fn clear(&self) {
+        self.0.borrow_mut().clear();
+    }
+}
+
+impl<C: CommandSet> NvmeController<C> {
+    /// A namespace of this controller was attached, detached or formatted.
+    pub(crate) fn namespace_changed(&self, nsid: u32) {
+        self.admin.changed_namespaces.0.borrow_mut().insert(nsid);
+        self.raise(Event::NAMESPACE_CHANGED);
+    }
+
+    /// A command that changes namespaces.
+    pub(super) async fn administer_media(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Status> {
+        match AdminOpcode(entry.opcode) {
+            AdminOpcode::NAMESPACE_MANAGEMENT => self.manage_namespaces(entry, mem).await,
+            AdminOpcode::NAMESPACE_ATTACHMENT => self.attach_namespaces(entry, mem),
+            AdminOpcode::FORMAT_NVM => self.format(entry).await,
+            _ => Err(Status::INVALID_OPCODE),
+        }
+    }
+
+    async fn manage_namespaces(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Status> {
+        // Command Set Identifier (CDW11 bits 31:24): only the NVM command set.
+        if entry.cdw11.get() >> 24 != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        match manage::select(entry) {
+            manage::NAMESPACE_CREATE => self.create_namespace(mem).map(Answer::value),
+            manage::NAMESPACE_DELETE => self.delete_namespaces(entry.nsid.get()).await,
+            _ => Err(Status::INVALID_FIELD),
+        }
+    }
+
+    fn create_namespace(&self, mem: &HostMem) -> Result<u32, Status> {
+        let mut bytes = [0; PAGE];
+        mem.must_cover(PAGE)?;
+        mem.read(0, &mut bytes);
+        if mem.has_failed() {
+            return Err(Status::DATA_TRANSFER_ERROR);
+        }
+        let given = IdentifyNamespace::read_from_bytes(&bytes).expect("it has the size");
+        let format = usize::from(given.flbas & 0xf | given.flbas >> 1 & 0x30);
+        let lba_bytes = *LBA_FORMATS.get(format).ok_or(Status::INVALID_FORMAT)?;
+        // No metadata, and so neither a place for it nor protection information.
+        if given.flbas & 1 << 4 != 0 || given.dps != 0 {
+            return Err(Status::INVALID_FORMAT);
+        }
+        if given.nmic & !identify::NMIC_SHARED != 0 || given.nsze.get() == 0 || given.ncap > given.nsze {
+            return Err(Status::INVALID_FIELD);
+        }
+        if given.ncap < given.nsze {
+            return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED);
+        }
+        let is_shared = given.nmic & identify::NMIC_SHARED != 0;
+        self.subsystem.namespaces.create(NewNamespace { blocks: given.nsze.get(), lba_bytes, is_shared })
+    }
+
+    async fn delete_namespaces(&self, nsid: u32) -> Result<Answer, Status> {
+        for nsid in self.named(nsid)? {
+            self.check_unused_in_process(nsid)?;
+            self.subsystem.delete_namespace(nsid).await?;
+        }
+        Ok(Answer::default())
+    }
+
+    fn attach_namespaces(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Status> {
+        let nsid = entry.nsid.get();
+        let (1..=MAX_NAMESPACES) = nsid else { return Err(Status::INVALID_NAMESPACE) };
+        let namespace = self.subsystem.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
+        let select = manage::select(entry);
+        if ![manage::NAMESPACE_ATTACH, manage::NAMESPACE_DETACH].contains(&select) {
+            return Err(Status::INVALID_FIELD);
+        }
+        let controllers = self.subsystem.controllers_of(&controller_list(mem)?);
+        let controllers = controllers.ok_or(Status::CONTROLLER_LIST_INVALID)?;
+        match select {
+            manage::NAMESPACE_ATTACH => self.subsystem.attach_namespace(&namespace, &controllers)?,
+            _ => self.subsystem.detach_namespace(nsid, &controllers)?,
+        }
+        Ok(Answer::default())
+    }
+
+    /// All data is dropped whatever the Secure Erase Settings: no host can read it any more. A cryptographic erase is the
+    /// same, as a key that is forgotten.
+    async fn format(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+        let fields = FormatNvm(entry.cdw10.get());
+        let lba_bytes = *LBA_FORMATS.get(usize::from(fields.lba_format())).ok_or(Status::INVALID_FORMAT)?;
+        if fields.protection() != 0 || fields.extended() {
+            return Err(Status::INVALID_FORMAT);
+        }
+        if fields.secure_erase() > 2 {
+            return Err(Status::INVALID_FIELD);
+        }
+        for nsid in self.named(entry.nsid.get())? {
+            let before = self.subsystem.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
+            if before.lba_bytes != lba_bytes {
+                self.check_unused_in_process(nsid)?;
+            }
+            drop(before);
+            self.subsystem.format_namespace(nsid, lba_bytes).await?;
+        }
+        Ok(Answer::default())
+    }
+
+    /// The namespaces that a number names: one, or all of them.
+    fn named(&self, nsid: u32) -> Result<Vec<u32>, Status> {
+        match nsid {
+            NSID_ALL => Ok(self.subsystem.namespaces.above(0)),
+            1..=MAX_NAMESPACES if self.subsystem.namespaces.get(nsid).is_some() => Ok(vec![nsid]),
+            1..=MAX_NAMESPACES => Err(Status::INVALID_FIELD),
+            _ => Err(Status::INVALID_NAMESPACE),
+        }
+    }
+
+    /// Hosts in this process learn size and format of their namespace once and get no events: while they have I/O queues,
+    /// no other host may change them.
+    fn check_unused_in_process(&self, nsid: u32) -> Result<(), Status> {
+        if self.id() == IN_PROCESS_CONTROLLER {
+            return Ok(());
+        }
+        let local = self.subsystem.controllers_of(&[IN_PROCESS_CONTROLLER]).unwrap_or_default();
+        let uses = |local: &NvmeController<C>| local.namespaces.get(nsid).is_some() && local.has_io_queues();
+        match local.iter().any(|local| uses(local)) {
+            true => Err(Status::OPERATION_DENIED),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The identifiers of a Controller List.
+fn controller_list(mem: &HostMem) -> Result<Vec<u16>, Status> {
+    let mut list = ControllerList::new_zeroed();
+    mem.must_cover(PAGE)?;
+    mem.read(0, list.as_mut_bytes());
+    if mem.has_failed() {
+        return Err(Status::DATA_TRANSFER_ERROR);
+    }
+    let ids: Vec<u16> = list.ids.iter().take(usize::from(list.count.get())).map(|id| id.get()).collect();
+    let is_valid = usize::from(list.count.get()) == ids.len() && !ids.is_empty() && ids.is_sorted_by(|a, b| a < b);
+    if is_valid { Ok(ids) } else { Err(Status::CONTROLLER_LIST_INVALID) }
+}

@@ -1,0 +1,146 @@
+//! Changes of namespaces: they are created, attached, deleted and formatted for all controllers at once.
+//!
+//! A namespace that is deleted or formatted is first taken from the controllers, or replaced there by the one that it becomes,
+//! so that no further command begins on it. Its commands end; then its data is dropped. One such change is made at a time.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_drive::Controller as _;
+use nandscape_sim::Sim;
+use nandscape_sim::signal::Signal;
+use nandscape_wire_nvme::Status;
+
+use super::NvmSubsystem;
+use crate::command_set::CommandSet;
+use crate::engine::NvmeController;
+use crate::namespace::Namespace;
+
+/// Changes that wait for each other, and for commands.
+pub(crate) struct Changes {
+    busy: Cell<bool>,
+    /// Notified when a change has ended.
+    ended: Signal,
+    /// Notified when a command of a namespace that changes has ended.
+    released: Signal,
+}
+
+impl Changes {
+    pub(super) fn new(sim: &Sim) -> Changes {
+        Changes { busy: Cell::new(false), ended: Signal::new(sim), released: Signal::new(sim) }
+    }
+
+    /// Waits for the change under way to end, and begins one.
+    pub(crate) async fn begin(&self) -> Change<'_> {
+        while self.busy.replace(true) {
+            self.ended.changed().await;
+        }
+        Change(self)
+    }
+
+    /// A command of a namespace that changes has ended.
+    #[cold]
+    pub(crate) fn released(&self) {
+        self.released.notify();
+    }
+}
+
+/// A change that is under way until this is dropped.
+pub(crate) struct Change<'a>(&'a Changes);
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        self.0.busy.set(false);
+        self.0.ended.notify();
+    }
+}
+
+impl<C: CommandSet> NvmSubsystem<C> {
+    /// Deletes a namespace: its data is dropped, and its space is free. Controllers that had it are notified.
+    pub(crate) async fn delete_namespace(&self, nsid: u32) -> Result<(), Status> {
+        let _change = self.changes.begin().await;
+        let namespace = self.namespaces.remove(nsid).ok_or(Status::INVALID_FIELD)?;
+        for controller in self.controllers.all() {
+            if controller.namespaces.detach(nsid) {
+                controller.namespace_changed(nsid);
+            }
+        }
+        self.drain(&namespace).await;
+        self.set.erase(&namespace).await;
+        self.namespaces.give_back(&namespace);
+        Ok(())
+    }
+
+    /// Drops all data of a namespace and gives it another format. Commands on it fail meanwhile.
+    pub(crate) async fn format_namespace(&self, nsid: u32, lba_bytes: u32) -> Result<(), Status> {
+        let _change = self.changes.begin().await;
+        self.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
+        let (old, new) = self.namespaces.replace(nsid, lba_bytes);
+        new.set_formatting(true);
+        let users: Vec<_> = self.controllers.all().into_iter().filter(|user| user.namespaces.detach(nsid)).collect();
+        users.iter().for_each(|user| user.namespaces.attach(&new));
+        self.drain(&old).await;
+        self.set.erase(&new).await;
+        new.set_formatting(false);
+        users.iter().for_each(|user| user.namespace_changed(nsid));
+        Ok(())
+    }
+
+    /// Waits until no command works on a namespace that no controller and no table has any more.
+    async fn drain(&self, namespace: &Rc<Namespace>) {
+        namespace.set_leaving();
+        while Rc::strong_count(namespace) > 1 {
+            self.changes.released.changed().await;
+        }
+    }
+
+    /// Attaches a namespace to controllers, all of which exist.
+    pub(crate) fn attach_namespace(
+        &self,
+        namespace: &Rc<Namespace>,
+        to: &[Rc<NvmeController<C>>],
+    ) -> Result<(), Status> {
+        let nsid = namespace.nsid;
+        let users = self.controllers_with(nsid);
+        if to.iter().any(|controller| users.contains(&controller.id())) {
+            return Err(Status::NAMESPACE_ALREADY_ATTACHED);
+        }
+        if !namespace.is_shared && users.len() + to.len() > 1 {
+            return Err(Status::NAMESPACE_IS_PRIVATE);
+        }
+        for controller in to {
+            controller.namespaces.attach(namespace);
+            controller.namespace_changed(nsid);
+        }
+        self.namespaces.set_in_use(nsid, true);
+        Ok(())
+    }
+
+    /// Detaches a namespace from controllers, all of which exist.
+    pub(crate) fn detach_namespace(&self, nsid: u32, from: &[Rc<NvmeController<C>>]) -> Result<(), Status> {
+        if from.iter().any(|controller| controller.namespaces.get(nsid).is_none()) {
+            return Err(Status::NAMESPACE_NOT_ATTACHED);
+        }
+        for controller in from {
+            controller.namespaces.detach(nsid);
+            controller.namespace_changed(nsid);
+        }
+        self.namespaces.set_in_use(nsid, !self.controllers_with(nsid).is_empty());
+        Ok(())
+    }
+
+    /// The controllers of a list of identifiers; `None` when some do not exist.
+    pub(crate) fn controllers_of(&self, ids: &[u16]) -> Option<Vec<Rc<NvmeController<C>>>> {
+        let all = self.controllers.all();
+        ids.iter().map(|id| all.iter().find(|controller| controller.id() == *id).cloned()).collect()
+    }
+
+    /// Attaches to a new controller what is in use: a private namespace only where no other controller has it.
+    pub(super) fn attach_in_use(&self, controller: &NvmeController<C>) {
+        for namespace in self.namespaces.in_use() {
+            if namespace.is_shared || self.controllers_with(namespace.nsid).is_empty() {
+                controller.namespaces.attach(&namespace);
+            }
+        }
+    }
+}
