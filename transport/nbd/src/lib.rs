@@ -1,18 +1,19 @@
-//! An NBD server. Each client has a queue pair of its drive to itself.
+//! An NBD server. Each client has a queue pair of the drive to itself.
 //!
-//! Negotiation blocks, so a side thread does it, within a time limit; then the socket is handed to the reactor that owns
-//! the drive, which never waits for it. A slow or hostile client hurts only itself: what it may have in work and what may
-//! wait to be sent to it are bounded, and beyond that it is no longer listened to.
+//! Negotiation blocks, so a side thread does it, within a time limit; then the reactor that owns the drive gets the socket,
+//! and never waits for it. A slow or hostile client hurts only itself: its requests in work and its unsent replies are
+//! bounded, and at the bound the server stops reading from it.
 //!
 //! | file | what |
 //! |---|---|
-//! | `listener` | taking clients in |
-//! | `negotiating` | room for those who negotiate |
+//! | `listener` | accepts clients |
+//! | `negotiating` | a limited number of negotiations at a time |
 //! | `handshake` | fixed newstyle negotiation |
-//! | `keep_alive` | finding out that a TCP client has vanished |
+//! | `keep_alive` | detects TCP clients that have vanished |
 //! | `session` | one client: bytes in, requests out; replies in, bytes out |
 //! | `work` | its requests in work: parts to the drive, completions to replies |
 //! | `parts` | how long requests are cut |
+//! | `streamed` | long reads that are sent while they are read |
 //! | `translate` | an NBD request as NVMe commands |
 //! | `replies` | simple and structured replies |
 //!
@@ -26,6 +27,7 @@ mod negotiating;
 mod parts;
 mod replies;
 mod session;
+mod streamed;
 mod translate;
 mod work;
 

@@ -13,6 +13,10 @@ use zerocopy::IntoBytes;
 #[derive(Default)]
 pub(crate) struct Replies {
     pieces: VecDeque<Piece>,
+    /// A reply is being streamed.
+    streaming: bool,
+    /// Replies that follow it.
+    later: VecDeque<Piece>,
     /// Bytes of the first piece that were sent.
     sent: usize,
 }
@@ -64,10 +68,10 @@ impl Piece {
 impl Replies {
     /// Pieces that wait.
     pub(crate) fn len(&self) -> usize {
-        self.pieces.len()
+        self.pieces.len() + self.later.len()
     }
 
-    /// Whether everything was sent.
+    /// Whether everything was sent that can be sent.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -75,7 +79,41 @@ impl Replies {
     /// Drops them all.
     pub(crate) fn clear(&mut self) {
         self.pieces.clear();
+        self.later.clear();
         self.sent = 0;
+    }
+
+    fn push(&mut self, piece: Piece) {
+        if self.streaming { self.later.push_back(piece) } else { self.pieces.push_back(piece) }
+    }
+
+    /// Whether the data of a reply is still to come.
+    pub(crate) fn is_streaming(&self) -> bool {
+        self.streaming
+    }
+
+    /// Begins a reply of one piece to a read whose data follows. Other replies wait until it ends.
+    pub(crate) fn begin_stream(&mut self, cookie: u64, (offset, len): (u64, u32), structured: bool) {
+        let head = match structured {
+            true => {
+                let head = chunk((cookie, true), chunk::OFFSET_DATA, len as usize + 8, Body::None);
+                head.with(&offset.to_be_bytes())
+            }
+            false => simple(Body::None, cookie, 0),
+        };
+        self.push(head);
+        self.streaming = true;
+    }
+
+    /// Data of the reply that is being streamed.
+    pub(crate) fn stream(&mut self, data: Rc<Loan>) {
+        self.pieces.push_back(Piece::new(Body::Data(data)));
+    }
+
+    /// All data of the reply that is being streamed was given.
+    pub(crate) fn end_stream(&mut self) {
+        self.streaming = false;
+        self.pieces.append(&mut self.later);
     }
 
     /// Sends some, about `most` bytes, in one system call; how many bytes that were.
@@ -131,14 +169,14 @@ impl Replies {
 
     /// A request without data was done, or failed.
     pub(crate) fn simple(&mut self, cookie: u64, error: u32) {
-        self.pieces.push_back(simple(Body::None, cookie, error));
+        self.push(simple(Body::None, cookie, error));
     }
 
     /// A read was done, and is answered in one simple reply.
     pub(crate) fn simple_data(&mut self, cookie: u64, data: impl IntoIterator<Item = Rc<Loan>>) {
         let mut data = data.into_iter().map(Body::Data);
-        self.pieces.push_back(simple(data.next().unwrap_or(Body::None), cookie, 0));
-        self.pieces.extend(data.map(Piece::new));
+        self.push(simple(data.next().unwrap_or(Body::None), cookie, 0));
+        data.map(Piece::new).for_each(|piece| self.push(piece));
     }
 
     /// `len` bytes of a structured reply in one chunk, the last one if `done`.
@@ -150,8 +188,8 @@ impl Replies {
     ) {
         let mut data = data.into_iter().map(Body::Data);
         let first = chunk((cookie, done), chunk::OFFSET_DATA, len as usize + 8, data.next().unwrap_or(Body::None));
-        self.pieces.push_back(first.with(&offset.to_be_bytes()));
-        self.pieces.extend(data.map(Piece::new));
+        self.push(first.with(&offset.to_be_bytes()));
+        data.map(Piece::new).for_each(|piece| self.push(piece));
     }
 
     /// A read failed; `reason` is for people.
@@ -161,7 +199,7 @@ impl Replies {
         }
         let len = reason.len();
         let piece = chunk((cookie, true), chunk::ERROR, 6 + len, Body::Text(reason));
-        self.pieces.push_back(piece.with(&error.to_be_bytes()).with(&(len as u16).to_be_bytes()));
+        self.push(piece.with(&error.to_be_bytes()).with(&(len as u16).to_be_bytes()));
     }
 }
 

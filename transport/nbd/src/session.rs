@@ -201,7 +201,9 @@ impl Session {
                 self.turn.received(count);
                 Ok(true)
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionReset) => {
+                Ok(true)
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 // The reported error is over.
                 self.hung_up = false;
@@ -209,6 +211,15 @@ impl Session {
             }
             Err(error) => Err(Gone::because(error.to_string())),
         }
+    }
+
+    /// Whether a client that takes no replies any more has closed its socket with DISC at its end.
+    ///
+    /// # Errors
+    /// When it has closed its socket without.
+    fn has_ended_with_disc(&mut self) -> Result<bool, Gone> {
+        while !self.ended && self.read_ahead()? {}
+        Ok(self.ended)
     }
 
     /// Parses the inbox as far as limits and memory allow. Whether any of it was parsed.
@@ -310,6 +321,12 @@ impl Session {
     /// Sends some of what can be sent.
     fn send(&mut self) -> Result<(), Gone> {
         self.blocked = false;
+        match self.work.broken() {
+            // Requests before DISC are done.
+            Some(_) if self.leaving => self.discards_replies = true,
+            Some(reason) => return Err(Gone::because(reason)),
+            None => {}
+        }
         let mut left = BYTES_A_TURN;
         while !self.work.replies.is_empty() && !self.discards_replies && left > 0 {
             match self.work.replies.send(&mut self.stream, left) {
@@ -320,7 +337,7 @@ impl Session {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Requests before DISC are done whether or not the client waits for the replies.
-                Err(_) if self.leaving => self.discards_replies = true,
+                Err(_) if self.leaving || self.has_ended_with_disc()? => self.discards_replies = true,
                 Err(error) => return Err(Gone::because(error.to_string())),
             }
         }
@@ -334,13 +351,16 @@ impl Session {
     }
 }
 
-/// Bytes read: 0 when there are none for now.
+/// Bytes read: 0 when there are none for now. A reset is reported once, when the client has closed its socket with replies
+/// in it; what it has sent before can still be read from a unix socket.
 fn receive(stream: &mut Stream, into: &mut [u8]) -> Result<usize, Gone> {
     match stream.read(into) {
         Ok(0) if !into.is_empty() => Err(Gone::because("hung up")),
         Ok(count) => Ok(count),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
-        Err(error) => Err(Gone::because(error.to_string())),
+        Err(error) => match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionReset => Ok(0),
+            _ => Err(Gone::because(error.to_string())),
+        },
     }
 }
 

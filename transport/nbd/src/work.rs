@@ -1,8 +1,8 @@
 //! The requests of one client in work: their parts go to the drive, and what the drive has done becomes replies.
 //!
 //! A buffer is taken for a part only when the part goes to the drive, or when data of a write arrives, and it is free
-//! again when the part was written or sent. So any client can go on with the few buffers that it has in any case. The
-//! exception are long reads that have to be answered in one piece: they wait until all of their memory is free.
+//! again when the part was written or sent. So any client can go on with the few buffers that it has in any case. Long reads
+//! that have to be answered in one piece take all of their memory if it is free, and are [`Streamed`] otherwise.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -15,6 +15,7 @@ use nandscape_wire_nvme::Status;
 
 use crate::parts::{DATA_PART, PART, next_part};
 use crate::replies::Replies;
+use crate::streamed::Streamed;
 use crate::translate::{Refusal, commands, error_of};
 
 /// Requests that a client may have in work.
@@ -40,6 +41,10 @@ pub(crate) struct Work {
     changes: VecDeque<Key>,
     /// Bytes that those of them in the drive affect.
     affected: u64,
+    /// Parts of reads in the drive.
+    reading: u32,
+    /// Why the connection has to end: a reply that was begun cannot be completed.
+    broken: Option<String>,
     /// Replies to be sent.
     pub(crate) replies: Replies,
 }
@@ -55,6 +60,8 @@ struct Pending {
     failure: Option<Failure>,
     /// Where all of a read is kept that is answered in one piece.
     whole: Option<Whole>,
+    /// The same for a read that there is no memory for as a whole.
+    streamed: Option<Streamed>,
 }
 
 /// The memory of a long read that is answered in one piece.
@@ -140,6 +147,11 @@ impl Pending {
         let in_parts = structured && self.request.flags.get() & flag::DF == 0;
         !in_parts && self.request.len.get() > DATA_PART
     }
+
+    /// Whether it is such a read, and none of it has gone to the drive.
+    fn is_unbegun_whole(&self, structured: bool) -> bool {
+        self.is_whole(structured) && self.whole.is_none() && self.streamed.is_none()
+    }
 }
 
 impl Work {
@@ -153,6 +165,8 @@ impl Work {
             reads: VecDeque::new(),
             changes: VecDeque::new(),
             affected: 0,
+            reading: 0,
+            broken: None,
             replies: Replies::default(),
         }
     }
@@ -165,6 +179,11 @@ impl Work {
     /// Whether the client uses structured replies.
     pub(crate) fn is_structured(&self) -> bool {
         self.structured
+    }
+
+    /// Why the connection has to end, if it has to.
+    pub(crate) fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
     }
 
     /// Whether no request is in work.
@@ -200,7 +219,7 @@ impl Work {
 
     fn insert(&mut self, request: Request, refusal: Option<Refusal>) -> Key {
         let failure = refusal.map(Failure::Refused);
-        self.requests.insert(Pending { request, given: 0, parts: 0, failure, whole: None })
+        self.requests.insert(Pending { request, given: 0, parts: 0, failure, whole: None, streamed: None })
     }
 
     /// Bytes of a write that were neither submitted nor discarded.
@@ -250,6 +269,7 @@ impl Work {
         let Some(pending) = self.requests.get_mut(key) else { return };
         pending.given += len;
         pending.parts += 1;
+        self.reading += u32::from(pending.request.kind.get() == command::READ);
         let request = Request { offset: offset.into(), len: len.into(), ..pending.request };
         let mem = buffer.clone().map_or_else(HostMem::none, |buffer| HostMem::over(buffer));
         let part = self.parts.insert(Part { request: key, offset, len, buffer, commands: 0, failure: None });
@@ -301,7 +321,10 @@ impl Work {
     pub(crate) fn can_feed(&self) -> bool {
         let can_read = self.reads.front().is_some_and(|key| match self.requests.get(*key) {
             Some(pending) if pending.whole.is_some() => true,
-            Some(pending) if pending.is_whole(self.structured) => self.has_room(pending.request.len.get()),
+            Some(pending) if pending.is_unbegun_whole(self.structured) => {
+                let (whole, part) = (pending.request.len.get(), next_part(&pending.request, 0).1);
+                self.has_room(whole) || self.can_stream(whole) && self.has_room(part)
+            }
             Some(pending) if pending.rest() > 0 => self.has_room(next_part(&pending.request, pending.given).1),
             _ => true,
         });
@@ -312,14 +335,28 @@ impl Work {
         !self.changes.is_empty() && self.affected + u64::from(PART) <= MAX_AFFECTED
     }
 
+    /// Whether a long read may begin to be streamed: it is to be the only one.
+    fn can_stream(&self, whole: u32) -> bool {
+        self.reading == 0 && self.share.held() + whole as usize <= MAX_HELD
+    }
+
     fn has_room(&self, bytes: u32) -> bool {
         self.share.held() + bytes as usize <= MAX_HELD && self.share.has_room(bytes as usize)
     }
 
     /// A buffer for a part of a read; none as long as there is no memory for it.
     fn read_buffer(&mut self, key: Key, len: u32) -> Result<Option<Rc<Loan>>, Failure> {
+        let Some(pending) = self.requests.get(key) else { return Ok(None) };
+        let (offset, all) = (pending.request.offset.get(), pending.request.len.get());
+        let mut streamed = None;
+        if pending.is_unbegun_whole(self.structured) && !self.has_room(all) {
+            if !self.can_stream(all) {
+                return Ok(None);
+            }
+            streamed = Some(Streamed::new(offset, all));
+        }
         let Some(pending) = self.requests.get_mut(key) else { return Ok(None) };
-        let whole = pending.is_whole(self.structured);
+        let whole = pending.is_whole(self.structured) && pending.streamed.is_none() && streamed.is_none();
         let mut granted = None;
         let grant = match &mut pending.whole {
             Some(whole) => &mut whole.grant,
@@ -336,6 +373,7 @@ impl Work {
             }
         };
         let buffer = grant.lend(len as usize).ok_or(OUT_OF_MEMORY)?;
+        pending.streamed = pending.streamed.take().or(streamed);
         if !self.info.keeps_data {
             // Such a drive leaves memory as it is.
             buffer.bytes_mut().fill(0);
@@ -370,6 +408,7 @@ impl Work {
         let Part { request: key, offset, len, buffer, failure, .. } = part;
         let Some(pending) = self.requests.get_mut(key) else { return };
         pending.parts -= 1;
+        self.reading -= u32::from(pending.request.kind.get() == command::READ);
         let (kind, cookie) = (pending.request.kind.get(), pending.request.cookie.get());
         if let command::TRIM | command::WRITE_ZEROES = kind {
             self.affected -= u64::from(len);
@@ -381,6 +420,9 @@ impl Work {
                     let index = ((offset - pending.request.offset.get()) / u64::from(DATA_PART)) as usize;
                     whole.read.resize_with(whole.read.len().max(index + 1), || None);
                     whole.read[index] = Some(buffer);
+                } else if let Some(streamed) = &mut pending.streamed {
+                    streamed.add(offset, buffer);
+                    return self.stream(key);
                 } else {
                     let done = pending.is_done();
                     match self.structured {
@@ -399,12 +441,36 @@ impl Work {
         self.answer_if_done(key);
     }
 
+    /// Sends what can be sent of a read that is streamed.
+    fn stream(&mut self, key: Key) {
+        let Some(pending) = self.requests.get_mut(key) else { return };
+        let Some(streamed) = &mut pending.streamed else { return };
+        let (request, mut ended) = (&pending.request, false);
+        while let Some((data, is_last)) = streamed.next() {
+            if !self.replies.is_streaming() {
+                let extent = (request.offset.get(), request.len.get());
+                self.replies.begin_stream(request.cookie.get(), extent, self.structured);
+            }
+            self.replies.stream(data);
+            ended = is_last;
+        }
+        if ended {
+            self.replies.end_stream();
+            self.requests.remove(key);
+        }
+    }
+
     fn answer_if_done(&mut self, key: Key) {
         if !self.requests.get(key).is_some_and(Pending::is_done) {
             return;
         }
-        let Some(Pending { request, failure, whole, .. }) = self.requests.remove(key) else { return };
+        let Some(Pending { request, failure, whole, streamed, .. }) = self.requests.remove(key) else { return };
         let cookie = request.cookie.get();
+        if let Some(failure) = failure.as_ref().filter(|_| streamed.is_some() && self.replies.is_streaming()) {
+            let (len, reason) = (request.len.get(), failure.reason());
+            self.broken = Some(format!("a read of {len} bytes has failed after a part of it was sent: {reason}"));
+            return;
+        }
         match (request.kind.get(), failure) {
             (command::READ, Some(failure)) => {
                 self.replies.failed_read(cookie, failure.error(), failure.reason(), self.structured);

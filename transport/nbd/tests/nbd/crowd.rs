@@ -312,3 +312,59 @@ fn clients_share_memory_and_each_has_a_little_in_any_case() {
     assert_eq!(modest.simple(), (7, 0));
     assert_eq!(modest.receive_vec(32 << 20), vec![0; 32 << 20]);
 }
+
+/// Two silent clients that have asked for 32 MiB each: together they hold the memory of all clients.
+fn hold_all_memory(server: &Server) -> [Client; 2] {
+    let silent = [(); 2].map(|()| {
+        let mut client = Client::ready(server, "first", false);
+        client.request(command::READ, 0, 1, 0, 32 << 20);
+        client
+    });
+    server.until(|figures| figures.exports[0].reads.bytes > 32 * MIB);
+    silent
+}
+
+/// Replies before and after it are whole. Without structured replies or with DF, its reply is one piece.
+#[test]
+fn a_long_read_is_sent_while_it_is_read_if_there_is_no_memory_for_all_of_it() {
+    let server = Server::with(Limits { memory: 33 << 20, ..Limits::default() });
+    let data = pattern(5, 5 << 20);
+    assert_eq!(Client::ready(&server, "first", false).write(0, MIB, &data), 0);
+    let _silent = hold_all_memory(&server);
+    for structured in [false, true] {
+        let mut client = Client::ready(&server, "first", structured);
+        let flags = if structured { flag::DF } else { 0 };
+        let lens: [usize; 4] = [4_096, 5 << 20, 8_192, 3 << 20];
+        for (cookie, len) in (0..).zip(lens) {
+            client.request(command::READ, flags, cookie, MIB, len as u32);
+            if !structured {
+                client.request(command::FLUSH, 0, 100 + cookie, 0, 0);
+            }
+        }
+        for _ in 0..if structured { 4 } else { 8 } {
+            let (cookie, body) = if structured {
+                let chunk = client.chunk();
+                (chunk.cookie, chunk.body.get(8..).unwrap_or_default().to_vec())
+            } else {
+                let (cookie, error) = client.simple();
+                assert_eq!(error, 0);
+                (cookie, client.receive_vec(lens.get(cookie as usize).copied().unwrap_or(0)))
+            };
+            assert!(cookie >= 100 || body == data[..lens[cookie as usize]], "read {cookie}");
+        }
+    }
+}
+
+/// No reply could report it: the client must not take the rest for data.
+#[test]
+fn an_error_after_a_part_of_a_reply_was_sent_ends_the_connection() {
+    let server = Server::with(Limits { memory: 33 << 20, ..Limits::default() });
+    let _silent = hold_all_memory(&server);
+    let (len, before) = (6 * MIB, 5 * MIB);
+    let mut client = Client::ready(&server, "first", false);
+    client.request(command::READ, 0, 9, BROKEN * BLOCK - before, len as u32);
+    let received = client.rest().len() as u64;
+    assert!(received < 16 + len, "{received} bytes");
+    server.until(|figures| figures.clients == 2);
+    assert!(server.complaints().iter().any(|line| line.contains("failed after a part of it was sent")));
+}
