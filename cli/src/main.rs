@@ -1,6 +1,8 @@
 //! The `nandscape` command. Results go to standard output, everything else to standard error. Exit status: 0 done,
 //! 1 the run failed, 2 bad usage or input.
 
+#[cfg(target_os = "linux")]
+mod bench;
 mod compare;
 mod demo;
 mod drives;
@@ -46,6 +48,9 @@ enum Command {
     /// Serve drives in real time, over NBD
     #[cfg(target_os = "linux")]
     Serve(Box<serve::ServeArgs>),
+    /// Run a workload on a drive behind a socket or a ring, at the wall clock
+    #[cfg(target_os = "linux")]
+    Bench(Box<bench::BenchArgs>),
     /// Describe traces of block devices, and convert them
     Trace(trace::TraceArgs),
     /// Compare reports of runs
@@ -66,6 +71,8 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(&args),
         #[cfg(target_os = "linux")]
         Command::Serve(args) => serve::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Bench(args) => bench::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),
         Command::Workloads(args) => workloads::run(&args),

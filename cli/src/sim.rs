@@ -90,9 +90,18 @@ pub(crate) enum PreconditionArg {
 }
 
 #[derive(Copy, Clone, ValueEnum)]
-enum StoreArg {
+pub(crate) enum StoreArg {
     None,
     Ram,
+}
+
+impl From<StoreArg> for StoreKind {
+    fn from(word: StoreArg) -> StoreKind {
+        match word {
+            StoreArg::None => StoreKind::None,
+            StoreArg::Ram => StoreKind::Ram,
+        }
+    }
 }
 
 impl From<PreconditionArg> for Precondition {
@@ -131,10 +140,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let profile = resolve_with(drive, &args.set, &args.fault)?;
     let profile = if args.no_delay { profile.without_delay() } else { profile };
     let simulation = Simulation {
-        store: match args.store {
-            StoreArg::None => StoreKind::None,
-            StoreArg::Ram => StoreKind::Ram,
-        },
+        store: args.store.into(),
         precondition: args.precondition.into(),
         workload: args.words.workload(&args.trace_words)?,
         seed: args.seed,

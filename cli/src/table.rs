@@ -1,16 +1,19 @@
 //! A report for people.
 
+use std::collections::BTreeMap;
+
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
-use nandscape_lab_run::{Damage, Fault, Host, Latency, Report};
+use nandscape_lab_run::{Arrivals, Damage, Fault, Host, Latency, Report};
 use serde_json::Value;
 
 /// The report as text.
 pub(crate) fn render(report: &Report) -> String {
-    let parts = [head(report), latencies(report), breakdowns(report), drive(report), host(report)];
+    let latencies = latencies(&report.latency_us, &report.latency_corrected_us, &report.operations_us);
+    let parts = [head(report), latencies, breakdowns(report), drive(report), host(report)];
     parts.join("\n")
 }
 
@@ -27,14 +30,13 @@ fn head(report: &Report) -> String {
     };
     format!(
         "{profile} under {workload}, seed {seed}\nstate at the start: {initial_state}\n\n{done}{speed}\n{}",
-        arrivals(report)
+        arrivals(report.arrivals.as_ref())
     )
 }
 
 /// What an open load asked for.
-fn arrivals(report: &Report) -> String {
-    let Some((arrivals, asked)) = report.arrivals.as_ref().and_then(|arrivals| Some((arrivals, arrivals.asked_iops?)))
-    else {
+pub(crate) fn arrivals(arrivals: Option<&Arrivals>) -> String {
+    let Some((arrivals, asked)) = arrivals.and_then(|arrivals| Some((arrivals, arrivals.asked_iops?))) else {
         return String::new();
     };
     let overloaded = if arrivals.overloaded { "; OVERLOADED: the queue grows, and latencies with it" } else { "" };
@@ -63,20 +65,24 @@ pub(crate) fn table(header: &[&str]) -> Table {
     table
 }
 
-fn latencies(report: &Report) -> String {
-    let measured = report.latency_us.iter().map(|(way, latency)| ((*way).to_owned(), latency));
-    let mut text = latency_table("latency, us", measured.chain(corrected(report)));
-    if !report.operations_us.is_empty() {
-        let named = report.operations_us.iter().map(|(name, latency)| ((*name).to_owned(), latency));
+/// Latencies by their names.
+type Latencies = BTreeMap<&'static str, Latency>;
+
+/// Latencies as measured and as corrected, and those of operations.
+pub(crate) fn latencies(measured: &Latencies, corrected: &Latencies, operations: &Latencies) -> String {
+    let rows = measured.iter().map(|(way, latency)| ((*way).to_owned(), latency));
+    let mut text = latency_table("latency, us", rows.chain(doubled(measured, corrected)));
+    if !operations.is_empty() {
+        let named = operations.iter().map(|(name, latency)| ((*name).to_owned(), latency));
         text.push_str(&format!("\n{}", latency_table("operation, us", named)));
     }
     text
 }
 
 /// Latencies with what a closed load did not ask while it waited, where that doubles a percentile.
-fn corrected(report: &Report) -> impl Iterator<Item = (String, &Latency)> {
-    report.latency_corrected_us.iter().filter_map(|(way, latency)| {
-        let pairs = latency.figures().into_iter().zip(report.latency_us[way].figures());
+fn doubled<'a>(measured: &'a Latencies, corrected: &'a Latencies) -> impl Iterator<Item = (String, &'a Latency)> {
+    corrected.iter().filter_map(|(way, latency)| {
+        let pairs = latency.figures().into_iter().zip(measured[way].figures());
         let doubled = pairs.skip(1).any(|((_, all), (_, seen))| all > seen.map(|seen| 2.0 * seen));
         doubled.then(|| (format!("{way}, corrected"), latency))
     })

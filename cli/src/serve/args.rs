@@ -107,9 +107,18 @@ enum StoreArg {
 }
 
 #[derive(Copy, Clone, ValueEnum)]
-enum PollArg {
+pub(crate) enum PollArg {
     Busy,
     Adaptive,
+}
+
+impl From<PollArg> for PollMode {
+    fn from(word: PollArg) -> PollMode {
+        match word {
+            PollArg::Busy => PollMode::Busy,
+            PollArg::Adaptive => PollMode::Adaptive,
+        }
+    }
 }
 
 impl ServeArgs {
@@ -183,10 +192,7 @@ impl ServeArgs {
     }
 
     pub(super) fn poll_mode(&self) -> PollMode {
-        match self.poll {
-            PollArg::Busy => PollMode::Busy,
-            PollArg::Adaptive => PollMode::Adaptive,
-        }
+        self.poll.into()
     }
 
     /// Where the server never sleeps, keeps its clients' processors from idle states, if the system allows it.

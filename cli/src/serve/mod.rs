@@ -24,7 +24,7 @@ use nandscape_transport_reactor::socket::{Address, remove_socket_files};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-pub(crate) use args::ServeArgs;
+pub(crate) use args::{PollArg, ServeArgs};
 
 use crate::failure::Failure;
 use crate::files::Files;

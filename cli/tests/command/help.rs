@@ -4,10 +4,11 @@ use crate::program::{refuse, succeed};
 
 #[test]
 fn every_command_has_help() {
-    let commands: [&[&str]; 16] = [
+    let commands: [&[&str]; 17] = [
         &[],
         &["sim"],
         &["demo"],
+        &["bench"],
         &["compare"],
         &["drives"],
         &["drives", "show"],

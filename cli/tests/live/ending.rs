@@ -13,7 +13,7 @@ const ENDLESS: [&str; 6] = ["--rw=randrw", "--bs=16k", "--iodepth=32", "--size=6
 
 /// Waits until the server's drive has work: its recording, or in this case its replies to a client of our own, would tell
 /// less than the drive itself, which a second client sees get slower; so the recording's length is looked at.
-fn until_at_work(server: &Server) {
+pub(crate) fn until_at_work(server: &Server) {
     while std::fs::metadata(server.path("run.rec")).map_or(0, |found| found.len()) < 256 << 10 {
         std::thread::yield_now();
     }

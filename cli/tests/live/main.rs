@@ -9,10 +9,12 @@
 //! | `ending` | clients that are killed, servers that are told to end |
 //! | `hang_ups` | clients that hang up at bad moments |
 //! | `sockets` | where it listens, and where it refuses to |
+//! | `bench` | workloads of our own on served drives |
 //! | `faults` | what goes wrong on order, as clients meet it |
 //! | `recordings` | recorded and replayed, and what is no recording |
 #![cfg(target_os = "linux")]
 
+mod bench;
 mod ending;
 mod faults;
 mod hang_ups;

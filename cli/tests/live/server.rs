@@ -161,7 +161,8 @@ pub(crate) fn sim(folder: &Path, args: &[&str]) -> Ended {
     run(command)
 }
 
-fn run(mut command: Command) -> Ended {
+/// Runs a program to its end.
+pub(crate) fn run(mut command: Command) -> Ended {
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let ended = Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) };

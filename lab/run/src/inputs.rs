@@ -37,7 +37,7 @@ pub(crate) fn is_closed(workload: &Workload) -> bool {
     workload.loads.is_empty() && !workload.jobs.iter().any(JobSpec::is_open)
 }
 
-fn iodepth(workload: &Workload) -> Option<u64> {
+pub(crate) fn iodepth(workload: &Workload) -> Option<u64> {
     let of_job = |job: &JobSpec| u64::from(job.iodepth) * u64::from(job.numjobs);
     is_closed(workload).then(|| workload.jobs.iter().map(of_job).sum())
 }

@@ -19,6 +19,7 @@
 //! | `inputs` | what a run was made from |
 //! | `report` | its figures, as the contract of `--json` has them |
 //! | `host` | the cost of the run on this machine |
+//! | `wall` | a workload on a drive behind a socket or a ring, at the wall clock (Linux) |
 //!
 //! Everything in a report but its `host` part depends on the inputs and the seed only.
 
@@ -39,6 +40,8 @@ mod snapshot;
 mod stack;
 mod state;
 mod tap;
+#[cfg(target_os = "linux")]
+pub mod wall;
 
 pub use build::{Precondition, build_drive};
 pub use damage::{Damage, Fault};

@@ -16,7 +16,7 @@ use crate::latency::Latency;
 use crate::pressure::{self, Arrivals};
 
 /// The version of the format.
-const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 /// The figures of a run.
 #[derive(Clone, Debug, Serialize)]

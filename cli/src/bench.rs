@@ -1,0 +1,152 @@
+//! `nandscape bench`: a workload on a drive behind a socket or a ring, at the wall clock.
+
+use clap::Args;
+use nandscape_device_media::StoreKind;
+use nandscape_lab_report::format::{bytes, count, rounded, seconds};
+use nandscape_lab_run::wall::{Endpoint, InProcess, WallError, WallReport, WallRun};
+use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
+use nandscape_transport_reactor::PollMode;
+
+use crate::failure::Failure;
+use crate::serve::PollArg;
+use crate::sim::{PreconditionArg, StoreArg, resolve, tell_if_unseen};
+use crate::trace::TraceWords;
+use crate::workload_words::WorkloadWords;
+use crate::{output, progress, table};
+
+/// Run a workload on a drive behind a socket or a ring, at the wall clock.
+///
+/// The workloads are those of `nandscape sim`, and so is the report; latencies are those that a host on this machine sees.
+/// Writing workloads overwrite the drive.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape serve --drive default --set capacity=32GiB --precondition full --nbd unix:n.sock
+  nandscape bench --to 'nbd+unix:///default?socket=n.sock' --rw randread --iodepth 1 --runtime 10s
+
+  nandscape bench --to nbd://127.0.0.1:10809/disk --workload ycsb-a --json
+  nandscape bench --to ring://default --set capacity=32GiB --precondition full --rw randread --runtime 5s
+  nandscape bench --to ring://default --no-delay --rw randread --io-count 1000000
+
+Drives:
+  nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH    an export of an NBD server, a connection for each job
+  ring://PROFILE                                            a drive of this process, over rings between two threads")]
+pub(crate) struct BenchArgs {
+    /// The drive, see the end of this help
+    #[arg(long, value_name = "URL")]
+    to: Endpoint,
+    /// Change a key of the profile of a ring:// drive; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// State of a ring:// drive at the start [default: none]
+    #[arg(long, value_enum)]
+    precondition: Option<PreconditionArg>,
+    /// Where a ring:// drive keeps data [default: none]
+    #[arg(long, value_enum)]
+    store: Option<StoreArg>,
+    /// Set the times of flash, link and firmware of a ring:// drive to zero
+    #[arg(long)]
+    no_delay: bool,
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Whether to sleep when nothing is to be done, or to keep a core busy. A ring:// drive is never waited for asleep
+    #[arg(long, value_enum, default_value = "adaptive")]
+    poll: PollArg,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    words: WorkloadWords,
+    #[command(flatten)]
+    trace_words: TraceWords,
+}
+
+/// Runs it and prints the report.
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    let workload = args.words.workload(&args.trace_words)?;
+    let in_process = in_process(args)?;
+    let (endpoint, seed, busy) = (&args.to, args.seed, PollMode::from(args.poll) == PollMode::Busy);
+    let run = WallRun { endpoint, in_process: in_process.as_ref(), workload, seed, busy };
+    let mut report = run.run(progress::bar()).map_err(|error| failure(args, error))?;
+    report.inputs.set.clone_from(&args.set);
+    report.host.command = Some(output::command());
+    report.notes.iter().for_each(|note| output::note(note));
+    match args.json {
+        true => output::result(&report.to_json()),
+        false => output::result(&render(&report)),
+    }?;
+    match report.failures() {
+        0 => Ok(()),
+        _ => Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status"))),
+    }
+}
+
+fn failure(args: &BenchArgs, error: WallError) -> Failure {
+    let input = error.is_input();
+    let error = match &error {
+        WallError::Connect(_) => anyhow::Error::new(error).context(format!("--to {}", args.to)),
+        _ => anyhow::Error::new(error),
+    };
+    if input { Failure::Input(error) } else { Failure::Run(error) }
+}
+
+/// The drive of this process, if one is meant.
+fn in_process(args: &BenchArgs) -> Result<Option<InProcess>, Failure> {
+    let Endpoint::Ring(profile) = &args.to else {
+        let given = [
+            ("--set", !args.set.is_empty()),
+            ("--precondition", args.precondition.is_some()),
+            ("--store", args.store.is_some()),
+            ("--no-delay", args.no_delay),
+        ];
+        return match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(Failure::Input(anyhow::anyhow!(
+                "{option} is for drives of this process (--to ring://PROFILE); this one is as its server made it"
+            ))),
+            None => Ok(None),
+        };
+    };
+    let resolved = resolve(profile, &args.set)?;
+    let resolved = if args.no_delay { resolved.without_delay() } else { resolved };
+    resolved.notes.iter().for_each(|note| output::note(note));
+    let store = StoreKind::from(args.store.unwrap_or(StoreArg::None));
+    tell_if_unseen(&resolved, store);
+    let drive = DriveSpec {
+        name: resolved.name.clone(),
+        number: 0,
+        profile_name: resolved.name.clone(),
+        profile: resolved.to_toml(),
+        keeps_data: store == StoreKind::Ram,
+        precondition: args.precondition.map_or(Precondition::None, Precondition::from),
+    };
+    let drives = LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed: args.seed, drives: vec![drive] };
+    let started = InProcess::start(drives, args.poll.into());
+    started.map(Some).map_err(|problem| Failure::Input(anyhow::anyhow!("--to {}: {problem}", args.to)))
+}
+
+fn render(report: &WallReport) -> String {
+    let WallReport { endpoint, workload, seed, requests, errors, host, .. } = report;
+    let speed = match (report.iops, report.bytes_per_s) {
+        (Some(iops), Some(rate)) => {
+            format!(" in {}: {} IOPS, {}/s", seconds(report.virtual_s), rounded(iops), bytes(rate))
+        }
+        _ => "; no time passed".to_owned(),
+    };
+    let mut text = format!(
+        "{endpoint} under {workload}, seed {seed}, at the wall clock\n\n{} requests, {}{speed}\n{}\n{}\n",
+        count(*requests),
+        bytes(report.bytes as f64),
+        table::arrivals(report.arrivals.as_ref()),
+        table::latencies(&report.latency_us, &report.latency_corrected_us, &report.operations_us),
+    );
+    errors.iter().for_each(|(status, failed)| text.push_str(&format!("failed: {failed} requests with {status}\n")));
+    let cpu = host.cpu_s.map_or(String::new(), |cpu_s| {
+        format!(
+            "; {:.2} s of CPU time in this process, {:.2} us a request",
+            cpu_s,
+            cpu_s * 1e6 / (*requests).max(1) as f64
+        )
+    });
+    text + &format!("connected in {:.2} s, ran for {:.2} s{cpu}\n", host.setup_s, host.wall_s)
+}

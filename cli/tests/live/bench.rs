@@ -1,0 +1,99 @@
+//! `nandscape bench`: workloads at the wall clock, on served drives and on one of the same process.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::ending::until_at_work;
+use crate::server::{Ended, Server, number, run};
+
+fn bench(args: &[&str]) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    command.arg("bench").args(args);
+    run(command)
+}
+
+fn report(args: &[&str]) -> Value {
+    let ended = bench(&[args, &["--json"]].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    serde_json::from_str(&ended.out).expect("one JSON object")
+}
+
+#[test]
+fn jobs_run_on_a_served_drive_and_the_server_counts_the_same() {
+    let server = Server::small(&[]);
+    let uri = server.uri();
+    let jobs = ["--rw", "randrw", "--numjobs", "2", "--iodepth", "8", "--io-count", "3000", "--warmup-count", "100"];
+    let report = report(&[&["--to", &uri], &jobs[..]].concat());
+    assert_eq!((number(&report, "/requests"), number(&report, "/bytes")), (3_000.0, 3_000.0 * 4_096.0));
+    let (reads, writes) = (number(&report, "/latency_us/read/count"), number(&report, "/latency_us/write/count"));
+    assert_eq!(reads + writes, 3_000.0);
+    assert!(number(&report, "/latency_us/read/mean") > 0.0 && number(&report, "/iops") > 0.0);
+    for unknown in ["/profile", "/precondition", "/waf", "/gc", "/breakdown_us/read/array"] {
+        assert_eq!(report.pointer(unknown), Some(&Value::Null), "{unknown}: {report:#}");
+    }
+    assert_eq!(report["endpoint"], uri.as_str());
+    let figures = server.figures();
+    assert_eq!(number(&figures, "/drives/0/reads/count") + number(&figures, "/drives/0/writes/count"), 3_100.0);
+}
+
+#[test]
+fn loads_of_dependent_requests_and_trims_run_too() {
+    let server = Server::small(&[]);
+    let uri = server.uri();
+    let of = |words: &[&str]| report(&[&["--to", &uri, "--io-count", "500"], words].concat());
+    assert!(number(&of(&["--workload", "ycsb-a"]), "/operations_us/update/count") > 0.0);
+    assert_eq!(number(&of(&["--rw", "randtrim"]), "/latency_us/trim/count"), 500.0);
+    let open = of(&["--rw", "randread", "--rate-iops", "5000"]);
+    assert_eq!(number(&open, "/arrivals/count"), 500.0);
+}
+
+#[test]
+fn a_drive_of_the_same_process_needs_no_server() {
+    let drive = ["--to", "ring://default", "--set", "capacity=64MiB", "--no-delay"];
+    for store in ["none", "ram"] {
+        let words = ["--rw", "randrw", "--io-count", "2000", "--store", store, "--precondition", "full"];
+        let report = report(&[&drive[..], &words].concat());
+        assert_eq!((number(&report, "/requests"), &report["profile"]), (2_000.0, &Value::from("default")));
+        assert!(number(&report, "/latency_us/read/p50") > 0.0, "{report:#}");
+    }
+    let text = bench(&[&drive[..], &["--rw", "randread", "--io-count", "1000"]].concat());
+    assert!(text.out.contains("at the wall clock") && text.out.contains(" read "), "{text:?}");
+}
+
+#[test]
+fn what_cannot_be_reached_or_does_not_fit_is_bad_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let nobody = format!("nbd+unix:///x?socket={}", folder.path().join("none").display());
+    for (args, problem) in [
+        (vec!["--to", "http://localhost", "--rw", "read"], "valid are nbd://"),
+        (vec!["--to", &nobody, "--rw", "read"], "No such file"),
+        (vec!["--to", &nobody, "--rw", "read", "--no-delay"], "--no-delay is for drives of this process"),
+        (vec!["--to", "ring://no-such-profile", "--rw", "read"], "no-such-profile"),
+        (vec!["--to", &nobody], "no workload"),
+    ] {
+        let ended = bench(&args);
+        assert!(ended.code == Some(2) && ended.err.contains(problem), "{args:?}: {ended:?}");
+    }
+    let server = Server::small(&[]);
+    let other = server.uri().replace("small", "other");
+    let ended = bench(&["--to", &other, "--rw", "read"]);
+    assert!(ended.code == Some(2) && ended.err.contains("no export \"other\""), "{ended:?}");
+    let ended = bench(&["--to", &server.uri(), "--rw", "read", "--size", "1GiB"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+}
+
+#[test]
+fn failed_requests_and_lost_servers_fail_the_run() {
+    let server = Server::small(&["--fault", "uncorrectable read lba=0-131071"]);
+    let ended = bench(&["--to", &server.uri(), "--rw", "randread", "--io-count", "100"]);
+    assert!(ended.code == Some(1) && ended.err.contains("some requests failed"), "{ended:?}");
+    drop(server);
+    let server = Server::small(&["--record", "run.rec"]);
+    let uri = server.uri();
+    let endless = std::thread::spawn(move || bench(&["--to", &uri, "--rw", "randwrite", "--runtime", "3600s"]));
+    until_at_work(&server);
+    server.figures();
+    let ended = endless.join().unwrap();
+    assert!(ended.code == Some(1) && ended.err.contains("is lost"), "{ended:?}");
+}

@@ -1,0 +1,16 @@
+//! Drives behind sockets, as a host reaches them: each is a [`Drive`](nandscape_drive::Drive) for the layers above.
+//!
+//! | file | what |
+//! |---|---|
+//! | `remote` | what a loop at the wall clock needs of such a drive |
+//! | `stream` | a connection that never blocks, with what is still to be sent and what was received |
+//! | `nbd` | an NBD client |
+//!
+//! Left out: the loop itself, and models of a host's costs.
+#![cfg(unix)]
+
+pub mod nbd;
+mod remote;
+mod stream;
+
+pub use remote::{Lost, Remote};

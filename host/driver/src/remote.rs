@@ -1,0 +1,33 @@
+//! What a loop at the wall clock needs of a drive behind a socket.
+
+use std::os::fd::BorrowedFd;
+
+use nandscape_drive::Drive;
+
+/// A drive behind a socket. [`Drive::submit`] only queues a command; [`Remote::poll`] sends, receives and completes.
+///
+/// A loop takes the time, runs the executor up to it, and polls its drives; when none of them moved, it may wait until a
+/// socket is ready or an event is due.
+pub trait Remote: Drive {
+    /// The socket.
+    fn socket(&self) -> BorrowedFd<'_>;
+
+    /// Whether it waits for room to send, and not only for data to receive.
+    fn wants_to_write(&self) -> bool;
+
+    /// Sends and receives what it can without waiting, and completes commands. Whether anything moved.
+    ///
+    /// # Errors
+    /// [`Lost`] when the connection cannot be used any more. Its commands have failed then, and later ones fail.
+    fn poll(&self) -> Result<bool, Lost>;
+}
+
+/// The connection to a drive is lost.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the connection to {endpoint} is lost: {reason}")]
+pub struct Lost {
+    /// The other end.
+    pub endpoint: String,
+    /// Why.
+    pub reason: String,
+}

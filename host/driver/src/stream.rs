@@ -1,0 +1,209 @@
+//! A connection that never blocks, with what is still to be sent and what was received. Both buffers keep their memory.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// A socket of either kind.
+pub(crate) enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Socket {
+    /// Sets limits for blocking reads and writes; `None` makes them never block.
+    pub(crate) fn patience(&self, patience: Option<Duration>) -> io::Result<()> {
+        match self {
+            Socket::Unix(stream) => {
+                stream.set_nonblocking(patience.is_none())?;
+                stream.set_read_timeout(patience)?;
+                stream.set_write_timeout(patience)
+            }
+            Socket::Tcp(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_nonblocking(patience.is_none())?;
+                stream.set_read_timeout(patience)?;
+                stream.set_write_timeout(patience)
+            }
+        }
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        match self {
+            Socket::Unix(stream) => stream.as_fd(),
+            Socket::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Unix(stream) => stream.read(into),
+            Socket::Tcp(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Unix(stream) => stream.write(bytes),
+            Socket::Tcp(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes received at a time.
+const RECEIVE: usize = 256 << 10;
+
+/// See the module.
+pub(crate) struct Outgoing {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Outgoing {
+    pub(crate) fn new() -> Outgoing {
+        Outgoing { bytes: Vec::new(), sent: 0 }
+    }
+
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Room for `len` more bytes, to be filled at once.
+    pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
+        let start = self.bytes.len();
+        self.bytes.resize(start + len, 0);
+        &mut self.bytes[start..]
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Sends what the socket takes; whether it took anything.
+    pub(crate) fn send(&mut self, to: &mut impl Write) -> io::Result<bool> {
+        let before = self.sent;
+        while self.sent < self.bytes.len() {
+            match to.write(&self.bytes[self.sent..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(sent) => self.sent += sent,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(self.sent > before),
+                Err(error) => return Err(error),
+            }
+        }
+        let any = self.sent > before;
+        self.bytes.clear();
+        self.sent = 0;
+        Ok(any)
+    }
+}
+
+/// What was received and not yet used.
+pub(crate) struct Incoming {
+    bytes: Box<[u8]>,
+    used: usize,
+    filled: usize,
+}
+
+impl Incoming {
+    pub(crate) fn new() -> Incoming {
+        Incoming { bytes: vec![0; RECEIVE].into(), used: 0, filled: 0 }
+    }
+
+    /// Receives what is there; whether there was anything. The buffer must have room: use what is in it first.
+    pub(crate) fn receive(&mut self, from: &mut impl Read) -> io::Result<bool> {
+        if self.used > 0 {
+            self.bytes.copy_within(self.used..self.filled, 0);
+            self.filled -= self.used;
+            self.used = 0;
+        }
+        loop {
+            match from.read(&mut self.bytes[self.filled..]) {
+                Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "the other end has closed it")),
+                Ok(received) => {
+                    self.filled += received;
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The next `N` bytes, if they are there.
+    pub(crate) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let bytes = self.rest().get(..N)?.try_into().ok()?;
+        self.used += N;
+        Some(bytes)
+    }
+
+    /// The bytes that are there.
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.bytes[self.used..self.filled]
+    }
+
+    /// The first `len` of them are used.
+    pub(crate) fn consume(&mut self, len: usize) {
+        self.used += len;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes a few bytes at a time, and is full after each.
+    struct Narrow(Vec<u8>, bool);
+
+    impl Write for Narrow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if !self.1 {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            let part = bytes.len().min(3);
+            self.0.extend_from_slice(&bytes[..part]);
+            Ok(part)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_the_socket_does_not_take_waits() {
+        let (mut out, mut socket) = (Outgoing::new(), Narrow(Vec::new(), false));
+        out.put(b"1234");
+        out.room(3).copy_from_slice(b"567");
+        assert!(out.send(&mut socket).unwrap());
+        assert!(!out.is_empty() && socket.0 == b"123");
+        out.put(b"8");
+        while !out.is_empty() {
+            out.send(&mut socket).unwrap();
+        }
+        assert_eq!(socket.0, b"12345678");
+    }
+
+    #[test]
+    fn what_was_received_is_used_in_parts() {
+        let mut incoming = Incoming::new();
+        let mut source: &[u8] = b"abcdefgh";
+        assert!(incoming.receive(&mut source).unwrap());
+        assert_eq!(incoming.take::<3>(), Some(*b"abc"));
+        incoming.consume(1);
+        assert_eq!((incoming.take::<5>(), incoming.rest()), (None, &b"efgh"[..]));
+        assert_eq!(incoming.receive(&mut source).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
+}

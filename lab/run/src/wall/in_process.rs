@@ -1,0 +1,66 @@
+//! A drive of this process: the model behind a live drive, on a thread of its own.
+
+use std::rc::Rc;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+use nandscape_sim::Executor;
+use nandscape_transport_reactor::ring::RingHost;
+use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
+
+use super::ring::RingDrive;
+use crate::live::LiveDrives;
+
+/// See the module. Dropping it ends the drive.
+pub struct InProcess {
+    name: String,
+    handle: Handle,
+    thread: Option<JoinHandle<Result<(), String>>>,
+}
+
+impl InProcess {
+    /// Makes the first of `drives` and starts its thread. Blocks until the drive is ready.
+    ///
+    /// # Errors
+    /// Why the drive cannot be made.
+    pub fn start(drives: LiveDrives, poll: PollMode) -> Result<InProcess, String> {
+        let name = drives.drives.first().map_or_else(String::new, |drive| drive.name.clone());
+        let (tell, ready) = channel();
+        let own_name = name.clone();
+        let life = move || -> Result<(), String> {
+            let executor = Executor::new();
+            let sim = executor.sim();
+            let exports = drives.build(&sim, &()).map_err(|error| error.to_string())?;
+            let port = Port::new(&sim, exports.iter().map(|export| export.clone() as Rc<dyn Export>).collect());
+            let setup = Setup { executor, port, names: vec![own_name], poll, log: Box::new(|_| ()) };
+            let (reactor, handle) = Reactor::new(setup).map_err(|error| error.to_string())?;
+            // The thread that started this one waits for it.
+            let _ = tell.send(handle);
+            reactor.run().map(drop).map_err(|error| error.to_string())
+        };
+        let thread =
+            std::thread::Builder::new().name("drive".to_owned()).spawn(life).map_err(|error| error.to_string())?;
+        match ready.recv() {
+            Ok(handle) => Ok(InProcess { name, handle, thread: Some(thread) }),
+            Err(_) => Err(thread
+                .join()
+                .map_or_else(|_| "its thread has panicked".to_owned(), |end| end.err().unwrap_or_default())),
+        }
+    }
+
+    pub(super) fn connect(&self, depth: u32) -> Result<RingDrive, String> {
+        let ring = RingHost::connect(&self.handle, 0, depth as usize);
+        let ring = ring.map_err(|status| {
+            format!("the drive has no room for another queue pair: {status}; raise controller.queue_pairs, or run fewer jobs")
+        })?;
+        Ok(RingDrive::new(self.name.clone(), ring))
+    }
+}
+
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        self.handle.stop();
+        // Why it ended does not change what was measured.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}

@@ -1,0 +1,128 @@
+//! A workload on a drive behind a socket or a ring, at the wall clock: the same jobs, traces and loads as in simulations.
+//!
+//! | file | what |
+//! |---|---|
+//! | `endpoint` | a drive by its URL, and connections to it |
+//! | `pacer` | the loop at the wall clock |
+//! | `ring` | a drive in this process, over rings |
+//! | `in_process` | that drive and its thread |
+//! | `report` | the figures |
+//!
+//! Latencies run from the submission (closed loads) or arrival (open loads) of a request to the moment at which the loop
+//! has its completion. What a drive did inside is not told, so a report has no breakdown.
+
+mod endpoint;
+mod in_process;
+mod pacer;
+mod report;
+mod ring;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_drive::Drive;
+use nandscape_lab_workload::{Hooks, JobSpec, Runner, Workload};
+use nandscape_sim::Seed;
+
+pub use endpoint::{BadEndpoint, Endpoint};
+pub use in_process::InProcess;
+pub use report::WallReport;
+
+use crate::host::Moment;
+use crate::simulation::{Phase, Progress};
+use endpoint::Connected;
+use pacer::Pacer;
+
+/// A workload on a drive at the wall clock.
+pub struct WallRun<'a> {
+    /// The drive.
+    pub endpoint: &'a Endpoint,
+    /// The drive of this process that [`Endpoint::Ring`] means.
+    pub in_process: Option<&'a InProcess>,
+    /// The load.
+    pub workload: Workload,
+    /// Seed of all random choices of the load.
+    pub seed: u64,
+    /// Whether the loop never waits in the system.
+    pub busy: bool,
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum WallError {
+    /// There is no connection.
+    #[error("{0}")]
+    Connect(String),
+    /// The workload and the drive do not fit each other, or its source cannot be read.
+    #[error("{0}")]
+    Workload(String),
+    /// The connection was lost, or the system does not wait for sockets.
+    #[error("{0}")]
+    Lost(String),
+}
+
+impl WallError {
+    /// Whether the input is invalid, as opposed to a failed run.
+    pub fn is_input(&self) -> bool {
+        !matches!(self, WallError::Lost(_))
+    }
+}
+
+/// Notes when the measured phase begins, and passes progress on.
+struct Watch {
+    begun: Rc<Cell<Option<Moment>>>,
+    progress: Rc<dyn Progress>,
+}
+
+impl Hooks for Watch {
+    fn measuring(&self) {
+        self.begun.set(Some(Moment::now()));
+    }
+
+    fn progress(&self, share: f64) {
+        self.progress.at(Phase::Running, share);
+    }
+}
+
+impl WallRun<'_> {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// See [`WallError`]. Failed commands are not an error: the report counts them.
+    pub fn run(&self, progress: Rc<dyn Progress>) -> Result<WallReport, WallError> {
+        let created = Moment::now();
+        let mut pacer = Pacer::new(self.busy);
+        let depths = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| depth(spec)));
+        let loads = self.workload.loads.iter().map(|_| OPEN_DEPTH);
+        let connect = |depth| self.endpoint.connect(self.in_process, depth).map_err(WallError::Connect);
+        let drives = depths.chain(loads).map(connect).collect::<Result<Vec<Connected>, WallError>>()?;
+        for Connected { drive, .. } in &drives {
+            let info = drive.info();
+            self.workload.check_on(info.bytes(), info.lba_bytes).map_err(WallError::Workload)?;
+        }
+        let begun = Rc::new(Cell::new(None));
+        let watch = Watch { begun: begun.clone(), progress };
+        let mut tops: Vec<Rc<dyn Drive>> = Vec::new();
+        for Connected { drive, source } in drives {
+            tops.push(drive);
+            pacer.add(source);
+        }
+        let runner = Runner::new(pacer.sim(), &self.workload, Box::new(watch));
+        let (workload, seed, mut tops) =
+            (self.workload.clone(), Seed::new(self.seed).child("workload"), tops.into_iter());
+        let host = async move { runner.run(&workload, seed, |_, _| tops.next().expect("a drive for each job")).await };
+        let outcome = pacer.run(host).map_err(|lost| WallError::Lost(lost.to_string()))?;
+        if let Some(problem) = &outcome.broken {
+            return Err(WallError::Workload(problem.clone()));
+        }
+        let moments = (created, begun.get().unwrap_or(created), Moment::now());
+        Ok(WallReport::new(self.endpoint, &outcome, &self.workload, self.seed, moments))
+    }
+}
+
+/// Commands of an open job or a load that are in a ring at a time; more wait in the host.
+const OPEN_DEPTH: u32 = 1_024;
+
+fn depth(spec: &JobSpec) -> u32 {
+    if spec.is_open() { OPEN_DEPTH } else { spec.iodepth.max(1) }
+}

@@ -1,0 +1,129 @@
+//! The loop at the wall clock: takes the time, runs the host's tasks up to it, polls the drives. When nothing moved, it
+//! waits for a socket or the next task.
+
+use std::cell::Cell;
+use std::num::NonZeroU64;
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+
+use nandscape_host_driver::{Lost, Remote};
+use nandscape_sim::{Executor, Sim, Span};
+use nandscape_transport_reactor::WallClock;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+/// A drive as the loop sees it.
+pub(super) trait Source {
+    /// Sends and receives what it can without waiting, and completes commands. Whether anything moved.
+    fn poll(&self) -> Result<bool, Lost>;
+
+    /// What to wait for; `None` where waiting in the system is not possible.
+    fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)>;
+}
+
+impl<T: Remote> Source for T {
+    fn poll(&self) -> Result<bool, Lost> {
+        Remote::poll(self)
+    }
+
+    fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        let room = if self.wants_to_write() { PollFlags::OUT } else { PollFlags::empty() };
+        Some((Remote::socket(self), PollFlags::IN | room))
+    }
+}
+
+/// Events between two looks at the clock.
+const EVENTS: u32 = 256;
+/// The loop is awake this long before a task is due: the system wakes it up late.
+const AWAKE_BEFORE: Span = Span::from_us(80);
+/// Turns without anything before it lets others run, where it cannot wait in the system.
+const TURNS_BEFORE_YIELD: u32 = 64;
+
+/// See the module.
+pub(super) struct Pacer {
+    executor: Executor,
+    sim: Sim,
+    clock: WallClock,
+    sources: Vec<Rc<dyn Source>>,
+    busy: bool,
+    /// Turns in a row in which nothing moved.
+    quiet: u32,
+}
+
+impl Pacer {
+    pub(super) fn new(busy: bool) -> Pacer {
+        let executor = Executor::new();
+        // The system may delay a thread's timers by 50 us unless it is told not to; where it refuses, they are late.
+        let _ = NonZeroU64::new(1).map(|slack| rustix::thread::set_current_timer_slack(Some(slack)));
+        Pacer { sim: executor.sim(), executor, clock: WallClock::start(), sources: Vec::new(), busy, quiet: 0 }
+    }
+
+    pub(super) fn sim(&self) -> &Sim {
+        &self.sim
+    }
+
+    pub(super) fn add(&mut self, source: Rc<dyn Source>) {
+        self.sources.push(source);
+    }
+
+    /// Runs a host to its end.
+    ///
+    /// # Errors
+    /// When a drive is lost.
+    pub(super) fn run<T: 'static>(&mut self, host: impl Future<Output = T> + 'static) -> Result<T, Lost> {
+        let output = Rc::new(Cell::new(None));
+        let result = output.clone();
+        self.sim.spawn(async move { result.set(Some(host.await)) });
+        loop {
+            let moved = self.turn()?;
+            if let Some(output) = output.take() {
+                return Ok(output);
+            }
+            self.quiet = if moved { 0 } else { self.quiet + 1 };
+            if !moved {
+                self.rest();
+            }
+        }
+    }
+
+    /// One turn; whether anything moved.
+    fn turn(&mut self) -> Result<bool, Lost> {
+        let now = self.clock.now().max(self.sim.now());
+        let mut moved = self.executor.next_due().is_some_and(|due| due <= now);
+        while !self.executor.advance(now, EVENTS) {}
+        self.executor.arrive(now);
+        for source in &self.sources {
+            moved |= source.poll()?;
+        }
+        Ok(moved)
+    }
+
+    /// Waits until a socket is ready or a task is due.
+    fn rest(&self) {
+        let due = self.executor.next_due();
+        let left = due.map(|due| due.since(self.clock.now().min(due)));
+        if self.busy || left.is_some_and(|left| left <= AWAKE_BEFORE) {
+            return std::hint::spin_loop();
+        }
+        let sockets: Option<Vec<_>> = self.sources.iter().map(|source| source.socket()).collect();
+        match sockets {
+            Some(sockets) => wait(sockets, left.map(|left| left - AWAKE_BEFORE)),
+            None if self.quiet > TURNS_BEFORE_YIELD => std::thread::yield_now(),
+            None => std::hint::spin_loop(),
+        }
+    }
+}
+
+fn wait(sockets: Vec<(BorrowedFd<'_>, PollFlags)>, longest: Option<Span>) {
+    let mut sockets: Vec<PollFd<'_>> =
+        sockets.iter().map(|(socket, events)| PollFd::from_borrowed_fd(*socket, *events)).collect();
+    let timeout = longest.map(|span| Timespec {
+        tv_sec: (span.ns() / 1_000_000_000) as i64,
+        tv_nsec: (span.ns() % 1_000_000_000) as i64,
+    });
+    match poll(&mut sockets, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        // It then looks at the sockets all the time, which is slower and right.
+        Err(_) => std::hint::spin_loop(),
+    }
+}

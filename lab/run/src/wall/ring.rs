@@ -1,0 +1,121 @@
+//! A drive in this process: its reactor has a thread of its own, and commands and completions go over rings.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+
+use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Token};
+use nandscape_host_driver::Lost;
+use nandscape_sim::slots::{Key, Slots};
+use nandscape_transport_reactor::ring::{Reply, RingHost};
+use nandscape_wire_nvme::{IoOpcode, Status};
+use rustix::event::PollFlags;
+
+use super::pacer::Source;
+
+/// See the module.
+pub(super) struct RingDrive {
+    name: String,
+    info: DriveInfo,
+    state: RefCell<State>,
+}
+
+struct State {
+    ring: RingHost,
+    outstanding: Slots<(Token, HostMem)>,
+    /// Commands for which the ring has no room.
+    waiting: VecDeque<Io>,
+    /// Empty between polls; kept for its memory.
+    replies: Vec<Reply>,
+}
+
+impl RingDrive {
+    pub(super) fn new(name: String, ring: RingHost) -> RingDrive {
+        let info = ring.info();
+        RingDrive {
+            name,
+            info,
+            state: RefCell::new(State {
+                ring,
+                outstanding: Slots::new(),
+                waiting: VecDeque::new(),
+                replies: Vec::new(),
+            }),
+        }
+    }
+}
+
+impl State {
+    /// Puts a command into the ring; gives it back where there is no room.
+    fn put(&mut self, io: Io) -> Option<Io> {
+        let Io { command, mem, token } = io;
+        let data = mem.to_vec();
+        // Only what a read brings is copied back.
+        let kept = if IoOpcode(command.opcode) == IoOpcode::READ { mem.clone() } else { HostMem::none() };
+        let tag = self.outstanding.insert((token, kept));
+        match self.ring.submit(tag.to_bits(), command, data) {
+            Ok(()) => None,
+            Err(_) => {
+                let (token, _) = self.outstanding.remove(tag).expect("it was put there");
+                Some(Io { command, mem, token })
+            }
+        }
+    }
+
+    fn fill(&mut self) {
+        while let Some(io) = self.waiting.pop_front() {
+            if let Some(io) = self.put(io) {
+                return self.waiting.push_front(io);
+            }
+        }
+    }
+}
+
+impl Drive for RingDrive {
+    fn info(&self) -> DriveInfo {
+        self.info
+    }
+
+    fn submit(&self, io: Io) {
+        let mut state = self.state.borrow_mut();
+        let back = if state.waiting.is_empty() { state.put(io) } else { Some(io) };
+        state.waiting.extend(back);
+    }
+}
+
+impl Source for RingDrive {
+    fn poll(&self) -> Result<bool, Lost> {
+        let mut state = self.state.borrow_mut();
+        // All replies first: those to commands that a completion brings belong to a later time.
+        let mut replies = std::mem::take(&mut state.replies);
+        while let Some(reply) = state.ring.poll() {
+            replies.push(reply);
+        }
+        state.fill();
+        if replies.is_empty() && state.ring.is_disconnected() {
+            return Err(Lost { endpoint: self.name.clone(), reason: "the drive's thread has ended".to_owned() });
+        }
+        drop(state);
+        let moved = !replies.is_empty();
+        for reply in replies.drain(..) {
+            let ended = self.state.borrow_mut().outstanding.remove(Key::from_bits(reply.tag));
+            let (token, mem) = ended.expect("a command ends once");
+            mem.write(0, &reply.data[..mem.len().min(reply.data.len())]);
+            token.complete(Completion::of(reply.status));
+        }
+        self.state.borrow_mut().replies = replies;
+        Ok(moved)
+    }
+
+    fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        None
+    }
+}
+
+impl Drop for RingDrive {
+    /// Commands whose drive is dropped were not carried out, as far as their host knows.
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        state.waiting.drain(..).for_each(|io| io.token.complete(Completion::of(Status::ABORTED_SQ_DELETION)));
+    }
+}
