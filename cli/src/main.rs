@@ -8,6 +8,8 @@ mod demo;
 mod drives;
 mod failure;
 mod files;
+#[cfg(target_os = "linux")]
+mod guest;
 mod lab;
 mod output;
 mod progress;
@@ -51,6 +53,9 @@ enum Command {
     /// Run a workload on a drive behind a socket or a ring, at the wall clock
     #[cfg(target_os = "linux")]
     Bench(Box<bench::BenchArgs>),
+    /// Start a Linux guest that has an emulated NVMe drive
+    #[cfg(target_os = "linux")]
+    Guest(Box<guest::GuestArgs>),
     /// Describe traces of block devices, and convert them
     Trace(trace::TraceArgs),
     /// Compare reports of runs
@@ -73,6 +78,8 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         #[cfg(target_os = "linux")]
         Command::Bench(args) => bench::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Guest(args) => guest::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),
         Command::Workloads(args) => workloads::run(&args),

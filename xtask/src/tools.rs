@@ -1,4 +1,5 @@
-//! `cargo xtask tools`: external programs that tests run: clients of live drives, and a browser for reports.
+//! `cargo xtask tools`: external programs that tests run: clients of live drives, a browser for reports, and what fetches
+//! QEMU and the programs of guests, which tests do themselves.
 //!
 //! Left out: versions. The tests use only old features of the clients.
 
@@ -13,16 +14,19 @@ use crate::say;
 
 /// A program, and Debian's package of it.
 struct Tool {
+    /// Its name, or the path of a file.
     name: &'static str,
     package: &'static str,
 }
 
-const TOOLS: [Tool; 5] = [
+const TOOLS: [Tool; 7] = [
     Tool { name: "fio", package: "fio" },
     Tool { name: "nbdinfo", package: "libnbd-bin" },
     Tool { name: "nbdcopy", package: "libnbd-bin" },
     Tool { name: "qemu-img", package: "qemu-utils" },
     Tool { name: "chromium", package: "chromium" },
+    Tool { name: "dpkg-deb", package: "dpkg" },
+    Tool { name: "/usr/share/keyrings/debian-archive-keyring.gpg", package: "debian-archive-keyring" },
 ];
 
 /// Looks for them, and installs missing ones if that needs no password: as root, with apt-get.
@@ -69,7 +73,8 @@ fn packages(missing: &[&Tool]) -> Vec<&'static str> {
 fn advice(missing: &[&Tool], packages: &[&str]) -> String {
     format!(
         "tools: {} missing, which the tests of live drives and of reports need. On Debian and Ubuntu: sudo apt-get \
-         install {}. Elsewhere: the packages of fio, libnbd, qemu's tools and Chromium",
+         install {}. Elsewhere: the packages of fio, libnbd, qemu's tools and Chromium; tests with guests need Debian's \
+         apt-get and dpkg-deb",
         names(missing.iter().copied()),
         packages.join(" ")
     )
@@ -93,13 +98,17 @@ mod tests {
     fn what_is_missing_is_found_and_named_with_its_package() {
         let folder = tempfile::tempdir().unwrap();
         let folders = [PathBuf::from("/no/such/folder"), folder.path().to_owned()];
-        assert_eq!(missing(&folders).len(), TOOLS.len());
+        // Files by path are looked for in the system itself.
+        let programs = |missing: Vec<&'static Tool>| -> Vec<&Tool> {
+            missing.into_iter().filter(|tool| !tool.name.starts_with('/')).collect()
+        };
+        assert_eq!(programs(missing(&folders)).len(), TOOLS.len() - 1);
         std::fs::write(folder.path().join("fio"), "").unwrap();
-        let missing = missing(&folders);
-        assert_eq!(packages(&missing), ["libnbd-bin", "qemu-utils", "chromium"]);
+        let missing = programs(missing(&folders));
+        assert_eq!(packages(&missing), ["libnbd-bin", "qemu-utils", "chromium", "dpkg"]);
         let advice = advice(&missing, &packages(&missing));
-        assert!(advice.contains("nbdinfo, nbdcopy, qemu-img, chromium missing"), "{advice}");
-        assert!(advice.contains("apt-get install libnbd-bin qemu-utils chromium"), "{advice}");
+        assert!(advice.contains("nbdinfo, nbdcopy, qemu-img, chromium, dpkg-deb missing"), "{advice}");
+        assert!(advice.contains("apt-get install libnbd-bin qemu-utils chromium dpkg"), "{advice}");
     }
 
     #[test]

@@ -4,11 +4,12 @@ use crate::program::{refuse, succeed};
 
 #[test]
 fn every_command_has_help() {
-    let commands: [&[&str]; 17] = [
+    let commands: [&[&str]; 18] = [
         &[],
         &["sim"],
         &["demo"],
         &["bench"],
+        &["guest"],
         &["compare"],
         &["drives"],
         &["drives", "show"],

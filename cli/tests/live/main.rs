@@ -7,6 +7,7 @@
 //! | `tools` | runs the clients |
 //! | `integrity` | what is written is read, under garbage collection, by each client |
 //! | `ending` | clients that are killed, servers that are told to end |
+//! | `guests` | Linux guests as hosts |
 //! | `hang_ups` | clients that hang up at bad moments |
 //! | `sockets` | where it listens, and where it refuses to |
 //! | `bench` | workloads of our own on served drives |
@@ -17,6 +18,7 @@
 mod bench;
 mod ending;
 mod faults;
+mod guests;
 mod hang_ups;
 mod integrity;
 mod recordings;

@@ -143,7 +143,9 @@ impl Machine {
             ],
             // Ctrl-C goes to the guest, Ctrl-A x ends QEMU.
             Mode::Shell => {
-                ["-chardev", "stdio,id=console,mux=on,signal=off", "-mon", "chardev=console"].map(str::to_owned).into()
+                ["-chardev", "stdio,id=console,mux=on,signal=off", "-object", "monitor-hmp,id=monitor,chardev=console"]
+                    .map(str::to_owned)
+                    .into()
             }
         };
         arguments.extend(more);

@@ -1,0 +1,111 @@
+//! The drive of a guest: `nandscape serve` as a process of its own, so that it is the same drive, and that QEMU's end does
+//! not take its figures along.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+use anyhow::Context as _;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::Transport;
+use crate::failure::Failure;
+
+/// The name of the drive.
+const NAME: &str = "drive";
+/// Where it listens for QEMU, in a folder of its own.
+const SOCKET: &str = "drive.sock";
+
+/// A server that serves. Dropping it ends it at once.
+pub(super) struct Server {
+    child: Child,
+    folder: TempDir,
+    /// Its line that says where it serves.
+    place: String,
+    /// All that it says after that.
+    rest: Option<JoinHandle<String>>,
+}
+
+impl Server {
+    /// Starts it, and waits until it serves.
+    pub(super) fn start(transport: Transport, drive: &str, set: &[String], more: &[String]) -> Result<Server, Failure> {
+        let folder =
+            tempfile::tempdir().context("cannot make a folder for the drive's socket").map_err(Failure::Run)?;
+        let program = std::env::current_exe().context("cannot find this program").map_err(Failure::Run)?;
+        let mut command = Command::new(program);
+        command.args(["serve", "--drive", &format!("{NAME}={drive}")]);
+        command.args(set.iter().flat_map(|change| ["--set", change]));
+        match transport {
+            Transport::VfioUser => command.arg("--vfio-user").arg(folder.path().join(SOCKET)),
+            Transport::NvmeTcp => command.args(["--nvme-tcp", "127.0.0.1:0"]),
+        };
+        command.args(more).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("cannot start the server of the drive").map_err(Failure::Run)?;
+        let lines = BufReader::new(child.stderr.take().expect("it was asked for")).lines();
+        let (tell, told) = channel();
+        let rest = std::thread::spawn(move || {
+            let mut text = String::new();
+            for line in lines.map_while(Result::ok) {
+                if line.contains("serving ") {
+                    // Only the first is waited for.
+                    let _ = tell.send(line.clone());
+                }
+                text.push_str(&line);
+                text.push('\n');
+            }
+            text
+        });
+        match told.recv() {
+            Ok(place) => Ok(Server { child, folder, place, rest: Some(rest) }),
+            Err(_) => Err(refused(child, rest)),
+        }
+    }
+
+    /// Where it listens for QEMU.
+    pub(super) fn socket(&self) -> PathBuf {
+        self.folder.path().join(SOCKET)
+    }
+
+    /// Its line that says where it serves.
+    pub(super) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Ends it in order; its figures.
+    pub(super) fn stop(mut self) -> Result<String, Failure> {
+        // It may have ended by itself, which its status tells.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        let mut figures = String::new();
+        let out = self.child.stdout.as_mut().expect("it was asked for");
+        let ended = out.read_to_string(&mut figures).and_then(|_| self.child.wait());
+        let status = ended.context("cannot wait for the server of the drive").map_err(Failure::Run)?;
+        let said = self.rest.take().and_then(|rest| rest.join().ok()).unwrap_or_default();
+        match status.success() {
+            true => Ok(figures),
+            false => {
+                Err(Failure::Run(anyhow::anyhow!("the server of the drive ended with {status}:\n{}", said.trim_end())))
+            }
+        }
+    }
+}
+
+/// Why it does not serve.
+fn refused(mut child: Child, rest: JoinHandle<String>) -> Failure {
+    let said = rest.join().unwrap_or_default();
+    let error = anyhow::anyhow!("the drive is not served: {}", said.trim().trim_start_matches("error: "));
+    match child.wait().ok().and_then(|status| status.code()) {
+        Some(2) => Failure::Input(error),
+        _ => Failure::Run(error),
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended already, mostly.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
