@@ -57,8 +57,8 @@ fn identify_controller() {
         assert_eq!((id.mdts, id.sqes, id.cqes), (5, 0x66, 0x44));
         assert_eq!((id.nn.get(), id.mnan.get(), id.fuses.get()), (64, 64, 1));
         assert_eq!((id.cntlid.get(), id.cmic), (1, identify::CMIC_SEVERAL_CONTROLLERS));
-        // One slot, and that read-only; effects, long logs with offsets, the logs of what is supported.
-        assert_eq!((id.frmw, id.lpa), (0b0000_0011, 0b0010_0110));
+        // One slot, and that read-only; effects, long logs with offsets, telemetry, the logs of what is supported.
+        assert_eq!((id.frmw, id.lpa), (0b0000_0011, 0b0010_1110));
         assert_eq!(u128::from_le_bytes(id.tnvmcap), u128::from(CAPACITY));
         let expected = identify::ONCS_COMPARE
             | identify::ONCS_WRITE_UNCORRECTABLE

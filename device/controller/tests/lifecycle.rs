@@ -162,8 +162,8 @@ fn a_reset_stops_all_commands_deletes_all_queues_and_forgets_what_was_set() {
 fn what_cannot_be_enabled_is_a_fatal_status_until_the_next_reset() {
     with(config(), async |_, drive| {
         let enabled = drive.register(CC);
-        // A command set that is not there, pages of 8 KiB, weighted arbitration.
-        for wrong in [1 << 4, 1 << 7, 1 << 11] {
+        // A command set that is not there, pages of 8 KiB, arbitration of the vendor.
+        for wrong in [1 << 4, 1 << 7, 7 << 11] {
             drive.set_register(CC, enabled & !CC_EN);
             drive.set_register(CC, enabled | wrong);
             assert_eq!(csts(drive), CSTS_CFS, "{wrong:x}h");

@@ -84,6 +84,9 @@ pub trait Ftl: 'static {
 
     /// Counters since the drive was made.
     fn stats(&self) -> Stats;
+
+    /// How long each cause has held up data that waits for room in the write buffer.
+    fn buffer_waits(&self) -> Totals;
 }
 
 /// Reads extents to destinations of type `D`.

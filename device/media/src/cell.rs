@@ -35,6 +35,17 @@ impl Cell {
         }
     }
 
+    /// How often a block can be erased before it is worn out, as data sheets rate it: the order of magnitude of the cell.
+    /// SMART's Percentage Used refers to it; nothing fails because of it.
+    pub const fn rated_erases(self) -> u32 {
+        match self {
+            Cell::Slc => 100_000,
+            Cell::Mlc => 10_000,
+            Cell::Tlc => 3_000,
+            Cell::Qlc => 1_000,
+        }
+    }
+
     /// The name in profiles.
     pub const fn name(self) -> &'static str {
         match self {

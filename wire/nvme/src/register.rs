@@ -55,7 +55,7 @@ impl ControllerConfiguration {
         1 << (12 + (self.0 >> 7 & 0xf))
     }
 
-    /// Arbitration Mechanism Selected (bits 13:11): 000b is round robin.
+    /// Arbitration Mechanism Selected (bits 13:11): 000b is round robin, 001b weighted round robin with an urgent class.
     pub const fn arbitration(self) -> u32 {
         self.0 >> 11 & 0b111
     }
@@ -89,6 +89,8 @@ pub struct Capabilities {
 impl Capabilities {
     /// CQR, bit 16: queues are contiguous.
     const CONTIGUOUS: u64 = 1 << 16;
+    /// AMS, bit 17: weighted round robin with an urgent priority class.
+    const WEIGHTED: u64 = 1 << 17;
     /// CSS, bit 37: the NVM command set.
     const NVM: u64 = 1 << 37;
     /// CRMS, bit 59: ready means ready with media.
@@ -97,6 +99,6 @@ impl Capabilities {
     /// The value of the property.
     pub const fn bits(self) -> u64 {
         let fields = self.max_entries_z as u64 | (self.timeout as u64) << 24;
-        fields | Capabilities::CONTIGUOUS | Capabilities::NVM | Capabilities::READY_WITH_MEDIA
+        fields | Capabilities::CONTIGUOUS | Capabilities::WEIGHTED | Capabilities::NVM | Capabilities::READY_WITH_MEDIA
     }
 }

@@ -17,11 +17,13 @@
 //! | remaining bucket | completion DW1 15:8 | TeaFA (Li 3.4.2): remaining time in 256 buckets, for narrow interfaces |
 //! | buffer-free count | completion DW1 31:16 | Shin 4.3: free slots of the write buffer |
 //!
+//! The drive tells what it does inside in a log of its own, [`DriveLog`].
+//!
 //! Predictable-latency windows (TeaFA) need no extension: NVMe has Predictable Latency Mode, features 13h and 14h and
 //! log 0Ah. Placement streams use the Streams directive, transactions the fields below.
 
-use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::opcode::{AdminOpcode, IoOpcode};
 use crate::status::Status;
@@ -149,6 +151,107 @@ pub struct Capabilities {
 }
 
 const _: () = assert!(size_of::<Capabilities>() == 20);
+
+/// The drive log: what the drive does inside. Its structure is [`DriveLog`].
+pub const DRIVE_LOG: u8 = 0xc0;
+/// Causes that the drive log tells apart: host reads, host writes, garbage collection, wear levelling, metadata, and reads
+/// that complete writes of a part of a mapping unit.
+pub const CAUSES: usize = 6;
+/// Submission queues that the drive log describes.
+pub const LOGGED_QUEUES: usize = 64;
+
+/// The drive log (C0h), also the first data area of both telemetry logs. Counters run from when the drive was made; times
+/// are in nanoseconds; units are mapping units.
+#[derive(Copy, Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct DriveLog {
+    /// "NAND" (3:0).
+    pub magic: [u8; 4],
+    /// Version of this structure: 1 (5:4).
+    pub version: U16,
+    /// (7:6).
+    pub reserved_6: U16,
+    /// The drive's time (15:8).
+    pub now: U64,
+    /// Bytes that hosts wrote (23:16).
+    pub host_bytes: U64,
+    /// Units programmed with data of hosts (31:24).
+    pub host_units: U64,
+    /// Units moved by garbage collection (39:32).
+    pub gc_units: U64,
+    /// Units moved by wear levelling (47:40).
+    pub wear_units: U64,
+    /// Units programmed without data, to fill a page (55:48).
+    pub padding_units: U64,
+    /// Blocks reclaimed by garbage collection (63:56).
+    pub gc_blocks: U64,
+    /// Blocks moved by wear levelling (71:64).
+    pub wear_blocks: U64,
+    /// Units read because a write covered only a part of them (79:72).
+    pub read_modify_writes: U64,
+    /// Writes that found their unit in the write buffer (87:80).
+    pub buffer_merges: U64,
+    /// Blocks that have gone bad in use (95:88).
+    pub retired_blocks: U64,
+    /// Units of which data was lost on flash (103:96).
+    pub lost_units: U64,
+    /// Units that were in a write buffer when power was cut, and are gone (111:104).
+    pub dropped_units: U64,
+    /// Erased blocks now (119:112).
+    pub free_blocks: U64,
+    /// Good blocks beyond those that are needed: now, and when the drive was new (135:120).
+    pub spare_blocks: [U64; 2],
+    /// Lowest, highest and summed erase count of the blocks in use (159:136).
+    pub erases: [U64; 3],
+    /// Pages read, programmed and copied within their plane, and blocks erased (191:160).
+    pub operations: [U64; 4],
+    /// Busy time of all arrays together, by cause (239:192).
+    pub array_busy: [U64; CAUSES],
+    /// Busy time of all channels together, by cause (287:240).
+    pub channel_busy: [U64; CAUSES],
+    /// Busy time of the host link, by cause (335:288).
+    pub link_busy: [U64; CAUSES],
+    /// Time for which host data waited for room in the write buffer, by the cause that held it up (383:336).
+    pub buffer_waits: [U64; CAUSES],
+    /// Commands in work now, of all controllers, and how many there may be (391:384).
+    pub commands: [U32; 2],
+    /// Entries of `queues` that are used (393:392).
+    pub queue_count: U16,
+    /// (511:394).
+    pub reserved_394: [u8; 118],
+    /// The submission queues of the controller that returns the log, by identifier (1023:512).
+    pub queues: [QueueDepth; LOGGED_QUEUES],
+}
+
+const _: () = assert!(size_of::<DriveLog>() == 1_024);
+const _: () = assert!(core::mem::offset_of!(DriveLog, queues) == 512);
+
+impl DriveLog {
+    /// All fields zero but magic and version.
+    pub fn new() -> DriveLog {
+        DriveLog { magic: MAGIC, version: 1.into(), ..DriveLog::new_zeroed() }
+    }
+}
+
+impl Default for DriveLog {
+    fn default() -> DriveLog {
+        DriveLog::new()
+    }
+}
+
+/// A submission queue in the drive log.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct QueueDepth {
+    /// Its identifier.
+    pub id: U16,
+    /// Entries, one of which always stays empty, counted from zero.
+    pub entries_z: U16,
+    /// Entries that were not fetched.
+    pub waiting: U16,
+    /// Commands that were fetched and have not ended.
+    pub in_work: U16,
+}
 
 /// The value of [`Capabilities::magic`].
 pub const MAGIC: [u8; 4] = *b"NAND";

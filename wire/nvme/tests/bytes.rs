@@ -310,6 +310,18 @@ fn reservations() {
 }
 
 #[test]
+fn drive_log() {
+    let depth = vendor::QueueDepth { id: 1.into(), entries_z: 0x0203.into(), waiting: 4.into(), in_work: 5.into() };
+    let mut log = vendor::DriveLog::new();
+    (log.now, log.spare_blocks[1], log.erases[2]) = (7.into(), 8.into(), 9.into());
+    (log.buffer_waits[5], log.commands[1], log.queues[63]) = (10.into(), 11.into(), depth);
+    let bytes = log.as_bytes();
+    assert_eq!(bytes[..16], [b'N', b'A', b'N', b'D', 1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!((bytes[128], bytes[152], bytes[376], bytes[388]), (8, 9, 10, 11));
+    assert_eq!(bytes[1_016..], [1, 0, 3, 2, 4, 0, 5, 0]);
+}
+
+#[test]
 fn vendor_table() {
     let table = vendor::Capabilities {
         magic: vendor::MAGIC,

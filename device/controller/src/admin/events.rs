@@ -38,6 +38,8 @@ impl Event {
 
     /// A namespace was attached, detached, deleted or formatted.
     pub(crate) const NAMESPACE_CHANGED: Event = Event { kind: NOTICE, information: 0, log: log::CHANGED_NAMESPACES };
+    /// The drive has taken a telemetry snapshot.
+    pub(crate) const TELEMETRY: Event = Event { kind: NOTICE, information: 2, log: log::TELEMETRY_CONTROLLER };
 
     fn dw0(self) -> u32 {
         u32::from(self.kind) | u32::from(self.information) << 8 | u32::from(self.log) << 16

@@ -50,7 +50,7 @@ impl<C: CommandSet> NvmeController<C> {
         data.aerl_z = EVENT_REQUESTS - 1;
         // There is always a slot; no command writes it.
         data.frmw = identify::FRMW_FIRST_READ_ONLY | identify::FRMW_ONE_SLOT;
-        data.lpa = identify::LPA_EFFECTS | identify::LPA_EXTENDED | identify::LPA_IDENTIFIERS;
+        data.lpa = identify::LPA_EFFECTS | identify::LPA_EXTENDED | identify::LPA_IDENTIFIERS | identify::LPA_TELEMETRY;
         (data.wctemp, data.cctemp) = (WARNING_TEMPERATURE.into(), CRITICAL_TEMPERATURE.into());
         data.acl_z = ABORTS - 1;
         data.kas = KEEP_ALIVE_UNITS.into();

@@ -2,6 +2,7 @@
 
 use nandscape_wire_nvme::identify::ascii;
 use nandscape_wire_nvme::log::{self, CommandsAndEffects, FirmwareSlot, Identifiers, Smart};
+use nandscape_wire_nvme::vendor::{self, DriveLog};
 use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
@@ -22,7 +23,13 @@ impl<C: CommandSet> NvmeController<C> {
         if bytes > MAX_BYTES || !offset.is_multiple_of(4) {
             return Err(Status::INVALID_FIELD);
         }
-        let log = match entry.cdw10.get() as u8 {
+        let lid = entry.cdw10.get() as u8;
+        if [log::TELEMETRY_HOST, log::TELEMETRY_CONTROLLER].contains(&lid)
+            && !offset.is_multiple_of(log::TELEMETRY_BLOCK as u64)
+        {
+            return Err(Status::INVALID_FIELD);
+        }
+        let log = match lid {
             log::SUPPORTED_LOG_PAGES => supported_log_pages().as_bytes().to_vec(),
             log::ERROR_INFORMATION => self.admin.errors.borrow().page(),
             log::SMART => self.smart().as_bytes().to_vec(),
@@ -30,6 +37,15 @@ impl<C: CommandSet> NvmeController<C> {
             log::CHANGED_NAMESPACES => self.admin.changed_namespaces.page(),
             log::COMMANDS_AND_EFFECTS => self.commands_and_effects().as_bytes().to_vec(),
             log::FEATURES_AND_EFFECTS => self.features_and_effects().as_bytes().to_vec(),
+            log::TELEMETRY_HOST => {
+                // Log Specific Parameter (CDW10 bits 14:8).
+                if (entry.cdw10.get() >> 8) as u8 & log::TELEMETRY_CREATE != 0 {
+                    self.subsystem.telemetry.take_for_host(self.drive_log());
+                }
+                self.subsystem.telemetry.page(lid)
+            }
+            log::TELEMETRY_CONTROLLER => self.subsystem.telemetry.page(lid),
+            vendor::DRIVE_LOG => self.drive_log().as_bytes().to_vec(),
             // There is no NVMe-MI command.
             log::MI_COMMANDS_AND_EFFECTS => vec![0; log::MI_COMMANDS_AND_EFFECTS_BYTES],
             _ => return Err(Status::INVALID_LOG_PAGE),
@@ -38,11 +54,12 @@ impl<C: CommandSet> NvmeController<C> {
             return Err(Status::INVALID_FIELD);
         }
         if entry.cdw10.get() & log::RETAIN_EVENT == 0 {
-            let log = entry.cdw10.get() as u8;
-            if log == log::CHANGED_NAMESPACES {
-                self.admin.changed_namespaces.clear();
+            match lid {
+                log::CHANGED_NAMESPACES => self.admin.changed_namespaces.clear(),
+                log::TELEMETRY_CONTROLLER => self.subsystem.telemetry.was_read(),
+                _ => {}
             }
-            self.admin.events.log_was_read(log);
+            self.admin.events.log_was_read(lid);
         }
         // What is asked for beyond the end reads as zeros.
         let mut part = log[offset as usize..].to_vec();
@@ -60,6 +77,16 @@ impl<C: CommandSet> NvmeController<C> {
         smart.power_on_hours = (self.sim.now().ns() / 3_600_000_000_000).into();
         self.subsystem.set.smart(&mut smart);
         smart
+    }
+
+    /// What the drive does inside, and the queues of this controller.
+    fn drive_log(&self) -> DriveLog {
+        let mut log = self.subsystem.drive_log();
+        let depths = self.queues.borrow().depths();
+        let logged = depths.len().min(vendor::LOGGED_QUEUES);
+        log.queue_count = (logged as u16).into();
+        log.queues[..logged].copy_from_slice(&depths[..logged]);
+        log
     }
 
     fn commands_and_effects(&self) -> CommandsAndEffects {
@@ -116,6 +143,9 @@ fn supported_log_pages() -> Identifiers {
         log::COMMANDS_AND_EFFECTS,
         log::FEATURES_AND_EFFECTS,
         log::MI_COMMANDS_AND_EFFECTS,
+        log::TELEMETRY_HOST,
+        log::TELEMETRY_CONTROLLER,
+        vendor::DRIVE_LOG,
     ] {
         logs.ids[usize::from(id)] = log::LOG_SUPPORTED.into();
     }

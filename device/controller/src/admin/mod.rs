@@ -10,6 +10,7 @@ mod keep_alive;
 mod logs;
 mod namespaces;
 mod queues;
+mod telemetry;
 
 use std::cell::RefCell;
 
@@ -29,6 +30,7 @@ pub(crate) use identify::PAGE;
 use keep_alive::KeepAlive;
 pub(crate) use keep_alive::watch as watch_keep_alive;
 use namespaces::ChangedNamespaces;
+pub(crate) use telemetry::Telemetry;
 
 /// Asynchronous Event Request Limit: how many may be outstanding.
 pub(crate) const EVENT_REQUESTS: u8 = 4;

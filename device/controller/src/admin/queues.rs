@@ -1,7 +1,7 @@
 //! Create and Delete I/O Submission and Completion Queue (Base 5.2.1 to 5.2.4): queues in the memory of the host that
 //! the controller is attached to. A host in this process creates its queues by calls, and has no use for these.
 //!
-//! Left out: queues that are not contiguous in memory, which CAP.CQR excludes, and priorities.
+//! Left out: queues that are not contiguous in memory, which CAP.CQR excludes.
 
 use std::rc::Rc;
 
@@ -11,6 +11,7 @@ use nandscape_wire_nvme::command::{QUEUE_CONTIGUOUS, QUEUE_INTERRUPTS};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use super::Answer;
+use crate::arbiter::Priority;
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 
@@ -23,7 +24,8 @@ impl<C: CommandSet> NvmeController<C> {
         if vector.is_some_and(|vector| vector >= host.vectors()) {
             return Err(Status::INVALID_INTERRUPT_VECTOR);
         }
-        self.queues.borrow_mut().create_completion(id, entries, || host.completions(id, base, entries, vector))?;
+        let memory = || host.completions(id, base, entries, vector);
+        self.queues.borrow_mut().create_completion(id, entries, vector, memory)?;
         Ok(Answer::value(0))
     }
 
@@ -36,6 +38,7 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let memory = || host.submissions(id, base, entries);
         self.queues.borrow_mut().create_submission(id, to, entries, memory)?;
+        self.set_priority(id, Priority::ALL[(entry.cdw11.get() >> 1 & 0b11) as usize]);
         Ok(Answer::value(0))
     }
 

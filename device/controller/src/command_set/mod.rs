@@ -11,6 +11,7 @@ use std::rc::Rc;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
+use nandscape_wire_nvme::vendor::DriveLog;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::admin::Settings;
@@ -59,6 +60,9 @@ pub trait CommandSet: 'static {
 
     /// Fills in what the SMART log says of the media and of I/O commands.
     fn smart(&self, smart: &mut Smart);
+
+    /// Fills in what the drive log says of the media and of the FTL.
+    fn drive_log(&self, log: &mut DriveLog);
 
     /// Critical Warning of the SMART log.
     fn warnings(&self) -> u8;

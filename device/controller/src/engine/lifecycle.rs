@@ -12,6 +12,7 @@ use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::register::{CSTS_SHUT_DOWN, CSTS_SHUTTING_DOWN, ControllerConfiguration};
 
 use super::NvmeController;
+use super::coalescing::Timer;
 use super::queues::Released;
 use crate::admin::{Event, watch_keep_alive};
 use crate::command_set::CommandSet;
@@ -25,6 +26,8 @@ pub(crate) enum Chore<C: CommandSet> {
     ShutDown(Shutdown<C>),
     /// Have a controller fail whose host is silent for too long.
     WatchKeepAlive(Weak<NvmeController<C>>),
+    /// Notify a host of completions.
+    EndAggregation(Timer<C>),
 }
 
 impl<C: CommandSet> Chore<C> {
@@ -34,6 +37,7 @@ impl<C: CommandSet> Chore<C> {
             Chore::Restart(subsystem) => subsystem.restart().await,
             Chore::ShutDown(shutdown) => shutdown.run().await,
             Chore::WatchKeepAlive(controller) => watch_keep_alive(controller).await,
+            Chore::EndAggregation(timer) => timer.fire(),
         }
     }
 }
@@ -122,6 +126,7 @@ impl<C: CommandSet> NvmeController<C> {
 
     /// CC.EN has become 1: the admin queues of a host that names them by address begin to be served.
     fn enable(&self) {
+        self.choose_arbiter();
         if !self.registers.borrow().is_supported() || self.create_admin_queues().is_err() {
             self.registers.borrow_mut().set_fatal();
             return;
@@ -181,6 +186,7 @@ impl<C: CommandSet> NvmeController<C> {
         unused.into_iter().for_each(|memory| release(Some(memory)));
         self.admin.reset(&self.subsystem.saved, &self.host);
         self.keep_alive_changed();
+        self.coalescing.forget();
         if let Some(host) = &*self.attached.borrow() {
             host.set_doorbell_buffers(None);
         }

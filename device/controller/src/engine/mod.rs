@@ -6,10 +6,12 @@
 //! | `queues` | how far each submission queue is fetched, each completion queue filled |
 //! | `serve` | a command from its fetch to its completion |
 //! | `fused` | two commands that are served as one |
+//! | `coalescing` | interrupts that are held back |
 //! | `stop` | commands that end early |
 //! | `registers` | controller properties |
 //! | `lifecycle` | deleting queues, reset, shutdown |
 
+mod coalescing;
 mod fused;
 mod lifecycle;
 mod queues;
@@ -31,10 +33,11 @@ use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::register::{self, ControllerConfiguration};
 
 use crate::admin::Admin;
-use crate::arbiter::Arbiter;
+use crate::arbiter::{Arbiter, Priority, WeightedRoundRobin};
 use crate::command_set::CommandSet;
 use crate::namespace::Attached;
 use crate::subsystem::NvmSubsystem;
+use coalescing::Coalescing;
 use fused::is_fused;
 use lifecycle::Clearing;
 use registers::Registers;
@@ -60,6 +63,7 @@ pub struct NvmeController<C: CommandSet> {
     pub(crate) queues: RefCell<Queues>,
     pub(crate) waiters: Waiters,
     arbiter: RefCell<Box<dyn Arbiter>>,
+    coalescing: Coalescing,
     registers: RefCell<Registers>,
     /// The host that names its queues by address, if there is one.
     pub(crate) attached: RefCell<Option<Rc<dyn HostMemory>>>,
@@ -97,6 +101,7 @@ impl<C: CommandSet> NvmeController<C> {
             queues: RefCell::new(Queues::new(config.max_queue_pairs, config.max_queue_entries)),
             waiters: Waiters::new(&sim),
             arbiter: RefCell::new(arbiter),
+            coalescing: Coalescing::default(),
             registers: RefCell::new(registers),
             attached: RefCell::new(None),
             fetching: Cell::new(false),
@@ -134,6 +139,28 @@ impl<C: CommandSet> NvmeController<C> {
     /// The command set.
     pub fn command_set(&self) -> &C {
         &self.subsystem.set
+    }
+
+    /// Takes the arbiter that the host has chosen, for queues that are yet to be created.
+    pub(super) fn choose_arbiter(&self) {
+        let weighted = self.registers.borrow().is_weighted();
+        self.arbiter.replace(if weighted {
+            Box::new(WeightedRoundRobin::default())
+        } else {
+            (self.subsystem.arbiter)()
+        });
+        self.update_weights();
+    }
+
+    /// The host has set Arbitration.
+    pub(crate) fn update_weights(&self) {
+        let [low, medium, high] = self.admin.settings.arbitration().weights();
+        self.arbiter.borrow_mut().set_weights([high, medium, low]);
+    }
+
+    /// A submission queue was created with a priority.
+    pub(crate) fn set_priority(&self, id: QueueId, priority: Priority) {
+        self.arbiter.borrow_mut().created(id, priority);
     }
 
     /// Whether its host names memory by SGLs. A host in this process hands its memory over as it is.

@@ -9,6 +9,7 @@ use nandscape_drive::queue_memory::MIN_ENTRIES;
 use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{CompletionMemory, QueueId, SubmissionMemory};
 use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::vendor::QueueDepth;
 
 use crate::admin::Event;
 
@@ -49,6 +50,13 @@ impl Waiting {
         let before = *word & bit != 0;
         *word = if waits { *word | bit } else { *word & !bit };
         self.count = self.count + u32::from(waits) - u32::from(before);
+    }
+
+    /// Those of the given queues.
+    pub(crate) fn among(&self, queues: &[QueueId]) -> Waiting {
+        let mut among = Waiting { words: vec![0; self.words.len()], count: 0 };
+        queues.iter().for_each(|id| among.set(*id, self.contains(*id)));
+        among
     }
 
     /// Whether there is none.
@@ -96,6 +104,8 @@ struct Submissions {
 struct Completions {
     memory: Rc<dyn CompletionMemory>,
     entries: u32,
+    /// The interrupt vector; a host in this process has one for each queue.
+    vector: Option<u16>,
     head: u16,
     tail: u16,
     phase: bool,
@@ -131,13 +141,14 @@ impl Queues {
         &mut self,
         id: QueueId,
         entries: u32,
+        vector: Option<u16>,
         memory: impl FnOnce() -> Rc<dyn CompletionMemory>,
     ) -> Result<(), Status> {
         let slot = self.completion.get_mut(usize::from(id.0)).filter(|slot| slot.is_none());
         let slot = slot.ok_or(Status::INVALID_QUEUE_ID.final_())?;
         check_size(entries, self.max_entries)?;
         let (memory, overflow) = (memory(), VecDeque::new());
-        *slot = Some(Completions { memory, entries, head: 0, tail: 0, phase: true, overflow, users: 0 });
+        *slot = Some(Completions { memory, entries, vector, head: 0, tail: 0, phase: true, overflow, users: 0 });
         Ok(())
     }
 
@@ -180,9 +191,25 @@ impl Queues {
         submissions: Rc<dyn SubmissionMemory>,
         completions: Rc<dyn CompletionMemory>,
     ) -> Result<(), Status> {
-        self.create_completion(id, completions.entries(), || completions)?;
+        self.create_completion(id, completions.entries(), Some(id.0), || completions)?;
         let created = self.create_submission(id, id, submissions.entries(), || submissions);
         created.or_else(|status| self.delete_completion(id).and(Err(status)))
+    }
+
+    /// The submission queues that exist, for the drive log.
+    pub(crate) fn depths(&self) -> Vec<QueueDepth> {
+        let depth = |(id, queue): (u16, &Option<Submissions>)| {
+            let queue = queue.as_ref()?;
+            let (head, tail) = (u32::from(queue.head), u32::from(queue.tail));
+            let waiting = if tail >= head { tail - head } else { tail + queue.entries - head };
+            Some(QueueDepth {
+                id: id.into(),
+                entries_z: ((queue.entries - 1) as u16).into(),
+                waiting: (waiting as u16).into(),
+                in_work: (queue.in_work.min(u16::MAX.into()) as u16).into(),
+            })
+        };
+        (0..).zip(&self.submission).filter_map(depth).collect()
     }
 
     /// Whether there is a queue of I/O commands or of their completions.
@@ -400,6 +427,12 @@ impl Queues {
         self.lost |= !completions.is_full();
         self.set_blocked(to, true);
         None
+    }
+
+    /// The vector of the completion queue that a submission queue posts to, if they are of I/O commands.
+    pub(crate) fn io_vector(&self, key: QueueKey) -> Option<u16> {
+        let to = self.get(key)?.to;
+        if to == QueueId::ADMIN { None } else { self.completion[usize::from(to.0)].as_ref()?.vector }
     }
 
     fn completions(&mut self, id: QueueId) -> &mut Completions {

@@ -87,9 +87,15 @@ impl Registers {
         }
     }
 
-    /// Whether what the host has configured is supported: the NVM command set, pages of 4 KiB, round robin.
+    /// Whether what the host has configured is supported: the NVM command set, pages of 4 KiB, round robin with
+    /// or without weights.
     pub(super) fn is_supported(&self) -> bool {
-        (self.cc.command_set(), self.cc.page_bytes(), self.cc.arbitration()) == (0, 4_096, 0)
+        (self.cc.command_set(), self.cc.page_bytes()) == (0, 4_096) && self.cc.arbitration() <= 1
+    }
+
+    /// Whether the host has chosen weighted round robin.
+    pub(super) fn is_weighted(&self) -> bool {
+        self.cc.arbitration() == 1
     }
 
     /// Entries of the admin submission and completion queue, where they lie, and the size of a memory page.

@@ -162,6 +162,7 @@ impl<C: CommandSet> NvmeController<C> {
         entry.set_status(reply.status, false);
         let posted_to = self.queues.borrow_mut().post(queue, Posted { entry, breakdown });
         match posted_to {
+            Some(memory) if self.admin.settings.coalesces() => self.coalesce(queue, memory),
             Some(memory) => memory.notify(),
             None => self.check_queue_memory(),
         }

@@ -23,9 +23,11 @@ use nandscape_sim::account::Totals;
 use nandscape_sim::trace::Track;
 use nandscape_sim::workers::Workers;
 use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::vendor::DriveLog;
 
-use crate::admin::Saved;
+use crate::admin::{Saved, Telemetry};
 use crate::arbiter::Arbiter;
+use crate::command_set::nvm::by_cause;
 use crate::command_set::{CommandSet, SetInfo};
 use crate::config::ControllerConfig;
 use crate::engine::{Chore, CommandJob, FusedJob, NvmeController};
@@ -51,12 +53,13 @@ pub struct NvmSubsystem<C: CommandSet> {
     pub(crate) media_errors: Cell<u64>,
     /// Values of features that hosts have saved.
     pub(crate) saved: Saved,
+    pub(crate) telemetry: Telemetry,
     /// Serve commands of all controllers.
     pub(crate) jobs: Workers<CommandJob<C>>,
     pub(crate) fused: Workers<FusedJob<C>>,
     pub(crate) chores: Workers<Chore<C>>,
     pub(crate) track: Track,
-    arbiter: fn() -> Box<dyn Arbiter>,
+    pub(crate) arbiter: fn() -> Box<dyn Arbiter>,
     controllers: Controllers<C>,
     me: Weak<NvmSubsystem<C>>,
 }
@@ -83,6 +86,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             power: Power::default(),
             media_errors: Cell::new(0),
             saved: Saved::default(),
+            telemetry: Telemetry::default(),
             jobs: Workers::new(sim, CommandJob::serve),
             fused: Workers::new(sim, FusedJob::serve),
             chores: Workers::new(sim, Chore::run),
@@ -149,6 +153,16 @@ impl<C: CommandSet> NvmSubsystem<C> {
             volatile_cache: set.volatile_cache,
             keeps_data: set.keeps_data,
         }
+    }
+
+    /// What the drive does inside, without the queues of a controller.
+    pub(crate) fn drive_log(&self) -> DriveLog {
+        let mut log = DriveLog::new();
+        log.now = self.sim.now().ns().into();
+        self.set.drive_log(&mut log);
+        log.link_busy = by_cause(&self.link.usage());
+        log.commands = [self.slots.in_work().into(), self.config.command_slots.into()];
+        log
     }
 
     /// A controller has gone.

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use nandscape_wire_nvme::Status;
 
 use super::NvmSubsystem;
+use crate::admin::Event;
 use crate::command_set::CommandSet;
 use crate::engine::Chore;
 
@@ -55,7 +56,9 @@ impl<C: CommandSet> NvmSubsystem<C> {
             }
         }
         self.power.restarting.set(false);
+        self.telemetry.take_for_drive(self.drive_log());
         let controllers = self.controllers.all();
+        controllers.iter().for_each(|controller| controller.raise(Event::TELEMETRY));
         controllers.iter().for_each(|controller| controller.update_fetching());
         controllers.iter().for_each(|controller| controller.fetch());
     }

@@ -50,6 +50,11 @@ impl<C: CommandSet> CommandSlots<C> {
         self.last_ended.get()
     }
 
+    /// Commands in work.
+    pub(super) fn in_work(&self) -> u32 {
+        self.in_work.get()
+    }
+
     /// Gives one back, which a command had on behalf of `cause`. Whether it was the last.
     #[inline]
     pub(crate) fn give_back(&self, cause: Cause) -> bool {

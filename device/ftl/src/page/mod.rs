@@ -60,6 +60,7 @@ use std::rc::{Rc, Weak};
 use nandscape_device_media::{Media, MediaError, PlaneId, Priority};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
+use nandscape_sim::account::Totals;
 use nandscape_sim::credits::Credits;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::workers::Workers;
@@ -298,5 +299,9 @@ impl Ftl for PageFtl {
 
     fn stats(&self) -> Stats {
         self.state.borrow().stats()
+    }
+
+    fn buffer_waits(&self) -> Totals {
+        self.free_slots.totals()
     }
 }

@@ -102,8 +102,10 @@ impl<C: CommandSet> NvmeController<C> {
             settings.forget_namespaces();
         }
         settings.set(name, value);
-        if row.id == feature::KEEP_ALIVE_TIMER {
-            self.keep_alive_changed();
+        match row.id {
+            feature::KEEP_ALIVE_TIMER => self.keep_alive_changed(),
+            feature::ARBITRATION => self.update_weights(),
+            _ => {}
         }
         if save {
             self.subsystem.saved.set(self.host.hostid, name, value);

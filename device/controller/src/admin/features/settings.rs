@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use nandscape_wire_nvme::NSID_ALL;
-use nandscape_wire_nvme::feature::{self, Arbitration, ERROR_RECOVERY_DULBE, WRITE_CACHE_ENABLE};
+use nandscape_wire_nvme::feature::{self, Arbitration, ERROR_RECOVERY_DULBE, InterruptCoalescing, WRITE_CACHE_ENABLE};
 
 use super::table;
 
@@ -39,12 +39,19 @@ struct Hot {
     write_cache: Cell<bool>,
     /// Some namespace reports reads of deallocated blocks.
     deallocated: Cell<bool>,
+    /// Interrupts are coalesced.
+    coalesces: Cell<bool>,
 }
 
 impl Default for Hot {
     fn default() -> Hot {
         let burst = Arbitration(default_of((feature::ARBITRATION, 0))).burst();
-        Hot { burst: Cell::new(burst), write_cache: Cell::new(true), deallocated: Cell::new(false) }
+        Hot {
+            burst: Cell::new(burst),
+            write_cache: Cell::new(true),
+            deallocated: Cell::new(false),
+            coalesces: Cell::new(false),
+        }
     }
 }
 
@@ -99,6 +106,11 @@ impl Settings {
         self.hot.burst.get()
     }
 
+    /// Arbitration.
+    pub(crate) fn arbitration(&self) -> Arbitration {
+        Arbitration(self.get(feature::ARBITRATION, 0))
+    }
+
     /// Whether reads of deallocated blocks of a namespace are reported.
     #[inline]
     pub(crate) fn reports_deallocated(&self, nsid: u32) -> bool {
@@ -115,6 +127,12 @@ impl Settings {
     /// Error Recovery is set for all namespaces: what was set for one of them is of the past.
     pub(super) fn forget_namespaces(&self) {
         self.values.borrow_mut().retain(|(id, nsid), _| *id != feature::ERROR_RECOVERY || *nsid == NSID_ALL);
+    }
+
+    /// Whether interrupts are coalesced: with a threshold above one completion, and a time.
+    #[inline]
+    pub(crate) fn coalesces(&self) -> bool {
+        self.hot.coalesces.get()
     }
 
     /// Asynchronous Event Configuration.
@@ -146,6 +164,8 @@ impl Settings {
     fn update_hot(&self) {
         self.hot.burst.set(Arbitration(self.get(feature::ARBITRATION, 0)).burst());
         self.hot.write_cache.set(self.get(feature::VOLATILE_WRITE_CACHE, 0) & WRITE_CACHE_ENABLE != 0);
+        let coalescing = InterruptCoalescing(self.get(feature::INTERRUPT_COALESCING, 0));
+        self.hot.coalesces.set(coalescing.threshold_z() > 0 && coalescing.time() > 0);
         let values = self.values.borrow();
         let mut recovery = values.iter().filter(|((id, _), _)| *id == feature::ERROR_RECOVERY);
         self.hot.deallocated.set(recovery.any(|(_, value)| value & ERROR_RECOVERY_DULBE != 0));

@@ -1,6 +1,8 @@
 //! What Identify and the logs say of the NVM command set and its namespace (NVM 4.1.5, Base 5.1.12, 5.1.13).
 
 use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl::ftl::Stats;
+use nandscape_sim::account::Totals;
 use nandscape_wire_nvme::IoOpcode;
 use nandscape_wire_nvme::identify::{self, Controller, LbaFormat, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{self, CommandsAndEffects, Smart};
@@ -99,6 +101,17 @@ impl<F: Ftl> Nvm<F> {
         smart.data_units_written = stats.host_bytes.div_ceil(512_000).into();
         smart.host_reads = host.reads.into();
         smart.host_writes = host.writes.into();
+        smart.percentage_used = self.percentage_used(&stats);
+        // The longest that a plane was busy: a bound from below of the time with commands outstanding.
+        let busiest = self.media.array_usage().iter().map(Totals::total).max().unwrap_or_default();
+        smart.busy_minutes = (busiest.ns() / 60_000_000_000).into();
+    }
+
+    /// Mean erase count as a share of what the cells are rated for; 255 stands for all above.
+    fn percentage_used(&self, stats: &Stats) -> u8 {
+        let blocks = u64::from(self.media.geometry().blocks()) - stats.retired_blocks;
+        let rated = blocks * u64::from(self.media.timing().cell.rated_erases());
+        (stats.erases.2 * 100).div_ceil(rated.max(1)).min(u8::MAX.into()) as u8
     }
 
     /// Percent of the spare blocks that are left; a drive that never had any has none.

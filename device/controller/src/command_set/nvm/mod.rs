@@ -7,13 +7,14 @@
 //! | `fused` | a fused Compare and Write |
 //! | `exclusive` | extents that only one command may change |
 //! | `pieces` | commands over blocks that lie apart |
-//! | `identify` | what Identify and the logs say |
+//! | `identify`, `drive_log` | what Identify and the logs say |
 //!
 //! Left out: metadata. Reservations are checked before a command comes here.
 
 mod command;
 mod copy;
 mod deallocate;
+mod drive_log;
 mod exclusive;
 mod flush;
 mod fused;
@@ -31,6 +32,7 @@ use nandscape_drive::Breakdown;
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
+use nandscape_wire_nvme::vendor::DriveLog;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use super::{Command, CommandSet, Reply, SetInfo};
@@ -39,6 +41,7 @@ use crate::config::{BufferMode, ControllerConfig};
 use crate::namespace::Namespace;
 use crate::subsystem::NvmSubsystem;
 use command::NvmCommand;
+pub(crate) use drive_log::by_cause;
 use exclusive::Exclusive;
 use read::{ReadTo, failure};
 use write::Source;
@@ -92,6 +95,11 @@ impl<F: Ftl> Nvm<F> {
                 counts.read_bytes += extent.bytes();
             }
             NvmCommand::Write { .. } => counts.writes += 1,
+            NvmCommand::Compare { extent } => {
+                counts.reads += 1;
+                counts.read_bytes += extent.bytes();
+            }
+            NvmCommand::Verify { extent } => counts.read_bytes += extent.bytes(),
             _ => {}
         }
         self.counts.set(counts);
@@ -172,6 +180,10 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 
     fn smart(&self, smart: &mut Smart) {
         self.fill_in_smart(smart);
+    }
+
+    fn drive_log(&self, log: &mut DriveLog) {
+        self.fill_in_drive_log(log);
     }
 
     fn warnings(&self) -> u8 {

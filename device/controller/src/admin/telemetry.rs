@@ -1,0 +1,68 @@
+//! Telemetry (Base 8.1.28): snapshots of the drive log, taken when a host asks for one, and by the drive itself when it has
+//! started again after a power cut. All data areas hold the same.
+
+use std::cell::{Cell, RefCell};
+
+use nandscape_wire_nvme::log::{self, TELEMETRY_BLOCK, Telemetry as Header};
+use nandscape_wire_nvme::vendor::DriveLog;
+use zerocopy::IntoBytes;
+
+/// Blocks of a snapshot.
+const BLOCKS: usize = size_of::<DriveLog>() / TELEMETRY_BLOCK;
+const _: () = assert!(size_of::<DriveLog>().is_multiple_of(TELEMETRY_BLOCK));
+
+/// The snapshots of a subsystem.
+#[derive(Default)]
+pub(crate) struct Telemetry {
+    host: Snapshot,
+    controller: Snapshot,
+    /// No host has read the drive's own snapshot yet.
+    available: Cell<bool>,
+}
+
+#[derive(Default)]
+struct Snapshot {
+    log: RefCell<Option<Box<DriveLog>>>,
+    /// How often it was taken.
+    generation: Cell<u8>,
+}
+
+impl Snapshot {
+    fn take(&self, log: DriveLog) {
+        self.log.replace(Some(Box::new(log)));
+        self.generation.set(self.generation.get().wrapping_add(1));
+    }
+}
+
+impl Telemetry {
+    /// A host asks for a snapshot.
+    pub(crate) fn take_for_host(&self, log: DriveLog) {
+        self.host.take(log);
+    }
+
+    /// The drive takes one.
+    pub(crate) fn take_for_drive(&self, log: DriveLog) {
+        self.controller.take(log);
+        self.available.set(true);
+    }
+
+    /// A host has read the drive's own snapshot.
+    pub(crate) fn was_read(&self) {
+        self.available.set(false);
+    }
+
+    /// The log `lid`, one of the two.
+    pub(crate) fn page(&self, lid: u8) -> Vec<u8> {
+        let snapshot = if lid == log::TELEMETRY_HOST { &self.host } else { &self.controller };
+        let data = snapshot.log.borrow();
+        let mut header = Header::zeroed();
+        header.lid = lid;
+        header.host_generation = self.host.generation.get();
+        header.controller_generation = self.controller.generation.get();
+        header.controller_available = self.available.get().into();
+        if data.is_some() {
+            header.last_blocks = [(BLOCKS as u16).into(); 3];
+        }
+        [header.as_bytes(), data.as_deref().map_or(&[], IntoBytes::as_bytes)].concat()
+    }
+}
