@@ -264,6 +264,7 @@ impl Breakdown {
     }
 
     /// All time, in the drive and in the layers above it.
+    #[inline]
     pub fn total(&self) -> Span {
         self.layers().fold(self.in_drive(), |sum, (_, span)| sum + span)
     }
@@ -279,6 +280,7 @@ impl PartialEq for Breakdown {
 impl Eq for Breakdown {}
 
 impl AddAssign<&Breakdown> for Breakdown {
+    #[inline]
     fn add_assign(&mut self, other: &Breakdown) {
         let Some(theirs) = &other.0 else { return };
         let mine = self.times();

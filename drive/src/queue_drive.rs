@@ -133,42 +133,36 @@ impl QueueDrive {
     #[inline(always)]
     fn reap(&self) {
         let mut reaped = false;
-        while let Some(posted) = self.next_posted() {
+        while let Some((token, completion)) = self.next_completion() {
             reaped = true;
-            self.finish(posted);
+            token.complete(completion);
         }
         if reaped {
-            let head = self.state.borrow().head;
+            let state = self.state.borrow();
+            let (head, has_backlog) = (state.head, !state.backlog.is_empty());
+            drop(state);
             self.controller.ring_completion(self.id, head);
-            if !self.state.borrow().backlog.is_empty() {
+            if has_backlog {
                 self.fill();
             }
         }
     }
 
+    /// Takes the next new completion, and the token of its command.
     #[inline(always)]
-    fn next_posted(&self) -> Option<Posted> {
-        let mut state = self.state.borrow_mut();
-        let posted = self.ring.reap(state.head, state.phase)?;
+    fn next_completion(&self) -> Option<(Token, Completion)> {
+        let state = &mut *self.state.borrow_mut();
+        let Posted { entry, breakdown } = self.ring.reap(state.head, state.phase)?;
         state.head = self.ring.next(state.head);
-        if state.head == 0 {
-            state.phase = !state.phase;
-        }
-        Some(posted)
-    }
-
-    #[inline(always)]
-    fn finish(&self, posted: Posted) {
-        let Posted { entry, breakdown } = posted;
-        let mut state = self.state.borrow_mut();
+        state.phase ^= state.head == 0;
         let id = entry.cid.get();
         let token = state.tokens.get_mut(usize::from(id)).and_then(Option::take);
         let Some(token) = token else {
             unreachable!("queue {:?}: completion of command {id}, which is not outstanding", self.id)
         };
         state.free_ids.push(id);
-        drop(state);
-        token.complete(Completion { status: entry.status(), dw0: entry.dw0.get(), dw1: entry.dw1.get(), breakdown });
+        let (status, dw0, dw1) = (entry.status(), entry.dw0.get(), entry.dw1.get());
+        Some((token, Completion { status, dw0, dw1, breakdown }))
     }
 }
 
@@ -182,8 +176,8 @@ impl Drive for QueueDrive {
         if self.deleted.get() {
             return token.complete(Completion::of(Status::ABORTED_SQ_DELETION));
         }
-        let submission = Submission { entry: command, mem, submitted: self.sim.now() };
         let mut state = self.state.borrow_mut();
+        let submission = Submission { entry: command, mem, submitted: self.sim.now() };
         // A command that is submitted from within a completion must not overtake the backlog, which waits for the
         // identifier that has just become free.
         let id = if state.backlog.is_empty() { state.free_ids.pop() } else { None };

@@ -150,8 +150,7 @@ impl AddAssign for Wait {
 /// Running totals of the time each cause has kept a resource busy.
 #[derive(Clone, Debug)]
 pub struct Blame {
-    /// By cause, and behind them the time for which it was idle.
-    totals: [Cell<Span>; CAUSES + 1],
+    totals: [Cell<Span>; CAUSES],
     /// The index of the cause that keeps it busy, or [`IDLE`].
     current: Cell<u8>,
     since: Cell<Time>,
@@ -162,17 +161,33 @@ const IDLE: u8 = CAUSES as u8;
 impl Blame {
     /// An idle resource, with all totals zero.
     pub const fn new() -> Blame {
-        let totals = [const { Cell::new(Span::ZERO) }; CAUSES + 1];
+        let totals = [const { Cell::new(Span::ZERO) }; CAUSES];
         Blame { totals, current: Cell::new(IDLE), since: Cell::new(Time::ZERO) }
     }
 
     /// From `now` on the resource is kept busy by `cause`, or idle.
     #[inline]
     pub fn switch(&self, now: Time, cause: Option<Cause>) {
-        let total = &self.totals[usize::from(self.current.get())];
-        total.set(total.get() + (now - self.since.get()));
-        self.current.set(cause.map_or(IDLE, |cause| cause.0));
+        self.end(now);
+        if let Some(cause) = cause {
+            self.begin(now, cause);
+        }
+    }
+
+    /// From `now` on the resource, which was idle, is kept busy by `cause`.
+    #[inline]
+    pub fn begin(&self, now: Time, cause: Cause) {
+        self.current.set(cause.0);
         self.since.set(now);
+    }
+
+    /// From `now` on the resource is idle.
+    #[inline]
+    pub fn end(&self, now: Time) {
+        if let Some(total) = self.totals.get(usize::from(self.current.replace(IDLE))) {
+            // Never more than the time that has passed.
+            total.set(Span::from_ns(total.get().ns() + (now - self.since.get()).ns()));
+        }
     }
 
     /// The cause that keeps the resource busy.
@@ -221,10 +236,13 @@ impl Totals {
     /// The busy time since `earlier`.
     pub fn since(&self, earlier: &Totals) -> Wait {
         let mut wait = Wait::ZERO;
+        let mut all = 0;
         for ((by, now), then) in wait.by.iter_mut().zip(self.0).zip(earlier.0) {
-            *by = now - then;
-            wait.some |= !by.is_zero();
+            // Totals only grow.
+            *by = Span::from_ns(now.ns().wrapping_sub(then.ns()));
+            all |= by.ns();
         }
+        wait.some = all != 0;
         wait
     }
 }

@@ -21,24 +21,38 @@ const WIDTH: u32 = 9;
 const SLOTS: usize = 64 * WORDS;
 const WORDS: usize = 32;
 const NIL: u32 = u32::MAX;
+/// The number in a node without a timer.
+const NOT_SET: u64 = 0;
 
-/// Names a timer that was set. Once the timer has fired or was cancelled the key is stale, for good.
+/// Names a timer that was set. Timers fire in the order of their times, and those of one time in the order of their numbers.
+/// So the key tells whether its timer has fired.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TimerKey {
+    /// When it fires.
+    pub(crate) time: Time,
+    /// Counts the timers that were set, from 1 on.
+    pub(crate) number: u64,
     node: u32,
-    generation: u32,
 }
 
 impl TimerKey {
-    /// A key that was never a timer's.
-    pub(crate) const NONE: TimerKey = TimerKey { node: NIL, generation: 0 };
+    /// The key of no timer.
+    pub(crate) const NONE: TimerKey = TimerKey { time: Time::ZERO, number: 0, node: NIL };
 }
 
+/// A timer that fires.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Timer {
+    pub(crate) time: Time,
+    pub(crate) number: u64,
+    /// The task that it wakes.
+    pub(crate) task: TaskId,
+}
+
+#[derive(Copy, Clone)]
 struct Node {
-    time: u64,
+    timer: Timer,
     next: u32,
-    task: TaskId,
-    generation: u32,
     /// A cancelled timer stays until it is the first of its slot.
     cancelled: bool,
 }
@@ -50,7 +64,7 @@ struct List {
     tail: u32,
 }
 
-/// A timer of the heap: when, its number in the order of setting, its node.
+/// A timer of the heap: when, its number, its node.
 type Far = Reverse<(u64, u64, u32)>;
 
 /// A set of pending timers, each of which wakes one task.
@@ -66,7 +80,8 @@ pub(crate) struct EventQueue {
     /// The slot of the first timer of the heap, or no number of a slot.
     far_first: u64,
     far: BinaryHeap<Far>,
-    far_set: u64,
+    /// Timers set so far.
+    count: u64,
 }
 
 impl EventQueue {
@@ -80,33 +95,29 @@ impl EventQueue {
             free: NIL,
             far_first: u64::MAX,
             far: BinaryHeap::new(),
-            far_set: 0,
+            count: 0,
         }
     }
 
     /// Sets a timer that wakes `task` at `time`, which is not before the last event.
     #[inline(always)]
     pub(crate) fn set(&mut self, time: Time, task: TaskId) -> TimerKey {
-        let time = time.ns();
-        let key = self.allocate(time, task);
-        match (time >> WIDTH).wrapping_sub(self.first) < SLOTS as u64 {
-            true => self.link(key.node, time),
-            false => self.set_far(key.node, time),
+        self.count += 1;
+        let number = self.count;
+        let node = self.allocate(Timer { time, number, task });
+        let time_ns = time.ns();
+        match (time_ns >> WIDTH).wrapping_sub(self.first) < SLOTS as u64 {
+            true => self.link(node, time_ns),
+            false => self.set_far(node, time_ns),
         }
-        key
+        TimerKey { time, number, node }
     }
 
-    /// Whether the timer is still to fire.
-    #[inline]
-    pub(crate) fn is_pending(&self, key: TimerKey) -> bool {
-        self.nodes.get(key.node as usize).is_some_and(|node| node.generation == key.generation)
-    }
-
-    /// Cancels a pending timer; a stale key has no effect.
+    /// Cancels a pending timer; the key of one that has fired has no effect.
     pub(crate) fn cancel(&mut self, key: TimerKey) {
-        if self.is_pending(key) {
-            let node = &mut self.nodes[key.node as usize];
-            node.generation = node.generation.wrapping_add(1);
+        if let Some(node) = self.nodes.get_mut(key.node as usize)
+            && node.timer.number == key.number
+        {
             node.cancelled = true;
         }
     }
@@ -120,20 +131,23 @@ impl EventQueue {
                 (None, Some(&Reverse((_, _, node)))) => node,
                 (None, None) => return None,
             };
-            let Node { time, cancelled, .. } = self.nodes[node as usize];
+            let Node { timer, next, cancelled } = self.nodes[node as usize];
             if !cancelled {
-                return Some(Time::from_ns(time));
+                return Some(timer.time);
             }
             match near {
-                Some(slot) => self.take_head(slot),
+                Some(slot) => {
+                    self.release(node);
+                    self.set_head(slot, next);
+                }
                 None => self.drop_far(),
             }
         }
     }
 
-    /// Removes the next timer at or before `limit`: its time and the task it wakes.
+    /// Removes the next timer at or before `limit`.
     #[inline]
-    pub(crate) fn pop(&mut self, limit: Time) -> Option<(Time, TaskId)> {
+    pub(crate) fn pop(&mut self, limit: Time) -> Option<Timer> {
         loop {
             let Some(slot) = self.first_slot() else {
                 if self.turn_to_far(limit.ns()) {
@@ -141,55 +155,62 @@ impl EventQueue {
                 }
                 return None;
             };
-            let node = &mut self.nodes[self.lists[slot].head as usize];
-            let (time, task) = (node.time, node.task);
-            if node.cancelled {
-                self.take_head(slot);
-                continue;
-            }
-            if time > limit.ns() {
+            let head = self.lists[slot].head;
+            let node = &mut self.nodes[head as usize];
+            let Node { timer, next, cancelled } = *node;
+            if timer.time > limit && !cancelled {
                 return None;
             }
-            node.generation = node.generation.wrapping_add(1);
-            self.take_head(slot);
-            self.turn_to(time >> WIDTH);
-            return Some((Time::from_ns(time), task));
+            node.timer.number = NOT_SET;
+            node.next = std::mem::replace(&mut self.free, head);
+            self.set_head(slot, next);
+            if cancelled {
+                continue;
+            }
+            self.turn_to(timer.time.ns() >> WIDTH);
+            return Some(timer);
         }
     }
 
     /// The first slot with timers, from the ring's first on.
     #[inline]
     fn first_slot(&self) -> Option<usize> {
+        let first = self.first as usize % SLOTS;
+        match self.slots[first / 64] & u64::MAX << (first % 64) {
+            0 => self.slot_after(first),
+            here => Some((first & !63 | here.trailing_zeros() as usize) % SLOTS),
+        }
+    }
+
+    /// The first slot with timers in the words after that of `first`, round the ring and back to it.
+    #[inline]
+    fn slot_after(&self, first: usize) -> Option<usize> {
         if self.words == 0 {
             return None;
         }
-        let first = self.first as usize % SLOTS;
-        let here = self.slots[first / 64] & u64::MAX << (first % 64);
-        let word = match here {
-            // The words behind it, and round the ring back to this one.
-            0 => {
-                let turn = first as u32 / 64 + 1;
-                (self.words.rotate_right(turn).trailing_zeros() + turn) as usize % WORDS
-            }
-            _ => return Some(first / 64 * 64 + here.trailing_zeros() as usize % 64),
-        };
-        Some(word * 64 + self.slots[word].trailing_zeros() as usize % 64)
+        let turn = first as u32 / 64 + 1;
+        let word = (self.words.rotate_right(turn).trailing_zeros() + turn) as usize % WORDS;
+        Some((word * 64 + self.slots[word].trailing_zeros() as usize) % SLOTS)
     }
 
-    /// Takes the first timer of a slot out and frees it.
+    /// Makes a node the first of a slot, or the slot empty.
     #[inline]
-    fn take_head(&mut self, slot: usize) {
-        let node = self.lists[slot].head;
-        let next = std::mem::replace(&mut self.nodes[node as usize].next, self.free);
-        self.free = node;
-        self.lists[slot].head = next;
-        if next == NIL {
+    fn set_head(&mut self, slot: usize, head: u32) {
+        self.lists[slot].head = head;
+        if head == NIL {
             let word = &mut self.slots[slot / 64];
             *word &= !(1 << (slot % 64));
             if *word == 0 {
                 self.words &= !(1 << (slot / 64));
             }
         }
+    }
+
+    /// Makes a node free.
+    fn release(&mut self, node: u32) {
+        let next = std::mem::replace(&mut self.free, node);
+        let node = &mut self.nodes[node as usize];
+        (node.timer.number, node.next) = (NOT_SET, next);
     }
 
     /// Makes a slot the first of the ring.
@@ -231,7 +252,7 @@ impl EventQueue {
     /// Removes the first timer of the heap, which was cancelled.
     fn drop_far(&mut self) {
         if let Some(Reverse((_, _, node))) = self.far.pop() {
-            self.nodes[node as usize].next = std::mem::replace(&mut self.free, node);
+            self.release(node);
         }
         self.note_far();
     }
@@ -243,8 +264,7 @@ impl EventQueue {
     #[inline(never)]
     fn set_far(&mut self, node: u32, time: u64) {
         assert!(time >> WIDTH >= self.first, "a timer is set for {time} ns, before the last event");
-        self.far_set += 1;
-        self.far.push(Reverse((time, self.far_set, node)));
+        self.far.push(Reverse((time, self.count, node)));
         self.note_far();
     }
 
@@ -257,7 +277,7 @@ impl EventQueue {
             self.lists[slot] = List { head: node, tail: node };
             self.slots[slot / 64] |= 1 << (slot % 64);
             self.words |= 1 << (slot / 64);
-        } else if self.nodes[tail as usize].time <= time {
+        } else if self.nodes[tail as usize].timer.time.ns() <= time {
             self.nodes[tail as usize].next = node;
             self.lists[slot].tail = node;
         } else {
@@ -269,7 +289,7 @@ impl EventQueue {
     #[inline(never)]
     fn put_in_order(&mut self, slot: usize, node: u32, time: u64) {
         let (mut before, mut next) = (NIL, self.lists[slot].head);
-        while self.nodes[next as usize].time <= time {
+        while self.nodes[next as usize].timer.time.ns() <= time {
             (before, next) = (next, self.nodes[next as usize].next);
         }
         self.nodes[node as usize].next = next;
@@ -280,19 +300,22 @@ impl EventQueue {
     }
 
     #[inline]
-    fn allocate(&mut self, time: u64, task: TaskId) -> TimerKey {
-        match self.nodes.get_mut(self.free as usize) {
+    fn allocate(&mut self, timer: Timer) -> u32 {
+        let node = self.free;
+        match self.nodes.get_mut(node as usize) {
             Some(entry) => {
-                let node = std::mem::replace(&mut self.free, entry.next);
-                (entry.time, entry.task, entry.next, entry.cancelled) = (time, task, NIL, false);
-                TimerKey { node, generation: entry.generation }
+                self.free = entry.next;
+                *entry = Node { timer, next: NIL, cancelled: false };
+                node
             }
-            None => {
-                self.nodes.push(Node { time, next: NIL, task, generation: 0, cancelled: false });
-                let node = u32::try_from(self.nodes.len() - 1).expect("more than 2^32 timers are pending");
-                TimerKey { node, generation: 0 }
-            }
+            None => self.add_node(timer),
         }
+    }
+
+    #[cold]
+    fn add_node(&mut self, timer: Timer) -> u32 {
+        self.nodes.push(Node { timer, next: NIL, cancelled: false });
+        u32::try_from(self.nodes.len() - 1).expect("more than 2^32 timers are pending")
     }
 }
 
@@ -339,7 +362,6 @@ mod tests {
                     }
                     Step::Cancel { nth } if !keys.is_empty() => {
                         let id = nth % keys.len();
-                        prop_assert_eq!(queue.is_pending(keys[id]), heap.iter().any(|entry| entry.0.1 == id));
                         queue.cancel(keys[id]);
                         heap.retain(|entry| entry.0.1 != id);
                     }
@@ -350,7 +372,7 @@ mod tests {
                         if expected.is_some() {
                             heap.pop();
                         }
-                        let popped = queue.pop(Time::from_ns(limit)).map(|(at, task)| (at.ns(), task.index()));
+                        let popped = queue.pop(Time::from_ns(limit)).map(|timer| (timer.time.ns(), timer.task.index()));
                         prop_assert_eq!(popped, expected);
                         now = popped.map_or(limit, |(at, _)| at);
                     }
@@ -363,14 +385,15 @@ mod tests {
     #[test]
     fn equal_times_fire_in_the_order_they_were_set() {
         let mut queue = EventQueue::new();
+        let fires = |queue: &mut EventQueue| queue.pop(Time::MAX).map(|timer| (timer.time.ns(), timer.task.index()));
         let at = Time::from_ns(7_000_000);
         queue.set(at, TaskId::new(0));
         queue.set(Time::from_ns(6_500_000), TaskId::new(9));
-        assert_eq!(queue.pop(Time::MAX), Some((Time::from_ns(6_500_000), TaskId::new(9))));
+        assert_eq!(fires(&mut queue), Some((6_500_000, 9)));
         // Set from nearer by, hence in the ring at once.
         queue.set(at, TaskId::new(1));
-        assert_eq!(queue.pop(Time::MAX), Some((at, TaskId::new(0))));
-        assert_eq!(queue.pop(Time::MAX), Some((at, TaskId::new(1))));
+        assert_eq!(fires(&mut queue), Some((7_000_000, 0)));
+        assert_eq!(fires(&mut queue), Some((7_000_000, 1)));
     }
 
     #[test]
@@ -380,6 +403,6 @@ mod tests {
         queue.set(Time::from_ns(5_001), TaskId::new(1));
         assert_eq!(queue.pop(Time::from_ns(100)), None);
         queue.set(Time::from_ns(200), TaskId::new(2));
-        assert_eq!(queue.pop(Time::MAX), Some((Time::from_ns(200), TaskId::new(2))));
+        assert_eq!(queue.pop(Time::MAX).map(|timer| timer.time.ns()), Some(200));
     }
 }

@@ -32,6 +32,7 @@ impl Histogram {
     }
 
     /// Adds a value.
+    #[inline]
     pub fn record(&mut self, span: Span) {
         self.counts.record(span.ns()).expect("an auto-resizing histogram takes every value");
         self.sum += u128::from(span.ns());

@@ -26,6 +26,8 @@ pub struct Resource {
     last: Cell<Claim>,
     blame: Blame,
     waiting: Cell<u32>,
+    /// Whether the holder has waited.
+    has_waited: Cell<bool>,
     line: RefCell<Line>,
 }
 
@@ -35,7 +37,7 @@ const NOBODY: Claim = 0;
 
 #[derive(Default)]
 struct Line {
-    /// The wait of the holder, until the holder collects it.
+    /// The wait of the holder, if it has waited and has not collected it.
     waited: Wait,
     /// Waiting claims by class.
     queues: [VecDeque<Waiting>; CLASSES],
@@ -61,6 +63,7 @@ impl Resource {
             last: Cell::new(NOBODY),
             blame: Blame::new(),
             waiting: Cell::new(0),
+            has_waited: Cell::new(false),
             line: RefCell::default(),
         }
     }
@@ -69,7 +72,13 @@ impl Resource {
     /// await lasts exactly that and `cost`.
     #[inline]
     pub fn occupy<'a>(&'a self, cost: Span, who: Who, waited: &'a mut Wait) -> Occupy<'a> {
-        Occupy { resource: self, cost, who, waited, claim: NOBODY }
+        Occupy { resource: self, cost, who, waited: Some(waited), claim: NOBODY }
+    }
+
+    /// As [`Resource::occupy`], for a user that does not tell waiting from being served.
+    #[inline]
+    pub fn keep_busy(&self, cost: Span, who: Who) -> Occupy<'_> {
+        Occupy { resource: self, cost, who, waited: None, claim: NOBODY }
     }
 
     /// Waits for the resource and keeps it busy until the [`Hold`] is dropped. Time spent waiting is added to `waited`.
@@ -94,7 +103,10 @@ impl Resource {
         let claim = self.last.get() + 1;
         self.last.set(claim);
         match self.is_idle() {
-            true => self.grant(claim, self.sim.current_task(), who, cost),
+            true => {
+                self.hold(claim, self.sim.current_task(), cost);
+                self.blame.begin(self.sim.now(), who.cause);
+            }
             false => self.get_in_line(claim, who, cost),
         }
         claim
@@ -109,13 +121,11 @@ impl Resource {
 
     /// Makes a claim the holder's. Its time starts at once, if it says how long.
     #[inline(always)]
-    fn grant(&self, claim: Claim, task: TaskId, who: Who, cost: Option<Span>) {
-        let now = self.sim.now();
+    fn hold(&self, claim: Claim, task: TaskId, cost: Option<Span>) {
         self.holder.set(claim);
         if let Some(cost) = cost {
-            self.timer.set(self.sim.set_timer(now + cost, task));
+            self.timer.set(self.sim.set_timer(self.sim.now() + cost, task));
         }
-        self.blame.switch(now, Some(who.cause));
     }
 
     /// Whether the time of a claim has passed.
@@ -130,7 +140,7 @@ impl Resource {
         match self.waiting.get() {
             0 => {
                 self.holder.set(NOBODY);
-                self.blame.switch(self.sim.now(), None);
+                self.blame.end(self.sim.now());
             }
             _ => self.grant_next(),
         }
@@ -142,19 +152,22 @@ impl Resource {
         let next = line.queues.iter_mut().find_map(VecDeque::pop_front).expect("somebody waits");
         let Waiting { claim, task, who, cost, since } = next;
         self.waiting.set(self.waiting.get() - 1);
-        line.waited = self.usage().since(&since);
+        let now = self.sim.now();
+        line.waited = self.blame.since(&since, now);
+        self.has_waited.set(!line.waited.is_zero());
         if cost.is_none() {
             self.sim.wake(task);
         }
-        self.grant(claim, task, who, cost);
+        self.hold(claim, task, cost);
+        self.blame.switch(now, Some(who.cause));
     }
 
     /// Adds the holder's wait to its own account.
     #[inline(always)]
     fn tell_wait(&self, waited: &mut Wait) {
-        let mut line = self.line.borrow_mut();
-        if !line.waited.is_zero() {
-            *waited += std::mem::take(&mut line.waited);
+        if self.has_waited.get() {
+            self.has_waited.set(false);
+            *waited += &self.line.borrow().waited;
         }
     }
 
@@ -170,7 +183,7 @@ impl Resource {
     /// The holder gives up. If the timer is not its own, it has fired and the cancellation has no effect.
     fn end(&self) {
         self.sim.cancel_timer(self.timer.get());
-        self.line.borrow_mut().waited.clear();
+        self.has_waited.set(false);
         self.pass_on();
     }
 
@@ -189,7 +202,7 @@ pub struct Occupy<'a> {
     resource: &'a Resource,
     cost: Span,
     who: Who,
-    waited: &'a mut Wait,
+    waited: Option<&'a mut Wait>,
     /// [`NOBODY`] before the first poll and after the last.
     claim: Claim,
 }
@@ -210,7 +223,10 @@ impl Future for Occupy<'_> {
         if !resource.is_served(self.claim) {
             return Poll::Pending;
         }
-        resource.tell_wait(self.waited);
+        match &mut self.waited {
+            Some(waited) => resource.tell_wait(waited),
+            None => resource.has_waited.set(false),
+        }
         resource.pass_on();
         self.claim = NOBODY;
         Poll::Ready(())

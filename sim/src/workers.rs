@@ -3,7 +3,7 @@
 //! A job costs no allocation once the pool has grown to the number of jobs in flight: the future of the work lives
 //! inside its worker's. Jobs start in the order of [`Workers::start`].
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::executor::Sim;
@@ -13,59 +13,81 @@ use crate::time::Span;
 /// Does jobs of type `J`, any number at a time.
 pub struct Workers<J: 'static> {
     pool: Rc<Pool<J>>,
-    hire: Box<dyn Fn(Rc<Mailbox<J>>)>,
+    hire: Box<dyn Fn(Rc<Pool<J>>, u32, Rc<Mailbox<J>>)>,
 }
 
 struct Pool<J> {
     sim: Sim,
-    idle: RefCell<Vec<Rc<Mailbox<J>>>>,
+    workers: RefCell<Vec<Rc<Mailbox<J>>>>,
+    /// The workers without a job, by number.
+    idle: RefCell<Vec<u32>>,
+    /// No job will come any more.
+    is_closed: Cell<bool>,
 }
 
 impl<J: 'static> Workers<J> {
     /// A pool that does each job by awaiting `work(&mut job)`. The job stays in the worker's own future: moving it into
     /// another one costs as much as a short job.
     pub fn new(sim: &Sim, work: impl AsyncFn(&mut J) + 'static) -> Workers<J> {
-        let pool = Rc::new(Pool { sim: sim.clone(), idle: RefCell::default() });
-        let (work, weak) = (Rc::new(work), Rc::downgrade(&pool));
-        let hire = move |mailbox: Rc<Mailbox<J>>| {
-            let (work, weak) = (work.clone(), weak.clone());
-            let Some(pool) = weak.upgrade() else { return };
-            pool.sim.spawn(async move {
-                loop {
+        let work = Rc::new(work);
+        let hire = move |pool: Rc<Pool<J>>, number: u32, mailbox: Rc<Mailbox<J>>| {
+            let (sim, work) = (pool.sim.clone(), work.clone());
+            sim.spawn(async move {
+                while !pool.is_closed.get() {
                     let mut job = mailbox.receive().await;
                     work(&mut job).await;
                     drop(job);
-                    let Some(pool) = weak.upgrade() else { return };
-                    pool.idle.borrow_mut().push(mailbox.clone());
+                    pool.idle.borrow_mut().push(number);
                 }
             });
         };
-        Workers { pool, hire: Box::new(hire) }
+        let pool = Pool {
+            sim: sim.clone(),
+            workers: RefCell::default(),
+            idle: RefCell::default(),
+            is_closed: Cell::new(false),
+        };
+        Workers { pool: Rc::new(pool), hire: Box::new(hire) }
     }
 
     /// Starts a job; it is first polled after the tasks that are ready now.
     #[inline]
     pub fn start(&self, job: J) {
-        self.worker().send(job);
+        let number = self.worker();
+        self.pool.workers.borrow()[number as usize].send(job);
     }
 
     /// Starts a job after `delay`; cheaper than a job that begins by waiting.
     #[inline]
     pub fn start_after(&self, delay: Span, job: J) {
+        let number = self.worker();
+        let worker = &self.pool.workers.borrow()[number as usize];
         match delay.is_zero() {
-            true => self.start(job),
-            false => self.worker().send_after(delay, job),
+            true => worker.send(job),
+            false => worker.send_after(delay, job),
         }
     }
 
+    /// A worker without a job.
     #[inline]
-    fn worker(&self) -> Rc<Mailbox<J>> {
+    fn worker(&self) -> u32 {
         let idle = self.pool.idle.borrow_mut().pop();
-        idle.unwrap_or_else(|| {
-            let mailbox = Rc::new(Mailbox::new(&self.pool.sim));
-            (self.hire)(mailbox.clone());
-            mailbox
-        })
+        idle.unwrap_or_else(|| self.add_worker())
+    }
+
+    #[cold]
+    fn add_worker(&self) -> u32 {
+        let mut workers = self.pool.workers.borrow_mut();
+        let number = u32::try_from(workers.len()).expect("more than 2^32 workers");
+        workers.push(Rc::new(Mailbox::new(&self.pool.sim)));
+        (self.hire)(self.pool.clone(), number, workers[number as usize].clone());
+        number
+    }
+}
+
+impl<J> Drop for Workers<J> {
+    fn drop(&mut self) {
+        self.pool.is_closed.set(true);
     }
 }
 
@@ -96,6 +118,6 @@ mod tests {
             })
             .unwrap();
         assert_eq!(*done.borrow(), [(10, 10), (22, 15), (30, 30), (55, 5), (58, 1)]);
-        assert_eq!(workers.pool.idle.borrow().len(), 3);
+        assert_eq!((workers.pool.idle.borrow().len(), workers.pool.workers.borrow().len()), (3, 3));
     }
 }

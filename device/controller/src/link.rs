@@ -1,11 +1,16 @@
 //! The host link: each direction first come, first served, in whole transfers or packet by packet; full duplex, or both
 //! directions sharing one bandwidth.
 
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
+use nandscape_sim::resource::Occupy;
 use nandscape_sim::units::Remembering;
-use nandscape_sim::{Cause, Class, Resource, Sim, Span, Wait, Who};
+use nandscape_sim::{Cause, Class, Resource, Sim, Span, Time, Who};
 
 use crate::config::{Duplex, LinkConfig};
 
@@ -25,12 +30,14 @@ impl Link {
     }
 
     /// Moves data to the host.
-    pub(crate) fn send(&self, bytes: u64, breakdown: &mut Breakdown) -> impl Future<Output = ()> {
+    #[inline(always)]
+    pub(crate) fn send<'a, 'b>(&'a self, bytes: u64, breakdown: &'b mut Breakdown) -> Crossing<'a, 'b> {
         self.transfer(&self.to_host, bytes, cause::HOST_READ, breakdown)
     }
 
     /// Moves data from the host.
-    pub(crate) fn receive(&self, bytes: u64, breakdown: &mut Breakdown) -> impl Future<Output = ()> {
+    #[inline(always)]
+    pub(crate) fn receive<'a, 'b>(&'a self, bytes: u64, breakdown: &'b mut Breakdown) -> Crossing<'a, 'b> {
         let lane = if self.config.duplex == Duplex::Full { &self.to_device } else { &self.to_host };
         self.transfer(lane, bytes, cause::HOST_WRITE, breakdown)
     }
@@ -40,13 +47,20 @@ impl Link {
         [self.to_host.usage(), self.to_device.usage()]
     }
 
-    async fn transfer(&self, lane: &Resource, bytes: u64, cause: Cause, breakdown: &mut Breakdown) {
-        let (begun, who) = (self.sim.now(), Who::new(cause, Class::new(0)));
-        match self.config.packet {
-            None => lane.occupy(self.rate.time_for(bytes), who, &mut Wait::default()).await,
-            Some(packet) => self.send_packets(lane, bytes, packet.into(), who).await,
-        }
-        breakdown.spend(Stage::Link, self.sim.now() - begun);
+    #[inline(always)]
+    fn transfer<'a, 'b>(
+        &'a self,
+        lane: &'a Resource,
+        bytes: u64,
+        cause: Cause,
+        breakdown: &'b mut Breakdown,
+    ) -> Crossing<'a, 'b> {
+        let who = Who::new(cause, Class::new(0));
+        let way = match self.config.packet {
+            None => Way::Whole(lane.keep_busy(self.rate.time_for(bytes), who)),
+            Some(packet) => Way::Packets(Box::pin(self.send_packets(lane, bytes, packet.into(), who))),
+        };
+        Crossing { sim: &self.sim, begun: self.sim.now(), way, breakdown }
     }
 
     async fn send_packets(&self, lane: &Resource, bytes: u64, packet: u64, who: Who) {
@@ -55,12 +69,45 @@ impl Link {
             // Packets are rounded so that all of them take the time of the whole.
             sent = bytes.min(packet.saturating_add(sent));
             let time = self.rate.time_for(sent) - spent;
-            lane.occupy(time, who, &mut Wait::default()).await;
+            lane.keep_busy(time, who).await;
             if sent == bytes {
                 return;
             }
             spent += time;
         }
+    }
+}
+
+/// Data that crosses the link. Waiting for the link counts as crossing it.
+#[must_use = "a future does nothing until it is awaited"]
+pub(crate) struct Crossing<'a, 'b> {
+    sim: &'a Sim,
+    begun: Time,
+    way: Way<'a>,
+    breakdown: &'b mut Breakdown,
+}
+
+enum Way<'a> {
+    /// In one transfer.
+    Whole(Occupy<'a>),
+    /// In turn with other transfers. In a box: few links do this.
+    Packets(Pin<Box<dyn Future<Output = ()> + 'a>>),
+}
+
+impl Future for Crossing<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let crossed = match &mut self.way {
+            Way::Whole(transfer) => Pin::new(transfer).poll(context),
+            Way::Packets(packets) => packets.as_mut().poll(context),
+        };
+        if crossed.is_ready() {
+            let spent = self.sim.now() - self.begun;
+            self.breakdown.spend(Stage::Link, spent);
+        }
+        crossed
     }
 }
 

@@ -96,7 +96,14 @@ pub trait Reader<D: Destination> {
     ///
     /// # Errors
     /// The first sector that cannot be read, and why. The other sectors may have been delivered.
-    fn read(&self, extent: Extent, to: D, breakdown: &mut Breakdown) -> impl Future<Output = Result<(), ReadError>>;
+    ///
+    /// `Caller` is a type for the caller alone, as in [`Media::read_for`](nandscape_device_media::Media::read_for).
+    fn read<Caller>(
+        &self,
+        extent: Extent,
+        to: &D,
+        breakdown: &mut Breakdown,
+    ) -> impl Future<Output = Result<(), ReadError>>;
 }
 
 /// Where the data of one read goes.

@@ -53,6 +53,8 @@ pub(crate) struct Contents {
     /// Programmed pages that cannot be read until their block is erased.
     unreadable: BTreeSet<PageId>,
     store: Box<dyn Store>,
+    /// Whether the store keeps data.
+    stores: bool,
     /// Data of metadata pages that the store does not keep.
     metadata: Sparse<UnitData>,
     /// The out-of-band bytes that the FTL defines.
@@ -66,12 +68,14 @@ impl Contents {
     /// # Errors
     /// When the system does not give the memory for out-of-band tags.
     pub(crate) fn new(geometry: &Geometry, store: StoreKind) -> io::Result<Contents> {
+        let store = store::open(store, geometry);
         Ok(Contents {
+            stores: store.keeps_data(),
             tags: Table::new(geometry.units() as usize)?,
             programmed: vec![0; geometry.blocks() as usize],
             erased: vec![0; geometry.blocks() as usize],
             unreadable: BTreeSet::new(),
-            store: store::open(store, geometry),
+            store,
             metadata: Sparse::new(geometry),
             oob_bytes: Sparse::new(geometry),
             counts: OpCounts::default(),
@@ -106,17 +110,19 @@ impl Contents {
 
     /// Whether host data is kept.
     pub(crate) fn keeps_data(&self) -> bool {
-        self.store.keeps_data()
+        self.stores
     }
 
     /// The data of a unit, if it has any.
+    #[inline]
     pub(crate) fn data(&self, unit: UnitId) -> Option<UnitData> {
-        self.store.get(unit).or_else(|| self.metadata.get(unit).cloned())
+        let stored = if self.stores { self.store.get(unit) } else { None };
+        stored.or_else(|| self.metadata.get(unit).cloned())
     }
 
     /// Keeps the data of a unit, if the store does or it is metadata.
     fn keep(&mut self, unit: UnitId, data: UnitData, is_metadata: bool) {
-        match is_metadata && !self.store.keeps_data() {
+        match is_metadata && !self.stores {
             true => self.metadata.put(unit, data),
             false => self.store.put(unit, data),
         }

@@ -47,6 +47,7 @@ impl PageImage {
     }
 
     /// Adds the next unit.
+    #[inline]
     pub fn push(&mut self, tag: u32, data: Option<UnitData>) {
         self.units.push((tag, data));
     }

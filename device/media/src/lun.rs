@@ -164,7 +164,7 @@ impl Lun {
         Admit { lun: self, kind, who, shares: None, waited, waiter: None }
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave(&self, id: RegisterId, membership: Option<Membership>) {
         let mut state = self.state.borrow_mut();
         let id = match membership {
@@ -251,7 +251,7 @@ impl State {
     }
 
     /// The register that an operation may have now.
-    #[inline]
+    #[inline(always)]
     fn free_register(&self, kind: Kind, class: Class, shares: Option<ReadTarget>, rules: Rules) -> Option<RegisterId> {
         if self.admits(kind, rules) {
             return Some(match (kind, rules.registers) {
@@ -343,7 +343,7 @@ impl State {
     }
 
     /// Admits a newcomer at once, if no waiter is before it and its register is free.
-    #[inline]
+    #[inline(always)]
     fn enter_at_once(
         &mut self,
         lun: &Lun,
@@ -393,6 +393,14 @@ impl<'a> Register<'a> {
     pub(crate) fn array<'m>(&'m mut self, time: Span, breakdown: &'m mut Breakdown) -> Occupy<'m> {
         breakdown.spend(Stage::Array, time);
         self.lun.array.occupy(time, self.who, breakdown.waits(Stage::DieWait))
+    }
+}
+
+impl Register<'_> {
+    /// The same, for a holder that does not ask where its time goes.
+    #[inline]
+    pub(crate) fn array_unwatched(&self, time: Span) -> Occupy<'_> {
+        self.lun.array.keep_busy(time, self.who)
     }
 }
 

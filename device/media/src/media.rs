@@ -10,7 +10,7 @@ use nandscape_sim::account::Totals;
 use nandscape_sim::divisor::Divisor;
 use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::units::Remembering;
-use nandscape_sim::{Resource, Seed, Sim, Span, Time, Wait, Who};
+use nandscape_sim::{Resource, Seed, Sim, Span, Time, Who};
 use smallvec::SmallVec;
 
 use crate::contents::{Contents, OpCounts};
@@ -134,7 +134,28 @@ impl Media {
     ///
     /// # Errors
     /// When the page cannot be read.
-    pub async fn read(&self, page: PageId, bytes: u32, who: Who, breakdown: &mut Breakdown) -> Result<(), MediaError> {
+    pub fn read<'a>(
+        &'a self,
+        page: PageId,
+        bytes: u32,
+        who: Who,
+        breakdown: &'a mut Breakdown,
+    ) -> impl Future<Output = Result<(), MediaError>> + 'a {
+        self.read_for::<()>(page, bytes, who, breakdown)
+    }
+
+    /// The same. `Caller` is a type for the caller alone: the compiler makes a copy of the function for it, which it merges
+    /// with the caller, so that polling a read polls one future less.
+    ///
+    /// # Errors
+    /// When the page cannot be read.
+    pub async fn read_for<Caller>(
+        &self,
+        page: PageId,
+        bytes: u32,
+        who: Who,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), MediaError> {
         let under_way = self.begin(Operation::Read, std::iter::once(page), self.geometry.block_of(page))?;
         if let Some(time) = under_way.hang() {
             Box::pin(self.hang(page, time, who, breakdown)).await;
@@ -392,7 +413,7 @@ impl Media {
         let time = self.timing.features.ecc.tail(bytes, self.timing.bus);
         match self.decoders.len() {
             0 => self.sim.sleep(time).await,
-            engines => self.decoders[channel % engines].occupy(time, who, &mut Wait::default()).await,
+            engines => self.decoders[channel % engines].keep_busy(time, who).await,
         }
         breakdown.spend(Stage::Ecc, self.sim.now() - begun);
     }

@@ -56,7 +56,7 @@ impl Media {
     }
 
     /// Ends a read after its time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn end_read(&self, under_way: &Underway<'_>, page: PageId) -> Result<(), MediaError> {
         self.contents.borrow_mut().counts.reads += 1;
         self.sensed(under_way, page)

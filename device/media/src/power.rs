@@ -167,6 +167,7 @@ impl Underway<'_> {
 }
 
 impl Drop for Counted<'_> {
+    #[inline]
     fn drop(&mut self) {
         let Counted(power) = self;
         let left = power.under_way.get() - 1;

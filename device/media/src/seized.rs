@@ -285,7 +285,7 @@ impl<'a> Seized<'a> {
             register.let_reads_in(&mut self.breakdown).await;
             self.media.array(register, self.plane, step, &mut self.breakdown).await;
         } else {
-            register.array(time, &mut self.breakdown).await;
+            register.array_unwatched(time).await;
             self.media.trace_array(self.plane, name, time, detail);
         }
     }
@@ -309,7 +309,7 @@ impl<'a> Seized<'a> {
         match &self.channel {
             Some(_held) => self.media.sim.sleep(time).await,
             None if self.register.is_some() => {
-                self.media.channels[channel].occupy(time, self.who, &mut Wait::default()).await;
+                self.media.channels[channel].keep_busy(time, self.who).await;
             }
             None => return,
         }

@@ -20,6 +20,7 @@ impl<T: Clone> Sparse<T> {
         (block, (unit.0 - block.0 * self.geometry.units_per_block()) as usize)
     }
 
+    #[inline]
     pub(crate) fn get(&self, unit: UnitId) -> Option<&T> {
         if self.blocks.is_empty() {
             return None;

@@ -192,6 +192,11 @@ impl Placed {
         *self.begun.borrow_mut() = Some(Snapshot::of(&self.ssd));
     }
 
+    /// Whether a recorder is told of what the drive does.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.recorder.is_some()
+    }
+
     /// A measured request, or a command where the drive is one of several, has completed.
     pub(crate) fn served(&self, request: &Served<'_>) {
         if let Some(recorder) = &self.recorder {

@@ -110,6 +110,10 @@ impl Hooks for Watch {
         self.drives.iter().for_each(|drive| drive.begin(&self.sim));
     }
 
+    fn watches_requests(&self) -> bool {
+        self.drives.iter().any(Placed::is_recorded)
+    }
+
     fn served(&self, request: &Served<'_>) {
         self.drives.iter().for_each(|drive| drive.served(request));
     }

@@ -114,7 +114,16 @@ impl Sampler {
         Sampler { blocks, shape }
     }
 
+    #[inline(always)]
     pub(crate) fn next(&self, rng: &mut Rng) -> u64 {
+        match self.shape {
+            Shape::Uniform => rng.below(self.blocks),
+            _ => self.next_uneven(rng),
+        }
+    }
+
+    #[inline(never)]
+    fn next_uneven(&self, rng: &mut Rng) -> u64 {
         match &self.shape {
             Shape::Uniform => rng.below(self.blocks),
             Shape::Zipf(zipf, order) => order.at(zipf.rank(rng) - 1),

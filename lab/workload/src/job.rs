@@ -87,19 +87,19 @@ impl Job {
     }
 
     /// Issues a request, now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn issue(&self, request: Request, measured: bool) {
         let commands = Commands::of(&request, &self.info);
         let entry = InFlight::new(request, self.runner.sim.now(), measured, &commands);
         let tag = self.in_flight.borrow_mut().insert(entry).to_bits();
-        let sink: Rc<dyn Sink> = self.me.upgrade().expect("a job at work is alive");
         for (command, mem) in commands {
-            self.drive.submit(Io { command, mem, token: Token::new(sink.clone(), tag) });
+            let sink: Rc<dyn Sink> = self.me.upgrade().expect("a job at work is alive");
+            self.drive.submit(Io { command, mem, token: Token::new(sink, tag) });
         }
     }
 
     /// Frees this number of slots of a closed loop.
-    #[inline]
+    #[inline(always)]
     fn owe(&self, slots: u32) {
         self.owed.set(self.owed.get() + slots);
         if self.issuing.replace(true) {

@@ -111,7 +111,7 @@ impl Outcome {
     }
 
     /// Adds a request that has completed.
-    #[inline]
+    #[inline(always)]
     pub fn record(&mut self, direction: Direction, bytes: u64, submitted: Time, now: Time, done: &Completion) {
         self.ended = now;
         if !done.status.is_success() {

@@ -71,7 +71,7 @@ impl Requests {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Request {
         let bytes = self.bytes();
         let direction = self.direction();
@@ -90,6 +90,7 @@ impl Requests {
         Request { direction, offset, bytes }
     }
 
+    #[inline]
     fn direction(&mut self) -> Direction {
         match self.spec.rw.action {
             Action::Read => Direction::Read,
@@ -100,11 +101,16 @@ impl Requests {
         }
     }
 
+    #[inline]
     fn bytes(&mut self) -> u64 {
-        let sizes = self.spec.bs.sizes();
-        if let [(bytes, _)] = sizes {
-            return *bytes;
+        match self.spec.bs.sizes() {
+            [(bytes, _)] => *bytes,
+            _ => self.draw_bytes(),
         }
+    }
+
+    fn draw_bytes(&mut self) -> u64 {
+        let sizes = self.spec.bs.sizes();
         let mut draw = self.rng.below(self.weights);
         for (bytes, weight) in sizes {
             match draw.checked_sub(u64::from(*weight)) {

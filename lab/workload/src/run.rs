@@ -22,6 +22,11 @@ pub trait Hooks {
     /// Progress: the share of the workload's requests issued or of its time passed, from 0 to 1.
     fn progress(&self, _share: f64) {}
 
+    /// Whether [`Hooks::served`] is to be called. It is asked once.
+    fn watches_requests(&self) -> bool {
+        false
+    }
+
     /// A measured request has completed.
     fn served(&self, _request: &Served<'_>) {}
 }
@@ -62,6 +67,7 @@ pub struct Runner {
     outcome: RefCell<Outcome>,
     idle: Signal,
     hooks: Box<dyn Hooks>,
+    watched: bool,
 }
 
 /// The interval of progress reports, in requests.
@@ -85,6 +91,7 @@ impl Runner {
             standstill: Cell::new((Time::ZERO, 0)),
             outcome: RefCell::default(),
             idle: Signal::new(sim),
+            watched: hooks.watches_requests(),
             hooks,
         })
     }
@@ -191,7 +198,7 @@ impl Runner {
     }
 
     /// Takes a request from the budget: whether it is measured, or `None` when there is none left.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(&self) -> Option<bool> {
         let (now, issued) = (self.sim.now(), self.issued.get());
         let measured = issued >= self.warmup;
@@ -296,7 +303,9 @@ impl Runner {
             }
             outcome.record(direction, bytes, submitted, now, done);
             drop(outcome);
-            self.hooks.served(&Served { direction, bytes, submitted, completed: now, completion: done });
+            if self.watched {
+                self.hooks.served(&Served { direction, bytes, submitted, completed: now, completion: done });
+            }
         }
         self.outstanding.set(self.outstanding.get() - 1);
         if self.outstanding.get() == 0 {

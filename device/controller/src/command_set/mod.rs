@@ -29,7 +29,7 @@ pub trait CommandSet: 'static {
     fn announce(&self, namespace: &Namespace, entry: &SubmissionEntry);
 
     /// Serves a command.
-    fn serve(&self, command: Command<'_>, breakdown: &mut Breakdown) -> impl Future<Output = Reply>;
+    fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> impl Future<Output = Reply>;
 
     /// Whether Compare and Write can be fused.
     fn fuses(&self) -> bool;

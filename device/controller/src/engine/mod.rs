@@ -185,8 +185,14 @@ impl<C: CommandSet> NvmeController<C> {
 
     /// Fetches while there are entries and command slots. It is called when either changes. Each command is served on a
     /// worker of its own once [`CommandJob::lead`] has passed.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn fetch(&self) {
+        self.fetch_here();
+    }
+
+    /// The same, at the doorbell that most commands are fetched at.
+    #[inline(always)]
+    fn fetch_here(&self) {
         let subsystem = &*self.subsystem;
         while self.fetching.get() && subsystem.slots.is_free() {
             let mut queues = self.queues.borrow_mut();
@@ -194,11 +200,10 @@ impl<C: CommandSet> NvmeController<C> {
                 return;
             }
             let id = self.arbiter.borrow_mut().next(queues.waiting(), self.admin.settings.arbitration_burst());
-            let Some(submission) = queues.fetch(id) else {
+            let Some((queue, submission)) = queues.fetch(id) else {
                 drop(queues);
                 return self.check_queue_memory();
             };
-            let queue = queues.key(id).expect("a queue that was fetched from exists");
             drop(queues);
             if is_fused(id, &submission) && subsystem.set.fuses() {
                 self.fetch_fused(queue, submission);
@@ -236,10 +241,14 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// A command has ended; its slot is free for another.
+    #[inline(always)]
     fn ended(&self, queue: QueueKey, cause: Cause) {
         let subsystem = &*self.subsystem;
         let is_last = subsystem.slots.give_back(cause);
-        if self.queues.borrow_mut().ended(queue) {
+        let mut queues = self.queues.borrow_mut();
+        let (ends_deletion, any_waits) = (queues.ended(queue), !queues.waiting().is_empty());
+        drop(queues);
+        if ends_deletion {
             self.end_deletion(queue.id);
         }
         if is_last && subsystem.power.is_restarting() {
@@ -248,7 +257,9 @@ impl<C: CommandSet> NvmeController<C> {
         if subsystem.slots.are_shared() {
             self.fetch_in_turn();
         }
-        self.fetch();
+        if any_waits {
+            self.fetch();
+        }
     }
 
     /// Has the controllers fetch that have waited for a slot.
@@ -313,7 +324,7 @@ impl<C: CommandSet> Controller for NvmeController<C> {
     fn ring_submission(&self, id: QueueId, tail: u16) {
         let rung = self.queues.borrow_mut().set_sq_tail(id, tail);
         match rung {
-            Ok(()) => self.fetch(),
+            Ok(()) => self.fetch_here(),
             Err(event) => self.bad_doorbell(event),
         }
     }

@@ -391,24 +391,24 @@ impl Queues {
 
     /// Fetches the next entry of a queue that has some. `None` when its memory cannot be reached.
     #[inline(always)]
-    pub(crate) fn fetch(&mut self, id: QueueId) -> Option<Submission> {
+    pub(crate) fn fetch(&mut self, id: QueueId) -> Option<(QueueKey, Submission)> {
         let queue = self.submission[usize::from(id.0)].as_mut().expect("a waiting queue exists");
-        let submission = queue.memory.fetch(queue.head);
-        if submission.is_some() {
-            queue.head = after(queue.head, queue.entries);
-            queue.in_work += 1;
-        } else {
+        let Some(submission) = queue.memory.fetch(queue.head) else {
             self.lost = true;
-        }
-        if submission.is_none() || queue.head == queue.tail {
+            self.waiting.set(id, false);
+            return None;
+        };
+        queue.head = after(queue.head, queue.entries);
+        queue.in_work += 1;
+        if queue.head == queue.tail {
             self.waiting.set(id, false);
         }
-        submission
+        Some((QueueKey { id, generation: queue.generation }, submission))
     }
 
     /// Fetches the entry after the one that was just fetched, if there is one.
     pub(crate) fn fetch_next(&mut self, id: QueueId) -> Option<Submission> {
-        if self.waiting.contains(id) { self.fetch(id) } else { None }
+        if self.waiting.contains(id) { self.fetch(id).map(|(_, submission)| submission) } else { None }
     }
 
     /// Posts a completion; the queue's memory is to be notified by the caller. `None` when the submission queue is gone,

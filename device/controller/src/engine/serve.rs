@@ -74,7 +74,7 @@ impl<C: CommandSet> CommandJob<C> {
                 Some(namespace) => {
                     let (link, settings) = (&subsystem.link, &controller.admin.settings);
                     let command = Command { entry, namespace, mem, link, settings, stop };
-                    Some(subsystem.set.serve(command, &mut breakdown).await)
+                    Some(subsystem.set.serve(&command, &mut breakdown).await)
                 }
                 None => Some(without_namespace(entry)),
             },
@@ -112,7 +112,7 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// Posts the completion of a command that was served, with its reply, its memory, and the power cuts when it was fetched.
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish(
         &self,
         queue: QueueKey,
@@ -151,7 +151,7 @@ impl<C: CommandSet> NvmeController<C> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete(&self, queue: QueueKey, cid: u16, reply: Reply, breakdown: Breakdown) {
         if self.clearing.get().is_some() {
             // The host has left, or has reset the controller: it expects no completion.

@@ -66,7 +66,9 @@ impl Holdups {
 
     /// Whether a plane has no page for the host.
     pub(super) fn set_short(&mut self, plane: PlaneId, short: bool) {
-        self.change(plane, |plane| plane.short = short);
+        if self.planes[plane.0 as usize].short != short {
+            self.change(plane, |plane| plane.short = short);
+        }
     }
 
     /// A program of the host on a plane has ended. `breakdown` tells where its time went.

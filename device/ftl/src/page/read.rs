@@ -99,6 +99,7 @@ impl State {
         self.push_page(pages, unit, piece, overlay);
     }
 
+    #[inline(always)]
     fn push_page(&mut self, pages: &mut PageReads, unit: UnitId, piece: &Piece, overlay: Option<(u64, Rc<[u8]>)>) {
         let page = self.geometry.page_of(unit);
         let copy = self.keeps_data.then(|| CopyOut {
@@ -181,14 +182,19 @@ impl PageFtl {
         Box::pin(self.gate.pass(&self.media, who, breakdown)).await
     }
 
-    /// Reads a page: die, array, channel, transfer.
+    /// Reads a page: die, array, channel, transfer. `Caller` is as in [`Media::read_for`](nandscape_device_media::Media::read_for).
     #[inline]
-    pub(super) fn sense(
+    pub(super) fn sense<Caller>(
         &self,
         read: &PageRead,
         breakdown: &mut Breakdown,
     ) -> impl Future<Output = Result<(), MediaError>> {
-        self.media.read(read.page, read.flash_bytes, self.config.priority.who(cause::HOST_READ), breakdown)
+        self.media.read_for::<Caller>(
+            read.page,
+            read.flash_bytes,
+            self.config.priority.who(cause::HOST_READ),
+            breakdown,
+        )
     }
 
     /// A page was read: copies what was asked of it, and lets go of its block. Returns the bytes to deliver.
@@ -216,6 +222,7 @@ impl PageFtl {
         }
     }
 
+    #[inline(always)]
     fn unpin(&self, page: PageId) {
         if self.state.borrow_mut().unpin_page(page) {
             self.unpinned.notify();

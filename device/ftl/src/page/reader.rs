@@ -55,7 +55,7 @@ impl<D: Destination> PageReader<D> {
         &self,
         pages: PageReads,
         extent: Extent,
-        to: D,
+        to: &D,
         breakdown: &mut Breakdown,
     ) -> Result<(), ReadError> {
         let from_flash: u64 = pages.iter().map(|page| u64::from(page.host_bytes)).sum();
@@ -64,7 +64,7 @@ impl<D: Destination> PageReader<D> {
         let read = Rc::new(Gather {
             sim: self.ftl.sim.clone(),
             ftl: self.ftl.clone(),
-            to,
+            to: to.clone(),
             task: self.ftl.sim.current_task(),
             left: Cell::new(pages.len() + usize::from(ready.is_some())),
             last: RefCell::default(),
@@ -80,9 +80,9 @@ impl<D: Destination> PageReader<D> {
 }
 
 impl<D: Destination> Reader<D> for PageReader<D> {
-    async fn read(&self, extent: Extent, to: D, breakdown: &mut Breakdown) -> Result<(), ReadError> {
+    async fn read<Caller>(&self, extent: Extent, to: &D, breakdown: &mut Breakdown) -> Result<(), ReadError> {
         let mut lookup = Lookup::default();
-        while let Some(miss) = self.ftl.look_up(extent, &to, &mut lookup)? {
+        while let Some(miss) = self.ftl.look_up(extent, to, &mut lookup)? {
             self.ftl.load_for(miss, extent, &mut lookup, breakdown).await?;
         }
         match &lookup.pages[..] {
@@ -92,9 +92,9 @@ impl<D: Destination> Reader<D> for PageReader<D> {
                     true => Some(self.ftl.pass_gate(breakdown).await),
                     false => None,
                 };
-                let sensed = self.ftl.sense(page, breakdown).await;
+                let sensed = self.ftl.sense::<(Caller, D)>(page, breakdown).await;
                 drop(counted);
-                to.deliver(self.ftl.page_sensed(page, sensed, &to)?, breakdown).await;
+                to.deliver(self.ftl.page_sensed(page, sensed, to)?, breakdown).await;
                 Ok(())
             }
             _ => Box::pin(self.read_parts(lookup.pages, extent, to, breakdown)).await,
@@ -113,7 +113,7 @@ impl<D: Destination> PartJob<D> {
                     true => Some(read.ftl.pass_gate(&mut breakdown).await),
                     false => None,
                 };
-                let sensed = read.ftl.sense(page, &mut breakdown).await;
+                let sensed = read.ftl.sense::<PartJob<D>>(page, &mut breakdown).await;
                 drop(counted);
                 match read.ftl.page_sensed(page, sensed, &read.to) {
                     Ok(bytes) => {

@@ -63,7 +63,7 @@ impl State {
     /// Starts the programs of the next stripe, one a die, if there is enough data for all of them, or somebody waits. Whether
     /// it has.
     fn next_stripe(&mut self, start: impl Fn(ProgramJob)) -> bool {
-        if !self.is_time_to_write() {
+        if !self.is_time_to_write() || !self.programs.allocation.is_any_ready() {
             return false;
         }
         let most = self.stripe_units();

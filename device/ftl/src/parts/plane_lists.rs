@@ -3,6 +3,7 @@
 //! Each stream has a rule for the blocks that it takes. The stream of the host's data must leave a block to the collector's:
 //! otherwise a full plane could never be cleaned.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -39,6 +40,8 @@ struct Lists {
     free: BinaryHeap<Reverse<(u64, u32)>>,
     /// The open block of each stream.
     open: SmallVec<[Option<BlockId>; 4]>,
+    /// The pages left in the open blocks, unless they are to be counted again.
+    left: Cell<Option<u32>>,
 }
 
 impl Lists {
@@ -62,6 +65,7 @@ impl PlaneLists {
         let lists = |plane| Lists {
             free: geometry.blocks_of(PlaneId(plane)).filter(is_free).map(|block| Reverse((0, block.0))).collect(),
             open: smallvec![None; rules.len()],
+            left: Cell::new(None),
         };
         let planes = (0..geometry.planes()).map(lists).collect();
         PlaneLists { geometry: *geometry, order, rules: rules.to_vec(), planes, sequence: 0 }
@@ -80,6 +84,7 @@ impl PlaneLists {
                     NextBlock::InOrder => lists.take_next()?,
                 };
                 blocks.get_mut(block).state = BlockState::Open(stream);
+                lists.left.set(None);
                 block
             }
         };
@@ -94,8 +99,10 @@ impl Provisioning for PlaneLists {
         let info = blocks.get_mut(block);
         let page = self.geometry.page_at(block, info.allocated);
         info.allocated += 1;
+        let lists = &mut self.planes[plane.0 as usize];
+        lists.left.set(lists.left.get().map(|left| left - 1));
         if info.allocated == self.geometry.pages_per_block() {
-            self.planes[plane.0 as usize].open[stream.index()] = None;
+            lists.open[stream.index()] = None;
         }
         Some(page)
     }
@@ -130,7 +137,9 @@ impl Provisioning for PlaneLists {
             BlockState::Retiring => return (info.allocated, info.programmed) = (used, used),
             _ => return,
         };
-        let open = &mut self.planes[self.geometry.plane_of(block).0 as usize].open[stream.index()];
+        let lists = &mut self.planes[self.geometry.plane_of(block).0 as usize];
+        lists.left.set(None);
+        let open = &mut lists.open[stream.index()];
         if used < pages && open.is_none_or(|open| open == block) {
             *open = Some(block);
             (info.allocated, info.programmed) = (used, used);
@@ -142,7 +151,8 @@ impl Provisioning for PlaneLists {
     }
 
     fn close(&mut self, block: BlockId) {
-        let open = &mut self.planes[self.geometry.plane_of(block).0 as usize].open;
+        let Lists { open, left, .. } = &mut self.planes[self.geometry.plane_of(block).0 as usize];
+        left.set(None);
         open.iter_mut().filter(|slot| **slot == Some(block)).for_each(|slot| *slot = None);
     }
 
@@ -179,9 +189,11 @@ impl Provisioning for PlaneLists {
 
     fn free_pages(&self, blocks: &impl BlockMetadata, plane: PlaneId) -> u32 {
         let pages = self.geometry.pages_per_block();
-        let open = self.planes[plane.0 as usize].open.iter().flatten();
-        let left: u32 = open.map(|block| pages - blocks.get(*block).allocated).sum();
-        self.free_blocks(plane) * pages + left
+        let Lists { free, open, left } = &self.planes[plane.0 as usize];
+        let count = || open.iter().flatten().map(|block| pages - blocks.get(*block).allocated).sum();
+        let left_now = left.get().unwrap_or_else(count);
+        left.set(Some(left_now));
+        free.len() as u32 * pages + left_now
     }
 
     fn sequence(&self) -> u64 {

@@ -120,6 +120,10 @@ impl AllocationPolicy for WholeRows {
         };
     }
 
+    fn is_any_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     fn width(&self) -> u32 {
         self.planes
     }

@@ -162,7 +162,7 @@ impl Actor {
         let mem = HostMem::from_bytes(&vec![0xaa; extent.bytes() as usize]);
         let expected = self.model.borrow().bytes(extent);
         self.rejects_holes(extent).await;
-        self.reader.read(extent, To::new(&mem), &mut Breakdown::new()).await.unwrap();
+        self.reader.read::<()>(extent, &To::new(&mem), &mut Breakdown::new()).await.unwrap();
         assert!(mem.to_vec() == expected, "{extent:?} reads something else than what was written: {}", self.case);
     }
 
@@ -172,7 +172,7 @@ impl Actor {
         let hole = self.model.borrow().first_hole(extent);
         if let Some(sector) = hole {
             let to = To { rejects_unmapped: true, ..To::new(&HostMem::none()) };
-            let failed = self.reader.read(extent, to, &mut Breakdown::new()).await;
+            let failed = self.reader.read::<()>(extent, &to, &mut Breakdown::new()).await;
             let expected = Err(ReadError { sector, why: Unreadable::Unmapped });
             assert_eq!(failed, expected, "{extent:?}: {}", self.case);
         }

@@ -43,7 +43,7 @@ use crate::subsystem::NvmSubsystem;
 use command::NvmCommand;
 pub(crate) use drive_log::by_cause;
 use exclusive::Exclusive;
-use read::{ReadTo, failure};
+use read::{Inside, ToHost, failure};
 use write::Source;
 
 /// The NVM command set over an FTL.
@@ -51,7 +51,10 @@ pub struct Nvm<F: Ftl> {
     sim: Sim,
     media: Rc<Media>,
     ftl: Rc<F>,
-    reader: F::Reader<ReadTo>,
+    /// Reads for Read.
+    reader: F::Reader<ToHost>,
+    /// Reads whose data stays in the drive.
+    inside: F::Reader<Inside>,
     buffer: BufferMode,
     firmware_time: Span,
     counts: Cell<HostCounts>,
@@ -74,6 +77,7 @@ impl<F: Ftl> Nvm<F> {
             sim: sim.clone(),
             media,
             reader: ftl.reader(),
+            inside: ftl.reader(),
             ftl,
             buffer: config.buffer,
             firmware_time: config.firmware_time,
@@ -129,11 +133,11 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.ftl.prefetch(sector.saturating_add(namespace.layout.start()));
     }
 
-    async fn serve(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
+    async fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
         if command.namespace.layout.is_fragmented() {
             return Box::pin(self.serve_pieces(command, breakdown)).await;
         }
-        self.serve_whole(command, breakdown).await
+        self.serve_whole::<()>(command, breakdown).await
     }
 
     fn fuses(&self) -> bool {
@@ -204,9 +208,10 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 }
 
 impl<F: Ftl> Nvm<F> {
-    /// Serves a command whose blocks lie in a row.
+    /// Serves a command whose blocks lie in a row. `Caller` is a type for the caller alone, as in
+    /// [`Media::read_for`](nandscape_device_media::Media::read_for).
     #[inline]
-    pub(super) async fn serve_whole(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
+    pub(super) async fn serve_whole<Caller>(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
         let parsed = match NvmCommand::parse(command.entry, command.mem, command.namespace) {
             Ok(parsed) => parsed,
             Err(status) => return Err(status).into(),
@@ -214,14 +219,14 @@ impl<F: Ftl> Nvm<F> {
         self.count(&parsed);
         match parsed {
             NvmCommand::Read { extent } => {
-                let read = self.reader.read(extent, self.read_to(&command), breakdown).await;
+                let read = self.reader.read::<Caller>(extent, &self.to_host(command), breakdown).await;
                 read.map_err(|error| failure(command.namespace, error)).into()
             }
             NvmCommand::Write { extent, fua } => {
-                self.write(&command, extent, Source::Host(command.mem), fua, breakdown).await.into()
+                self.write(command, extent, Source::Host(command.mem), fua, breakdown).await.into()
             }
             // In boxes: what is rare must not make every command larger.
-            other => Box::pin(self.serve_rare(&command, other, breakdown)).await,
+            other => Box::pin(self.serve_rare(command, other, breakdown)).await,
         }
     }
 

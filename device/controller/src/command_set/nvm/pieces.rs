@@ -20,11 +20,14 @@ const OF_A_RANGE: [IoOpcode; 6] = [
     IoOpcode::WRITE_UNCORRECTABLE,
 ];
 
+/// The caller of `serve_whole` here.
+enum Pieces {}
+
 impl<F: Ftl> Nvm<F> {
     /// Serves a command of a namespace whose blocks do not all lie in a row.
-    pub(super) async fn serve_pieces(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
+    pub(super) async fn serve_pieces(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
         if !OF_A_RANGE.contains(&IoOpcode(command.entry.opcode)) {
-            return self.serve_whole(command, breakdown).await;
+            return self.serve_whole::<Pieces>(command, breakdown).await;
         }
         let namespace = command.namespace;
         let (slba, blocks) = (command.entry.slba(), u32::from(Cdw12::of(command.entry).nlb_z()) + 1);
@@ -33,7 +36,7 @@ impl<F: Ftl> Nvm<F> {
         // The transfer limit is that of the command.
         let moves = Transfer::of(command.entry.opcode) != Transfer::None;
         if is_in_a_row || moves && blocks > namespace.max_blocks {
-            return self.serve_whole(command, breakdown).await;
+            return self.serve_whole::<Pieces>(command, breakdown).await;
         }
         if moves && let Err(status) = command.mem.cover(blocks as usize * namespace.lba_bytes as usize) {
             return Err(status).into();
@@ -48,8 +51,8 @@ impl<F: Ftl> Nvm<F> {
                     .mem
                     .part(done as usize * namespace.lba_bytes as usize, next as usize * namespace.lba_bytes as usize),
             };
-            let piece = Command { entry: &entry, mem: &mem, ..command };
-            let reply = Box::pin(self.serve_whole(piece, breakdown)).await;
+            let piece = Command { entry: &entry, mem: &mem, ..*command };
+            let reply = Box::pin(self.serve_whole::<Pieces>(&piece, breakdown)).await;
             if !reply.status.is_success() {
                 return reply;
             }

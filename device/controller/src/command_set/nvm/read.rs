@@ -12,15 +12,22 @@ use crate::command_set::{Command, Failure};
 use crate::link::Link;
 use crate::namespace::Namespace;
 
-/// Where the data of a read goes: to memory, and with a link across it to the host.
+/// To the host: its memory, and the link that each page crosses as it comes.
 #[derive(Clone)]
-pub(super) struct ReadTo {
+pub(super) struct ToHost {
     mem: HostMem,
-    link: Option<Rc<Link>>,
+    link: Rc<Link>,
     rejects_unmapped: bool,
 }
 
-impl Destination for ReadTo {
+/// To memory of the controller.
+#[derive(Clone)]
+pub(super) struct Inside {
+    mem: HostMem,
+    rejects_unmapped: bool,
+}
+
+impl Destination for ToHost {
     fn mem(&self) -> &HostMem {
         &self.mem
     }
@@ -29,20 +36,30 @@ impl Destination for ReadTo {
         self.rejects_unmapped
     }
 
-    #[inline]
-    async fn deliver(&self, bytes: u64, breakdown: &mut Breakdown) {
-        if let Some(link) = &self.link {
-            link.send(bytes, breakdown).await;
-        }
+    #[inline(always)]
+    fn deliver(&self, bytes: u64, breakdown: &mut Breakdown) -> impl Future<Output = ()> {
+        self.link.send(bytes, breakdown)
     }
 }
 
+impl Destination for Inside {
+    fn mem(&self) -> &HostMem {
+        &self.mem
+    }
+
+    fn rejects_unmapped(&self) -> bool {
+        self.rejects_unmapped
+    }
+
+    async fn deliver(&self, _: u64, _: &mut Breakdown) {}
+}
+
 impl<F: Ftl> Nvm<F> {
-    /// The host's memory and the link to it: each page crosses as it comes.
+    /// Where the data of a Read goes.
     #[inline]
-    pub(super) fn read_to(&self, command: &Command<'_>) -> ReadTo {
+    pub(super) fn to_host(&self, command: &Command<'_>) -> ToHost {
         let rejects_unmapped = command.settings.reports_deallocated(command.namespace.nsid);
-        ReadTo { mem: command.mem.clone(), link: Some(command.link.clone()), rejects_unmapped }
+        ToHost { mem: command.mem.clone(), link: command.link.clone(), rejects_unmapped }
     }
 
     /// Reads into the controller and compares with the host's data.
@@ -64,8 +81,8 @@ impl<F: Ftl> Nvm<F> {
         mem: &HostMem,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
-        let to = ReadTo { mem: mem.clone(), link: None, ..self.read_to(command) };
-        self.reader.read(extent, to, breakdown).await.map_err(|error| failure(command.namespace, error))
+        let to = Inside { mem: mem.clone(), rejects_unmapped: command.settings.reports_deallocated(command.namespace.nsid) };
+        self.inside.read::<()>(extent, &to, breakdown).await.map_err(|error| failure(command.namespace, error))
     }
 
     /// Reads into the controller and drops the data. An extent beyond the transfer limit, which does not count here, is

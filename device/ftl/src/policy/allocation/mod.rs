@@ -16,6 +16,9 @@ pub trait AllocationPolicy {
     /// A plane is ready from now on, or no longer.
     fn set_ready(&mut self, plane: PlaneId, ready: bool);
 
+    /// Whether a plane is ready.
+    fn is_any_ready(&self) -> bool;
+
     /// Planes of a stripe at the most. A stripe is written when there is data for as many, or when data must not wait.
     fn width(&self) -> u32;
 

@@ -90,6 +90,10 @@ impl AllocationPolicy for Striped {
         }
     }
 
+    fn is_any_ready(&self) -> bool {
+        self.ready.iter().any(|word| *word != 0)
+    }
+
     fn width(&self) -> u32 {
         1
     }
