@@ -8,6 +8,7 @@
 //! | `tidy` | the form of files: headers, lengths, links |
 //! | `tools` | external programs used by tests |
 //! | `bench` | speed and memory, alone or against another revision |
+//! | `release` | the release program, optimised with a profile of training runs |
 //! | `run`, `say`, `files`, `clock` | programs run, lines printed, files found, time taken |
 
 mod bench;
@@ -15,6 +16,7 @@ mod clock;
 mod files;
 mod layering;
 mod lint;
+mod release;
 mod run;
 mod say;
 mod test;
@@ -55,6 +57,8 @@ enum Command {
     Tools,
     /// Measure speed and memory; the results are kept under bench/results
     Bench(bench::BenchArgs),
+    /// Build the release program, optimised with a profile of training runs
+    Release(release::ReleaseArgs),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Tools => tools::run(),
         Command::Bench(args) => bench::run(&args),
+        Command::Release(args) => release::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

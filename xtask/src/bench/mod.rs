@@ -20,7 +20,7 @@ mod live;
 mod neighbour;
 mod price;
 mod record;
-mod servers;
+pub(crate) mod servers;
 mod subject;
 mod suite;
 mod summary;
@@ -50,6 +50,9 @@ pub(crate) struct BenchArgs {
     /// Build this revision too, and let its runs alternate with this tree's
     #[arg(long, value_name = "REV")]
     against: Option<String>,
+    /// Measure programs optimised with a profile, as `cargo xtask release` builds them
+    #[arg(long)]
+    profiled: bool,
     /// Only this benchmark; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -65,9 +68,9 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         chosen.iter().for_each(|benchmark| say::line(&format!("{:18} {}", benchmark.name, benchmark.about)));
         return Ok(());
     }
-    let mut subjects = vec![Subject::of_this_tree()?];
+    let mut subjects = vec![Subject::of_this_tree(args.profiled)?];
     if let Some(revision) = &args.against {
-        subjects.push(Subject::of_revision(revision)?);
+        subjects.push(Subject::of_revision(revision, args.profiled)?);
     }
     let machine = Machine::here();
     let mut record = Record::create(&run::root().join("bench/results"), &subjects[0].revision)?;

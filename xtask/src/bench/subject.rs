@@ -7,36 +7,44 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use crate::run::{cargo, git, output, root, step, target};
-use crate::say;
+use crate::{release, say};
 
 /// A release build to measure.
 pub(crate) struct Subject {
-    /// Its revision: a commit, with `-changed` if files differ from it.
+    /// Its revision: a commit, with `-changed` if files differ from it, and `-profiled` if it was optimised with a profile.
     pub(crate) revision: String,
     program: PathBuf,
 }
 
 impl Subject {
     /// Builds this tree.
-    pub(crate) fn of_this_tree() -> anyhow::Result<Subject> {
+    pub(crate) fn of_this_tree(profiled: bool) -> anyhow::Result<Subject> {
         let commit = git(&["rev-parse", "--short", "HEAD"])?;
         // Results of earlier sessions do not change the program.
         let changed = !git(&["status", "--porcelain", "--", ".", ":(exclude)bench/results"])?.is_empty();
         let revision = if changed { format!("{commit}-changed") } else { commit };
-        let program = build(root(), &target(), &kept("this-tree"))?;
+        let (revision, name) = (named(&revision, profiled), named("this-tree", profiled));
+        let program = match profiled {
+            true => keep(&release::build(root(), &target().join("profiled"))?, &kept(&name))?,
+            false => build(root(), &target(), &kept(&name))?,
+        };
         Ok(Subject { revision, program })
     }
 
     /// Builds another revision in a separate tree, unless it was built before.
-    pub(crate) fn of_revision(revision: &str) -> anyhow::Result<Subject> {
+    pub(crate) fn of_revision(revision: &str, profiled: bool) -> anyhow::Result<Subject> {
         let commit = git(&["rev-parse", "--short", &format!("{revision}^{{commit}}")])
             .with_context(|| format!("--against {revision}: no such revision"))?;
-        let program = kept(&commit);
+        let revision = named(&commit, profiled);
+        let program = kept(&revision);
         if !program.exists() {
             let tree = Tree::add(&commit)?;
-            build(&tree.0, &target().join("bench/build"), &program)?;
+            match profiled {
+                true => keep(&release::build(&tree.0, &target().join("bench/profiled"))?, &program)?,
+                false => build(&tree.0, &target().join("bench/build"), &program)?,
+            };
         }
-        Ok(Subject { revision: commit, program })
+        Ok(Subject { revision, program })
     }
 
     #[cfg(test)]
@@ -101,6 +109,10 @@ fn kept(name: &str) -> PathBuf {
     target().join("bench").join(format!("nandscape-{name}"))
 }
 
+fn named(name: &str, profiled: bool) -> String {
+    if profiled { format!("{name}-profiled") } else { name.to_owned() }
+}
+
 fn build(tree: &Path, target: &Path, kept: &Path) -> anyhow::Result<PathBuf> {
     let mut command = cargo();
     command.current_dir(tree).args(["build", "--release", "--package", "nandscape-cli"]);
@@ -108,8 +120,12 @@ fn build(tree: &Path, target: &Path, kept: &Path) -> anyhow::Result<PathBuf> {
         command.env("CARGO_TARGET_DIR", target);
         command
     })?;
+    keep(&target.join("release/nandscape"), kept)
+}
+
+fn keep(program: &Path, kept: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(kept.parent().expect("lies in a folder"))?;
-    std::fs::copy(target.join("release/nandscape"), kept).context("cannot keep the program built")?;
+    std::fs::copy(program, kept).context("cannot keep the program built")?;
     Ok(kept.to_owned())
 }
 
