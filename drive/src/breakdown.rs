@@ -1,6 +1,6 @@
 //! Where a command's time went. The stages sum to its latency, to the nanosecond.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ops::AddAssign;
 
 use nandscape_sim::{Cause, Span, Wait};
@@ -102,6 +102,8 @@ struct Times {
     ecc: Span,
     link: Span,
     above: Option<Box<Above>>,
+    /// The next of the spare boxes.
+    next: Option<Box<Times>>,
 }
 
 /// Time in the layers of a host above the drive, the innermost first. A drive's own commands have none, which costs them
@@ -118,25 +120,44 @@ impl Above {
     }
 }
 
-thread_local! {
-    /// Boxes to be used again: every command needs one, and allocating is what it would cost most.
-    #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept")]
-    static SPARE: RefCell<Vec<Box<Times>>> = const { RefCell::new(Vec::new()) };
+/// Boxes to be used again: every command needs one, and allocating is what it would cost most.
+struct Spare {
+    first: Cell<Option<Box<Times>>>,
+    count: Cell<u32>,
 }
 
-/// Boxes kept at the most.
-const MAX_SPARE: usize = 4_096;
+thread_local! {
+    static SPARE: Spare = const { Spare { first: Cell::new(None), count: Cell::new(0) } };
+}
+
+/// Boxes kept at the most. Dropping the list recurses once for each.
+const MAX_SPARE: u32 = 1_024;
+
+impl Spare {
+    #[inline]
+    fn take(&self) -> Option<Box<Times>> {
+        let mut times = self.first.take()?;
+        self.first.set(times.next.take());
+        self.count.set(self.count.get() - 1);
+        Some(times)
+    }
+
+    #[inline]
+    fn keep(&self, mut times: Box<Times>) {
+        if self.count.get() < MAX_SPARE {
+            times.clear();
+            times.next = self.first.take();
+            self.first.set(Some(times));
+            self.count.set(self.count.get() + 1);
+        }
+    }
+}
 
 impl Times {
     #[inline(never)]
     fn boxed() -> Box<Times> {
-        match SPARE.with_borrow_mut(Vec::pop) {
-            Some(mut times) => {
-                times.clear();
-                times
-            }
-            None => Box::default(),
-        }
+        // While the thread ends none is kept.
+        SPARE.try_with(Spare::take).ok().flatten().unwrap_or_default()
     }
 
     #[inline]
@@ -152,13 +173,8 @@ impl Drop for Breakdown {
     #[inline]
     fn drop(&mut self) {
         if let Some(times) = self.0.take() {
-            // While the thread ends there is no keeping.
-            let _ = SPARE.try_with(|spare| {
-                let mut spare = spare.borrow_mut();
-                if spare.len() < MAX_SPARE {
-                    spare.push(times);
-                }
-            });
+            // While the thread ends none is kept.
+            let _ = SPARE.try_with(|spare| spare.keep(times));
         }
     }
 }

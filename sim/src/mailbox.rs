@@ -49,7 +49,7 @@ impl<T> Mailbox<T> {
     ///
     /// # Panics
     /// When there is one already.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_after(&self, delay: Span, message: T) {
         let at = self.sim.now() + delay;
         let due = match self.receiver.take() {

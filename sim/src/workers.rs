@@ -58,7 +58,7 @@ impl<J: 'static> Workers<J> {
     }
 
     /// Starts a job after `delay`; cheaper than a job that begins by waiting.
-    #[inline]
+    #[inline(always)]
     pub fn start_after(&self, delay: Span, job: J) {
         let number = self.worker();
         let worker = &self.pool.workers.borrow()[number as usize];

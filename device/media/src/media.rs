@@ -314,6 +314,14 @@ impl Media {
         self.contents.borrow().keeps_data()
     }
 
+    /// Adds the tag and the data of a programmed unit to an image, for a caller that has read its page and keeps its block
+    /// from being erased.
+    #[inline]
+    pub fn copy_to(&self, image: &mut PageImage, unit: UnitId) {
+        let contents = self.contents.borrow();
+        image.push(contents.tag(unit), contents.data(unit));
+    }
+
     /// The data of a programmed unit, for a caller that has read its page and keeps its block from being erased.
     pub fn data(&self, unit: UnitId) -> Option<UnitData> {
         self.contents.borrow().data(unit)

@@ -206,7 +206,10 @@ impl<'a> Seized<'a> {
                 self.command().await;
             }
             self.array("gc read", self.media.sensing(page, attempt, reading.slow()), page.0).await;
-            self.read_out(bytes).await;
+            self.transfer(self.media.read_transfer(bytes)).await;
+            if self.media.corrects() {
+                self.decode(bytes).await;
+            }
         }
     }
 
@@ -273,20 +276,27 @@ impl<'a> Seized<'a> {
     }
 
     /// Work of the array that is not suspended.
-    fn array(&mut self, name: &'static str, time: Span, detail: u32) -> impl Future<Output = ()> {
-        self.step(Step { name, time, detail, suspend: None })
+    async fn array(&mut self, name: &'static str, time: Span, detail: u32) {
+        if self.preemptible {
+            Box::pin(self.preemptible_step(Step { name, time, detail, suspend: None })).await;
+        } else if let Some(register) = &self.register {
+            register.array_unwatched(time).await;
+            self.media.trace_array(self.plane, name, time, detail);
+        }
     }
 
     /// Work of the array, which may be suspended if the holder is preemptible.
     async fn step(&mut self, step: Step) {
-        let Step { name, time, detail, .. } = step;
-        let Some(register) = &mut self.register else { return };
-        if self.preemptible {
+        match self.preemptible {
+            true => Box::pin(self.preemptible_step(step)).await,
+            false => self.array(step.name, step.time, step.detail).await,
+        }
+    }
+
+    async fn preemptible_step(&mut self, step: Step) {
+        if let Some(register) = &mut self.register {
             register.let_reads_in(&mut self.breakdown).await;
             self.media.array(register, self.plane, step, &mut self.breakdown).await;
-        } else {
-            register.array_unwatched(time).await;
-            self.media.trace_array(self.plane, name, time, detail);
         }
     }
 
@@ -303,7 +313,7 @@ impl<'a> Seized<'a> {
 
     async fn transfer(&mut self, time: Span) {
         if let Some(register) = self.register.as_mut().filter(|_| self.preemptible) {
-            register.let_reads_in(&mut self.breakdown).await;
+            Box::pin(register.let_reads_in(&mut self.breakdown)).await;
         }
         let channel = self.media.geometry.channel_of(self.plane) as usize;
         match &self.channel {

@@ -97,12 +97,12 @@ pub struct HostMem(Option<Slice>);
 #[derive(Clone)]
 struct Slice {
     memory: Rc<dyn Memory>,
-    start: usize,
+    start: u32,
     len: u32,
 }
 
 // It is moved with every command, also where there is no data.
-const _: () = assert!(size_of::<HostMem>() <= 32);
+const _: () = assert!(size_of::<HostMem>() <= 24);
 
 impl HostMem {
     /// No data.
@@ -156,7 +156,7 @@ impl HostMem {
     pub fn cover(&self, bytes: usize) -> Result<(), Status> {
         match &self.0 {
             None => Ok(()),
-            Some(slice) if bytes <= slice.len as usize => slice.memory.cover(slice.start + bytes),
+            Some(slice) if bytes <= slice.len as usize => slice.memory.cover(slice.start as usize + bytes),
             Some(_) => Err(Status::DATA_SGL_LENGTH_INVALID.final_()),
         }
     }
@@ -181,7 +181,7 @@ impl HostMem {
     pub fn part(&self, start: usize, len: usize) -> HostMem {
         HostMem(self.range(start, len).map(|slice| Slice {
             memory: slice.memory.clone(),
-            start: slice.start + start,
+            start: slice.start + start as u32,
             len: len as u32,
         }))
     }
@@ -192,7 +192,7 @@ impl HostMem {
     /// When there is data and `bytes` does not fit.
     pub fn write(&self, start: usize, bytes: &[u8]) {
         if let Some(slice) = self.range(start, bytes.len()) {
-            slice.memory.write(slice.start + start, bytes);
+            slice.memory.write(slice.start as usize + start, bytes);
         }
     }
 
@@ -202,7 +202,7 @@ impl HostMem {
     /// When there is data and the range is not inside.
     pub fn clear(&self, start: usize, len: usize) {
         if let Some(slice) = self.range(start, len) {
-            slice.memory.clear(slice.start + start, len);
+            slice.memory.clear(slice.start as usize + start, len);
         }
     }
 
@@ -212,7 +212,7 @@ impl HostMem {
     /// When there is data and the range is not inside.
     pub fn read(&self, start: usize, bytes: &mut [u8]) {
         if let Some(slice) = self.range(start, bytes.len()) {
-            slice.memory.read(slice.start + start, bytes);
+            slice.memory.read(slice.start as usize + start, bytes);
         }
     }
 

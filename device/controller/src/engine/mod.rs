@@ -234,8 +234,9 @@ impl<C: CommandSet> NvmeController<C> {
         if let Some(namespace) = &namespace {
             subsystem.set.announce(namespace, &submission.entry);
         }
-        let (at, power_cuts) = (self.sim.now(), subsystem.power.cuts().get());
-        let job = CommandJob { controller: self.handle(), queue, submission, namespace, at, power_cuts, behind };
+        let power_cuts = subsystem.power.cuts().get();
+        const { assert!(size_of::<CommandJob<C>>() <= 128) };
+        let job = CommandJob { controller: self.handle(), queue, submission, namespace, power_cuts, behind };
         let [(_, link), (_, firmware)] = CommandJob::<C>::lead(&subsystem.config);
         subsystem.jobs.start_after(link + firmware, job);
     }

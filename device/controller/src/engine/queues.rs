@@ -47,9 +47,10 @@ impl Waiting {
     #[inline]
     fn set(&mut self, id: QueueId, waits: bool) {
         let (word, bit) = (&mut self.words[usize::from(id.0) / 64], 1 << (id.0 % 64));
-        let before = *word & bit != 0;
-        *word = if waits { *word | bit } else { *word & !bit };
-        self.count = self.count + u32::from(waits) - u32::from(before);
+        if (*word & bit != 0) != waits {
+            *word ^= bit;
+            self.count = if waits { self.count + 1 } else { self.count - 1 };
+        }
     }
 
     /// Those of the given queues.

@@ -26,15 +26,13 @@ const LOST_DATA: [Status; 5] = [
     Status::REFERENCE_TAG_CHECK,
 ];
 
-/// A command that was fetched.
+/// A command that was fetched. It is moved more than once: up to 128 bytes are moved without a call.
 pub(crate) struct CommandJob<C: CommandSet> {
     pub(super) controller: Rc<NvmeController<C>>,
     pub(super) queue: QueueKey,
     pub(super) submission: Submission,
     /// The namespace that it names, if it is attached.
     pub(super) namespace: Option<Rc<Namespace>>,
-    /// When.
-    pub(super) at: Time,
     /// How often power had been cut by then.
     pub(super) power_cuts: u32,
     /// What the command was whose end made room for it, should it have waited for that.
@@ -52,12 +50,15 @@ impl<C: CommandSet> CommandJob<C> {
     /// Serves the command, once its [`lead`](CommandJob::lead) has passed, posts its completion, and gives its slot to others.
     pub(crate) async fn serve(&mut self) {
         let CommandJob { controller, submission: Submission { entry, mem, submitted }, .. } = &*self;
-        let (CommandJob { queue, at, power_cuts, behind, .. }, submitted) = (&*self, *submitted);
-        let (queue, at, power_cuts, behind) = (*queue, *at, *power_cuts, *behind);
+        let (CommandJob { queue, power_cuts, behind, .. }, submitted) = (&*self, *submitted);
+        let (queue, power_cuts, behind) = (*queue, *power_cuts, *behind);
         let subsystem = &*controller.subsystem;
-        let mut breakdown = Breakdown::new();
-        breakdown.waits(Stage::Queue).add(behind, at - submitted);
-        CommandJob::<C>::lead(&subsystem.config).into_iter().for_each(|(stage, time)| breakdown.spend(stage, time));
+        let (mut breakdown, mut waited) = (Breakdown::new(), controller.sim.now() - submitted);
+        for (stage, time) in CommandJob::<C>::lead(&subsystem.config) {
+            breakdown.spend(stage, time);
+            waited -= time;
+        }
+        breakdown.waits(Stage::Queue).add(behind, waited);
         let stop = controller.stop(queue, entry.cid.get(), power_cuts);
         let reply = match stop.check_begin() {
             Err(status) => Some(Err(status).into()),

@@ -490,7 +490,7 @@ impl PageFtl {
     /// The image of `pages` pages with units that were read, padded at the end.
     fn image_of(&self, units: &[UnitId], pages: usize) -> PageImage {
         let mut image = PageImage::default();
-        units.iter().for_each(|unit| image.push(self.owner(*unit).0, self.media.data(*unit)));
+        units.iter().for_each(|unit| self.media.copy_to(&mut image, *unit));
         image.pad(pages * self.media.geometry().units_per_page() as usize, NO_LPN);
         image
     }

@@ -59,6 +59,7 @@ pub(super) struct Lookup {
 impl State {
     /// Looks an extent up from where `lookup` stopped: clears and copies to memory what needs no flash, and pins the
     /// blocks of the other pages.
+    #[inline(always)]
     fn look_up(
         &mut self,
         extent: Extent,
@@ -138,7 +139,7 @@ impl State {
 impl PageFtl {
     /// Looks an extent up for reading, from where `lookup` stopped. `Some` is a part of the map that must be loaded before
     /// the lookup can go on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn look_up(
         &self,
         extent: Extent,

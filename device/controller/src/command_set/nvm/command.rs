@@ -60,6 +60,7 @@ pub(super) enum NvmCommand {
 
 impl NvmCommand {
     /// Checks an entry of an I/O queue, and the memory that goes with it.
+    #[inline(always)]
     pub(super) fn parse(entry: &SubmissionEntry, mem: &HostMem, namespace: &Namespace) -> Result<NvmCommand, Status> {
         if entry.flags & (FLAGS_FUSED | FLAGS_PSDT) != 0 {
             return Err(Status::INVALID_FIELD.final_());

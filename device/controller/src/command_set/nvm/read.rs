@@ -81,7 +81,8 @@ impl<F: Ftl> Nvm<F> {
         mem: &HostMem,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
-        let to = Inside { mem: mem.clone(), rejects_unmapped: command.settings.reports_deallocated(command.namespace.nsid) };
+        let to =
+            Inside { mem: mem.clone(), rejects_unmapped: command.settings.reports_deallocated(command.namespace.nsid) };
         self.inside.read::<()>(extent, &to, breakdown).await.map_err(|error| failure(command.namespace, error))
     }
 
