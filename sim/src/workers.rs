@@ -13,7 +13,7 @@ use crate::time::Span;
 /// Does jobs of type `J`, any number at a time.
 pub struct Workers<J: 'static> {
     pool: Rc<Pool<J>>,
-    hire: Box<dyn Fn(Rc<Pool<J>>, u32, Rc<Mailbox<J>>)>,
+    hire: Box<dyn Fn(Rc<Pool<J>>, u32)>,
 }
 
 struct Pool<J> {
@@ -30,7 +30,8 @@ impl<J: 'static> Workers<J> {
     /// another one costs as much as a short job.
     pub fn new(sim: &Sim, work: impl AsyncFn(&mut J) + 'static) -> Workers<J> {
         let work = Rc::new(work);
-        let hire = move |pool: Rc<Pool<J>>, number: u32, mailbox: Rc<Mailbox<J>>| {
+        let hire = move |pool: Rc<Pool<J>>, number: u32| {
+            let mailbox = pool.workers.borrow()[number as usize].clone();
             let (sim, work) = (pool.sim.clone(), work.clone());
             sim.spawn(async move {
                 while !pool.is_closed.get() {
@@ -80,7 +81,8 @@ impl<J: 'static> Workers<J> {
         let mut workers = self.pool.workers.borrow_mut();
         let number = u32::try_from(workers.len()).expect("more than 2^32 workers");
         workers.push(Rc::new(Mailbox::new(&self.pool.sim)));
-        (self.hire)(self.pool.clone(), number, workers[number as usize].clone());
+        drop(workers);
+        (self.hire)(self.pool.clone(), number);
         number
     }
 }
