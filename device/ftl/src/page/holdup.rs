@@ -1,9 +1,10 @@
-//! Behind whom the host's data waits on its way to flash: its own kind, or collectors.
+//! The cause of a wait of the host's data on its way to flash: other writes, or collectors.
 //!
-//! A write that waits for room in the write buffer has no single culprit, since any plane would do: the wait is put down
-//! to collectors while they hold up at least half of the planes. The reads that complete partial units (fills) cannot go
-//! elsewhere: a wait for them is put down to collectors while at least half of them are in planes that collectors hold
-//! up, otherwise to read-modify-write.
+//! A write that waits for room in the write buffer has no single culprit, since it could go to any plane: the wait is
+//! attributed to collectors while they hold up at least half of the planes. The reads that complete partial units (fills)
+//! have a fixed plane: a wait for them is attributed to collectors while they hold up at least half of the fills, otherwise
+//! to read-modify-write. A write whose unit is still being programmed waits for that program, on a fixed plane too; see
+//! [`HostPrograms::culprit`](super::programs::HostPrograms::culprit).
 
 use nandscape_device_media::{Geometry, PlaneId};
 use nandscape_drive::breakdown::cause;
@@ -28,7 +29,7 @@ pub(super) struct Holdups {
 
 #[derive(Copy, Clone, Default)]
 struct Plane {
-    /// There is no page for the host until the plane's collector has gone on.
+    /// There is no page for the host until the plane's collector has made progress.
     short: bool,
     /// The host's last program spent most of its time waiting for a collector.
     behind_gc: bool,
@@ -59,9 +60,14 @@ impl Holdups {
         Holdups { geometry: *geometry, shuts_out, planes, count: 0, fills: 0, fills_held_up: 0, fills_shut_out: 0 }
     }
 
-    /// Behind whom the host's data waits now.
+    /// The cause of a wait for any plane now.
     pub(super) fn culprit(&self) -> Cause {
         if self.count * 2 >= self.geometry.planes() { cause::GC } else { cause::HOST_WRITE }
+    }
+
+    /// Whether collectors hold up a plane.
+    pub(super) fn is_held_up(&self, plane: PlaneId) -> bool {
+        self.planes[plane.0 as usize].is_held_up()
     }
 
     /// Whether a plane has no page for the host.
@@ -71,7 +77,7 @@ impl Holdups {
         }
     }
 
-    /// A program of the host on a plane has ended. `breakdown` tells where its time went.
+    /// A program of the host on a plane has ended. `breakdown` is that of the program.
     pub(super) fn programmed(&mut self, plane: PlaneId, breakdown: &Breakdown) {
         let gc: Span = Stage::WAITS.iter().map(|stage| breakdown.waited(*stage, cause::GC)).sum();
         let behind_gc = gc * 2 > breakdown.total();
@@ -83,7 +89,7 @@ impl Holdups {
         self.fills - self.fills_shut_out
     }
 
-    /// Behind whom the host's data waits when it waits for fills, or for other writes if there are none.
+    /// The cause of a wait for fills, or for other writes if there are none.
     pub(super) fn fill_culprit(&self) -> Cause {
         match self.fills {
             0 => cause::HOST_WRITE,

@@ -1,6 +1,8 @@
-//! The host's programs: which planes and dies are given another one.
+//! Programs of the host's data: which planes and dies get another one.
 
 use nandscape_device_media::{Geometry, Media, PlaneId, Registers};
+use nandscape_drive::breakdown::cause;
+use nandscape_sim::Cause;
 
 use super::holdup::Holdups;
 use super::together::Together;
@@ -11,7 +13,7 @@ pub(super) struct HostPrograms {
     pub(super) allocation: Box<dyn AllocationPolicy>,
     /// Pages that are programmed with one command.
     pub(super) together: Together,
-    /// Behind whom the host's data waits.
+    /// The cause of the wait of the host's data.
     pub(super) holdups: Holdups,
     /// Programs under way, by plane. Where planes share a die, its first plane counts.
     under_way: Vec<u32>,
@@ -58,6 +60,17 @@ impl HostPrograms {
     #[inline]
     pub(super) fn is_busy(&self, plane: PlaneId) -> bool {
         self.under_way[self.lun_index(plane)] >= self.per_lun
+    }
+
+    /// The cause of a wait for programs under way, as that for older data of the same units: collectors if at least half of
+    /// these programs are on planes that collectors hold up.
+    pub(super) fn culprit(&self) -> Cause {
+        let (mut all, mut held_up) = (0, 0);
+        for (plane, under_way) in (0..).map(PlaneId).zip(&self.under_way) {
+            all += under_way;
+            held_up += if self.holdups.is_held_up(plane) { *under_way } else { 0 };
+        }
+        if all > 0 && held_up * 2 >= all { cause::GC } else { cause::HOST_WRITE }
     }
 
     /// A program on a plane, and perhaps others of its die, begins.

@@ -115,9 +115,11 @@ impl State {
         Some(FillJob { slot, generation: self.buffer.slot(slot).generation, from })
     }
 
-    /// Behind whom the host's data waits: collectors, fills where too few slots are whole for a program, or other writes.
+    /// The cause of the wait of the host's data: collectors, fills where too few slots are whole for a program, or other
+    /// writes.
     fn culprit(&self) -> Cause {
         match self.programs.holdups.culprit() {
+            cause::HOST_WRITE if self.buffer.ready() > 0 && self.buffer.front(1).is_empty() => self.programs.culprit(),
             cause::HOST_WRITE if self.buffer.ready() < self.stripe_units() => self.programs.holdups.fill_culprit(),
             culprit => culprit,
         }
