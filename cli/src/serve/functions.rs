@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use nandscape_transport_reactor::PollMode;
 use nandscape_transport_reactor::socket::Address;
-use nandscape_transport_vfio_user::{Function, Listener};
+use nandscape_transport_vfio_user::{DoorbellMode, Function, Listener};
 
 use super::reactors::{LiveDrive, Running};
 use super::{ServeArgs, no_place};
@@ -16,10 +16,12 @@ use crate::output;
 /// How the doorbells of guests come.
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
 pub(super) enum DoorbellsArg {
-    /// Mapped where the server never sleeps, else trapped
+    /// Mapped where the server never sleeps, else buffered
     Auto,
-    /// By a message each, or through the guest's own doorbell buffers while the server is awake
+    /// By a message each
     Trapped,
+    /// Through the guest's own doorbell buffers while the server is awake, else by a message each
+    Buffered,
     /// In a page that the guest maps, and that the server looks at
     Mapped,
 }
@@ -71,16 +73,17 @@ pub(super) fn listen(
     running: &Running,
     log: &Arc<dyn Fn(&str) + Send + Sync>,
 ) -> Result<Vec<Listener>, Failure> {
-    let mapped_doorbells = match args.doorbells {
-        DoorbellsArg::Auto => args.poll_mode() == PollMode::Busy,
-        DoorbellsArg::Trapped => false,
-        DoorbellsArg::Mapped => true,
+    let doorbells = match args.doorbells {
+        DoorbellsArg::Auto if args.poll_mode() == PollMode::Busy => DoorbellMode::Mapped,
+        DoorbellsArg::Auto | DoorbellsArg::Buffered => DoorbellMode::Buffered,
+        DoorbellsArg::Trapped => DoorbellMode::Trapped,
+        DoorbellsArg::Mapped => DoorbellMode::Mapped,
     };
     let start = |function: FunctionArg| {
         let LiveDrive { name, handle, number, queue_pairs, .. } = &running.drives[function.drive];
         let (path, address) = (function.path.clone(), function.address());
         let (handle, drive, queue_pairs, log) = (handle.clone(), *number, *queue_pairs, log.clone());
-        let listener = Listener::start(Function { path, handle, drive, queue_pairs, mapped_doorbells, log })
+        let listener = Listener::start(Function { path, handle, drive, queue_pairs, doorbells, log })
             .map_err(|error| no_place("--vfio-user", &address, &error))?;
         output::note(&how_to_connect(name, &function.path));
         Ok(listener)

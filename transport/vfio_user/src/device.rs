@@ -12,6 +12,7 @@ use nandscape_wire_nvme::register;
 
 use crate::doorbells::Watch;
 use crate::interrupts::Interrupts;
+use crate::listener::DoorbellMode;
 use crate::memory::Memory;
 
 /// Something that the side thread wants done. It sends one at a time and waits for the outcome.
@@ -23,8 +24,6 @@ pub(crate) struct Device {
     pub(crate) memory: Rc<Memory>,
     pub(crate) interrupts: Interrupts,
     doorbells: Rc<Watch>,
-    /// Whether the guest maps the doorbells, so that nothing wakes the reactor when they are rung.
-    mapped: bool,
     /// Is told when the reset under way has ended.
     resetting: Option<Sender<()>>,
     /// Dropped with this: then nothing of the guest's memory is used any more.
@@ -37,7 +36,6 @@ pub(crate) struct Parts {
     pub(crate) memory: Rc<Memory>,
     pub(crate) interrupts: Interrupts,
     pub(crate) doorbells: Rc<Watch>,
-    pub(crate) mapped: bool,
     pub(crate) present: Sender<()>,
 }
 
@@ -46,13 +44,13 @@ const ACTS_A_TURN: u32 = 4;
 /// Doorbells that nothing wakes the reactor for are looked at again after this part of the time that they were silent,
 /// and after this time at most: a wake-up takes some microseconds, so that they use less than a hundredth of a core.
 const SHARE_OF_SILENCE: u64 = 8;
-const LONGEST_SLEEP: Span = Span::from_ms(1);
+const LONGEST_SLEEP: Span = Span::from_ms(2);
 
 impl Device {
     /// A device for a guest that is connected.
     pub(crate) fn new(parts: Parts) -> Device {
-        let Parts { acts, memory, interrupts, doorbells, mapped, present } = parts;
-        Device { acts, memory, interrupts, doorbells, mapped, resetting: None, _present: present }
+        let Parts { acts, memory, interrupts, doorbells, present } = parts;
+        Device { acts, memory, interrupts, doorbells, resetting: None, _present: present }
     }
 
     /// The guest writes a dword of the properties.
@@ -121,7 +119,8 @@ impl Client for Device {
     fn before_sleep(&mut self, silent: Span) -> Option<Span> {
         self.doorbells.ask_for_events();
         let again = Span::from_ns(silent.ns() / SHARE_OF_SILENCE).min(LONGEST_SLEEP);
-        self.mapped.then_some(again)
+        // Nothing else would wake the reactor.
+        (self.doorbells.mode() == DoorbellMode::Mapped).then_some(again)
     }
 
     /// Its completions are in its memory.

@@ -17,12 +17,14 @@ use nandscape_drive::queue_memory::DoorbellBuffers;
 use nandscape_transport_reactor::{Arrival, Doorbells, QueueKind};
 
 use crate::layout::{DOORBELLS, Layout, PAGE};
+use crate::listener::DoorbellMode;
 use crate::memory::Memory;
 
 /// See the module.
 pub(crate) struct Watch {
     page: Mapping,
     memory: Rc<Memory>,
+    mode: DoorbellMode,
     /// Bytes of all doorbells.
     bytes: u64,
     /// Completion queues come before submission queues: a head makes room for what new commands complete.
@@ -48,10 +50,11 @@ impl Queue {
     }
 
     /// The value that the guest passes when the controller is to hear of it.
-    fn event_index(&self) -> u16 {
+    fn event_index(&self, mode: DoorbellMode) -> u16 {
         match self.kind {
             // The next entry.
             QueueKind::Submission => self.seen,
+            QueueKind::Completion if mode == DoorbellMode::Trapped => self.seen,
             // Room is needed only where the queue was full, and then the guest takes all but one of its entries.
             QueueKind::Completion => ((u32::from(self.seen) + self.entries - 2) % self.entries) as u16,
         }
@@ -67,10 +70,15 @@ impl Watch {
     ///
     /// # Errors
     /// When it cannot be mapped.
-    pub(crate) fn new(file: &File, layout: Layout, memory: Rc<Memory>) -> io::Result<Watch> {
+    pub(crate) fn new(file: &File, layout: Layout, memory: Rc<Memory>, mode: DoorbellMode) -> io::Result<Watch> {
         let bytes = layout.doorbell_bytes();
         let page = Mapping::new(file, DOORBELLS, bytes as usize, true)?;
-        Ok(Watch { page, memory, bytes, queues: RefCell::default(), buffers: Cell::default() })
+        Ok(Watch { page, memory, mode, bytes, queues: RefCell::default(), buffers: Cell::default() })
+    }
+
+    /// How the doorbells come.
+    pub(crate) fn mode(&self) -> DoorbellMode {
+        self.mode
     }
 
     /// Calls `ring` for doorbells that have changed; whether any had.
@@ -89,6 +97,9 @@ impl Watch {
                 QueueKind::Completion => Arrival::CompletionHead { queue: queue.id, head: value },
             });
         }
+        if came && self.mode == DoorbellMode::Trapped {
+            self.ask_for_events();
+        }
         came
     }
 
@@ -105,7 +116,7 @@ impl Watch {
     pub(crate) fn ask_for_events(&self) {
         let Some(buffers) = self.buffers.get() else { return };
         for queue in self.queues.borrow_mut().iter_mut() {
-            let index = queue.event_index();
+            let index = queue.event_index(self.mode);
             let Some(at) = in_buffer(buffers.event_index, queue, queue.offset()) else { continue };
             if queue.event != Some(index) && self.memory.store(at, index.into()).is_ok() {
                 queue.event = Some(index);

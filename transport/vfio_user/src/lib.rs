@@ -34,4 +34,4 @@ mod memory;
 mod regions;
 mod session;
 
-pub use listener::{Function, Listener};
+pub use listener::{DoorbellMode, Function, Listener};

@@ -24,10 +24,21 @@ pub struct Function {
     pub drive: u16,
     /// I/O queue pairs of the drive's controllers.
     pub queue_pairs: u16,
-    /// Whether guests may map the doorbells. They then ring with no message, and the reactor has to look.
-    pub mapped_doorbells: bool,
+    /// How doorbells come.
+    pub doorbells: DoorbellMode,
     /// Is told of clients that failed.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// How the doorbells of guests come.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum DoorbellMode {
+    /// Each by a message, also where the guest has doorbell buffers.
+    Trapped,
+    /// Through the guest's doorbell buffers while the reactor is awake, else by messages.
+    Buffered,
+    /// In a page that the guest maps. They come with no message, and the reactor has to look.
+    Mapped,
 }
 
 /// Listens until it is dropped.

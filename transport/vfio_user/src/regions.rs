@@ -9,6 +9,7 @@ use zerocopy::IntoBytes as _;
 use crate::channel::MAX_DATA;
 use crate::config_space::{self, Effects};
 use crate::layout::{DOORBELLS, PAGE};
+use crate::listener::DoorbellMode;
 use crate::session::{Reply, Session};
 
 /// What lies at a place in a region.
@@ -51,7 +52,7 @@ impl Session {
             return Ok(Reply::of(info.as_bytes()));
         }
         let mut flags = RegionInfo::READ | RegionInfo::WRITE;
-        if index != region::BAR0 || !self.mapped {
+        if index != region::BAR0 || self.mode != DoorbellMode::Mapped {
             info.flags = flags.into();
             return Ok(Reply::of(info.as_bytes()));
         }
@@ -66,11 +67,11 @@ impl Session {
         let needed = INFO + size_of::<SparseMap>();
         flags |= RegionInfo::MMAP | RegionInfo::CAPS;
         (info.flags, info.argsz) = (flags.into(), (needed as u32).into());
-        // A client whose buffer is too short asks again.
+        info.cap_offset = (INFO as u32).into();
+        // A client whose buffer is too short asks again. QEMU wants the offset in any case.
         if argsz < needed {
             return Ok(Reply { descriptor: true, ..Reply::of(info.as_bytes()) });
         }
-        info.cap_offset = (INFO as u32).into();
         Ok(Reply { descriptor: true, payload: [info.as_bytes(), area.as_bytes()].concat() })
     }
 
@@ -129,7 +130,11 @@ impl Session {
             Place::Properties => self.write_properties(offset, data)?,
             Place::Doorbells(at) => {
                 dwords(at, data).try_for_each(|(at, value)| self.doorbells.store(at, value)).map_err(|_| Errno::EIO)?;
-                self.handle.wake();
+                match self.mode {
+                    // Answered once the reactor has looked: by then it has asked for the next doorbell.
+                    DoorbellMode::Trapped => self.call(|_, _| ())?,
+                    DoorbellMode::Buffered | DoorbellMode::Mapped => self.handle.wake(),
+                }
             }
             Place::Table => self.table[offset..offset + data.len()].copy_from_slice(data),
             Place::Config => {

@@ -25,7 +25,7 @@ use crate::device::{Act, Device, Parts};
 use crate::doorbells::Watch;
 use crate::interrupts::{Event, Interrupts};
 use crate::layout::{DOORBELLS, Layout, PAGE};
-use crate::listener::Function;
+use crate::listener::{DoorbellMode, Function};
 use crate::maps::{MAX_MAPS, Maps};
 use crate::memory::Memory;
 
@@ -51,7 +51,7 @@ pub(crate) struct Session {
     pub(crate) handle: Handle,
     log: Arc<dyn Fn(&str) + Send + Sync>,
     pub(crate) layout: Layout,
-    pub(crate) mapped: bool,
+    pub(crate) mode: DoorbellMode,
     /// The file of the doorbells, laid out as BAR0, and the part that they lie in.
     file: File,
     pub(crate) doorbells: Mapping,
@@ -89,16 +89,16 @@ impl Session {
         let file = memory_file(layout.bar0_bytes())?;
         let doorbells = Mapping::new(&file, DOORBELLS, layout.doorbell_bytes() as usize, true)?;
         let ((acts, inbox), (present, presence)) = (channel(), channel());
-        let (shared, mapped) = (file.try_clone()?, function.mapped_doorbells);
+        let (shared, mode) = (file.try_clone()?, function.doorbells);
         function.handle.attach(
             function.drive,
             Box::new(move |_| {
                 let memory = Rc::new(Memory::default());
-                let watch = Watch::new(&shared, layout, memory.clone()).expect("it was mapped before");
+                let watch = Watch::new(&shared, layout, memory.clone(), mode).expect("it was mapped before");
                 let watch = Rc::new(watch);
                 let interrupts = Interrupts::new(layout.vectors());
                 let (memory, doorbells) = (memory.clone(), watch.clone());
-                let parts = Parts { acts: inbox, memory: memory.clone(), interrupts, doorbells, mapped, present };
+                let parts = Parts { acts: inbox, memory: memory.clone(), interrupts, doorbells, present };
                 let client = Box::new(Device::new(parts));
                 NewHost { client, memory, vectors: layout.vectors(), doorbells: watch }
             }),
@@ -110,7 +110,7 @@ impl Session {
             handle: function.handle.clone(),
             log,
             layout,
-            mapped,
+            mode,
             file,
             doorbells,
             config: ConfigSpace::new(layout),

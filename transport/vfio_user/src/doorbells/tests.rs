@@ -15,7 +15,7 @@ fn watch() -> (Watch, Mapping, Rc<Memory>) {
     memory.set_bus_master(true);
     memory.guest.map(SHADOW, Mapping::new(&memory_file(0x2000).unwrap(), 0, 0x2000, true).unwrap()).unwrap();
     let page = Mapping::new(&file, DOORBELLS, layout.doorbell_bytes() as usize, true).unwrap();
-    (Watch::new(&file, layout, memory.clone()).unwrap(), page, memory)
+    (Watch::new(&file, layout, memory.clone(), DoorbellMode::Buffered).unwrap(), page, memory)
 }
 
 fn rung(watch: &Watch) -> Vec<Arrival> {

@@ -8,10 +8,10 @@ use std::net::Shutdown;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::socket::Stream;
+use nandscape_transport_reactor::socket::Stream;
 
 /// The places of clients that negotiate.
-pub struct Negotiating {
+pub(crate) struct Negotiating {
     most: usize,
     /// The time that a client has for itself even when others wait.
     grace: Duration,
@@ -38,14 +38,14 @@ struct Place {
 
 impl Negotiating {
     /// Places for `most` clients.
-    pub fn new(most: usize, grace: Duration) -> Negotiating {
+    pub(crate) fn new(most: usize, grace: Duration) -> Negotiating {
         Negotiating { most, grace, places: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Waits for a place and takes it; its number. The first client that has had its time makes room. `None` once there
     /// are no places any more.
     #[expect(clippy::disallowed_methods, reason = "a client's time is in real time")]
-    pub fn enter(&self, stream: Arc<Stream>) -> Option<u64> {
+    pub(crate) fn enter(&self, stream: Arc<Stream>) -> Option<u64> {
         let mut places = self.places();
         while places.taken.len() >= self.most && !places.closed {
             let oldest = places.taken.iter().position(|place| !place.admitted);
@@ -72,14 +72,14 @@ impl Negotiating {
     }
 
     /// A client's choice of a drive is about to be acknowledged. Whether it still has its place, which it then keeps.
-    pub fn admit(&self, number: u64) -> bool {
+    pub(crate) fn admit(&self, number: u64) -> bool {
         let mut places = self.places();
         let place = places.taken.iter_mut().find(|place| place.number == number);
         place.map(|place| place.admitted = true).is_some()
     }
 
     /// A client's negotiation has ended; whether it had kept its place until now.
-    pub fn leave(&self, number: u64) -> bool {
+    pub(crate) fn leave(&self, number: u64) -> bool {
         let mut places = self.places();
         let place = places.taken.iter().position(|place| place.number == number);
         let left = place.and_then(|place| places.taken.remove(place)).is_some();
@@ -88,7 +88,7 @@ impl Negotiating {
     }
 
     /// From now on [`Negotiating::enter`] returns `None`.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.places().closed = true;
         self.changed.notify_all();
     }

@@ -1,0 +1,13 @@
+//! Guests of a live drive: drivers and monitors over vfio-user, some of them hostile. The client is one of its own, so that
+//! QEMU is not the only one that the server was tried with.
+#![cfg(target_os = "linux")]
+
+mod client;
+mod doorbells;
+mod host;
+mod hostile;
+mod leaving;
+mod maps;
+mod messages;
+mod resets;
+mod server;
