@@ -38,6 +38,15 @@ pub(crate) const EVENT_REQUESTS: u8 = 4;
 /// Abort Command Limit. An Abort ends at once, so that no host reaches it.
 pub(crate) const ABORTS: u8 = 4;
 
+/// Statuses of admin commands that may succeed when they are sent again as they are.
+const TRANSIENT: [Status; 5] = [
+    Status::EVENT_REQUEST_LIMIT_EXCEEDED,
+    Status::DATA_TRANSFER_ERROR,
+    Status::FORMAT_IN_PROGRESS,
+    Status::ABORT_REQUESTED,
+    Status::ABORTED_POWER_LOSS,
+];
+
 /// What admin commands have set, and what they count.
 pub(crate) struct Admin {
     pub(crate) settings: Settings,
@@ -116,6 +125,7 @@ impl<C: CommandSet> NvmeController<C> {
         };
         Some(match answer {
             Ok(answer) => self.deliver(answer, mem, breakdown).await,
+            Err(status) if TRANSIENT.contains(&status) => Err(status).into(),
             Err(status) => Err(status.final_()).into(),
         })
     }

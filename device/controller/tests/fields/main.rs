@@ -1,0 +1,170 @@
+//! A row a malformed field: the status of the command, with Do Not Retry and More.
+//!
+//! Left out: fields of commands that only hosts with queues of their own can send (`admin_queues`), and of namespaces'
+//! administration (`namespaces`).
+
+#[path = "../common/mod.rs"]
+mod common;
+mod row;
+
+use common::BLOCKS;
+use nandscape_wire_nvme::identify::cns;
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, NSID_ALL, Status as S, feature, log, vendor};
+use row::{admin, check, copy, io, log_page};
+
+const READ: IoOpcode = IoOpcode::READ;
+const WRITE: IoOpcode = IoOpcode::WRITE;
+
+#[test]
+fn flags_and_namespaces() {
+    check(vec![
+        io(READ, 0, 1).is("PSDT 01b of a host in this process").flags(0x40).fails(S::INVALID_FIELD),
+        io(READ, 0, 1).is("PSDT 11b").flags(0xc0).fails(S::INVALID_FIELD),
+        io(READ, 0, 1).is("FUSE 11b").flags(0b11).fails(S::INVALID_FIELD),
+        io(READ, 0, 1).is("FUSE 01b alone").flags(0b01).ends(S::FUSED_MISSING),
+        io(WRITE, 0, 1).is("FUSE 10b alone").flags(0b10).ends(S::FUSED_MISSING),
+        io(READ, 0, 1).is("namespace 0").nsid(0).fails(S::INVALID_NAMESPACE),
+        io(READ, 0, 1).is("a namespace that there is not").nsid(2).fails(S::INVALID_FIELD),
+        io(READ, 0, 1).is("beyond NN").nsid(65).fails(S::INVALID_NAMESPACE),
+        io(READ, 0, 1).is("the broadcast value").nsid(NSID_ALL).fails(S::INVALID_FIELD),
+        io(IoOpcode::FLUSH, 0, 1).is("all namespaces").nsid(NSID_ALL).succeeds(),
+        io(IoOpcode(0x7f), 0, 1).is("a reserved opcode").fails(S::INVALID_OPCODE),
+        io(IoOpcode(0x80), 0, 1).is("an opcode of the vendor").fails(S::INVALID_OPCODE),
+        admin(AdminOpcode::IDENTIFY).is("FUSE 01b").flags(0b01).fails(S::INVALID_FIELD),
+        admin(AdminOpcode::IDENTIFY).is("PSDT 01b").flags(0x40).fails(S::INVALID_FIELD),
+    ]);
+}
+
+#[test]
+fn blocks() {
+    let mut rows = Vec::new();
+    for opcode in
+        [READ, WRITE, IoOpcode::COMPARE, IoOpcode::VERIFY, IoOpcode::WRITE_ZEROES, IoOpcode::WRITE_UNCORRECTABLE]
+    {
+        rows.extend([
+            io(opcode, BLOCKS, 1).is("SLBA beyond the end").fails(S::LBA_OUT_OF_RANGE),
+            io(opcode, BLOCKS - 1, 2).is("NLB beyond the end").fails(S::LBA_OUT_OF_RANGE),
+            io(opcode, u64::MAX, 2).is("SLBA and NLB beyond 64 bits").fails(S::LBA_OUT_OF_RANGE),
+        ]);
+    }
+    for opcode in [READ, WRITE, IoOpcode::COMPARE] {
+        rows.extend([
+            io(opcode, 0, 257).is("NLB beyond MDTS").fails(S::INVALID_FIELD),
+            io(opcode, 0, 2).is("data of a block for two").bytes(512).fails(S::DATA_SGL_LENGTH_INVALID),
+        ]);
+    }
+    rows.extend([
+        io(WRITE, 0, 1).is("no data").bytes(0).fails(S::DATA_TRANSFER_ERROR),
+        io(WRITE, 0, 1).is("DTYPE streams").dword(12, 1 << 20).fails(S::INVALID_FIELD),
+        io(WRITE, 0, 1).is("DTYPE reserved").dword(12, 0xf << 20).fails(S::INVALID_FIELD),
+        io(IoOpcode::WRITE_UNCORRECTABLE, 0, 1).is("DTYPE").dword(12, 1 << 20).fails(S::INVALID_FIELD),
+        io(IoOpcode::COMPARE, 0, 1).is("other data").filled(9).retries(S::COMPARE_FAILURE),
+        io(IoOpcode::VERIFY, 0, 257).is("NLB beyond MDTS, without data").succeeds(),
+        io(IoOpcode::WRITE_ZEROES, 0, 257).is("NLB beyond MDTS, without data").succeeds(),
+    ]);
+    check(rows);
+}
+
+#[test]
+fn lists_of_ranges() {
+    let dsm = |ranges: u32, attributes| {
+        io(IoOpcode::DATASET_MANAGEMENT, 0, 1).dword(10, ranges - 1).dword(11, attributes).dword(12, 0)
+    };
+    let beyond = [&[0; 4][..], &1u32.to_le_bytes(), &BLOCKS.to_le_bytes()].concat();
+    check(vec![
+        dsm(1, 8).is("a reserved attribute").bytes(16).fails(S::INVALID_FIELD),
+        dsm(2, 4).is("data of a range for two").bytes(16).fails(S::DATA_SGL_LENGTH_INVALID),
+        dsm(1, 4).is("a range beyond the end").data(&beyond).fails(S::LBA_OUT_OF_RANGE),
+        dsm(1, 3).is("integral read and write").bytes(16).succeeds(),
+        copy(0, &[(0, 1)]).is("descriptor format 2h").dword(12, 2 << 8).fails(S::INVALID_FIELD),
+        copy(0, &[(0, 1)]).is("DTYPE").dword(12, 1 << 20).fails(S::INVALID_FIELD),
+        copy(0, &[(0, 1); 129]).is("NR beyond MSRC").fails(S::COMMAND_SIZE_LIMIT_EXCEEDED),
+        copy(0, &[(0, 257)]).is("NLB of a range beyond MSSRL").fails(S::COMMAND_SIZE_LIMIT_EXCEEDED),
+        copy(0, &[(0, 256); 9]).is("all ranges beyond MCL").fails(S::COMMAND_SIZE_LIMIT_EXCEEDED),
+        copy(0, &[(0, 1); 2]).is("data of a range for two").bytes(32).fails(S::DATA_SGL_LENGTH_INVALID),
+        copy(0, &[(BLOCKS, 1)]).is("a source beyond the end").fails(S::LBA_OUT_OF_RANGE),
+        copy(BLOCKS - 1, &[(0, 2)]).is("the destination beyond the end").fails(S::LBA_OUT_OF_RANGE),
+    ]);
+}
+
+#[test]
+fn admin_opcodes() {
+    let refused = [
+        (AdminOpcode::FIRMWARE_COMMIT, "firmware is never written"),
+        (AdminOpcode::FIRMWARE_IMAGE_DOWNLOAD, "firmware is never written"),
+        (AdminOpcode::DIRECTIVE_SEND, "no directives"),
+        (AdminOpcode::DIRECTIVE_RECEIVE, "no directives"),
+        (AdminOpcode::CREATE_IO_CQ, "a host in this process creates queues by calls"),
+        (AdminOpcode::CREATE_IO_SQ, "a host in this process creates queues by calls"),
+        (AdminOpcode::DELETE_IO_CQ, "a host in this process deletes queues by calls"),
+        (AdminOpcode::DELETE_IO_SQ, "a host in this process deletes queues by calls"),
+        (AdminOpcode::DOORBELL_BUFFER_CONFIG, "a host in this process has no doorbells in memory"),
+        (AdminOpcode(0x7f), "a Fabrics command"),
+        (AdminOpcode(0xc0), "an opcode of the vendor"),
+    ];
+    check(refused.map(|(opcode, why)| admin(opcode).is(why).fails(S::INVALID_OPCODE)).into());
+}
+
+#[test]
+fn identify_and_logs() {
+    let identify = |cns: u8| admin(AdminOpcode::IDENTIFY).dword(10, cns.into());
+    check(vec![
+        identify(0xff).is("a reserved CNS").fails(S::INVALID_FIELD),
+        identify(cns::NAMESPACE).is("namespace 0").nsid(0).fails(S::INVALID_NAMESPACE),
+        identify(cns::ACTIVE_NAMESPACES).is("nothing is above").nsid(NSID_ALL).fails(S::INVALID_NAMESPACE),
+        identify(cns::CONTROLLER).is("short data").bytes(4_092).fails(S::DATA_SGL_LENGTH_INVALID),
+        identify(cns::CONTROLLER).is("no data").bytes(0).fails(S::DATA_SGL_LENGTH_INVALID),
+        log_page(0x7f, 4).is("a reserved log").fails(S::INVALID_LOG_PAGE),
+        log_page(log::SMART, 512).is("LPO beyond the log").dword(12, 516).fails(S::INVALID_FIELD),
+        log_page(log::SMART, 512).is("LPO beyond the log").dword(13, 1).fails(S::INVALID_FIELD),
+        log_page(log::SMART, 512).is("LPO within a dword").dword(12, 2).fails(S::INVALID_FIELD),
+        log_page(log::SMART, 512).is("NUMD beyond what is returned at a time").dword(11, 0x10).fails(S::INVALID_FIELD),
+        log_page(log::SMART, 512).is("short data").bytes(508).fails(S::DATA_SGL_LENGTH_INVALID),
+        log_page(log::TELEMETRY_HOST, 512).is("LPO within a block").dword(12, 4).fails(S::INVALID_FIELD),
+        log_page(vendor::DRIVE_LOG, 1_024).is("NUMD to the end").succeeds(),
+    ]);
+}
+
+#[test]
+fn features() {
+    let get = |id: u8| admin(AdminOpcode::GET_FEATURES).nsid(1).dword(10, id.into()).bytes(512);
+    let set = |id: u8, value| admin(AdminOpcode::SET_FEATURES).dword(10, id.into()).dword(11, value).bytes(512);
+    let save = |id: u8| set(id, 0).dword(10, feature::SAVE | u32::from(id));
+    let sel = |id: u8, select: u32| get(id).dword(10, select << 8 | u32::from(id));
+    let recovery = feature::ERROR_RECOVERY;
+    check(vec![
+        get(0).is("feature 0").fails(S::INVALID_FIELD),
+        get(3).is("LBA Range Type").fails(S::INVALID_FIELD),
+        set(0x0c, 0).is("Autonomous Power State Transition").fails(S::INVALID_FIELD),
+        set(0x0d, 0).is("Host Memory Buffer").fails(S::INVALID_FIELD),
+        set(feature::PREDICTABLE_LATENCY_CONFIG, 0).is("Predictable Latency Mode").fails(S::INVALID_FIELD),
+        sel(feature::ARBITRATION, 4).is("SEL 100b").fails(S::INVALID_FIELD),
+        sel(feature::ARBITRATION, 3).is("SEL 011b").succeeds(),
+        save(feature::TIMESTAMP).is("SV of one that cannot be saved").fails(S::FEATURE_NOT_SAVEABLE),
+        save(feature::ARBITRATION).is("SV").succeeds(),
+        set(feature::ARBITRATION, 3).is("a namespace").nsid(1).fails(S::FEATURE_NOT_NAMESPACE_SPECIFIC),
+        set(feature::ARBITRATION, 3).is("an invalid namespace").nsid(70).fails(S::INVALID_NAMESPACE),
+        get(recovery).is("no namespace").nsid(0).fails(S::INVALID_NAMESPACE),
+        get(recovery).is("all namespaces").nsid(NSID_ALL).fails(S::INVALID_NAMESPACE),
+        get(recovery).is("a namespace that there is not").nsid(2).fails(S::INVALID_FIELD),
+        set(recovery, 0).is("no namespace").nsid(0).fails(S::INVALID_NAMESPACE),
+        set(feature::POWER_MANAGEMENT, 1).is("PS beyond NPSS").fails(S::INVALID_FIELD),
+        set(feature::TEMPERATURE_THRESHOLD, 1 << 16).is("TMPSEL of no sensor").fails(S::INVALID_FIELD),
+        set(feature::TEMPERATURE_THRESHOLD, 2 << 20).is("THSEL reserved").fails(S::INVALID_FIELD),
+        get(feature::TEMPERATURE_THRESHOLD).is("TMPSEL of all sensors").dword(11, 0xf << 16).fails(S::INVALID_FIELD),
+        set(feature::NUMBER_OF_QUEUES, 0xffff).is("65,536 submission queues").fails(S::INVALID_FIELD),
+        set(feature::NUMBER_OF_QUEUES, 0xffff << 16).is("65,536 completion queues").fails(S::INVALID_FIELD),
+        set(feature::INTERRUPT_VECTOR, 5).is("a vector that there is not").fails(S::INVALID_FIELD),
+        set(feature::TIMESTAMP, 0).is("short data").bytes(7).fails(S::DATA_SGL_LENGTH_INVALID),
+        set(feature::HOST_BEHAVIOR, 0).is("a flag of 2").filled(2).fails(S::INVALID_FIELD),
+        set(feature::HOST_BEHAVIOR, 0).is("short data").bytes(511).fails(S::DATA_SGL_LENGTH_INVALID),
+        set(feature::HOST_IDENTIFIER, 1).is("short data").bytes(15).fails(S::DATA_SGL_LENGTH_INVALID),
+    ]);
+}
+
+/// Five requests, of which four may be outstanding: the fifth may be sent again.
+#[test]
+fn a_limit_is_not_final() {
+    let request = admin(AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST);
+    check(vec![request.is("a fifth request").after(4).ends(S::EVENT_REQUEST_LIMIT_EXCEEDED)]);
+}

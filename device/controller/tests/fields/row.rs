@@ -1,0 +1,138 @@
+//! A command with one field that is wrong, and how it has to end.
+
+use nandscape_drive::{HostMem, QueueId};
+use nandscape_sim::Span;
+use nandscape_wire_nvme::io::CopyRange;
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::common::{Pair, config, with};
+
+/// See the file.
+pub(crate) struct Row {
+    what: &'static str,
+    queue: QueueId,
+    entry: SubmissionEntry,
+    data: Vec<u8>,
+    right: Status,
+    /// How often the command is sent before, without waiting for it.
+    outstanding: u32,
+}
+
+fn row(queue: QueueId, entry: SubmissionEntry, bytes: usize) -> Row {
+    Row { what: "", queue, entry, data: vec![0; bytes], right: Status::SUCCESS, outstanding: 0 }
+}
+
+/// A command over blocks of the namespace, with data for them.
+pub(crate) fn io(opcode: IoOpcode, slba: u64, blocks: u32) -> Row {
+    row(QueueId(1), SubmissionEntry::blocks(opcode, 1, slba, blocks), blocks as usize * 512)
+}
+
+/// Copy of ranges of (first block, blocks).
+pub(crate) fn copy(to: u64, ranges: &[(u64, u16)]) -> Row {
+    let range = |(slba, blocks): &(u64, u16)| CopyRange {
+        slba: (*slba).into(),
+        nlb_z: (blocks - 1).into(),
+        ..CopyRange::default()
+    };
+    let list: Vec<CopyRange> = ranges.iter().map(range).collect();
+    row(QueueId(1), SubmissionEntry::copy(1, to, ranges.len() as u32, 0), 0).data(list.as_bytes())
+}
+
+/// An admin command with a page of data.
+pub(crate) fn admin(opcode: AdminOpcode) -> Row {
+    row(QueueId::ADMIN, SubmissionEntry::admin(opcode), 4_096)
+}
+
+pub(crate) fn log_page(log: u8, bytes: u32) -> Row {
+    row(QueueId::ADMIN, SubmissionEntry::get_log_page(log, 0, bytes), bytes as usize)
+}
+
+impl Row {
+    /// Names the field.
+    pub(crate) fn is(self, what: &'static str) -> Row {
+        Row { what, ..self }
+    }
+
+    pub(crate) fn flags(mut self, flags: u8) -> Row {
+        self.entry.flags = flags;
+        self
+    }
+
+    pub(crate) fn nsid(mut self, nsid: u32) -> Row {
+        self.entry.nsid = nsid.into();
+        self
+    }
+
+    /// Sets a command dword.
+    pub(crate) fn dword(mut self, number: usize, value: u32) -> Row {
+        let mut bytes = [0; 64];
+        bytes.copy_from_slice(self.entry.as_bytes());
+        bytes[number * 4..number * 4 + 4].copy_from_slice(&value.to_le_bytes());
+        self.entry = SubmissionEntry::read_from_bytes(&bytes).expect("it has the size");
+        self
+    }
+
+    /// Data of so many bytes.
+    pub(crate) fn bytes(self, bytes: usize) -> Row {
+        Row { data: vec![0; bytes], ..self }
+    }
+
+    pub(crate) fn data(self, data: &[u8]) -> Row {
+        Row { data: data.to_vec(), ..self }
+    }
+
+    pub(crate) fn filled(mut self, value: u8) -> Row {
+        self.data.fill(value);
+        self
+    }
+
+    /// Sends the command `times` times before.
+    pub(crate) fn after(self, times: u32) -> Row {
+        Row { outstanding: times, ..self }
+    }
+
+    /// It fails for good, and the error log says so.
+    pub(crate) fn fails(self, status: Status) -> Row {
+        Row { right: status.final_().with_more(), ..self }
+    }
+
+    /// It may be sent again, and the error log tells of it.
+    pub(crate) fn retries(self, status: Status) -> Row {
+        Row { right: status.with_more(), ..self }
+    }
+
+    /// It may be sent again, and the error log does not tell of it.
+    pub(crate) fn ends(self, status: Status) -> Row {
+        Row { right: status, ..self }
+    }
+
+    pub(crate) fn succeeds(self) -> Row {
+        Row { right: Status::SUCCESS, ..self }
+    }
+}
+
+/// Sends the command of each row to a new drive.
+pub(crate) fn check(rows: Vec<Row>) {
+    let mut wrong = Vec::new();
+    for row in rows {
+        let status = with(config(), async |sim, drive| {
+            let pairs = [0, 1].map(|id| Pair::new(sim, drive, id, 32));
+            let pair = &pairs[usize::from(row.queue.0)];
+            let mem = || if row.data.is_empty() { HostMem::none() } else { HostMem::from_bytes(&row.data) };
+            for _ in 0..=row.outstanding {
+                pair.put(row.entry, mem());
+            }
+            pair.ring();
+            sim.sleep(Span::from_ms(100)).await;
+            pair.reap().map(|posted| posted.entry.status())
+        });
+        if status != Some(row.right) {
+            let bits = |status: Status| format!("{status}, DNR {}, More {}", status.do_not_retry(), status.more());
+            let opcode = row.entry.opcode;
+            let ended = status.map_or("no completion".to_owned(), bits);
+            wrong.push(format!("opcode {opcode:02x}h, {}: {ended}; right is {}", row.what, bits(row.right)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
