@@ -7,7 +7,7 @@ use nandscape_device_media::{Cell, PlaneMode, Priority, ProgramUnit, Registers};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
-use crate::values::{Choice, Faults, FtlKind, PerPageType, Shares, Text, Victim};
+use crate::values::{Admission, Choice, Faults, FtlKind, PerPageType, Shares, Text, Victim};
 
 /// What a key means.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -302,6 +302,9 @@ section! {
         owner: Text<Choice<OwnerSource>>,
         /// Which block is cleaned next: `"greedy"` or `"cost_benefit"`.
         victim: Text<Choice<Victim>>,
+        /// Which planes may collect at the same time: `"all"`, or one after another of each die (`"one_per_die"`), channel
+        /// (`"one_per_channel"`) or of the drive (`"one_per_drive"`).
+        admission: Text<Choice<Admission>>,
         /// Whether pages that are current as a whole are copied within the plane, without the channel.
         copyback: bool,
         /// Whether the controller corrects such pages on the way, for which they cross the channel once.

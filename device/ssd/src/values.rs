@@ -125,6 +125,19 @@ pub enum Victim {
     CostBenefit,
 }
 
+/// Which planes may collect at the same time.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// All.
+    All,
+    /// One of each die.
+    OnePerDie,
+    /// One of each channel.
+    OnePerChannel,
+    /// One of the drive.
+    OnePerDrive,
+}
+
 macro_rules! named {
     ($($type:ty => $all:expr;)*) => {
         $(impl Named for $type {
@@ -147,5 +160,11 @@ named! {
     Duplex => Duplex::ALL;
     StripeOrder => StripeOrder::ALL;
     FtlKind => [("page", FtlKind::Page)];
+    Admission => [
+        ("all", Admission::All),
+        ("one_per_die", Admission::OnePerDie),
+        ("one_per_channel", Admission::OnePerChannel),
+        ("one_per_drive", Admission::OnePerDrive),
+    ];
     Victim => [("greedy", Victim::Greedy), ("cost_benefit", Victim::CostBenefit)];
 }

@@ -23,7 +23,7 @@ fn one_of<'a>(rng: &mut Rng, values: &[&'a str]) -> &'a str {
 
 /// The changes that make a drive of the default one.
 fn draw(rng: &mut Rng) -> Vec<String> {
-    let choices: [(&str, &[&str]); 31] = [
+    let choices: [(&str, &[&str]); 33] = [
         ("capacity", &["1MiB", "2MiB", "4MiB", "8MiB"]),
         ("lba_size", &["512", "4096"]),
         ("geometry.channels", &["1", "2", "3"]),
@@ -45,6 +45,8 @@ fn draw(rng: &mut Rng) -> Vec<String> {
         ("ftl.mapping_unit", &["4KiB", "8KiB", "32KiB"]),
         ("ftl.gc.scheme", &["controller", "channel", "plane", "none"]),
         ("ftl.gc.victim", &["greedy", "cost_benefit"]),
+        ("ftl.gc.owner", &["table", "out_of_band"]),
+        ("ftl.gc.admission", &["all", "all", "one_per_die", "one_per_channel", "one_per_drive"]),
         ("ftl.gc.copyback", &["true", "false"]),
         ("ftl.gc.batch", &["0", "1", "5"]),
         ("ftl.wear.static_threshold", &["0", "1", "10"]),

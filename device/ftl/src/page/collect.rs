@@ -37,7 +37,7 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    fn new(geometry: &Geometry, victim: BlockId, stream: Stream, copybacks: bool) -> Cursor {
+    pub(super) fn new(geometry: &Geometry, victim: BlockId, stream: Stream, copybacks: bool) -> Cursor {
         let retiring = false;
         Cursor {
             victim,
@@ -280,7 +280,8 @@ impl PageFtl {
         state.collectors.woken().for_each(|plane| self.go_on[plane.0 as usize].notify());
     }
 
-    /// Cleans blocks of a plane until it has enough space or no block would gain anything.
+    /// Cleans blocks of a plane until it has enough space or no block would gain anything. After each block, planes that wait
+    /// for the admission policy have their turn first.
     pub(super) async fn collect_plane(&self, plane: PlaneId) {
         let (mut fruitless, mut goes_on) = (false, true);
         while !fruitless && goes_on && self.has_to_collect(plane) {
@@ -289,6 +290,7 @@ impl PageFtl {
                 Some(cursor) => {
                     goes_on = self.collect_block(plane, cursor, cause::GC).await;
                     goes_on = goes_on && self.level_wear(plane).await;
+                    goes_on = goes_on && !self.state.borrow().collectors.any_due();
                 }
                 None => fruitless = true,
             }
@@ -318,19 +320,23 @@ impl PageFtl {
         })
     }
 
-    /// Waits until the host has used up what the collector has gained. Whether the plane is still in use.
+    /// Waits until the host has used up what the collector has gained, and it is admitted again. Whether the plane is still
+    /// in use.
     async fn keep_pace(&self, plane: PlaneId) -> bool {
         loop {
-            let waits = {
+            let (waits, others) = {
                 let mut state = self.state.borrow_mut();
                 match state.collectors.phase(plane) {
                     Phase::Running if state.may_collect(plane) => return true,
                     Phase::Running => state.collectors.set_ahead(plane),
-                    Phase::Ahead => {}
+                    Phase::Ahead | Phase::DueAgain => {}
                     _ => return false,
                 }
-                self.go_on[plane.0 as usize].changed()
+                (self.go_on[plane.0 as usize].changed(), state.collectors.any_due())
             };
+            if others {
+                self.start_collectors();
+            }
             waits.await;
         }
     }

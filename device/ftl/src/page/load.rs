@@ -16,7 +16,7 @@ impl PageFtl {
         let read = Box::pin(self.media.read(page, miss.bytes(), who, breakdown)).await;
         read.inspect_err(|error| {
             self.state.borrow_mut().take_note(Broken { error: *error, page });
-            self.check_read_only();
+            self.pump();
         })
     }
 }

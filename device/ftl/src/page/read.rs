@@ -233,7 +233,8 @@ impl PageFtl {
     fn page_not_read(&self, page: PageId, error: MediaError) {
         self.state.borrow_mut().take_note(Broken { error, page });
         self.unpin(page);
-        self.check_read_only();
+        // A plane that went out of use has its collector leave.
+        self.pump();
     }
 
     fn copy_out(&self, copy: &CopyOut, mem: &HostMem) {

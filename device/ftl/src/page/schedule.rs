@@ -1,19 +1,20 @@
 //! Which planes collect: one [`Phase`] a plane.
 //!
 //! ```text
-//!         low on space, or a         admission           ahead of the host
-//!         block to retire            policy             ------------------>
+//!        low on space, or a         admission           ahead of the host
+//!        block to retire            policy             ------------------>
 //!   Idle ------------------> Due ------------> Running                      Ahead
-//!    ^ ^                      ^                  | |    <------------------
-//!    | |      a block to retire                  | |    low on space again
-//!    | |                      |                  | |
-//!    | +---------------- Fruitless <-------------+ |
-//!    |  something to gain         nothing to gain  |
-//!    +---------------------------------------------+
-//!                     enough space
+//!    ^ ^                      ^                 | | ^                         |
+//!    | |      a block to      |                 | | | admission               | low on space again
+//!    | |      retire          |                 | | | policy                  v
+//!    | +---------------- Fruitless <------------+ | +-------------------- DueAgain
+//!    |  something to gain        nothing to gain  |
+//!    +--------------------------------------------+
+//!                      enough space
 //!
 //!   a plane goes out of use:  Idle, Fruitless, Due ------------> OutOfUse
-//!                             Running, Ahead -----> Leaving ---> OutOfUse   (when it has left its block)
+//!                             Running, Ahead, DueAgain --> Leaving --> OutOfUse   (when it has left its block)
+//!   planting has ended:       Running --> Due                                     (in the midst of a block)
 //! ```
 //!
 //! Left out: when a plane is low on space and when a collector is ahead, which `pace` decides.
@@ -21,7 +22,7 @@
 use nandscape_device_media::{BlockId, PlaneId};
 
 use super::collect::Cursor;
-use crate::policy::AdmissionPolicy;
+use crate::policy::{AdmissionPolicy, PlaneSet};
 
 /// What a plane's collector does.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -37,10 +38,29 @@ pub(super) enum Phase {
     Running,
     /// Waits until the host has used up what was gained.
     Ahead,
+    /// Waits, with its block, until the admission policy lets it go on.
+    DueAgain,
     /// The plane is out of use; the collector is to leave its block as it is.
     Leaving,
     /// The plane is out of use.
     OutOfUse,
+}
+
+impl Phase {
+    /// Whether a plane may go from this phase to another: the drawing.
+    fn leads_to(self, to: Phase) -> bool {
+        use Phase::{Ahead, Due, DueAgain, Fruitless, Idle, Leaving, OutOfUse, Running};
+        match self {
+            Idle => matches!(to, Due | OutOfUse),
+            Fruitless => matches!(to, Idle | Due | OutOfUse),
+            Due => matches!(to, Running | OutOfUse),
+            Running => matches!(to, Idle | Fruitless | Ahead | Due | Leaving),
+            Ahead => matches!(to, DueAgain | Leaving),
+            DueAgain => matches!(to, Running | Leaving),
+            Leaving => to == OutOfUse,
+            OutOfUse => false,
+        }
+    }
 }
 
 /// The collector of a plane.
@@ -83,12 +103,12 @@ impl Collector {
 pub(super) struct Collectors {
     planes: Vec<Collector>,
     admission: Box<dyn AdmissionPolicy>,
-    /// Planes that became due, in that order. Some may have left that phase since.
+    /// Planes that became due, for the first time or again, in that order. Some may have left these phases since.
     due: Vec<PlaneId>,
     /// Planes whose collector waited and is to go on.
     woken: Vec<PlaneId>,
-    /// Planes in each of these phases.
-    running: u32,
+    running: PlaneSet,
+    /// Planes in this phase.
     fruitless: u32,
 }
 
@@ -100,7 +120,7 @@ impl Collectors {
             admission,
             due: Vec::new(),
             woken: Vec::new(),
-            running: 0,
+            running: PlaneSet::none(planes),
             fruitless: 0,
         }
     }
@@ -119,7 +139,7 @@ impl Collectors {
 
     /// Whether a plane's collector is at work, or about to be.
     pub(super) fn is_collecting(&self, plane: PlaneId) -> bool {
-        matches!(self.phase(plane), Phase::Due | Phase::Running | Phase::Ahead | Phase::Leaving)
+        !matches!(self.phase(plane), Phase::Idle | Phase::Fruitless | Phase::OutOfUse)
     }
 
     pub(super) fn is_out_of_use(&self, plane: PlaneId) -> bool {
@@ -148,26 +168,43 @@ impl Collectors {
         }
     }
 
-    /// The next plane that begins to collect now. `is_urgent` tells whether the host can get no page of a plane before it
-    /// was cleaned.
-    pub(super) fn admit(&mut self, is_urgent: impl Fn(PlaneId) -> bool) -> Option<PlaneId> {
-        let Collectors { planes, due, admission, running, .. } = self;
-        due.retain(|plane| planes[plane.0 as usize].phase == Phase::Due);
-        let next = due.iter().position(|plane| admission.admits(*running, is_urgent(*plane)))?;
-        let plane = due.remove(next);
-        self.change(plane, Phase::Running);
-        Some(plane)
+    /// Whether some planes wait for the admission policy.
+    pub(super) fn any_due(&self) -> bool {
+        !self.due.is_empty()
     }
 
-    /// The plane that became due last begins to collect, whatever the policy.
+    /// Admits planes that are due until one is to begin, which is returned. Those before it are to go on, and are among
+    /// [`Collectors::woken`].
+    pub(super) fn admit(&mut self) -> Option<PlaneId> {
+        loop {
+            let Collectors { planes, due, admission, running, .. } = self;
+            due.retain(|plane| matches!(planes[plane.0 as usize].phase, Phase::Due | Phase::DueAgain));
+            let next = due.iter().position(|plane| admission.admits(*plane, running))?;
+            let plane = due.remove(next);
+            let begins = self.phase(plane) == Phase::Due;
+            self.change(plane, Phase::Running);
+            if begins {
+                return Some(plane);
+            }
+            self.woken.push(plane);
+        }
+    }
+
+    /// Planting, which takes no time, lets a plane collect whatever the policy.
+    pub(super) fn begin_at_once(&mut self, plane: PlaneId) {
+        if self.phase(plane) == Phase::Due {
+            self.change(plane, Phase::Running);
+        }
+    }
+
+    /// The plane that became due last, for planting.
     pub(super) fn take_due(&mut self) -> Option<PlaneId> {
-        while let Some(plane) = self.due.pop() {
+        loop {
+            let plane = self.due.pop()?;
             if self.phase(plane) == Phase::Due {
-                self.change(plane, Phase::Running);
                 return Some(plane);
             }
         }
-        None
     }
 
     /// A collector waits until it is woken.
@@ -176,11 +213,11 @@ impl Collectors {
         self.change(plane, Phase::Ahead);
     }
 
-    /// A collector goes on, if it waits.
+    /// A collector that is ahead is to go on.
     pub(super) fn wake(&mut self, plane: PlaneId) {
         if self.phase(plane) == Phase::Ahead {
-            self.change(plane, Phase::Running);
-            self.woken.push(plane);
+            self.change(plane, Phase::DueAgain);
+            self.due.push(plane);
         }
     }
 
@@ -193,9 +230,8 @@ impl Collectors {
     pub(super) fn end(&mut self, plane: PlaneId, is_fruitless: bool) {
         let next = match self.phase(plane) {
             Phase::Leaving => Phase::OutOfUse,
-            // Planting collects in no time, without an admission.
-            Phase::Running | Phase::Due if is_fruitless => Phase::Fruitless,
-            Phase::Running | Phase::Due => Phase::Idle,
+            Phase::Running if is_fruitless => Phase::Fruitless,
+            Phase::Running => Phase::Idle,
             phase => unreachable!("the collector of {plane:?} ends while it is {phase:?}"),
         };
         self.change(plane, next);
@@ -212,22 +248,30 @@ impl Collectors {
 
     /// A plane goes out of use. Whether it was in use.
     pub(super) fn take_out(&mut self, plane: PlaneId) -> bool {
-        self.wake(plane);
         let next = match self.phase(plane) {
             Phase::Leaving | Phase::OutOfUse => return false,
             Phase::Running => Phase::Leaving,
-            _ => Phase::OutOfUse,
+            // It need not be admitted to leave its block.
+            Phase::Ahead | Phase::DueAgain => {
+                self.woken.push(plane);
+                Phase::Leaving
+            }
+            Phase::Idle | Phase::Fruitless | Phase::Due => Phase::OutOfUse,
         };
         self.change(plane, next);
         true
     }
 
-    /// The planes that planting has left off in the midst of a block are to go on.
+    /// Planting has ended: the planes that it has left off in the midst of a block are to go on, and those that are due to
+    /// begin.
     pub(super) fn resume(&mut self) {
         self.due.clear();
         for plane in (0..self.planes.len() as u32).map(PlaneId) {
-            if self.of(plane).left_off.is_some() {
+            if self.phase(plane) == Phase::Running {
+                assert!(self.of(plane).left_off.is_some(), "{plane:?} collects, and planting has no block of it");
                 self.change(plane, Phase::Due);
+            }
+            if self.phase(plane) == Phase::Due {
                 self.due.push(plane);
             }
         }
@@ -235,16 +279,23 @@ impl Collectors {
 
     fn change(&mut self, plane: PlaneId, to: Phase) {
         let from = std::mem::replace(&mut self.of_mut(plane).phase, to);
-        let count = |phase, which| u32::from(phase == which);
-        self.running = self.running + count(to, Phase::Running) - count(from, Phase::Running);
-        self.fruitless = self.fruitless + count(to, Phase::Fruitless) - count(from, Phase::Fruitless);
+        assert!(from.leads_to(to), "{plane:?} goes from {from:?} to {to:?}");
+        self.running.set(plane, to == Phase::Running);
+        let count = |phase| u32::from(phase == Phase::Fruitless);
+        self.fruitless = self.fruitless + count(to) - count(from);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
+    use nandscape_device_rig::TestFlash;
+    use nandscape_sim::Executor;
+
     use super::*;
-    use crate::policy::All;
+    use crate::page::streams::COLLECTED;
+    use crate::policy::{All, OnePerGroup};
 
     fn collectors() -> Collectors {
         Collectors::new(2, Box::new(All))
@@ -255,11 +306,12 @@ mod tests {
         let (mut collectors, plane) = (collectors(), PlaneId(1));
         collectors.set_due(plane);
         collectors.set_due(plane);
-        assert_eq!((collectors.admit(|_| false), collectors.admit(|_| false)), (Some(plane), None));
+        assert_eq!((collectors.admit(), collectors.admit()), (Some(plane), None));
         collectors.set_ahead(plane);
         assert!(collectors.is_collecting(plane));
         collectors.wake(plane);
         collectors.wake(plane);
+        assert_eq!((collectors.phase(plane), collectors.admit()), (Phase::DueAgain, None));
         assert_eq!(collectors.woken().collect::<Vec<_>>(), [plane]);
         collectors.end(plane, true);
         assert!(collectors.any_fruitless() && collectors.set_fruitful(plane) && !collectors.set_fruitful(plane));
@@ -270,16 +322,69 @@ mod tests {
     fn a_plane_that_goes_out_of_use_wakes_its_collector_and_is_never_due_again() {
         let (mut collectors, [waiting, due]) = (collectors(), [PlaneId(0), PlaneId(1)]);
         collectors.set_due(waiting);
-        assert_eq!(collectors.admit(|_| false), Some(waiting));
+        assert_eq!(collectors.admit(), Some(waiting));
         collectors.set_ahead(waiting);
         collectors.set_due(due);
         assert!(collectors.take_out(waiting) && collectors.take_out(due) && !collectors.take_out(due));
         assert_eq!(collectors.woken().collect::<Vec<_>>(), [waiting]);
         assert_eq!((collectors.phase(waiting), collectors.phase(due)), (Phase::Leaving, Phase::OutOfUse));
-        assert_eq!(collectors.admit(|_| true), None);
+        assert_eq!(collectors.admit(), None);
         collectors.end(waiting, false);
         collectors.set_due(waiting);
         collectors.set_due(due);
-        assert_eq!((collectors.out_of_use(), collectors.admit(|_| true)), (2, None));
+        assert_eq!((collectors.out_of_use(), collectors.admit()), (2, None));
+    }
+
+    /// The policy is asked of a collector that is to begin and of one that is to go on alike, the first that asked first.
+    #[test]
+    fn a_collector_that_is_not_admitted_waits_for_its_turn() {
+        let mut collectors = Collectors::new(4, Box::new(OnePerGroup::new(NonZeroU32::new(2).unwrap())));
+        let [one, other, elsewhere] = [PlaneId(0), PlaneId(1), PlaneId(2)];
+        [one, other, elsewhere].into_iter().for_each(|plane| collectors.set_due(plane));
+        assert_eq!([(); 3].map(|()| collectors.admit()), [Some(one), Some(elsewhere), None]);
+        collectors.set_ahead(one);
+        collectors.wake(one);
+        assert_eq!([(); 2].map(|()| collectors.admit()), [Some(other), None]);
+        assert_eq!((collectors.woken().count(), collectors.phase(one)), (0, Phase::DueAgain));
+        assert!(collectors.any_due() && collectors.is_collecting(one));
+        collectors.end(other, false);
+        assert_eq!(collectors.admit(), None);
+        assert_eq!((collectors.woken().collect::<Vec<_>>(), collectors.phase(one)), (vec![one], Phase::Running));
+        assert!(!collectors.any_due());
+    }
+
+    #[test]
+    fn a_plane_leaves_its_block_without_an_admission() {
+        let mut collectors = Collectors::new(2, Box::new(OnePerGroup::new(NonZeroU32::new(2).unwrap())));
+        let [one, other] = [PlaneId(0), PlaneId(1)];
+        [one, other].into_iter().for_each(|plane| collectors.set_due(plane));
+        assert_eq!(collectors.admit(), Some(one));
+        collectors.set_ahead(one);
+        assert_eq!(collectors.admit(), Some(other));
+        collectors.wake(one);
+        assert!(collectors.take_out(one));
+        assert_eq!((collectors.woken().collect::<Vec<_>>(), collectors.admit()), (vec![one], None));
+        collectors.end(one, false);
+        assert_eq!(collectors.phase(one), Phase::OutOfUse);
+    }
+
+    /// Planting leaves one plane in the midst of a block, and has made another one due.
+    #[test]
+    fn the_planes_that_planting_has_made_due_begin() {
+        let (mut collectors, [left_off, due]) = (collectors(), [PlaneId(0), PlaneId(1)]);
+        collectors.set_due(left_off);
+        assert_eq!(collectors.take_due(), Some(left_off));
+        collectors.begin_at_once(left_off);
+        let media = TestFlash::default().media(&Executor::new().sim());
+        collectors.of_mut(left_off).left_off = Some(Cursor::new(media.geometry(), BlockId(0), COLLECTED, false));
+        collectors.set_due(due);
+        collectors.resume();
+        assert_eq!([(); 3].map(|()| collectors.admit()), [Some(left_off), Some(due), None]);
+    }
+
+    #[test]
+    #[should_panic(expected = "PlaneId(0) goes from Idle to Leaving")]
+    fn a_phase_that_is_not_drawn_is_not_entered() {
+        collectors().change(PlaneId(0), Phase::Leaving);
     }
 }

@@ -216,8 +216,7 @@ impl State {
 
     /// The next plane whose collector begins now.
     pub(super) fn next_collector(&mut self) -> Option<PlaneId> {
-        let State { collectors, tables, .. } = self;
-        let plane = collectors.admit(|plane| !tables.free.has_room(plane, HOST))?;
+        let plane = self.collectors.admit()?;
         self.programs.holdups.collecting(plane, true);
         Some(plane)
     }

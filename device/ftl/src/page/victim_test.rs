@@ -9,14 +9,24 @@ use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 
 use super::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, Policies, WearConfig};
 use crate::component::{BlockMetadata, BlockState, Provisioning};
-use crate::policy::{All, CostBenefit, GcScheme, Greedy, OwnerSource, StripeOrder, Striped, VictimPolicy};
+use crate::policy::{AdmissionPolicy, All, CostBenefit, GcScheme, Greedy, OwnerSource, StripeOrder, Striped, VictimPolicy};
 
 const PAGES: u32 = 32;
 const UNITS_PER_PAGE: u32 = 2;
 const BLOCKS: u32 = 40;
 
-/// A drive of two planes in steady state.
+/// A drive of two planes in steady state, which collect as soon as they are low on space.
 pub(super) fn drive(sim: &Sim, seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<PageFtl> {
+    drive_with(sim, seed, victim, Box::new(All))
+}
+
+/// The same, whose planes collect when `admission` says so.
+pub(super) fn drive_with(
+    sim: &Sim,
+    seed: u64,
+    victim: Box<dyn VictimPolicy>,
+    admission: Box<dyn AdmissionPolicy>,
+) -> Rc<PageFtl> {
     let flash = TestFlash {
         planes: 2,
         blocks: BLOCKS,
@@ -45,7 +55,7 @@ pub(super) fn drive(sim: &Sim, seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<P
         firmware: FirmwareTimes::default(),
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-    let ftl = PageFtl::new(sim, media, config, Policies { allocation, victim, admission: Box::new(All) }).unwrap();
+    let ftl = PageFtl::new(sim, media, config, Policies { allocation, victim, admission }).unwrap();
     ftl.plant(Plant::Steady, Seed::new(seed), &mut |_| ());
     ftl
 }

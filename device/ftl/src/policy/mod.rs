@@ -5,7 +5,7 @@ mod allocation;
 mod gc;
 mod victim;
 
-pub use admission::{AdmissionPolicy, All};
+pub use admission::{AdmissionPolicy, All, OnePerGroup, PlaneSet};
 pub use allocation::{AllocationPolicy, Stripe, StripeOrder, Striped};
 pub use gc::{GcScheme, OwnerSource};
 pub use victim::{Candidate, CostBenefit, Greedy, VictimPolicy};

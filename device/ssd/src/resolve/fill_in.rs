@@ -6,7 +6,7 @@ use nandscape_sim::units::Bytes;
 use super::Resolved;
 use super::flash::{DEFAULT_FACTORY_BAD, DEFAULT_OVER_PROVISIONING};
 use super::ftl::DEFAULT_PREEMPT_FLOOR;
-use crate::policies::{DEFAULT_ALLOCATION, DEFAULT_VICTIM};
+use crate::policies::{DEFAULT_ADMISSION, DEFAULT_ALLOCATION, DEFAULT_VICTIM};
 use crate::values::{Choice, FtlKind, Text};
 
 impl Resolved {
@@ -54,6 +54,7 @@ impl Resolved {
         keys.deallocate_time = Some(Text(firmware.deallocate_unit));
         keys.restart_time = Some(Text(firmware.check_block));
         keys.gc.victim.get_or_insert(Text(Choice(DEFAULT_VICTIM)));
+        keys.gc.admission.get_or_insert(Text(Choice(DEFAULT_ADMISSION)));
         let GcConfig { scheme, owner, copyback, copyback_ecc, batch, free_blocks, preempt_above } = gc;
         keys.gc.scheme = Some(Text(Choice(scheme)));
         keys.gc.owner = Some(Text(Choice(owner)));

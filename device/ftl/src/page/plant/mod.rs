@@ -149,6 +149,7 @@ impl PageFtl {
         if !state.collectors.is_collecting(plane) {
             return;
         }
+        state.collectors.begin_at_once(plane);
         let (mut left_off, mut fruitless) = (state.collectors.of_mut(plane).left_off.take(), false);
         let mut moves = Moves::default();
         while !fruitless && state.may_collect(plane) && (left_off.is_some() || state.is_low(plane)) {

@@ -1,12 +1,14 @@
 //! Every plane collects as soon as it is low on space.
 
-use super::AdmissionPolicy;
+use nandscape_device_media::PlaneId;
+
+use super::{AdmissionPolicy, PlaneSet};
 
 /// See the file.
 pub struct All;
 
 impl AdmissionPolicy for All {
-    fn admits(&self, _: u32, _: bool) -> bool {
+    fn admits(&self, _: PlaneId, _: &PlaneSet) -> bool {
         true
     }
 }

@@ -1,12 +1,18 @@
 //! Which of the planes that are low on space may collect at the same time.
 
 mod all;
+mod one_per_group;
+mod plane_set;
+
+use nandscape_device_media::PlaneId;
 
 pub use all::All;
+pub use one_per_group::OnePerGroup;
+pub use plane_set::PlaneSet;
 
-/// Admits collections.
+/// Admits collections. It is asked of each plane that is to begin, or to go on after it was ahead of the host: when the
+/// plane becomes due, and again when a collector begins to wait or ends.
 pub trait AdmissionPolicy {
-    /// Whether a plane may begin while `running` planes collect. `is_urgent` is when the host can get no page of the plane
-    /// before it was cleaned.
-    fn admits(&self, running: u32, is_urgent: bool) -> bool;
+    /// Whether `plane` may collect while the planes of `running` do. When none does, some plane must be admitted.
+    fn admits(&self, plane: PlaneId, running: &PlaneSet) -> bool;
 }
