@@ -332,8 +332,9 @@ impl Media {
         self.contents.borrow().oob(unit)
     }
 
-    /// The out-of-band tag of a programmed unit, without a read: for tests, checks and planting. In the model,
-    /// [`Media::read_oob`] tells it in the time that it takes.
+    /// The out-of-band tag of a programmed unit, without a read: for tests, checks and planting, and for a table of an FTL
+    /// that holds the same numbers and that the model does not keep a second time. Others read it, in the time that it
+    /// takes: [`Media::read_oob`], or [`Seized::take_tags`](crate::Seized::take_tags).
     #[inline]
     pub fn tag(&self, unit: UnitId) -> u32 {
         self.contents.borrow().tag(unit)

@@ -12,7 +12,7 @@ use nandscape_sim::{Span, Wait, Who};
 use smallvec::SmallVec;
 
 use crate::fault::{MediaError, Operation};
-use crate::geometry::{BlockId, PageId, PlaneId};
+use crate::geometry::{BlockId, PageId, PlaneId, UnitId};
 use crate::image::{Oob, PageImage};
 use crate::lun::Register;
 use crate::media::{Media, Step};
@@ -55,6 +55,8 @@ pub struct Seized<'a> {
     plane: PlaneId,
     who: Who,
     preemptible: bool,
+    /// Tags of out-of-band areas that have crossed the channel, if they are kept.
+    tags: Option<Vec<(UnitId, u32)>>,
     /// `None` for [`Holding::Nothing`].
     register: Option<Register<'a>>,
     channel: Option<Hold<'a>>,
@@ -66,8 +68,16 @@ impl Media {
     /// Waits until a plane, and its channel if `holding` says so, is free for a collector, the plane first.
     pub async fn seize(&self, plane: PlaneId, holding: Holding, who: Who) -> Seized<'_> {
         let breakdown = Breakdown::new();
-        let mut seized =
-            Seized { media: self, plane, who, preemptible: false, register: None, channel: None, breakdown };
+        let mut seized = Seized {
+            media: self,
+            plane,
+            who,
+            preemptible: false,
+            tags: None,
+            register: None,
+            channel: None,
+            breakdown,
+        };
         if holding >= Holding::Plane {
             seized.register = Some(self.lun(plane).seize(who).await);
         }
@@ -83,6 +93,27 @@ impl<'a> Seized<'a> {
     /// From now on, whether reads that are more urgent are let in.
     pub fn set_preemptible(&mut self, preemptible: bool) {
         self.preemptible = preemptible;
+    }
+
+    /// From now on, keeps the tags of out-of-band areas that cross the channel, for [`Seized::take_tags`]. Those are the areas
+    /// of pages that are read, in bytes that the caller counts, and of pages that are copied with a [`Crossing`].
+    pub fn keep_tags(&mut self) {
+        self.tags.get_or_insert_default();
+    }
+
+    /// The tags kept so far, by unit, in the order in which they came. Areas have a code of their own: they are there for
+    /// pages whose data could not be corrected, too.
+    pub fn take_tags(&mut self) -> impl Iterator<Item = (UnitId, u32)> {
+        self.tags.iter_mut().flat_map(|tags| tags.drain(..))
+    }
+
+    /// The out-of-band areas of a page have crossed the channel.
+    fn areas_crossed(&mut self, page: PageId) {
+        if let Some(tags) = &mut self.tags {
+            let (geometry, contents) = (&self.media.geometry, self.media.contents.borrow());
+            let units = (0..geometry.units_per_page()).map(|unit| geometry.unit_at(page, unit));
+            tags.extend(units.map(|unit| (unit, contents.tag(unit))));
+        }
     }
 
     /// Copies pages within the plane, in order. Where whole pages cross the channel the controller corrects each, and those
@@ -157,6 +188,9 @@ impl<'a> Seized<'a> {
         if let Err(error @ (MediaError::NoAnswer | MediaError::PowerLost | MediaError::Misuse(_))) = sensed {
             return Err(Broken { error, page: from });
         }
+        if crossing != Crossing::Nothing {
+            self.areas_crossed(from);
+        }
         drop(reading);
         // 85h, address, 10h.
         let programming = self.begin(Operation::Program, to)?;
@@ -195,6 +229,7 @@ impl<'a> Seized<'a> {
                 Err(MediaError::Uncorrectable | MediaError::Failed) => unreadable.push(page),
                 Err(error) => return Err(Broken { error, page }),
             }
+            self.areas_crossed(page);
         }
         Ok(unreadable)
     }

@@ -315,9 +315,15 @@ fn a_collection_is_told_which_operation_came_to_nothing() {
         }
         let mut seized = bench.media.seize(PlaneId(0), Holding::Plane, host()).await;
         let pages = [0, 1, 2].map(|page| (PageId(page), 4_096));
+        assert_eq!(seized.take_tags().count(), 0, "nobody asks for them");
+        seized.keep_tags();
         assert_eq!(seized.read(&pages).await.unwrap().to_vec(), [PageId(1)]);
+        let owners: Vec<_> = seized.take_tags().map(|(unit, _)| bench.media.geometry().page_of(unit)).collect();
+        assert!(owners.contains(&PageId(1)), "its out-of-band areas were read: {owners:?}");
+        assert_eq!(seized.take_tags().count(), 0, "they were taken");
         let copies = [(0, PAGES), (2, PAGES + 1)].map(|(from, to)| (PageId(from), PageId(to)));
         assert_eq!(seized.copyback(&copies, Crossing::Page).await.unwrap().to_vec(), []);
+        assert!(seized.take_tags().count() >= copies.len(), "the pages crossed the channel");
         let failed = Broken { error: MediaError::Failed, page: PageId(PAGES + 2) };
         assert_eq!(seized.copyback(&[(PageId(0), PageId(PAGES + 2))], Crossing::Nothing).await, Err(failed));
         assert_eq!(seized.erase(BlockId(2)).await, FAILED);

@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_device_media::{BlockId, Broken, Geometry, Media, MediaError, PageId, PlaneId, UnitId};
+use nandscape_device_media::{BlockId, Broken, Geometry, MediaError, PageId, PlaneId, UnitId};
 
 use super::PageFtl;
 use super::state::State;
@@ -154,12 +154,13 @@ impl State {
 
     // ------------------------------------------------------------ data
 
-    /// A page that has to be moved cannot be read: its current data is lost.
-    pub(super) fn lose_page(&mut self, media: &Media, page: PageId) {
+    /// A page that has to be moved cannot be read: its current data is lost. `owner` tells which logical unit the data at a
+    /// unit belongs to.
+    pub(super) fn lose_page(&mut self, page: PageId, owner: impl Fn(UnitId) -> Lpn) {
         for number in 0..self.geometry.units_per_page() {
             let unit = self.geometry.unit_at(page, number);
             if self.tables.blocks.is_valid(unit) {
-                self.lose_unit(Lpn(media.tag(unit)), unit);
+                self.lose_unit(owner(unit), unit);
             }
         }
     }

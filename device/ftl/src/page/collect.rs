@@ -3,13 +3,12 @@
 //! Each plane has a collector, which moves data within the plane. It works in the background; the host's writes wait for it
 //! only when the plane has no free block left but the collector's own.
 
-use nandscape_device_media::{
-    BlockId, Broken, Crossing, Geometry, MediaError, PageId, PageImage, PlaneId, Seized, UnitId,
-};
+use nandscape_device_media::{BlockId, Broken, Crossing, MediaError, PageId, PageImage, PlaneId, Seized, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::resource::Hold;
 use nandscape_sim::{Cause, Who};
 
+use super::moves::{Cursor, Moves};
 use super::schedule::Phase;
 use super::state::State;
 use super::streams::{COLLECTED, HOST, LEVELLED};
@@ -20,81 +19,10 @@ use crate::address::Lpn;
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 use crate::policy::OwnerSource;
 
-/// How far a block is emptied.
-#[derive(Copy, Clone)]
-pub(super) struct Cursor {
-    pub(super) victim: BlockId,
-    /// Whether it is bad when it is empty.
-    retiring: bool,
-    /// Where its data goes.
-    stream: Stream,
-    /// Whether whole pages are still being copied back, before the rest is packed.
-    copybacks: bool,
-    /// The first unit not yet planned.
-    next: UnitId,
-    /// The page read last, whose units are in the controller.
-    read: Option<PageId>,
-}
-
-impl Cursor {
-    pub(super) fn new(geometry: &Geometry, victim: BlockId, stream: Stream, copybacks: bool) -> Cursor {
-        let retiring = false;
-        Cursor {
-            victim,
-            retiring,
-            stream,
-            copybacks,
-            next: geometry.unit_at(geometry.page_at(victim, 0), 0),
-            read: None,
-        }
-    }
-}
-
 /// What a collection holds while it works; the flash is given back first.
 struct Seizure<'a> {
     flash: Seized<'a>,
     _controller: Option<Hold<'a>>,
-}
-
-/// What is to be moved out of a block, and where to.
-#[derive(Default)]
-pub(super) struct Moves {
-    /// Pages current as a whole, copied within the plane.
-    pub(super) copybacks: Vec<(PageId, PageId)>,
-    /// Pages to read, with the bytes of their current units.
-    pub(super) reads: Vec<(PageId, u32)>,
-    /// The units read, in order, and the pages they are packed into.
-    pub(super) units: Vec<UnitId>,
-    targets: Vec<PageId>,
-}
-
-impl Moves {
-    fn clear(&mut self) {
-        self.copybacks.clear();
-        self.reads.clear();
-        self.units.clear();
-        self.targets.clear();
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.copybacks.is_empty() && self.units.is_empty()
-    }
-
-    /// The pages that units are packed into, each with its units, the last ones with none if a word line is not full.
-    pub(super) fn packed(&self, per_page: u32) -> impl Iterator<Item = (PageId, &[UnitId])> {
-        let mut groups = self.units.chunks(per_page as usize);
-        self.targets.iter().map(move |page| (*page, groups.next().unwrap_or_default()))
-    }
-
-    /// The pages that data is moved to.
-    fn all_targets(&self) -> impl Iterator<Item = PageId> {
-        self.copybacks.iter().map(|(_, to)| *to).chain(self.targets.iter().copied())
-    }
-
-    /// Units to move, where a page holds `per_page`.
-    pub(super) fn count(&self, per_page: u32) -> u32 {
-        self.copybacks.len() as u32 * per_page + self.units.len() as u32
-    }
 }
 
 impl State {
@@ -112,7 +40,7 @@ impl State {
     /// empty when nothing is left to move. Returns `false` when there are no pages, which happens only after blocks have gone
     /// bad. The memory of `moves` is reused.
     pub(super) fn plan(&mut self, cursor: &mut Cursor, batch: Option<u32>, moves: &mut Moves) -> bool {
-        moves.clear();
+        moves.clear(&self.geometry, cursor);
         let most = batch.map_or(usize::MAX, |batch| self.programs.together.whole(batch) as usize);
         let mut planned = Some(());
         if cursor.copybacks {
@@ -359,7 +287,7 @@ impl PageFtl {
         let (gc, victim) = (&self.config.gc, cursor.victim);
         let who = self.config.priority.who(cause);
         let seize = || self.seize(plane, who);
-        let (mut seized, mut moves) = (None, Moves::default());
+        let (mut seized, mut moves) = (None, self.first_moves(&cursor));
         loop {
             if cause == cause::GC && !cursor.retiring && !self.keep_pace(plane).await {
                 return self.leave(cursor);
@@ -383,7 +311,7 @@ impl PageFtl {
                 seized = Some(holding);
                 break;
             }
-            if let Err(broken) = self.relocate(&mut holding.flash, &moves).await {
+            if let Err(broken) = self.relocate(&mut holding.flash, &mut moves).await {
                 // Nothing has been committed: the batch is planned again.
                 if !self.not_moved(&moves, broken) {
                     return self.leave(cursor);
@@ -391,7 +319,7 @@ impl PageFtl {
                 cursor = before;
                 continue;
             }
-            self.state.borrow_mut().commit(&moves, cause, |unit| self.owner(unit));
+            self.state.borrow_mut().commit(&moves, cause, |unit| self.owner(unit, &moves));
             if gc.batch.is_none() {
                 seized = Some(holding);
             }
@@ -447,8 +375,21 @@ impl PageFtl {
 
     /// The logical unit whose data is at `unit`, as the collector has learned it: from its table, or from the out-of-band
     /// area that it has read.
-    pub(super) fn owner(&self, unit: UnitId) -> Lpn {
-        Lpn(self.media.tag(unit))
+    fn owner(&self, unit: UnitId, moves: &Moves) -> Lpn {
+        match self.config.gc.owner {
+            OwnerSource::Table => Lpn(self.media.tag(unit)),
+            OwnerSource::OutOfBand => moves.owner_read(unit),
+        }
+    }
+
+    /// No moves yet. The page at which planting has left a block is in the controller.
+    fn first_moves(&self, cursor: &Cursor) -> Moves {
+        let (mut moves, geometry) = (Moves::default(), self.media.geometry());
+        if let Some(page) = cursor.read {
+            let units = (0..geometry.units_per_page()).map(|number| geometry.unit_at(page, number));
+            moves.learn(units.map(|unit| (unit, self.media.tag(unit))));
+        }
+        moves
     }
 
     /// What crosses the channel of pages that are copied within their plane.
@@ -473,13 +414,18 @@ impl PageFtl {
         self.config.gc.preempt_above.is_some_and(|above| self.state.borrow().may_preempt(plane, above))
     }
 
-    async fn relocate(&self, seized: &mut Seized<'_>, moves: &Moves) -> Result<(), Broken> {
+    async fn relocate(&self, seized: &mut Seized<'_>, moves: &mut Moves) -> Result<(), Broken> {
+        if self.config.gc.owner == OwnerSource::OutOfBand {
+            seized.keep_tags();
+        }
         if !moves.copybacks.is_empty() {
             let unreadable = seized.copyback(&moves.copybacks, self.crossing()).await?;
-            self.lose(&unreadable);
+            moves.learn(seized.take_tags());
+            self.lose(&unreadable, moves);
         }
         let unreadable = seized.read(&moves.reads).await?;
-        self.lose(&unreadable);
+        moves.learn(seized.take_tags());
+        self.lose(&unreadable, moves);
         let word_line = self.state.borrow().programs.together.word_line as usize;
         let units = word_line * self.media.geometry().units_per_page() as usize;
         for (pages, units) in moves.targets.chunks(word_line).zip(moves.units.chunks(units)) {
@@ -488,9 +434,9 @@ impl PageFtl {
         Ok(())
     }
 
-    fn lose(&self, unreadable: &[PageId]) {
+    fn lose(&self, unreadable: &[PageId], moves: &Moves) {
         let mut state = self.state.borrow_mut();
-        unreadable.iter().for_each(|page| state.lose_page(&self.media, *page));
+        unreadable.iter().for_each(|page| state.lose_page(*page, |unit| self.owner(unit, moves)));
     }
 
     /// The image of `pages` pages with units that were read, padded at the end.

@@ -16,6 +16,7 @@
 //! | `deallocate` | units that read as zeros from now on |
 //! | `spoil` | sectors that the host declares unreadable |
 //! | `collect` | garbage collection and wear levelling |
+//! | `moves` | what a collection moves, and to whom it belongs |
 //! | `gate` | what the host's operations pass, and collections that stop the whole drive close |
 //! | `holdup` | behind whom the host's data waits |
 //! | `pace` | keeping collectors in step with the host |
@@ -35,6 +36,7 @@ mod flushes_test;
 mod gate;
 mod holdup;
 mod load;
+mod moves;
 mod pace;
 mod plant;
 mod programs;

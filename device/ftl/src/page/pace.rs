@@ -15,7 +15,7 @@
 use nandscape_device_media::{Geometry, PlaneId};
 
 use super::PageFtlConfig;
-use super::collect::Moves;
+use super::moves::Moves;
 use super::schedule::Phase;
 use super::state::State;
 use crate::component::Provisioning;

@@ -21,7 +21,7 @@
 
 use nandscape_device_media::{BlockId, PlaneId};
 
-use super::collect::Cursor;
+use super::moves::Cursor;
 use crate::policy::{AdmissionPolicy, PlaneSet};
 
 /// What a plane's collector does.

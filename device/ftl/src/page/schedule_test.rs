@@ -71,7 +71,7 @@ fn the_collector_of_a_plane_that_a_read_finds_dead_ends() {
     let read = async {
         let sectors = ftl.unit().sectors();
         let extent = Extent { start: u64::from(lpn) * u64::from(sectors), sectors };
-        let read = ftl.reader().read(extent, Nowhere(HostMem::none()), &mut Breakdown::new()).await;
+        let read = ftl.reader().read::<()>(extent, &Nowhere(HostMem::none()), &mut Breakdown::new()).await;
         assert_eq!(read.unwrap_err().why, Unreadable::Media(MediaError::NoAnswer));
         sim.sleep(Span::from_us(1)).await;
         assert_eq!(phase(&ftl, 0), Phase::OutOfUse);

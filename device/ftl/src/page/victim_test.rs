@@ -9,7 +9,9 @@ use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 
 use super::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, Policies, WearConfig};
 use crate::component::{BlockMetadata, BlockState, Provisioning};
-use crate::policy::{AdmissionPolicy, All, CostBenefit, GcScheme, Greedy, OwnerSource, StripeOrder, Striped, VictimPolicy};
+use crate::policy::{
+    AdmissionPolicy, All, CostBenefit, GcScheme, Greedy, OwnerSource, StripeOrder, Striped, VictimPolicy,
+};
 
 const PAGES: u32 = 32;
 const UNITS_PER_PAGE: u32 = 2;

@@ -14,7 +14,7 @@ use nandscape_sim::{Rng, Seed};
 use smallvec::SmallVec;
 
 use super::PageFtl;
-use super::collect::{Cursor, Moves};
+use super::moves::{Cursor, Moves};
 use super::state::State;
 use super::write::NO_LPN;
 use crate::address::{Location, Lpn};
@@ -211,14 +211,14 @@ impl PageFtl {
     fn move_at_once(&self, state: &mut State, moves: &Moves) {
         let per_page = state.geometry.units_per_page();
         for &(from, to) in &moves.copybacks {
-            let tags = (0..per_page).map(|unit| self.owner(state.geometry.unit_at(from, unit)).0);
+            let tags = (0..per_page).map(|unit| self.media.tag(state.geometry.unit_at(from, unit)));
             self.media.plant_program(to, tags.collect::<Tags>());
         }
         for (page, group) in moves.packed(per_page) {
-            let tags: Tags = group.iter().map(|unit| self.owner(*unit).0).collect();
+            let tags: Tags = group.iter().map(|unit| self.media.tag(*unit)).collect();
             self.media.plant_program(page, tags.into_iter().chain(padding(per_page as usize - group.len())));
         }
-        state.commit(moves, cause::GC, |unit| self.owner(unit));
+        state.commit(moves, cause::GC, |unit| Lpn(self.media.tag(unit)));
     }
 }
 

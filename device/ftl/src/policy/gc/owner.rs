@@ -7,7 +7,8 @@ pub enum OwnerSource {
     /// of it: the out-of-band areas hold the same numbers.
     Table,
     /// The out-of-band areas of the pages, which cross the channel with the data, or alone where pages are copied within
-    /// their plane.
+    /// their plane. They have an error correction code of their own: a page whose data cannot be corrected still tells
+    /// whose data is lost.
     OutOfBand,
 }
 
