@@ -28,6 +28,12 @@ pub trait CommandSet: 'static {
     /// entry is not checked yet.
     fn announce(&self, namespace: &Namespace, entry: &SubmissionEntry);
 
+    /// Whether a host that writes `css` to CC.CSS selects the set (Base 3.1.4.5).
+    fn is_selected_by(&self, css: u32) -> bool;
+
+    /// A command's name in the event trace, and what the trace says of it beside.
+    fn traced(&self, entry: &SubmissionEntry) -> (&'static str, u64);
+
     /// Serves a command.
     fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> impl Future<Output = Reply>;
 

@@ -83,7 +83,7 @@ impl<C: CommandSet> FusedJob<C> {
             let mut breakdown = shared.clone();
             breakdown.waits(Stage::Queue).add(*behind, at - submitted);
             controller.finish(queue, entry, (reply, &submission.mem, power_cuts), submitted, breakdown);
-            controller.trace_command(entry, submitted);
+            controller.trace_command(queue.id, entry, submitted);
         }
         controller.report_events();
         for _ in 0..1 + u32::from(second.is_some()) {

@@ -127,7 +127,11 @@ impl<C: CommandSet> NvmeController<C> {
     /// CC.EN has become 1: the admin queues of a host that names them by address begin to be served.
     fn enable(&self) {
         self.choose_arbiter();
-        if !self.registers.borrow().is_supported() || self.create_admin_queues().is_err() {
+        let is_supported = {
+            let registers = self.registers.borrow();
+            registers.is_supported() && self.subsystem.set.is_selected_by(registers.cc.command_set())
+        };
+        if !is_supported || self.create_admin_queues().is_err() {
             self.registers.borrow_mut().set_fatal();
             return;
         }

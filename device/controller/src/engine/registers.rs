@@ -87,10 +87,10 @@ impl Registers {
         }
     }
 
-    /// Whether what the host has configured is supported: the NVM command set, pages of 4 KiB, round robin with
-    /// or without weights.
+    /// Whether what the host has configured is supported, beside the command set: pages of 4 KiB, round robin with or
+    /// without weights.
     pub(super) fn is_supported(&self) -> bool {
-        (self.cc.command_set(), self.cc.page_bytes()) == (0, 4_096) && self.cc.arbitration() <= 1
+        self.cc.page_bytes() == 4_096 && self.cc.arbitration() <= 1
     }
 
     /// Whether the host has chosen weighted round robin.

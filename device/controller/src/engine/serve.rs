@@ -7,7 +7,6 @@ use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{Breakdown, HostMem, QueueId, Stage};
 use nandscape_sim::trace::Event;
 use nandscape_sim::{Cause, Span, Time};
-use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::{CompletionEntry, IoOpcode, NSID_ALL, Status, SubmissionEntry};
 
@@ -84,7 +83,7 @@ impl<C: CommandSet> CommandJob<C> {
             controller.finish(queue, entry, (reply, mem, power_cuts), submitted, breakdown);
         }
         controller.report_events();
-        controller.trace_command(entry, submitted);
+        controller.trace_command(queue.id, entry, submitted);
         let cause = cause_of(entry.opcode);
         if let Some(namespace) = &self.namespace
             && namespace.is_leaving()
@@ -169,14 +168,12 @@ impl<C: CommandSet> NvmeController<C> {
         }
     }
 
-    pub(super) fn trace_command(&self, entry: &SubmissionEntry, start: Time) {
+    pub(super) fn trace_command(&self, queue: QueueId, entry: &SubmissionEntry, start: Time) {
         self.sim.trace_event(|end| {
-            let name = match IoOpcode(entry.opcode) {
-                IoOpcode::READ => "read",
-                IoOpcode::WRITE => "write",
-                _ => "other",
+            let (name, detail) = match queue {
+                QueueId::ADMIN => ("admin", entry.opcode.into()),
+                _ => self.subsystem.set.traced(entry),
             };
-            let detail = entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z());
             Event { track: self.subsystem.track, name, start, end, detail }
         });
     }
@@ -193,7 +190,8 @@ pub(super) fn without_namespace(entry: &SubmissionEntry) -> Reply {
     }
 }
 
-/// On whose behalf a command works.
+/// On whose behalf a command works. In every command set the opcode tells which way its data goes (Base, Figure "Common
+/// Command Format", OPC bits 1:0).
 fn cause_of(opcode: u8) -> Cause {
     match Transfer::of(opcode) {
         Transfer::ToHost => cause::HOST_READ,

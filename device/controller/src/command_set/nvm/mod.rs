@@ -31,9 +31,10 @@ use nandscape_device_media::Media;
 use nandscape_drive::Breakdown;
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
+use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
 use nandscape_wire_nvme::vendor::DriveLog;
-use nandscape_wire_nvme::{Status, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::{Command, CommandSet, Reply, SetInfo};
 use crate::admin::PAGE;
@@ -118,6 +119,19 @@ impl<F: Ftl> NvmSubsystem<Nvm<F>> {
 }
 
 impl<F: Ftl> CommandSet for Nvm<F> {
+    fn is_selected_by(&self, css: u32) -> bool {
+        css == 0
+    }
+
+    fn traced(&self, entry: &SubmissionEntry) -> (&'static str, u64) {
+        let name = match IoOpcode(entry.opcode) {
+            IoOpcode::READ => "read",
+            IoOpcode::WRITE => "write",
+            _ => "other",
+        };
+        (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
+    }
+
     fn info(&self) -> SetInfo {
         SetInfo {
             sectors: self.ftl.sectors(),
