@@ -1,22 +1,22 @@
-//! A line of the control socket: which command it is, and what goes with it.
+//! A line of the control socket: a command and its fields.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A command with what it needs.
+/// A command with its fields.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Command {
     Help,
     Statistics,
     Stop,
-    /// A fault is to happen.
+    /// Add a fault rule.
     Fault {
         drive: Option<String>,
         rule: String,
     },
-    /// Which faults are to happen, and which did.
+    /// List the fault rules and their counts.
     Faults,
-    /// No more faults.
+    /// Remove all fault rules.
     ClearFaults {
         drive: Option<String>,
     },
@@ -43,7 +43,7 @@ enum Name {
 
 impl Command {
     /// # Errors
-    /// What is wrong with the line.
+    /// The problem with the line.
     pub(crate) fn parse(text: &[u8]) -> Result<Command, String> {
         let Line { command, drive, rule } = serde_json::from_slice(text).map_err(|problem| problem.to_string())?;
         let alone = |command| match (&drive, &rule) {
@@ -57,26 +57,26 @@ impl Command {
             (Name::Stop, _) => alone(Command::Stop),
             (Name::Faults, _) => alone(Command::Faults),
             (Name::Fault, Some(_)) => Ok(Command::Fault { drive, rule: rule.unwrap_or_default() }),
-            (Name::Fault, None) => Err("missing field `rule`: what is to go wrong".to_owned()),
+            (Name::Fault, None) => Err("missing field `rule`: the fault, as in \"uncorrectable lba=0-7\"".to_owned()),
             (Name::ClearFaults, None) => Ok(Command::ClearFaults { drive }),
-            (Name::ClearFaults, Some(_)) => Err("all rules are cleared: there is no `rule` to give".to_owned()),
+            (Name::ClearFaults, Some(_)) => Err("all rules are cleared, and there is no `rule` to give".to_owned()),
         }
     }
 }
 
-/// What each command does.
+/// The meaning of each command.
 pub(crate) fn help() -> Value {
     json!({
         "help": "this",
         "statistics": "figures of all drives since they began, schema 1",
-        "stop": "take in nothing more, finish what there is, flush, and end",
-        "fault": "add a rule of what is to go wrong with a drive's flash, from now on; `drive` may be left out where there is only one",
-        "faults": "the rules of all drives, the operations that they are about, and how many they struck",
-        "clear_faults": "take back all rules of a drive; what they have done stays done",
+        "stop": "receive no more requests, complete those in work, flush, and end",
+        "fault": "add a fault rule for a drive's flash, from now on; `drive` may be left out if there is only one",
+        "faults": "the rules of all drives, with the operations that each matched and struck",
+        "clear_faults": "remove all rules of a drive; their effects so far remain",
     })
 }
 
-/// Lines that would be right.
+/// Valid lines.
 pub(crate) fn valid() -> Value {
     json!([
         { "command": "help" },

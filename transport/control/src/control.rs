@@ -22,7 +22,7 @@ const MAX_LINE: usize = 64 << 10;
 struct Limits {
     /// At a time.
     clients: usize,
-    /// The longest wait for one that does not take its reply.
+    /// The longest wait for a client that does not read its reply.
     patience: Duration,
 }
 
@@ -83,7 +83,7 @@ fn serve(mut stream: &Stream, handles: &[Handle], (on_stop, heard): (&dyn Fn(), 
             return Ok(());
         }
         if bytes.len() > MAX_LINE && !bytes.ends_with(b"\n") {
-            // There is no telling where it ends.
+            // Its end is unknown.
             return stream.write_all(&line(&error(format!("a line has at most {MAX_LINE} bytes"))));
         }
         heard();
@@ -124,7 +124,7 @@ fn reply(command: &Command, handles: &[Handle]) -> Vec<u8> {
     }
 }
 
-/// Tells a drive something; the faults that are planned for it then.
+/// Gives a drive an order; its fault rules afterwards.
 fn told(handles: &[Handle], drive: Option<&str>, order: Order) -> Vec<u8> {
     let told = Drives::of(handles).and_then(|drives| drives.tell(drive, order));
     told.map_or_else(|problem| line(&error(problem)), |faults| line(&faults))
@@ -171,7 +171,7 @@ mod tests {
         let mut deaf = UnixStream::connect(&path).unwrap();
         let other = UnixStream::connect(&path).unwrap();
         assert!(helped(&other));
-        // Replies fill its socket, the server waits for it to read, and then for it no more.
+        // Replies fill its socket; the server waits for it to read, and then disconnects it.
         let question = b"{\"command\":\"help\"}\n".repeat(1_000);
         let broken = std::iter::repeat_with(|| deaf.write_all(&question)).find_map(Result::err).unwrap();
         assert!(matches!(broken.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{broken}");

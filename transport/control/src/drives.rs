@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::statistics::FaultStatistics;
 
-/// What is to go wrong with a drive.
+/// The fault rules of a drive.
 #[derive(Serialize)]
 pub(crate) struct DriveFaults {
     /// The drive.
@@ -17,7 +17,7 @@ pub(crate) struct DriveFaults {
     faults: Vec<FaultStatistics>,
 }
 
-/// Reactors that are still there, and what they say of their drives.
+/// Reactors that have not ended, and the figures of their drives.
 pub(crate) struct Drives<'a>(Vec<(&'a Handle, Arc<Figures>)>);
 
 impl Drives<'_> {
@@ -28,7 +28,7 @@ impl Drives<'_> {
         if there.is_empty() { Err("the drives have ended".to_owned()) } else { Ok(Drives(there)) }
     }
 
-    /// What is to go wrong with all of them.
+    /// The fault rules of all drives.
     pub(crate) fn faults(&self) -> Vec<DriveFaults> {
         self.0
             .iter()
@@ -36,10 +36,10 @@ impl Drives<'_> {
             .collect()
     }
 
-    /// Tells a drive something; what is to go wrong with it then. Without a name it is the only one.
+    /// Gives a drive an order; its fault rules afterwards. The name may be left out if there is only one drive.
     ///
     /// # Errors
-    /// When it is not clear which drive is meant, or why the drive does not do it.
+    /// When the drive is ambiguous or unknown, or the drive's reason to refuse.
     pub(crate) fn tell(&self, name: Option<&str>, order: Order) -> Result<DriveFaults, String> {
         let (handle, number) = self.find(name)?;
         let export = u16::try_from(number).expect("as many as a port has");

@@ -51,7 +51,7 @@ impl Collector for Snapshot {
     }
 }
 
-/// What clients have asked of the drives.
+/// The commands of clients.
 fn requests(page: &mut Page<'_>, drives: &[&ExportFigures]) -> fmt::Result {
     let tallies = || {
         drives.iter().flat_map(|drive| {
@@ -76,7 +76,7 @@ fn requests(page: &mut Page<'_>, drives: &[&ExportFigures]) -> fmt::Result {
     page.gauge("nandscape_latency", help, Some(&Unit::Seconds), quantiles)
 }
 
-/// What the drives themselves count. Those whose names end in `_total` only grow.
+/// The drives' own counters. Names of monotonic ones end in `_total`.
 fn counters(page: &mut Page<'_>, drives: &[&ExportFigures]) -> fmt::Result {
     let names: BTreeSet<&str> = drives.iter().flat_map(|drive| drive.counters.keys().copied()).collect();
     for name in names {
@@ -95,7 +95,7 @@ fn counters(page: &mut Page<'_>, drives: &[&ExportFigures]) -> fmt::Result {
     Ok(())
 }
 
-/// How the reactors get on.
+/// The timing of the reactors.
 fn reactors(page: &mut Page<'_>, figures: &[Arc<Figures>]) -> fmt::Result {
     let timing = timing(figures);
     let help = "From the model's completion of a command to its completion being on its way to the client";

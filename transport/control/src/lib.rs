@@ -1,18 +1,18 @@
-//! What looks at reactors from beside them: a control socket and metrics. Everything here may wait, and runs on threads
-//! of its own; a reactor is only ever asked for its figures or given an order, between two of its turns.
+//! Observation and control of running reactors: a control socket and metrics. Everything here may block, and runs on threads
+//! of its own. A reactor answers requests for figures and takes orders only between two of its turns.
 //!
 //! | file | what |
 //! |---|---|
 //! | `statistics` | the figures of several reactors as one object |
 //! | `control` | the control socket: JSON lines over a unix socket |
-//! | `command` | a line: which command, and what goes with it |
+//! | `command` | a line: a command and its fields |
 //! | `drives` | the drives by their names, and orders to them |
 //! | `metrics` | HTTP for Prometheus: one page |
 //! | `exposition` | the figures as OpenMetrics text |
-//! | `server` | taking clients in, a bounded number, a thread each |
+//! | `server` | accepts clients, a bounded number, a thread each |
 //!
-//! Clients are bounded in number, in what they may send, and in how long they may keep a reply waiting, so that one who
-//! is slow, silent or hostile hurts only himself.
+//! The number of clients, the length of their requests, and the time to take a reply are bounded, so a slow, silent or
+//! hostile client hurts only itself.
 //!
 //! Left out: TLS and authentication; the control socket belongs to its owner alone, and metrics change nothing.
 #![cfg(target_os = "linux")]

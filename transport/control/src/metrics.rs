@@ -1,7 +1,7 @@
 //! Metrics over HTTP: `GET /metrics`, one request a connection.
 //!
-//! What is sent is OpenMetrics text whatever was asked for; every Prometheus since 2.5 reads it. Left out: persistent
-//! connections, compression.
+//! The response is always OpenMetrics text, whatever the request accepts; every Prometheus since 2.5 reads it. Left out:
+//! persistent connections, compression.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -17,24 +17,24 @@ use crate::server::{Server, Service};
 const MAX_CLIENTS: usize = 64;
 /// The longest wait for a client, each time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often a request is waited for at most: it may come in pieces, but not byte by byte.
+/// The most pieces that a request may arrive in.
 const MAX_PIECES: usize = 32;
 /// Bytes of a request's head at most.
 const MAX_HEAD: usize = 8 << 10;
 /// Header fields of a request at most.
 const MAX_FIELDS: usize = 64;
 
-/// What the page is.
+/// The content type of the page.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// What a refusal is.
+/// The content type of a refusal.
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// Serves metrics until it is dropped.
 pub struct MetricsServer(Server);
 
 impl MetricsServer {
-    /// Listens for scrapes of the reactors behind `handles`. TCP addresses other than loopback have to be allowed:
-    /// nobody who connects is asked who they are.
+    /// Listens for scrapes of the reactors behind `handles`. TCP addresses other than loopback have to be allowed, since
+    /// clients are not authenticated.
     ///
     /// # Errors
     /// When the address cannot be listened at, or is not allowed.
@@ -51,7 +51,7 @@ impl MetricsServer {
         Server::start(address.listen(allow_remote)?, service).map(MetricsServer)
     }
 
-    /// Where it listens: with the port that the system chose, where it was left to it.
+    /// Its address, with the port that the system has chosen if the given one is 0.
     pub fn address(&self) -> &Address {
         self.0.address()
     }
@@ -85,7 +85,7 @@ impl Response {
 fn serve(mut stream: &Stream, handles: &[Handle]) -> io::Result<()> {
     let Some(response) = respond(stream, handles)? else { return Ok(()) };
     stream.write_all(&response.to_bytes())?;
-    // Closing a connection on which something has not been read would take back what was just sent.
+    // Closing a connection with unread input would discard the response.
     stream.shutdown(Shutdown::Write);
     let mut rest = [0; 1 << 10];
     for _ in 0..MAX_PIECES {
@@ -139,7 +139,7 @@ fn page(method: &str, target: &str, handles: &[Handle]) -> Response {
         let refusal = Response::refusal("405 Method Not Allowed", "there are only GET and HEAD");
         return Response { field: "Allow: GET, HEAD\r\n", ..refusal };
     }
-    // Whoever scrapes, and however many, must not hold up the drives.
+    // However many clients scrape, they must not delay the drives.
     match handles.iter().filter_map(Handle::recent_figures).collect::<Vec<_>>() {
         figures if figures.is_empty() => Response::refusal("503 Service Unavailable", "the drives have ended"),
         figures => {

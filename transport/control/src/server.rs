@@ -1,4 +1,4 @@
-//! Taking clients in: a thread that accepts, and one for each client, a bounded number of them. Ending it ends them.
+//! Accepts clients on one thread, and serves each on a thread of its own, a bounded number. Ending it ends them.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use nandscape_transport_reactor::socket::{Address, Listening, Stream, rest_after_failure};
 
-/// Serves one client; its connection is closed afterwards. An error is the client's business. It calls the function that
-/// it is given each time it has heard something.
+/// Serves one client, whose connection is closed afterwards, also after an error. It calls the given function each time it
+/// has received a message.
 pub(crate) type Serve = Box<dyn Fn(&Stream, &dyn Fn()) -> io::Result<()> + Send + Sync>;
 
-/// What clients get, and how much of it.
+/// The service for clients, and its limits.
 pub(crate) struct Service {
     /// Names the threads.
     pub(crate) name: &'static str,
@@ -39,7 +39,7 @@ pub(crate) struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the threads of clients share. The listening socket is not in it: it must not outlive the server.
+/// State shared by the threads of clients. It excludes the listening socket, which must not outlive the server.
 struct Shared {
     service: Service,
     stopping: AtomicBool,
@@ -81,7 +81,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.listening.interrupt();
-        // A thread that panicked has said so already.
+        // A panic was reported already.
         let _ = self.thread.take().map(JoinHandle::join);
         // No client is accepted any more.
         let connected = std::mem::take(&mut self.shared.clients().connected);

@@ -41,10 +41,10 @@ pub struct DriveStatistics {
     pub others: Requests,
     /// Commands that failed because data could not be written or read back, as the SMART log counts them.
     pub media_errors: u64,
-    /// What is to go wrong, and how often it did; left out without a plan.
+    /// The fault rules with their counts; left out without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultStatistics>,
-    /// What the drive itself counts, by name.
+    /// The drive's own counters, by name.
     pub counters: BTreeMap<&'static str, f64>,
 }
 
@@ -94,11 +94,11 @@ pub struct Latency {
 /// How well the model keeps up, over all reactors.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TimingStatistics {
-    /// From the instant at which the model completed a command to its completion being on its way to the client.
+    /// From the completion of a command in the model until it is sent to the client.
     pub release_lag_us: Delays,
-    /// Between looking for arrivals and looking again, while awake.
+    /// The time between two polls for arrivals, while awake.
     pub poll_gap_us: Delays,
-    /// How far a model was behind the wall clock when it still had events to run, at most.
+    /// The longest time by which a model was behind the wall clock while it had events to run.
     pub behind_max_us: f64,
     /// Turns of the loop.
     pub turns: u64,
@@ -124,7 +124,7 @@ pub struct Delays {
 }
 
 impl Statistics {
-    /// Puts together what several reactors have counted. Drives come in the order of `figures`; clients, commands in
+    /// Merges the figures of several reactors. Drives come in the order of `figures`; clients, commands in
     /// the drives and timing are added up, and the time is that of the reactor that began first.
     pub fn of<F: Borrow<Figures>>(figures: &[F]) -> Statistics {
         let figures: Vec<&Figures> = figures.iter().map(Borrow::borrow).collect();

@@ -18,7 +18,7 @@ pub struct Exported {
     pub name: String,
     /// For people.
     pub description: String,
-    /// What the drive is.
+    /// The drive's description.
     pub info: DriveInfo,
 }
 
@@ -35,7 +35,7 @@ pub(crate) type Admit<'a> = &'a dyn Fn(usize) -> Result<Admission, Denied>;
 
 /// Why a drive takes no client now.
 pub(crate) struct Denied {
-    /// NBD's word for it.
+    /// The type of the option reply.
     pub(crate) error: u32,
     /// For people.
     pub(crate) reason: String,
@@ -139,7 +139,7 @@ impl<S: Read + Write> Talk<'_, S> {
         };
         let block = self.exports[export].info.lba_bytes;
         if block > DEFAULT_BLOCK {
-            // "Block size constraints": a client that has not been told is right to use the default.
+            // "Block size constraints": without information a client may use the default.
             let problem =
                 format!("EXPORT_NAME cannot tell a client that the drive has blocks of {block} bytes; GO can");
             return Err(bad(problem));

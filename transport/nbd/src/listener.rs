@@ -29,7 +29,7 @@ pub struct ListenerConfig {
     pub patience: Duration,
     /// The drives, each with the reactor that owns it and its number there.
     pub exports: Vec<(Exported, Handle, u16)>,
-    /// Is told of clients that failed.
+    /// Receives notes on clients that failed.
     pub log: Box<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -155,7 +155,7 @@ impl Server {
             Ok(Some(agreed)) => start_session(stream, agreed),
             Ok(None) => Ok(()),
             Err(error) => {
-                // The log comes before the close, so that whoever sees the close finds the reason in the log.
+                // The log comes before the close, so that a client that sees the close finds the reason in the log.
                 (self.log)(&format!("nbd: negotiation failed: {error}"));
                 drop(stream);
                 return;

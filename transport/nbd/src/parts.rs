@@ -1,5 +1,5 @@
-//! Long requests, a part at a time: one of 28 bytes may ask for 32 MiB of data, or for zeroing or unmapping 4 GiB. As
-//! one piece it would hold much memory, and keep the drive and everybody who shares it busy for long.
+//! Splits long requests into parts: a request of 28 bytes may ask for 32 MiB of data, or for zeroing or unmapping 4 GiB. As one
+//! piece it would hold much memory, and occupy the drive for long.
 
 use nandscape_transport_reactor::LARGEST;
 use nandscape_wire_nbd::{Request, command};
@@ -10,7 +10,7 @@ pub(crate) const DATA_PART: u32 = LARGEST as u32;
 pub(crate) const PART: u32 = 4 << 20;
 
 /// The place of a request's next part on the drive, `given` bytes of it having been given to the drive: offset and length.
-/// What changes the drive is cut at multiples of the greatest length, so that no two parts share a mapping unit.
+/// Requests that change the drive are cut at multiples of the greatest length, so that no two parts share a mapping unit.
 pub(crate) fn next_part(request: &Request, given: u32) -> (u64, u32) {
     let offset = request.offset.get() + u64::from(given);
     let to_boundary = |most: u32| most - (offset % u64::from(most)) as u32;

@@ -40,7 +40,7 @@ pub(crate) struct Session {
     end: usize,
     /// A write whose data is still coming.
     coming: Option<Coming>,
-    /// What is left of its share of this turn.
+    /// The rest of its share of this turn.
     turn: Turn,
     /// Parsing stopped before the end of the inbox.
     stalled: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Session {
     ended: bool,
 }
 
-/// What is left of a client's share of a turn.
+/// The rest of a client's share of a turn.
 struct Turn {
     requests: usize,
     /// Bytes received.

@@ -1,4 +1,4 @@
-//! The requests of one client in work: their parts go to the drive, and what the drive has done becomes replies.
+//! The requests of one client in work: their parts go to the drive, and its completions become replies.
 //!
 //! A buffer is taken for a part only when the part goes to the drive, or when data of a write arrives, and it is free
 //! again when the part was written or sent. So any client can go on with the few buffers that it has in any case. Long reads
@@ -90,7 +90,7 @@ pub(crate) struct Filling {
     pub(crate) buffer: Rc<Loan>,
 }
 
-/// What becomes of the data of a write that comes next.
+/// The destination of a write's next data.
 pub(crate) enum Next {
     /// It goes into this buffer.
     Fill(Filling),
@@ -141,7 +141,7 @@ impl Pending {
         self.rest() == 0 && self.parts == 0
     }
 
-    /// Whether it is a read whose parts have to be sent together. Without structured replies, no error can be told once
+    /// Whether it is a read whose parts have to be sent together. Without structured replies, no error can be reported once
     /// data was sent.
     fn is_whole(&self, structured: bool) -> bool {
         let in_parts = structured && self.request.flags.get() & flag::DF == 0;
@@ -171,7 +171,7 @@ impl Work {
         }
     }
 
-    /// What the drive is.
+    /// The drive's description.
     pub(crate) fn info(&self) -> &DriveInfo {
         &self.info
     }
@@ -375,7 +375,7 @@ impl Work {
         let buffer = grant.lend(len as usize).ok_or(OUT_OF_MEMORY)?;
         pending.streamed = pending.streamed.take().or(streamed);
         if !self.info.keeps_data {
-            // Such a drive leaves memory as it is.
+            // Such a drive does not write to the memory of a read.
             buffer.bytes_mut().fill(0);
         }
         Ok(Some(buffer))

@@ -1,5 +1,5 @@
-//! What a controller finds in its host's memory. The host may write, map and unmap it at any time, so the outcome of
-//! each access is recorded, and a replay takes the outcomes from the recording: the model sees the same memory again.
+//! A controller's accesses to its host's memory. The host may write, map and unmap it at any time, so the outcome of each
+//! access is recorded. A replay takes the outcomes from the recording, so the model sees the same memory again.
 //!
 //! Left out: the memory.
 
@@ -15,10 +15,10 @@ use crate::recording::Recorder;
 /// Where arrivals and accesses are recorded, if they are.
 pub(crate) type Tape = Rc<RefCell<Option<Recorder>>>;
 
-/// The outcome of one access: what was read, nothing for a write that succeeded, or `None` when it failed.
+/// The outcome of one access: the data read, nothing for a write that succeeded, or `None` for a failure.
 pub(crate) type Outcome = Option<Vec<u8>>;
 
-/// A host's memory, with a record of what is found there.
+/// A host's memory, with a record of all accesses.
 pub(crate) struct Recorded {
     pub(crate) dma: Rc<dyn Dma>,
     pub(crate) connection: ConnectionId,
@@ -64,7 +64,7 @@ impl Outcomes {
         self.queue.borrow_mut().push_back((connection, outcome));
     }
 
-    /// Whether an access was asked for that the recording does not have.
+    /// Whether the model made an access that the recording does not have.
     pub(crate) fn differ(&self) -> bool {
         self.differs.get()
     }

@@ -1,11 +1,11 @@
-//! What arrives from a host that has queues of its own in a controller: it writes registers, and rings doorbells. Commands
-//! and data are in the host's memory; what the controller reads there is no arrival, but an access (`access`).
+//! Arrivals from a host that has queues of its own in a controller: register writes and doorbells. Commands and data are in the
+//! host's memory; the controller's reads there are no arrivals but accesses (`access`).
 //!
-//! Left out: what becomes of an arrival, which the [`Port`](crate::Port) knows.
+//! Left out: the effect of an arrival, which is [`Port`](crate::Port)'s.
 
 use nandscape_drive::QueueId;
 
-/// Something that a host does to a controller.
+/// An action of a host on its controller.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Arrival {
     /// A dword of the controller's properties is written (Base 3.1.4): enable, reset and shutdown among others.

@@ -1,7 +1,7 @@
 //! Memory for the data of clients: buffers, lent from a pool, within a budget that all clients of a reactor share.
 //!
 //! A client first asks for bytes ([`Share::grant`]), then takes buffers ([`Grant::lend`]). Each client has
-//! [`GUARANTEED`] bytes in any case, so that nobody can shut out the others. Beyond that, clients wait in line. A
+//! [`GUARANTEED`] bytes in any case, so that no client can shut out the others. Beyond that, clients wait in line. A
 //! buffer counts until its last user drops it: the drive may still work on it when its client has gone.
 //!
 //! Left out: clearing. A buffer still holds its last contents, so its user must fill all of it.
@@ -184,7 +184,7 @@ impl Drop for Share {
     }
 }
 
-/// What buffers of `len` bytes in all count as.
+/// Bytes that buffers of `len` bytes in all count as.
 const fn total(len: usize) -> usize {
     let rest = len % LARGEST;
     len - rest + if rest > 0 { counted(rest) } else { 0 }

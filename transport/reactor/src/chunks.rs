@@ -2,8 +2,8 @@
 //!
 //! A chunk is a header of four numbers (u32, little-endian) and its contents: the length of the contents; the length of
 //! what they unpack to; the CRC-32 of the contents; and the CRC-32 of the first three numbers and of the chunk's number
-//! in the file. The contents are a Zstandard frame or, where that is not shorter, the bytes themselves. So a length that
-//! is wrong is found out, and a file that ends too early is told from one that is damaged.
+//! in the file. The contents are a Zstandard frame or, if that is not shorter, the bytes themselves. So a wrong length is
+//! detected, and a truncated file can be distinguished from a damaged one.
 
 use std::io::{self, Read, Write};
 
@@ -34,7 +34,7 @@ impl<W: Write> ChunkWriter<W> {
         Ok(ChunkWriter { file, number: 0, compressor: Compressor::new(LEVEL)?, out: before.to_vec() })
     }
 
-    /// Writes bytes, in as many chunks as they take. Where time presses, they are not compressed.
+    /// Writes bytes, in as many chunks as needed; uncompressed if the writer is behind.
     ///
     /// # Errors
     /// Those of the file.
@@ -73,7 +73,7 @@ fn header_check(header: &[u8; HEADER], number: u32) -> u32 {
 pub(crate) enum ChunkError {
     /// The file ends inside a chunk, or between two although there should be more.
     Torn,
-    /// What is wrong with the chunk.
+    /// The problem with the chunk.
     Damaged(&'static str),
     /// The file cannot be read.
     File(io::Error),

@@ -1,5 +1,5 @@
-//! What a transport implements for each client that is connected: bytes in, commands out; completions in, bytes out.
-//! A client never blocks, and never waits for another one.
+//! The trait that a transport implements for each connected client: bytes in, commands out; completions in, bytes out. A
+//! client never blocks and never waits for another one.
 
 use std::os::fd::BorrowedFd;
 
@@ -11,7 +11,7 @@ use crate::arrival::Arrival;
 use crate::outbox::Released;
 use crate::port::{ConnectionId, Port};
 
-/// What a client's socket is watched for.
+/// The events that a client's socket is watched for.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Interest {
     /// Data to read. A client with enough commands in work does not ask for it.
@@ -77,16 +77,16 @@ pub trait Client {
         Vec::new()
     }
 
-    /// Whether it is looked after at every turn, as one whose doorbells lie in memory.
+    /// Whether it is served in every turn, like a client whose doorbells lie in memory.
     fn is_polled(&self) -> bool {
         self.socket().is_none()
     }
 
-    /// What the socket is to be watched for now.
+    /// The events to watch the socket for now.
     fn interest(&self) -> Interest;
 
-    /// The peer has closed the connection, or the side that it sends on. The reactor tells this even to a client that
-    /// has no interest in reading, perhaps more than once, and looks for what came right afterwards.
+    /// The peer has closed the connection, or its sending side. The reactor calls this even for a client without interest in
+    /// reading, perhaps more than once, and receives its arrivals right afterwards.
     fn hung_up(&mut self) {}
 
     /// Receives a fair share of what has arrived. Returns whether anything had arrived.
@@ -114,7 +114,7 @@ pub trait Client {
     /// [`Gone`] when the connection is to be closed.
     fn flush(&mut self) -> Result<(), Gone>;
 
-    /// Whether it has read more than it has taken in, and may go on now.
+    /// Whether it has input that is read but not processed, and can continue now.
     fn has_more(&self) -> bool {
         false
     }

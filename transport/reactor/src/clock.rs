@@ -1,5 +1,4 @@
-//! The wall clock, from the start of a run on, in the model's nanoseconds. The one place where a drive's time comes from
-//! outside.
+//! The wall clock since the start of a run, in nanoseconds. The only source of a live drive's time.
 
 use std::time::Instant;
 

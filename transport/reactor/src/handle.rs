@@ -1,4 +1,4 @@
-//! Talking to a reactor from another thread: handing it clients, passing on orders, asking for figures, ending it.
+//! A handle to a reactor for other threads: they pass clients and orders, request figures, and end it.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use crate::port::ConnectionId;
 use crate::timing::Timing;
 use crate::waiter::Waker;
 
-/// Makes a client on the reactor's thread, once it is connected: with what the drive is, and its part of the memory.
+/// Makes a client on the reactor's thread, once it is connected, from the drive's description and its share of the memory.
 pub type MakeClient = Box<dyn FnOnce(DriveInfo, Share) -> Box<dyn Client> + Send>;
 
 /// Makes a host with queues of its own on the reactor's thread, of which it tells what it is connected to.
@@ -28,7 +28,7 @@ pub type MakeHost = Box<dyn FnOnce(DriveInfo) -> NewHost + Send>;
 
 /// A host with queues of its own, to be connected.
 pub struct NewHost {
-    /// Passes on what it does.
+    /// Its client in the reactor.
     pub client: Box<dyn Client>,
     /// Its memory.
     pub memory: Rc<dyn Dma>,
@@ -38,7 +38,7 @@ pub struct NewHost {
     pub doorbells: Rc<dyn Doorbells>,
 }
 
-/// Why there is no place for a client.
+/// Why a client is refused.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
     /// The drive refuses, or there is none.
@@ -83,7 +83,7 @@ pub struct Figures {
     pub clients: usize,
     /// Commands in the drives.
     pub outstanding: usize,
-    /// Why what arrives is not recorded, or not any more, though it should be.
+    /// Why arrivals are not recorded, or not any more, although they should be.
     pub recording_problem: Option<String>,
 }
 
@@ -98,7 +98,7 @@ pub struct ExportFigures {
     pub writes: Tally,
     /// Everything without data: flushes, deallocations.
     pub others: Tally,
-    /// What the drive itself counts, by name.
+    /// The drive's own counters, by name.
     pub counters: BTreeMap<&'static str, f64>,
     /// Commands that failed because data could not be written or read back, as the SMART log counts them.
     pub media_errors: u64,
@@ -161,7 +161,7 @@ impl Handle {
         (Handle { messages, waker, clock }, inbox)
     }
 
-    /// The clock that the reactor takes its time from: the time since a completion's stamp is what passed since then.
+    /// The reactor's clock. Completions are stamped by it.
     pub fn clock(&self) -> WallClock {
         self.clock
     }
@@ -196,10 +196,10 @@ impl Handle {
         })
     }
 
-    /// Tells a drive something. Blocks until the reactor has passed it on, which is between two of its turns.
+    /// Gives a drive an order. Blocks until the reactor has passed it on, which is between two of its turns.
     ///
     /// # Errors
-    /// Why the drive does not do it, or that it has ended.
+    /// The drive's reason to refuse it, or that the drive has ended.
     pub fn order(&self, export: u16, order: Order) -> Result<(), String> {
         let (reply, answer) = channel();
         self.send(Message::Order { export, order, reply });
@@ -211,7 +211,7 @@ impl Handle {
         self.figures_of(self.clock.now())
     }
 
-    /// As [`Handle::figures`], and they may be [`RECENT`] old: however many ask, the drives are hardly held up.
+    /// As [`Handle::figures`], but up to [`RECENT`] old, so that frequent requests hardly delay the drives.
     pub fn recent_figures(&self) -> Option<Arc<Figures>> {
         let now = self.clock.now().since(Time::ZERO);
         self.figures_of(Time::ZERO + now.saturating_sub(RECENT))

@@ -1,7 +1,7 @@
 //! A host that a controller is attached to through a port: its queues are made in its memory, its interrupts go to the
 //! port's outbox, and its I/O commands are counted like those of other connections.
 //!
-//! Left out: admin commands, which nobody counts.
+//! Left out: admin commands, which are not counted.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ impl SubmissionMemory for Counted {
 }
 
 impl Drop for Counted {
-    /// With the queue go its commands, whose completions nobody will see.
+    /// Removes the queue's commands, whose completions will not be seen.
     fn drop(&mut self) {
         self.commands.0.borrow_mut().retain(|(queue, _), _| *queue != self.id.0);
     }

@@ -1,16 +1,16 @@
 //! Keeps the machine's processors out of their idle states: a request to Linux's power management for a wake-up latency
 //! of zero (kernel documentation, "PM Quality of Service Interface", CPU latency limits).
 //!
-//! A client that waits for a reply longer than some microseconds has its processor put to sleep, and the reply has to wake
-//! it. On a virtual machine that goes through the hypervisor and takes tens of microseconds, which add to every latency
+//! When a client waits for a reply for more than some microseconds, its processor goes to sleep, and the reply has to wake it.
+//! On a virtual machine the wake-up goes through the hypervisor and takes tens of microseconds, which add to every latency
 //! that the client measures.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 
-/// Where the request is made. It counts as long as the file is open.
+/// The file for the request, which holds while the file is open.
 const DEVICE: &str = "/dev/cpu_dma_latency";
-/// The largest wake-up latency that is borne, in microseconds, as the kernel takes it.
+/// The largest wake-up latency allowed, in microseconds, in the kernel's format.
 const NONE_US: i32 = 0;
 
 /// While this is kept, no processor of the machine enters an idle state: those without work spin.
@@ -23,7 +23,7 @@ impl NoIdleStates {
     /// Makes the request.
     ///
     /// # Errors
-    /// When the system does not take such requests, or not from this user: as a rule it is root's right.
+    /// When the system does not support such requests, or not by this user: they usually need root.
     pub fn request() -> io::Result<NoIdleStates> {
         let mut device = OpenOptions::new().write(true).open(DEVICE)?;
         device.write_all(&NONE_US.to_ne_bytes())?;

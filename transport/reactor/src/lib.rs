@@ -1,36 +1,36 @@
 //! The second clock: drives served in real time, and the same run again in virtual time.
 //!
 //! One thread owns an executor, the drives built on it and the clients connected to them. It turns: take the time T
-//! once, run every event of the model up to T, receive arrivals from outside and stamp them T. An arrival
-//! passes one door, the [`Port`], which can record it; [`replay`] opens that door again at the recorded stamps, and
-//! the model cannot tell the difference.
+//! once, run every event of the model up to T, receive arrivals from outside and stamp them T. All arrivals pass the
+//! [`Port`], which can record them; [`replay`] repeats them through the same port at the recorded stamps, and the model
+//! cannot tell the difference.
 //!
 //! | file | what |
 //! |---|---|
-//! | `port` | the door: connections, commands in, completions out |
-//! | `outbox` | what comes out: completions, interrupts |
-//! | `arrival` | what arrives from a host that has queues of its own in a controller |
+//! | `port` | connections, commands in, completions out |
+//! | `outbox` | completions and interrupts on their way out |
+//! | `arrival` | arrivals from a host that has queues of its own in a controller |
 //! | `doorbells` | what its transport is told, to watch its doorbells |
 //! | `host` | its queues, as the controller sees them |
 //! | `access` | what the controller finds in its memory, recorded and replayed |
-//! | `order` | what a drive is told from beside: faults |
+//! | `order` | orders of the operator to a drive: faults |
 //! | `queue_ids` | which queue pairs of a controller are free |
 //! | `recording`, `replay` | what arrived, as a file; the same run again |
 //! | `chunks` | its bytes, compressed and with checksums |
 //! | `side_file` | the thread that writes it |
 //! | `clock`, `timing` | the wall clock; how late completions are released, how far the model is behind |
-//! | `client` | what a transport implements for each of its clients |
+//! | `client` | the trait that a transport implements for its clients |
 //! | `buffers` | memory for the data of clients, lent within a budget |
 //! | `waiter` | sleeping to the nanosecond and for sockets, in one system call (Linux) |
 //! | `reactor` | the loop (Linux) |
 //! | `reactor::line` | clients that wait for a queue pair |
-//! | `linger` | how long it stays awake in case a client comes back |
-//! | `idle_states` | keeping the processors of clients awake too |
-//! | `handle` | talking to a reactor from another thread |
+//! | `linger` | how long it spins before it sleeps |
+//! | `idle_states` | keeps the processors of clients from idle states |
+//! | `handle` | a reactor's handle for other threads |
 //! | `ring` | a queue pair between threads, for clients in this process |
 //! | `socket` | addresses to listen at, unix and TCP sockets |
 //!
-//! Left out: wire protocols, taking clients in, and what blocks: side threads do that and pass on the outcome.
+//! Left out: wire protocols, accepting clients, and all blocking work: side threads do that and pass on the results.
 
 mod access;
 pub mod arrival;

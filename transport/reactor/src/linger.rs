@@ -1,53 +1,53 @@
-//! How long the loop stays awake once there is nothing to do, in case a client comes back at once: waking up takes the
-//! system longer than a client's turn often does.
+//! How long the loop spins when it has nothing to do, in case a client sends its next request at once: a wake-up often takes
+//! longer than the client does.
 //!
-//! Staying awake pays only where clients run on other cores. On the loop's own core they cannot come back while it spins.
-//! So it is given up after some spins in vain, and tried again now and then.
+//! Spinning helps only if clients run on other cores: on the loop's own core they cannot run while it spins. So after some
+//! spins without an arrival the loop sleeps at once, and tries spinning again now and then.
 
 use nandscape_sim::Span;
 
-/// The length of a linger.
+/// The duration of a spin.
 const LENGTH: Span = Span::from_us(60);
-/// Vigils in vain after which there are none.
-const IN_VAIN: u32 = 4;
-/// Sleeps until one is tried again.
+/// Fruitless spins after which the loop does not spin.
+const MAX_FRUITLESS: u32 = 4;
+/// Sleeps until it tries a spin again.
 const SLEEPS: u32 = 64;
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Linger {
-    in_vain: u32,
+    fruitless: u32,
     sleeps: u32,
-    /// Looks since something was done, without finding anything.
-    looks: u32,
+    /// Polls without an arrival since the last activity.
+    idle_polls: u32,
 }
 
 impl Linger {
-    /// How long to stay awake after the last thing that was done.
+    /// How long to spin after the last activity.
     pub(crate) fn length(&self) -> Span {
-        if self.in_vain < IN_VAIN { LENGTH } else { Span::ZERO }
+        if self.fruitless < MAX_FRUITLESS { LENGTH } else { Span::ZERO }
     }
 
     /// The loop polled for arrivals, and whether there were any.
     pub(crate) fn polled(&mut self, came: bool) {
         // An arrival found at the first poll came while the loop was working: spinning did not help.
-        if came && self.looks > 1 {
-            self.in_vain = 0;
+        if came && self.idle_polls > 1 {
+            self.fruitless = 0;
         }
-        self.looks = if came { 0 } else { self.looks.saturating_add(1) };
+        self.idle_polls = if came { 0 } else { self.idle_polls.saturating_add(1) };
     }
 
     /// The loop goes to sleep.
     pub(crate) fn sleeps(&mut self) {
-        self.looks = 0;
-        if self.in_vain < IN_VAIN {
-            self.in_vain += 1;
+        self.idle_polls = 0;
+        if self.fruitless < MAX_FRUITLESS {
+            self.fruitless += 1;
             self.sleeps = 0;
             return;
         }
         self.sleeps += 1;
         if self.sleeps == SLEEPS {
-            (self.in_vain, self.sleeps) = (IN_VAIN - 1, 0);
+            (self.fruitless, self.sleeps) = (MAX_FRUITLESS - 1, 0);
         }
     }
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vigils_in_vain_are_given_up_and_tried_again() {
+    fn fruitless_spins_stop_and_are_tried_again() {
         let mut linger = Linger::default();
         let mut lengths = Vec::new();
         for _ in 0..200 {
@@ -65,13 +65,13 @@ mod tests {
             linger.sleeps();
             linger.polled(true);
         }
-        // Four at first, then one after each 64 sleeps without.
+        // Four at first, then one after each 64 sleeps without a spin.
         let tried: Vec<usize> = (0..200).filter(|at| lengths[*at]).collect();
         assert_eq!(tried, [0, 1, 2, 3, 68, 133, 198]);
     }
 
     #[test]
-    fn a_vigil_that_pays_is_kept() {
+    fn spins_with_arrivals_continue() {
         let mut linger = Linger::default();
         for _ in 0..3 {
             linger.sleeps();

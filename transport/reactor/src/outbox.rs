@@ -1,5 +1,5 @@
-//! What comes out of the model: completions of commands, and interrupts for hosts that find their completions in their
-//! own memory.
+//! The output of the model: completions of commands, and interrupts for hosts that find their completions in their own
+//! memory.
 
 use std::cell::RefCell;
 
@@ -16,9 +16,9 @@ use crate::port::ConnectionId;
 pub struct Released {
     /// The connection that submitted it.
     pub connection: ConnectionId,
-    /// To which drive.
+    /// The drive.
     pub export: u16,
-    /// What the connection called it: its tag, or the command identifier in `queue`.
+    /// The connection's tag for it, or its command identifier in `queue`.
     pub tag: u64,
     /// The submission queue that the host put it into; it has its completion already. `None` where the connection is a
     /// drive.
@@ -31,7 +31,7 @@ pub struct Released {
     pub arrived: Time,
     /// When the model completed it.
     pub at: Time,
-    /// How it ended.
+    /// Its completion.
     pub completion: Completion,
 }
 

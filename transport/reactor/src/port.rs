@@ -1,5 +1,5 @@
-//! The door between the model and the outside: connections are opened and closed here, commands and orders go in,
-//! completions come out. Everything that goes in is stamped with the model's time and can be recorded.
+//! The interface between the model and the outside: it opens and closes connections, takes commands and orders, and returns
+//! completions. Every input is stamped with the model's time and can be recorded.
 //!
 //! A connection is a drive, which takes commands one by one, or a host with a controller of its own, which rings
 //! doorbells.
@@ -39,13 +39,13 @@ pub struct Pairs {
 
 /// A drive that clients can connect to.
 pub trait Export {
-    /// What the drive is.
+    /// The drive's description.
     fn info(&self) -> DriveInfo;
 
     /// A queue pair, or the like, for one connection.
     ///
     /// # Errors
-    /// Why the drive takes no more.
+    /// The drive's reason to refuse.
     fn connect(&self) -> Result<Rc<dyn Drive>, Status>;
 
     /// Its queue pairs, where their number limits the connections.
@@ -58,7 +58,7 @@ pub trait Export {
         None
     }
 
-    /// What the drive counts, by name with unit; names end in `_total` where they only grow.
+    /// The drive's counters, by name with unit; the names of monotonic ones end in `_total`.
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         BTreeMap::new()
     }
@@ -66,7 +66,7 @@ pub trait Export {
     /// Carries out an order.
     ///
     /// # Errors
-    /// Why it cannot, and what would be valid.
+    /// The problem, and the valid orders.
     fn order(&self, _order: &Order) -> Result<(), String> {
         Err("this drive takes no orders".to_owned())
     }
@@ -116,7 +116,7 @@ struct Connection {
     way: Way,
 }
 
-/// How a connection gets at its drive.
+/// How a connection uses its drive.
 enum Way {
     /// One command at a time.
     Drive(Rc<dyn Drive>),
@@ -149,7 +149,7 @@ impl Port {
         }
     }
 
-    /// Records what arrives from now on.
+    /// Records all arrivals from now on.
     pub fn record(&mut self, recorder: Recorder) {
         self.tape.replace(Some(recorder));
     }
@@ -163,7 +163,7 @@ impl Port {
         self.tape.take().map_or(Ok(()), |recorder| recorder.end(now))
     }
 
-    /// What went wrong with the recording since the last call: it ends there, the run goes on.
+    /// The failure of the recording since the last call, if any: the recording ends, the run continues.
     pub(crate) fn recording_problem(&mut self) -> Option<String> {
         self.tape.borrow_mut().as_mut()?.news()
     }
@@ -173,12 +173,12 @@ impl Port {
         &self.exports
     }
 
-    /// A turn begins: what arrives from now on has a stamp of its own.
+    /// A turn begins: arrivals from now on have a new stamp.
     pub fn begin_turn(&mut self) {
         self.turn_recorded = false;
     }
 
-    /// Things that have arrived so far.
+    /// Arrivals so far.
     pub fn arrivals(&self) -> u64 {
         self.arrivals
     }
@@ -300,7 +300,7 @@ impl Port {
     /// Gives a drive an order.
     ///
     /// # Errors
-    /// Why the drive refuses it.
+    /// The drive's reason to refuse it.
     pub fn order(&mut self, export: u16, order: &Order) -> Result<(), String> {
         self.arrived(|recorder| recorder.order(export, order));
         match self.exports.get(usize::from(export)) {
@@ -318,7 +318,7 @@ impl Port {
         subsystem.is_some_and(|subsystem| subsystem.controllers().into_iter().filter(others).count() > attached)
     }
 
-    /// What the drive of a connection is; `None` when it is not open.
+    /// The description of a connection's drive; `None` when the connection is not open.
     pub fn info(&self, connection: ConnectionId) -> Option<DriveInfo> {
         self.connections.get(&connection).map(|open| open.info)
     }

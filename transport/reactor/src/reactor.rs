@@ -39,13 +39,13 @@ pub enum PollMode {
 pub struct Setup {
     /// Runs the drives.
     pub executor: Executor,
-    /// The door to them.
+    /// The interface to them.
     pub port: Port,
     /// Their names, in the order of the port.
     pub names: Vec<String>,
     /// Whether it sleeps.
     pub poll: PollMode,
-    /// Is told of clients that broke off or broke the rules.
+    /// Receives notes on clients that disconnected in mid-request or violated the protocol.
     pub log: Box<dyn Fn(&str)>,
 }
 
@@ -128,13 +128,13 @@ pub struct Reactor {
     timing: Timing,
     /// Pending requests for figures, each with the oldest time that is good enough.
     asked: Vec<(Time, Sender<Arc<Figures>>)>,
-    /// The figures that were told last, and when.
-    told: Option<(Time, Arc<Figures>)>,
+    /// The figures of the last answer, and their time.
+    answered: Option<(Time, Arc<Figures>)>,
     /// The time of the last turn.
     turn: Time,
-    /// What the clock showed when it began: later than its time where the model is behind.
+    /// The wall clock at its beginning: later than its time if the model is behind.
     begun: Time,
-    /// When something last came from outside or went there.
+    /// The time of the last input or output.
     last_activity: Time,
     stopping: Option<Time>,
     recording_problem: Option<String>,
@@ -195,7 +195,7 @@ impl Reactor {
             figures,
             timing: Timing::default(),
             asked: Vec::new(),
-            told: None,
+            answered: None,
             turn: Time::ZERO,
             begun: Time::ZERO,
             last_activity: Time::ZERO,
@@ -205,8 +205,8 @@ impl Reactor {
         Ok((reactor, handle))
     }
 
-    /// Turns until it is stopped and everything it has taken in is done. Returns the executor and its last figures, which
-    /// also say what became of the recording.
+    /// Turns until it is stopped and all received requests are done. Returns the executor and its last figures, which include
+    /// the outcome of the recording.
     ///
     /// # Errors
     /// When waiting for sockets fails.
@@ -245,7 +245,7 @@ impl Reactor {
         Ok(())
     }
 
-    /// One turn; whether anything has come.
+    /// One turn; whether there was an arrival.
     fn turn(&mut self) -> bool {
         let before = self.begun;
         self.timing.turns += 1;
@@ -267,7 +267,7 @@ impl Reactor {
         came
     }
 
-    /// Takes the time and runs the model up to it. What arrives from now on is stamped with it.
+    /// Takes the time and runs the model up to it. Arrivals from now on are stamped with it.
     fn catch_up(&mut self) {
         self.begun = self.clock.now();
         self.turn = self.begun.max(self.turn);
@@ -393,7 +393,7 @@ impl Reactor {
         }
         if self.stopping.is_some() {
             came |= self.serve_line();
-            // Nothing is read any more. What can be sent still is.
+            // Nothing is read any more. Replies are still sent.
             let ready = std::mem::take(&mut self.events).ready;
             let can_send = |number: u64| {
                 let connected = self.clients.get(Key::from_bits(number));
@@ -493,7 +493,7 @@ impl Reactor {
                 },
                 Ok(Message::Attach { export, make, reply }) => {
                     let answer = self.attach(export, make);
-                    // Whoever asked may have gone.
+                    // The sender may have gone.
                     let _ = reply.send(answer);
                 }
                 Ok(Message::Reserve { export, reply }) => {
@@ -551,7 +551,7 @@ impl Reactor {
         Ok(())
     }
 
-    /// Looks after a client from now on.
+    /// Serves a client from now on.
     fn admit(&mut self, connection: ConnectionId, client: Box<dyn Client>) {
         let watched = client.interest();
         let key = self.clients.insert(Connected { connection, client, watched });
@@ -704,11 +704,11 @@ impl Reactor {
     /// an old one if it is recent enough for all.
     fn answer_figures(&mut self) {
         let Some(not_before) = self.asked.iter().map(|(not_before, _)| *not_before).max() else { return };
-        let (_, figures) = match self.told.take() {
-            Some(told) if told.0 >= not_before => self.told.insert(told),
+        let (_, figures) = match self.answered.take() {
+            Some(recent) if recent.0 >= not_before => self.answered.insert(recent),
             _ => {
                 let figures = Arc::new(self.figures());
-                self.told.insert((self.clock.now(), figures))
+                self.answered.insert((self.clock.now(), figures))
             }
         };
         for (_, reply) in self.asked.drain(..) {

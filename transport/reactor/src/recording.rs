@@ -27,7 +27,7 @@ const VERSION: usize = 6;
 /// The largest body that is read: larger than a command with the largest transfer.
 const MAX_BODY: usize = 1 << 28;
 
-/// Bytes that are too much to be compressed: the file takes them more quickly as they are.
+/// Waiting bytes above which records are written uncompressed, which is faster.
 const MUCH: usize = 16 << 20;
 
 const HEADER: u8 = 0;
@@ -44,7 +44,7 @@ const ACCESS: u8 = 9;
 /// One record after the header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Record {
-    /// What follows arrived at this time.
+    /// The following records arrived at this time.
     Turn(Time),
     /// A client connected.
     Open {
@@ -61,7 +61,7 @@ pub enum Record {
         entry: Box<SubmissionEntry>,
         /// Length of its memory in bytes.
         len: u32,
-        /// What was in it, where the drive reads it.
+        /// Its contents, if the drive reads them.
         data: Option<Vec<u8>>,
     },
     /// A client has gone.
@@ -89,7 +89,7 @@ pub enum Record {
     Access {
         /// Whose memory.
         connection: ConnectionId,
-        /// What was read, nothing for a write that succeeded, or `None` when it failed.
+        /// The data read, nothing for a write that succeeded, or `None` for a failure.
         outcome: Option<Vec<u8>>,
     },
     /// A drive was given an order.
@@ -150,12 +150,12 @@ pub enum RecordingError {
         number: u64,
         /// Where its chunk begins.
         offset: u64,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
-/// Writes a recording. A failure to write ends the recording, not the run; `Port::end_recording` tells of it.
+/// Writes a recording. A failure to write ends the recording, not the run; `Port::end_recording` returns it.
 ///
 /// A thread beside the loop does the writing.
 pub struct Recorder {
@@ -229,7 +229,7 @@ impl Recorder {
         file.end().map_err(|error| io::Error::new(error.kind(), problem(&path, &error)))
     }
 
-    /// A failure that nobody was told of.
+    /// A failure that was not reported yet.
     pub(crate) fn news(&mut self) -> Option<String> {
         if self.told || !self.file.has_failed() {
             return None;

@@ -60,7 +60,7 @@ pub fn replay(
 /// How far a replay has come.
 struct Player {
     time: Time,
-    /// What the controllers find in the memory of their hosts.
+    /// The outcomes of the controllers' accesses to the memory of their hosts.
     outcomes: Rc<Outcomes>,
 }
 
@@ -73,10 +73,10 @@ impl Player {
         }
     }
 
-    /// Lets a record happen again. What was refused then is refused now.
+    /// Repeats a record. A refusal repeats too.
     ///
     /// # Errors
-    /// What is wrong with the record.
+    /// The problem with the record.
     fn play(&mut self, executor: &mut Executor, port: &mut Port, record: Record) -> Result<(), &'static str> {
         const OTHER_NUMBER: &str = "a connection was opened that has another number now";
         match record {

@@ -27,11 +27,11 @@ struct Request {
 /// A command that has completed.
 #[derive(Debug)]
 pub struct Reply {
-    /// What the client called it.
+    /// The client's tag.
     pub tag: u64,
-    /// How it ended.
+    /// Its status.
     pub status: Status,
-    /// When the model took it in.
+    /// When it arrived in the model.
     pub arrived: Time,
     /// When the model completed it, by [`Handle::clock`]; it gets here later.
     pub at: Time,
@@ -79,7 +79,7 @@ impl RingHost {
         handle.connect(
             export,
             Box::new(move |info, _| {
-                // Who connects waits for it.
+                // The connecting thread waits for it.
                 let _ = tell.send(info);
                 let (waiting, slots, free) = (Vec::new(), Vec::new(), Vec::new());
                 Box::new(RingClient { requests: from_host, replies: to_host, waiting, slots, free })
@@ -89,7 +89,7 @@ impl RingHost {
         Ok(RingHost { requests, replies, handle: handle.clone(), info, depth, outstanding: 0 })
     }
 
-    /// What the drive is.
+    /// The drive's description.
     pub fn info(&self) -> DriveInfo {
         self.info
     }
@@ -97,7 +97,7 @@ impl RingHost {
     /// Submits a command with its memory, which may be empty.
     ///
     /// # Errors
-    /// The memory, when as many commands are outstanding as there is room for.
+    /// The memory, when the ring is full of outstanding commands.
     pub fn submit(&mut self, tag: u64, command: SubmissionEntry, data: Vec<u8>) -> Result<(), Vec<u8>> {
         if self.outstanding == self.depth {
             return Err(data);
@@ -116,7 +116,7 @@ impl RingHost {
         Some(reply)
     }
 
-    /// Whether the drive has gone.
+    /// Whether the reactor has ended.
     pub fn is_disconnected(&self) -> bool {
         self.replies.is_abandoned() && self.replies.is_empty()
     }

@@ -1,4 +1,4 @@
-//! A file that a side thread writes: whoever hands over bytes never waits for a disk.
+//! A file that a side thread writes, so that its user never waits for a disk.
 //!
 //! Bytes are gathered for a moment and written together. When the program is killed, what was gathered in that moment is
 //! lost, and nothing else.
@@ -202,7 +202,7 @@ mod tests {
             0,
         )
         .unwrap();
-        // Nobody ever reads from it.
+        // A pipe that is never read.
         let pipe = File::options().read(true).write(true).open(&path).unwrap();
         let file = start(pipe);
         let megabyte = vec![1; 1 << 20];
@@ -210,7 +210,7 @@ mod tests {
             file.write(&megabyte);
             !file.has_failed()
         });
-        // What its thread has taken meanwhile comes on top.
+        // The thread may have taken some meanwhile.
         assert!((256..=520).contains(&taken.count()));
         assert!(file.failure().unwrap().contains("takes less than arrives"));
         // Its thread waits for the pipe for ever: it is left alone.

@@ -1,6 +1,6 @@
-//! Where the servers beside a reactor listen: `unix:PATH` or `HOST:PORT`; and their sockets, of either kind.
+//! Addresses of the servers beside a reactor, `unix:PATH` or `HOST:PORT`, and their sockets.
 //!
-//! Left out: taking clients in, which each server does in its own way.
+//! Left out: serving accepted clients, which each server does in its own way.
 
 use std::fmt;
 use std::fs::{self, File, Permissions};
@@ -57,7 +57,7 @@ impl fmt::Display for Address {
 /// A socket that listens. Dropping a unix socket removes its file.
 pub struct Listening {
     socket: Socket,
-    /// Where clients connect: with the port that the system chose, where it was left to it.
+    /// The address for clients, with the port that the system has chosen if the given one is 0.
     address: Address,
 }
 
@@ -75,7 +75,7 @@ pub enum Stream {
 }
 
 impl Address {
-    /// Whether this can be listened at, as far as that shows without listening.
+    /// Checks whether it is possible to listen here, without listening.
     ///
     /// # Errors
     /// When another server listens there, something else is in the way, or it is not allowed.
@@ -106,14 +106,14 @@ impl Address {
 fn resolve(address: &str, allow_remote: bool) -> io::Result<Vec<SocketAddr>> {
     let addresses: Vec<_> = address.to_socket_addrs()?.collect();
     if !allow_remote && addresses.iter().any(|address| !address.ip().is_loopback()) {
-        let problem = "not an address of this machine alone, and nobody who connects is asked who they are. Allow it \
+        let problem = "not a loopback address, and clients are not authenticated. Allow it \
                        with --allow-remote";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
     }
     Ok(addresses)
 }
 
-/// Binds, as listening does, and does not listen: no client is led to believe that it is served.
+/// Binds without listening, so that clients are refused meanwhile.
 fn check_tcp(addresses: &[SocketAddr]) -> io::Result<()> {
     let bind = |address: &SocketAddr| {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -147,7 +147,7 @@ fn check_unix(path: &Path) -> io::Result<()> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
-        // A live one may have more clients at its door than it takes in for now.
+        // The backlog of a live server may be full.
         Ok(()) | Err(Errno::AGAIN) => {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
         }
@@ -163,8 +163,8 @@ fn check_unix(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The socket is made beside its place and put there whole. Of several servers that start together one gets the place:
-/// the others wait for the folder's lock, and then find it taken.
+/// The socket is created under another name and renamed. Of several servers that start together one gets the name: the
+/// others wait for the folder's lock, and then find the name taken.
 fn listen_unix(path: &Path) -> io::Result<Listening> {
     let folder_path = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = File::open(folder_path)?;
@@ -186,7 +186,7 @@ fn listen_unix(path: &Path) -> io::Result<Listening> {
     Ok(Listening { socket: Socket::Unix(listener, file), address: Address::Unix(path.to_owned()) })
 }
 
-/// A name that no other socket in the making has.
+/// A unique temporary name.
 fn unique_name() -> String {
     static MADE: AtomicU64 = AtomicU64::new(0);
     format!(".nandscape-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
@@ -199,7 +199,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// Locks a folder until its descriptor is closed.
 #[expect(
     clippy::disallowed_methods,
-    reason = "to wait in the system would be without limit: anybody may hold the lock"
+    reason = "a blocking lock call has no time limit, and any process may hold the lock"
 )]
 fn lock(folder: &File) -> io::Result<()> {
     for _ in 0..TRIES {
@@ -220,7 +220,7 @@ struct SocketFile {
 }
 
 impl SocketFile {
-    /// Removes it, unless somebody has put something else there.
+    /// Removes it, unless another file has replaced it.
     fn remove(&self) {
         let found = self.path.symlink_metadata();
         if found.is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode)) {
@@ -235,13 +235,13 @@ fn sockets() -> MutexGuard<'static, Vec<SocketFile>> {
     SOCKETS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the files of all unix sockets at which this process listens: for one that ends without dropping them.
+/// Removes the files of all unix sockets at which this process listens, before it ends without dropping them.
 pub fn remove_socket_files() {
     sockets().drain(..).for_each(|file| file.remove());
 }
 
 /// Makes a socket of mode 0600. Linux gives the file the mode of the socket, less the umask: see unix(7), "Pathname
-/// socket ownership and permissions". So there is no moment at which it is open to more.
+/// socket ownership and permissions". So it is never accessible to others.
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     let socket = File::from(socket);
@@ -255,7 +255,7 @@ impl Listening {
     /// Waits for a client.
     ///
     /// # Errors
-    /// When there is none to be had: mostly for want of descriptors, or because of [`Listening::interrupt`].
+    /// When no client can be accepted: mostly for want of descriptors, or because of [`Listening::interrupt`].
     pub fn accept(&self) -> io::Result<Stream> {
         match &self.socket {
             Socket::Unix(listener, _) => Ok(Stream::Unix(listener.accept()?.0)),
@@ -290,9 +290,9 @@ impl Drop for Listening {
     }
 }
 
-/// Waits a little after accepting a client has failed: mostly for want of descriptors, and then the next one would fail
-/// as well until somebody leaves.
-#[expect(clippy::disallowed_methods, reason = "nothing tells when descriptors are free again")]
+/// Waits a little after accepting a client has failed. This is mostly for want of descriptors, and the next attempt would
+/// fail too until a client leaves.
+#[expect(clippy::disallowed_methods, reason = "there is no event for free descriptors")]
 pub fn rest_after_failure() {
     std::thread::sleep(Duration::from_millis(100));
 }

@@ -1,17 +1,16 @@
-//! How well a model keeps up with the wall clock. None of it reaches the model: service times are its own, and what is
-//! late is only released late.
+//! How well a model keeps up with the wall clock. None of it affects the model: service times are the model's own, and a late
+//! completion is only released late.
 
 use nandscape_sim::{Histogram, Span};
 
 /// Measured over a run, or since it was last asked for.
 #[derive(Clone, Default)]
 pub struct Timing {
-    /// Release lag: from the instant at which the model completed a command to its completion being on its way to the
-    /// client.
+    /// Release lag: from the completion of a command in the model until it is sent to the client.
     pub release_lag: Histogram,
-    /// Poll gap: between looking for arrivals and looking again, while awake.
+    /// Poll gap: the time between two polls for arrivals, while awake.
     pub poll_gap: Histogram,
-    /// How far the model was behind the wall clock after an event, at most: how late the latest was run.
+    /// The longest time by which the model was behind the wall clock after an event.
     pub behind_max: Span,
     /// Turns of the loop.
     pub turns: u64,

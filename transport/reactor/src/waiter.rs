@@ -88,7 +88,7 @@ impl Waiter {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &event, EventData::new_u64(WAKE), EventFlags::IN)?;
-        // The kernel may delay a thread's timers by 50 us unless it is told not to.
+        // By default the kernel may delay a thread's timers by 50 us.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let waker = Waker { shared: Arc::new(Shared { event, asleep: AtomicBool::new(false) }) };
         Ok(Waiter { epoll, waker, events: Vec::with_capacity(EVENTS), sockets: 0, announced: false })
@@ -113,7 +113,7 @@ impl Waiter {
         Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(number), flags(interest))?)
     }
 
-    /// Watches a socket no more.
+    /// Stops watching a socket.
     pub(crate) fn remove(&mut self, socket: BorrowedFd<'_>) {
         // It is not in the set where adding it failed.
         self.sockets -= usize::from(epoll::delete(&self.epoll, socket).is_ok());
@@ -169,7 +169,7 @@ impl Waiter {
         }
         if woken {
             let mut count = [0; 8];
-            // Nothing to read is as good.
+            // It may be empty already.
             let _ = rustix::io::read(&self.waker.shared.event, &mut count);
         }
         Ok(())
