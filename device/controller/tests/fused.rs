@@ -80,6 +80,19 @@ fn a_half_alone_is_aborted_and_its_neighbours_are_served() {
     });
 }
 
+/// As many halves as a queue holds, all at once: each is told, and the pair at their end is served.
+#[test]
+fn a_queue_full_of_halves() {
+    with(ControllerConfig { command_slots: 1, ..config() }, async |sim, drive| {
+        let pair = Pair::new(sim, drive, 1, 256);
+        let mut commands: Vec<_> = (0..250).map(|_| compare((0, 1), 0)).collect();
+        commands.push(then_write((0, 1), 5));
+        let ended = submit(sim, &pair, commands).await;
+        assert_eq!(ended[..249], [Status::FUSED_MISSING; 249]);
+        assert_eq!(ended[249..], [Status::SUCCESS; 2]);
+    });
+}
+
 #[test]
 fn malformed_pairs() {
     with(config(), async |sim, drive| {

@@ -120,6 +120,9 @@ impl Events {
 
     /// The next event that can be told, which is no longer pending then.
     fn take(&self) -> Option<Event> {
+        if self.pending.borrow().is_empty() {
+            return None;
+        }
         let (mut pending, mut masking) = (self.pending.borrow_mut(), self.masking.borrow_mut());
         let is_masked = |event: &Event| masking.iter().any(|told| told.kind == event.kind);
         let at = pending.iter().position(|event| !is_masked(event))?;
@@ -169,6 +172,9 @@ impl<C: CommandSet> NvmeController<C> {
         let (events, warnings) = (&self.admin.events, self.warnings());
         let new = warnings & self.admin.settings.wanted_events() as u8 & !events.told.get();
         events.told.set(events.told.get() & warnings | new);
+        if new == 0 {
+            return;
+        }
         for (_, event) in WARNINGS.into_iter().filter(|(warning, _)| new & warning != 0) {
             events.raise(event);
         }

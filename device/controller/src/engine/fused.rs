@@ -31,34 +31,36 @@ pub(crate) struct FusedJob<C: CommandSet> {
 
 impl<C: CommandSet> NvmeController<C> {
     /// A command with FUSE set was fetched from an I/O queue: fetches the second command after it, and starts both.
+    ///
+    /// Halves that stand one after the other are all fetched, beyond the command slots: none of them does any work.
     #[cold]
-    pub(super) fn fetch_fused(&self, queue: QueueKey, mut first: Submission) {
-        let mut next = match first.entry.flags & FLAGS_FUSED {
-            FLAGS_FUSED_FIRST => self.queues.borrow_mut().fetch_next(queue.id),
-            FLAGS_FUSED_SECOND => None,
-            // 11b is reserved; the parser has the status for it.
-            _ => return self.start(queue, first),
-        };
-        let second = next.take_if(|next| next.entry.flags & FLAGS_FUSED == FLAGS_FUSED_SECOND);
-        first.entry.flags &= !FLAGS_FUSED;
-        let second = second.map(|mut second| {
-            second.entry.flags &= !FLAGS_FUSED;
-            second
-        });
+    pub(super) fn fetch_fused(&self, queue: QueueKey, first: Submission) {
+        let mut fetched = Some(first);
+        while let Some(first) = fetched.take() {
+            let mut next = match first.entry.flags & FLAGS_FUSED {
+                FLAGS_FUSED_FIRST => self.queues.borrow_mut().fetch_next(queue.id),
+                FLAGS_FUSED_SECOND => None,
+                // No half; or 11b, which is reserved, and for which the parser has the status.
+                _ => return self.start(queue, first),
+            };
+            let second = next.take_if(|next| next.entry.flags & FLAGS_FUSED == FLAGS_FUSED_SECOND);
+            self.start_fused(queue, first, second);
+            fetched = next;
+        }
+    }
+
+    fn start_fused(&self, queue: QueueKey, mut first: Submission, mut second: Option<Submission>) {
         let subsystem = &*self.subsystem;
         let behind = subsystem.slots.take();
-        if second.is_some() {
+        first.entry.flags &= !FLAGS_FUSED;
+        if let Some(second) = &mut second {
+            second.entry.flags &= !FLAGS_FUSED;
             subsystem.slots.take();
         }
         let (at, power_cuts) = (self.sim.now(), subsystem.power.cuts().get());
         let job = FusedJob { controller: self.handle(), queue, first, second, at, power_cuts, behind };
         let [(_, link), (_, firmware)] = CommandJob::<C>::lead(&subsystem.config);
         subsystem.fused.start_after(link + firmware, job);
-        match next {
-            Some(next) if next.entry.flags & FLAGS_FUSED != 0 => self.fetch_fused(queue, next),
-            Some(next) => self.start(queue, next),
-            None => {}
-        }
     }
 }
 

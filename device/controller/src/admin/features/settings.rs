@@ -41,6 +41,10 @@ struct Hot {
     deallocated: Cell<bool>,
     /// Interrupts are coalesced.
     coalesces: Cell<bool>,
+    /// Asynchronous Event Configuration.
+    events: Cell<u32>,
+    /// The temperature is beyond a threshold.
+    is_temperature_critical: Cell<bool>,
 }
 
 impl Default for Hot {
@@ -51,6 +55,8 @@ impl Default for Hot {
             write_cache: Cell::new(true),
             deallocated: Cell::new(false),
             coalesces: Cell::new(false),
+            events: Cell::new(0),
+            is_temperature_critical: Cell::new(false),
         }
     }
 }
@@ -136,8 +142,9 @@ impl Settings {
     }
 
     /// Asynchronous Event Configuration.
+    #[inline]
     pub(crate) fn wanted_events(&self) -> u32 {
-        self.get(feature::ASYNC_EVENT_CONFIG, 0)
+        self.hot.events.get()
     }
 
     /// Whether a volatile write cache is used.
@@ -147,9 +154,9 @@ impl Settings {
     }
 
     /// Whether the temperature is beyond a threshold.
+    #[inline]
     pub(crate) fn is_temperature_critical(&self) -> bool {
-        let threshold = |kind| self.get(feature::TEMPERATURE_THRESHOLD, kind) as u16;
-        table::TEMPERATURE >= threshold(0) || table::TEMPERATURE <= threshold(1)
+        self.hot.is_temperature_critical.get()
     }
 
     /// The controller is reset: values that the host has saved, and defaults of the others. The timestamp counts on (Base
@@ -164,6 +171,10 @@ impl Settings {
     fn update_hot(&self) {
         self.hot.burst.set(Arbitration(self.get(feature::ARBITRATION, 0)).burst());
         self.hot.write_cache.set(self.get(feature::VOLATILE_WRITE_CACHE, 0) & WRITE_CACHE_ENABLE != 0);
+        self.hot.events.set(self.get(feature::ASYNC_EVENT_CONFIG, 0));
+        let threshold = |kind| self.get(feature::TEMPERATURE_THRESHOLD, kind) as u16;
+        let is_critical = table::TEMPERATURE >= threshold(0) || table::TEMPERATURE <= threshold(1);
+        self.hot.is_temperature_critical.set(is_critical);
         let coalescing = InterruptCoalescing(self.get(feature::INTERRUPT_COALESCING, 0));
         self.hot.coalesces.set(coalescing.threshold_z() > 0 && coalescing.time() > 0);
         let values = self.values.borrow();
