@@ -15,7 +15,7 @@
 //! | `link` | the host link |
 //! | `config` | what can be set |
 //!
-//! Left out: a read cache, firmware update, reservations.
+//! Left out: a read cache, firmware update.
 
 mod admin;
 pub mod arbiter;

@@ -67,7 +67,8 @@ fn identify_controller() {
             | identify::ONCS_SAVE
             | identify::ONCS_TIMESTAMP
             | identify::ONCS_VERIFY
-            | identify::ONCS_COPY;
+            | identify::ONCS_COPY
+            | identify::ONCS_RESERVATIONS;
         assert_eq!(id.oncs.get(), expected);
         assert!(text(&id.subnqn).starts_with("nqn.2"));
     });
@@ -159,7 +160,7 @@ fn identify_lists_and_bad_fields() {
             (cns::ATTACHED_CONTROLLERS, 1, [1, 0, 1, 0]),
             (cns::CONTROLLERS, 0, [1, 0, 1, 0]),
             (cns::COMMAND_SETS, 0, [1, 0, 0, 0]),
-            (cns::INDEPENDENT_NAMESPACE, 1, [0, 1, 0, 0]),
+            (cns::INDEPENDENT_NAMESPACE, 1, [0, 1, 0xff, 0]),
             (cns::NAMESPACE_GRANULARITY, 0, [0, 0, 0, 0]),
         ] {
             let page = identify(cns, nsid).await.unwrap();

@@ -76,6 +76,8 @@ fn each_feature_has_its_capabilities() {
         (feature::KEEP_ALIVE_TIMER, 0b100),
         (feature::HOST_BEHAVIOR, 0b100),
         (feature::HOST_IDENTIFIER, 0b100),
+        (feature::RESERVATION_MASK, 0b110),
+        (feature::RESERVATION_PERSISTENCE, 0b110),
     ];
     with(ControllerConfig { buffer: BufferMode::Volatile, ..config() }, async |sim, drive| {
         for (id, capabilities) in rows {

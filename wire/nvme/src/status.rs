@@ -146,6 +146,8 @@ statuses! {
     TRANSIENT_TRANSPORT_ERROR = 0, 0x22, "Transient Transport Error";
     /// The last sanitize operation failed, and nothing else is allowed until one succeeds.
     SANITIZE_FAILED = 0, 0x1c, "Sanitize Failed";
+    /// Another host has preempted the one of the command, and had its commands aborted.
+    ABORTED_PREEMPT = 0, 0x1b, "Command Aborted due to Preempt and Abort";
     /// The command is not allowed while a sanitize operation is in progress.
     SANITIZE_IN_PROGRESS = 0, 0x1d, "Sanitize In Progress";
     /// A host has set the namespace write protected.

@@ -26,6 +26,8 @@ pub(crate) struct Event {
 const ERROR: u8 = 0;
 const SMART: u8 = 1;
 const NOTICE: u8 = 2;
+/// I/O Command Specific Status.
+const COMMAND_SET: u8 = 6;
 
 impl Event {
     /// The host has written a doorbell of a queue that there is not.
@@ -40,6 +42,10 @@ impl Event {
     pub(crate) const NAMESPACE_CHANGED: Event = Event { kind: NOTICE, information: 0, log: log::CHANGED_NAMESPACES };
     /// The drive has taken a telemetry snapshot.
     pub(crate) const TELEMETRY: Event = Event { kind: NOTICE, information: 2, log: log::TELEMETRY_CONTROLLER };
+
+    /// There is a page of the Reservation Notification log.
+    pub(crate) const RESERVATION: Event =
+        Event { kind: COMMAND_SET, information: 0, log: log::RESERVATION_NOTIFICATION };
 
     fn dw0(self) -> u32 {
         u32::from(self.kind) | u32::from(self.information) << 8 | u32::from(self.log) << 16

@@ -6,8 +6,8 @@ use nandscape_wire_nvme::vendor::{self, DriveLog};
 use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
-use super::Answer;
 use super::features::TEMPERATURE;
+use super::{Answer, Event};
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 
@@ -35,6 +35,7 @@ impl<C: CommandSet> NvmeController<C> {
             log::SMART => self.smart().as_bytes().to_vec(),
             log::FIRMWARE_SLOT => firmware_slot().as_bytes().to_vec(),
             log::CHANGED_NAMESPACES => self.admin.changed_namespaces.page(),
+            log::RESERVATION_NOTIFICATION => self.admin.notifications.page().as_bytes().to_vec(),
             log::COMMANDS_AND_EFFECTS => self.commands_and_effects().as_bytes().to_vec(),
             log::FEATURES_AND_EFFECTS => self.features_and_effects().as_bytes().to_vec(),
             log::TELEMETRY_HOST => {
@@ -60,6 +61,9 @@ impl<C: CommandSet> NvmeController<C> {
                 _ => {}
             }
             self.admin.events.log_was_read(lid);
+            if lid == log::RESERVATION_NOTIFICATION && self.admin.notifications.was_read() {
+                self.raise(Event::RESERVATION);
+            }
         }
         // What is asked for beyond the end reads as zeros.
         let mut part = log[offset as usize..].to_vec();
@@ -140,6 +144,7 @@ fn supported_log_pages() -> Identifiers {
         log::SMART,
         log::FIRMWARE_SLOT,
         log::CHANGED_NAMESPACES,
+        log::RESERVATION_NOTIFICATION,
         log::COMMANDS_AND_EFFECTS,
         log::FEATURES_AND_EFFECTS,
         log::MI_COMMANDS_AND_EFFECTS,

@@ -10,6 +10,7 @@ mod keep_alive;
 mod logs;
 mod namespaces;
 mod queues;
+mod reservations;
 mod telemetry;
 
 use std::cell::RefCell;
@@ -30,6 +31,7 @@ pub(crate) use identify::PAGE;
 use keep_alive::KeepAlive;
 pub(crate) use keep_alive::watch as watch_keep_alive;
 use namespaces::ChangedNamespaces;
+use reservations::Notifications;
 pub(crate) use telemetry::Telemetry;
 
 /// Asynchronous Event Request Limit: how many may be outstanding.
@@ -54,6 +56,7 @@ pub(crate) struct Admin {
     pub(crate) events: Events,
     pub(crate) errors: RefCell<ErrorLog>,
     pub(crate) changed_namespaces: ChangedNamespaces,
+    pub(crate) notifications: Notifications,
 }
 
 impl Admin {
@@ -65,6 +68,7 @@ impl Admin {
             events: Events::default(),
             errors: RefCell::default(),
             changed_namespaces: ChangedNamespaces::default(),
+            notifications: Notifications::default(),
         }
     }
 
@@ -78,6 +82,7 @@ impl Admin {
         self.settings.reset(saved, host.hostid);
         self.events.reset();
         self.changed_namespaces.clear();
+        self.notifications.clear();
     }
 }
 

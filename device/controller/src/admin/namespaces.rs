@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use super::{Answer, Event, PAGE};
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
-use crate::namespace::{LBA_FORMATS, MAX_NAMESPACES, NewNamespace};
+use crate::namespace::{Access, LBA_FORMATS, MAX_NAMESPACES, NewNamespace};
 
 /// Entries of the Changed Attached Namespace List.
 const CHANGED_MAX: usize = 1_024;
@@ -92,6 +92,7 @@ impl<C: CommandSet> NvmeController<C> {
 
     async fn delete_namespaces(&self, nsid: u32) -> Result<Answer, Status> {
         for nsid in self.named(nsid)? {
+            self.check_reservations(nsid)?;
             self.check_unused_in_process(nsid)?;
             self.subsystem.delete_namespace(nsid).await?;
         }
@@ -128,6 +129,7 @@ impl<C: CommandSet> NvmeController<C> {
         }
         for nsid in self.named(entry.nsid.get())? {
             let before = self.subsystem.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
+            self.check_reservations(nsid)?;
             if before.lba_bytes != lba_bytes {
                 self.check_unused_in_process(nsid)?;
             }
@@ -135,6 +137,14 @@ impl<C: CommandSet> NvmeController<C> {
             self.subsystem.format_namespace(nsid, lba_bytes).await?;
         }
         Ok(Answer::default())
+    }
+
+    /// A namespace that another host has reserved is not changed.
+    fn check_reservations(&self, nsid: u32) -> Result<(), Status> {
+        match self.subsystem.namespaces.get(nsid) {
+            Some(namespace) => namespace.reservations.check_access(self.registrant(), Access::Write),
+            None => Ok(()),
+        }
     }
 
     /// The namespaces that a number names: one, or all of them.

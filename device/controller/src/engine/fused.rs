@@ -14,6 +14,7 @@ use super::NvmeController;
 use super::queues::QueueKey;
 use super::serve::{CommandJob, without_namespace};
 use crate::command_set::{Command, CommandSet, Reply};
+use crate::namespace::Access;
 
 /// The commands of a fused operation, or one that stands alone.
 pub(crate) struct FusedJob<C: CommandSet> {
@@ -76,7 +77,7 @@ impl<C: CommandSet> FusedJob<C> {
         let replies = match second {
             Some(second) => self.serve_pair(second, &mut shared).await,
             None => {
-                let begun = controller.stop(queue, first.entry.cid.get(), power_cuts).check_begin();
+                let begun = controller.stop(queue, &first.entry, power_cuts).check_begin();
                 [Err(begun.err().unwrap_or(Status::FUSED_MISSING)).into(); 2]
             }
         };
@@ -87,6 +88,8 @@ impl<C: CommandSet> FusedJob<C> {
             controller.finish(queue, entry, (reply, &submission.mem, power_cuts), submitted, breakdown);
             controller.trace_command(queue.id, entry, submitted);
         }
+        // Whoever waits for the end of the commands of a namespace looks again.
+        controller.subsystem.changes.released();
         controller.report_events();
         for _ in 0..1 + u32::from(second.is_some()) {
             controller.ended(queue, cause::HOST_WRITE);
@@ -95,7 +98,7 @@ impl<C: CommandSet> FusedJob<C> {
 
     async fn serve_pair(&self, second: &Submission, breakdown: &mut Breakdown) -> [Reply; 2] {
         let FusedJob { controller, queue, first, power_cuts, .. } = self;
-        let stop = |submission: &Submission| controller.stop(*queue, submission.entry.cid.get(), *power_cuts);
+        let stop = |submission: &Submission| controller.stop(*queue, &submission.entry, *power_cuts);
         match [first, second].map(|submission| stop(submission).check_begin()) {
             [Ok(()), Ok(())] => {}
             // One that was aborted takes the other with it.
@@ -112,7 +115,7 @@ impl<C: CommandSet> FusedJob<C> {
             };
             return [status(first), status(second)];
         };
-        if let Err(status) = compared.admits() {
+        if let Err(status) = controller.admits(&compared, Access::Write) {
             return [Err(status).into(), Err(Status::FUSED_FAILED).into()];
         }
         let command = |submission, namespace| {

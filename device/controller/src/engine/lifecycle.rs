@@ -194,6 +194,7 @@ impl<C: CommandSet> NvmeController<C> {
         if let Some(host) = &*self.attached.borrow() {
             host.set_doorbell_buffers(None);
         }
+        self.subsystem.forget_registrations(self.id);
         self.clearing.set(None);
         if why == Clearing::Reset {
             self.registers.borrow_mut().set_ready(false);

@@ -7,12 +7,14 @@
 //! | `serve` | a command from its fetch to its completion |
 //! | `fused` | two commands that are served as one |
 //! | `coalescing` | interrupts that are held back |
+//! | `guarded` | commands that have to ask whether they may be served |
 //! | `stop` | commands that end early |
 //! | `registers` | controller properties |
 //! | `lifecycle` | deleting queues, reset, shutdown |
 
 mod coalescing;
 mod fused;
+mod guarded;
 mod lifecycle;
 mod queues;
 mod registers;

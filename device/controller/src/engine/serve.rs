@@ -10,6 +10,7 @@ use nandscape_sim::{Cause, Span, Time};
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::{CompletionEntry, IoOpcode, NSID_ALL, Status, SubmissionEntry};
 
+use super::guarded::is_reservation;
 use super::queues::QueueKey;
 use super::{NvmeController, Stop};
 use crate::command_set::{Command, CommandSet, Reply};
@@ -58,23 +59,20 @@ impl<C: CommandSet> CommandJob<C> {
             waited -= time;
         }
         breakdown.waits(Stage::Queue).add(behind, waited);
-        let stop = controller.stop(queue, entry.cid.get(), power_cuts);
+        let stop = controller.stop(queue, entry, power_cuts);
         let reply = match stop.check_begin() {
             Err(status) => Some(Err(status).into()),
             Ok(()) if queue.id == QueueId::ADMIN => {
                 Box::pin(controller.admin_command(queue, entry, mem, &mut breakdown)).await
             }
             Ok(()) => match &self.namespace {
-                Some(namespace)
-                    if namespace.is_guarded()
-                        && let Err(status) = namespace.admits() =>
-                {
-                    Some(Err(status).into())
-                }
                 Some(namespace) => {
                     let (link, settings) = (&subsystem.link, &controller.admin.settings);
                     let command = Command { entry, namespace, mem, link, settings, stop };
-                    Some(subsystem.set.serve(&command, &mut breakdown).await)
+                    Some(match namespace.is_guarded() || is_reservation(entry.opcode) {
+                        false => subsystem.set.serve(&command, &mut breakdown).await,
+                        true => Box::pin(controller.serve_guarded(command, &mut breakdown)).await,
+                    })
                 }
                 None => Some(without_namespace(entry)),
             },
@@ -107,8 +105,17 @@ impl<C: CommandSet> NvmeController<C> {
         }
     }
 
-    pub(super) fn stop(&self, queue: QueueKey, cid: u16, cuts: u32) -> Stop<'_> {
-        Stop { waiters: &self.waiters, queues: &self.queues, queue, cid, cuts, cuts_now: self.subsystem.power.cuts() }
+    pub(super) fn stop(&self, queue: QueueKey, entry: &SubmissionEntry, cuts: u32) -> Stop<'_> {
+        let (cid, nsid) = (entry.cid.get(), entry.nsid.get());
+        Stop {
+            waiters: &self.waiters,
+            queues: &self.queues,
+            queue,
+            cid,
+            nsid,
+            cuts,
+            cuts_now: self.subsystem.power.cuts(),
+        }
     }
 
     /// Posts the completion of a command that was served, with its reply, its memory, and the power cuts when it was fetched.

@@ -10,6 +10,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
+use nandscape_drive::QueueId;
 use nandscape_sim::Sim;
 use nandscape_sim::executor::TaskId;
 use nandscape_sim::slots::{Key, Slots};
@@ -26,6 +27,7 @@ pub(crate) struct Waiters {
 struct Waiter {
     queue: QueueKey,
     cid: u16,
+    nsid: u32,
     task: TaskId,
     /// Why it is not to wait any longer.
     stopped: Option<Status>,
@@ -38,8 +40,17 @@ impl Waiters {
 
     /// Interrupts the commands of which `which(queue, command identifier)` holds; whether there is one.
     pub(crate) fn stop(&self, status: Status, which: impl Fn(QueueKey, u16) -> bool) -> bool {
+        self.stop_those(status, |waiter| which(waiter.queue, waiter.cid))
+    }
+
+    /// Interrupts the commands of I/O queues that name a namespace.
+    pub(crate) fn stop_on(&self, nsid: u32, status: Status) {
+        self.stop_those(status, |waiter| waiter.nsid == nsid && waiter.queue.id != QueueId::ADMIN);
+    }
+
+    fn stop_those(&self, status: Status, which: impl Fn(&Waiter) -> bool) -> bool {
         let mut found = false;
-        for waiter in self.waiting.borrow_mut().values_mut().filter(|waiter| which(waiter.queue, waiter.cid)) {
+        for waiter in self.waiting.borrow_mut().values_mut().filter(|waiter| which(waiter)) {
             found |= waiter.stopped.is_none();
             waiter.stopped.get_or_insert(status);
             self.sim.wake(waiter.task);
@@ -55,6 +66,7 @@ pub struct Stop<'a> {
     pub(super) queues: &'a RefCell<Queues>,
     pub(super) queue: QueueKey,
     pub(super) cid: u16,
+    pub(super) nsid: u32,
     /// Power cuts when the command was fetched, and so far.
     pub(super) cuts: u32,
     pub(super) cuts_now: &'a Cell<u32>,
@@ -130,7 +142,7 @@ impl Seat<'_> {
         if self.key.is_none() {
             stop.check()?;
             let task = self.waiters.sim.current_task();
-            let waiter = Waiter { queue: stop.queue, cid: stop.cid, task, stopped: None };
+            let waiter = Waiter { queue: stop.queue, cid: stop.cid, nsid: stop.nsid, task, stopped: None };
             self.key = Some(self.waiters.waiting.borrow_mut().insert(waiter));
         }
         Ok(())

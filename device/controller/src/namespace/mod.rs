@@ -6,6 +6,7 @@
 //! | `table` | the namespaces of a subsystem, by number |
 //! | `attached` | those that one controller has attached |
 //! | `format` | LBA formats |
+//! | `reservation` | which hosts may read and write |
 //! | `space` | which sectors are free |
 //! | `layout` | where its sectors lie among those of the FTL |
 //! | `identifiers` | NGUID, EUI64 and UUID |
@@ -16,6 +17,7 @@ mod attached;
 mod format;
 mod identifiers;
 mod layout;
+mod reservation;
 mod space;
 mod table;
 
@@ -23,9 +25,11 @@ pub(crate) use attached::Attached;
 pub(crate) use format::LBA_FORMATS;
 pub(crate) use identifiers::Identifiers;
 pub(crate) use layout::Layout;
+pub(crate) use reservation::{Access, Kind, Notice, Registrant, Report, Reservations};
 pub(crate) use table::{Common, GRANULE_BOUNDARY, MAX_NAMESPACES, Namespaces, NewNamespace};
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use nandscape_device_ftl::Extent;
 use nandscape_device_ftl::address::SECTOR;
@@ -46,11 +50,15 @@ pub struct Namespace {
     pub(crate) is_shared: bool,
     pub(crate) identifiers: Identifiers,
     pub(crate) layout: Layout,
-    /// A command has to ask whether it may be served: [`Namespace::admits`]. All that most commands look at.
+    /// They stay when the namespace gets another format.
+    pub(crate) reservations: Rc<Reservations>,
+    /// A command has to ask whether it may be served. All that most commands look at.
     is_guarded: Cell<bool>,
     is_formatting: Cell<bool>,
     /// No command begins any more, and the end of each is waited for.
     is_leaving: Cell<bool>,
+    /// Commands that hold it only to wait for the others.
+    waiting: Cell<usize>,
 }
 
 impl Namespace {
@@ -62,9 +70,9 @@ impl Namespace {
         is_shared: bool,
         identifiers: Identifiers,
         layout: Layout,
+        reservations: Rc<Reservations>,
     ) -> Namespace {
-        let (is_guarded, is_formatting, is_leaving) = (Cell::new(false), Cell::new(false), Cell::new(false));
-        Namespace {
+        let namespace = Namespace {
             nsid,
             blocks,
             lba_bytes,
@@ -73,10 +81,14 @@ impl Namespace {
             is_shared,
             identifiers,
             layout,
-            is_guarded,
-            is_formatting,
-            is_leaving,
-        }
+            reservations,
+            is_guarded: Cell::new(false),
+            is_formatting: Cell::new(false),
+            is_leaving: Cell::new(false),
+            waiting: Cell::new(0),
+        };
+        namespace.update_guard();
+        namespace
     }
 
     /// Whether a command has to ask if it may be served.
@@ -85,11 +97,11 @@ impl Namespace {
         self.is_guarded.get()
     }
 
-    /// Whether a command may be served.
+    /// Whether commands are served, whoever sends them.
     ///
     /// # Errors
-    /// The status with which it is to end.
-    pub(crate) fn admits(&self) -> Result<(), Status> {
+    /// The status with which one is to end.
+    pub(crate) fn check_state(&self) -> Result<(), Status> {
         match self.is_formatting.get() {
             true => Err(Status::FORMAT_IN_PROGRESS),
             false => Ok(()),
@@ -99,7 +111,22 @@ impl Namespace {
     /// It is being formatted, or is not any more.
     pub(crate) fn set_formatting(&self, is_formatting: bool) {
         self.is_formatting.set(is_formatting);
-        self.is_guarded.set(is_formatting);
+        self.update_guard();
+    }
+
+    /// What is checked of commands has changed.
+    pub(crate) fn update_guard(&self) {
+        self.is_guarded.set(self.is_formatting.get() || self.reservations.is_held());
+    }
+
+    /// A command holds it only to wait for the end of the others, or has waited.
+    pub(crate) fn set_waiting(&self, waits: bool) {
+        self.waiting.set(if waits { self.waiting.get() + 1 } else { self.waiting.get() - 1 });
+    }
+
+    /// Commands that hold it only to wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.get()
     }
 
     /// The end of each of its commands is waited for.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use nandscape_wire_nvme::Status;
 
 use super::space::Space;
-use super::{Identifiers, Layout, Namespace};
+use super::{Identifiers, Layout, Namespace, Reservations};
 
 /// The most namespaces of a subsystem: numbers go from 1 to this one (NN and MNAN of Identify Controller).
 pub(crate) const MAX_NAMESPACES: u32 = 64;
@@ -90,16 +90,23 @@ impl Namespaces {
         let layout = state.space.take(sectors).ok_or(Status::NAMESPACE_INSUFFICIENT_CAPACITY)?;
         let identifiers = Identifiers::new(&self.common.nqn, state.created);
         state.created += 1;
-        let namespace = Rc::new(self.build(nsid, new, identifiers, layout));
+        let namespace = Rc::new(self.build(nsid, new, identifiers, layout, Rc::default()));
         state.by_nsid.insert(nsid, Entry { namespace, is_in_use: false });
         Ok(nsid)
     }
 
-    fn build(&self, nsid: u32, new: NewNamespace, identifiers: Identifiers, layout: Layout) -> Namespace {
+    fn build(
+        &self,
+        nsid: u32,
+        new: NewNamespace,
+        identifiers: Identifiers,
+        layout: Layout,
+        reservations: Rc<Reservations>,
+    ) -> Namespace {
         let NewNamespace { blocks, lba_bytes, is_shared } = new;
         let max_blocks = (self.common.max_transfer / lba_bytes).min(1 << 16);
         let keeps_data = self.common.keeps_data;
-        Namespace::new(nsid, (blocks, lba_bytes, max_blocks), keeps_data, is_shared, identifiers, layout)
+        Namespace::new(nsid, (blocks, lba_bytes, max_blocks), keeps_data, is_shared, identifiers, layout, reservations)
     }
 
     /// Puts a namespace of the same size and place in the place of one, with another format and without commands.
@@ -112,7 +119,8 @@ impl Namespaces {
         let old = entry.namespace.clone();
         let blocks = old.blocks * old.lba_sectors() / u64::from(lba_bytes / 512);
         let format = NewNamespace { blocks, lba_bytes, is_shared: old.is_shared };
-        entry.namespace = Rc::new(self.build(nsid, format, old.identifiers, old.layout.clone()));
+        let (layout, reservations) = (old.layout.clone(), old.reservations.clone());
+        entry.namespace = Rc::new(self.build(nsid, format, old.identifiers, layout, reservations));
         (old, entry.namespace.clone())
     }
 

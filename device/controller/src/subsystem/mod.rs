@@ -32,7 +32,7 @@ use crate::command_set::{CommandSet, SetInfo};
 use crate::config::ControllerConfig;
 use crate::engine::{Chore, CommandJob, FusedJob, NvmeController};
 use crate::link::Link;
-use crate::namespace::{Common, Namespace, Namespaces};
+use crate::namespace::{Common, Namespace, Namespaces, Registrant};
 use controllers::Controllers;
 use namespaces::Changes;
 use power::Power;
@@ -167,6 +167,10 @@ impl<C: CommandSet> NvmSubsystem<C> {
 
     /// A controller has gone.
     pub(crate) fn forget(&self, id: u16) {
+        for namespace in self.namespaces.all() {
+            namespace.reservations.forget(Registrant::Controller(id));
+            namespace.update_guard();
+        }
         self.controllers.remove(id);
         self.slots.set_shared(self.controllers.count() > 1);
     }

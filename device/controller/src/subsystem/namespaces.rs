@@ -6,7 +6,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_drive::Controller as _;
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Controller as _, Stage};
 use nandscape_sim::Sim;
 use nandscape_sim::signal::Signal;
 use nandscape_wire_nvme::Status;
@@ -14,7 +15,7 @@ use nandscape_wire_nvme::Status;
 use super::NvmSubsystem;
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
-use crate::namespace::Namespace;
+use crate::namespace::{Namespace, Registrant};
 
 /// Changes that wait for each other, and for commands.
 pub(crate) struct Changes {
@@ -39,7 +40,6 @@ impl Changes {
     }
 
     /// A command of a namespace that changes has ended.
-    #[cold]
     pub(crate) fn released(&self) {
         self.released.notify();
     }
@@ -75,10 +75,8 @@ impl<C: CommandSet> NvmSubsystem<C> {
     pub(crate) async fn format_namespace(&self, nsid: u32, lba_bytes: u32) -> Result<(), Status> {
         let _change = self.changes.begin().await;
         self.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
-        let (old, new) = self.namespaces.replace(nsid, lba_bytes);
+        let (old, new, users) = self.replace(nsid, lba_bytes);
         new.set_formatting(true);
-        let users: Vec<_> = self.controllers.all().into_iter().filter(|user| user.namespaces.detach(nsid)).collect();
-        users.iter().for_each(|user| user.namespaces.attach(&new));
         self.drain(&old).await;
         self.set.erase(&new).await;
         new.set_formatting(false);
@@ -86,10 +84,62 @@ impl<C: CommandSet> NvmSubsystem<C> {
         Ok(())
     }
 
+    /// Puts another namespace of the same number and place into the table and into the controllers that have it: the one
+    /// before, the one now, and these controllers.
+    fn replace(&self, nsid: u32, lba_bytes: u32) -> (Rc<Namespace>, Rc<Namespace>, Vec<Rc<NvmeController<C>>>) {
+        let (old, new) = self.namespaces.replace(nsid, lba_bytes);
+        let users: Vec<_> = self.controllers.all().into_iter().filter(|user| user.namespaces.detach(nsid)).collect();
+        users.iter().for_each(|user| user.namespaces.attach(&new));
+        (old, new, users)
+    }
+
+    /// Aborts the commands of hosts on a namespace (Preempt and Abort) on behalf of a command that holds it: those that wait
+    /// are interrupted, the end of all others is waited for.
+    pub(crate) async fn abort_commands(&self, namespace: &Namespace, of: &[Registrant], breakdown: &mut Breakdown) {
+        let (begun, nsid) = (self.sim.now(), namespace.nsid);
+        for controller in self.controllers.all().iter().filter(|controller| of.contains(&controller.registrant())) {
+            controller.waiters.stop_on(nsid, Status::ABORTED_PREEMPT);
+        }
+        namespace.set_waiting(true);
+        self.changes.released();
+        {
+            let _change = self.changes.begin().await;
+            // What has replaced it meanwhile has waited for its commands.
+            if self.namespaces.get(nsid).is_some_and(|now| std::ptr::eq(&*now, namespace)) {
+                let (old, ..) = self.replace(nsid, namespace.lba_bytes);
+                self.drain(&old).await;
+            }
+        }
+        namespace.set_waiting(false);
+        breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
+    }
+
+    /// The controllers, by identifier.
+    pub(crate) fn all_controllers(&self) -> Vec<Rc<NvmeController<C>>> {
+        self.controllers.all()
+    }
+
+    /// Registrations of a controller whose host has no identifier end with a reset.
+    pub(crate) fn forget_registrations(&self, id: u16) {
+        for namespace in self.namespaces.all() {
+            let notices = namespace.reservations.forget(Registrant::Controller(id));
+            namespace.update_guard();
+            self.notify_hosts(namespace.nsid, &notices);
+        }
+    }
+
+    /// Power was lost: reservations that do not persist have ended.
+    pub(super) fn end_reservations(&self) {
+        for namespace in self.namespaces.all() {
+            namespace.reservations.power_lost();
+            namespace.update_guard();
+        }
+    }
+
     /// Waits until no command works on a namespace that no controller and no table has any more.
     async fn drain(&self, namespace: &Rc<Namespace>) {
         namespace.set_leaving();
-        while Rc::strong_count(namespace) > 1 {
+        while Rc::strong_count(namespace) > 1 + namespace.waiting() {
             self.changes.released.changed().await;
         }
     }

@@ -51,6 +51,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             self.set.power_returns().await;
             self.slots.all_ended().await;
             self.set.restart().await;
+            self.end_reservations();
             if self.power.cuts.get() == cuts {
                 break;
             }

@@ -60,12 +60,16 @@ impl<C: CommandSet> NvmeController<C> {
         self.admin.settings.host_id.get().map_or(self.host.hostid, |(id, _)| id)
     }
 
+    /// Whether the identifier of the host has 128 bits.
+    pub(crate) fn has_long_host_id(&self) -> bool {
+        let set = self.admin.settings.host_id.get();
+        set.map_or(self.host.hostid != [0; 16], |(_, len)| len == 16)
+    }
+
     pub(super) fn get_host_id(&self, entry: &SubmissionEntry) -> Result<Vec<u8>, Status> {
         let extended = entry.cdw11.get() & EXTENDED_HOST_ID != 0;
-        let set = self.admin.settings.host_id.get();
-        let len = set.map_or(if self.host.hostid == [0; 16] { 8 } else { 16 }, |(_, len)| len);
         match extended {
-            false if len == 16 => Err(Status::HOST_ID_INCONSISTENT),
+            false if self.has_long_host_id() => Err(Status::HOST_ID_INCONSISTENT),
             true => Ok(self.host_id().to_vec()),
             false => Ok(self.host_id()[..8].to_vec()),
         }

@@ -51,6 +51,9 @@ impl<C: CommandSet> NvmeController<C> {
             }
             feature::HOST_IDENTIFIER => return Ok(Answer::data(&[0; 16])),
             feature::NUMBER_OF_QUEUES => return Ok(Answer::value(self.queue_counts().0)),
+            feature::RESERVATION_PERSISTENCE if select == Select::Current => {
+                return self.reservations_persist(entry.nsid.get()).map(|persist| Answer::value(persist.into()));
+            }
             _ => {}
         }
         let name = self.name(row, entry)?;
@@ -80,6 +83,8 @@ impl<C: CommandSet> NvmeController<C> {
             feature::HOST_BEHAVIOR => self.set_host_behavior(mem)?,
             feature::HOST_IDENTIFIER => self.set_host_id(entry, mem)?,
             feature::NUMBER_OF_QUEUES => return self.set_queue_counts(NumberOfQueues(value)),
+            feature::RESERVATION_MASK => self.mask_reservations(entry.nsid.get(), value),
+            feature::RESERVATION_PERSISTENCE => self.persist_reservations(entry.nsid.get(), value & 1 != 0),
             _ => self.set_value(row, entry, save)?,
         }
         Ok(Answer::default())
@@ -166,7 +171,7 @@ impl<C: CommandSet> NvmeController<C> {
                     _ => return Err(Status::INVALID_FIELD),
                 }
             }
-            feature::ERROR_RECOVERY => entry.nsid.get(),
+            feature::ERROR_RECOVERY | feature::RESERVATION_MASK => entry.nsid.get(),
             feature::INTERRUPT_VECTOR => {
                 let vector = entry.cdw11.get() & 0xffff;
                 if vector >= self.vectors().into() {

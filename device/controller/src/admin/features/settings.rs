@@ -101,7 +101,7 @@ impl Settings {
         self.values.borrow().get(&name).copied().unwrap_or_else(|| default_of(name))
     }
 
-    pub(super) fn set(&self, name: Name, value: u32) {
+    pub(in crate::admin) fn set(&self, name: Name, value: u32) {
         self.values.borrow_mut().insert(name, value);
         self.update_hot();
     }

@@ -36,6 +36,7 @@ impl<F: Ftl> Nvm<F> {
             | identify::ONCS_TIMESTAMP
             | identify::ONCS_VERIFY
             | identify::ONCS_COPY
+            | identify::ONCS_RESERVATIONS
     }
 
     /// Identify Namespace; without a namespace, what all have in common.
@@ -58,6 +59,7 @@ impl<F: Ftl> Nvm<F> {
         data.nuse = namespace.blocks.into();
         data.flbas = namespace.format_index();
         data.nmic = if namespace.is_shared { identify::NMIC_SHARED } else { 0 };
+        data.rescap = identify::RESCAP_ALL;
         data.nvmcap = u128::from(namespace.capacity()).to_le_bytes();
         let unit_z = (self.ftl.unit().bytes() / namespace.lba_bytes - 1) as u16;
         for field in [&mut data.npwg_z, &mut data.npwa_z, &mut data.npdg_z, &mut data.npda_z, &mut data.nows_z] {
@@ -138,6 +140,14 @@ impl<F: Ftl> Nvm<F> {
             IoOpcode::COPY,
         ] {
             effects.io[usize::from(opcode.0)] = (read | log::EFFECT_CONTENT_CHANGE).into();
+        }
+        for opcode in [
+            IoOpcode::RESERVATION_REGISTER,
+            IoOpcode::RESERVATION_REPORT,
+            IoOpcode::RESERVATION_ACQUIRE,
+            IoOpcode::RESERVATION_RELEASE,
+        ] {
+            effects.io[usize::from(opcode.0)] = read.into();
         }
         if self.media.keeps_data() {
             effects.io[usize::from(IoOpcode::COMPARE.0)] = read.into();

@@ -1,0 +1,265 @@
+//! The reservation commands (Base 7.5 to 7.8), and how hosts learn of what others do: the Reservation Notification log
+//! (Base 5.1.12.1.32) of every controller of theirs.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use nandscape_drive::{Breakdown, Controller as _, HostMem};
+use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
+use nandscape_wire_nvme::reservation::{self as wire, Cdw10, Keys, Notification, Registered, RegisteredExtended};
+use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry, feature};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::Event;
+use crate::command_set::{Command, CommandSet, Reply};
+use crate::engine::NvmeController;
+use crate::namespace::{Kind, Namespace, Notice, Registrant, Report};
+
+/// The most notifications that wait; the field that counts them has a byte.
+const MOST: usize = 255;
+/// CNTLID of a registrant that has no controller now.
+const NO_CONTROLLER: u16 = 0xffff;
+/// The most bytes of a report.
+const LONGEST_REPORT: u64 = 1 << 20;
+
+/// Notifications that the host has not read.
+#[derive(Default)]
+pub(crate) struct Notifications {
+    /// Type and namespace.
+    waiting: RefCell<VecDeque<(u8, u32)>>,
+    /// Those that there ever were.
+    count: RefCell<u64>,
+}
+
+impl Notifications {
+    /// The log page: the oldest that waits, or nothing.
+    pub(super) fn page(&self) -> Notification {
+        let waiting = self.waiting.borrow();
+        let mut page = Notification::new_zeroed();
+        if let Some((kind, nsid)) = waiting.front() {
+            page.count = (*self.count.borrow() - waiting.len() as u64 + 1).into();
+            (page.kind, page.nsid) = (*kind, (*nsid).into());
+            page.available = waiting.len() as u8 - 1;
+        }
+        page
+    }
+
+    /// The host has read the oldest. Whether others wait.
+    pub(super) fn was_read(&self) -> bool {
+        self.waiting.borrow_mut().pop_front();
+        !self.waiting.borrow().is_empty()
+    }
+
+    fn add(&self, kind: u8, nsid: u32) {
+        let mut waiting = self.waiting.borrow_mut();
+        *self.count.borrow_mut() += 1;
+        if waiting.len() == MOST {
+            waiting.pop_front();
+        }
+        waiting.push_back((kind, nsid));
+    }
+
+    /// The controller is reset.
+    pub(super) fn clear(&self) {
+        self.waiting.borrow_mut().clear();
+    }
+}
+
+impl<C: CommandSet> NvmeController<C> {
+    /// Serves a reservation command.
+    pub(crate) async fn serve_reservation(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        let Command { entry, namespace, mem, .. } = command;
+        let done = match IoOpcode(entry.opcode) {
+            _ if entry.flags & (FLAGS_FUSED | FLAGS_PSDT) != 0 => Err(Status::INVALID_FIELD),
+            IoOpcode::RESERVATION_REGISTER => self.register_host(entry, namespace, mem),
+            IoOpcode::RESERVATION_ACQUIRE => self.acquire(command, breakdown).await,
+            IoOpcode::RESERVATION_RELEASE => self.release(entry, namespace, mem),
+            _ => self.report(command, breakdown).await,
+        };
+        done.map_err(final_).into()
+    }
+
+    fn register_host(&self, entry: &SubmissionEntry, namespace: &Namespace, mem: &HostMem) -> Result<(), Status> {
+        let (fields, keys) = (Cdw10(entry.cdw10.get()), keys(mem, size_of::<Keys>())?);
+        let (host, all) = (self.registrant(), &namespace.reservations);
+        let current = (!fields.ignores_key()).then(|| keys.current.get());
+        let persists = match fields.persistence() {
+            0 => None,
+            0b10 => Some(false),
+            0b11 => Some(true),
+            _ => return Err(Status::INVALID_FIELD),
+        };
+        let notices = match fields.action() {
+            wire::REGISTER => all.register(host, keys.other.get()).map(|()| Vec::new())?,
+            wire::UNREGISTER => all.unregister(host, current)?,
+            wire::REPLACE => all.replace(host, current, keys.other.get()).map(|()| Vec::new())?,
+            _ => return Err(Status::INVALID_FIELD),
+        };
+        if let Some(persists) = persists {
+            all.set_persists(persists);
+        }
+        self.changed(namespace, notices);
+        Ok(())
+    }
+
+    async fn acquire(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Result<(), Status> {
+        let Command { entry, namespace, mem, .. } = command;
+        let (fields, keys) = (Cdw10(entry.cdw10.get()), keys(mem, size_of::<Keys>())?);
+        let kind = Kind::of(fields.kind()).filter(|_| !fields.ignores_key()).ok_or(Status::INVALID_FIELD)?;
+        let (host, all) = (self.registrant(), &namespace.reservations);
+        match fields.action() {
+            wire::ACQUIRE => {
+                all.acquire(host, keys.current.get(), kind)?;
+                self.changed(namespace, Vec::new());
+            }
+            action @ (wire::PREEMPT | wire::PREEMPT_AND_ABORT) => {
+                let (victims, notices) = all.preempt(host, keys.current.get(), keys.other.get(), kind)?;
+                self.changed(namespace, notices);
+                if action == wire::PREEMPT_AND_ABORT {
+                    self.subsystem.abort_commands(namespace, &victims, breakdown).await;
+                }
+            }
+            _ => return Err(Status::INVALID_FIELD),
+        }
+        Ok(())
+    }
+
+    fn release(&self, entry: &SubmissionEntry, namespace: &Namespace, mem: &HostMem) -> Result<(), Status> {
+        let (fields, key) = (Cdw10(entry.cdw10.get()), keys(mem, 8)?.current.get());
+        let (host, all) = (self.registrant(), &namespace.reservations);
+        let notices = match (fields.action(), Kind::of(fields.kind())) {
+            _ if fields.ignores_key() => return Err(Status::INVALID_FIELD),
+            (wire::RELEASE, Some(kind)) => all.release(host, key, kind)?,
+            (wire::CLEAR, _) => all.clear(host, key)?,
+            _ => return Err(Status::INVALID_FIELD),
+        };
+        self.changed(namespace, notices);
+        Ok(())
+    }
+
+    /// The reservations of a namespace have changed.
+    fn changed(&self, namespace: &Namespace, notices: Vec<Notice>) {
+        namespace.update_guard();
+        self.subsystem.notify_hosts(namespace.nsid, &notices);
+    }
+
+    /// A host of this controller is told what another has done to its registration or reservation.
+    pub(crate) fn notify_host(&self, kind: u8, nsid: u32) {
+        // A mask bit for each type, set where the host does not want to know.
+        if self.admin.settings.get(feature::RESERVATION_MASK, nsid) & 1 << kind == 0 {
+            self.admin.notifications.add(kind, nsid);
+            self.raise(Event::RESERVATION);
+        }
+    }
+
+    async fn report(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Result<(), Status> {
+        let Command { entry, namespace, mem, link, .. } = command;
+        // Number of dwords, counted from zero, and Extended Data Structure.
+        let bytes = (u64::from(entry.cdw10.get()) + 1) * 4;
+        let extended = entry.cdw11.get() & 1 != 0;
+        if bytes > LONGEST_REPORT {
+            return Err(Status::INVALID_FIELD);
+        }
+        if extended != self.has_long_host_id() {
+            return Err(Status::HOST_ID_INCONSISTENT);
+        }
+        let mut data = self.subsystem.reservation_report(&namespace.reservations.report(), extended);
+        data.resize(bytes as usize, 0);
+        mem.must_cover(data.len())?;
+        link.send(bytes, breakdown).await;
+        mem.write(0, &data);
+        Ok(())
+    }
+}
+
+/// Features (Base 5.1.25.1.29, 5.1.25.1.30).
+impl<C: CommandSet> NvmeController<C> {
+    /// The notifications that the host does not want, of a namespace or of all.
+    pub(super) fn mask_reservations(&self, nsid: u32, mask: u32) {
+        for nsid in self.named_here(nsid) {
+            self.admin.settings.set((feature::RESERVATION_MASK, nsid), mask);
+        }
+    }
+
+    /// Whether the reservations of a namespace outlast a loss of power.
+    pub(super) fn reservations_persist(&self, nsid: u32) -> Result<bool, Status> {
+        let namespace = self.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
+        Ok(namespace.reservations.persists())
+    }
+
+    pub(super) fn persist_reservations(&self, nsid: u32, persist: bool) {
+        for namespace in self.named_here(nsid).into_iter().filter_map(|nsid| self.namespaces.get(nsid)) {
+            namespace.reservations.set_persists(persist);
+        }
+    }
+
+    fn named_here(&self, nsid: u32) -> Vec<u32> {
+        if nsid == NSID_ALL { self.namespaces.above(0) } else { vec![nsid] }
+    }
+}
+
+impl<C: CommandSet> crate::NvmSubsystem<C> {
+    /// Notifies hosts on all their controllers.
+    pub(crate) fn notify_hosts(&self, nsid: u32, notices: &[Notice]) {
+        for controller in self.all_controllers() {
+            let own = notices.iter().filter(|(host, _)| *host == controller.registrant());
+            own.for_each(|(_, kind)| controller.notify_host(*kind, nsid));
+        }
+    }
+
+    /// The data of Reservation Report: each registrant with each of its controllers.
+    fn reservation_report(&self, report: &Report, extended: bool) -> Vec<u8> {
+        let mut entries = Vec::new();
+        let mut count = 0u16;
+        for (host, key, holds) in &report.registrants {
+            let controllers = self.all_controllers();
+            let ids = controllers.iter().filter(|each| each.registrant() == *host).map(|each| each.id());
+            let mut ids: Vec<u16> = ids.collect();
+            if ids.is_empty() {
+                ids.push(NO_CONTROLLER);
+            }
+            for id in ids {
+                count += 1;
+                entries.extend(registered(id, *host, *key, *holds, extended));
+            }
+        }
+        let mut header = wire::StatusHeader::new_zeroed();
+        (header.generation, header.kind) = (report.generation.into(), report.kind);
+        (header.registered, header.persists) = (count.into(), report.persists.into());
+        let mut data = header.as_bytes().to_vec();
+        if extended {
+            data.resize(size_of::<RegisteredExtended>(), 0);
+        }
+        data.extend(entries);
+        data
+    }
+}
+
+fn registered(cntlid: u16, host: Registrant, key: u64, holds: bool, extended: bool) -> Vec<u8> {
+    let id = match host {
+        Registrant::Host(id) => id,
+        Registrant::Controller(_) => [0; 16],
+    };
+    if extended {
+        let mut entry = RegisteredExtended::new_zeroed();
+        (entry.cntlid, entry.status, entry.key, entry.hostid) = (cntlid.into(), holds.into(), key.into(), id);
+        return entry.as_bytes().to_vec();
+    }
+    let mut entry = Registered::new_zeroed();
+    (entry.cntlid, entry.status, entry.key) = (cntlid.into(), holds.into(), key.into());
+    entry.hostid.copy_from_slice(&id[..8]);
+    entry.as_bytes().to_vec()
+}
+
+/// The keys that a command brings, in its first `len` bytes.
+fn keys(mem: &HostMem, len: usize) -> Result<Keys, Status> {
+    let mut keys = Keys::default();
+    mem.must_cover(len)?;
+    mem.read(0, &mut keys.as_mut_bytes()[..len]);
+    if mem.has_failed() { Err(Status::DATA_TRANSFER_ERROR) } else { Ok(keys) }
+}
+
+/// Only memory that cannot be reached may be reached later. A conflict that passes is told by a notification.
+fn final_(status: Status) -> Status {
+    if status.meaning() == Status::DATA_TRANSFER_ERROR { status } else { status.final_() }
+}

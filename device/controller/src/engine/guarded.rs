@@ -1,0 +1,56 @@
+//! I/O commands that have to ask before they are served: on a namespace that is being formatted, sanitized or reserved; and
+//! the reservation commands themselves. All others pass by with one look at the namespace.
+
+use nandscape_drive::{Breakdown, Controller as _};
+use nandscape_wire_nvme::{IoOpcode, Status};
+
+use super::NvmeController;
+use crate::command_set::{Command, CommandSet, Reply};
+use crate::namespace::{Access, Namespace, Registrant};
+
+/// The opcodes of reservation commands, a bit each.
+const RESERVATIONS: u32 = 1 << IoOpcode::RESERVATION_REGISTER.0
+    | 1 << IoOpcode::RESERVATION_REPORT.0
+    | 1 << IoOpcode::RESERVATION_ACQUIRE.0
+    | 1 << IoOpcode::RESERVATION_RELEASE.0;
+
+/// Whether a command is one about reservations.
+#[inline]
+pub(super) fn is_reservation(opcode: u8) -> bool {
+    opcode < 32 && RESERVATIONS >> opcode & 1 != 0
+}
+
+impl<C: CommandSet> NvmeController<C> {
+    /// The host of this controller, as reservations know it.
+    pub(crate) fn registrant(&self) -> Registrant {
+        match self.host_id() {
+            id if id == [0; 16] => Registrant::Controller(self.id()),
+            id => Registrant::Host(id),
+        }
+    }
+
+    /// Whether a command may use a namespace that is guarded.
+    ///
+    /// # Errors
+    /// The status with which it is to end.
+    pub(crate) fn admits(&self, namespace: &Namespace, access: Access) -> Result<(), Status> {
+        namespace.check_state()?;
+        namespace.reservations.check_access(self.registrant(), access).map_err(Status::final_)
+    }
+
+    /// Serves a command that has to ask, or a reservation command.
+    #[cold]
+    pub(super) async fn serve_guarded(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        let (namespace, opcode) = (command.namespace, command.entry.opcode);
+        if is_reservation(opcode) {
+            return match namespace.check_state() {
+                Ok(()) => self.serve_reservation(command, breakdown).await,
+                Err(status) => Err(status).into(),
+            };
+        }
+        match self.admits(namespace, Access::of(opcode)) {
+            Ok(()) => self.subsystem.set.serve(&command, breakdown).await,
+            Err(status) => Err(status).into(),
+        }
+    }
+}
