@@ -6,8 +6,6 @@
 //! Left out: values outside of a queue, which the controller ignores.
 
 use std::cell::{Cell, RefCell};
-use std::fs::File;
-use std::io;
 use std::rc::Rc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -16,7 +14,7 @@ use nandscape_drive::mem::{Dma as _, Mapping};
 use nandscape_drive::queue_memory::DoorbellBuffers;
 use nandscape_transport_reactor::{Arrival, Doorbells, QueueKind};
 
-use crate::layout::{DOORBELLS, Layout, PAGE};
+use crate::layout::PAGE;
 use crate::listener::DoorbellMode;
 use crate::memory::Memory;
 
@@ -66,14 +64,10 @@ fn doorbell_offset(kind: QueueKind, id: QueueId) -> u64 {
 }
 
 impl Watch {
-    /// Watches the doorbells in `file`, laid out as BAR0.
-    ///
-    /// # Errors
-    /// When it cannot be mapped.
-    pub(crate) fn new(file: &File, layout: Layout, memory: Rc<Memory>, mode: DoorbellMode) -> io::Result<Watch> {
-        let bytes = layout.doorbell_bytes();
-        let page = Mapping::new(file, DOORBELLS, bytes as usize, true)?;
-        Ok(Watch { page, memory, mode, bytes, queues: RefCell::default(), buffers: Cell::default() })
+    /// Watches the doorbells in `page`, which is as long as all of them together.
+    pub(crate) fn new(page: Mapping, memory: Rc<Memory>, mode: DoorbellMode) -> Watch {
+        let bytes = page.len() as u64;
+        Watch { page, memory, mode, bytes, queues: RefCell::default(), buffers: Cell::default() }
     }
 
     /// How the doorbells come.

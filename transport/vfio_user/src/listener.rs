@@ -135,6 +135,10 @@ fn take(
             (function.log)(&format!("vfio-user: a client was turned away: another one is connected to {path}"));
             return Some(before);
         }
+        // It may be in the middle of a reply that nobody takes.
+        if let Some(client) = shared.client() {
+            let _ = client.shutdown(std::net::Shutdown::Both);
+        }
         // Its controller is left when the thread ends.
         let _ = before.join();
     }

@@ -87,18 +87,18 @@ impl Session {
     ) -> Result<Session, StartError> {
         let layout = Layout::new(function.queue_pairs);
         let file = memory_file(layout.bar0_bytes())?;
-        let doorbells = Mapping::new(&file, DOORBELLS, layout.doorbell_bytes() as usize, true)?;
+        let page = || Mapping::new(&file, DOORBELLS, layout.doorbell_bytes() as usize, true);
+        let (doorbells, watched) = (page()?, page()?);
         let ((acts, inbox), (present, presence)) = (channel(), channel());
-        let (shared, mode) = (file.try_clone()?, function.doorbells);
+        let mode = function.doorbells;
         function.handle.attach(
             function.drive,
             Box::new(move |_| {
                 let memory = Rc::new(Memory::default());
-                let watch = Watch::new(&shared, layout, memory.clone(), mode).expect("it was mapped before");
-                let watch = Rc::new(watch);
+                let watch = Rc::new(Watch::new(watched, memory.clone(), mode));
                 let interrupts = Interrupts::new(layout.vectors());
-                let (memory, doorbells) = (memory.clone(), watch.clone());
-                let parts = Parts { acts: inbox, memory: memory.clone(), interrupts, doorbells, present };
+                let (held, doorbells) = (memory.clone(), watch.clone());
+                let parts = Parts { acts: inbox, memory: held, interrupts, doorbells, present };
                 let client = Box::new(Device::new(parts));
                 NewHost { client, memory, vectors: layout.vectors(), doorbells: watch }
             }),

@@ -3,6 +3,7 @@
 use nandscape_drive::mem::mapping::memory_file;
 
 use super::*;
+use crate::layout::{DOORBELLS, Layout};
 
 const SHADOW: u64 = 0x1_0000;
 const EVENTS: u64 = 0x1_1000;
@@ -14,8 +15,8 @@ fn watch() -> (Watch, Mapping, Rc<Memory>) {
     let memory = Rc::new(Memory::default());
     memory.set_bus_master(true);
     memory.guest.map(SHADOW, Mapping::new(&memory_file(0x2000).unwrap(), 0, 0x2000, true).unwrap()).unwrap();
-    let page = Mapping::new(&file, DOORBELLS, layout.doorbell_bytes() as usize, true).unwrap();
-    (Watch::new(&file, layout, memory.clone(), DoorbellMode::Buffered).unwrap(), page, memory)
+    let page = || Mapping::new(&file, DOORBELLS, layout.doorbell_bytes() as usize, true).unwrap();
+    (Watch::new(page(), memory.clone(), DoorbellMode::Buffered), page(), memory)
 }
 
 fn rung(watch: &Watch) -> Vec<Arrival> {
