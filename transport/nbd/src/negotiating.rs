@@ -1,4 +1,5 @@
-//! Clients that negotiate: a bounded number at a time, each on a thread of its own. The next client waits for a place.
+//! Clients that negotiate: a bounded number at a time, each on a thread of its own. The next client waits until there is
+//! room.
 //!
 //! Silent clients cannot keep the others out: a client that takes too long is disconnected when another waits. A client
 //! whose choice of a drive was acknowledged is never disconnected here.
@@ -10,91 +11,91 @@ use std::time::{Duration, Instant};
 
 use nandscape_transport_reactor::socket::Stream;
 
-/// The places of clients that negotiate.
+/// The negotiations under way.
 pub(crate) struct Negotiating {
     most: usize,
-    /// The time that a client has for itself even when others wait.
+    /// The time that a client has even when others wait.
     grace: Duration,
-    places: Mutex<Places>,
-    /// A place has become free, or a client was promised a way into a drive, or the end has come.
+    negotiations: Mutex<Negotiations>,
+    /// A negotiation has ended or was admitted, or the listener ends.
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Places {
+struct Negotiations {
     next: u64,
-    taken: VecDeque<Place>,
+    under_way: VecDeque<Negotiation>,
     closed: bool,
 }
 
-/// A client, in the order of arrival.
-struct Place {
+/// The negotiation of one client.
+struct Negotiation {
     number: u64,
     stream: Arc<Stream>,
     since: Instant,
-    /// Whether it was promised a way into a drive.
+    /// Whether its choice of a drive is acknowledged.
     admitted: bool,
 }
 
 impl Negotiating {
-    /// Places for `most` clients.
+    /// Room for `most` negotiations at a time.
     pub(crate) fn new(most: usize, grace: Duration) -> Negotiating {
-        Negotiating { most, grace, places: Mutex::default(), changed: Condvar::new() }
+        Negotiating { most, grace, negotiations: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Waits for a place and takes it; its number. The first client that has had its time makes room. `None` once there
-    /// are no places any more.
+    /// Waits until there is room and begins a negotiation; its number. The first client that has had its time is
+    /// disconnected to make room. `None` after [`Negotiating::close`].
     #[expect(clippy::disallowed_methods, reason = "a client's time is in real time")]
     pub(crate) fn enter(&self, stream: Arc<Stream>) -> Option<u64> {
-        let mut places = self.places();
-        while places.taken.len() >= self.most && !places.closed {
-            let oldest = places.taken.iter().position(|place| !place.admitted);
-            let left = oldest.map(|index| self.grace.saturating_sub(places.taken[index].since.elapsed()));
+        let mut negotiations = self.negotiations();
+        while negotiations.under_way.len() >= self.most && !negotiations.closed {
+            let oldest = negotiations.under_way.iter().position(|negotiation| !negotiation.admitted);
+            let left = oldest.map(|index| self.grace.saturating_sub(negotiations.under_way[index].since.elapsed()));
             match (oldest.filter(|_| left.is_some_and(|left| left.is_zero())), left) {
                 (Some(late), _) => {
-                    let place = places.taken.remove(late).expect("just found");
-                    place.stream.shutdown(Shutdown::Both);
+                    let negotiation = negotiations.under_way.remove(late).expect("just found");
+                    negotiation.stream.shutdown(Shutdown::Both);
                 }
                 (None, left) => {
                     // Admitted clients leave soon by themselves.
-                    let waited = self.changed.wait_timeout(places, left.unwrap_or(self.grace));
-                    places = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    let waited = self.changed.wait_timeout(negotiations, left.unwrap_or(self.grace));
+                    negotiations = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
             }
         }
-        if places.closed {
+        if negotiations.closed {
             return None;
         }
-        let number = places.next;
-        places.next += 1;
-        places.taken.push_back(Place { number, stream, since: Instant::now(), admitted: false });
+        let number = negotiations.next;
+        negotiations.next += 1;
+        negotiations.under_way.push_back(Negotiation { number, stream, since: Instant::now(), admitted: false });
         Some(number)
     }
 
-    /// A client's choice of a drive is about to be acknowledged. Whether it still has its place, which it then keeps.
+    /// A client's choice of a drive is about to be acknowledged. Whether it is still connected, and from now on stays so.
     pub(crate) fn admit(&self, number: u64) -> bool {
-        let mut places = self.places();
-        let place = places.taken.iter_mut().find(|place| place.number == number);
-        place.map(|place| place.admitted = true).is_some()
+        let mut negotiations = self.negotiations();
+        let negotiation = negotiations.under_way.iter_mut().find(|negotiation| negotiation.number == number);
+        negotiation.map(|negotiation| negotiation.admitted = true).is_some()
     }
 
-    /// A client's negotiation has ended; whether it had kept its place until now.
+    /// A client's negotiation has ended; whether it was still connected.
     pub(crate) fn leave(&self, number: u64) -> bool {
-        let mut places = self.places();
-        let place = places.taken.iter().position(|place| place.number == number);
-        let left = place.and_then(|place| places.taken.remove(place)).is_some();
+        let mut negotiations = self.negotiations();
+        let negotiation = negotiations.under_way.iter().position(|negotiation| negotiation.number == number);
+        let left = negotiation.and_then(|negotiation| negotiations.under_way.remove(negotiation)).is_some();
         self.changed.notify_all();
         left
     }
 
     /// From now on [`Negotiating::enter`] returns `None`.
     pub(crate) fn close(&self) {
-        self.places().closed = true;
+        self.negotiations().closed = true;
         self.changed.notify_all();
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn negotiations(&self) -> MutexGuard<'_, Negotiations> {
+        self.negotiations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_admitted_keeps_its_place_and_who_is_late_makes_room() {
+    fn an_admitted_client_stays_and_a_late_one_makes_room() {
         let negotiating = Negotiating::new(2, Duration::ZERO);
         let [first, second] = [0, 1].map(|_| negotiating.enter(stream()).unwrap());
         assert!(negotiating.admit(first));
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_next_waits_until_somebody_leaves() {
+    fn the_next_client_waits_until_one_leaves() {
         let negotiating = Negotiating::new(1, Duration::from_secs(3_600));
         let first = negotiating.enter(stream()).unwrap();
         std::thread::scope(|scope| {

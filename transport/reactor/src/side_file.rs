@@ -24,7 +24,7 @@ pub(crate) struct SideFile {
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<Backlog>,
     /// There is something to write, or plenty, or the end has come.
     news: Condvar,
     /// Set together with the failure: looked at without the lock.
@@ -32,7 +32,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct Backlog {
     waiting: Vec<u8>,
     failure: Option<io::Error>,
     ended: bool,
@@ -103,11 +103,11 @@ impl Drop for SideFile {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Backlog> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fail(&self, state: &mut State, error: io::Error) {
+    fn fail(&self, state: &mut Backlog, error: io::Error) {
         state.failure.get_or_insert(error);
         self.failed.store(true, Ordering::Release);
     }
@@ -128,9 +128,9 @@ impl Shared {
     /// Waits for bytes and takes them; whether there may be more.
     fn gather(&self, bytes: &mut Vec<u8>) -> bool {
         let state = self.lock();
-        let nothing = |state: &mut State| state.waiting.is_empty() && !state.ended;
+        let nothing = |state: &mut Backlog| state.waiting.is_empty() && !state.ended;
         let state = self.news.wait_while(state, nothing).unwrap_or_else(PoisonError::into_inner);
-        let little = |state: &mut State| state.waiting.len() < PLENTY && !state.ended;
+        let little = |state: &mut Backlog| state.waiting.len() < PLENTY && !state.ended;
         let (mut state, _) =
             self.news.wait_timeout_while(state, MOMENT, little).unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(bytes, &mut state.waiting);

@@ -1,14 +1,14 @@
 //! The image that uniform random overwrites leave behind, planted.
 //!
-//! Under uniform overwrites every unit of a block is equally likely to be the next one replaced, so what is left of a
-//! block falls exponentially with its age. A collector that takes the emptiest block takes the oldest, give or take
-//! chance, so the ages of a plane's n full blocks are evenly spread, and the i-th youngest of them holds a share
+//! Under uniform overwrites every unit of a block is equally likely to be replaced next, so the valid share of a block falls
+//! exponentially with its age. A collector that takes the emptiest block takes nearly the oldest, so the ages of a plane's n
+//! full blocks are evenly spread, and the i-th youngest of them holds a share
 //! exp(-a i) of its units, where a is such that all shares sum to the logical space (the closed form of Desnoyers 2012
 //! and others comes from the same argument).
 //!
 //! First every block is written, in the order of age, and the units that still hold data are chosen. Then the logical
-//! units are dealt to them at random. Dealing visits the map a cache line at a time, and many blocks in turn: going
-//! to a random entry of the map for each unit would take three times as long.
+//! units are assigned to them at random. This visits the map a cache line at a time, and many blocks in turn: visiting a
+//! random entry of the map for each unit would take three times as long.
 
 use nandscape_device_media::{BlockId, PlaneId, UnitId};
 use nandscape_sim::Rng;
@@ -22,14 +22,14 @@ use crate::address::{Location, Lpn};
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 use crate::parts::COLLECTOR_RESERVE;
 
-/// Logical units that are dealt together: the entries of a cache line of the map.
+/// Logical units that are assigned together: the entries of a cache line of the map.
 const LINE: u64 = 16;
-/// Lines of the map that are on their way ahead of the dealing.
+/// Lines of the map that are prefetched.
 const LINES_AHEAD: u64 = 8;
-/// Blocks that are dealt to at a time: as many as the processor's cache holds a line of each for.
+/// Blocks that receive units at a time: the processor's cache holds a line of each.
 const HANDS: usize = 2_048;
 
-/// What is planted in a plane.
+/// The image of a plane.
 struct PlanePlan {
     /// Units that each full block holds, the youngest first.
     shares: Vec<u32>,
@@ -41,7 +41,7 @@ impl PageFtl {
     pub(super) fn plant_image(&self, rng: &mut Rng, progress: &mut dyn FnMut(f64)) {
         let state = &mut *self.state.borrow_mut();
         let mut blocks = self.write_blocks(state, rng);
-        // Neighbours on the host must not be of one age.
+        // Neighbours in the logical space must differ in age.
         rng.shuffle(&mut blocks);
         self.deal(state, &blocks, rng, progress);
     }
@@ -79,12 +79,12 @@ impl PageFtl {
         let (first, end) = (u64::from(plane.0) * logical / planes, (u64::from(plane.0) + 1) * logical / planes);
         let total = (end - first) as u32;
         let (pages, per_page) = (state.geometry.pages_per_block(), state.geometry.units_per_page());
-        // One is open for each stream. A collector that has next to no garbage to gain leaves fewer free.
+        // Each stream has an open block. A collector that gains almost nothing leaves fewer free blocks.
         let streams = self.config.wear.streams();
         let filled = usable.count() - streams.len();
         let spare = filled.saturating_sub(total.div_ceil(pages * per_page) as usize);
         let full = filled - spare.clamp(COLLECTOR_RESERVE as usize, self.free_under_load() as usize);
-        // Somewhere between two blocks, each plane elsewhere, and no fuller than there is data for.
+        // At a random point between two blocks, differently on each plane, and no fuller than the data allows.
         let most = pages.min(total / per_page / streams.len() as u32 + 1);
         let whole = |pages: u32| pages - pages % state.programs.together.word_line;
         let open_pages: Vec<_> =
@@ -117,7 +117,7 @@ impl PageFtl {
         block
     }
 
-    /// Deals the logical units to the units that are to hold data.
+    /// Assigns the logical units to the units that are to hold data.
     fn deal(&self, state: &mut State, blocks: &[BlockId], rng: &mut Rng, progress: &mut dyn FnMut(f64)) {
         let logical = u64::from(self.config.logical_units);
         let lines = logical.div_ceil(LINE);
@@ -144,7 +144,7 @@ impl PageFtl {
     }
 }
 
-/// A block that is dealt to: the units from `next` on are yet to be looked at.
+/// A block that receives units: those from `next` on have not been visited.
 struct Hand {
     next: u32,
     end: u32,
@@ -175,7 +175,7 @@ fn draw(
     }
 }
 
-/// A choice of some units of a block, every choice equally likely.
+/// A uniformly random choice of some units of a block.
 #[derive(Default)]
 struct Choice {
     chosen: Vec<bool>,
@@ -220,7 +220,7 @@ fn exponential_shares(total: u32, blocks: usize, units: u32) -> Vec<u32> {
         shares.push((upto - given).min(units));
         given += shares[index];
     }
-    // What rounding and full blocks have left over goes where there is room, the youngest first.
+    // The remainder from rounding and full blocks goes to blocks with room, the youngest first.
     let mut left = total - given;
     for share in &mut shares {
         let more = left.min(units - *share);

@@ -1,8 +1,8 @@
-//! Reaching a state of use without running to it in drive time.
+//! Brings a drive into a state of use without drive time.
 //!
-//! `full` writes every unit once, in order, through the same allocation as a host would, in no time. `steady` plants the
-//! image that uniform random overwrites leave behind, then runs such overwrites, in no time too, until write
-//! amplification stands still.
+//! `full` writes every unit once, in order, with the allocation that a host's writes have, in no drive time. `steady` plants
+//! the image that uniform random overwrites leave behind, then runs such overwrites, also in no drive time, until write
+//! amplification is stable.
 
 mod image;
 
@@ -30,7 +30,7 @@ pub enum Plant {
     Steady,
 }
 
-/// What planting did.
+/// The result of planting.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct PlantReport {
     /// Units overwritten at random after the image was planted.
@@ -39,17 +39,17 @@ pub struct PlantReport {
     pub waf: f64,
 }
 
-/// Write amplification stands still when two successive rounds differ by less than this share.
+/// Write amplification is stable when two successive rounds differ by less than this share.
 const STILL: f64 = 0.01;
 /// Rounds run at least. The first is never compared: it brings the image under the load.
 const MIN_ROUNDS: u32 = 3;
-/// Rounds after which the state is taken as it is.
+/// Rounds after which planting ends in any case.
 const MAX_ROUNDS: u32 = 16;
-/// Units overwritten in a round on a small drive, enough to average over. A larger one takes a block of each plane.
+/// Units overwritten in a round on a small drive, enough for an average. A larger one takes a block of each plane.
 const MIN_ROUND: u64 = 1 << 16;
 
 impl PageFtl {
-    /// Brings an unused drive into a state of use. `progress` is told the share done, from 0 to 1.
+    /// Brings an unused drive into a state of use. `progress` gets the share done, from 0 to 1.
     ///
     /// # Panics
     /// When the drive has been written to.
@@ -109,7 +109,7 @@ impl PageFtl {
         programmed as f64 / (after.host_units - before.host_units) as f64
     }
 
-    /// Programs one page of the host's data, and cleans what that makes necessary.
+    /// Programs one page of the host's data, and collects as far as that makes necessary.
     fn write_page(&self, lpns: impl Iterator<Item = Lpn>) {
         let state = &mut *self.state.borrow_mut();
         let plane = state.programs.next_to_plant().expect("collectors keep up when they take no time");
@@ -129,16 +129,16 @@ impl PageFtl {
         state.counters.padding_units += (per_page - count) as u64;
         state.host_program_ended(&[page]);
         self.make_room(state, plane);
-        // Planes whose collector had found nothing to gain, and now would.
+        // Planes whose collector had found no victim with a gain, and now has one.
         while let Some(plane) = state.collectors.take_due() {
             self.make_room(state, plane);
         }
     }
 
-    /// Free blocks of a plane at which its collector stands under a load.
+    /// The number of free blocks that a plane's collector maintains under a load.
     ///
-    /// One that keeps in step with the host stands where it begins. One that cleans whole blocks at once gets ahead of
-    /// the host and ends by itself.
+    /// A collector that keeps in step with the host maintains the number at which it begins. One that cleans whole blocks at
+    /// once gets ahead of the host and ends by itself.
     pub(super) fn free_under_load(&self) -> u32 {
         let gc = &self.config.gc;
         if gc.batch.is_some() { gc.free_blocks } else { gc.free_blocks + 1 }
@@ -168,7 +168,7 @@ impl PageFtl {
         }
     }
 
-    /// Does a batch of moves, or, when none is left, erases the block. Returns how far it is if it is not erased.
+    /// Does a batch of moves, or, when none is left, erases the block. Returns the cursor if it is not erased.
     fn collect_at_once(
         &self,
         state: &mut State,
@@ -188,7 +188,7 @@ impl PageFtl {
         Some(cursor)
     }
 
-    /// Has collectors go on, once the drive is used, where they were left off.
+    /// Makes collectors continue from the state in which planting has left them, once the drive is used.
     fn hand_over(&self) {
         let state = &mut *self.state.borrow_mut();
         let planes = (0..state.geometry.planes()).map(PlaneId);
@@ -196,7 +196,7 @@ impl PageFtl {
         state.collectors.resume();
     }
 
-    /// What is left of a word line is not programmed by itself: planting, which does page by page, pads it.
+    /// The rest of a word line is not programmed by itself: planting, which goes page by page, pads it.
     fn fill_word_line(&self, state: &mut State, plane: PlaneId) {
         let word_line = state.programs.together.word_line;
         let per_page = state.geometry.units_per_page() as usize;
@@ -230,14 +230,13 @@ fn padding(units: usize) -> impl Iterator<Item = u32> {
     std::iter::repeat_n(NO_LPN, units)
 }
 
-/// Looks ahead in a stream of units, so that their map entries are on their way before they are needed: entries at
-/// random are what planting spends its time on.
+/// Prefetches the map entries of a stream of units: random access to them takes most of the time of planting.
 struct Ahead<I> {
     lpns: I,
     next: VecDeque<Lpn>,
 }
 
-/// How many entries are on their way at a time.
+/// Entries that are prefetched at a time.
 const AHEAD: usize = 64;
 
 impl<I: Iterator<Item = Lpn>> Ahead<I> {
