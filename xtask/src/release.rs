@@ -15,7 +15,7 @@ use crate::bench::servers::{Folder, Server};
 use crate::run::{cargo, output, root, step, target};
 use crate::say;
 
-/// Build the release program with a profile of training runs: a tenth fewer instructions a command. Takes three times as long
+/// Build the release program with a profile of training runs: 5 to 10% fewer instructions a command. Takes three times as long
 /// as a plain release build.
 #[derive(Args)]
 #[command(after_help = "\
