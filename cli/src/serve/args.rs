@@ -26,6 +26,9 @@ Examples:
       --runtime=10 --time_based
 
   nandscape serve --drive fast=default --drive old=mqsim-mlc --set capacity=32GiB --nbd 127.0.0.1:10809
+  nandscape serve --drive default --set capacity=32GiB --nvme-tcp 127.0.0.1:4420
+  nvme discover --transport tcp --traddr 127.0.0.1 --trsvcid 4420
+
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --record run.rec
   nandscape sim --replay run.rec --chrome-trace run.json     the same run again, in virtual time
 
@@ -56,8 +59,11 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     no_delay: bool,
     /// Serve NBD at unix:PATH or HOST:PORT; may be repeated
-    #[arg(long, value_name = "ADDR", required_unless_present_any = ["vfio_user"])]
+    #[arg(long, value_name = "ADDR", required_unless_present_any = ["nvme_tcp", "vfio_user"])]
     pub(super) nbd: Vec<Address>,
+    /// Serve NVMe/TCP at HOST:PORT, with a discovery controller; may be repeated
+    #[arg(long, value_name = "ADDR")]
+    pub(super) nvme_tcp: Vec<Address>,
     /// Serve a drive as a PCI NVMe controller to a guest of QEMU, over vfio-user at a unix socket; may be repeated. The
     /// first drive, unless another one is named
     #[arg(long, value_name = "[NAME=]PATH")]

@@ -4,6 +4,7 @@ mod args;
 mod descriptors;
 mod faults;
 mod functions;
+mod listeners;
 mod live_line;
 mod memory;
 mod notes;
@@ -13,12 +14,9 @@ mod summary;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
 
 use anyhow::Context as _;
-use nandscape_sim::units::Bytes;
 use nandscape_transport_control::{ControlServer, MetricsServer};
-use nandscape_transport_nbd::{Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -32,9 +30,6 @@ use crate::output;
 use functions::FunctionArg;
 use notes::Notes;
 use reactors::{Running, start_all};
-
-/// The longest time that a client may take to negotiate.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why the server is to end.
 enum Ending {
@@ -62,7 +57,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     serving.store(true, Ordering::SeqCst);
     let beside = watch(args, &running, &tell)?;
     let awake = args.keep_awake();
-    let listeners = listen(args, &running, &notes)?;
+    let listeners = listeners::listen(args, &running, &notes)?;
     let log = notes.clone();
     let functions = functions::listen(args, &running, &(Arc::new(move |text: &str| log.say(text)) as _))?;
     let line = live_line::LiveLine::start(running.handles());
@@ -97,7 +92,7 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let inputs = args.profile_files().into_iter();
     let files = inputs.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
     let functions: Vec<Address> = args.functions()?.iter().map(FunctionArg::address).collect();
-    let addresses = args.nbd.iter().map(|address| ("--nbd", address));
+    let addresses = args.addresses();
     let addresses = addresses.chain(functions.iter().map(|address| ("--vfio-user", address)));
     let addresses = addresses.chain(args.metrics.iter().map(|address| ("--metrics", address)));
     let sockets = addresses.filter_map(|(option, address)| match address {
@@ -115,11 +110,14 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
 fn check_addresses(args: &ServeArgs) -> Result<(), Failure> {
     let control = args.control.as_ref().map(|path| Address::Unix(path.clone()));
     let functions: Vec<Address> = args.functions()?.iter().map(FunctionArg::address).collect();
-    let nbd = args.nbd.iter().map(|address| ("--nbd", address));
-    let nbd = nbd.chain(functions.iter().map(|address| ("--vfio-user", address)));
+    let clients = args.addresses().chain(functions.iter().map(|address| ("--vfio-user", address)));
     let others = args.metrics.iter().map(|address| ("--metrics", address));
-    let all = nbd.chain(others).chain(control.iter().map(|address| ("--control", address)));
+    let all = clients.chain(others).chain(control.iter().map(|address| ("--control", address)));
     let all: Vec<(&str, &Address)> = all.collect();
+    if let Some(address) = args.nvme_tcp.iter().find(|address| matches!(address, Address::Unix(_))) {
+        let problem = "NVMe/TCP has no unix sockets: give HOST:PORT, as in 127.0.0.1:4420";
+        return Err(Failure::Input(anyhow::anyhow!("--nvme-tcp {address}: {problem}")));
+    }
     for (number, (word, address)) in all.iter().enumerate() {
         address.check(args.allow_remote).map_err(|error| no_place(word, address, &error))?;
         // Port 0 is a different port each time.
@@ -180,35 +178,6 @@ fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<B
         });
     }
     Ok(Beside { _metrics: metrics, _control: control })
-}
-
-/// Starts to listen, which creates the sockets.
-fn listen(args: &ServeArgs, running: &Running, notes: &Notes) -> Result<Vec<Listener>, Failure> {
-    let mut listeners = Vec::new();
-    let max_clients = descriptors::clients_each(args.nbd.len());
-    for address in &args.nbd {
-        let export = |drive: &reactors::LiveDrive| {
-            let description = format!("{}, {}", drive.profile, Bytes(drive.info.bytes()));
-            let exported = Exported { name: drive.name.clone(), description, info: drive.info };
-            (exported, drive.handle.clone(), drive.number)
-        };
-        let notes = notes.clone();
-        let config = ListenerConfig {
-            address: address.clone(),
-            allow_remote: args.allow_remote,
-            max_clients,
-            patience: PATIENCE,
-            exports: running.drives.iter().map(export).collect(),
-            log: Box::new(move |text| notes.say(text)),
-        };
-        let listener = Listener::start(config).map_err(|error| no_place("--nbd", address, &error))?;
-        if args.allow_remote {
-            output::note("unauthenticated: any client that reaches this address can read and write the drives");
-        }
-        running.drives.iter().for_each(|drive| output::note(&args::how_to_connect(listener.address(), &drive.name)));
-        listeners.push(listener);
-    }
-    Ok(listeners)
 }
 
 fn no_place(word: &str, address: &Address, error: &std::io::Error) -> Failure {

@@ -21,6 +21,8 @@ use crate::progress;
 pub(super) struct LiveDrive {
     /// The name that clients know it by.
     pub(super) name: String,
+    /// Its NVMe Qualified Name.
+    pub(super) nqn: String,
     /// Its profile.
     pub(super) profile: String,
     /// Its capacity and format.
@@ -186,6 +188,7 @@ fn serve(live: &LiveDrives, wishes: &Wishes, tell: impl FnOnce((Handle, Vec<Live
 fn described(live: &LiveDrives, exports: &[Rc<SsdExport>], handle: &Handle) -> Vec<LiveDrive> {
     let describe = |((spec, export), number): ((&nandscape_lab_run::DriveSpec, &Rc<SsdExport>), u16)| LiveDrive {
         name: spec.name.clone(),
+        nqn: export.ssd().subsystem().names().nqn.clone(),
         profile: spec.profile_name.clone(),
         info: export.info(),
         queue_pairs: export.profile().max_queue_pairs(),

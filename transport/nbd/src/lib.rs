@@ -7,9 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `listener` | accepts clients |
-//! | `negotiating` | a limited number of negotiations at a time |
 //! | `handshake` | fixed newstyle negotiation |
-//! | `keep_alive` | detects TCP clients that have vanished |
 //! | `session` | one client: bytes in, requests out; replies in, bytes out |
 //! | `work` | its requests in work: parts to the drive, completions to replies |
 //! | `parts` | how long requests are cut |
@@ -21,9 +19,7 @@
 #![cfg(target_os = "linux")]
 
 mod handshake;
-mod keep_alive;
 mod listener;
-mod negotiating;
 mod parts;
 mod replies;
 mod session;

@@ -1,20 +1,21 @@
 //! Taking clients in: a thread that accepts, and for each client one that negotiates and then hands it to a reactor.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nandscape_transport_reactor::Handle;
 use nandscape_transport_reactor::handle::{Refused, Reservation};
+use nandscape_transport_reactor::listening::{
+    ClientSlot, ClientSlots, Negotiating, TimeLimit, TimeLimited, keep_alive,
+};
 use nandscape_transport_reactor::socket::{Address, Listening, Stream, rest_after_failure};
 
 use nandscape_wire_nbd::reply;
 
 use crate::handshake::{Agreed, Denied, Exported, negotiate};
-use crate::keep_alive::keep_alive;
-use crate::negotiating::Negotiating;
 use crate::session::Session;
 
 /// Where a listener listens, and the drives that it offers.
@@ -44,8 +45,7 @@ pub struct Listener {
 struct Server {
     exported: Vec<Exported>,
     reactors: Vec<(Handle, u16)>,
-    slots_taken: Arc<AtomicUsize>,
-    max_clients: usize,
+    slots: ClientSlots,
     negotiating: Negotiating,
     patience: Duration,
     log: Box<dyn Fn(&str) + Send + Sync>,
@@ -62,15 +62,6 @@ pub(crate) struct Admission {
     slot: ClientSlot,
 }
 
-/// One of the client slots, free again when dropped.
-pub(crate) struct ClientSlot(Arc<AtomicUsize>);
-
-impl Drop for ClientSlot {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl Listener {
     /// Starts to listen.
     ///
@@ -81,8 +72,8 @@ impl Listener {
         let listening = Arc::new(address.listen(allow_remote)?);
         let (exported, reactors) =
             exports.into_iter().map(|(exported, handle, number)| (exported, (handle, number))).unzip();
-        let (slots_taken, negotiating) = (Arc::default(), Negotiating::new(MAX_NEGOTIATING, GRACE));
-        let server = Arc::new(Server { exported, reactors, slots_taken, max_clients, negotiating, patience, log });
+        let (slots, negotiating) = (ClientSlots::new(max_clients), Negotiating::new(MAX_NEGOTIATING, GRACE));
+        let server = Arc::new(Server { exported, reactors, slots, negotiating, patience, log });
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, taking, serves) = (stop.clone(), listening.clone(), server.clone());
         let thread = thread::Builder::new().name("nbd".to_owned()).spawn(move || accept(&taking, &serves, &stopped))?;
@@ -146,7 +137,7 @@ impl Server {
     fn serve(&self, stream: Arc<Stream>, number: u64) {
         let limit = TimeLimit::new(self.patience);
         let admit = |export| self.admit(number, export, limit);
-        let agreed = negotiate(&mut TimeLimited { stream: &stream, limit }, &self.exported, &admit);
+        let agreed = negotiate(&mut TimeLimited::new(&stream, limit), &self.exported, &admit);
         let made_room = "nbd: a client was turned away: it took longer to negotiate than all who came after it";
         // After leaving, this is the only owner of the socket.
         let stream = self.negotiating.leave(number).then(|| Arc::into_inner(stream)).flatten();
@@ -172,11 +163,8 @@ impl Server {
             (self.log)(&format!("nbd: a client was turned away: {reason}"));
             Denied { error, reason }
         };
-        let taken = self.slots_taken.fetch_add(1, Ordering::Relaxed);
-        let slot = ClientSlot(self.slots_taken.clone());
-        if taken >= self.max_clients {
-            return Err(denied(reply::ERR_POLICY, format!("there are {taken} clients already")));
-        }
+        let slot = self.slots.take();
+        let slot = slot.map_err(|taken| denied(reply::ERR_POLICY, format!("there are {taken} clients already")))?;
         let (handle, number) = &self.reactors[export];
         match handle.reserve(*number, limit.left()) {
             Ok(place) if self.negotiating.admit(client) => Ok(Admission { place, slot }),
@@ -196,70 +184,4 @@ fn start_session(stream: Stream, agreed: Agreed) -> io::Result<()> {
     let Agreed { admission: Admission { place, slot }, structured } = agreed;
     place.connect(Box::new(move |info, share| Box::new(Session::new(stream, info, structured, slot, share))));
     Ok(())
-}
-
-/// The time that a client has to negotiate, all in all.
-#[derive(Copy, Clone)]
-struct TimeLimit {
-    patience: Duration,
-    begun: Instant,
-}
-
-impl TimeLimit {
-    #[expect(clippy::disallowed_methods, reason = "a client's patience is in real time")]
-    fn new(patience: Duration) -> TimeLimit {
-        TimeLimit { patience, begun: Instant::now() }
-    }
-
-    /// What is left of it.
-    #[expect(clippy::disallowed_methods, reason = "a client's patience is in real time")]
-    fn left(&self) -> Duration {
-        self.patience.saturating_sub(self.begun.elapsed())
-    }
-
-    fn exceeded(&self) -> io::Error {
-        io::Error::new(io::ErrorKind::TimedOut, format!("it took longer than {:?}", self.patience))
-    }
-}
-
-/// A stream with one time limit for all reads and writes together.
-struct TimeLimited<'a> {
-    stream: &'a Stream,
-    limit: TimeLimit,
-}
-
-impl TimeLimited<'_> {
-    /// Does something within the time that is left.
-    fn within_limit<T>(&mut self, mut act: impl FnMut(&Stream) -> io::Result<T>) -> io::Result<T> {
-        let left = self.limit.left();
-        if left.is_zero() {
-            return Err(self.limit.exceeded());
-        }
-        self.stream.set_read_timeout(Some(left))?;
-        self.stream.set_write_timeout(Some(left))?;
-        let exceeded = |error: io::Error| match error.kind() {
-            io::ErrorKind::WouldBlock => self.limit.exceeded(),
-            _ => error,
-        };
-        act(self.stream).map_err(exceeded)
-    }
-}
-
-impl Read for TimeLimited<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        match self.within_limit(|mut stream| stream.read(bytes))? {
-            0 if !bytes.is_empty() => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the client hung up")),
-            count => Ok(count),
-        }
-    }
-}
-
-impl Write for TimeLimited<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.within_limit(|mut stream| stream.write(bytes))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

@@ -9,13 +9,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nandscape_drive::DriveInfo;
 use nandscape_sim::slots::Key;
 use nandscape_transport_reactor::client::{Client, Gone, Intake, Interest};
+use nandscape_transport_reactor::listening::ClientSlot;
 use nandscape_transport_reactor::socket::Stream;
 use nandscape_transport_reactor::{Released, Share};
 use nandscape_wire_nbd::{REQUEST_MAGIC, Request, command};
 use zerocopy::FromBytes;
 
 use crate::handshake::MAX_REQUEST;
-use crate::listener::ClientSlot;
 use crate::translate::check;
 use crate::work::{Filling, Next, Work};
 

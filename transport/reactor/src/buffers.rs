@@ -177,6 +177,18 @@ impl Share {
     }
 }
 
+impl Share {
+    /// A buffer of `len` bytes whether or not there is room, for what stands in the way of data that the client's own
+    /// buffers wait for; its caller limits how much that can be. `None` when the system has no memory for it.
+    pub fn overdraw(&self, len: usize) -> Option<Rc<Loan>> {
+        let Account { pool, held, .. } = &*self.0;
+        let bytes = RefCell::new(pool.take(len)?);
+        held.set(held.get() + counted(len));
+        pool.used.set(pool.used.get() + counted(len));
+        Some(Rc::new(Loan { bytes, account: self.0.clone() }))
+    }
+}
+
 impl Drop for Share {
     /// The client leaves the line.
     fn drop(&mut self) {

@@ -4,7 +4,7 @@
 use std::os::fd::BorrowedFd;
 
 use nandscape_drive::HostMem;
-use nandscape_sim::Span;
+use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::SubmissionEntry;
 
 use crate::arrival::Arrival;
@@ -39,6 +39,15 @@ impl Gone {
     }
 }
 
+/// A time at which a client is disconnected.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Deadline {
+    /// When.
+    pub at: Time,
+    /// Why.
+    pub reason: &'static str,
+}
+
 /// Takes a client's commands to its drive.
 pub struct Intake<'a> {
     port: &'a mut Port,
@@ -48,6 +57,11 @@ pub struct Intake<'a> {
 impl<'a> Intake<'a> {
     pub(crate) fn new(port: &'a mut Port, connection: ConnectionId) -> Intake<'a> {
         Intake { port, connection }
+    }
+
+    /// The time of this turn, with which arrivals are stamped.
+    pub fn now(&self) -> Time {
+        self.port.now()
     }
 
     /// Submits a command; its completion comes back under `tag`.
@@ -113,6 +127,12 @@ pub trait Client {
     /// # Errors
     /// [`Gone`] when the connection is to be closed.
     fn flush(&mut self) -> Result<(), Gone>;
+
+    /// When the client is to be disconnected unless something has come from it by then. It is asked about once a second;
+    /// one that has a deadline has one as long as it is connected, or begins with one.
+    fn deadline(&self) -> Option<Deadline> {
+        None
+    }
 
     /// Whether it has input that is read but not processed, and can continue now.
     fn has_more(&self) -> bool {

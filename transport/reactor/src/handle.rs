@@ -10,7 +10,9 @@ use nandscape_drive::DriveInfo;
 use nandscape_drive::mem::Dma;
 use nandscape_sim::{Histogram, Span, Time};
 use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::fabrics::CONTROLLER_BUSY;
 
+use crate::association::{ConnectQueue, ConnectRefusal};
 use crate::buffers::Share;
 use crate::client::Client;
 use crate::clock::WallClock;
@@ -63,6 +65,7 @@ pub(crate) enum Message {
     Connect { export: u16, make: MakeClient },
     Attach { export: u16, make: MakeHost, reply: Sender<Result<(), Refused>> },
     Reserve { export: u16, reply: Sender<Result<Reservation, Refused>> },
+    ConnectQueue { ask: ConnectQueue, reply: Sender<Result<(Reservation, u16), ConnectRefusal>> },
     Start { connection: ConnectionId, make: MakeClient },
     Release(ConnectionId),
     Order { export: u16, order: Order, reply: Sender<Result<(), String>> },
@@ -194,6 +197,17 @@ impl Handle {
             RecvTimeoutError::Timeout => Err(Refused::Late(limit)),
             RecvTimeoutError::Disconnected => Err(Refused::Ending),
         })
+    }
+
+    /// Opens a connection for one queue of a host whose commands pass as messages; returns the Controller ID, too. Blocks
+    /// until the reactor has answered, which is between two of its turns.
+    ///
+    /// # Errors
+    /// The status of Connect; Controller Busy when the reactor ends.
+    pub fn connect_queue(&self, ask: ConnectQueue) -> Result<(Reservation, u16), ConnectRefusal> {
+        let (reply, answer) = channel();
+        self.send(Message::ConnectQueue { ask, reply });
+        answer.recv().unwrap_or(Err(CONTROLLER_BUSY.into()))
     }
 
     /// Gives a drive an order. Blocks until the reactor has passed it on, which is between two of its turns.

@@ -11,6 +11,7 @@
 //! | `outbox` | completions and interrupts on their way out |
 //! | `arrival` | arrivals from a host that has queues of its own in a controller |
 //! | `doorbells` | what its transport is told, to watch its doorbells |
+//! | `association`, `message_queue` | hosts whose commands pass as messages, as over TCP |
 //! | `host` | its queues, as the controller sees them |
 //! | `access` | what the controller finds in its memory, recorded and replayed |
 //! | `order` | orders of the operator to a drive: faults |
@@ -28,12 +29,14 @@
 //! | `idle_states` | keeps the processors of clients from idle states |
 //! | `handle` | a reactor's handle for other threads |
 //! | `ring` | a queue pair between threads, for clients in this process |
+//! | `listening` | what servers share that take clients in |
 //! | `socket` | addresses to listen at, unix and TCP sockets |
 //!
 //! Left out: wire protocols, accepting clients, and all blocking work: side threads do that and pass on the results.
 
 mod access;
 pub mod arrival;
+pub mod association;
 #[cfg(target_os = "linux")]
 mod buffers;
 mod chunks;
@@ -47,6 +50,9 @@ mod host;
 mod idle_states;
 #[cfg(target_os = "linux")]
 mod linger;
+#[cfg(target_os = "linux")]
+pub mod listening;
+mod message_queue;
 pub mod order;
 mod outbox;
 pub mod port;
@@ -65,9 +71,10 @@ pub mod timing;
 mod waiter;
 
 pub use arrival::Arrival;
+pub use association::{ConnectQueue, ConnectRefusal};
 #[cfg(target_os = "linux")]
 pub use buffers::{GUARANTEED, Grant, LARGEST, Loan, Share};
-pub use client::{Client, Intake, Interest};
+pub use client::{Client, Deadline, Intake, Interest};
 pub use clock::WallClock;
 pub use doorbells::{Doorbells, QueueKind};
 #[cfg(target_os = "linux")]

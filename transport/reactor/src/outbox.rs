@@ -62,12 +62,15 @@ pub(crate) struct Outbox {
     pub(crate) outstanding: RefCell<Slots<Outstanding>>,
     pub(crate) released: RefCell<Vec<Released>>,
     pub(crate) interrupts: RefCell<Vec<Interrupt>>,
+    /// Connections of queues that were deleted by others than their transport.
+    pub(crate) ended: RefCell<Vec<ConnectionId>>,
 }
 
 impl Outbox {
     pub(crate) fn new(sim: &Sim) -> Outbox {
         let (released, interrupts) = (RefCell::default(), RefCell::default());
-        Outbox { sim: sim.clone(), outstanding: RefCell::default(), released, interrupts }
+        let ended = RefCell::default();
+        Outbox { sim: sim.clone(), outstanding: RefCell::default(), released, interrupts, ended }
     }
 
     pub(crate) fn release(&self, command: Outstanding, completion: Completion) {

@@ -1,8 +1,8 @@
 //! The interface between the model and the outside: it opens and closes connections, takes commands and orders, and returns
 //! completions. Every input is stamped with the model's time and can be recorded.
 //!
-//! A connection is a drive, which takes commands one by one, or a host with a controller of its own, which rings
-//! doorbells.
+//! A connection is a drive, which takes commands one by one; a host with a controller of its own, which rings doorbells;
+//! or one queue of a host whose commands pass as messages.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -10,15 +10,18 @@ use std::rc::Rc;
 use nandscape_drive::mem::Dma;
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use nandscape_drive::{
-    Controller, Drive, DriveInfo, HostIdentity, HostMem, Io, QueueDrive, Subsystem, Token, TransportModel,
+    Controller, Drive, DriveInfo, HostIdentity, HostMem, Io, QueueDrive, QueueId, Subsystem, Token, TransportModel,
 };
-use nandscape_sim::Sim;
-use nandscape_wire_nvme::{Status, SubmissionEntry};
+use nandscape_sim::{Sim, Time};
+use nandscape_wire_nvme::fabrics::offset;
+use nandscape_wire_nvme::{Status, SubmissionEntry, register};
 
 use crate::access::{Recorded, Tape};
 use crate::arrival::Arrival;
+use crate::association::{Association, ConnectQueue, ConnectRefusal};
 use crate::doorbells::Doorbells;
 use crate::host::{Commands, Host};
+use crate::message_queue::{MessageQueue, Place};
 use crate::order::{FaultCount, Order};
 use crate::outbox::{Interrupt, Outbox, Outstanding, Released, bytes_of};
 use crate::queue_ids::QueueIds;
@@ -122,6 +125,19 @@ enum Way {
     Drive(Rc<dyn Drive>),
     /// By queues of its own.
     Controller { controller: Rc<dyn Controller>, host: Rc<Host> },
+    /// By one queue, whose commands pass as messages.
+    Queue { queue: Rc<MessageQueue>, association: Rc<Association> },
+}
+
+impl Way {
+    /// Whether it keeps a controller of its own.
+    fn has_controller(&self) -> bool {
+        match self {
+            Way::Drive(_) => false,
+            Way::Controller { .. } => true,
+            Way::Queue { queue, .. } => queue.id == QueueId::ADMIN,
+        }
+    }
 }
 
 /// See the module. Its owner moves the model's clock before each turn.
@@ -188,6 +204,7 @@ impl Port {
         let of_host = |open: &Connection| match &open.way {
             Way::Drive(_) => 0,
             Way::Controller { host, .. } => host.commands.len(),
+            Way::Queue { queue, .. } => queue.outstanding(),
         };
         self.outbox.outstanding.borrow().len() + self.connections.values().map(of_host).sum::<usize>()
     }
@@ -238,6 +255,58 @@ impl Port {
         Ok(id)
     }
 
+    /// Connects a queue of a host whose commands pass as messages: the admin queue to a new controller, another one to the
+    /// controller that is named. Returns the Controller ID, too.
+    ///
+    /// # Errors
+    /// The status of Connect.
+    pub fn connect_queue(&mut self, ask: &ConnectQueue) -> Result<(ConnectionId, u16), ConnectRefusal> {
+        let connection = self.next_id();
+        self.arrived(|recorder| recorder.connect_queue(connection, ask));
+        let subsystem = self.exports.get(usize::from(ask.export)).and_then(|drive| drive.subsystem());
+        let subsystem = subsystem.ok_or(ConnectRefusal::of_data(offset::SUBSYSTEM))?;
+        let association = match ask.controller {
+            None if ask.queue != QueueId::ADMIN => return Err(ConnectRefusal::of_data(offset::CONTROLLER)),
+            None => {
+                let controller = subsystem.new_controller(ask.host.clone(), TransportModel::Message)?;
+                Rc::new(Association { controller, host: ask.host.clone() })
+            }
+            Some(controller) => self.association(ask, controller)?,
+        };
+        let (info, controller) = (subsystem.info(), association.controller.id());
+        let depth = association.depth(ask.entries)?;
+        let place = Place { connection, export: ask.export, lba_bytes: info.lba_bytes, id: ask.queue };
+        let queue = Rc::new(MessageQueue::new(place, depth, &self.outbox, &association.controller));
+        association.create(&queue)?;
+        let way = Way::Queue { queue, association };
+        self.connections.insert(connection, Connection { export: ask.export, info, way });
+        Ok((connection, controller))
+    }
+
+    /// The association that a queue is to join.
+    fn association(&self, ask: &ConnectQueue, controller: u16) -> Result<Rc<Association>, ConnectRefusal> {
+        let same = |open: &&Connection| open.export == ask.export;
+        let queues = self.connections.values().filter(same).filter_map(|open| match &open.way {
+            Way::Queue { queue, association } if association.controller.id() == controller => {
+                Some((queue, association))
+            }
+            _ => None,
+        });
+        let mut queues = queues.peekable();
+        let (_, association) = queues.peek().ok_or(ConnectRefusal::of_data(offset::CONTROLLER))?;
+        let association = Rc::clone(association);
+        association.check(&ask.host)?;
+        match queues.any(|(queue, _)| queue.id == ask.queue) {
+            true => Err(Status::COMMAND_SEQUENCE_ERROR.final_().into()),
+            false => Ok(association),
+        }
+    }
+
+    /// Connections of queues that have ended without being closed: their controller was reset, or its host has left.
+    pub fn take_ended(&mut self, into: &mut Vec<ConnectionId>) {
+        into.append(&mut self.outbox.ended.borrow_mut());
+    }
+
     fn next_id(&mut self) -> ConnectionId {
         self.opened += 1;
         ConnectionId(self.opened - 1)
@@ -249,8 +318,16 @@ impl Port {
     /// When the connection is not open, or has queues of its own.
     pub fn submit(&mut self, connection: ConnectionId, tag: u64, command: SubmissionEntry, mem: HostMem) {
         self.arrived(|recorder| recorder.command(connection, &command, &mem));
-        let Connection { export, info, way: Way::Drive(drive) } = &self.connections[&connection] else {
-            panic!("{connection:?} has queues of its own")
+        let Connection { export, info, way } = &self.connections[&connection];
+        let drive = match way {
+            Way::Drive(drive) => drive,
+            Way::Queue { queue, association } => {
+                if queue.is_deleted() {
+                    association.restore(queue);
+                }
+                return queue.submit(&*association.controller, tag, command, mem);
+            }
+            Way::Controller { .. } => panic!("{connection:?} has queues of its own"),
         };
         let (bytes, arrived) = (bytes_of(&command, info.lba_bytes), self.outbox.sim.now());
         let opcode = command.opcode;
@@ -271,6 +348,11 @@ impl Port {
             Arrival::SubmissionTail { queue, tail } => controller.ring_submission(queue, tail),
             Arrival::CompletionHead { queue, head } => controller.ring_completion(queue, head),
         }
+        if let Way::Queue { queue, association } = &self.connections[&connection].way
+            && matches!(arrival, Arrival::Register { offset: register::CC, .. })
+        {
+            association.restore(queue);
+        }
     }
 
     /// The dword of the controller's properties at a byte offset. Reading it changes nothing, and is no arrival.
@@ -284,6 +366,7 @@ impl Port {
     fn controller(&self, connection: ConnectionId) -> &dyn Controller {
         match &self.connections[&connection].way {
             Way::Controller { controller, .. } => &**controller,
+            Way::Queue { association, .. } => &*association.controller,
             Way::Drive(_) => panic!("{connection:?} has no queues of its own"),
         }
     }
@@ -291,9 +374,20 @@ impl Port {
     /// Closes a connection. Commands that have not completed are aborted.
     pub fn close(&mut self, connection: ConnectionId) {
         self.arrived(|recorder| recorder.close(connection));
-        let closed = self.connections.remove(&connection);
-        if let Some(Connection { way: Way::Controller { controller, .. }, .. }) = closed {
-            controller.detach();
+        match self.connections.remove(&connection).map(|closed| closed.way) {
+            Some(Way::Controller { controller, .. }) => controller.detach(),
+            Some(Way::Queue { queue, association }) if queue.id == QueueId::ADMIN => {
+                let of_it = self.connections.iter().filter(|(_, open)| {
+                    matches!(&open.way, Way::Queue { association: other, .. } if Rc::ptr_eq(other, &association))
+                });
+                self.outbox.ended.borrow_mut().extend(of_it.map(|(id, _)| *id));
+                association.controller.detach();
+            }
+            Some(Way::Queue { queue, association }) if !queue.is_deleted() => {
+                // A reset may be deleting it.
+                let _ = association.controller.delete_queue_pair(queue.id);
+            }
+            Some(Way::Drive(_) | Way::Queue { .. }) | None => {}
         }
     }
 
@@ -313,9 +407,14 @@ impl Port {
     pub fn is_leaving(&self, export: u16) -> bool {
         let subsystem = self.exports.get(usize::from(export)).and_then(|drive| drive.subsystem());
         let here = self.connections.values().filter(|open| open.export == export);
-        let attached = here.filter(|open| matches!(open.way, Way::Controller { .. })).count();
+        let attached = here.filter(|open| open.way.has_controller()).count();
         let others = |id: &u16| *id != IN_PROCESS_CONTROLLER;
         subsystem.is_some_and(|subsystem| subsystem.controllers().into_iter().filter(others).count() > attached)
+    }
+
+    /// The model's time.
+    pub(crate) fn now(&self) -> Time {
+        self.outbox.sim.now()
     }
 
     /// The description of a connection's drive; `None` when the connection is not open.
@@ -323,9 +422,9 @@ impl Port {
         self.connections.get(&connection).map(|open| open.info)
     }
 
-    /// Whether a connection is open, and is a drive.
+    /// Whether a connection is open, and takes commands one by one.
     pub fn is_drive(&self, connection: ConnectionId) -> bool {
-        self.connections.get(&connection).is_some_and(|open| matches!(open.way, Way::Drive(_)))
+        self.connections.get(&connection).is_some_and(|open| !matches!(open.way, Way::Controller { .. }))
     }
 
     /// Connections to a drive that are open and submit commands one by one.
@@ -334,9 +433,9 @@ impl Port {
         self.connections.values().filter(is_one).count()
     }
 
-    /// Whether a connection is open, and has queues of its own.
+    /// Whether a connection is open, and has a controller.
     pub fn is_host(&self, connection: ConnectionId) -> bool {
-        self.connections.contains_key(&connection) && !self.is_drive(connection)
+        self.connections.get(&connection).is_some_and(|open| !matches!(open.way, Way::Drive(_)))
     }
 
     /// Takes the completions since the last call, in order, into `into`.

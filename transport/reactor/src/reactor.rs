@@ -13,12 +13,14 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use nandscape_drive::HostMem;
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Executor, Span, Time};
+use nandscape_wire_nvme::fabrics::CONTROLLER_BUSY;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
+use crate::association::{ConnectQueue, ConnectRefusal};
 use crate::buffers::{BUDGET, Pool};
-use crate::client::{Client, Gone, Intake, Interest};
+use crate::client::{Client, Deadline, Gone, Intake, Interest};
 use crate::clock::WallClock;
-use crate::handle::{ExportFigures, Figures, Handle, MakeClient, MakeHost, Message, NewHost, Refused};
+use crate::handle::{ExportFigures, Figures, Handle, MakeClient, MakeHost, Message, NewHost, Refused, Reservation};
 use crate::linger::Linger;
 use crate::outbox::{Interrupt, Released};
 use crate::port::{ConnectionId, Export, Port};
@@ -80,6 +82,8 @@ const INVITED_A_TURN: u32 = 16;
 const AWAKE_BEFORE: Span = Span::from_us(80);
 /// How long clients have to receive their last replies when the reactor ends, once the drives have finished.
 const DRAIN_TIME: Span = Span::from_s(5);
+/// Between two times that clients are asked for their deadlines.
+const DEADLINES_EVERY: Span = Span::from_s(1);
 /// The tag of the final flushes.
 const FINAL_FLUSH: u64 = u64::MAX;
 
@@ -117,6 +121,10 @@ pub struct Reactor {
     dirty: Vec<Key>,
     /// Clients found gone while the model ran. They are disconnected at this turn's time, as a recording has it.
     lost: Vec<(Key, Gone)>,
+    /// Connections that the model has ended.
+    ended: Vec<ConnectionId>,
+    /// When clients are asked for their deadlines; `None` while none has one.
+    check_at: Option<Time>,
     released: Vec<Released>,
     interrupts: Vec<Interrupt>,
     /// When each of those was completed.
@@ -187,6 +195,8 @@ impl Reactor {
             polled: Vec::new(),
             dirty: Vec::new(),
             lost: Vec::new(),
+            ended: Vec::new(),
+            check_at: None,
             released: Vec::new(),
             interrupts: Vec::new(),
             completed_at: Vec::new(),
@@ -387,6 +397,10 @@ impl Reactor {
     /// Receives arrivals from outside; whether there were any.
     fn receive_arrivals(&mut self) -> bool {
         let mut came = self.handle_messages();
+        if self.check_at.is_some_and(|at| at <= self.begun) {
+            self.check_deadlines();
+        }
+        self.disconnect_ended();
         for (key, gone) in std::mem::take(&mut self.lost) {
             self.disconnect(key, &gone);
             came = true;
@@ -499,6 +513,13 @@ impl Reactor {
                 Ok(Message::Reserve { export, reply }) => {
                     self.line.push_back(Request { export, reply, polls: self.polls, promised: false });
                 }
+                Ok(Message::ConnectQueue { ask, reply }) => {
+                    let answer = self.connect_queue(&ask).map(|(connection, controller)| {
+                        (Reservation::new(self.handle.clone(), connection), controller)
+                    });
+                    // The receiver gives back a connection that it does not need.
+                    let _ = reply.send(answer);
+                }
                 Ok(Message::Start { connection, make }) => self.start_client(connection, make),
                 Ok(Message::Release(connection)) => {
                     if self.reserved.remove(&connection) {
@@ -526,6 +547,16 @@ impl Reactor {
         self.stopping = self.stopping.or(Some(self.turn));
         let keys: Vec<Key> = self.by_connection.values().copied().collect();
         keys.into_iter().for_each(|key| self.watch(key));
+    }
+
+    /// Opens a connection to a queue for a client that is still to come.
+    fn connect_queue(&mut self, ask: &ConnectQueue) -> Result<(ConnectionId, u16), ConnectRefusal> {
+        if self.stopping.is_some() {
+            return Err(CONTROLLER_BUSY.into());
+        }
+        let (connection, controller) = self.port.connect_queue(ask)?;
+        self.reserved.insert(connection);
+        Ok((connection, controller))
     }
 
     /// Gives a connection its client; too late where the end has come.
@@ -560,6 +591,9 @@ impl Reactor {
         if connected.client.is_polled() {
             self.polled.push(key);
         }
+        if connected.client.deadline().is_some() {
+            self.check_at.get_or_insert(self.begun);
+        }
         let socket = connected.client.socket().map(|socket| (socket, watched));
         let others = connected.client.descriptors().into_iter().map(|fd| (fd, Interest { read: true, write: false }));
         let result = socket.into_iter().chain(others).try_for_each(|(fd, interest)| {
@@ -582,6 +616,33 @@ impl Reactor {
         if let Some(reason) = &gone.reason {
             (self.log)(&format!("client {}: {reason}", connected.connection.0));
         }
+        drop(connected);
+        self.disconnect_ended();
+    }
+
+    /// Disconnects clients whose connections the model has ended.
+    fn disconnect_ended(&mut self) {
+        self.port.take_ended(&mut self.ended);
+        while let Some(connection) = self.ended.pop() {
+            match self.by_connection.get(&connection) {
+                Some(&key) => self.disconnect(key, &Gone::quietly()),
+                // Its client is still to come, and finds that it is too late.
+                None if self.reserved.remove(&connection) => self.port.close(connection),
+                None => {}
+            }
+        }
+    }
+
+    /// Disconnects clients whose deadline has passed.
+    fn check_deadlines(&mut self) {
+        let deadlines = self.by_connection.values().filter_map(|key| {
+            let deadline = self.clients.get(*key)?.client.deadline()?;
+            Some((*key, deadline))
+        });
+        let deadlines: Vec<(Key, Deadline)> = deadlines.collect();
+        self.check_at = (!deadlines.is_empty()).then(|| self.begun + DEADLINES_EVERY);
+        let passed = deadlines.into_iter().filter(|(_, deadline)| deadline.at <= self.begun);
+        self.lost.extend(passed.map(|(key, deadline)| (key, Gone::because(deadline.reason))));
     }
 
     /// Waits for the next event, socket or message.
@@ -631,7 +692,8 @@ impl Reactor {
         let now = self.clock.now();
         // At the end, clients have a while to take their replies.
         let deadline = self.stopping.map(|since| since + DRAIN_TIME);
-        let due = self.executor.next_due().into_iter().chain(deadline).min().map(|due| due.since(now));
+        let due =
+            self.executor.next_due().into_iter().chain(deadline).chain(self.check_at).min().map(|due| due.since(now));
         if now.since(self.last_activity) < self.linger.length() || due.is_some_and(|left| left <= AWAKE_BEFORE) {
             return Wait::None;
         }

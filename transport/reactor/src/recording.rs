@@ -8,13 +8,14 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use nandscape_drive::HostMem;
+use nandscape_drive::{HostIdentity, HostMem, QueueId};
 use nandscape_sim::Time;
 use nandscape_wire_nvme::SubmissionEntry;
 use nandscape_wire_nvme::opcode::Transfer;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::arrival::Arrival;
+use crate::association::ConnectQueue;
 use crate::chunks::{ChunkError, ChunkReader, ChunkWriter};
 use crate::order::Order;
 use crate::port::ConnectionId;
@@ -40,6 +41,7 @@ const ORDER: u8 = 6;
 const ATTACH: u8 = 7;
 const ARRIVAL: u8 = 8;
 const ACCESS: u8 = 9;
+const CONNECT_QUEUE: u8 = 10;
 
 /// One record after the header.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,7 +80,14 @@ pub enum Record {
         /// Its interrupt vectors.
         vectors: u16,
     },
-    /// It did something to its controller.
+    /// A queue of a host whose commands pass as messages connected.
+    ConnectQueue {
+        /// As which connection.
+        connection: ConnectionId,
+        /// What it asked for.
+        ask: Box<ConnectQueue>,
+    },
+    /// A host did something to its controller.
     Arrival {
         /// Which host.
         connection: ConnectionId,
@@ -209,6 +218,20 @@ impl Recorder {
         self.put(ATTACH, &[&connection.0.to_le_bytes(), &export.to_le_bytes(), &vectors.to_le_bytes()]);
     }
 
+    pub(crate) fn connect_queue(&mut self, connection: ConnectionId, ask: &ConnectQueue) {
+        let ConnectQueue { export, controller, host, queue, entries } = ask;
+        let fixed = [
+            &connection.0.to_le_bytes()[..],
+            &export.to_le_bytes(),
+            &controller.unwrap_or(NEW_CONTROLLER).to_le_bytes(),
+            &queue.0.to_le_bytes(),
+            &entries.to_le_bytes(),
+            &host.hostid,
+            host.hostnqn.as_bytes(),
+        ];
+        self.put(CONNECT_QUEUE, &fixed);
+    }
+
     pub(crate) fn arrival(&mut self, connection: ConnectionId, arrival: Arrival) {
         self.put(ARRIVAL, &[&connection.0.to_le_bytes(), &arrival.to_bytes()]);
     }
@@ -249,6 +272,9 @@ impl Recorder {
 fn problem(path: &str, error: &impl std::fmt::Display) -> String {
     format!("the recording {path} is not whole: {error}")
 }
+
+/// In place of a controller's identifier: a new one (Base 6.3).
+const NEW_CONTROLLER: u16 = nandscape_wire_nvme::fabrics::DYNAMIC;
 
 /// Makes a record.
 fn frame(record: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
@@ -380,6 +406,12 @@ fn parse(kind: u8, body: &[u8]) -> Option<Record> {
             let connection = ConnectionId(take_u32(&mut rest)?);
             Record::Attach { connection, export: take_u16(&mut rest)?, vectors: take_u16(&mut rest)? }
         }
+        CONNECT_QUEUE => {
+            let connection = ConnectionId(take_u32(&mut rest)?);
+            let ask = parse_connect_queue(rest)?;
+            rest = &[];
+            Record::ConnectQueue { connection, ask: Box::new(ask) }
+        }
         ARRIVAL => {
             let connection = ConnectionId(take_u32(&mut rest)?);
             Record::Arrival { connection, arrival: Arrival::of_bytes(take(&mut rest)?)? }
@@ -401,6 +433,14 @@ fn parse(kind: u8, body: &[u8]) -> Option<Record> {
         _ => return None,
     };
     rest.is_empty().then_some(record)
+}
+
+fn parse_connect_queue(mut rest: &[u8]) -> Option<ConnectQueue> {
+    let (export, controller) = (take_u16(&mut rest)?, take_u16(&mut rest)?);
+    let (queue, entries, hostid) = (QueueId(take_u16(&mut rest)?), take_u32(&mut rest)?, take(&mut rest)?);
+    let host = HostIdentity { hostid, hostnqn: String::from_utf8(rest.to_vec()).ok()? };
+    let controller = (controller != NEW_CONTROLLER).then_some(controller);
+    Some(ConnectQueue { export, controller, host, queue, entries })
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {

@@ -30,7 +30,7 @@ pub fn replay(
     recording: &mut Reader,
     mut on_release: impl FnMut(Released),
 ) -> Result<Ending, RecordingError> {
-    let (mut released, mut interrupts) = (Vec::new(), Vec::new());
+    let (mut released, mut interrupts, mut ended) = (Vec::new(), Vec::new(), Vec::new());
     let mut player = Player { time: executor.sim().now(), outcomes: Rc::default() };
     let mut next = player.read(recording)?;
     while let Some(record) = next {
@@ -47,6 +47,9 @@ pub fn replay(
         // There is no host to interrupt.
         port.take_interrupts(&mut interrupts);
         interrupts.clear();
+        // Their transports closed them, as the recording says.
+        port.take_ended(&mut ended);
+        ended.clear();
         if is_last {
             return Ok(Ending::Whole);
         }
@@ -97,6 +100,11 @@ impl Player {
             Record::Attach { connection, export, vectors } => {
                 let memory = Rc::new(Replayed { outcomes: self.outcomes.clone(), connection });
                 if port.attach(export, memory, vectors, Rc::new(Unwatched)).is_ok_and(|id| id != connection) {
+                    return Err(OTHER_NUMBER);
+                }
+            }
+            Record::ConnectQueue { connection, ask } => {
+                if port.connect_queue(&ask).is_ok_and(|(id, _)| id != connection) {
                     return Err(OTHER_NUMBER);
                 }
             }

@@ -46,6 +46,16 @@ pub const SGLS_BIT_BUCKET: u32 = 1 << 16;
 /// SGL Support: an SGL may be longer than the data (bit 18).
 pub const SGLS_LONGER: u32 = 1 << 18;
 
+/// SGL Support over Fabrics: data blocks at any address (bits 1:0), by offset in the capsule (bit 20), and moved by the
+/// transport (bit 21).
+pub const SGLS_MESSAGE: u32 = 1 << 21 | 1 << 20 | SGLS_SUPPORTED;
+/// Controller Type: a discovery controller.
+pub const CONTROLLER_TYPE_DISCOVERY: u8 = 2;
+/// KAS: the keep alive timer counts in seconds.
+pub const KEEP_ALIVE_GRANULARITY: u16 = 10;
+/// OFCS: Disconnect is supported (bit 0).
+pub const OFCS_DISCONNECT: u16 = 1 << 0;
+
 /// Controller Multi-Path I/O and Namespace Sharing Capabilities: the subsystem may have several controllers (bit 1).
 pub const CMIC_SEVERAL_CONTROLLERS: u8 = 1 << 1;
 /// Namespace Multi-path I/O and Namespace Sharing Capabilities: several controllers may have it attached (bit 0).

@@ -3,7 +3,7 @@
 use nandscape_drive::Controller as _;
 use nandscape_wire_nvme::identify::{self, Controller, ascii, cns};
 use nandscape_wire_nvme::register::VERSION_2_1;
-use nandscape_wire_nvme::{Status, SubmissionEntry, vendor};
+use nandscape_wire_nvme::{Status, SubmissionEntry, tcp, vendor};
 use zerocopy::IntoBytes;
 
 use super::features::{CRITICAL_TEMPERATURE, KEEP_ALIVE_UNITS, WARNING_TEMPERATURE};
@@ -21,6 +21,19 @@ impl<C: CommandSet> NvmeController<C> {
             cns::CONTROLLER => Ok(Answer::data(self.identify_controller().as_bytes())),
             _ => self.identify_other(entry).map(|data| Answer { value: 0, data }),
         }
+    }
+
+    /// What is different over Fabrics, where capsules carry commands and some data (Base 5.1.13.2.1).
+    fn message_fields(&self, data: &mut Controller) {
+        let bytes = size_of::<SubmissionEntry>() as u32 + tcp::ADMIN_IN_CAPSULE;
+        (data.ioccsz, data.iorcsz) = ((bytes / 16).into(), 1.into());
+        // Each command has one data block.
+        data.msdbd = 1;
+        data.ofcs = identify::OFCS_DISCONNECT.into();
+        data.sgls = identify::SGLS_MESSAGE.into();
+        data.kas = identify::KEEP_ALIVE_GRANULARITY.into();
+        // One entry of a queue stays empty.
+        data.maxcmd = ((self.subsystem.config.max_queue_entries - 1) as u16).into();
     }
 
     fn identify_controller(&self) -> Controller {
@@ -46,7 +59,9 @@ impl<C: CommandSet> NvmeController<C> {
         data.oaes = identify::OAES_NAMESPACE.into();
         data.ctratt = (identify::CTRATT_EXTENDED_HOST_ID | identify::CTRATT_GRANULARITY).into();
         (data.sqes, data.cqes) = (0x66, 0x44);
-        if self.takes_sgls() {
+        if self.passes_messages() {
+            self.message_fields(&mut data);
+        } else if self.takes_sgls() {
             let sgls = identify::SGLS_SUPPORTED | identify::SGLS_BIT_BUCKET | identify::SGLS_LONGER;
             data.sgls = sgls.into();
         }

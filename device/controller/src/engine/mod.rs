@@ -175,6 +175,11 @@ impl<C: CommandSet> NvmeController<C> {
         self.queues.borrow().existing().iter().any(|id| *id != QueueId::ADMIN)
     }
 
+    /// Whether commands and data pass as messages.
+    pub(crate) fn passes_messages(&self) -> bool {
+        self.model == TransportModel::Message
+    }
+
     /// Whether its host creates queues by admin commands.
     pub(crate) fn creates_queues(&self) -> bool {
         self.attached.borrow().is_some()

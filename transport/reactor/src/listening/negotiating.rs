@@ -9,10 +9,10 @@ use std::net::Shutdown;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nandscape_transport_reactor::socket::Stream;
+use crate::socket::Stream;
 
 /// The negotiations under way.
-pub(crate) struct Negotiating {
+pub struct Negotiating {
     most: usize,
     /// The time that a client has even when others wait.
     grace: Duration,
@@ -39,14 +39,14 @@ struct Negotiation {
 
 impl Negotiating {
     /// Room for `most` negotiations at a time.
-    pub(crate) fn new(most: usize, grace: Duration) -> Negotiating {
+    pub fn new(most: usize, grace: Duration) -> Negotiating {
         Negotiating { most, grace, negotiations: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Waits until there is room and begins a negotiation; its number. The first client that has had its time is
     /// disconnected to make room. `None` after [`Negotiating::close`].
     #[expect(clippy::disallowed_methods, reason = "a client's time is in real time")]
-    pub(crate) fn enter(&self, stream: Arc<Stream>) -> Option<u64> {
+    pub fn enter(&self, stream: Arc<Stream>) -> Option<u64> {
         let mut negotiations = self.negotiations();
         while negotiations.under_way.len() >= self.most && !negotiations.closed {
             let oldest = negotiations.under_way.iter().position(|negotiation| !negotiation.admitted);
@@ -73,14 +73,14 @@ impl Negotiating {
     }
 
     /// A client's choice of a drive is about to be acknowledged. Whether it is still connected, and from now on stays so.
-    pub(crate) fn admit(&self, number: u64) -> bool {
+    pub fn admit(&self, number: u64) -> bool {
         let mut negotiations = self.negotiations();
         let negotiation = negotiations.under_way.iter_mut().find(|negotiation| negotiation.number == number);
         negotiation.map(|negotiation| negotiation.admitted = true).is_some()
     }
 
     /// A client's negotiation has ended; whether it was still connected.
-    pub(crate) fn leave(&self, number: u64) -> bool {
+    pub fn leave(&self, number: u64) -> bool {
         let mut negotiations = self.negotiations();
         let negotiation = negotiations.under_way.iter().position(|negotiation| negotiation.number == number);
         let left = negotiation.and_then(|negotiation| negotiations.under_way.remove(negotiation)).is_some();
@@ -89,7 +89,7 @@ impl Negotiating {
     }
 
     /// From now on [`Negotiating::enter`] returns `None`.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.negotiations().closed = true;
         self.changed.notify_all();
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use nandscape_transport_reactor::socket::Stream;
+use crate::socket::Stream;
 use rustix::net::sockopt;
 
 /// Silence after which the system asks a client whether it is still there.
@@ -19,7 +19,7 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(120);
 ///
 /// # Errors
 /// When the system does not take it.
-pub(crate) fn keep_alive(stream: &Stream) -> io::Result<()> {
+pub fn keep_alive(stream: &Stream) -> io::Result<()> {
     let Stream::Tcp(stream) = stream else { return Ok(()) };
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, SILENCE)?;

@@ -1,0 +1,55 @@
+//! Fabrics commands after Connect: properties, and leaving (Base 6).
+
+use nandscape_transport_reactor::{Arrival, Intake};
+use nandscape_wire_nvme::fabrics::{
+    CONNECT, DISCONNECT, INVALID_QUEUE_TYPE, PROPERTY_GET, PROPERTY_SET, Property, SIZE_4, SIZE_8,
+};
+use nandscape_wire_nvme::{Status, SubmissionEntry, register};
+
+use crate::session::Session;
+
+impl Session {
+    /// Carries out a Fabrics command and answers it.
+    pub(crate) fn fabrics(&mut self, entry: &SubmissionEntry, intake: &mut Intake<'_>) {
+        let admin = self.terms.queue == 0;
+        let property = Property::from(*entry);
+        let answer = match property.fctype {
+            // Properties belong to the admin queue.
+            PROPERTY_GET if admin => get(&property, intake),
+            PROPERTY_SET if admin => set(&property, intake),
+            CONNECT => Err(Status::COMMAND_SEQUENCE_ERROR),
+            DISCONNECT if admin => Err(INVALID_QUEUE_TYPE),
+            DISCONNECT => {
+                self.leave();
+                Ok(0)
+            }
+            _ => Err(Status::INVALID_OPCODE),
+        };
+        let cid = entry.cid.get();
+        match answer {
+            Ok(value) => self.work.respond(cid, Status::SUCCESS, value),
+            Err(status) => self.work.respond(cid, status.final_(), 0),
+        }
+    }
+}
+
+fn get(property: &Property, intake: &Intake<'_>) -> Result<u64, Status> {
+    let offset = property.offset.get();
+    match (offset, property.attributes & 0b111) {
+        (register::CAP, SIZE_8) => {
+            Ok(u64::from(intake.register(offset)) | u64::from(intake.register(offset + 4)) << 32)
+        }
+        (register::VS | register::CC | register::CSTS | register::CRTO, SIZE_4) => Ok(intake.register(offset).into()),
+        _ => Err(Status::INVALID_FIELD),
+    }
+}
+
+fn set(property: &Property, intake: &mut Intake<'_>) -> Result<u64, Status> {
+    match (property.offset.get(), property.attributes & 0b111) {
+        (offset @ register::CC, SIZE_4) => {
+            intake.arrive(Arrival::Register { offset, value: property.value.get() as u32 });
+            Ok(0)
+        }
+        _ => Err(Status::INVALID_FIELD),
+    }
+}

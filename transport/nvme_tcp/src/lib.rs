@@ -1,0 +1,39 @@
+//! An NVMe/TCP target: a discovery controller, and for each drive a subsystem with as many controllers as hosts connect.
+//!
+//! A connection is one queue. Until its queue exists, a side thread reads from it within a time limit; then the socket is
+//! handed to the reactor that owns the drive, which never waits for it. A slow or hostile host hurts only itself: its
+//! commands in work and its unsent responses are bounded, and beyond that it is no longer listened to.
+//!
+//! | file | what |
+//! |---|---|
+//! | `listener` | taking hosts in |
+//! | `handshake` | initialisation, Connect |
+//! | `connect` | who may connect to what |
+//! | `discovery` | the discovery controller |
+//! | `session` | one connection after Connect |
+//! | `receive` | bytes become PDUs |
+//! | `capsule` | where a command's data is |
+//! | `fabrics` | Property Get and Set, Disconnect |
+//! | `work` | commands in work, from their capsule to their response |
+//! | `commands` | commands and transfers, by number |
+//! | `data` | buffers of commands |
+//! | `outgoing` | PDUs on their way to the host |
+//!
+//! Left out: TLS, authentication, and access lists: every host may use every drive.
+#![cfg(target_os = "linux")]
+
+mod capsule;
+mod commands;
+mod connect;
+mod data;
+mod discovery;
+mod fabrics;
+mod handshake;
+mod listener;
+mod outgoing;
+mod receive;
+mod session;
+mod work;
+
+pub use listener::{Listener, ListenerConfig, Subsystem};
+pub use nandscape_transport_reactor::socket::Address;

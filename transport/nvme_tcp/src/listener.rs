@@ -1,0 +1,301 @@
+//! Taking hosts in: a thread that accepts, and for each connection one that initialises it, serves discovery, or hands the
+//! connection to the reactor of its drive.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nandscape_transport_reactor::handle::Reservation;
+use nandscape_transport_reactor::listening::{
+    ClientSlot, ClientSlots, Negotiating, TimeLimit, TimeLimited, keep_alive,
+};
+use nandscape_transport_reactor::socket::{Address, Listening, Stream, rest_after_failure};
+use nandscape_transport_reactor::{ConnectQueue, ConnectRefusal, Handle};
+use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::fabrics::{CONTROLLER_BUSY, Connect, DISABLE_SQ_FLOW};
+
+use crate::connect::{Aim, aim_of, reason};
+use crate::discovery::{Discovery, Record, log_page};
+use crate::handshake::{Peer, Terms};
+use crate::session::Session;
+
+/// A drive that hosts can connect to.
+pub struct Subsystem {
+    /// Its NVMe Qualified Name.
+    pub nqn: String,
+    /// The reactor that owns it.
+    pub handle: Handle,
+    /// Its number there.
+    pub number: u16,
+}
+
+/// Where a listener listens, and the drives that it offers.
+pub struct ListenerConfig {
+    /// Where to listen: a TCP address.
+    pub address: Address,
+    /// Whether addresses other than loopback are allowed.
+    pub allow_remote: bool,
+    /// Connections at a time, after Connect.
+    pub max_clients: usize,
+    /// The longest time until Connect, all in all.
+    pub patience: Duration,
+    /// The drives.
+    pub subsystems: Vec<Subsystem>,
+    /// Receives a line for each host that failed.
+    pub log: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Listens until it is dropped.
+pub struct Listener {
+    listening: Arc<Listening>,
+    stop: Arc<AtomicBool>,
+    server: Arc<Server>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Server {
+    subsystems: Vec<Subsystem>,
+    log_page: Vec<u8>,
+    slots: ClientSlots,
+    discoveries: ClientSlots,
+    /// Controller ID of the next discovery controller.
+    next_discovery: AtomicU16,
+    negotiating: Arc<Negotiating>,
+    patience: Duration,
+    log: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Connections before Connect at a time: each has a thread, for as long as the server is patient.
+const MAX_NEGOTIATING: usize = 64;
+/// The time that each of them has although others wait.
+const GRACE: Duration = Duration::from_secs(1);
+/// Hosts at a time that are connected to a discovery controller: each has a thread.
+const MAX_DISCOVERIES: usize = 32;
+/// The longest silence of such a host that has set no Keep Alive Timeout.
+const SILENCE: Duration = Duration::from_secs(120);
+/// Time beyond the Keep Alive Timeout: its granularity.
+const GRANULARITY: Duration = Duration::from_secs(1);
+
+impl Listener {
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// When the address cannot be listened at, or is no TCP address.
+    pub fn start(config: ListenerConfig) -> io::Result<Listener> {
+        let ListenerConfig { address, allow_remote, max_clients, patience, subsystems, log } = config;
+        if let Address::Unix(_) = address {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "NVMe/TCP needs HOST:PORT, as in 127.0.0.1:4420"));
+        }
+        let listening = Arc::new(address.listen(allow_remote)?);
+        let here = socket_address(listening.address())?;
+        let records: Vec<Record> =
+            subsystems.iter().map(|subsystem| Record { nqn: subsystem.nqn.clone(), address: here }).collect();
+        let server = Arc::new(Server {
+            log_page: log_page(here, &records),
+            subsystems,
+            slots: ClientSlots::new(max_clients),
+            discoveries: ClientSlots::new(MAX_DISCOVERIES),
+            next_discovery: AtomicU16::new(1),
+            negotiating: Arc::new(Negotiating::new(MAX_NEGOTIATING, GRACE)),
+            patience,
+            log,
+        });
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, taking, serves) = (stop.clone(), listening.clone(), server.clone());
+        let thread =
+            thread::Builder::new().name("nvme-tcp".to_owned()).spawn(move || accept(&taking, &serves, &stopped))?;
+        Ok(Listener { listening, stop, server, thread: Some(thread) })
+    }
+
+    /// Where it listens: with the port that the system chose, where it was left to it.
+    pub fn address(&self) -> &Address {
+        self.listening.address()
+    }
+}
+
+fn socket_address(address: &Address) -> io::Result<SocketAddr> {
+    address.to_string().parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.listening.interrupt();
+        self.server.negotiating.close();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept(listening: &Listening, server: &Arc<Server>, stop: &AtomicBool) {
+    loop {
+        let accepted = listening.accept();
+        if stop.load(Ordering::SeqCst) {
+            return;
+        }
+        match accepted {
+            Ok(stream) => server.clone().take(stream),
+            // A host that left before it was accepted, or a signal.
+            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
+            Err(error) => {
+                (server.log)(&format!("nvme-tcp: a host could not be accepted: {error}"));
+                rest_after_failure();
+            }
+        }
+    }
+}
+
+/// A connection whose queue exists.
+struct Admitted {
+    terms: Terms,
+    place: Reservation,
+    slot: ClientSlot,
+}
+
+/// What became of a connection's first command.
+enum Outcome {
+    Queue(Admitted),
+    Discovery {
+        connect: Connect,
+        entries: u16,
+        slot: ClientSlot,
+    },
+    /// It was refused, and knows.
+    Refused(String),
+}
+
+impl Server {
+    /// Lets a host connect, once there is room.
+    fn take(self: Arc<Server>, stream: Stream) {
+        let stream = Arc::new(stream);
+        let Some(number) = self.negotiating.enter(stream.clone()) else { return };
+        let server = self.clone();
+        let started =
+            thread::Builder::new().name("nvme-tcp host".to_owned()).spawn(move || server.serve(stream, number));
+        if let Err(error) = started {
+            self.negotiating.leave(number);
+            (self.log)(&format!("nvme-tcp: a host was turned away: {error}"));
+        }
+    }
+
+    /// A host's connection until its queue exists, on a thread of its own.
+    fn serve(&self, stream: Arc<Stream>, number: u64) {
+        let connected = self.connect(&stream, number);
+        let kept = self.negotiating.leave(number);
+        let report = |text: &str| (self.log)(&format!("nvme-tcp: {text}"));
+        let (outcome, peer) = match connected {
+            _ if !kept => {
+                return report("a host was turned away: it took longer to connect than all that came after it");
+            }
+            // The log comes before the close, so that a host that sees the close finds the reason in the log.
+            Err(error) => return report(&format!("a host failed to connect: {error}")),
+            Ok(connected) => connected,
+        };
+        let result = match outcome {
+            Outcome::Refused(reason) => return report(&format!("a host was refused: {reason}")),
+            Outcome::Discovery { connect, entries, slot } => self.discover(&stream, peer, &connect, entries, slot),
+            Outcome::Queue(admitted) => match Arc::into_inner(stream) {
+                Some(stream) => start_session(stream, admitted),
+                None => Err(io::Error::other("its socket is still in use")),
+            },
+        };
+        if let Err(error) = result {
+            report(&format!("a host's connection ended: {error}"));
+        }
+    }
+
+    /// Initialises a connection and takes its Connect. A refusal is told to the host here, success by who serves it.
+    fn connect(&self, stream: &Stream, number: u64) -> io::Result<(Outcome, Peer<()>)> {
+        let mut peer = Peer::initialize(TimeLimited::new(stream, TimeLimit::new(self.patience)))?;
+        let (connect, data) = peer.connect()?;
+        let outcome = data.map_err(ConnectRefusal::from).and_then(|data| {
+            let names = self.subsystems.iter().map(|subsystem| subsystem.nqn.as_str());
+            match aim_of(&connect, &data, names)? {
+                Aim::Discovery { entries } => {
+                    let slot = self.discoveries.take().map_err(|_| busy())?;
+                    Ok(Outcome::Discovery { connect, entries, slot })
+                }
+                Aim::Drive { place, ask } => self.admit(&peer, &connect, place, ask, number).map(Outcome::Queue),
+            }
+        });
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(refusal) => {
+                peer.respond(connect.cid.get(), refusal.status, refusal.value.into(), 0)?;
+                Outcome::Refused(reason(&refusal))
+            }
+        };
+        Ok((outcome, peer.over(()).0))
+    }
+
+    /// Opens the queue that a host asks for.
+    fn admit<S>(
+        &self,
+        peer: &Peer<S>,
+        connect: &Connect,
+        place: usize,
+        ask: ConnectQueue,
+        number: u64,
+    ) -> Result<Admitted, ConnectRefusal> {
+        let Subsystem { handle, number: export, .. } = &self.subsystems[place];
+        let slot = self.slots.take().map_err(|_| busy())?;
+        let (queue, entries) = (ask.queue.0, ask.entries as u16);
+        let (place, controller) = handle.connect_queue(ConnectQueue { export: *export, ..ask })?;
+        if !self.negotiating.admit(number) {
+            return Err(busy());
+        }
+        let terms = Terms {
+            digests: peer.digests,
+            align: peer.align,
+            transfers_each: peer.transfers_each,
+            queue,
+            entries,
+            without_flow_control: connect.attributes & DISABLE_SQ_FLOW != 0,
+            keep_alive_ms: connect.keep_alive_ms.get(),
+            connect_cid: connect.cid.get(),
+            controller,
+        };
+        Ok(Admitted { terms, place, slot })
+    }
+
+    /// Serves a host of the discovery controller until it leaves.
+    fn discover(
+        &self,
+        stream: &Stream,
+        peer: Peer<()>,
+        connect: &Connect,
+        entries: u16,
+        _slot: ClientSlot,
+    ) -> io::Result<()> {
+        let timeout = match connect.keep_alive_ms.get() {
+            0 => SILENCE,
+            ms => Duration::from_millis(ms.into()) + GRANULARITY,
+        };
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
+        let (mut peer, ()) = peer.over(stream);
+        let controller = self.next_discovery.fetch_add(1, Ordering::Relaxed).clamp(1, 0xffef);
+        let head = if connect.attributes & DISABLE_SQ_FLOW != 0 { u16::MAX } else { 1 };
+        peer.respond(connect.cid.get(), Status::SUCCESS, controller.into(), head)?;
+        Discovery::new(&mut peer, &self.log_page, controller, entries).serve()
+    }
+}
+
+/// There are too many connections.
+fn busy() -> ConnectRefusal {
+    CONTROLLER_BUSY.into()
+}
+
+/// Hands a connection to the reactor of its drive.
+fn start_session(stream: Stream, Admitted { terms, place, slot }: Admitted) -> io::Result<()> {
+    stream.set_read_timeout(None)?;
+    stream.set_write_timeout(None)?;
+    stream.set_nonblocking()?;
+    keep_alive(&stream)?;
+    place.connect(Box::new(move |info, share| Box::new(Session::new(stream, terms, info, slot, share))));
+    Ok(())
+}

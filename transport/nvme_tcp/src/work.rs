@@ -1,0 +1,296 @@
+//! The commands of one queue in work: they wait for memory, for the data that the host was asked for, or for the drive;
+//! what the drive has done becomes data and responses.
+//!
+//! A host is asked for data only when there is memory for all of it, and few bytes at a time are asked for: a host that
+//! sends none holds little.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use nandscape_drive::HostMem;
+use nandscape_drive::mem::Buffer;
+use nandscape_transport_reactor::{Intake, Released, Share};
+use nandscape_wire_nvme::command::FLAGS_PSDT;
+use nandscape_wire_nvme::tcp::{LAST, SUCCESS};
+use nandscape_wire_nvme::{AdminOpcode, CompletionEntry, Status, SubmissionEntry};
+
+use crate::commands::{Command, Commands, TRANSFER, Transfers};
+use crate::data::{Buffers, Data};
+use crate::handshake::Terms;
+use crate::outgoing::Outgoing;
+
+/// Bytes that a client's commands and responses may hold, unless it is one command.
+const MAX_HELD: usize = 64 << 20;
+/// Bytes of data that a host is asked for at a time, unless they are those of one command.
+const MAX_ASKED: usize = 4 << 20;
+
+/// See the module.
+pub(crate) struct Work {
+    pub(crate) commands: Commands,
+    pub(crate) transfers: Transfers,
+    pub(crate) outgoing: Outgoing,
+    buffers: Buffers,
+    /// Commands that wait for memory, in order.
+    waiting: VecDeque<u16>,
+    /// Bytes of commands whose data is still to come in transfers.
+    asked: usize,
+    /// R2Ts of one command at a time.
+    transfers_each: u32,
+    /// The memory of commands that name data of no length.
+    empty: Buffer,
+    /// SQ Head Pointer: commands taken, modulo the entries of the queue; `None` without flow control.
+    head: Option<u16>,
+    entries: u16,
+}
+
+impl Work {
+    pub(crate) fn new(terms: &Terms, share: Share, keeps_data: bool) -> Work {
+        Work {
+            commands: Commands::default(),
+            transfers: Transfers::default(),
+            outgoing: Outgoing::new(terms.digests, terms.align),
+            buffers: Buffers::new(share, keeps_data),
+            waiting: VecDeque::new(),
+            asked: 0,
+            transfers_each: terms.transfers_each,
+            empty: Rc::new(RefCell::new(Vec::new())),
+            head: (!terms.without_flow_control).then_some(0),
+            entries: terms.entries,
+        }
+    }
+
+    /// A capsule was taken from the host's queue.
+    pub(crate) fn took_one(&mut self) {
+        self.head = self.head.map(|head| if head + 1 == self.entries { 0 } else { head + 1 });
+    }
+
+    /// Answers a command that has no data.
+    pub(crate) fn respond(&mut self, cid: u16, status: Status, value: u64) {
+        let entry = self.completion(cid, status, value as u32, (value >> 32) as u32);
+        self.outgoing.response(entry);
+    }
+
+    fn completion(&self, cid: u16, status: Status, dw0: u32, dw1: u32) -> CompletionEntry {
+        let head = self.head.unwrap_or(0).into();
+        let mut entry = CompletionEntry { dw0: dw0.into(), dw1: dw1.into(), sq_head: head, ..Default::default() };
+        entry.cid = cid.into();
+        entry.set_status(status, false);
+        entry
+    }
+
+    /// The response to Connect. Without flow control the head pointer says so (Base 6.3).
+    pub(crate) fn connected(&mut self, cid: u16, controller: u16) {
+        let mut entry = self.completion(cid, Status::SUCCESS, controller.into(), 0);
+        if self.head.is_none() {
+            entry.sq_head = u16::MAX.into();
+        }
+        self.outgoing.response(entry);
+    }
+
+    /// Takes a command whose data has come, or which has none.
+    pub(crate) fn start(&mut self, entry: SubmissionEntry, intake: &mut Intake<'_>) {
+        let number = self.insert(entry, 0, false);
+        self.submit(number, intake);
+    }
+
+    /// Takes a command whose data stands in its capsule.
+    pub(crate) fn start_in_capsule(&mut self, entry: SubmissionEntry, len: u32) -> u16 {
+        self.insert(entry, len, true)
+    }
+
+    /// Takes a command whose data is to be moved.
+    pub(crate) fn start_transfer(
+        &mut self,
+        entry: SubmissionEntry,
+        len: u32,
+        to_controller: bool,
+        intake: &mut Intake<'_>,
+    ) {
+        let number = self.insert(entry, len, to_controller);
+        if len == 0 {
+            return self.submit(number, intake);
+        }
+        if !self.waiting.is_empty() || !self.begin(number, intake) {
+            self.waiting.push_back(number);
+        }
+    }
+
+    fn insert(&mut self, entry: SubmissionEntry, len: u32, to_controller: bool) -> u16 {
+        self.commands.insert(Command {
+            entry,
+            data: Data::None,
+            len,
+            to_controller,
+            requested: 0,
+            came: 0,
+            transfers: 0,
+            damaged: false,
+        })
+    }
+
+    /// Whether there is memory for the data of a command that comes in its capsule: it is taken.
+    pub(crate) fn has_memory(&mut self, number: u16) -> bool {
+        let Some(command) = self.commands.get_mut(number) else { return true };
+        if !matches!(command.data, Data::None) {
+            return true;
+        }
+        let len = command.len as usize;
+        // What the host was asked for comes behind this data.
+        let taken = match self.buffers.take(len) {
+            None if !self.transfers.is_empty() => self.buffers.overdraw(len),
+            taken => taken,
+        };
+        taken.map(|data| command.data = data).is_some()
+    }
+
+    /// Whether a command that waits could begin.
+    pub(crate) fn can_feed(&self) -> bool {
+        let Some(&number) = self.waiting.front() else { return false };
+        self.may_begin(number).is_some_and(|len| self.buffers.has_room(len))
+    }
+
+    /// Whether there would be memory for the data of a command that comes in its capsule.
+    pub(crate) fn can_take(&self, number: u16) -> bool {
+        let Some(command) = self.commands.get(number) else { return true };
+        !matches!(command.data, Data::None) || self.buffers.has_room(command.len as usize)
+    }
+
+    /// Whether the host may leave without a word: no command is in work that it expects the end of.
+    pub(crate) fn is_idle(&self, admin: bool) -> bool {
+        let waits_for_event = |entry: &SubmissionEntry| admin && is_event_request(entry);
+        self.outgoing.is_empty() && self.commands.iter().all(|command| waits_for_event(&command.entry))
+    }
+
+    /// Begins commands that wait, with about `most` bytes of data. Whether there were any.
+    pub(crate) fn feed(&mut self, most: usize, intake: &mut Intake<'_>) -> bool {
+        let (mut left, before) = (most, self.waiting.len());
+        while left > 0
+            && let Some(&number) = self.waiting.front()
+        {
+            let len = self.commands.get_mut(number).map_or(0, |command| command.len as usize);
+            if !self.begin(number, intake) {
+                break;
+            }
+            left = left.saturating_sub(len);
+            self.waiting.pop_front();
+        }
+        self.waiting.len() < before
+    }
+
+    /// The length of a command's data, if the client's other commands leave room for it.
+    fn may_begin(&self, number: u16) -> Option<usize> {
+        let command = self.commands.get(number)?;
+        let (len, in_use) = (command.len as usize, self.buffers.in_use());
+        let held = in_use == 0 || in_use + len <= MAX_HELD;
+        let asked = !command.to_controller || self.asked == 0 || self.asked + len <= MAX_ASKED;
+        (held && asked && self.transfers.has_tag()).then_some(len)
+    }
+
+    /// Begins a command whose data is to be moved, if there is memory for it.
+    fn begin(&mut self, number: u16, intake: &mut Intake<'_>) -> bool {
+        let Some(len) = self.may_begin(number) else { return false };
+        let Some(data) = self.buffers.take(len) else { return false };
+        let Some(command) = self.commands.get_mut(number) else { return true };
+        command.data = data;
+        if command.to_controller {
+            self.asked += len;
+            self.ask(number);
+        } else {
+            self.submit(number, intake);
+        }
+        true
+    }
+
+    /// Asks the host for more data of a command, as much at a time as it allows.
+    fn ask(&mut self, number: u16) {
+        while let Some(command) = self.commands.get_mut(number)
+            && command.requested < command.len
+            && command.transfers < self.transfers_each
+            && self.transfers.has_tag()
+        {
+            let (offset, len) = (command.requested, TRANSFER.min(command.len - command.requested));
+            let cid = command.entry.cid.get();
+            command.requested += len;
+            command.transfers += 1;
+            let tag = self.transfers.begin(number, cid, offset, len);
+            self.outgoing.ready(cid, tag, offset, len);
+        }
+    }
+
+    /// Data of a command's transfer has come: all that it asked for, if it is the `last`.
+    pub(crate) fn data_came(&mut self, number: u16, len: u32, last: bool, intact: bool, intake: &mut Intake<'_>) {
+        let Some(command) = self.commands.get_mut(number) else { return };
+        command.came += len;
+        command.transfers -= u32::from(last);
+        command.damaged |= !intact;
+        if command.came < command.len {
+            return self.ask(number);
+        }
+        let (whole, damaged) = (command.len as usize, command.damaged);
+        self.asked -= whole;
+        self.give(number, !damaged, intake);
+    }
+
+    /// All data of a command that brings some has come.
+    pub(crate) fn give(&mut self, number: u16, intact: bool, intake: &mut Intake<'_>) {
+        if intact {
+            return self.submit(number, intake);
+        }
+        // A data digest error fails the command, not the connection (3.3.1.1).
+        let Some(command) = self.commands.remove(number) else { return };
+        self.respond(command.entry.cid.get(), Status::TRANSIENT_TRANSPORT_ERROR, 0);
+        self.buffers.put_back_all(command.data);
+    }
+
+    fn submit(&mut self, number: u16, intake: &mut Intake<'_>) {
+        let Some(command) = self.commands.get_mut(number) else { return };
+        let mut entry = command.entry;
+        entry.flags &= !FLAGS_PSDT;
+        let mem = match &command.data {
+            Data::None if entry.opcode & 0b11 != 0 => HostMem::whole(&self.empty),
+            data => data.memory(),
+        };
+        intake.submit(number.into(), entry, mem);
+    }
+
+    /// The drive has completed a command; it is returned.
+    pub(crate) fn complete(&mut self, released: &Released) -> Option<SubmissionEntry> {
+        let number = released.tag as u16;
+        let command = self.commands.remove(number)?;
+        let (cid, completion) = (command.entry.cid.get(), &released.completion);
+        let (status, dw0, dw1) = (completion.status, completion.dw0, completion.dw1);
+        let entry = self.completion(cid, status, dw0, dw1);
+        if command.to_controller || command.len == 0 || !status.is_success() {
+            self.outgoing.response(entry);
+            self.buffers.put_back_all(command.data);
+            return Some(command.entry);
+        }
+        // A head pointer or a value has to be told in a response.
+        let implied = self.head.is_none() && (dw0, dw1, status.bits()) == (0, 0, 0);
+        let parts = command.data.parts();
+        let mut offset = 0;
+        for (index, loan) in parts.iter().enumerate() {
+            let last = index + 1 == parts.len();
+            let flags = match (last, implied) {
+                (false, _) => 0,
+                (true, false) => LAST,
+                (true, true) => LAST | SUCCESS,
+            };
+            let len = loan.bytes().len() as u32;
+            self.outgoing.data((cid, offset, flags), loan.clone(), (last && !implied).then_some(entry));
+            offset += len;
+        }
+        Some(command.entry)
+    }
+
+    /// Sends about `most` bytes.
+    pub(crate) fn send(&mut self, stream: &mut impl std::io::Write, most: usize) -> std::io::Result<usize> {
+        self.outgoing.send(stream, most, &mut self.buffers)
+    }
+}
+
+/// A request for an event stays outstanding.
+fn is_event_request(entry: &SubmissionEntry) -> bool {
+    entry.opcode == AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST.0
+}

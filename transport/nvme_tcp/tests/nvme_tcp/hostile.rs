@@ -1,0 +1,245 @@
+//! Hosts that break rules, beside one that does not and notices nothing.
+
+use std::io::{Read, Write};
+
+use nandscape_wire_nvme::sgl::SglDescriptor;
+use nandscape_wire_nvme::tcp::{CapsuleCommand, Common, Data, Digests, PduType};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use zerocopy::IntoBytes;
+
+use crate::host::{Host, Pdu};
+use crate::server::Server;
+
+/// A well-behaved host: its data stays its own.
+struct Beside(Host, Host);
+
+impl Beside {
+    fn new(server: &Server) -> Beside {
+        let (admin, mut queue) = Host::with_queue(server);
+        assert_eq!(queue.write_in_capsule(100, &[0xab; 4_096]), Status::SUCCESS);
+        Beside(admin, queue)
+    }
+
+    fn is_undisturbed(&mut self) {
+        self.0.is_alive();
+        assert_eq!(self.1.read(100, 8), (Status::SUCCESS, vec![0xab; 4_096]));
+    }
+}
+
+fn common(kind: u8, flags: u8, header: u8, data_offset: u8, len: u32) -> Common {
+    Common { kind, flags, header, data_offset, len: len.into() }
+}
+
+#[test]
+fn each_violation_is_told_and_ends_its_connection_alone() {
+    let server = Server::start();
+    let mut beside = Beside::new(&server);
+    let admin = Host::admin(&server, Digests::default());
+    let rows: [(Common, (u16, u32)); 10] = [
+        (common(0, 0, 128, 0, 128), (2, 0)),
+        (common(5, 0, 24, 0, 24), (1, 0)),
+        (common(0x42, 0, 24, 0, 24), (1, 0)),
+        (common(4, 1, 72, 0, 76), (1, 1)),
+        (common(4, 0, 70, 0, 72), (1, 2)),
+        (common(4, 0, 72, 70, 100), (1, 3)),
+        (common(4, 0, 72, 72, 72 + 8_193), (1, 4)),
+        (common(4, 0, 72, 72, 4), (1, 4)),
+        (common(6, 0, 24, 24, 24 + (128 << 10) + 1), (5, 0)),
+        (common(6, 4, 24, 24, 24 + 512), (1, 10)),
+    ];
+    for (row, (header, (status, information))) in rows.into_iter().enumerate() {
+        let mut queue = admin.queue(&server, 2, Digests::default());
+        let mut bytes = header.as_bytes().to_vec();
+        bytes.resize(bytes.len() + 128, 0);
+        queue.stream.write_all(&bytes).unwrap();
+        let (told, at, quoted) = queue.is_terminated();
+        assert_eq!((told, at), (status, information), "row {row}");
+        assert!(quoted.len() <= 128 && bytes.starts_with(&quoted), "row {row}");
+        server.until_complaint("violated the protocol");
+        // Its number is free as soon as its commands have ended.
+        server.until(|figures| figures.clients == 3);
+        beside.is_undisturbed();
+    }
+}
+
+#[test]
+fn a_wrong_header_digest_ends_the_connection() {
+    let server = Server::start();
+    let mut beside = Beside::new(&server);
+    let admin = Host::admin(&server, Digests::default());
+    let mut queue = admin.queue(&server, 2, Digests { header: true, data: false });
+    let entry = SubmissionEntry::blocks(IoOpcode::READ, 1, 0, 8).with_sgl(SglDescriptor::transport(4_096));
+    let mut capsule = queue.capsule(entry, &[]);
+    capsule[72] ^= 1;
+    let digest = u32::from_le_bytes(capsule[72..76].try_into().unwrap());
+    queue.stream.write_all(&capsule).unwrap();
+    assert_eq!(queue.is_terminated(), (3, digest, capsule[..72].to_vec()));
+    beside.is_undisturbed();
+}
+
+#[test]
+fn data_that_was_not_asked_for_ends_the_connection() {
+    let server = Server::start();
+    let mut beside = Beside::new(&server);
+    let admin = Host::admin(&server, Digests::default());
+    // Changes to the answer of an R2T for 8 KiB: identifier, tag, offset, length in the header, last.
+    type Change = fn(&mut Data);
+    let rows: [(Change, (u16, u32)); 5] = [
+        (|data| data.cid = 1.into(), (1, 8)),
+        (|data| data.tag = 0x7777.into(), (1, 10)),
+        (|data| data.offset = 4.into(), (4, 0)),
+        (|data| data.len = 4_096.into(), (1, 16)),
+        (|data| data.common.flags = 0, (1, 1)),
+    ];
+    for (row, (change, right)) in rows.into_iter().enumerate() {
+        let mut queue = admin.queue(&server, 2, Digests::default());
+        queue.begin_write(0, 8_192);
+        let Pdu::Ready(ready) = queue.receive() else { panic!("it asks") };
+        let common = queue.digests.common(PduType::H2C_DATA, 4, 24, 8_192, 4);
+        let mut data = Data { common, ..ready };
+        change(&mut data);
+        queue.send(data.as_bytes(), 24, &[9; 8_192]);
+        let (status, information, _) = queue.is_terminated();
+        assert_eq!((status, information), right, "row {row}");
+        server.until(|figures| figures.clients == 3);
+    }
+    beside.is_undisturbed();
+}
+
+#[test]
+fn a_host_that_sends_more_commands_than_its_queue_holds_is_cut_off() {
+    let server = Server::start();
+    let mut beside = Beside::new(&server);
+    let admin = Host::admin(&server, Digests::default());
+    let mut queue = Host::initialized(&server, Digests::default(), 0, 0);
+    queue.controller = admin.controller;
+    assert_eq!(queue.connect(&server, 2, 4, |_, _| {}).0, Status::SUCCESS);
+    // Writes whose data does not come stay outstanding.
+    for _ in 0..5 {
+        queue.begin_write(0, 4_096);
+    }
+    while queue.try_receive().is_some() {}
+    server.until_complaint("more commands than its queue of 4 entries holds");
+    beside.is_undisturbed();
+}
+
+/// A host that takes no responses is no longer listened to, and holds little.
+#[test]
+fn a_host_that_reads_nothing_holds_nobody_up() {
+    let server = Server::with(None, 8 << 20);
+    let mut beside = Beside::new(&server);
+    let admin = Host::admin(&server, Digests::default());
+    let mut greedy = admin.queue(&server, 2, Digests::default());
+    greedy.stream.set_nonblocking(true).unwrap();
+    let entry = SubmissionEntry::blocks(IoOpcode::READ, 1, 0, 2_048).with_sgl(SglDescriptor::transport(1 << 20));
+    let capsule = greedy.capsule(entry, &[]);
+    let mut sent = 0;
+    for cid in 0..64u16 {
+        let mut bytes = capsule.clone();
+        bytes[10..12].copy_from_slice(&cid.to_le_bytes());
+        sent += usize::from(greedy.stream.write_all(&bytes).is_ok());
+    }
+    assert_eq!(sent, 64);
+    for _ in 0..50 {
+        beside.is_undisturbed();
+    }
+    // It takes them in the end.
+    greedy.stream.set_nonblocking(false).unwrap();
+    let mut bytes = 0;
+    let mut ended = 0;
+    while ended < 64 {
+        match greedy.receive() {
+            Pdu::Data(_, data) => bytes += data.len(),
+            Pdu::Response(entry) => ended += usize::from(entry.status() == Status::SUCCESS),
+            other => panic!("{other:?} was not to come"),
+        }
+    }
+    assert_eq!(bytes, 64 << 20);
+}
+
+/// Writes whose data never comes hold memory, but not that of others, and data in capsules behind them is taken.
+#[test]
+fn a_host_that_sends_no_data_holds_nobody_up() {
+    let server = Server::with(None, 4 << 20);
+    let mut beside = Beside::new(&server);
+    let admin = Host::admin(&server, Digests::default());
+    let mut holding = admin.queue(&server, 2, Digests::default());
+    for _ in 0..64 {
+        holding.begin_write(0, 1 << 20);
+    }
+    let Pdu::Ready(_) = holding.receive() else { panic!("it asks for some") };
+    for _ in 0..20 {
+        beside.is_undisturbed();
+        assert_eq!(beside.1.write(5_000, &[7; 128 << 10], 128 << 10), Status::SUCCESS);
+    }
+    let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 9_000, 8).with_sgl(SglDescriptor::in_capsule(4_096));
+    holding.send_capsule(SubmissionEntry { cid: 3.into(), ..entry }, &[5; 4_096]);
+    loop {
+        match holding.receive() {
+            Pdu::Ready(_) => {}
+            Pdu::Response(response) => {
+                assert_eq!((response.cid.get(), response.status()), (3, Status::SUCCESS));
+                break;
+            }
+            other => panic!("{other:?} was not to come"),
+        }
+    }
+}
+
+#[test]
+fn a_host_reads_no_memory_of_others() {
+    let server = Server::start();
+    let (_admin, mut other) = Host::with_queue(&server);
+    for round in 0..32 {
+        assert_eq!(other.write_in_capsule(round * 16, &[0xee; 8_192]), Status::SUCCESS);
+    }
+    drop(other);
+    let (mut admin, mut queue) = Host::with_queue(&server);
+    // Longer than what the command returns.
+    let read = SubmissionEntry::blocks(IoOpcode::READ, 1, 100_000, 1);
+    let (status, data) = queue.read_command(read, 8_192);
+    assert!(status == Status::SUCCESS && data.iter().all(|byte| *byte == 0));
+    let (_, data) = admin.read_command(SubmissionEntry::identify(1, 0), 8_192);
+    assert!(data[4_096..].iter().all(|byte| *byte == 0));
+}
+
+/// Any bytes after Connect end the connection or do nothing; the host beside notices nothing.
+#[test]
+fn any_bytes_are_survived() {
+    let server = Server::start();
+    let mut beside = Beside::new(&server);
+    let admin = Host::admin(&server, Digests::default());
+    let mut runner = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
+    let header = (0u8..10, any::<u8>(), prop::sample::select(vec![24u8, 72, 128, 3]), any::<u8>(), 0u32..300);
+    let pdu = (header, prop::collection::vec(any::<u8>(), 0..200));
+    let entry = prop::collection::vec(any::<u8>(), 64..=64);
+    let result = runner.run(&(prop::collection::vec((pdu, entry), 1..6), any::<bool>()), |(pdus, sound)| {
+        let mut queue = admin.queue(&server, 2, Digests::default());
+        for (((kind, flags, header, offset, len), rest), entry) in pdus {
+            let bytes = if sound {
+                // A sound capsule with any command.
+                let common = queue.digests.common(PduType::CAPSULE_CMD, 0, 72, 0, 4);
+                let mut capsule = CapsuleCommand { common, entry: SubmissionEntry::default() };
+                capsule.entry.as_mut_bytes().copy_from_slice(&entry);
+                // The last command before the end would be waited for.
+                capsule.entry.opcode %= 16;
+                capsule.as_bytes().to_vec()
+            } else {
+                [common(kind, flags, header, offset, len).as_bytes(), &rest].concat()
+            };
+            if queue.stream.write_all(&bytes).is_err() {
+                break;
+            }
+        }
+        let _ = queue.stream.shutdown(std::net::Shutdown::Write);
+        let _ = queue.stream.read_to_end(&mut Vec::new());
+        drop(queue);
+        server.until(|figures| figures.clients == 3);
+        Ok(())
+    });
+    result.unwrap();
+    beside.0.is_alive();
+    assert_eq!(beside.1.read(0, 1).0, Status::SUCCESS);
+}

@@ -1,0 +1,10 @@
+//! The target against a host that speaks PDUs by hand: what well-behaved hosts get, what others are told, and that nobody
+//! disturbs anybody else.
+#![cfg(target_os = "linux")]
+
+mod breaking_off;
+mod connecting;
+mod host;
+mod hostile;
+mod io;
+mod server;

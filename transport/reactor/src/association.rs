@@ -1,0 +1,121 @@
+//! The queues of a host whose commands pass as messages: the first connection, the admin queue, makes a controller; the
+//! others join it (Base 3.3.2.2, "Message-based"). A closed admin queue ends the association, and with it the others.
+//!
+//! Left out: messages, and which host may use which drive.
+
+use std::rc::Rc;
+
+use nandscape_drive::{Controller, HostIdentity, QueueId};
+use nandscape_wire_nvme::fabrics::{self, offset};
+use nandscape_wire_nvme::{Status, register};
+
+use crate::message_queue::MessageQueue;
+
+/// A host asks for a queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConnectQueue {
+    /// Of which drive.
+    pub export: u16,
+    /// Of which controller, by its Controller ID; `None` is a new one.
+    pub controller: Option<u16>,
+    /// Who the host is.
+    pub host: HostIdentity,
+    /// Queue Identifier.
+    pub queue: QueueId,
+    /// Entries of the queue.
+    pub entries: u32,
+}
+
+/// Why a queue is refused: the status of Connect, and DW0 of its completion.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ConnectRefusal {
+    /// Status.
+    pub status: Status,
+    /// DW0: which parameter is not valid, where the status says that one is.
+    pub value: u32,
+}
+
+impl From<Status> for ConnectRefusal {
+    fn from(status: Status) -> ConnectRefusal {
+        ConnectRefusal { status, value: 0 }
+    }
+}
+
+impl ConnectRefusal {
+    /// A parameter is not valid, by its byte offset in the command.
+    pub fn of_command(offset: u16) -> ConnectRefusal {
+        let value = fabrics::invalid_parameter(offset, false);
+        ConnectRefusal { status: fabrics::INVALID_PARAMETERS.final_(), value }
+    }
+
+    /// A parameter is not valid, by its byte offset in the data.
+    pub fn of_data(offset: u16) -> ConnectRefusal {
+        let value = fabrics::invalid_parameter(offset, true);
+        ConnectRefusal { status: fabrics::INVALID_PARAMETERS.final_(), value }
+    }
+}
+
+/// A host and its controller.
+pub(crate) struct Association {
+    pub(crate) controller: Rc<dyn Controller>,
+    pub(crate) host: HostIdentity,
+}
+
+impl Association {
+    /// Whether a host may join with another queue.
+    ///
+    /// # Errors
+    /// What differs, or that the controller is not enabled.
+    pub(crate) fn check(&self, host: &HostIdentity) -> Result<(), ConnectRefusal> {
+        if self.host.hostid != host.hostid {
+            return Err(ConnectRefusal::of_data(offset::HOST_ID));
+        }
+        if self.host.hostnqn != host.hostnqn {
+            return Err(ConnectRefusal::of_data(offset::HOST));
+        }
+        match self.is_ready() {
+            true => Ok(()),
+            false => Err(Status::COMMAND_SEQUENCE_ERROR.final_().into()),
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.controller.register(register::CSTS) & register::CSTS_RDY != 0
+    }
+
+    /// The most commands of a queue of `entries` entries, which the controller's queue has room for.
+    ///
+    /// # Errors
+    /// When the controller has no queues of that size.
+    pub(crate) fn depth(&self, entries: u32) -> Result<u16, ConnectRefusal> {
+        // CAP.MQES, which is counted from zero.
+        let most_z = self.controller.register(register::CAP) & 0xffff;
+        match (2..=most_z + 1).contains(&entries) {
+            true => Ok(entries.min(most_z) as u16),
+            false => Err(ConnectRefusal::of_command(offset::SIZE)),
+        }
+    }
+
+    /// Has the controller create a queue.
+    ///
+    /// # Errors
+    /// The status of Connect.
+    pub(crate) fn create(&self, queue: &Rc<MessageQueue>) -> Result<(), ConnectRefusal> {
+        queue.create(&*self.controller).map_err(|status| match status.meaning() {
+            // The number is beyond the limit, or an earlier queue of it is still being deleted.
+            Status::INVALID_QUEUE_ID => {
+                ConnectRefusal { status: fabrics::INVALID_PARAMETERS, ..ConnectRefusal::of_command(offset::QUEUE) }
+            }
+            Status::INVALID_QUEUE_SIZE => ConnectRefusal::of_command(offset::SIZE),
+            _ => status.into(),
+        })
+    }
+
+    /// Has the controller create its admin queue again, if a reset has deleted it and the controller is enabled.
+    pub(crate) fn restore(&self, queue: &Rc<MessageQueue>) {
+        if queue.id == QueueId::ADMIN && queue.is_deleted() && self.is_ready() {
+            // A reset that has not ended refuses it: the next command tries again.
+            let _ = queue.create(&*self.controller);
+        }
+    }
+}
