@@ -30,6 +30,8 @@ Examples:
 
 Drives:
   nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH    an export of an NBD server, a connection for each job
+  nvme-tcp://HOST:PORT/NQN[?OPTIONS]                        a namespace of an NVMe/TCP target, a connection for each job;
+                                                            options: queues=N, depth=N, digests=header,data
   ring://PROFILE                                            a drive of this process, over rings between two threads")]
 pub(crate) struct BenchArgs {
     /// The drive, see the end of this help

@@ -38,7 +38,7 @@ const LAYERS: &[Layer] = &[
     layer("device/controller", &["device/ftl", "device/media", "drive", "sim", "wire"], &["device", "lab/workload"]),
     layer("device/ssd", &["device", "drive", "sim", "wire"], &["lab/workload"]),
     layer("transport", &["drive", "sim", "transport/reactor", "wire"], &["device", "transport"]),
-    layer("host", &["drive", "host", "sim", "wire"], &[]),
+    layer("host", &["drive", "host", "sim", "wire"], &["device", "transport"]),
     layer("lab", &["device", "drive", "host", "lab", "sim", "transport", "wire"], &[]),
     layer("facade", ALL, &[]),
     layer("python", ALL, &[]),

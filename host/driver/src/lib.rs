@@ -5,11 +5,14 @@
 //! | `remote` | what a loop at the wall clock needs of such a drive |
 //! | `stream` | a connection that never blocks, with what is still to be sent and what was received |
 //! | `nbd` | an NBD client |
+//! | `nvme_tcp` | an NVMe/TCP initiator (Linux) |
 //!
 //! Left out: the loop itself, and models of a host's costs.
 #![cfg(unix)]
 
 pub mod nbd;
+#[cfg(target_os = "linux")]
+pub mod nvme_tcp;
 mod remote;
 mod stream;
 

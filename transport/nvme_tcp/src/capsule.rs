@@ -42,6 +42,9 @@ pub(crate) fn data_of(entry: &SubmissionEntry, transfer: Transfer, came: u32, mo
         (SglType::DATA_BLOCK, SUB_TYPE_OFFSET, Transfer::ToController) => in_capsule(&descriptor, came)?,
         (SglType::TRANSPORT_DATA_BLOCK, SUB_TYPE_TRANSPORT, Transfer::ToController) => Move::FromHost(len),
         (SglType::TRANSPORT_DATA_BLOCK, SUB_TYPE_TRANSPORT, Transfer::ToHost) => Move::ToHost(len),
+        // A host that moves no data may leave the descriptor empty.
+        (SglType::DATA_BLOCK, 0, Transfer::ToController) if len == 0 => Move::FromHost(0),
+        (SglType::DATA_BLOCK, 0, Transfer::ToHost) if len == 0 => Move::ToHost(0),
         // No command here moves data both ways.
         (_, _, Transfer::Both) => return Err(Status::INVALID_OPCODE.final_()),
         _ => return Err(Status::SGL_TYPE_INVALID.final_()),
@@ -87,6 +90,8 @@ mod tests {
             (write, 0x40, descriptor(0x01, 512, 512), 4_096, Ok(Move::InCapsule { start: 512, len: 512 })),
             (flush, 0x40, descriptor(0x5a, 0, 0), 0, Ok(Move::None)),
             (flush, 0x40, descriptor(0, 0, 0), 0, Ok(Move::None)),
+            (write, 0x40, descriptor(0, 0, 0), 0, Ok(Move::FromHost(0))),
+            (read, 0x40, descriptor(0, 0, 0), 0, Ok(Move::ToHost(0))),
             // No SGL, or a reserved kind of pointer.
             (read, 0x00, descriptor(0x5a, 0, 512), 0, Err(Status::INVALID_FIELD)),
             (read, 0xc0, descriptor(0x5a, 0, 512), 0, Err(Status::INVALID_FIELD)),

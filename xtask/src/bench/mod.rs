@@ -18,6 +18,7 @@ mod calibration;
 mod instructions;
 mod live;
 mod neighbour;
+mod nvme_tcp;
 mod price;
 mod record;
 pub(crate) mod servers;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::subject::Subject;
-use super::{instructions, live, neighbour, price};
+use super::{instructions, live, neighbour, nvme_tcp, price};
 
 /// One benchmark.
 pub(crate) struct Benchmark {
@@ -203,6 +203,12 @@ pub(crate) const SUITE: &[Benchmark] = &[
         about: "the same, one at a time, with a flash read of 50 us; lateness beside that of an idle loop",
         how: How::Own(live::nbd_delay),
     },
+    Benchmark {
+        name: "nvme-tcp-qd1",
+        about: "4 KiB random reads over NVMe/TCP on loopback, one at a time, no delays; against a target that is named",
+        how: How::Own(nvme_tcp::qd1),
+    },
+    Benchmark { name: "nvme-tcp-qd32", about: "the same, 32 at a time", how: How::Own(nvme_tcp::qd32) },
     Benchmark {
         name: "neighbour-1m",
         about: "4 KiB random reads over NBD, 1,000 a second, beside a client that reads 1 MiB 8 at a time; against nbdkit memory",

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use nandscape_drive::Drive;
 use nandscape_host_driver::nbd::{NbdAddress, NbdDrive};
+use nandscape_host_driver::nvme_tcp::{NvmeTcp, Target};
+use nandscape_transport_reactor::WallClock;
 
 use super::in_process::InProcess;
 use super::pacer::Source;
@@ -15,6 +17,8 @@ use super::pacer::Source;
 pub enum Endpoint {
     /// An export of an NBD server.
     Nbd(NbdAddress),
+    /// A namespace of an NVMe/TCP target.
+    NvmeTcp(Target),
     /// A drive of this process, by its profile: `ring://P`.
     Ring(String),
 }
@@ -25,7 +29,8 @@ pub enum Endpoint {
 pub struct BadEndpoint(String);
 
 /// The forms.
-const FORMS: &str = "nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH and ring://PROFILE";
+const FORMS: &str =
+    "nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH, nvme-tcp://HOST:PORT/NQN and ring://PROFILE";
 
 impl FromStr for Endpoint {
     type Err = BadEndpoint;
@@ -33,6 +38,7 @@ impl FromStr for Endpoint {
     fn from_str(text: &str) -> Result<Endpoint, BadEndpoint> {
         match text.split_once("://") {
             Some(("nbd" | "nbd+unix", _)) => text.parse().map(Endpoint::Nbd).map_err(BadEndpoint),
+            Some(("nvme-tcp", _)) => text.parse().map(Endpoint::NvmeTcp).map_err(BadEndpoint),
             Some(("ring", profile)) if !profile.is_empty() => Ok(Endpoint::Ring(profile.to_owned())),
             _ => Err(BadEndpoint(format!("{text:?} names no drive; valid are {FORMS}"))),
         }
@@ -43,6 +49,7 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Endpoint::Nbd(address) => address.fmt(f),
+            Endpoint::NvmeTcp(target) => target.fmt(f),
             Endpoint::Ring(profile) => write!(f, "ring://{profile}"),
         }
     }
@@ -65,7 +72,7 @@ impl Endpoint {
     /// The profile of its drive, where the URL says it.
     pub(super) fn profile(&self) -> Option<&str> {
         match self {
-            Endpoint::Nbd(_) => None,
+            Endpoint::Nbd(_) | Endpoint::NvmeTcp(_) => None,
             Endpoint::Ring(profile) => Some(profile),
         }
     }
@@ -76,6 +83,12 @@ impl Endpoint {
             // Workloads do not look at data.
             Endpoint::Nbd(address) => {
                 NbdDrive::connect(address, false).map(Connected::of).map_err(|error| error.to_string())
+            }
+            Endpoint::NvmeTcp(target) => {
+                let (clock, most) = (WallClock::start(), u32::from(target.depth));
+                let target = Target { keeps_data: false, depth: depth.clamp(1, most) as u16, ..target.clone() };
+                let drive = NvmeTcp::connect(target, Box::new(move || clock.now()));
+                drive.map(Connected::of).map_err(|error| error.to_string())
             }
             Endpoint::Ring(_) => {
                 let drive = in_process.expect("a drive in this process was started for it");
@@ -91,7 +104,9 @@ mod tests {
 
     #[test]
     fn urls_name_drives() {
-        for text in ["nbd://localhost:10809/x", "nbd+unix:///x?socket=n.sock", "ring://default"] {
+        for text in
+            ["nbd://localhost:10809/x", "nbd+unix:///x?socket=n.sock", "ring://default", "nvme-tcp://[::1]:4420/nqn.x"]
+        {
             assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), text);
         }
         for text in ["default", "ring://", "http://x", "nbd+unix:///x"] {

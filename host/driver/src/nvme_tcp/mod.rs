@@ -1,0 +1,40 @@
+//! An NVMe/TCP initiator: the namespace of a remote controller as a drive, in real time.
+//!
+//! [`NvmeTcp::connect`] connects, blocking, and returns a drive. Its owner polls it in a loop, as every
+//! [`Remote`](crate::Remote): that sends what was submitted, receives, and completes commands, and never blocks. Where there
+//! is nothing to do, the owner waits until [`Remote::socket`](crate::Remote::socket) can be read:
+//!
+//! ```text
+//! let drive = NvmeTcp::connect("nvme-tcp://127.0.0.1:4420/nqn.x".parse()?, Box::new(move || clock.now()))?;
+//! loop {
+//!     drive.submit(io);
+//!     drive.poll()?;
+//! }
+//! ```
+//!
+//! A connection that breaks is made again on a side thread, after pauses that grow. Commands that were outstanding are
+//! submitted again, as Linux does, if they may be executed twice: [`REPLAYS`] times each. Others fail with Host Pathing
+//! Error, and so do all when the target stays away for longer than [`Target::patience`].
+//!
+//! | file | what |
+//! |---|---|
+//! | `target` | where a target is: `nvme-tcp://HOST:PORT/NQN` |
+//! | `establish` | connecting, blocking: initialisation, Connect, Identify |
+//! | `queue` | one connection: commands to PDUs, PDUs to completions |
+//! | `initiator` | the queues together, reconnection, Keep Alive |
+//!
+//! Left out: TLS and authentication; several paths to a drive; more than one namespace.
+
+mod establish;
+mod initiator;
+mod queue;
+mod target;
+
+pub use establish::ConnectError;
+pub use initiator::{Clock, NvmeTcp, REPLAYS};
+pub use target::Target;
+
+/// CRC-32C, the digest of NVMe/TCP (3.3.1.1).
+fn crc(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}

@@ -1,0 +1,140 @@
+//! Where a target is, and how it is to be used.
+
+use std::fmt;
+use std::str::FromStr;
+
+use nandscape_sim::Span;
+use nandscape_wire_nvme::fabrics::MAX_NQN;
+use nandscape_wire_nvme::tcp::Digests;
+
+/// The beginning of a target's address.
+const SCHEME: &str = "nvme-tcp://";
+
+/// A target: `nvme-tcp://HOST:PORT/NQN`, perhaps with options: `?queues=2&depth=256&digests=header,data`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// Host and port.
+    pub address: String,
+    /// The subsystem.
+    pub nqn: String,
+    /// I/O queues, each a TCP connection.
+    pub queues: u16,
+    /// Commands of each queue at a time.
+    pub depth: u16,
+    /// The digests to ask for.
+    pub digests: Digests,
+    /// The name by which this host makes itself known.
+    pub host_nqn: String,
+    /// Its identifier, which is not zero.
+    pub host_id: [u8; 16],
+    /// Keep Alive Timeout.
+    pub keep_alive: Span,
+    /// Whether its user gives and takes data. If not, reads discard what comes, and writes send zeros.
+    pub keeps_data: bool,
+    /// How long a target may stay away before commands fail.
+    pub patience: Span,
+}
+
+impl Target {
+    /// A target with one queue, without digests.
+    pub fn new(address: impl Into<String>, nqn: impl Into<String>) -> Target {
+        Target {
+            address: address.into(),
+            nqn: nqn.into(),
+            queues: 1,
+            depth: 128,
+            digests: Digests::default(),
+            host_nqn: "nqn.2026-11.org.nandscape:host".to_owned(),
+            host_id: *b"nandscape host\0\x01",
+            keep_alive: Span::from_s(5),
+            keeps_data: true,
+            patience: Span::from_s(600),
+        }
+    }
+
+    /// Whether a text means a target.
+    pub fn is_one(text: &str) -> bool {
+        text.starts_with(SCHEME)
+    }
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Target, String> {
+        let bad = |problem: &str| format!("{text:?}: {problem}; a target is nvme-tcp://HOST:PORT/NQN");
+        let rest = text.strip_prefix(SCHEME).ok_or_else(|| bad("it does not begin with nvme-tcp://"))?;
+        let (address, rest) = rest.split_once('/').ok_or_else(|| bad("the NQN is missing"))?;
+        let (nqn, options) = rest.split_once('?').unwrap_or((rest, ""));
+        match address.rsplit_once(':') {
+            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {}
+            _ => return Err(bad("host and port are missing")),
+        }
+        if !nqn.starts_with("nqn.") || nqn.len() > MAX_NQN {
+            return Err(bad(&format!("an NQN begins with nqn. and has at most {MAX_NQN} bytes")));
+        }
+        let mut target = Target::new(address, nqn);
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            let (key, value) = option.split_once('=').unwrap_or((option, ""));
+            let number = |range: std::ops::RangeInclusive<u16>| {
+                let number = value.parse().ok().filter(|number| range.contains(number));
+                number.ok_or_else(|| bad(&format!("{key}={value}: from {} to {}", range.start(), range.end())))
+            };
+            match key {
+                "queues" => target.queues = number(1..=64)?,
+                "depth" => target.depth = number(1..=4_096)?,
+                "digests" => target.digests = digests(value).ok_or_else(|| bad("digests are header, data, or both"))?,
+                _ => return Err(bad(&format!("{key}: the options are queues, depth and digests"))),
+            }
+        }
+        Ok(target)
+    }
+}
+
+fn digests(text: &str) -> Option<Digests> {
+    let mut digests = Digests::default();
+    for word in text.split(',') {
+        match word {
+            "header" => digests.header = true,
+            "data" => digests.data = true,
+            _ => return None,
+        }
+    }
+    Some(digests)
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{SCHEME}{}/{}", self.address, self.nqn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_read_with_its_options() {
+        let target: Target = "nvme-tcp://[::1]:4420/nqn.a:b?queues=3&digests=data&depth=32".parse().unwrap();
+        assert_eq!((target.address.as_str(), target.nqn.as_str()), ("[::1]:4420", "nqn.a:b"));
+        assert_eq!((target.queues, target.depth, target.digests), (3, 32, Digests { header: false, data: true }));
+        assert_eq!(target.to_string(), "nvme-tcp://[::1]:4420/nqn.a:b");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        for (text, words) in [
+            ("tcp://a:1/nqn.x", "does not begin"),
+            ("nvme-tcp://a:1", "NQN is missing"),
+            ("nvme-tcp://a/nqn.x", "host and port"),
+            ("nvme-tcp://a:0/nqn.x", "host and port"),
+            ("nvme-tcp://a:1/x", "begins with nqn."),
+            ("nvme-tcp://a:1/nqn.x?queues=0", "from 1 to 64"),
+            ("nvme-tcp://a:1/nqn.x?digests=both", "header, data"),
+            ("nvme-tcp://a:1/nqn.x?fast", "the options are"),
+        ] {
+            let error = text.parse::<Target>().unwrap_err();
+            assert!(error.contains(words) && error.contains("nvme-tcp://HOST:PORT/NQN"), "{error}");
+        }
+    }
+}

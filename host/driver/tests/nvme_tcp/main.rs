@@ -1,0 +1,10 @@
+//! The initiator against the project's own target: it passes the checks of every drive through the wire, and nothing is lost
+//! when connections break.
+#![cfg(target_os = "linux")]
+
+mod breaking;
+mod proxy;
+#[path = "../../../../transport/nvme_tcp/tests/nvme_tcp/server.rs"]
+#[allow(dead_code, reason = "the target's own tests use more of it")]
+mod server;
+mod wire;
