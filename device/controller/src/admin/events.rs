@@ -47,6 +47,9 @@ impl Event {
     pub(crate) const RESERVATION: Event =
         Event { kind: COMMAND_SET, information: 0, log: log::RESERVATION_NOTIFICATION };
 
+    /// A sanitize operation has ended.
+    pub(crate) const SANITIZED: Event = Event { kind: COMMAND_SET, information: 1, log: log::SANITIZE_STATUS };
+
     fn dw0(self) -> u32 {
         u32::from(self.kind) | u32::from(self.information) << 8 | u32::from(self.log) << 16
     }

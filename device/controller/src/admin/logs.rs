@@ -34,6 +34,8 @@ impl<C: CommandSet> NvmeController<C> {
             log::ERROR_INFORMATION => self.admin.errors.borrow().page(),
             log::SMART => self.smart().as_bytes().to_vec(),
             log::FIRMWARE_SLOT => firmware_slot().as_bytes().to_vec(),
+            log::SELF_TEST => self.subsystem.self_tests.log().as_bytes().to_vec(),
+            log::SANITIZE_STATUS => self.subsystem.sanitize_status().as_bytes().to_vec(),
             log::CHANGED_NAMESPACES => self.admin.changed_namespaces.page(),
             log::RESERVATION_NOTIFICATION => self.admin.notifications.page().as_bytes().to_vec(),
             log::COMMANDS_AND_EFFECTS => self.commands_and_effects().as_bytes().to_vec(),
@@ -121,6 +123,10 @@ impl<C: CommandSet> NvmeController<C> {
             effects.admin[usize::from(opcode.0)] =
                 (log::EFFECT_SUPPORTED | changes | log::EFFECT_ONE_AT_A_TIME | log::SCOPE_SUBSYSTEM).into();
         }
+        let test = log::EFFECT_SUPPORTED | log::SCOPE_SUBSYSTEM;
+        effects.admin[usize::from(AdminOpcode::DEVICE_SELF_TEST.0)] = test.into();
+        let sanitize = test | log::EFFECT_CONTENT_CHANGE | log::EFFECT_ONE_AT_A_TIME;
+        effects.admin[usize::from(AdminOpcode::SANITIZE.0)] = sanitize.into();
         self.subsystem.set.effects(&mut effects);
         effects
     }
@@ -144,6 +150,8 @@ fn supported_log_pages() -> Identifiers {
         log::SMART,
         log::FIRMWARE_SLOT,
         log::CHANGED_NAMESPACES,
+        log::SELF_TEST,
+        log::SANITIZE_STATUS,
         log::RESERVATION_NOTIFICATION,
         log::COMMANDS_AND_EFFECTS,
         log::FEATURES_AND_EFFECTS,

@@ -41,10 +41,12 @@ pub(crate) const EVENT_REQUESTS: u8 = 4;
 pub(crate) const ABORTS: u8 = 4;
 
 /// Statuses of admin commands that may succeed when they are sent again as they are.
-const TRANSIENT: [Status; 5] = [
+const TRANSIENT: [Status; 7] = [
     Status::EVENT_REQUEST_LIMIT_EXCEEDED,
     Status::DATA_TRANSFER_ERROR,
     Status::FORMAT_IN_PROGRESS,
+    Status::SANITIZE_IN_PROGRESS,
+    Status::SELF_TEST_IN_PROGRESS,
     Status::ABORT_REQUESTED,
     Status::ABORTED_POWER_LOSS,
 ];
@@ -113,7 +115,11 @@ impl<C: CommandSet> NvmeController<C> {
                 Ok(Answer::value(0))
             }
             AdminOpcode::DOORBELL_BUFFER_CONFIG => self.configure_doorbell_buffers(entry),
-            AdminOpcode::NAMESPACE_MANAGEMENT | AdminOpcode::NAMESPACE_ATTACHMENT | AdminOpcode::FORMAT_NVM => {
+            AdminOpcode::NAMESPACE_MANAGEMENT
+            | AdminOpcode::NAMESPACE_ATTACHMENT
+            | AdminOpcode::FORMAT_NVM
+            | AdminOpcode::SANITIZE
+            | AdminOpcode::DEVICE_SELF_TEST => {
                 let begun = self.sim.now();
                 let answer = self.administer_media(entry, mem).await;
                 breakdown.spend(Stage::Firmware, self.sim.now() - begun);

@@ -1,5 +1,5 @@
-//! Namespace Management, Namespace Attachment and Format NVM (Base 5.1.21, 5.1.20, 5.1.10), and the list of namespaces that
-//! have changed.
+//! Namespace Management, Namespace Attachment, Format NVM, Sanitize and Device Self-test (Base 5.1.21, 5.1.20, 5.1.10, 5.1.22,
+//! 5.1.5), and the list of namespaces that have changed.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use nandscape_drive::{Controller as _, HostMem};
 use nandscape_wire_nvme::identify::{self, Namespace as IdentifyNamespace};
-use nandscape_wire_nvme::manage::{self, ControllerList, FormatNvm};
+use nandscape_wire_nvme::manage::{self, ControllerList, FormatNvm, Sanitize};
 use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Status, SubmissionEntry};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -44,9 +44,14 @@ impl<C: CommandSet> NvmeController<C> {
         self.raise(Event::NAMESPACE_CHANGED);
     }
 
-    /// A command that changes namespaces.
+    /// A command that changes or tests namespaces. None is allowed while the drive is sanitized.
     pub(super) async fn administer_media(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Status> {
+        if self.subsystem.sanitizing.is_in_progress() {
+            return Err(Status::SANITIZE_IN_PROGRESS);
+        }
         match AdminOpcode(entry.opcode) {
+            AdminOpcode::SANITIZE => self.sanitize(entry),
+            AdminOpcode::DEVICE_SELF_TEST => self.self_test(entry),
             AdminOpcode::NAMESPACE_MANAGEMENT => self.manage_namespaces(entry, mem).await,
             AdminOpcode::NAMESPACE_ATTACHMENT => self.attach_namespaces(entry, mem),
             AdminOpcode::FORMAT_NVM => self.format(entry).await,
@@ -135,6 +140,43 @@ impl<C: CommandSet> NvmeController<C> {
             }
             drop(before);
             self.subsystem.format_namespace(nsid, lba_bytes).await?;
+        }
+        Ok(Answer::default())
+    }
+
+    fn sanitize(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+        let fields = Sanitize(entry.cdw10.get());
+        // The drive deallocates what it sanitizes, and has no state for verifying it.
+        if fields.no_deallocate() || fields.verifies() {
+            return Err(Status::INVALID_FIELD);
+        }
+        match fields.action() {
+            // There is no failure to leave.
+            Sanitize::EXIT_FAILURE => Ok(Answer::default()),
+            Sanitize::CRYPTO_ERASE => {
+                self.subsystem.namespaces.above(0).into_iter().try_for_each(|nsid| self.check_reservations(nsid))?;
+                self.subsystem.begin_sanitize(entry.cdw10.get(), self.id())?;
+                Ok(Answer::default())
+            }
+            _ => Err(Status::INVALID_FIELD),
+        }
+    }
+
+    fn self_test(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+        let namespaces = match entry.nsid.get() {
+            // Only the controller, which has nothing to test apart from the media.
+            0 => Vec::new(),
+            NSID_ALL => self.namespaces.above(0),
+            nsid if self.namespaces.get(nsid).is_some() => vec![nsid],
+            1..=MAX_NAMESPACES => return Err(Status::INVALID_FIELD),
+            _ => return Err(Status::INVALID_NAMESPACE),
+        };
+        match manage::select(entry) {
+            code @ (manage::SELF_TEST_SHORT | manage::SELF_TEST_EXTENDED) => {
+                self.subsystem.begin_self_test(code, namespaces, self.id())?;
+            }
+            manage::SELF_TEST_ABORT => self.subsystem.self_tests.abort(manage::SELF_TEST_ABORTED),
+            _ => return Err(Status::INVALID_FIELD),
         }
         Ok(Answer::default())
     }

@@ -46,6 +46,15 @@ pub trait CommandSet: 'static {
     /// Drops all data of a namespace, on which no command works.
     fn erase(&self, namespace: &Namespace) -> impl Future<Output = ()>;
 
+    /// Reads blocks of a namespace, and keeps the data to itself.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> impl Future<Output = Result<(), Failure>>;
+
+    /// Bytes that hosts have written so far.
+    fn bytes_written(&self) -> u64;
+
     /// Sends all data that a power cut would lose to flash.
     fn flush(&self) -> impl Future<Output = ()>;
 

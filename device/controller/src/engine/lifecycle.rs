@@ -28,6 +28,10 @@ pub(crate) enum Chore<C: CommandSet> {
     WatchKeepAlive(Weak<NvmeController<C>>),
     /// Notify a host of completions.
     EndAggregation(Timer<C>),
+    /// Drop all data.
+    Sanitize(Rc<NvmSubsystem<C>>),
+    /// Carry out a self-test.
+    SelfTest(Rc<NvmSubsystem<C>>),
 }
 
 impl<C: CommandSet> Chore<C> {
@@ -38,6 +42,8 @@ impl<C: CommandSet> Chore<C> {
             Chore::ShutDown(shutdown) => shutdown.run().await,
             Chore::WatchKeepAlive(controller) => watch_keep_alive(controller).await,
             Chore::EndAggregation(timer) => timer.fire(),
+            Chore::Sanitize(subsystem) => subsystem.sanitize().await,
+            Chore::SelfTest(subsystem) => subsystem.self_test().await,
         }
     }
 }
@@ -195,6 +201,7 @@ impl<C: CommandSet> NvmeController<C> {
             host.set_doorbell_buffers(None);
         }
         self.subsystem.forget_registrations(self.id);
+        self.subsystem.self_tests.controller_reset(self.id);
         self.clearing.set(None);
         if why == Clearing::Reset {
             self.registers.borrow_mut().set_ready(false);

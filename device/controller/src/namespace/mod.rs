@@ -55,6 +55,7 @@ pub struct Namespace {
     /// A command has to ask whether it may be served. All that most commands look at.
     is_guarded: Cell<bool>,
     is_formatting: Cell<bool>,
+    is_sanitizing: Cell<bool>,
     /// No command begins any more, and the end of each is waited for.
     is_leaving: Cell<bool>,
     /// Commands that hold it only to wait for the others.
@@ -84,6 +85,7 @@ impl Namespace {
             reservations,
             is_guarded: Cell::new(false),
             is_formatting: Cell::new(false),
+            is_sanitizing: Cell::new(false),
             is_leaving: Cell::new(false),
             waiting: Cell::new(0),
         };
@@ -102,9 +104,10 @@ impl Namespace {
     /// # Errors
     /// The status with which one is to end.
     pub(crate) fn check_state(&self) -> Result<(), Status> {
-        match self.is_formatting.get() {
-            true => Err(Status::FORMAT_IN_PROGRESS),
-            false => Ok(()),
+        match () {
+            () if self.is_sanitizing.get() => Err(Status::SANITIZE_IN_PROGRESS),
+            () if self.is_formatting.get() => Err(Status::FORMAT_IN_PROGRESS),
+            () => Ok(()),
         }
     }
 
@@ -114,9 +117,16 @@ impl Namespace {
         self.update_guard();
     }
 
+    /// All of the drive is being sanitized, or is not any more.
+    pub(crate) fn set_sanitizing(&self, is_sanitizing: bool) {
+        self.is_sanitizing.set(is_sanitizing);
+        self.update_guard();
+    }
+
     /// What is checked of commands has changed.
     pub(crate) fn update_guard(&self) {
-        self.is_guarded.set(self.is_formatting.get() || self.reservations.is_held());
+        let is_changing = self.is_formatting.get() || self.is_sanitizing.get();
+        self.is_guarded.set(is_changing || self.reservations.is_held());
     }
 
     /// A command holds it only to wait for the end of the others, or has waited.

@@ -5,12 +5,16 @@
 //! |---|---|
 //! | `controllers` | the controllers that exist, by identifier |
 //! | `namespaces` | creating, attaching, deleting and formatting namespaces |
+//! | `sanitize` | dropping all data |
+//! | `self_test` | reading data in the background to see if it can be read |
 //! | `slots` | command slots, and whose turn it is when there are too few |
 //! | `power` | power cuts and the restart after them |
 
 mod controllers;
 mod namespaces;
 mod power;
+mod sanitize;
+mod self_test;
 mod slots;
 
 use std::cell::Cell;
@@ -18,10 +22,10 @@ use std::rc::{Rc, Weak};
 
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use nandscape_drive::{Controller, DriveInfo, HostIdentity, Names, Subsystem, TransportModel};
-use nandscape_sim::Sim;
 use nandscape_sim::account::Totals;
 use nandscape_sim::trace::Track;
 use nandscape_sim::workers::Workers;
+use nandscape_sim::{Cause, Sim};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::DriveLog;
 
@@ -36,6 +40,8 @@ use crate::namespace::{Common, Namespace, Namespaces, Registrant};
 use controllers::Controllers;
 use namespaces::Changes;
 use power::Power;
+use sanitize::Sanitizing;
+use self_test::SelfTests;
 use slots::CommandSlots;
 
 /// The subsystem of a drive over a command set.
@@ -46,6 +52,8 @@ pub struct NvmSubsystem<C: CommandSet> {
     pub(crate) set: C,
     pub(crate) namespaces: Namespaces,
     pub(crate) changes: Changes,
+    pub(crate) sanitizing: Sanitizing,
+    pub(crate) self_tests: SelfTests,
     pub(crate) link: Rc<Link>,
     pub(crate) slots: CommandSlots<C>,
     pub(crate) power: Power,
@@ -80,10 +88,12 @@ impl<C: CommandSet> NvmSubsystem<C> {
             names,
             namespaces: Namespaces::new(common, config.lba_bytes),
             changes: Changes::new(sim),
+            sanitizing: Sanitizing::default(),
+            self_tests: SelfTests::default(),
             set,
             link: Rc::new(Link::new(sim, config.link)),
             slots: CommandSlots::new(sim, config.command_slots),
-            power: Power::default(),
+            power: Power::new(sim),
             media_errors: Cell::new(0),
             saved: Saved::default(),
             telemetry: Telemetry::default(),
@@ -163,6 +173,13 @@ impl<C: CommandSet> NvmSubsystem<C> {
         log.link_busy = by_cause(&self.link.usage());
         log.commands = [self.slots.in_work().into(), self.config.command_slots.into()];
         log
+    }
+
+    /// Work that is no command gives its command slot back.
+    fn give_back_slot(&self, cause: Cause) {
+        if self.slots.give_back(cause) && self.power.is_restarting() {
+            self.slots.report_idle();
+        }
     }
 
     /// A controller has gone.

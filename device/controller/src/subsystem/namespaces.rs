@@ -10,7 +10,7 @@ use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Controller as _, Stage};
 use nandscape_sim::Sim;
 use nandscape_sim::signal::Signal;
-use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::{Status, manage};
 
 use super::NvmSubsystem;
 use crate::command_set::CommandSet;
@@ -60,6 +60,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
     pub(crate) async fn delete_namespace(&self, nsid: u32) -> Result<(), Status> {
         let _change = self.changes.begin().await;
         let namespace = self.namespaces.remove(nsid).ok_or(Status::INVALID_FIELD)?;
+        self.self_tests.namespace_changes(nsid, manage::SELF_TEST_NAMESPACE_REMOVED);
         for controller in self.controllers.all() {
             if controller.namespaces.detach(nsid) {
                 controller.namespace_changed(nsid);
@@ -77,11 +78,21 @@ impl<C: CommandSet> NvmSubsystem<C> {
         self.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
         let (old, new, users) = self.replace(nsid, lba_bytes);
         new.set_formatting(true);
+        self.self_tests.namespace_changes(nsid, manage::SELF_TEST_FORMATTED);
         self.drain(&old).await;
         self.set.erase(&new).await;
         new.set_formatting(false);
         users.iter().for_each(|user| user.namespace_changed(nsid));
         Ok(())
+    }
+
+    /// Drops all data of a namespace, whose commands are refused.
+    pub(super) async fn sanitize_namespace(&self, nsid: u32) {
+        let Some(lba_bytes) = self.namespaces.get(nsid).map(|namespace| namespace.lba_bytes) else { return };
+        let (old, new, _) = self.replace(nsid, lba_bytes);
+        new.set_sanitizing(true);
+        self.drain(&old).await;
+        self.set.erase(&new).await;
     }
 
     /// Puts another namespace of the same number and place into the table and into the controllers that have it: the one

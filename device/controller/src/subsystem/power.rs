@@ -3,6 +3,8 @@
 
 use std::cell::Cell;
 
+use nandscape_sim::Sim;
+use nandscape_sim::signal::Signal;
 use nandscape_wire_nvme::Status;
 
 use super::NvmSubsystem;
@@ -11,13 +13,25 @@ use crate::command_set::CommandSet;
 use crate::engine::Chore;
 
 /// What is known of power cuts.
-#[derive(Default)]
 pub(crate) struct Power {
     cuts: Cell<u32>,
     restarting: Cell<bool>,
+    /// Notified when a restart has ended.
+    restarted: Signal,
 }
 
 impl Power {
+    pub(super) fn new(sim: &Sim) -> Power {
+        Power { cuts: Cell::new(0), restarting: Cell::new(false), restarted: Signal::new(sim) }
+    }
+
+    /// Waits until no restart is under way.
+    pub(super) async fn is_back(&self) {
+        while self.restarting.get() {
+            self.restarted.changed().await;
+        }
+    }
+
     /// Power cuts so far.
     #[inline]
     pub(crate) fn cuts(&self) -> &Cell<u32> {
@@ -57,6 +71,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             }
         }
         self.power.restarting.set(false);
+        self.power.restarted.notify();
         self.telemetry.take_for_drive(self.drive_log());
         let controllers = self.controllers.all();
         controllers.iter().for_each(|controller| controller.raise(Event::TELEMETRY));

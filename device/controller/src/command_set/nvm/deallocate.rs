@@ -62,6 +62,7 @@ impl<F: Ftl> Nvm<F> {
     /// Deallocates a namespace. A power cut is waited out: what is erased stays erased.
     pub(super) async fn deallocate_all(&self, namespace: &Namespace) {
         for extent in namespace.layout.extents(0..namespace.layout.sectors()).flat_map(|extent| extent.steps(STEP)) {
+            self.media.power_returns().await;
             while let Err(MediaError::PowerLost) = self.ftl.deallocate(extent, &mut Breakdown::new()).await {
                 self.media.power_returns().await;
             }

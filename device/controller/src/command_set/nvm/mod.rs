@@ -36,7 +36,7 @@ use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
 use nandscape_wire_nvme::vendor::DriveLog;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
-use super::{Command, CommandSet, Reply, SetInfo};
+use super::{Command, CommandSet, Failure, Reply, SetInfo};
 use crate::admin::PAGE;
 use crate::config::{BufferMode, ControllerConfig};
 use crate::namespace::Namespace;
@@ -165,6 +165,14 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 
     async fn erase(&self, namespace: &Namespace) {
         self.deallocate_all(namespace).await;
+    }
+
+    async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
+        self.read_for_test(namespace, slba, blocks).await
+    }
+
+    fn bytes_written(&self) -> u64 {
+        self.ftl.stats().host_bytes
     }
 
     async fn flush(&self) {

@@ -86,6 +86,17 @@ impl<F: Ftl> Nvm<F> {
         self.inside.read::<()>(extent, &to, breakdown).await.map_err(|error| failure(command.namespace, error))
     }
 
+    /// Reads blocks of a namespace on behalf of no command, and drops the data.
+    pub(super) async fn read_for_test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
+        let (sectors, start) = (namespace.lba_sectors(), slba * namespace.lba_sectors());
+        for extent in namespace.layout.extents(start..start + u64::from(blocks) * sectors) {
+            let to = Inside { mem: HostMem::none(), rejects_unmapped: false };
+            let read = self.inside.read::<()>(extent, &to, &mut Breakdown::new()).await;
+            read.map_err(|error| failure(namespace, error))?;
+        }
+        Ok(())
+    }
+
     /// Reads into the controller and drops the data. An extent beyond the transfer limit, which does not count here, is
     /// read in parts of that size, and firmware takes the time of a command for each further part.
     pub(super) async fn verify(
