@@ -29,6 +29,7 @@ fn nvme_cli_lists_and_identifies_the_drive() {
          nvme fw-log /dev/nvme0
          nvme list-ns /dev/nvme0
          nvme ns-descs /dev/nvme0n1
+         nvme supported-log-pages /dev/nvme0
          nvme get-feature /dev/nvme0 -f 7",
     );
     guest.power_off().unwrap();
@@ -94,6 +95,46 @@ fn a_reset_under_load_loses_nothing() {
     let resets = run(&mut guest, "dmesg | grep -c 'nvme nvme0: .*queues'");
     assert!(resets.parse::<u32>().unwrap() >= 6, "the driver has set up queues {resets} times");
     run(&mut guest, "nvme reset /dev/nvme0 && dd if=/dev/nvme0n1 of=/dev/null bs=1M count=16");
+    guest.power_off().unwrap();
+    server.figures();
+}
+
+#[test]
+fn namespaces_are_created_attached_and_formatted() {
+    let server = serve(&[]);
+    let mut guest = guest(&server);
+    let controller = json(&run(&mut guest, "nvme id-ctrl /dev/nvme0 -o json"))["cntlid"].to_string();
+    // The driver learns of each change by an event.
+    let until = "while ! ls $DRIVES 2>/dev/null; do sleep 0.1; done";
+    script(
+        &mut guest,
+        &format!(
+            "nvme delete-ns /dev/nvme0 -n 1
+             while [ -e /dev/nvme0n1 ]; do sleep 0.1; done
+             nvme create-ns /dev/nvme0 -s 0x40000 -c 0x40000 -f 0
+             nvme create-ns /dev/nvme0 -s 0x8000 -c 0x8000 -f 1
+             nvme attach-ns /dev/nvme0 -n 1 -c {controller}
+             nvme attach-ns /dev/nvme0 -n 2 -c {controller}
+             DRIVES='/dev/nvme0n1 /dev/nvme0n2'; {until}"
+        ),
+    );
+    let size = |guest: &mut _, name: &str| run(guest, &format!("blockdev --getss --getsize64 /dev/{name}"));
+    assert_eq!(size(&mut guest, "nvme0n1"), format!("512\n{}", 128 << 20));
+    assert_eq!(size(&mut guest, "nvme0n2"), format!("4096\n{}", 128 << 20));
+    script(
+        &mut guest,
+        &format!(
+            "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=16 oflag=direct
+             dd if=/dev/urandom of=/dev/nvme0n2 bs=1M count=16 oflag=direct
+             sha256sum /dev/nvme0n2 > /run/sum
+             nvme format /dev/nvme0n1 -l 1 -f
+             cmp -n 16777216 /dev/nvme0n1 /dev/zero
+             sha256sum -c /run/sum
+             nvme detach-ns /dev/nvme0 -n 2 -c {controller}
+             while [ -e /dev/nvme0n2 ]; do sleep 0.1; done"
+        ),
+    );
+    assert_eq!(size(&mut guest, "nvme0n1"), format!("4096\n{}", 128 << 20));
     guest.power_off().unwrap();
     server.figures();
 }

@@ -21,7 +21,8 @@ cd /root
 . /etc/start.sh
 
 if [ "$MODE" = shell ]; then
-    setsid cttyhack sh -l
+    export TERM=vt102 PS1='guest:\w# '
+    setsid cttyhack /usr/bin/bash --norc
     poweroff -f
 fi
 
@@ -34,7 +35,7 @@ exec 3<>"$port"
 echo "$MARK 0 0" >&3
 while read -r number length <&3; do
     head -c "$length" <&3 >/run/command
-    sh /run/command </dev/null >&3 2>&1 3>&-
+    /usr/bin/bash /run/command </dev/null >&3 2>&1 3>&-
     echo "$MARK $number $?" >&3
 done
 poweroff -f

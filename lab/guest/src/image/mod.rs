@@ -22,7 +22,8 @@ use modules::Modules;
 const INIT: &str = include_str!("init.sh");
 
 /// Programs, by their files in the tree. Those of busybox fill the gaps.
-const PROGRAMS: [&str; 22] = [
+const PROGRAMS: [&str; 23] = [
+    "usr/bin/bash",
     "usr/bin/fio",
     "usr/bin/findmnt",
     "usr/bin/lsblk",

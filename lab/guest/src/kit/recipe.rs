@@ -23,7 +23,7 @@ pub(super) const PACKAGES: [&str; 9] = [
     "e2fsprogs",
     "xfsprogs",
     "util-linux",
-    "libc-bin",
+    "bash",
 ];
 
 /// QEMU and the firmware that it needs, from the backports.

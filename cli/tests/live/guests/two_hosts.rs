@@ -1,0 +1,41 @@
+//! Two guests on one namespace: reservations keep one of them from writing.
+
+use nandscape_lab_guest::Guest;
+
+use super::{machine, run, script, serve, start};
+use crate::server::Server;
+
+/// A guest with a host identifier and a reservation key of its own.
+fn host(server: &Server, socket: &str, key: u32) -> Guest {
+    let mut guest = start(&machine([server.path(socket)]));
+    script(
+        &mut guest,
+        &format!(
+            "head -c 16 /dev/urandom > /run/id
+             nvme set-feature /dev/nvme0 -f 0x81 -v 1 -l 16 -d /run/id
+             nvme resv-register /dev/nvme0n1 -n 1 --nrkey={key} --rrega=0"
+        ),
+    );
+    guest
+}
+
+#[test]
+fn a_reservation_keeps_the_other_host_from_writing() {
+    let server = serve(&["--vfio-user", "other.sock"]);
+    let (mut one, mut other) = (host(&server, "disk.sock", 1), host(&server, "other.sock", 2));
+    let write = "dd if=/dev/urandom of=/dev/nvme0n1 bs=4k count=16 oflag=direct";
+    run(&mut other, write);
+    run(&mut one, "nvme resv-acquire /dev/nvme0n1 -n 1 --crkey=1 --rtype=1 --racqa=0");
+    run(&mut one, write);
+    assert_ne!(other.attempt(write).unwrap().status, 0, "Write Exclusive");
+    run(&mut other, "dd if=/dev/nvme0n1 of=/dev/null bs=4k count=16 iflag=direct");
+    // The other takes it over.
+    run(&mut other, "nvme resv-acquire /dev/nvme0n1 -n 1 --crkey=2 --prkey=1 --rtype=1 --racqa=1");
+    run(&mut other, write);
+    assert_ne!(one.attempt(write).unwrap().status, 0, "preempted");
+    run(&mut other, "nvme resv-release /dev/nvme0n1 -n 1 --crkey=2 --rtype=1 --rrela=0");
+    run(&mut one, write);
+    one.power_off().unwrap();
+    other.power_off().unwrap();
+    server.figures();
+}
