@@ -24,7 +24,7 @@ pub trait Hooks {
 
     /// Whether [`Hooks::served`] is to be called. It is asked once.
     fn watches_requests(&self) -> bool {
-        false
+        true
     }
 
     /// A measured request has completed.
@@ -45,7 +45,11 @@ pub struct Served<'a> {
     pub completion: &'a Completion,
 }
 
-impl Hooks for () {}
+impl Hooks for () {
+    fn watches_requests(&self) -> bool {
+        false
+    }
+}
 
 /// A running workload.
 pub struct Runner {
