@@ -340,6 +340,8 @@ impl Client for Session {
             (Ending::Leaving | Ending::Terminating(_) | Ending::Terminated(_), _) => {
                 after(FAREWELL, "did not close its connection")
             }
+            // Its time begins when it is first served.
+            (Ending::Open, _) if self.heard == Time::ZERO => None,
             (Ending::Open, Some(time)) if !owes_data || time < DATA_PATIENCE => {
                 after(time, "keep alive timeout expired")
             }

@@ -591,9 +591,8 @@ impl Reactor {
         if connected.client.is_polled() {
             self.polled.push(key);
         }
-        if connected.client.deadline().is_some() {
-            self.check_at.get_or_insert(self.begun);
-        }
+        // It may have a deadline as soon as it was served.
+        self.check_at.get_or_insert(self.begun + DEADLINES_EVERY);
         let socket = connected.client.socket().map(|socket| (socket, watched));
         let others = connected.client.descriptors().into_iter().map(|fd| (fd, Interest { read: true, write: false }));
         let result = socket.into_iter().chain(others).try_for_each(|(fd, interest)| {
