@@ -166,6 +166,8 @@ impl<'a, S: Read + Write> Discovery<'a, S> {
             (register::VS, fabrics::SIZE_4) => Ok(VERSION_2_1.into()),
             (register::CC, fabrics::SIZE_4) => Ok(self.cc.0.into()),
             (register::CSTS, fabrics::SIZE_4) => Ok(status.into()),
+            // Hosts ask for it where CAP.CRMS says that the controller is ready with its media.
+            (register::CRTO, fabrics::SIZE_4) => Ok(TIMEOUT.into()),
             _ => Err(Status::INVALID_FIELD),
         }
     }

@@ -334,6 +334,10 @@ impl Client for Session {
     }
 
     fn deadline(&self) -> Option<Deadline> {
+        if self.heard == Time::ZERO {
+            // Its first turn is still to come, and says when it connected.
+            return Some(Deadline { at: Time::MAX, reason: "has not begun" });
+        }
         let after = |span: Span, reason| Some(Deadline { at: self.heard + span, reason });
         let owes_data = !self.work.transfers.is_empty();
         match (&self.ending, self.keep_alive) {

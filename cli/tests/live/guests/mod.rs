@@ -3,11 +3,13 @@
 //! | file | what |
 //! |---|---|
 //! | `pci` | a drive as a PCI device: what its tools see, data, file systems, resets |
+//! | `network` | a drive over NVMe/TCP |
 //! | `two_hosts` | two guests on one namespace, with reservations |
 //! | `vanishing` | guests that vanish, power that is cut |
 //! | `command` | `nandscape guest` |
 
 mod command;
+mod network;
 mod pci;
 mod two_hosts;
 mod vanishing;
