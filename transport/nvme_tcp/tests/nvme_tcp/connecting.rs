@@ -206,7 +206,7 @@ fn keep_alive_expires() {
 #[test]
 fn a_unix_socket_or_a_remote_address_is_refused() {
     let server = Server::start();
-    for (address, problem) in [("unix:/tmp/x", "needs HOST:PORT"), ("0.0.0.0:0", "--allow-remote")] {
+    for (address, problem) in [("unix:drive.sock", "needs HOST:PORT"), ("0.0.0.0:0", "--allow-remote")] {
         let address: Address = address.parse().unwrap();
         let config = ListenerConfig {
             address,
