@@ -75,11 +75,12 @@ impl SubmissionMemory for GuestSubmissions {
         Some(Submission { entry, mem, submitted: self.rung.borrow()[usize::from(head)] })
     }
 
+    /// Reads the first dword alone, which ends with the identifier.
     fn cid(&self, index: u16) -> Option<u16> {
-        let mut entry = SubmissionEntry::default();
+        let mut dword = [0; 4];
         let address = self.base.checked_add(u64::from(index) * size_of::<SubmissionEntry>() as u64)?;
-        self.dma.read(address, entry.as_mut_bytes()).ok()?;
-        Some(entry.cid.get())
+        self.dma.read(address, &mut dword).ok()?;
+        Some(u16::from_le_bytes([dword[2], dword[3]]))
     }
 }
 

@@ -267,3 +267,37 @@ fn a_command_that_was_not_fetched_is_aborted_without_being_served() {
         assert_eq!(mem.to_vec(), vec![0; 4_096], "the aborted write wrote nothing");
     });
 }
+
+/// A search of a long queue takes time, as many Aborts at a time as Identify says.
+#[test]
+fn aborts_search_a_long_queue_in_steps_and_a_few_at_a_time() {
+    with(ControllerConfig { command_slots: 64, max_queue_entries: 4_096, ..config() }, async |sim, drive| {
+        let pair = common::Pair::new(sim, drive, 1, 1_024);
+        let admin = common::Pair::new(sim, drive, 0, 64);
+        let cids: Vec<u16> = (0..1_000).map(|_| pair.put(read(0, 8), HostMem::none())).collect();
+        pair.ring();
+        let aborts: Vec<u16> = [cids[999], 2_000, 2_001, 2_002, 2_003, 2_004]
+            .map(|cid| admin.put(abort(pair.id, cid), HostMem::none()))
+            .to_vec();
+        admin.ring();
+        sim.sleep(LONG).await;
+        let mut ended: Vec<_> = std::iter::from_fn(|| admin.reap())
+            .map(|posted| (posted.entry.cid.get(), posted.entry.status().meaning(), posted.entry.dw0.get()))
+            .collect();
+        ended.sort_unstable_by_key(|(cid, ..)| *cid);
+        let expected: Vec<_> = aborts
+            .iter()
+            .enumerate()
+            .map(|(number, cid)| match number {
+                0 => (*cid, Status::SUCCESS, 0),
+                1..=3 => (*cid, Status::SUCCESS, 1),
+                _ => (*cid, Status::ABORT_LIMIT_EXCEEDED, 0),
+            })
+            .collect();
+        assert_eq!(ended, expected);
+        let statuses: Vec<_> =
+            std::iter::from_fn(|| pair.reap()).map(|posted| posted.entry.status().meaning()).collect();
+        assert_eq!(statuses.iter().filter(|status| **status == Status::ABORT_REQUESTED).count(), 1);
+        assert_eq!(statuses.len(), 1_000);
+    });
+}

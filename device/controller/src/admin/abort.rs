@@ -2,27 +2,69 @@
 //! buffer, for its data to reach the flash, for an event. A command that uses the flash or the link is not aborted, since it
 //! ends soon.
 
+use nandscape_drive::breakdown::Stage;
 use nandscape_drive::{Breakdown, QueueId};
+use nandscape_sim::Span;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
+use super::{ABORTS, Answer};
 use crate::command_set::CommandSet;
-use crate::engine::NvmeController;
+use crate::engine::{NvmeController, QueueKey, Search};
+
+/// Entries of a submission queue that the firmware looks at in one step, and the time of a further step. A search of tens
+/// of thousands of entries at once would hold up all hosts of a live drive.
+const STEP: u32 = 64;
+const STEP_TIME: Span = Span::from_us(1);
 
 impl<C: CommandSet> NvmeController<C> {
-    /// Aborts the command that an entry names; whether it was.
-    pub(super) fn abort_named(&self, entry: &SubmissionEntry) -> bool {
+    /// Serves Abort. DW0 says whether the command was aborted.
+    pub(super) async fn serve_abort(
+        &self,
+        entry: &SubmissionEntry,
+        breakdown: &mut Breakdown,
+    ) -> Result<Answer, Status> {
         let (id, cid) = (QueueId(entry.cdw10.get() as u16), (entry.cdw10.get() >> 16) as u16);
-        self.abort_command(id, cid)
+        let under_way = &self.admin.aborts;
+        if under_way.get() == ABORTS {
+            return Err(Status::ABORT_LIMIT_EXCEEDED);
+        }
+        under_way.set(under_way.get() + 1);
+        let begun = self.sim.now();
+        let aborted = self.search_and_abort(id, cid).await;
+        under_way.set(under_way.get() - 1);
+        breakdown.spend(Stage::Firmware, self.sim.now() - begun);
+        Ok(Answer::value(u32::from(!aborted)))
     }
 
-    /// Aborts a command of a queue; whether it was.
-    pub(crate) fn abort_command(&self, id: QueueId, cid: u16) -> bool {
+    async fn search_and_abort(&self, id: QueueId, cid: u16) -> bool {
         let Some(queue) = self.queues.borrow().key(id) else { return false };
-        if id == QueueId::ADMIN && self.admin.events.abort(queue, cid) {
+        if self.abort_waiting(queue, cid) {
+            return true;
+        }
+        let (mut from, mut left) = (None, self.subsystem.config.max_queue_entries);
+        loop {
+            match self.queues.borrow_mut().abort_unfetched(queue, cid, from, STEP) {
+                Search::Unfinished(next) if left > STEP => (from, left) = (Some(next), left - STEP),
+                // It may have been fetched meanwhile.
+                found => return found == Search::Found || self.abort_waiting(queue, cid),
+            }
+            self.sim.sleep(STEP_TIME).await;
+        }
+    }
+
+    /// Aborts a command of a queue in memory of this process; whether it was.
+    pub(crate) fn abort_at_once(&self, id: QueueId, cid: u16) -> bool {
+        let Some(queue) = self.queues.borrow().key(id) else { return false };
+        self.abort_waiting(queue, cid)
+            || self.queues.borrow_mut().abort_unfetched(queue, cid, None, u32::MAX) == Search::Found
+    }
+
+    /// Aborts a command that waits in the controller; whether it was.
+    fn abort_waiting(&self, queue: QueueKey, cid: u16) -> bool {
+        if queue.id == QueueId::ADMIN && self.admin.events.abort(queue, cid) {
             self.complete(queue, cid, Err(Status::ABORT_REQUESTED).into(), Breakdown::new());
             return true;
         }
         self.waiters.stop(Status::ABORT_REQUESTED, |waiting, each| (waiting, each) == (queue, cid))
-            || self.queues.borrow_mut().abort_unfetched(queue, cid)
     }
 }

@@ -13,7 +13,7 @@ mod queues;
 mod reservations;
 mod telemetry;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use nandscape_drive::{Breakdown, HostIdentity, HostMem, Stage};
 use nandscape_sim::Sim;
@@ -37,11 +37,12 @@ pub(crate) use telemetry::Telemetry;
 /// Asynchronous Event Request Limit: how many may be outstanding.
 pub(crate) const EVENT_REQUESTS: u8 = 4;
 
-/// Abort Command Limit. An Abort ends at once, so that no host reaches it.
+/// Abort Command Limit.
 pub(crate) const ABORTS: u8 = 4;
 
 /// Statuses of admin commands that may succeed when they are sent again as they are.
-const TRANSIENT: [Status; 7] = [
+const TRANSIENT: [Status; 8] = [
+    Status::ABORT_LIMIT_EXCEEDED,
     Status::EVENT_REQUEST_LIMIT_EXCEEDED,
     Status::DATA_TRANSFER_ERROR,
     Status::FORMAT_IN_PROGRESS,
@@ -53,6 +54,8 @@ const TRANSIENT: [Status; 7] = [
 
 /// What admin commands have set, and what they count.
 pub(crate) struct Admin {
+    /// Abort commands under way.
+    pub(crate) aborts: Cell<u8>,
     pub(crate) settings: Settings,
     pub(crate) keep_alive: KeepAlive,
     pub(crate) events: Events,
@@ -65,6 +68,7 @@ impl Admin {
     /// Of a new controller for a host.
     pub(crate) fn new(sim: &Sim, saved: &Saved, host: &HostIdentity) -> Admin {
         Admin {
+            aborts: Cell::new(0),
             settings: Settings::new(saved, host.hostid),
             keep_alive: KeepAlive::new(sim),
             events: Events::default(),
@@ -105,7 +109,7 @@ impl<C: CommandSet> NvmeController<C> {
             AdminOpcode::GET_LOG_PAGE => self.get_log_page(entry),
             AdminOpcode::GET_FEATURES => self.get_features(entry),
             AdminOpcode::SET_FEATURES => self.set_features(entry, mem),
-            AdminOpcode::ABORT => Ok(Answer::value(u32::from(!self.abort_named(entry)))),
+            AdminOpcode::ABORT => self.serve_abort(entry, breakdown).await,
             AdminOpcode::CREATE_IO_CQ => self.create_completion_queue(entry),
             AdminOpcode::CREATE_IO_SQ => self.create_submission_queue(entry),
             AdminOpcode::DELETE_IO_SQ => self.delete_submission_queue(entry, breakdown).await,

@@ -48,7 +48,7 @@ use stop::Waiters;
 pub(crate) use fused::FusedJob;
 pub(crate) use lifecycle::Chore;
 pub use queues::Waiting;
-pub(crate) use queues::{QueueKey, Queues};
+pub(crate) use queues::{QueueKey, Queues, Search};
 pub(crate) use serve::CommandJob;
 pub use stop::Stop;
 
@@ -357,6 +357,6 @@ impl<C: CommandSet> Controller for NvmeController<C> {
     }
 
     fn abort(&self, id: QueueId, cid: u16) -> bool {
-        self.abort_command(id, cid)
+        self.abort_at_once(id, cid)
     }
 }

@@ -117,6 +117,17 @@ struct Completions {
     users: u32,
 }
 
+/// How far a search through a submission queue has come.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Search {
+    /// It was there.
+    Found,
+    /// It is not there.
+    Absent,
+    /// There are more entries, from this one on.
+    Unfinished(u16),
+}
+
 /// A submission queue was deleted, and perhaps a completion queue, whose memory is to be told by the caller.
 pub(crate) struct Released(pub(crate) Option<Rc<dyn CompletionMemory>>);
 
@@ -292,19 +303,23 @@ impl Queues {
         Some(QueueKey { id, generation: queue.generation })
     }
 
-    /// Has a command aborted that is in a submission queue and was not fetched yet; whether it is there and is not aborted
-    /// already. A second note of it would outlive it and abort the next command of the same identifier.
-    pub(crate) fn abort_unfetched(&mut self, key: QueueKey, cid: u16) -> bool {
-        let Some(queue) = self.get_mut(key).filter(|queue| !queue.aborts.contains(&cid)) else { return false };
-        let mut index = queue.head;
-        while index != queue.tail {
+    /// Looks for a command that is in a submission queue and was not fetched yet, and has it aborted; at most `limit`
+    /// entries from `from` on, or from the head where `from` is not in the queue any more. One that is aborted already is
+    /// not found: a second note of it would outlive it and abort the next command of the same identifier.
+    pub(crate) fn abort_unfetched(&mut self, key: QueueKey, cid: u16, from: Option<u16>, limit: u32) -> Search {
+        let Some(queue) = self.get_mut(key).filter(|queue| !queue.aborts.contains(&cid)) else { return Search::Absent };
+        let mut index = from.filter(|index| queue.holds(*index)).unwrap_or(queue.head);
+        for _ in 0..limit {
+            if index == queue.tail {
+                return Search::Absent;
+            }
             if queue.memory.cid(index) == Some(cid) {
                 queue.aborts.push(cid);
-                return true;
+                return Search::Found;
             }
             index = after(index, queue.entries);
         }
-        false
+        Search::Unfinished(index)
     }
 
     /// Whether a command that was fetched may begin. It is asked once.
@@ -495,6 +510,16 @@ impl Completions {
 
 fn check_size(entries: u32, max: u32) -> Result<(), Status> {
     if (MIN_ENTRIES..=max).contains(&entries) { Ok(()) } else { Err(Status::INVALID_QUEUE_SIZE.final_()) }
+}
+
+impl Submissions {
+    /// Whether an entry lies between head and tail.
+    fn holds(&self, index: u16) -> bool {
+        match self.head <= self.tail {
+            true => (self.head..self.tail).contains(&index),
+            false => index >= self.head || index < self.tail,
+        }
+    }
 }
 
 /// The index after `index`.
