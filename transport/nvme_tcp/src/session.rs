@@ -21,7 +21,7 @@ use nandscape_transport_reactor::{Released, Share};
 use nandscape_wire_nvme::fabrics::FABRICS;
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::tcp::{Fatal, PduType, Shape, Terminate};
-use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, feature};
+use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, feature, register};
 
 use crate::capsule::{Move, data_of};
 use crate::handshake::Terms;
@@ -151,6 +151,11 @@ impl Session {
         let came = shape.data as u32;
         if entry.opcode == FABRICS {
             self.fabrics(&entry, intake);
+            return Ok(after_capsule(shape));
+        }
+        if self.terms.queue == 0 && intake.register(register::CSTS) & register::CSTS_RDY == 0 {
+            // Before the controller is ready it takes Fabrics commands only (Base, message-based initialisation).
+            self.work.respond(entry.cid.get(), Status::COMMAND_SEQUENCE_ERROR.final_(), 0);
             return Ok(after_capsule(shape));
         }
         match data_of(&entry, Transfer::of(entry.opcode), came, MAX_COMMAND) {

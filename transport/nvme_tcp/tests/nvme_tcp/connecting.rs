@@ -165,6 +165,25 @@ fn a_controller_that_is_not_enabled_has_no_queues() {
 }
 
 #[test]
+fn a_controller_that_is_not_enabled_refuses_admin_commands() {
+    let server = Server::start();
+    let mut admin = Host::initialized(&server, Digests::default(), 0, 0);
+    assert_eq!(admin.connect(&server, 0, 32, |_, _| {}).0, Status::SUCCESS);
+    let early = Status::COMMAND_SEQUENCE_ERROR.final_();
+    let identify = SubmissionEntry::identify(cns::CONTROLLER, 0);
+    assert_eq!(admin.read_command(identify, 4_096).0, early);
+    assert_eq!(admin.execute(SubmissionEntry::admin(AdminOpcode::KEEP_ALIVE)).status(), early);
+    // Data in the capsule is passed over.
+    let mut entry = identify.with_sgl(SglDescriptor::in_capsule(512));
+    entry.cid = admin.next_cid().into();
+    admin.send_capsule(entry, &[1; 512]);
+    assert_eq!(admin.response().status(), early);
+    assert_eq!(admin.set(register::CC, 0x0046_0001).0, Status::SUCCESS);
+    while admin.get(register::CSTS, SIZE_4).1 & 1 == 0 {}
+    assert_eq!(admin.read_command(identify, 4_096).0, Status::SUCCESS);
+}
+
+#[test]
 fn hosts_leave_in_order_and_their_queues_with_them() {
     let server = Server::start();
     let (mut admin, mut queue) = Host::with_queue(&server);
