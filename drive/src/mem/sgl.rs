@@ -12,8 +12,9 @@ use zerocopy::IntoBytes;
 use super::data_pointer::{Segment, Segments};
 use super::dma::{Access, Dma};
 
-/// Descriptors of one command at most.
-pub(super) const MAX_DESCRIPTORS: u32 = 8_192;
+/// Descriptors of one command at most. Each costs an access to memory of the host in the step that moves the data, which
+/// other hosts of a live drive wait for; Linux uses some hundred.
+pub(super) const MAX_DESCRIPTORS: u32 = 1_024;
 /// Descriptors that are read at a time.
 const BATCH: usize = 32;
 /// Bytes of a descriptor.
