@@ -21,7 +21,7 @@ use nandscape_transport_reactor::{Released, Share};
 use nandscape_wire_nvme::fabrics::FABRICS;
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::tcp::{Fatal, PduType, Shape, Terminate};
-use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, feature, register};
+use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, feature, identify, register};
 
 use crate::capsule::{Move, data_of};
 use crate::handshake::Terms;
@@ -89,7 +89,7 @@ impl Session {
         let mut work = Work::new(&terms, memory, info.keeps_data);
         work.took_one();
         work.connected(terms.connect_cid, terms.controller);
-        let keep_alive = (terms.keep_alive_ms > 0).then(|| Span::from_ms(terms.keep_alive_ms.into()));
+        let keep_alive = keep_alive_timeout(terms.keep_alive_ms);
         Session {
             _slot: slot,
             stream,
@@ -267,10 +267,15 @@ impl Session {
     fn watch_keep_alive(&mut self, entry: &SubmissionEntry) {
         let set = entry.opcode == AdminOpcode::SET_FEATURES.0 && entry.cdw10.get() as u8 == feature::KEEP_ALIVE_TIMER;
         if set && self.terms.queue == 0 {
-            let ms = entry.cdw11.get();
-            self.keep_alive = (ms > 0).then(|| Span::from_ms(ms.into()));
+            self.keep_alive = keep_alive_timeout(entry.cdw11.get());
         }
     }
+}
+
+/// How long a host that has asked for a timeout of `ms` may be silent; `None` when it wants none.
+fn keep_alive_timeout(ms: u32) -> Option<Span> {
+    let ms = identify::keep_alive_timeout_ms(ms, identify::KEEP_ALIVE_GRANULARITY);
+    (ms > 0).then(|| Span::from_ms(ms.into()))
 }
 
 /// What comes after a capsule whose data nobody wants.
@@ -358,5 +363,17 @@ impl Client for Session {
             // It gets one as soon as there is a reason.
             (Ending::Open, _) => after(Span::from_s(u64::from(u32::MAX)), "was silent for a century"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keep_alive_timeout_is_whole_seconds() {
+        let seconds = |ms| keep_alive_timeout(ms).map(|time| time.ns() / 1_000_000_000);
+        assert_eq!([0, 1, 1_000, 1_001].map(seconds), [None, Some(1), Some(1), Some(2)]);
+        assert_eq!(keep_alive_timeout(u32::MAX), Some(Span::from_ms(u32::MAX.into())));
     }
 }

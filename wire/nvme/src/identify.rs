@@ -53,6 +53,13 @@ pub const SGLS_MESSAGE: u32 = 1 << 21 | 1 << 20 | SGLS_SUPPORTED;
 pub const CONTROLLER_TYPE_DISCOVERY: u8 = 2;
 /// KAS: the keep alive timer counts in seconds.
 pub const KEEP_ALIVE_GRANULARITY: u16 = 10;
+
+/// A Keep Alive Timeout in milliseconds, rounded up to the granularity that `kas` tells in units of 100 ms.
+pub fn keep_alive_timeout_ms(ms: u32, kas: u16) -> u32 {
+    let unit = 100 * u32::from(kas);
+    ms.div_ceil(unit).saturating_mul(unit)
+}
+
 /// OFCS: Disconnect is supported (bit 0).
 pub const OFCS_DISCONNECT: u16 = 1 << 0;
 

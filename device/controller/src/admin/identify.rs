@@ -6,7 +6,7 @@ use nandscape_wire_nvme::register::VERSION_2_1;
 use nandscape_wire_nvme::{Status, SubmissionEntry, tcp, vendor};
 use zerocopy::IntoBytes;
 
-use super::features::{CRITICAL_TEMPERATURE, KEEP_ALIVE_UNITS, WARNING_TEMPERATURE};
+use super::features::{CRITICAL_TEMPERATURE, WARNING_TEMPERATURE};
 use super::{ABORTS, Answer, EVENT_REQUESTS, errors};
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
@@ -31,7 +31,6 @@ impl<C: CommandSet> NvmeController<C> {
         data.msdbd = 1;
         data.ofcs = identify::OFCS_DISCONNECT.into();
         data.sgls = identify::SGLS_MESSAGE.into();
-        data.kas = identify::KEEP_ALIVE_GRANULARITY.into();
         // One entry of a queue stays empty.
         data.maxcmd = ((self.subsystem.config.max_queue_entries - 1) as u16).into();
     }
@@ -53,7 +52,7 @@ impl<C: CommandSet> NvmeController<C> {
         data.lpa = identify::LPA_EFFECTS | identify::LPA_EXTENDED | identify::LPA_IDENTIFIERS | identify::LPA_TELEMETRY;
         (data.wctemp, data.cctemp) = (WARNING_TEMPERATURE.into(), CRITICAL_TEMPERATURE.into());
         data.acl_z = ABORTS - 1;
-        data.kas = KEEP_ALIVE_UNITS.into();
+        data.kas = self.keep_alive_units().into();
         let doorbells = if self.takes_doorbell_buffers() { identify::OACS_DOORBELL_BUFFER } else { 0 };
         data.oacs = (doorbells | identify::OACS_FORMAT | identify::OACS_NAMESPACES | identify::OACS_SELF_TEST).into();
         (data.edstt, data.dsto) = (self.subsystem.self_test_minutes().into(), identify::DSTO_ONE);

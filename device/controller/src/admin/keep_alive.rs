@@ -12,10 +12,13 @@ use std::task::Poll;
 use nandscape_drive::TransportModel;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Sim, Span, Time};
-use nandscape_wire_nvme::{Status, feature};
+use nandscape_wire_nvme::{Status, feature, identify};
 
 use crate::command_set::CommandSet;
 use crate::engine::{Chore, NvmeController};
+
+/// The granularity of the timer in units of 100 ms, unless the transport keeps the time.
+const UNITS: u16 = 1;
 
 /// The timer of a controller.
 pub(crate) struct KeepAlive {
@@ -40,6 +43,14 @@ impl Drop for KeepAlive {
 }
 
 impl<C: CommandSet> NvmeController<C> {
+    /// The granularity of the timer in units of 100 ms (KAS).
+    pub(super) fn keep_alive_units(&self) -> u16 {
+        match self.model {
+            TransportModel::Message => identify::KEEP_ALIVE_GRANULARITY,
+            _ => UNITS,
+        }
+    }
+
     /// The host has sent Keep Alive.
     pub(super) fn keep_alive(&self) {
         self.admin.keep_alive.heard.set(self.sim.now());

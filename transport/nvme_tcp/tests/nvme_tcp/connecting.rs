@@ -5,6 +5,7 @@ use std::io::Write;
 use nandscape_transport_nvme_tcp::{Address, Listener, ListenerConfig};
 use nandscape_wire_nvme::discovery::{DISCOVERY, Entry, Header};
 use nandscape_wire_nvme::fabrics::{self, DISCOVERY_NQN, INVALID_PARAMETERS, SIZE_4, SIZE_8, name_field};
+use nandscape_wire_nvme::feature::KEEP_ALIVE_TIMER;
 use nandscape_wire_nvme::identify::{Controller, cns};
 use nandscape_wire_nvme::sgl::SglDescriptor;
 use nandscape_wire_nvme::tcp::{Digests, Initialize, PduType};
@@ -204,6 +205,19 @@ fn hosts_leave_in_order_and_their_queues_with_them() {
     assert!(queue.try_receive().is_none() && other.try_receive().is_none(), "the association has ended");
     server.until(|figures| figures.clients == 0);
     assert!(server.complaints().is_empty(), "{:?}", server.complaints());
+}
+
+#[test]
+fn the_keep_alive_timeout_has_the_granularity_that_identify_tells() {
+    let server = Server::start();
+    let mut admin = Host::admin(&server, Digests::default());
+    let (_, data) = admin.read_command(SubmissionEntry::identify(cns::CONTROLLER, 0), 4_096);
+    let unit = 100 * u32::from(Controller::read_from_bytes(&data).unwrap().kas.get());
+    let timeout = |admin: &mut Host| admin.execute(SubmissionEntry::get_features(KEEP_ALIVE_TIMER)).dw0.get();
+    for (asked, set) in [(59 * unit + 1, 60 * unit), (60 * unit, 60 * unit), (0, 0)] {
+        assert_eq!(admin.execute(SubmissionEntry::set_features(KEEP_ALIVE_TIMER, asked)).status(), Status::SUCCESS);
+        assert_eq!(timeout(&mut admin), set);
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod table;
 
 use nandscape_drive::{HostMem, TransportModel};
 use nandscape_wire_nvme::feature::{self, NumberOfQueues, SAVE, Select, TemperatureThreshold};
+use nandscape_wire_nvme::identify::keep_alive_timeout_ms;
 use nandscape_wire_nvme::{NSID_ALL, Status, SubmissionEntry};
 
 use super::Answer;
@@ -99,7 +100,7 @@ impl<C: CommandSet> NvmeController<C> {
             feature::TEMPERATURE_THRESHOLD => TemperatureThreshold(value).kelvin().into(),
             feature::INTERRUPT_VECTOR => value & feature::COALESCING_DISABLED,
             // In milliseconds, rounded up to the granularity that Identify tells (KAS).
-            feature::KEEP_ALIVE_TIMER => value.div_ceil(KEEP_ALIVE_UNIT_MS).saturating_mul(KEEP_ALIVE_UNIT_MS),
+            feature::KEEP_ALIVE_TIMER => keep_alive_timeout_ms(value, self.keep_alive_units()),
             _ => value,
         };
         let settings = &self.admin.settings;
@@ -212,6 +213,3 @@ impl<C: CommandSet> NvmeController<C> {
 }
 
 const SET_FEATURES: u8 = nandscape_wire_nvme::AdminOpcode::SET_FEATURES.0;
-/// The granularity of the Keep Alive Timer in units of 100 ms (KAS).
-pub(crate) const KEEP_ALIVE_UNITS: u16 = 1;
-const KEEP_ALIVE_UNIT_MS: u32 = 100 * KEEP_ALIVE_UNITS as u32;
