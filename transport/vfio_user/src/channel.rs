@@ -44,7 +44,7 @@ pub(crate) fn receive(stream: &UnixStream) -> io::Result<Option<Received>> {
         truncated |= cut;
         match read {
             0 if done == 0 => return Ok(None),
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            0 => return Err(broke_off()),
             read => done += read,
         }
     }
@@ -80,15 +80,23 @@ fn receive_payload(mut stream: &UnixStream, bytes: usize) -> io::Result<Option<V
         // Room is made as data comes, and not for what a header announces.
         let mut payload = Vec::new();
         stream.take(bytes as u64).read_to_end(&mut payload)?;
-        return if payload.len() == bytes { Ok(Some(payload)) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+        return if payload.len() == bytes { Ok(Some(payload)) } else { Err(broke_off()) };
     }
     let (mut left, mut piece) = (bytes, vec![0; PIECE]);
     while left > 0 {
         let part = left.min(PIECE);
-        stream.read_exact(&mut piece[..part])?;
+        stream.read_exact(&mut piece[..part]).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => broke_off(),
+            _ => error,
+        })?;
         left -= part;
     }
     Ok(None)
+}
+
+/// The client has left before the end of a message.
+fn broke_off() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the client has left in the middle of a message")
 }
 
 /// Sends a message, and a descriptor with its first byte.
@@ -150,6 +158,21 @@ mod tests {
         assert!(receive(&ours).is_err(), "it breaks off");
         writer.join().unwrap();
         assert!(receive(&ours).unwrap().is_none(), "it has left");
+    }
+
+    #[test]
+    fn a_client_that_leaves_in_the_middle_of_a_message_is_told_of() {
+        let whole = |bytes: usize| Header::command(4, Command(99), bytes);
+        for (announced, sent) in [(0, 5), (100, 99), (3 << 20, 10)] {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let header = whole(announced);
+            let message = [header.as_bytes(), &[0; 100]].concat();
+            let sent = if announced == 0 { sent } else { Header::BYTES + sent };
+            theirs.write_all(&message[..sent]).unwrap();
+            drop(theirs);
+            let error = receive(&ours).err().unwrap().to_string();
+            assert_eq!(error, "the client has left in the middle of a message");
+        }
     }
 
     #[test]
