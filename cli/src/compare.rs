@@ -46,8 +46,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     files.check()?;
     let comparison = Comparison::of(&args.files).map_err(Failure::input)?;
     if let Some(folder) = &args.out {
-        let failed = |error| Failure::Input(anyhow::Error::new(error).context(format!("--out {}", folder.display())));
-        std::fs::create_dir_all(folder).map_err(failed)?;
+        output::create_folder(folder).map_err(Failure::Input)?;
         let page = folder.join(PAGE);
         output::check_page(&page)?;
         write(&page, &comparison.to_html(&output::command())).map_err(Failure::Run)?;

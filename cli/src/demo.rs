@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::Context as _;
 use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
@@ -90,8 +89,7 @@ const READS: u32 = 70;
 
 /// Runs the tour.
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
-    let folder = || format!("--out {}", args.out.display());
-    std::fs::create_dir_all(&args.out).with_context(folder).map_err(Failure::Input)?;
+    output::create_folder(&args.out).map_err(Failure::Input)?;
     let page = args.out.join("report.html");
     output::check_page(&page)?;
 

@@ -47,7 +47,7 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Simulate a drive under a workload, in virtual time
     Sim(Box<sim::SimArgs>),
-    /// Serve drives in real time, over NBD
+    /// Serve drives in real time, over NBD, NVMe/TCP and vfio-user
     #[cfg(target_os = "linux")]
     Serve(Box<serve::ServeArgs>),
     /// Run a workload on a drive behind a socket or a ring, at the wall clock

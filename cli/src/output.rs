@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
+use anyhow::Context as _;
+
 use crate::failure::Failure;
 
 /// Prints results.
@@ -33,6 +35,13 @@ pub(crate) fn error(text: &impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "error: {text}");
 }
 
+/// Creates the folder of `--out`, unless it exists.
+pub(crate) fn create_folder(folder: &Path) -> anyhow::Result<()> {
+    let shown = folder.display();
+    anyhow::ensure!(!folder.is_file(), "--out {shown}: is a file; give a directory");
+    std::fs::create_dir_all(folder).with_context(|| format!("--out {shown}"))
+}
+
 /// Refuses to overwrite a page that nandscape did not write.
 pub(crate) fn check_page(path: &Path) -> Result<(), Failure> {
     match std::fs::read(path) {
@@ -58,5 +67,22 @@ pub(crate) fn quoted(word: &str) -> String {
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_a_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, new) = (folder.path().join("file"), folder.path().join("a/b"));
+        std::fs::write(&file, "").unwrap();
+        let error = create_folder(&file).unwrap_err().to_string();
+        assert!(error.ends_with("file: is a file; give a directory"), "{error}");
+        create_folder(&new).unwrap();
+        create_folder(&new).unwrap();
+        assert!(new.is_dir());
     }
 }

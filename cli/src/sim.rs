@@ -221,7 +221,7 @@ pub(crate) fn tell_if_unseen(profile: &Resolved, store: StoreKind) {
 /// Checks before the run that its files can be written.
 fn prepare_files(args: &SimArgs) -> anyhow::Result<()> {
     if let Some(folder) = &args.out {
-        std::fs::create_dir_all(folder).with_context(|| format!("--out {}", folder.display()))?;
+        output::create_folder(folder)?;
     }
     match &args.chrome_trace {
         Some(file) => can_write(file).with_context(|| "--chrome-trace"),

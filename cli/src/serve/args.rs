@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
@@ -14,11 +14,12 @@ use super::{faults, memory};
 use crate::failure::Failure;
 use crate::sim::{resolve_with, tell_if_unseen};
 
-/// Serve drives in real time.
+/// Serve drives in real time, over NBD, NVMe/TCP and vfio-user.
 ///
 /// A drive is a model that runs by the wall clock: unmodified clients see its latencies, its garbage collection and its
 /// limits. Sockets appear when they can serve. SIGTERM and Ctrl-C drain, flush and end in order.
 #[derive(Args)]
+#[command(group(ArgGroup::new("transport").args(["nbd", "nvme_tcp", "vfio_user"]).required(true).multiple(true)))]
 #[command(after_help = "\
 Examples:
   nandscape serve --drive default --set capacity=32GiB --nbd unix:nandscape.sock
@@ -59,7 +60,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     no_delay: bool,
     /// Serve NBD at unix:PATH or HOST:PORT; may be repeated
-    #[arg(long, value_name = "ADDR", required_unless_present_any = ["nvme_tcp", "vfio_user"])]
+    #[arg(long, value_name = "ADDR")]
     pub(super) nbd: Vec<Address>,
     /// Serve NVMe/TCP at HOST:PORT, with a discovery controller; may be repeated
     #[arg(long, value_name = "ADDR")]

@@ -18,6 +18,12 @@ fn a_simulation_needs_a_drive_and_a_workload() {
     refuse(&["sim", "--drive", "default"], &["no workload: give --rw (for example --rw randread), or --workload"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_needs_a_transport() {
+    refuse(&["serve", "--drive", "default"], &["--nbd <ADDR>", "--nvme-tcp <ADDR>", "--vfio-user <[NAME=]PATH>"]);
+}
+
 #[test]
 fn flags_that_contradict_each_other_are_refused() {
     for (one, other) in [
