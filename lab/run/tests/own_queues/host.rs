@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use nandscape_drive::mem::Mapping;
 use nandscape_drive::mem::mapping::memory_file;
@@ -26,6 +27,12 @@ const BATCH: u64 = 12;
 const MOST_PAGES: u64 = 8;
 /// Blocks that are used, of 512 bytes.
 const BLOCKS: u64 = 20_000;
+
+/// Identifiers of admin commands: of the one that is waited for, and of the event request.
+const ADMIN_CID: u16 = 77;
+const EVENT_CID: u16 = 5;
+/// The longest wait for an answer: what hangs is reported.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Page of the submission and of the completion queue of a pair.
 fn queue_pages(id: u16) -> (u64, u64) {
@@ -70,6 +77,7 @@ impl Host {
     /// Tells the drive's process of new memory. The host uses [`BLOCKS`] blocks from `first` on; a drive that is `fresh`
     /// was never written.
     pub(crate) fn connect(mut socket: UnixStream, seed: u64, fresh: bool, first: u64) -> Host {
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let file = memory_file(MEMORY).unwrap();
         let path = format!("/proc/{}/fd/{}\n", std::process::id(), file.as_raw_fd());
         socket.write_all(path.as_bytes()).unwrap();
@@ -97,7 +105,7 @@ impl Host {
     /// Waits for an answer or an interrupt.
     fn hear(&mut self) -> u8 {
         let mut byte = [0];
-        self.socket.read_exact(&mut byte).unwrap();
+        self.socket.read_exact(&mut byte).expect("an answer or an interrupt in time");
         byte[0]
     }
 
@@ -147,10 +155,19 @@ impl Host {
         }
     }
 
+    /// Runs an admin command. The event request that `enable` leaves open may end meanwhile: a doorbell that is set to zero
+    /// while its queue is deleted is an event.
     fn admin(&mut self, admin: &mut Pair, entry: SubmissionEntry) -> Status {
-        self.put(admin, 77, entry);
+        self.put(admin, ADMIN_CID, entry);
         self.kick();
-        self.wait(admin).status()
+        loop {
+            let completed = self.wait(admin);
+            match completed.cid.get() {
+                ADMIN_CID => return completed.status(),
+                EVENT_CID => {}
+                other => panic!("a completion of command {other}, which was not sent"),
+            }
+        }
     }
 
     /// Enables the controller, looks what it is, and creates pairs 1 and 2.
@@ -176,7 +193,7 @@ impl Host {
         self.memory.read(DATA as usize + 24, &mut model).unwrap();
         assert_eq!(&model, b"Nandscape");
         let event = SubmissionEntry::admin(AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST);
-        self.put(admin, 5, event);
+        self.put(admin, EVENT_CID, event);
         for id in [1, 2] {
             self.create(admin, id);
         }
