@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::Shutdown;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use nandscape_transport_reactor::socket::{Address, Listening, Stream, rest_after_failure};
+use nandscape_transport_reactor::listening::Accepting;
+use nandscape_transport_reactor::socket::{Address, Listening, Stream};
 
 /// Serves one client, whose connection is closed afterwards, also after an error. It calls the given function each time it
 /// has received a message.
@@ -34,15 +35,13 @@ pub(crate) struct Service {
 
 /// Listens until it is dropped, which disconnects all clients.
 pub(crate) struct Server {
-    listening: Arc<Listening>,
+    accepting: Accepting,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// State shared by the threads of clients. It excludes the listening socket, which must not outlive the server.
 struct Shared {
     service: Service,
-    stopping: AtomicBool,
     clients: Mutex<Clients>,
     /// Counts messages of clients.
     heard: AtomicU64,
@@ -63,27 +62,22 @@ struct Client {
 
 impl Server {
     pub(crate) fn start(listening: Listening, service: Service) -> io::Result<Server> {
-        let name = service.name.to_owned();
-        let shared =
-            Shared { service, stopping: AtomicBool::new(false), clients: Mutex::default(), heard: AtomicU64::new(0) };
-        let (listening, shared) = (Arc::new(listening), Arc::new(shared));
-        let (accepting, taking) = (listening.clone(), shared.clone());
-        let thread = thread::Builder::new().name(name).spawn(move || taking.accept(&accepting))?;
-        Ok(Server { listening, shared, thread: Some(thread) })
+        let name = service.name;
+        let shared = Arc::new(Shared { service, clients: Mutex::default(), heard: AtomicU64::new(0) });
+        let takes = shared.clone();
+        let accepting = Accepting::start(name, listening, move |stream| takes.take(stream), |_| {})?;
+        Ok(Server { accepting, shared })
     }
 
     pub(crate) fn address(&self) -> &Address {
-        self.listening.address()
+        self.accepting.address()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.shared.stopping.store(true, Ordering::SeqCst);
-        self.listening.interrupt();
-        // A panic was reported already.
-        let _ = self.thread.take().map(JoinHandle::join);
-        // No client is accepted any more.
+        // From here on no client comes.
+        self.accepting.end();
         let connected = std::mem::take(&mut self.shared.clients().connected);
         connected.values().for_each(|client| client.stream.shutdown(Shutdown::Both));
         for client in connected.into_values() {
@@ -93,19 +87,6 @@ impl Drop for Server {
 }
 
 impl Shared {
-    fn accept(self: Arc<Shared>, listening: &Listening) {
-        loop {
-            let accepted = listening.accept();
-            if self.stopping.load(Ordering::SeqCst) {
-                return;
-            }
-            match accepted {
-                Ok(stream) => self.take(stream),
-                Err(_) => rest_after_failure(),
-            }
-        }
-    }
-
     /// Gives a client a thread, or turns it away.
     fn take(self: &Arc<Shared>, stream: Stream) {
         let mut clients = self.clients();

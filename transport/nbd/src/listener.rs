@@ -2,16 +2,15 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use nandscape_transport_reactor::Handle;
 use nandscape_transport_reactor::handle::{Refused, Reservation};
 use nandscape_transport_reactor::listening::{
-    ClientSlot, ClientSlots, Negotiating, TimeLimit, TimeLimited, keep_alive,
+    Accepting, ClientSlot, ClientSlots, Negotiating, TimeLimit, TimeLimited, keep_alive,
 };
-use nandscape_transport_reactor::socket::{Address, Listening, Stream, rest_after_failure};
+use nandscape_transport_reactor::socket::{Address, Stream};
 
 use nandscape_wire_nbd::reply;
 
@@ -36,10 +35,8 @@ pub struct ListenerConfig {
 
 /// Listens until it is dropped.
 pub struct Listener {
-    listening: Arc<Listening>,
-    stop: Arc<AtomicBool>,
+    accepting: Accepting,
     server: Arc<Server>,
-    thread: Option<JoinHandle<()>>,
 }
 
 struct Server {
@@ -69,54 +66,29 @@ impl Listener {
     /// When the address cannot be listened at.
     pub fn start(config: ListenerConfig) -> io::Result<Listener> {
         let ListenerConfig { address, allow_remote, max_clients, patience, exports, log } = config;
-        let listening = Arc::new(address.listen(allow_remote)?);
+        let listening = address.listen(allow_remote)?;
         let (exported, reactors) =
             exports.into_iter().map(|(exported, handle, number)| (exported, (handle, number))).unzip();
         let (slots, negotiating) = (ClientSlots::new(max_clients), Negotiating::new(MAX_NEGOTIATING, GRACE));
         let server = Arc::new(Server { exported, reactors, slots, negotiating, patience, log });
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, taking, serves) = (stop.clone(), listening.clone(), server.clone());
-        let thread = thread::Builder::new().name("nbd".to_owned()).spawn(move || accept(&taking, &serves, &stopped))?;
-        Ok(Listener { listening, stop, server, thread: Some(thread) })
+        let (takes, notes) = (server.clone(), server.clone());
+        let failed = move |error| (notes.log)(&format!("nbd: a client could not be accepted: {error}"));
+        let accepting = Accepting::start("nbd", listening, move |stream| takes.clone().take(stream), failed)?;
+        Ok(Listener { accepting, server })
     }
 
     /// Where it listens: with the port that the system chose, where it was left to it.
     pub fn address(&self) -> &Address {
-        self.listening.address()
+        self.accepting.address()
     }
 }
 
 impl Drop for Listener {
+    /// Clients that negotiate are cut off, for which the thread that accepts may wait.
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
-        self.listening.interrupt();
+        self.accepting.stop();
         self.server.negotiating.close();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
-}
-
-fn accept(listening: &Listening, server: &Arc<Server>, stop: &AtomicBool) {
-    loop {
-        let accepted = listening.accept();
-        if stop.load(Ordering::SeqCst) {
-            return;
-        }
-        match accepted {
-            Ok(stream) => server.clone().take(stream),
-            Err(error) if is_passing(&error) => {}
-            Err(error) => {
-                (server.log)(&format!("nbd: a client could not be accepted: {error}"));
-                rest_after_failure();
-            }
-        }
-    }
-}
-
-/// A client that left before it was accepted, or a signal.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
 }
 
 impl Server {

@@ -12,7 +12,7 @@ use crate::discovery;
 /// What a host connects to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Aim {
-    /// The discovery controller, with a queue of so many entries.
+    /// The discovery controller, with the entries of its queue.
     Discovery { entries: u16 },
     /// The queue of a drive, by its place among those that are served.
     Drive { place: usize, ask: ConnectQueue },

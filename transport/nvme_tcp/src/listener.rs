@@ -4,15 +4,15 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use nandscape_transport_reactor::handle::Reservation;
 use nandscape_transport_reactor::listening::{
-    ClientSlot, ClientSlots, Negotiating, TimeLimit, TimeLimited, keep_alive,
+    Accepting, ClientSlot, ClientSlots, Negotiating, TimeLimit, TimeLimited, keep_alive,
 };
-use nandscape_transport_reactor::socket::{Address, Listening, Stream, rest_after_failure};
+use nandscape_transport_reactor::socket::{Address, Stream};
 use nandscape_transport_reactor::{ConnectQueue, ConnectRefusal, Handle};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::fabrics::{CONTROLLER_BUSY, Connect, DISABLE_SQ_FLOW};
@@ -50,10 +50,8 @@ pub struct ListenerConfig {
 
 /// Listens until it is dropped.
 pub struct Listener {
-    listening: Arc<Listening>,
-    stop: Arc<AtomicBool>,
+    accepting: Accepting,
     server: Arc<Server>,
-    thread: Option<JoinHandle<()>>,
 }
 
 struct Server {
@@ -89,7 +87,7 @@ impl Listener {
         if let Address::Unix(_) = address {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "NVMe/TCP needs HOST:PORT, as in 127.0.0.1:4420"));
         }
-        let listening = Arc::new(address.listen(allow_remote)?);
+        let listening = address.listen(allow_remote)?;
         let here = socket_address(listening.address())?;
         let records: Vec<Record> =
             subsystems.iter().map(|subsystem| Record { nqn: subsystem.nqn.clone(), address: here }).collect();
@@ -103,16 +101,15 @@ impl Listener {
             patience,
             log,
         });
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, taking, serves) = (stop.clone(), listening.clone(), server.clone());
-        let thread =
-            thread::Builder::new().name("nvme-tcp".to_owned()).spawn(move || accept(&taking, &serves, &stopped))?;
-        Ok(Listener { listening, stop, server, thread: Some(thread) })
+        let (takes, notes) = (server.clone(), server.clone());
+        let failed = move |error| (notes.log)(&format!("nvme-tcp: a host could not be accepted: {error}"));
+        let accepting = Accepting::start("nvme-tcp", listening, move |stream| takes.clone().take(stream), failed)?;
+        Ok(Listener { accepting, server })
     }
 
     /// Where it listens: with the port that the system chose, where it was left to it.
     pub fn address(&self) -> &Address {
-        self.listening.address()
+        self.accepting.address()
     }
 }
 
@@ -121,31 +118,10 @@ fn socket_address(address: &Address) -> io::Result<SocketAddr> {
 }
 
 impl Drop for Listener {
+    /// Hosts that connect are cut off, for which the thread that accepts may wait.
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
-        self.listening.interrupt();
+        self.accepting.stop();
         self.server.negotiating.close();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn accept(listening: &Listening, server: &Arc<Server>, stop: &AtomicBool) {
-    loop {
-        let accepted = listening.accept();
-        if stop.load(Ordering::SeqCst) {
-            return;
-        }
-        match accepted {
-            Ok(stream) => server.clone().take(stream),
-            // A host that left before it was accepted, or a signal.
-            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
-            Err(error) => {
-                (server.log)(&format!("nvme-tcp: a host could not be accepted: {error}"));
-                rest_after_failure();
-            }
-        }
     }
 }
 

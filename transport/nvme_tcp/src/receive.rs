@@ -53,7 +53,7 @@ pub(crate) enum Ends {
     Nothing,
     /// All data of a command has come in its capsule.
     Capsule,
-    /// A PDU of a transfer has come, of so many bytes; the last one of it?
+    /// A PDU of a transfer has come: its bytes of data, and whether it is the last.
     Transfer { len: u32, last: bool },
     /// The host terminates the connection: why.
     Termination(Fatal),

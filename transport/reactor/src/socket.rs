@@ -290,13 +290,6 @@ impl Drop for Listening {
     }
 }
 
-/// Waits a little after accepting a client has failed. This is mostly for want of descriptors, and the next attempt would
-/// fail too until a client leaves.
-#[expect(clippy::disallowed_methods, reason = "there is no event for free descriptors")]
-pub fn rest_after_failure() {
-    std::thread::sleep(Duration::from_millis(100));
-}
-
 impl Stream {
     /// Connects to a server.
     ///

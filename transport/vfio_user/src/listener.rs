@@ -4,12 +4,12 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use nandscape_transport_reactor::Handle;
-use nandscape_transport_reactor::socket::{Address, Listening, Stream, rest_after_failure};
+use nandscape_transport_reactor::listening::Accepting;
+use nandscape_transport_reactor::socket::{Address, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::session::Session;
@@ -43,25 +43,29 @@ pub enum DoorbellMode {
 
 /// Listens until it is dropped.
 pub struct Listener {
-    listening: Arc<Listening>,
+    accepting: Accepting,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
 }
 
+/// The client that is served.
 #[derive(Default)]
-struct Shared {
-    stop: AtomicBool,
-    /// The client that is served.
-    client: Mutex<Option<Arc<UnixStream>>>,
-}
+struct Shared(Mutex<Option<Arc<UnixStream>>>);
 
 impl Shared {
     fn client(&self) -> Option<Arc<UnixStream>> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn set_client(&self, client: Option<Arc<UnixStream>>) {
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = client;
+    }
+
+    /// Cuts the client off.
+    fn disconnect(&self) {
+        if let Some(client) = self.client() {
+            // It fails where the client has left already.
+            let _ = client.shutdown(std::net::Shutdown::Both);
+        }
     }
 }
 
@@ -71,88 +75,75 @@ impl Listener {
     /// # Errors
     /// When the path is taken or cannot be had.
     pub fn start(function: Function) -> io::Result<Listener> {
-        let listening = Arc::new(Address::Unix(function.path.clone()).listen(false)?);
+        let listening = Address::Unix(function.path.clone()).listen(false)?;
         let shared = Arc::<Shared>::default();
-        let (taking, with) = (listening.clone(), shared.clone());
-        let thread = thread::Builder::new().name("vfio-user".to_owned()).spawn(move || {
-            accept_all(&taking, &Arc::new(function), &with);
-        })?;
-        Ok(Listener { listening, shared, thread: Some(thread) })
+        let log = function.log.clone();
+        let failed = move |error| log(&format!("vfio-user: a client could not be accepted: {error}"));
+        let mut serving = Serving { function: Arc::new(function), shared: shared.clone(), thread: None };
+        let take = move |stream| match stream {
+            Stream::Unix(stream) => serving.take(stream),
+            // It listens at a path.
+            Stream::Tcp(_) => {}
+        };
+        let accepting = Accepting::start("vfio-user", listening, take, failed)?;
+        Ok(Listener { accepting, shared })
     }
 }
 
 impl Drop for Listener {
+    /// The thread that accepts may wait for a client that is cut off.
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::SeqCst);
-        self.listening.interrupt();
-        if let Some(client) = self.shared.client() {
-            // It fails where the client has left already.
-            let _ = client.shutdown(std::net::Shutdown::Both);
+        self.accepting.stop();
+        self.shared.disconnect();
+    }
+}
+
+/// The thread of the client that is served. When this is dropped, the client is cut off and its thread has ended.
+struct Serving {
+    function: Arc<Function>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Serving {
+    /// Serves a client on a thread of its own, unless there is one.
+    fn take(&mut self, stream: UnixStream) {
+        if self.is_busy() {
+            let path = self.function.path.display();
+            let text = format!("vfio-user: a client was turned away: another one is connected to {path}");
+            return (self.function.log)(&text);
         }
+        // The one before may be in the middle of a reply that nothing reads.
+        self.end();
+        let stream = Arc::new(stream);
+        self.shared.set_client(Some(stream.clone()));
+        let with = self.function.clone();
+        match thread::Builder::new().name("vfio-user client".to_owned()).spawn(move || serve(stream, &with)) {
+            Ok(thread) => self.thread = Some(thread),
+            Err(error) => {
+                self.shared.set_client(None);
+                (self.function.log)(&format!("vfio-user: a client was turned away: {error}"));
+            }
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        let is_served = self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        is_served && self.shared.client().is_some_and(|client| !has_left(&client))
+    }
+
+    /// Cuts the client off and waits for its thread, which leaves the controller.
+    fn end(&mut self) {
         if let Some(thread) = self.thread.take() {
+            self.shared.disconnect();
             let _ = thread.join();
         }
     }
 }
 
-fn accept_all(listening: &Listening, function: &Arc<Function>, shared: &Shared) {
-    let mut serving: Option<JoinHandle<()>> = None;
-    loop {
-        let accepted = listening.accept();
-        if shared.stop.load(Ordering::SeqCst) {
-            break;
-        }
-        match accepted {
-            Ok(Stream::Unix(stream)) => serving = take(stream, serving, function, shared),
-            // It listens at a path.
-            Ok(Stream::Tcp(_)) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => {
-                (function.log)(&format!("vfio-user: a client could not be accepted: {error}"));
-                rest_after_failure();
-            }
-        }
-    }
-    if let Some(client) = shared.client() {
-        let _ = client.shutdown(std::net::Shutdown::Both);
-    }
-    if let Some(serving) = serving {
-        let _ = serving.join();
-    }
-}
-
-/// Serves a client on a thread of its own, unless there is one; the thread that serves now.
-fn take(
-    stream: UnixStream,
-    serving: Option<JoinHandle<()>>,
-    function: &Arc<Function>,
-    shared: &Shared,
-) -> Option<JoinHandle<()>> {
-    if let Some(before) = serving {
-        let is_there = shared.client().is_some_and(|client| !before.is_finished() && !has_left(&client));
-        if is_there {
-            let path = function.path.display();
-            (function.log)(&format!("vfio-user: a client was turned away: another one is connected to {path}"));
-            return Some(before);
-        }
-        // It may be in the middle of a reply that nobody takes.
-        if let Some(client) = shared.client() {
-            let _ = client.shutdown(std::net::Shutdown::Both);
-        }
-        // Its controller is left when the thread ends.
-        let _ = before.join();
-    }
-    let stream = Arc::new(stream);
-    shared.set_client(Some(stream.clone()));
-    let with = function.clone();
-    let thread = thread::Builder::new().name("vfio-user client".to_owned()).spawn(move || serve(stream, &with));
-    match thread {
-        Ok(thread) => Some(thread),
-        Err(error) => {
-            shared.set_client(None);
-            (function.log)(&format!("vfio-user: a client was turned away: {error}"));
-            None
-        }
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

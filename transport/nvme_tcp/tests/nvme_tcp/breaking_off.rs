@@ -30,7 +30,7 @@ fn hosts_that_vanish_before_connect_leave_nothing() {
     assert_eq!(queue.read(0, 1).0, Status::SUCCESS);
 }
 
-/// A write by transfer, cut off after every so many bytes: of its capsule, and of its data.
+/// A write by transfer is cut off at regular distances, in its capsule and in its data.
 #[test]
 fn a_host_may_vanish_anywhere_and_comes_back() {
     let server = Server::start();

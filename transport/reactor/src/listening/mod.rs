@@ -3,12 +3,14 @@
 //! | file | what |
 //! |---|---|
 //! | `mod` | how many clients there are |
+//! | `accepting` | the thread that accepts them |
 //! | `negotiating` | places for clients that negotiate |
 //! | `time_limit` | a time limit for the handshake |
 //! | `keep_alive` | finding out that a TCP client has vanished |
 //!
 //! Left out: the handshakes.
 
+mod accepting;
 mod keep_alive;
 mod negotiating;
 mod time_limit;
@@ -16,6 +18,7 @@ mod time_limit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+pub use accepting::Accepting;
 pub use keep_alive::keep_alive;
 pub use negotiating::Negotiating;
 pub use time_limit::{TimeLimit, TimeLimited};
