@@ -28,7 +28,7 @@ fn with<T>(config: ControllerConfig, faults: &[&str], test: impl AsyncFnOnce(&Si
     with_blocks(26, config, faults, test)
 }
 
-/// The same with so many blocks of each of the four planes; 16 of each hold the capacity, and some are needed to turn.
+/// The same with `blocks` blocks on each of the four planes: 16 hold the capacity, and garbage collection needs more.
 fn with_blocks<T>(
     blocks: u32,
     config: ControllerConfig,
@@ -55,7 +55,7 @@ async fn status(sim: &Sim, host: &Host, (entry, mem): (SubmissionEntry, HostMem)
     timed(sim, host, entry, mem).await.0.status.meaning()
 }
 
-/// A read of so many blocks, and room for them.
+/// A read of `blocks` logical blocks, and memory for them.
 fn reading(slba: u64, blocks: u32) -> (SubmissionEntry, HostMem) {
     (read(slba, blocks), HostMem::zeroed(blocks as usize * 512))
 }

@@ -73,7 +73,7 @@ impl Row {
         self
     }
 
-    /// Data of so many bytes.
+    /// The bytes of its data.
     pub(crate) fn bytes(self, bytes: usize) -> Row {
         Row { data: vec![0; bytes], ..self }
     }

@@ -69,7 +69,7 @@ pub(crate) struct Mix {
     pub(crate) collections: u64,
     /// Think times are below this; 0 is none, and makes many things happen at the same instant.
     pub(crate) think_below: u64,
-    /// One in so many operations is impatient; 0 is none.
+    /// One operation in this number is impatient; 0 is none.
     pub(crate) impatient: u64,
     /// Whether collections may hold the channel.
     pub(crate) hold_channels: bool,

@@ -39,7 +39,7 @@ pub(crate) struct Drive {
     /// By page type; with word lines one for all.
     pub(crate) program: Vec<u64>,
     pub(crate) erase: u64,
-    /// So many bytes in so many nanoseconds.
+    /// A rate: bytes, and the nanoseconds that they take.
     pub(crate) bus: (u64, u64),
     pub(crate) registers: Registers,
     pub(crate) partial_transfer: bool,

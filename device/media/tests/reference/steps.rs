@@ -61,7 +61,7 @@ impl Step {
     }
 }
 
-/// How many retries a page needs after so many erases of its block: r(page, erases), taken as given.
+/// The retries of a page, given the erases of its block: r(page, erases), taken as given.
 pub(crate) type Retries<'a> = &'a dyn Fn(Page, u32) -> u32;
 
 /// Makes lists of steps.
