@@ -20,6 +20,8 @@ pub(super) enum DoorbellsArg {
     Auto,
     /// By a message each
     Trapped,
+    /// In the guest's own doorbell buffers, where the server looks when a message tells it to
+    Shadow,
     /// Through the guest's own doorbell buffers while the server is awake, else by a message each
     Buffered,
     /// In a page that the guest maps, and that the server looks at
@@ -77,6 +79,7 @@ pub(super) fn listen(
         DoorbellsArg::Auto if args.poll_mode() == PollMode::Busy => DoorbellMode::Mapped,
         DoorbellsArg::Auto | DoorbellsArg::Buffered => DoorbellMode::Buffered,
         DoorbellsArg::Trapped => DoorbellMode::Trapped,
+        DoorbellsArg::Shadow => DoorbellMode::Shadow,
         DoorbellsArg::Mapped => DoorbellMode::Mapped,
     };
     let start = |function: FunctionArg| {

@@ -1,13 +1,20 @@
 //! Watches the doorbells of a guest. The page of registers is a memory file: the guest maps it, or the side thread stores
 //! there what the guest writes by messages. After Doorbell Buffer Config the doorbells of I/O queues are taken from the
-//! guest's own buffer (Base B.5), and the guest is asked by event indexes to write the register only while the
-//! reactor sleeps.
+//! guest's own buffer (Base B.5). When the buffer is looked at, and when the guest is asked by event indexes to write the
+//! register too, depends on the mode:
+//!
+//! | mode | looks at the buffer | asks for the next register write |
+//! |---|---|---|
+//! | trapped | in every turn | after each look that found something |
+//! | shadow | from a register write on, until nothing new is found | then |
+//! | buffered, mapped | in every turn | before the reactor sleeps |
 //!
 //! Left out: values outside of a queue, which the controller ignores.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use nandscape_drive::QueueId;
 use nandscape_drive::mem::{Dma as _, Mapping};
@@ -28,6 +35,10 @@ pub(crate) struct Watch {
     /// Completion queues come before submission queues: a head makes room for what new commands complete.
     queues: RefCell<Vec<Queue>>,
     buffers: Cell<Option<DoorbellBuffers>>,
+    /// Set by the side thread when the guest has written a register.
+    rung: Arc<AtomicBool>,
+    /// Shadow mode: a register was written, and the buffers may hold more.
+    draining: Cell<bool>,
 }
 
 /// A queue that was created since the last reset. It may have been deleted: then the controller ignores its doorbell.
@@ -64,10 +75,11 @@ fn doorbell_offset(kind: QueueKind, id: QueueId) -> u64 {
 }
 
 impl Watch {
-    /// Watches the doorbells in `page`, which is as long as all of them together.
-    pub(crate) fn new(page: Mapping, memory: Rc<Memory>, mode: DoorbellMode) -> Watch {
-        let bytes = page.len() as u64;
-        Watch { page, memory, mode, bytes, queues: RefCell::default(), buffers: Cell::default() }
+    /// Watches the doorbells in `page`, which is as long as all of them together. After each write to the page by a message,
+    /// `rung` is set.
+    pub(crate) fn new(page: Mapping, memory: Rc<Memory>, mode: DoorbellMode, rung: Arc<AtomicBool>) -> Watch {
+        let (bytes, queues, buffers) = (page.len() as u64, RefCell::default(), Cell::default());
+        Watch { page, memory, mode, bytes, queues, buffers, rung, draining: Cell::default() }
     }
 
     /// How the doorbells come.
@@ -77,9 +89,41 @@ impl Watch {
 
     /// Calls `ring` for doorbells that have changed; whether any had.
     pub(crate) fn look(&self, mut ring: impl FnMut(Arrival)) -> bool {
+        if self.mode == DoorbellMode::Shadow && self.buffers.get().is_some() {
+            return self.look_when_told(&mut ring);
+        }
+        let came = self.pass(true, &mut ring);
+        if came && self.mode == DoorbellMode::Trapped {
+            self.ask_for_events();
+        }
+        came
+    }
+
+    /// Looks at the buffers after a register write, in every turn until nothing new is there. Only then the guest is asked for
+    /// the next write: meanwhile it needs none.
+    fn look_when_told(&self, ring: &mut impl FnMut(Arrival)) -> bool {
+        if self.rung.load(Ordering::Relaxed) && self.rung.swap(false, Ordering::Acquire) {
+            self.draining.set(true);
+        }
+        let draining = self.draining.get();
+        let mut came = self.pass(draining, ring);
+        if draining && !came {
+            self.ask_for_events();
+            // A doorbell stored before the guest could see the index has no register write.
+            came = self.pass(true, ring);
+            self.draining.set(came);
+        }
+        came
+    }
+
+    /// Passes on doorbells that have changed, those in buffers only where they are to be looked at; whether any had.
+    fn pass(&self, buffers: bool, ring: &mut impl FnMut(Arrival)) -> bool {
         let mut came = false;
         // Ringing may have the controller create queues in a later event, never now.
         for queue in self.queues.borrow_mut().iter_mut() {
+            if !buffers && queue.id != QueueId::ADMIN {
+                continue;
+            }
             let value = self.value(queue) as u16;
             if value == queue.seen {
                 continue;
@@ -90,9 +134,6 @@ impl Watch {
                 QueueKind::Submission => Arrival::SubmissionTail { queue: queue.id, tail: value },
                 QueueKind::Completion => Arrival::CompletionHead { queue: queue.id, head: value },
             });
-        }
-        if came && self.mode == DoorbellMode::Trapped {
-            self.ask_for_events();
         }
         came
     }
@@ -147,6 +188,8 @@ impl Doorbells for Watch {
             return;
         }
         self.clear(offset);
+        // Its event index may be that of an earlier queue.
+        self.draining.set(true);
         let mut queues = self.queues.borrow_mut();
         queues.retain(|queue| (queue.kind, queue.id) != (kind, id));
         queues.push(Queue { kind, id, entries, seen: 0, event: None });
@@ -155,6 +198,7 @@ impl Doorbells for Watch {
 
     fn set_buffers(&self, buffers: Option<DoorbellBuffers>) {
         self.buffers.set(buffers);
+        self.draining.set(true);
         self.queues.borrow_mut().iter_mut().for_each(|queue| queue.event = None);
     }
 }

@@ -35,6 +35,9 @@ pub struct Function {
 pub enum DoorbellMode {
     /// Each by a message, also where the guest has doorbell buffers.
     Trapped,
+    /// In the guest's doorbell buffers, which are looked at when a message says that there is something: one message for all
+    /// that is there by then. Where the guest has no buffers, each by a message.
+    Shadow,
     /// Through the guest's doorbell buffers while the reactor is awake, else by messages.
     Buffered,
     /// In a page that the guest maps. They come with no message, and the reactor has to look.

@@ -1,5 +1,7 @@
 //! The messages on regions: what they are, reads and writes.
 
+use std::sync::atomic::Ordering;
+
 use nandscape_wire_nvme::register;
 use nandscape_wire_vfio_user::Errno;
 use nandscape_wire_vfio_user::access::RegionAccess;
@@ -130,10 +132,11 @@ impl Session {
             Place::Properties => self.write_properties(offset, data)?,
             Place::Doorbells(at) => {
                 dwords(at, data).try_for_each(|(at, value)| self.doorbells.store(at, value)).map_err(|_| Errno::EIO)?;
+                self.rung.store(true, Ordering::Release);
                 match self.mode {
                     // Answered once the reactor has looked: by then it has asked for the next doorbell.
                     DoorbellMode::Trapped => self.call(|_, _| ())?,
-                    DoorbellMode::Buffered | DoorbellMode::Mapped => self.handle.wake(),
+                    DoorbellMode::Shadow | DoorbellMode::Buffered | DoorbellMode::Mapped => self.handle.wake(),
                 }
             }
             Place::Table => self.table[offset..offset + data.len()].copy_from_slice(data),

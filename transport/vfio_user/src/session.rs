@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use nandscape_drive::mem::Mapping;
@@ -55,6 +56,8 @@ pub(crate) struct Session {
     /// The file of the doorbells, laid out as BAR0, and the part that they lie in.
     file: File,
     pub(crate) doorbells: Mapping,
+    /// Tells the reactor's side of a write to them.
+    pub(crate) rung: Arc<AtomicBool>,
     pub(crate) config: ConfigSpace,
     /// The MSI-X table, which the client keeps a copy of and acts on.
     pub(crate) table: Vec<u8>,
@@ -90,12 +93,13 @@ impl Session {
         let page = || Mapping::new(&file, DOORBELLS, layout.doorbell_bytes() as usize, true);
         let (doorbells, watched) = (page()?, page()?);
         let ((acts, inbox), (present, presence)) = (channel(), channel());
-        let mode = function.doorbells;
+        let (mode, rung) = (function.doorbells, Arc::<AtomicBool>::default());
+        let told = rung.clone();
         function.handle.attach(
             function.drive,
             Box::new(move |_| {
                 let memory = Rc::new(Memory::default());
-                let watch = Rc::new(Watch::new(watched, memory.clone(), mode));
+                let watch = Rc::new(Watch::new(watched, memory.clone(), mode, told));
                 let interrupts = Interrupts::new(layout.vectors());
                 let (held, doorbells) = (memory.clone(), watch.clone());
                 let parts = Parts { acts: inbox, memory: held, interrupts, doorbells, present };
@@ -113,6 +117,7 @@ impl Session {
             mode,
             file,
             doorbells,
+            rung,
             config: ConfigSpace::new(layout),
             table: vec![0; layout.pending_bits() as usize],
             maps: Maps::default(),
