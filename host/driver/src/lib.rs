@@ -6,6 +6,7 @@
 //! | `stream` | a connection that never blocks, with what is still to be sent and what was received |
 //! | `nbd` | an NBD client |
 //! | `nvme_tcp` | an NVMe/TCP initiator (Linux) |
+//! | `vfio_user` | a polled driver of a PCI NVMe controller behind a vfio-user socket (Linux) |
 //!
 //! Left out: the loop itself, and models of a host's costs.
 #![cfg(unix)]
@@ -15,5 +16,7 @@ pub mod nbd;
 pub mod nvme_tcp;
 mod remote;
 mod stream;
+#[cfg(target_os = "linux")]
+pub mod vfio_user;
 
 pub use remote::{Lost, Remote};

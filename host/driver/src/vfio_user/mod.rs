@@ -1,0 +1,73 @@
+//! A user-space driver for a PCI NVMe controller behind a vfio-user socket: what a guest's driver does, without a guest.
+//!
+//! [`Function::connect`] shares memory with the controller and enables it. [`Function::create_pair`] makes a queue pair in
+//! that memory, which one thread fills and polls:
+//!
+//! ```text
+//! let mut function = Function::connect(path, 1 << 20)?;
+//! let data = function.memory().take(4_096)?;
+//! let mut pair = function.create_pair(64)?;
+//! pair.submit(SubmissionEntry { prp1: data.into(), ..SubmissionEntry::blocks(IoOpcode::READ, 1, 0, 8) })?;
+//! while pair.reap()?.is_none() {}
+//! ```
+//!
+//! Doorbells go the way that the server offers: into the page of doorbells where it can be mapped, else by messages that are
+//! not answered, as QEMU sends them. After [`Function::use_doorbell_buffers`] those of later pairs go into the driver's own
+//! memory (Doorbell Buffer Config), and a message is sent only when the event index asks for it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `messages` | messages to the server, and its answers |
+//! | `memory` | the memory that is shared |
+//! | `doorbells` | the three ways of a doorbell |
+//! | `queue_pair` | a queue pair that is polled |
+//! | `function` | connecting, enabling, admin commands |
+//!
+//! Left out: interrupts of I/O queues; reconnection; a [`Drive`](nandscape_drive::Drive) over it.
+
+mod doorbells;
+mod function;
+mod memory;
+mod messages;
+mod queue_pair;
+
+use std::io;
+
+use nandscape_wire_nvme::Status;
+
+pub use function::Function;
+pub use memory::SharedMemory;
+pub use queue_pair::QueuePair;
+
+/// Why the function cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FunctionError {
+    /// The socket, or the system's memory.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The server has refused a message.
+    #[error("{message}: the server answers with error {errno}")]
+    Refused {
+        /// What was asked for.
+        message: &'static str,
+        /// The system's number of the error.
+        errno: u32,
+    },
+    /// The controller has refused an admin command.
+    #[error("{step}: the controller answers {status}")]
+    Failed {
+        /// What was asked for.
+        step: &'static str,
+        /// Its status.
+        status: Status,
+    },
+    /// The other side breaks rules, or is no such function.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+impl FunctionError {
+    fn unusable(problem: impl Into<String>) -> FunctionError {
+        FunctionError::Unusable(problem.into())
+    }
+}
