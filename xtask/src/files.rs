@@ -1,4 +1,5 @@
-//! The files of the workspace, without build output and hidden files except the project's own settings.
+//! The files of the workspace, without build output, the fuzzer's inputs, and hidden files except the project's own
+//! settings.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,9 @@ use anyhow::Context as _;
 const OURS: &[&str] = &[".ci", ".cargo", ".github"];
 /// Folders of build output.
 const BUILT: &[&str] = &["target", "node_modules", "__pycache__"];
+
+/// Folders of the fuzzer's inputs, which are bytes of any kind, with the folder that they are in.
+const INPUTS: &[&str] = &["fuzz/seeds", "fuzz/corpus", "fuzz/artifacts"];
 
 /// A file.
 pub(crate) struct Text {
@@ -36,7 +40,8 @@ fn walk(folder: &Path, paths: &mut Vec<PathBuf>) -> std::io::Result<()> {
         let entry = entry?;
         let (name, kind) = (entry.file_name(), entry.file_type()?);
         let name = name.to_string_lossy();
-        let skipped = name.starts_with('.') && !OURS.contains(&&*name) || BUILT.contains(&&*name);
+        let is_input = INPUTS.iter().any(|inputs| entry.path().ends_with(inputs));
+        let skipped = name.starts_with('.') && !OURS.contains(&&*name) || BUILT.contains(&&*name) || is_input;
         match (kind.is_dir(), kind.is_file()) {
             (true, _) if !skipped => walk(&entry.path(), paths)?,
             // In a git worktree, `.git` is a file.
@@ -52,9 +57,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn built_and_hidden_files_are_left_out() {
+    fn built_and_hidden_files_and_inputs_of_the_fuzzer_are_left_out() {
         let folder = tempfile::tempdir().unwrap();
-        for path in ["a.rs", "target/b.rs", ".ci/run", ".git/config", "sub/c.md"] {
+        for path in ["a.rs", "target/b.rs", ".ci/run", ".git/config", "sub/c.md", "fuzz/seeds/x/y"] {
             let path = folder.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "text").unwrap();

@@ -3,10 +3,12 @@
 //! | file | what |
 //! |---|---|
 //! | `test` | everything that must pass, in one command |
+//! | `watchdog` | tests that hang are ended and named |
 //! | `lint` | formatting, Clippy, documentation |
 //! | `layering` | allowed dependencies between crates |
 //! | `tidy` | the form of files: headers, lengths, links |
 //! | `tools` | external programs used by tests |
+//! | `fuzz` | hostile input found by a fuzzer |
 //! | `bench` | speed and memory, alone or against another revision |
 //! | `release` | the release program, optimised with a profile of training runs |
 //! | `run`, `say`, `files`, `clock` | programs run, lines printed, files found, time taken |
@@ -14,6 +16,7 @@
 mod bench;
 mod clock;
 mod files;
+mod fuzz;
 mod layering;
 mod lint;
 mod release;
@@ -22,6 +25,7 @@ mod say;
 mod test;
 mod tidy;
 mod tools;
+mod watchdog;
 
 use std::process::ExitCode;
 
@@ -55,6 +59,8 @@ enum Command {
     Tidy,
     /// Look for the programs that tests need, and install them if that needs no password
     Tools,
+    /// Run a program of the fuzzer, which needs a nightly toolchain
+    Fuzz(fuzz::FuzzArgs),
     /// Measure speed and memory; the results are kept under bench/results
     Bench(bench::BenchArgs),
     /// Build the release program, optimised with a profile of training runs
@@ -68,6 +74,7 @@ fn main() -> ExitCode {
         Command::Layering => layering::run(),
         Command::Tidy => tidy::run(),
         Command::Tools => tools::run(),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Release(args) => release::run(&args),
     };

@@ -1,13 +1,15 @@
 //! `cargo xtask test`: everything that must pass before a change is accepted. The fastest checks run first, and the
-//! first failure ends the run.
+//! first failure ends the run. Tests that hang are ended and named ([`watchdog`](crate::watchdog)).
 
 use std::process::Command;
+use std::time::Duration;
 
 use clap::Args;
 
 use crate::clock::Moment;
 use crate::lint::{self, LintArgs};
-use crate::run::{cargo, step};
+use crate::run::cargo;
+use crate::watchdog::step_within;
 use crate::{layering, say, tidy, tools};
 
 /// Run everything that must pass: layering, tidy, lint, then the tests of all crates, their command lines and their
@@ -29,6 +31,9 @@ pub(crate) struct TestArgs {
     /// Leave out the documentation, its examples, and what is behind features
     #[arg(long)]
     quick: bool,
+    /// The most minutes that the tests may take once they are compiled; what hangs is ended and named
+    #[arg(long, value_name = "MINUTES", default_value_t = 20)]
+    limit: u64,
     /// Only tests with this in their name
     filter: Option<String>,
 }
@@ -42,7 +47,8 @@ pub(crate) fn run(args: &TestArgs) -> anyhow::Result<()> {
         tools::run()?;
     }
     lint::run(&LintArgs { package: args.package.clone(), quick: args.quick })?;
-    commands(args).into_iter().try_for_each(step)?;
+    let limit = Duration::from_secs(args.limit * 60);
+    commands(args).into_iter().try_for_each(|command| step_within(limit, command))?;
     say::line(&format!("\nall passed in {:.0} s", begun.passed().as_secs_f64()));
     Ok(())
 }
@@ -75,20 +81,21 @@ mod tests {
 
     #[test]
     fn all_tests_run() {
-        let all = TestArgs { package: Vec::new(), quick: false, filter: None };
+        let all = TestArgs { package: Vec::new(), quick: false, limit: 20, filter: None };
         let whole = "cargo test --workspace --features nandscape-cli/parquet";
         assert_eq!(shown(&all), [format!("{whole} --all-targets"), format!("{whole} --doc")]);
     }
 
     #[test]
     fn a_quick_run_has_the_features_of_users() {
-        let quick = TestArgs { package: Vec::new(), quick: true, filter: None };
+        let quick = TestArgs { package: Vec::new(), quick: true, limit: 20, filter: None };
         assert_eq!(shown(&quick), ["cargo test --workspace --all-targets"]);
     }
 
     #[test]
     fn a_part_can_run() {
-        let part = TestArgs { package: vec!["xtask".to_owned()], quick: false, filter: Some("bad".to_owned()) };
+        let (package, filter) = (vec!["xtask".to_owned()], Some("bad".to_owned()));
+        let part = TestArgs { package, quick: false, limit: 20, filter };
         assert_eq!(shown(&part), ["cargo test --package xtask --all-targets bad"]);
     }
 }

@@ -1,0 +1,4 @@
+//! Fuzzes the target `profile` of lab/fuzz.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| nandscape_lab_fuzz::profile(bytes));

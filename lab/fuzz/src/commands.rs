@@ -1,0 +1,140 @@
+//! Commands of two hosts on one drive in virtual time, admin and I/O, with their data: every command ends once, whatever
+//! its fields and its data structures, and the drive's tables agree afterwards.
+
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_drive::{Controller, HostIdentity, HostMem, TransportModel};
+use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_wire_nvme::register::{CC, CC_EN, CSTS, CSTS_CFS, CSTS_RDY};
+
+use crate::entry::entry;
+use crate::input::Input;
+use crate::pair::Pair;
+
+/// Longer than any command takes on so small a drive.
+const LONG: Span = Span::from_s(100);
+/// The most steps of an input.
+const MOST_STEPS: usize = 100;
+/// The most bytes of a command's data.
+const MOST_DATA: u64 = 256 << 10;
+
+/// Runs a script of commands.
+///
+/// # Panics
+/// When a command does not end, ends twice, or leaves the drive's tables in disagreement.
+pub fn commands(bytes: &[u8]) {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = drive(&sim);
+    executor.block_on(run(&sim, &ssd, &mut Input::new(bytes))).expect("the drive does not stall");
+    ssd.check().expect("the tables agree");
+}
+
+fn drive(sim: &Sim) -> Ssd {
+    let mut profile = Profile::load("default").expect("it is built in");
+    let keys = ["capacity=64MiB", "controller.queue_pairs=4", "buffer.mode=volatile"];
+    keys.into_iter().for_each(|key| profile.set(key).expect("a key and its value"));
+    let resolved = profile.resolve().expect("a drive");
+    Ssd::new(sim, &resolved, StoreKind::Ram, Seed::new(1)).expect("there is memory for it")
+}
+
+/// A host: its controller, and its admin queue and I/O queues.
+struct Host {
+    controller: Rc<dyn Controller>,
+    pairs: Vec<Pair>,
+}
+
+impl Host {
+    fn new(sim: &Sim, controller: Rc<dyn Controller>) -> Host {
+        let pairs = (0..3).filter_map(|id| Pair::new(sim, &controller, id)).collect();
+        Host { controller, pairs }
+    }
+
+    /// Resets the controller and creates the queues again.
+    async fn reset(&mut self, sim: &Sim, cc: u32) {
+        self.controller.set_register(CC, cc & !CC_EN);
+        self.wait(sim, 0).await;
+        self.controller.set_register(CC, cc | CC_EN);
+        self.wait(sim, CSTS_RDY).await;
+        // One that does not support what was configured does not become ready.
+        self.pairs.clear();
+        if self.is_ready() {
+            self.pairs = Host::new(sim, self.controller.clone()).pairs;
+        }
+    }
+
+    /// Whether it is enabled and has not failed, as it does where its host is silent for longer than it has said.
+    fn is_ready(&self) -> bool {
+        self.controller.register(CSTS) & (CSTS_RDY | CSTS_CFS) == CSTS_RDY
+    }
+
+    async fn wait(&self, sim: &Sim, ready: u32) {
+        for _ in 0..1_000 {
+            if self.controller.register(CSTS) & CSTS_RDY == ready {
+                return;
+            }
+            sim.sleep(Span::from_ms(1)).await;
+        }
+        assert!(ready != 0, "the controller does not come to rest after a reset");
+    }
+}
+
+async fn run(sim: &Sim, ssd: &Ssd, input: &mut Input<'_>) {
+    let other = HostIdentity { hostid: [2; 16], hostnqn: "nqn.2014-08.org.nvmexpress:uuid:other".to_owned() };
+    let other = ssd.subsystem().new_controller(other, TransportModel::Message).expect("there is room for it");
+    let mut hosts = [Host::new(sim, ssd.controller()), Host { controller: other, pairs: Vec::new() }];
+    let cc = hosts[0].controller.register(CC);
+    hosts[1].reset(sim, cc).await;
+    for _ in 0..MOST_STEPS {
+        if input.is_empty() {
+            break;
+        }
+        step(sim, &mut hosts, input, cc).await;
+    }
+    sim.sleep(LONG).await;
+    let ready = hosts.iter().filter(|host| host.is_ready());
+    ready.flat_map(|host| &host.pairs).for_each(Pair::check_ended);
+}
+
+async fn step(sim: &Sim, hosts: &mut [Host; 2], input: &mut Input<'_>, cc: u32) {
+    let choice = input.byte();
+    let host = &mut hosts[usize::from(choice >> 7)];
+    match choice & 0x7f {
+        0x70..0x78 => sim.sleep(Span::from_us(input.number() & 0xfffff)).await,
+        0x78..0x7c => host.pairs.iter().for_each(|pair| pair.abort(input.byte().into())),
+        0x7c => {
+            let bits = input.number32();
+            host.reset(sim, cc ^ bits << 11 & 7 << 11).await;
+        }
+        0x7d.. => {
+            let (register, value) = (input.byte().into(), input.number32());
+            host.controller.set_register(register, value);
+            if register == CC {
+                // A reset deletes the queues, with commands that will have no completion.
+                host.pairs.clear();
+            }
+        }
+        at => {
+            let Some(pair) = host.pairs.get(usize::from(at) % 3) else { return };
+            let entry = entry(input, usize::from(at) % 3 == 0);
+            pair.submit(entry, data(input));
+        }
+    }
+}
+
+/// A length, and the first bytes.
+fn data(input: &mut Input<'_>) -> HostMem {
+    let len = match input.byte() {
+        0 => return HostMem::none(),
+        1 => 4_096,
+        blocks @ 2..0x80 => usize::from(blocks) * 512,
+        _ => (input.number() % MOST_DATA) as usize,
+    };
+    let given = input.byte().into();
+    let given = input.take(given);
+    let mut bytes = given.to_vec();
+    bytes.resize(len, 0);
+    HostMem::from_bytes(&bytes)
+}

@@ -1,0 +1,60 @@
+//! Hostile input. Each target is a function that takes any bytes, has the code under test handle them, and panics where
+//! that breaks a promise. The fuzzer (`fuzz/` in the root) and the tests on the stable toolchain call the same functions.
+//!
+//! Most targets read the bytes as a script of small steps ([`Input`]), so that a mutation of a byte changes one field of one
+//! message. A script that ends early is complete: missing bytes are zeros.
+//!
+//! | file | what |
+//! |---|---|
+//! | `input` | bytes as numbers and choices |
+//! | `entry` | a submission queue entry from bytes |
+//! | `commands` | commands of two hosts on one drive in virtual time |
+//! | `pair` | a queue pair that counts what completes |
+//! | `data_pointer` | PRPs and SGLs in the memory of a host |
+//! | `messages` | parsers of single messages: NVMe/TCP PDUs, vfio-user |
+//! | `served` | sessions with a live drive: NBD, NVMe/TCP, vfio-user (Linux) |
+//! | `traces` | trace files |
+//! | `profiles` | profiles, and the drives that they describe |
+//! | `cases` | inputs at random, made from seeds and from known inputs |
+//!
+//! Left out: what the command line takes, which its user controls.
+
+pub mod cases;
+mod commands;
+mod data_pointer;
+mod entry;
+mod input;
+mod messages;
+mod pair;
+mod profiles;
+#[cfg(target_os = "linux")]
+mod served;
+mod traces;
+
+pub use commands::commands;
+pub use data_pointer::data_pointer;
+pub use input::Input;
+pub use messages::{nvme_tcp_pdu, vfio_user_message};
+pub use profiles::profile;
+#[cfg(target_os = "linux")]
+pub use served::{nbd, nvme_tcp, vfio_user};
+pub use traces::trace;
+
+/// A function that takes any bytes.
+pub type Target = fn(&[u8]);
+
+/// All targets by name: the name of the fuzzer's program, and of the folder of its known inputs.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("commands", commands),
+    ("data_pointer", data_pointer),
+    ("nvme_tcp_pdu", nvme_tcp_pdu),
+    ("vfio_user_message", vfio_user_message),
+    ("trace", trace),
+    ("profile", profile),
+    #[cfg(target_os = "linux")]
+    ("nbd", nbd),
+    #[cfg(target_os = "linux")]
+    ("nvme_tcp", nvme_tcp),
+    #[cfg(target_os = "linux")]
+    ("vfio_user", vfio_user),
+];
