@@ -25,8 +25,10 @@ pub struct DriveInfo {
     pub nsid: u32,
     /// Size in logical blocks.
     pub blocks: u64,
-    /// Bytes of a logical block.
+    /// Bytes of a logical block's data.
     pub lba_bytes: u32,
+    /// Bytes of a logical block's metadata, which most users know nothing of: 0 is none.
+    pub metadata_bytes: u32,
     /// The most logical blocks that one command may move.
     pub max_blocks: u32,
     /// Bytes of the unit in which the drive maps and prefers to be written.

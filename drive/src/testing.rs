@@ -23,6 +23,7 @@ pub const INFO: DriveInfo = DriveInfo {
     nsid: 1,
     blocks: 2 << 20,
     lba_bytes: 512,
+    metadata_bytes: 0,
     max_blocks: 256,
     unit_bytes: 4_096,
     volatile_cache: false,

@@ -74,6 +74,7 @@ const INFO: DriveInfo = DriveInfo {
     nsid: 3,
     blocks: 6_000,
     lba_bytes: 512,
+    metadata_bytes: 0,
     max_blocks: 64,
     unit_bytes: 4_096,
     volatile_cache: false,

@@ -58,6 +58,7 @@ impl Controller for Manual {
             nsid: 1,
             blocks: 1_000,
             lba_bytes: 512,
+            metadata_bytes: 0,
             max_blocks: 8,
             unit_bytes: 4_096,
             volatile_cache: false,

@@ -4,6 +4,14 @@ use nandscape_device_media::UnitId;
 
 /// Bytes of a sector, the finest piece that a command can name.
 pub const SECTOR: u32 = 512;
+/// Bytes of metadata that a sector has room for.
+pub const METADATA: u32 = 8;
+
+/// The bytes of metadata beside a number of bytes of data, which are whole sectors.
+#[inline]
+pub const fn metadata_of(bytes: usize) -> usize {
+    bytes / (SECTOR / METADATA) as usize
+}
 
 /// A logical unit: the piece of the host's address space that is mapped on its own.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -80,6 +88,11 @@ impl UnitSize {
     /// One bit for each sector of a unit.
     pub const fn mask(self) -> u64 {
         mask(0, self.sectors())
+    }
+
+    /// The size in bytes with the metadata of its sectors, which follows the data.
+    pub const fn bytes_with_metadata(self) -> u32 {
+        self.bytes() + metadata_of(self.bytes() as usize) as u32
     }
 
     /// The unit that a sector is in.

@@ -3,6 +3,10 @@
 //! Reads: a [`Reader`] maps an extent, senses its pages in the flash, handles what fails, and delivers the data page by
 //! page to a [`Destination`] that the controller names. Writes: [`Ftl::reserve`] waits for room in the write buffer,
 //! [`Ftl::accept`] takes the data; reads see it from then on. The FTL programs it when it sees fit.
+//!
+//! A sector may have metadata beside its data, [`METADATA`](crate::address::METADATA) bytes of it. It takes the way of
+//! the data, into the buffer, to flash, and along when its unit is moved; what it means is the controller's business. An
+//! extent is written and read either always with metadata or always without.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -51,6 +55,26 @@ pub trait Ftl: 'static {
         reservation: Self::Reservation<'_>,
         watch: Option<Milestone>,
     ) -> Option<Rc<Settling>>;
+
+    /// Whether [`Ftl::accept_with_metadata`] may be called, and destinations may ask for metadata.
+    fn keeps_metadata(&self) -> bool {
+        false
+    }
+
+    /// As [`Ftl::accept`], with the metadata of each sector of the extent.
+    ///
+    /// # Panics
+    /// Where the FTL keeps no metadata.
+    fn accept_with_metadata(
+        &self,
+        _extent: Extent,
+        _data: Option<&HostMem>,
+        _metadata: &HostMem,
+        _reservation: Self::Reservation<'_>,
+        _watch: Option<Milestone>,
+    ) -> Option<Rc<Settling>> {
+        panic!("this FTL keeps no metadata");
+    }
 
     /// Deallocates the whole units in an extent: they read as zeros from now on.
     ///
@@ -111,7 +135,13 @@ pub trait Destination: Clone + 'static {
     /// The memory to which the data is copied; its first byte is the extent's first.
     fn mem(&self) -> &HostMem;
 
-    /// Whether a sector that is not mapped fails the read. Otherwise it reads as zeros.
+    /// The memory to which the metadata is copied, where it is asked for: that of the extent's first sector comes first.
+    #[inline(always)]
+    fn metadata(&self) -> Option<&HostMem> {
+        None
+    }
+
+    /// Whether a sector that is not mapped fails the read. Otherwise it reads as zeros, and so does its metadata.
     fn rejects_unmapped(&self) -> bool;
 
     /// Takes `bytes` bytes that were copied to the memory on to the host.

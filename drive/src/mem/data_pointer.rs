@@ -8,12 +8,13 @@ use std::rc::Rc;
 
 use nandscape_wire_nvme::command::FLAGS_PSDT;
 use nandscape_wire_nvme::opcode::Transfer;
-use nandscape_wire_nvme::sgl::SglDescriptor;
+use nandscape_wire_nvme::sgl::{SglDescriptor, SglType};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 use smallvec::SmallVec;
+use zerocopy::IntoBytes;
 
 use super::dma::{Access, Dma, DmaFault};
-use super::{Memory, prp, sgl};
+use super::{HostMem, Memory, prp, sgl};
 
 /// The data pointer of one command.
 pub struct DataPointer {
@@ -28,12 +29,12 @@ pub struct DataPointer {
 /// How the data is described.
 enum Description {
     /// Two PRP entries, and the bytes of a memory page (CC.MPS).
-    Prp {
-        prp1: u64,
-        prp2: u64,
-        page: u32,
+    Prp { prp1: u64, prp2: u64, page: u32 },
+    Sgl {
+        first: SglDescriptor,
+        /// The metadata pointer leads to a descriptor (PSDT 10b), rather than to a buffer.
+        describes_metadata: bool,
     },
-    Sgl(SglDescriptor),
 }
 
 /// A piece of a command's data.
@@ -82,16 +83,18 @@ impl DataPointer {
         assert!(page.is_power_of_two() && page >= 4_096, "memory pages of {page} bytes");
         let description = match (entry.flags & FLAGS_PSDT) >> 6 {
             0b00 => Description::Prp { prp1: entry.prp1.get(), prp2: entry.prp2.get(), page },
-            // 10b differs in the metadata's pointer only.
-            0b01 | 0b10 => Description::Sgl(entry.sgl1()),
+            psdt @ (0b01 | 0b10) => Description::Sgl { first: entry.sgl1(), describes_metadata: psdt == 0b10 },
             _ => return Err(Status::INVALID_FIELD.final_()),
         };
         let access = match Transfer::of(entry.opcode) {
             Transfer::ToHost => Access::Write,
             _ => Access::Read,
         };
-        let segments = RefCell::default();
-        Ok(DataPointer { dma: dma.clone(), description, access, segments, failed: Cell::new(false) })
+        Ok(DataPointer::over(dma, description, access))
+    }
+
+    fn over(dma: &Rc<dyn Dma>, description: Description, access: Access) -> DataPointer {
+        DataPointer { dma: dma.clone(), description, access, segments: RefCell::default(), failed: Cell::new(false) }
     }
 
     /// The pieces of the first `bytes`.
@@ -100,7 +103,7 @@ impl DataPointer {
             let (dma, len) = (&*self.dma, bytes as u64);
             let segments = match &self.description {
                 Description::Prp { prp1, prp2, page } => prp::walk(dma, *prp1, *prp2, u64::from(*page), len)?,
-                Description::Sgl(first) => sgl::walk(dma, first, self.access, len)?,
+                Description::Sgl { first, .. } => sgl::walk(dma, first, self.access, len)?,
             };
             self.segments.replace(segments);
         }
@@ -178,5 +181,19 @@ impl Memory for DataPointer {
 
     fn has_failed(&self) -> bool {
         self.failed.get()
+    }
+
+    /// A buffer in one piece, or, with PSDT 10b, an SGL whose first descriptor stands at the pointer (Base 4.1, MPTR).
+    fn metadata(&self, pointer: u64) -> Result<Option<HostMem>, Status> {
+        let is_described = matches!(self.description, Description::Sgl { describes_metadata: true, .. });
+        if !pointer.is_multiple_of(if is_described { 8 } else { 4 }) {
+            return Err(Status::INVALID_FIELD.final_());
+        }
+        let mut first = SglDescriptor::new(SglType::DATA_BLOCK, pointer, u32::MAX);
+        if is_described {
+            self.dma.read(pointer, first.as_mut_bytes())?;
+        }
+        let description = Description::Sgl { first, describes_metadata: false };
+        Ok(Some(HostMem::over(Rc::new(DataPointer::over(&self.dma, description, self.access)))))
     }
 }

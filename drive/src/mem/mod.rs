@@ -12,7 +12,7 @@
 //! | `data_pointer` | a `Memory` that a command describes by PRPs or an SGL |
 //! | `prp`, `sgl` | walking them |
 //!
-//! Left out: metadata, which has a pointer of its own.
+//! Metadata that does not follow the data has a pointer of its own, which leads to a memory of its own.
 
 pub mod data_pointer;
 pub mod dma;
@@ -26,7 +26,7 @@ mod sgl;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 pub use data_pointer::DataPointer;
 pub use dma::{Access, Dma, DmaFault};
@@ -61,6 +61,15 @@ pub trait Memory {
     /// Whether a copy has failed.
     fn has_failed(&self) -> bool {
         false
+    }
+
+    /// The memory of the command's metadata, to which the Metadata Pointer (MPTR) leads; `None` where the host has no such
+    /// pointer.
+    ///
+    /// # Errors
+    /// The status of a command whose pointer is wrong.
+    fn metadata(&self, _pointer: u64) -> Result<Option<HostMem>, Status> {
+        Ok(None)
     }
 }
 
@@ -172,6 +181,17 @@ impl HostMem {
     /// Whether a copy to or from this memory has failed. The command then fails with Data Transfer Error.
     pub fn has_failed(&self) -> bool {
         self.0.as_ref().is_some_and(|slice| slice.memory.has_failed())
+    }
+
+    /// The memory of a command's metadata, where this is the memory of its data; `None` where the host has no pointer for it.
+    ///
+    /// # Errors
+    /// The status of a command whose pointer is wrong.
+    pub fn metadata(&self, entry: &SubmissionEntry) -> Result<Option<HostMem>, Status> {
+        match &self.0 {
+            Some(slice) => slice.memory.metadata(entry.metadata.get()),
+            None => Ok(None),
+        }
     }
 
     /// The part of `len` bytes from `start` on, sharing the same memory. What has no data has none in any part.

@@ -164,6 +164,7 @@ mod tests {
             nsid: 1,
             blocks: bytes / u64::from(lba_bytes),
             lba_bytes,
+            metadata_bytes: 0,
             max_blocks: 256,
             unit_bytes: 4_096,
             volatile_cache: false,

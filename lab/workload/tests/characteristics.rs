@@ -13,6 +13,7 @@ fn drive(gib: u64) -> DriveInfo {
         nsid: 1,
         blocks: gib << 21,
         lba_bytes: 512,
+        metadata_bytes: 0,
         max_blocks: 2_048,
         unit_bytes: 4_096,
         volatile_cache: false,

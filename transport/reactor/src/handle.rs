@@ -46,6 +46,12 @@ pub enum Refused {
     /// The drive refuses, or there is none.
     #[error("the drive takes no more connections ({0})")]
     Drive(Status),
+    /// The drive's logical blocks have metadata, of that many bytes, which clients of single commands know nothing of.
+    #[error(
+        "the drive is formatted with {0} bytes of metadata a logical block, which this kind of client cannot reach; \
+         a host with an NVMe controller of its own can"
+    )]
+    Metadata(u32),
     /// Each of the drive's queue pairs has a client, or is promised to one.
     #[error("all {pairs} queue pairs of the drive are taken by other clients")]
     Taken {

@@ -45,6 +45,8 @@ pub const SGLS_SUPPORTED: u32 = 0b01;
 pub const SGLS_BIT_BUCKET: u32 = 1 << 16;
 /// SGL Support: an SGL may be longer than the data (bit 18).
 pub const SGLS_LONGER: u32 = 1 << 18;
+/// SGL Support: the Metadata Pointer may point to an SGL segment of one descriptor (bit 19).
+pub const SGLS_METADATA: u32 = 1 << 19;
 
 /// SGL Support over Fabrics: data blocks at any address (bits 1:0), by offset in the capsule (bit 20), and moved by the
 /// transport (bit 21).
@@ -350,6 +352,12 @@ pub const NSFEAT_ATOMICITY: u8 = 1 << 1;
 pub const NSFEAT_DULBE: u8 = 1 << 2;
 /// NSFEAT: the preferred granularities are given (bit 4).
 pub const NSFEAT_OPTPERF: u8 = 1 << 4;
+/// MC: metadata may follow the data of each block (bit 0).
+pub const MC_EXTENDED: u8 = 1 << 0;
+/// MC: metadata may lie in a buffer of its own (bit 1).
+pub const MC_SEPARATE: u8 = 1 << 1;
+/// DPC: protection information of types 1 to 3 (bits 2:0), in the first or the last bytes of the metadata (bits 4:3).
+pub const DPC_ALL: u8 = 0b11111;
 /// DLFEAT: deallocated blocks read as zeros (bits 2:0 = 001b).
 pub const DLFEAT_ZEROS: u8 = 0b001;
 /// DLFEAT: Write Zeroes may deallocate (bit 3).

@@ -161,6 +161,11 @@ impl Prinfo {
         self.0 & 1 << 3 != 0
     }
 
+    /// PRCHK: something is checked (bits 2:0).
+    pub const fn checks(self) -> bool {
+        self.0 & 0b111 != 0
+    }
+
     /// PRCHK: the guard is checked (bit 2).
     pub const fn checks_guard(self) -> bool {
         self.0 & 1 << 2 != 0

@@ -65,8 +65,9 @@ impl<C: CommandSet> NvmeController<C> {
         if self.passes_messages() {
             self.message_fields(&mut data);
         } else if self.takes_sgls() {
+            let metadata = if self.subsystem.set.info().keeps_metadata { identify::SGLS_METADATA } else { 0 };
             let sgls = identify::SGLS_SUPPORTED | identify::SGLS_BIT_BUCKET | identify::SGLS_LONGER;
-            data.sgls = sgls.into();
+            data.sgls = (sgls | metadata).into();
         }
         (data.nn, data.mnan) = (MAX_NAMESPACES.into(), MAX_NAMESPACES.into());
         data.unvmcap = u128::from(self.subsystem.namespaces.unallocated()).to_le_bytes();

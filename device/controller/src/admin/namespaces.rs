@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use super::{Answer, Event, PAGE};
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
-use crate::namespace::{Access, LBA_FORMATS, MAX_NAMESPACES, NewNamespace};
+use crate::namespace::{Access, Format, MAX_NAMESPACES, NewNamespace};
 
 /// Entries of the Changed Attached Namespace List.
 const CHANGED_MAX: usize = 1_024;
@@ -79,12 +79,12 @@ impl<C: CommandSet> NvmeController<C> {
             return Err(Status::DATA_TRANSFER_ERROR);
         }
         let given = IdentifyNamespace::read_from_bytes(&bytes).expect("it has the size");
-        let format = usize::from(given.flbas & 0xf | given.flbas >> 1 & 0x30);
-        let lba_bytes = *LBA_FORMATS.get(format).ok_or(Status::INVALID_FORMAT)?;
-        // No metadata, and so neither a place for it nor protection information.
-        if given.flbas & 1 << 4 != 0 || given.dps != 0 {
+        let (index, is_extended) = (given.flbas & 0xf | given.flbas >> 1 & 0x30, given.flbas & 1 << 4 != 0);
+        if given.dps >> 4 != 0 {
             return Err(Status::INVALID_FORMAT);
         }
+        let protection = (given.dps & 0b111, given.dps & 1 << 3 != 0);
+        let format = Format::asked_for(self.subsystem.namespaces.formats(), index, is_extended, protection)?;
         if given.nmic & !identify::NMIC_SHARED != 0 || given.nsze.get() == 0 || given.ncap > given.nsze {
             return Err(Status::INVALID_FIELD);
         }
@@ -92,7 +92,7 @@ impl<C: CommandSet> NvmeController<C> {
             return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED);
         }
         let is_shared = given.nmic & identify::NMIC_SHARED != 0;
-        self.subsystem.namespaces.create(NewNamespace { blocks: given.nsze.get(), lba_bytes, is_shared })
+        self.subsystem.namespaces.create(NewNamespace { blocks: given.nsze.get(), format, is_shared })
     }
 
     async fn delete_namespaces(&self, nsid: u32) -> Result<Answer, Status> {
@@ -125,21 +125,20 @@ impl<C: CommandSet> NvmeController<C> {
     /// same, as a key that is forgotten.
     async fn format(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
         let fields = FormatNvm(entry.cdw10.get());
-        let lba_bytes = *LBA_FORMATS.get(usize::from(fields.lba_format())).ok_or(Status::INVALID_FORMAT)?;
-        if fields.protection() != 0 || fields.extended() {
-            return Err(Status::INVALID_FORMAT);
-        }
+        let protection = (fields.protection(), fields.protection_first());
+        let formats = self.subsystem.namespaces.formats();
+        let format = Format::asked_for(formats, fields.lba_format(), fields.extended(), protection)?;
         if fields.secure_erase() > 2 {
             return Err(Status::INVALID_FIELD);
         }
         for nsid in self.named(entry.nsid.get())? {
             let before = self.subsystem.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
             self.check_reservations(nsid)?;
-            if before.lba_bytes != lba_bytes {
+            if before.format != format {
                 self.check_unused_in_process(nsid)?;
             }
             drop(before);
-            self.subsystem.format_namespace(nsid, lba_bytes).await?;
+            self.subsystem.format_namespace(nsid, format).await?;
         }
         Ok(Answer::default())
     }

@@ -103,6 +103,8 @@ pub struct SetInfo {
     pub volatile_cache: bool,
     /// Whether data written is kept.
     pub keeps_data: bool,
+    /// Whether logical blocks may have metadata.
+    pub keeps_metadata: bool,
 }
 
 /// A command in work.

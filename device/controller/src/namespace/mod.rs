@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `table` | the namespaces of a subsystem, by number |
 //! | `attached` | those that one controller has attached |
-//! | `format` | LBA formats |
+//! | `format` | LBA formats, metadata and protection information |
 //! | `reservation` | which hosts may read and write |
 //! | `space` | which sectors are free |
 //! | `layout` | where its sectors lie among those of the FTL |
@@ -22,7 +22,7 @@ mod space;
 mod table;
 
 pub(crate) use attached::Attached;
-pub(crate) use format::LBA_FORMATS;
+pub(crate) use format::{Format, LbaFormat, PROTECTION_BYTES, ProtectionType, lba_formats};
 pub(crate) use identifiers::Identifiers;
 pub(crate) use layout::Layout;
 pub(crate) use reservation::{Access, Kind, Notice, Registrant, Report, Reservations};
@@ -40,8 +40,11 @@ pub struct Namespace {
     pub(crate) nsid: u32,
     /// Its size in logical blocks.
     pub(crate) blocks: u64,
-    /// Bytes of a logical block.
+    /// Bytes of a logical block's data.
     pub(crate) lba_bytes: u32,
+    pub(crate) format: Format,
+    /// Its blocks lie in a row and have no metadata: its commands are served the short way.
+    pub(crate) is_plain: bool,
     /// The most logical blocks that one command may move.
     pub(crate) max_blocks: u32,
     /// Whether data written is kept.
@@ -63,10 +66,10 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A namespace of `blocks` blocks of `lba_bytes` bytes, `max_blocks` of which a command may move.
+    /// A namespace of `blocks` blocks of a format, `max_blocks` of which a command may move.
     fn new(
         nsid: u32,
-        (blocks, lba_bytes, max_blocks): (u64, u32, u32),
+        (blocks, format, max_blocks): (u64, Format, u32),
         keeps_data: bool,
         is_shared: bool,
         identifiers: Identifiers,
@@ -76,7 +79,9 @@ impl Namespace {
         let namespace = Namespace {
             nsid,
             blocks,
-            lba_bytes,
+            lba_bytes: format.lba().data,
+            format,
+            is_plain: !layout.is_fragmented() && format.lba().metadata == 0,
             max_blocks,
             keeps_data,
             is_shared,
@@ -172,11 +177,6 @@ impl Namespace {
     pub(crate) fn blocks_in_run(&self, slba: u64) -> u64 {
         let sectors = self.lba_sectors();
         self.layout.left_in_run(slba * sectors) / sectors
-    }
-
-    /// The index of its LBA format.
-    pub(crate) fn format_index(&self) -> u8 {
-        LBA_FORMATS.iter().position(|bytes| *bytes == self.lba_bytes).expect("it has one of them") as u8
     }
 
     /// The logical block that a sector of the FTL belongs to, which is one of this namespace.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use nandscape_wire_nvme::Status;
 
 use super::space::Space;
-use super::{Identifiers, Layout, Namespace, Reservations};
+use super::{Format, Identifiers, Layout, LbaFormat, Namespace, Reservations, lba_formats};
 
 /// The most namespaces of a subsystem: numbers go from 1 to this one (NN and MNAN of Identify Controller).
 pub(crate) const MAX_NAMESPACES: u32 = 64;
@@ -21,6 +21,7 @@ pub(crate) struct Common {
     /// Sectors of the FTL.
     pub(crate) sectors: u64,
     pub(crate) keeps_data: bool,
+    pub(crate) keeps_metadata: bool,
     /// The most bytes that one command may move.
     pub(crate) max_transfer: u32,
     /// The subsystem's NQN.
@@ -40,8 +41,7 @@ impl Common {
 pub(crate) struct NewNamespace {
     /// Its size in logical blocks.
     pub(crate) blocks: u64,
-    /// Bytes of a logical block.
-    pub(crate) lba_bytes: u32,
+    pub(crate) format: Format,
     /// Whether several controllers may have it attached.
     pub(crate) is_shared: bool,
 }
@@ -67,12 +67,12 @@ struct Entry {
 
 impl Namespaces {
     /// One namespace, number 1, that has all of the drive.
-    pub(crate) fn new(common: Common, lba_bytes: u32) -> Namespaces {
+    pub(crate) fn new(common: Common, format: Format) -> Namespaces {
         let space = Space::new(common.sectors, common.granule());
         let state = State { by_nsid: BTreeMap::new(), space, created: 0 };
         let namespaces = Namespaces { common, state: RefCell::new(state) };
-        let blocks = namespaces.common.sectors * 512 / u64::from(lba_bytes);
-        let nsid = namespaces.create(NewNamespace { blocks, lba_bytes, is_shared: true });
+        let blocks = namespaces.common.sectors / u64::from(format.lba().sectors());
+        let nsid = namespaces.create(NewNamespace { blocks, format, is_shared: true });
         namespaces.set_in_use(nsid.expect("all of the drive is free"), true);
         namespaces
     }
@@ -85,7 +85,7 @@ impl Namespaces {
         let mut state = self.state.borrow_mut();
         let nsid = (1..=MAX_NAMESPACES).find(|nsid| !state.by_nsid.contains_key(nsid));
         let nsid = nsid.ok_or(Status::NAMESPACE_ID_UNAVAILABLE)?;
-        let sectors = new.blocks.checked_mul(u64::from(new.lba_bytes) / 512);
+        let sectors = new.blocks.checked_mul(new.format.lba().sectors().into());
         let sectors = sectors.ok_or(Status::NAMESPACE_INSUFFICIENT_CAPACITY)?;
         let layout = state.space.take(sectors).ok_or(Status::NAMESPACE_INSUFFICIENT_CAPACITY)?;
         let identifiers = Identifiers::new(&self.common.nqn, state.created);
@@ -103,24 +103,24 @@ impl Namespaces {
         layout: Layout,
         reservations: Rc<Reservations>,
     ) -> Namespace {
-        let NewNamespace { blocks, lba_bytes, is_shared } = new;
-        let max_blocks = (self.common.max_transfer / lba_bytes).min(1 << 16);
+        let NewNamespace { blocks, format, is_shared } = new;
+        let max_blocks = (self.common.max_transfer / format.lba().data).min(1 << 16);
         let keeps_data = self.common.keeps_data;
-        Namespace::new(nsid, (blocks, lba_bytes, max_blocks), keeps_data, is_shared, identifiers, layout, reservations)
+        Namespace::new(nsid, (blocks, format, max_blocks), keeps_data, is_shared, identifiers, layout, reservations)
     }
 
     /// Puts a namespace of the same size and place in the place of one, with another format and without commands.
     ///
     /// # Panics
     /// When there is none of that number.
-    pub(crate) fn replace(&self, nsid: u32, lba_bytes: u32) -> (Rc<Namespace>, Rc<Namespace>) {
+    pub(crate) fn replace(&self, nsid: u32, format: Format) -> (Rc<Namespace>, Rc<Namespace>) {
         let mut state = self.state.borrow_mut();
         let entry = state.by_nsid.get_mut(&nsid).expect("it exists");
         let old = entry.namespace.clone();
-        let blocks = old.blocks * old.lba_sectors() / u64::from(lba_bytes / 512);
-        let format = NewNamespace { blocks, lba_bytes, is_shared: old.is_shared };
+        let blocks = old.blocks * old.lba_sectors() / u64::from(format.lba().sectors());
+        let new = NewNamespace { blocks, format, is_shared: old.is_shared };
         let (layout, reservations) = (old.layout.clone(), old.reservations.clone());
-        entry.namespace = Rc::new(self.build(nsid, format, old.identifiers, layout, reservations));
+        entry.namespace = Rc::new(self.build(nsid, new, old.identifiers, layout, reservations));
         (old, entry.namespace.clone())
     }
 
@@ -161,6 +161,11 @@ impl Namespaces {
     /// Their numbers above `nsid`, in ascending order.
     pub(crate) fn above(&self, nsid: u32) -> Vec<u32> {
         self.state.borrow().by_nsid.range(nsid + 1..).map(|(nsid, _)| *nsid).collect()
+    }
+
+    /// The formats that a namespace may have.
+    pub(crate) fn formats(&self) -> &'static [LbaFormat] {
+        lba_formats(self.common.keeps_metadata)
     }
 
     /// Bytes of the pieces in which namespaces get space.

@@ -36,7 +36,7 @@ use crate::command_set::{CommandSet, SetInfo};
 use crate::config::ControllerConfig;
 use crate::engine::{Chore, CommandJob, FusedJob, NvmeController};
 use crate::link::Link;
-use crate::namespace::{Common, Namespace, Namespaces, Registrant};
+use crate::namespace::{Common, Format, Namespace, Namespaces, Registrant};
 use controllers::Controllers;
 use namespaces::Changes;
 use power::Power;
@@ -81,12 +81,13 @@ impl<C: CommandSet> NvmSubsystem<C> {
         names: Names,
         arbiter: fn() -> Box<dyn Arbiter>,
     ) -> Rc<NvmSubsystem<C>> {
-        let SetInfo { sectors, keeps_data, .. } = set.info();
-        let common = Common { sectors, keeps_data, max_transfer: config.max_transfer, nqn: names.nqn.clone() };
+        let SetInfo { sectors, keeps_data, keeps_metadata, .. } = set.info();
+        let (max_transfer, nqn) = (config.max_transfer, names.nqn.clone());
+        let common = Common { sectors, keeps_data, keeps_metadata, max_transfer, nqn };
         let subsystem = Rc::new_cyclic(|me: &Weak<NvmSubsystem<C>>| NvmSubsystem {
             sim: sim.clone(),
             names,
-            namespaces: Namespaces::new(common, config.lba_bytes),
+            namespaces: Namespaces::new(common, Format::plain(config.lba_bytes)),
             changes: Changes::new(sim),
             sanitizing: Sanitizing::default(),
             self_tests: SelfTests::default(),
@@ -158,6 +159,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             nsid: namespace.map_or(1, |namespace| namespace.nsid),
             blocks: namespace.map_or(0, |namespace| namespace.blocks),
             lba_bytes: namespace.map_or(self.config.lba_bytes, |namespace| namespace.lba_bytes),
+            metadata_bytes: namespace.map_or(0, |namespace| namespace.format.lba().metadata),
             max_blocks: namespace.map_or(1, |namespace| namespace.max_blocks),
             unit_bytes: set.unit_bytes,
             volatile_cache: set.volatile_cache,

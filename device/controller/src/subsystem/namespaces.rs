@@ -15,7 +15,7 @@ use nandscape_wire_nvme::{Status, manage};
 use super::NvmSubsystem;
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
-use crate::namespace::{Namespace, Registrant};
+use crate::namespace::{Format, Namespace, Registrant};
 
 /// Changes that wait for each other, and for commands.
 pub(crate) struct Changes {
@@ -73,10 +73,10 @@ impl<C: CommandSet> NvmSubsystem<C> {
     }
 
     /// Drops all data of a namespace and gives it another format. Commands on it fail meanwhile.
-    pub(crate) async fn format_namespace(&self, nsid: u32, lba_bytes: u32) -> Result<(), Status> {
+    pub(crate) async fn format_namespace(&self, nsid: u32, format: Format) -> Result<(), Status> {
         let _change = self.changes.begin().await;
         self.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
-        let (old, new, users) = self.replace(nsid, lba_bytes);
+        let (old, new, users) = self.replace(nsid, format);
         new.set_formatting(true);
         self.self_tests.namespace_changes(nsid, manage::SELF_TEST_FORMATTED);
         self.drain(&old).await;
@@ -88,8 +88,8 @@ impl<C: CommandSet> NvmSubsystem<C> {
 
     /// Drops all data of a namespace, whose commands are refused.
     pub(super) async fn sanitize_namespace(&self, nsid: u32) {
-        let Some(lba_bytes) = self.namespaces.get(nsid).map(|namespace| namespace.lba_bytes) else { return };
-        let (old, new, _) = self.replace(nsid, lba_bytes);
+        let Some(format) = self.namespaces.get(nsid).map(|namespace| namespace.format) else { return };
+        let (old, new, _) = self.replace(nsid, format);
         new.set_sanitizing(true);
         self.drain(&old).await;
         self.set.erase(&new).await;
@@ -97,8 +97,8 @@ impl<C: CommandSet> NvmSubsystem<C> {
 
     /// Puts another namespace of the same number and place into the table and into the controllers that have it: the one
     /// before, the one now, and these controllers.
-    fn replace(&self, nsid: u32, lba_bytes: u32) -> (Rc<Namespace>, Rc<Namespace>, Vec<Rc<NvmeController<C>>>) {
-        let (old, new) = self.namespaces.replace(nsid, lba_bytes);
+    fn replace(&self, nsid: u32, format: Format) -> (Rc<Namespace>, Rc<Namespace>, Vec<Rc<NvmeController<C>>>) {
+        let (old, new) = self.namespaces.replace(nsid, format);
         let users: Vec<_> = self.controllers.all().into_iter().filter(|user| user.namespaces.detach(nsid)).collect();
         users.iter().for_each(|user| user.namespaces.attach(&new));
         (old, new, users)
@@ -117,7 +117,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             let _change = self.changes.begin().await;
             // What has replaced it meanwhile has waited for its commands.
             if self.namespaces.get(nsid).is_some_and(|now| std::ptr::eq(&*now, namespace)) {
-                let (old, ..) = self.replace(nsid, namespace.lba_bytes);
+                let (old, ..) = self.replace(nsid, namespace.format);
                 self.drain(&old).await;
             }
         }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use super::flushes::{Flushes, Watcher};
-use crate::address::{Location, Lpn, Piece, SECTOR, SlotId, UnitSize};
+use crate::address::{Location, Lpn, METADATA, Piece, SECTOR, SlotId, UnitSize, metadata_of};
 use crate::ftl::{Milestone, Settling};
 
 const NIL: u32 = u32::MAX;
@@ -38,7 +38,7 @@ pub(super) struct Slot {
     pub(super) previous: Location,
     /// The sectors that the slot holds, a bit each.
     pub(super) mask: u64,
-    /// Their data; `None` where the drive keeps none.
+    /// Their data, with their metadata behind it if they were written with any; `None` where the drive keeps none.
     data: Option<Box<[u8]>>,
     /// Sectors that were lost on flash before they were written to the slot, a bit each.
     pub(super) was_lost: u64,
@@ -175,6 +175,27 @@ impl WriteBuffer {
         id
     }
 
+    /// Puts the metadata of a piece into its slot; [`WriteBuffer::write`] is called for the data.
+    pub(super) fn write_metadata(&mut self, id: SlotId, piece: &Piece, put: impl FnOnce(&mut [u8])) {
+        let (first, len) = (self.unit.bytes() as usize + metadata_of(piece.offset()), metadata_of(piece.bytes()));
+        if let Some(data) = self.make_room(id) {
+            put(&mut data[first..first + len]);
+        }
+    }
+
+    /// Has a slot hold metadata, zeros so far; its data, where the drive keeps data.
+    fn make_room(&mut self, id: SlotId) -> Option<&mut [u8]> {
+        let bytes = self.unit.bytes_with_metadata() as usize;
+        let data = self.slot_mut(id).data.as_mut()?;
+        if data.len() < bytes {
+            let mut longer = Vec::with_capacity(bytes);
+            longer.extend_from_slice(data);
+            longer.resize(bytes, 0);
+            *data = longer.into();
+        }
+        Some(data)
+    }
+
     /// Writes a piece into its slot. `put` is given the piece's place to fill, where the drive keeps data.
     pub(super) fn write(&mut self, id: SlotId, piece: &Piece, put: impl FnOnce(&mut [u8])) {
         let slot = self.slot_mut(id);
@@ -200,11 +221,20 @@ impl WriteBuffer {
     /// Fills the sectors that a slot does not hold; `None` where the drive keeps no data.
     pub(super) fn fill(&mut self, id: SlotId, bytes: Option<&[u8]>) {
         let unit = self.unit;
+        let has_metadata = bytes.is_some_and(|bytes| bytes.len() > unit.bytes() as usize);
+        if has_metadata {
+            self.make_room(id);
+        }
         let slot = self.slot_mut(id);
         if let (Some(data), Some(bytes)) = (&mut slot.data, bytes) {
             for sector in (0..unit.sectors()).filter(|sector| slot.mask & 1 << sector == 0) {
                 let range = (sector * SECTOR) as usize..((sector + 1) * SECTOR) as usize;
                 data[range.clone()].copy_from_slice(&bytes[range]);
+                if has_metadata {
+                    let first = (unit.bytes() + sector * METADATA) as usize;
+                    let range = first..first + METADATA as usize;
+                    data[range.clone()].copy_from_slice(&bytes[range]);
+                }
             }
         }
         slot.mask = unit.mask();

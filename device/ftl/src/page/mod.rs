@@ -268,7 +268,22 @@ impl Ftl for PageFtl {
         reservation: Reservation<'_>,
         watch: Option<Milestone>,
     ) -> Option<Rc<Settling>> {
-        write::accept(self, extent, data, reservation, watch)
+        write::accept(self, extent, data, None, reservation, watch)
+    }
+
+    fn keeps_metadata(&self) -> bool {
+        self.media.keeps_data()
+    }
+
+    fn accept_with_metadata(
+        &self,
+        extent: Extent,
+        data: Option<&HostMem>,
+        metadata: &HostMem,
+        reservation: Reservation<'_>,
+        watch: Option<Milestone>,
+    ) -> Option<Rc<Settling>> {
+        write::accept(self, extent, data, Some(metadata), reservation, watch)
     }
 
     async fn deallocate(&self, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {

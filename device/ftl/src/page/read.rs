@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::PageFtl;
 use super::state::State;
 use super::tables::MapMiss;
-use crate::address::{Extent, Location, Lpn, Piece, SECTOR, SlotId};
+use crate::address::{Extent, Location, Lpn, Piece, SECTOR, SlotId, UnitSize, metadata_of};
 use crate::component::{BlockMetadata, Mapping};
 use crate::ftl::{Destination, ReadError, Unreadable};
 
@@ -69,15 +69,19 @@ impl State {
         if let Some(sector) = self.first_lost(extent) {
             return Ok(Err(ReadError { sector, why: Unreadable::Lost }));
         }
-        let mem = to.mem();
         for piece in extent.pieces(self.unit).skip(lookup.done) {
             match self.tables.map.lookup(piece.lpn)? {
                 Location::Unmapped if to.rejects_unmapped() => {
                     return Ok(Err(ReadError { sector: self.first_sector(&piece), why: Unreadable::Unmapped }));
                 }
-                Location::Unmapped => mem.clear(piece.at, piece.bytes()),
+                Location::Unmapped => {
+                    to.mem().clear(piece.at, piece.bytes());
+                    if let Some(metadata) = to.metadata() {
+                        metadata.clear(metadata_of(piece.at), metadata_of(piece.bytes()));
+                    }
+                }
                 Location::Flash(unit) => self.push_page(&mut lookup.pages, unit, &piece, None),
-                Location::Buffered(slot) => self.look_up_buffered(&mut lookup.pages, slot, &piece, mem),
+                Location::Buffered(slot) => self.look_up_buffered(&mut lookup.pages, slot, &piece, to),
             }
             lookup.done += 1;
         }
@@ -85,11 +89,14 @@ impl State {
     }
 
     /// Copies from the buffer. If the slot lacks some of the sectors, they come from the copy that it will replace.
-    fn look_up_buffered(&mut self, pages: &mut PageReads, id: SlotId, piece: &Piece, mem: &HostMem) {
+    fn look_up_buffered(&mut self, pages: &mut PageReads, id: SlotId, piece: &Piece, to: &impl Destination) {
         let held = self.buffer.slot(id).mask;
         if held & piece.mask() == piece.mask() {
             if let Some(data) = self.buffer.data(id) {
-                mem.write(piece.at, &data[piece.offset()..piece.offset() + piece.bytes()]);
+                to.mem().write(piece.at, &data[piece.offset()..piece.offset() + piece.bytes()]);
+                if let Some(metadata) = to.metadata() {
+                    put_metadata(metadata, piece.at, self.unit, data, (piece.offset(), piece.bytes()));
+                }
             }
             return;
         }
@@ -210,7 +217,7 @@ impl PageFtl {
             self.page_not_read(read.page, error);
             return Err(ReadError { sector: read.sector, why: Unreadable::Media(error) });
         }
-        read.copies.iter().for_each(|copy| self.copy_out(copy, to.mem()));
+        read.copies.iter().for_each(|copy| self.copy_out(copy, to));
         self.unpin(read.page);
         Ok(u64::from(read.host_bytes))
     }
@@ -237,11 +244,15 @@ impl PageFtl {
         self.pump();
     }
 
-    fn copy_out(&self, copy: &CopyOut, mem: &HostMem) {
-        match self.media.data(copy.unit) {
+    fn copy_out(&self, copy: &CopyOut, to: &impl Destination) {
+        let (mem, data) = (to.mem(), self.media.data(copy.unit));
+        match &data {
             Some(data) => mem.write(copy.at, &data[copy.offset..copy.offset + copy.len]),
             // Programmed without data, as by planting.
             None => mem.clear(copy.at, copy.len),
+        }
+        if let Some(metadata) = to.metadata() {
+            self.copy_metadata_out(copy, data.as_deref().unwrap_or_default(), metadata);
         }
         if let Some((held, newer)) = &copy.overlay {
             let sector = SECTOR as usize;
@@ -251,5 +262,29 @@ impl PageFtl {
                 }
             }
         }
+    }
+
+    /// Copies the metadata beside what [`PageFtl::copy_out`] copies; `data` is the unit on flash.
+    fn copy_metadata_out(&self, copy: &CopyOut, data: &[u8], to: &HostMem) {
+        let unit = self.state.borrow().unit;
+        put_metadata(to, copy.at, unit, data, (copy.offset, copy.len));
+        if let Some((held, newer)) = &copy.overlay {
+            let sector = SECTOR as usize;
+            for offset in (copy.offset..copy.offset + copy.len).step_by(sector) {
+                if held & 1 << (offset / sector) != 0 {
+                    put_metadata(to, copy.at + offset - copy.offset, unit, newer, (offset, sector));
+                }
+            }
+        }
+    }
+}
+
+/// Copies the metadata of a range of a unit, given as (first byte, bytes) of its data, to where the data at `at` has its
+/// own. A unit that was written without metadata has zeros.
+fn put_metadata(to: &HostMem, at: usize, unit: UnitSize, data: &[u8], (offset, len): (usize, usize)) {
+    let (at, first, len) = (metadata_of(at), unit.bytes() as usize + metadata_of(offset), metadata_of(len));
+    match data.get(first..first + len) {
+        Some(metadata) => to.write(at, metadata),
+        None => to.clear(at, len),
     }
 }

@@ -12,7 +12,7 @@ use super::PageFtl;
 use super::buffer::SlotState;
 use super::state::State;
 use super::together::Pages;
-use crate::address::{Extent, Location, Piece, SlotId};
+use crate::address::{Extent, Location, Piece, SlotId, metadata_of};
 use crate::component::BlockMetadata;
 use crate::ftl::{Milestone, Refusal, Settling};
 
@@ -145,11 +145,13 @@ pub(super) async fn reserve<'a>(ftl: &'a PageFtl, extent: Extent, waited: &mut W
     Reservation { ftl, slots }
 }
 
-/// Takes a write into the buffer.
+/// Takes a write into the buffer. In line, so that writes without metadata do not ask for it.
+#[inline(always)]
 pub(super) fn accept(
     ftl: &PageFtl,
     extent: Extent,
     data: Option<&HostMem>,
+    metadata: Option<&HostMem>,
     mut reservation: Reservation<'_>,
     watch: Option<Milestone>,
 ) -> Option<Rc<Settling>> {
@@ -160,6 +162,9 @@ pub(super) fn accept(
         let (slot, is_new) = state.slot_for(&piece);
         let found = state.find_again(&piece);
         state.buffer.slot_mut(slot).was_lost |= found;
+        if let Some(mem) = metadata {
+            state.buffer.write_metadata(slot, &piece, |bytes| mem.read(metadata_of(piece.at), bytes));
+        }
         state.buffer.write(slot, &piece, |bytes| match data {
             Some(mem) => mem.read(piece.at, bytes),
             None => bytes.fill(0),

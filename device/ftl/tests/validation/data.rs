@@ -2,7 +2,8 @@
 //!
 //! Several actors read, write, trim and flush a tiny drive at once, under constant collection. A write counts from
 //! the moment it is accepted, a trim from the call, a read sees what was there at its lookup, however long its page
-//! then takes. Drives, collectors and loads are drawn from a seed, which every message names.
+//! then takes. Every second drive is written and read with metadata. Drives, collectors and loads are drawn from a seed,
+//! which every message names.
 
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
 use std::cell::RefCell;
@@ -20,6 +21,7 @@ use nandscape_sim::{Rng, Seed, Sim, Span, Wait};
 use super::rig::{Rig, Setup, UNIT_SECTORS, seed, unit_extent};
 
 const SECTOR: usize = 512;
+const METADATA: usize = 8;
 const CASES: u64 = 48;
 const ACTORS: u64 = 6;
 const STEPS: u32 = 250;
@@ -81,24 +83,38 @@ impl Model {
         };
         Model::sectors(extent).flat_map(sector).collect()
     }
+
+    /// The metadata that a read gives.
+    fn metadata(&self, extent: Extent) -> Vec<u8> {
+        let sector = |sector: usize| match self.versions[sector] {
+            0 => [0; METADATA],
+            version => (u64::from(version) << 32 | sector as u64 ^ 0x5a5a).to_le_bytes(),
+        };
+        Model::sectors(extent).flat_map(sector).collect()
+    }
 }
 
 /// Memory alone: nothing is beyond it.
 #[derive(Clone)]
 struct To {
     mem: HostMem,
+    metadata: Option<HostMem>,
     rejects_unmapped: bool,
 }
 
 impl To {
-    fn new(mem: &HostMem) -> To {
-        To { mem: mem.clone(), rejects_unmapped: false }
+    fn new(mem: &HostMem, metadata: Option<&HostMem>) -> To {
+        To { mem: mem.clone(), metadata: metadata.cloned(), rejects_unmapped: false }
     }
 }
 
 impl Destination for To {
     fn mem(&self) -> &HostMem {
         &self.mem
+    }
+
+    fn metadata(&self) -> Option<&HostMem> {
+        self.metadata.as_ref()
     }
 
     fn rejects_unmapped(&self) -> bool {
@@ -116,6 +132,7 @@ struct Actor {
     media: Rc<Media>,
     model: Rc<RefCell<Model>>,
     rng: Rng,
+    with_metadata: bool,
     /// Names the case in messages.
     case: Rc<str>,
 }
@@ -152,18 +169,30 @@ impl Actor {
         let bytes = self.model.borrow_mut().write(extent);
         let milestone = if self.rng.chance(0.2) { Milestone::Register } else { Milestone::Flash };
         let watch = self.rng.chance(0.1).then_some(milestone);
-        let settling = self.ftl.accept(extent, Some(&HostMem::from_bytes(&bytes)), reservation, watch);
+        let (data, metadata) = (HostMem::from_bytes(&bytes), self.metadata(extent));
+        let settling = match self.with_metadata {
+            true => self.ftl.accept_with_metadata(extent, Some(&data), &metadata, reservation, watch),
+            false => self.ftl.accept(extent, Some(&data), reservation, watch),
+        };
         if let Some(settling) = settling {
             settling.settled().await.unwrap();
         }
     }
 
+    fn metadata(&self, extent: Extent) -> HostMem {
+        HostMem::from_bytes(&self.model.borrow().metadata(extent))
+    }
+
     async fn read(&self, extent: Extent) {
+        let metadata = HostMem::from_bytes(&vec![0xaa; extent.sectors as usize * METADATA]);
+        let (to, beside) = (self.with_metadata.then_some(&metadata), self.metadata(extent));
         let mem = HostMem::from_bytes(&vec![0xaa; extent.bytes() as usize]);
         let expected = self.model.borrow().bytes(extent);
         self.rejects_holes(extent).await;
-        self.reader.read::<()>(extent, &To::new(&mem), &mut Breakdown::new()).await.unwrap();
+        self.reader.read::<()>(extent, &To::new(&mem, to), &mut Breakdown::new()).await.unwrap();
         assert!(mem.to_vec() == expected, "{extent:?} reads something else than what was written: {}", self.case);
+        let is_right = !self.with_metadata || metadata.to_vec() == beside.to_vec();
+        assert!(is_right, "{extent:?} reads other metadata than was written: {}", self.case);
     }
 
     /// A read that rejects unmapped units fails, at the first of them, before any time has passed; if there is none it is
@@ -171,7 +200,7 @@ impl Actor {
     async fn rejects_holes(&self, extent: Extent) {
         let hole = self.model.borrow().first_hole(extent);
         if let Some(sector) = hole {
-            let to = To { rejects_unmapped: true, ..To::new(&HostMem::none()) };
+            let to = To { rejects_unmapped: true, ..To::new(&HostMem::none(), None) };
             let failed = self.reader.read::<()>(extent, &to, &mut Breakdown::new()).await;
             let expected = Err(ReadError { sector, why: Unreadable::Unmapped });
             assert_eq!(failed, expected, "{extent:?}: {}", self.case);
@@ -285,6 +314,7 @@ fn reads_give_what_was_written(draw: fn(&mut Rng, u64) -> Setup) {
             media: rig.media.clone(),
             model: model.clone(),
             rng: seed_of_case.child("actor").nth(nth).rng(),
+            with_metadata: case % 2 == 1,
             case: text.clone(),
         };
         let (filler, checker) = (actor(ACTORS), actor(ACTORS + 1));

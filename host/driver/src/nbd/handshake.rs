@@ -136,6 +136,7 @@ fn offer(size: Option<ExportInfo>, blocks: Option<BlockSizeInfo>) -> Result<Offe
         nsid: 1,
         blocks: size.size.get() / u64::from(block),
         lba_bytes: block,
+        metadata_bytes: 0,
         // The field of a command that counts blocks has 16 bits.
         max_blocks: (most / block).min(1 << 16),
         unit_bytes: preferred.max(block),

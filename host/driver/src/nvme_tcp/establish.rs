@@ -290,6 +290,7 @@ impl Link {
             nsid,
             blocks: namespace.nsze.get(),
             lba_bytes,
+            metadata_bytes: 0,
             // A transfer of 32 MiB is the most that is worth one command.
             max_blocks: most.min((32 << 20) / lba_bytes),
             unit_bytes: unit.max(lba_bytes),

@@ -57,6 +57,7 @@ impl PlainExport {
         let info = DriveInfo {
             blocks: BLOCKS,
             lba_bytes: BLOCK as u32,
+            metadata_bytes: 0,
             max_blocks: MAX_BLOCKS,
             volatile_cache: true,
             keeps_data: true,

@@ -74,6 +74,11 @@ impl Reactor {
         if self.stopping.is_some() {
             return Err(Refused::Ending);
         }
+        let drive = self.port.exports().get(usize::from(export));
+        let metadata = drive.map_or(0, |drive| drive.info().metadata_bytes);
+        if metadata > 0 {
+            return Err(Refused::Metadata(metadata));
+        }
         let connection = self.port.open(export).map_err(Refused::Drive)?;
         self.reserved.insert(connection);
         Ok(connection)

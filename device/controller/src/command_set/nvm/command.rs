@@ -62,9 +62,7 @@ impl NvmCommand {
     /// Checks an entry of an I/O queue, and the memory that goes with it.
     #[inline(always)]
     pub(super) fn parse(entry: &SubmissionEntry, mem: &HostMem, namespace: &Namespace) -> Result<NvmCommand, Status> {
-        if entry.flags & (FLAGS_FUSED | FLAGS_PSDT) != 0 {
-            return Err(Status::INVALID_FIELD.final_());
-        }
+        namespace.check_flags(entry)?;
         let opcode = IoOpcode(entry.opcode);
         let (deallocate, fua) = (Cdw12::of(entry).deac(), Cdw12::of(entry).fua());
         match opcode {
@@ -94,8 +92,17 @@ impl NvmCommand {
 }
 
 impl Namespace {
+    /// No half of a fused operation and no data pointer comes here.
+    #[inline(always)]
+    pub(super) fn check_flags(&self, entry: &SubmissionEntry) -> Result<(), Status> {
+        match entry.flags & (FLAGS_FUSED | FLAGS_PSDT) {
+            0 => Ok(()),
+            _ => Err(Status::INVALID_FIELD.final_()),
+        }
+    }
+
     /// Directive Type (CDW12 bits 23:20): none is supported (Base 8.1.8).
-    fn check_directive(&self, entry: &SubmissionEntry) -> Result<(), Status> {
+    pub(super) fn check_directive(&self, entry: &SubmissionEntry) -> Result<(), Status> {
         match entry.cdw12.get() >> 20 & 0xf {
             0 => Ok(()),
             _ => Err(Status::INVALID_FIELD.final_()),
@@ -201,11 +208,12 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::namespace::{Common, Namespaces};
+    use crate::namespace::{Common, Format, Namespaces};
 
     fn namespace(lba_bytes: u32, keeps_data: bool) -> Namespace {
-        let common = Common { sectors: 1_000, keeps_data, max_transfer: 256 * lba_bytes, nqn: "nqn".to_owned() };
-        let first = Namespaces::new(common, lba_bytes).all().remove(0);
+        let (max_transfer, nqn) = (256 * lba_bytes, "nqn".to_owned());
+        let common = Common { sectors: 1_000, keeps_data, keeps_metadata: false, max_transfer, nqn };
+        let first = Namespaces::new(common, Format::plain(lba_bytes)).all().remove(0);
         Rc::into_inner(first).expect("the table has gone")
     }
 

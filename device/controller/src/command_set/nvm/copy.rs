@@ -34,6 +34,16 @@ impl Namespace {
 
     /// Checks a Copy command.
     pub(super) fn copy(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<NvmCommand, Status> {
+        let list = self.copy_list(entry, mem)?;
+        let extents = |range: &SourceRange| self.checked_extents(range.slba, range.blocks);
+        let sources: Result<Vec<Vec<Extent>>, Status> = list.ranges.iter().map(extents).collect();
+        let to = self.checked_extents(entry.slba(), list.blocks())?;
+        let fua = CopyCdw12(entry.cdw12.get()).fua();
+        Ok(NvmCommand::Copy { sources: sources?.concat(), to, bytes: list.bytes, fua })
+    }
+
+    /// The list of a Copy command, whose blocks need not be there.
+    pub(super) fn copy_list(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<CopyList, Status> {
         let fields = CopyCdw12(entry.cdw12.get());
         let range_bytes = match fields.format() {
             0 => size_of::<CopyRange>(),
@@ -54,30 +64,62 @@ impl Namespace {
         if mem.has_failed() {
             return Err(Status::DATA_TRANSFER_ERROR);
         }
-        let ranges: Vec<(u64, u64)> = list.chunks_exact(range_bytes).map(range_of).collect();
-        let blocks: u64 = ranges.iter().map(|(_, blocks)| blocks).sum();
-        let too_long = ranges.iter().any(|(_, blocks)| *blocks > self.max_source().into());
-        if too_long || blocks > self.max_copy().into() {
+        let ranges = list.chunks_exact(range_bytes).map(SourceRange::of).collect();
+        let list = CopyList { ranges, bytes: bytes as u16 };
+        let too_long = list.ranges.iter().any(|range| range.blocks > self.max_source().into());
+        if too_long || list.blocks() > self.max_copy().into() {
             return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED.final_());
         }
-        let sources: Result<Vec<Vec<Extent>>, Status> =
-            ranges.into_iter().map(|(slba, blocks)| self.checked_extents(slba, blocks)).collect();
-        let to = self.checked_extents(entry.slba(), blocks)?;
-        Ok(NvmCommand::Copy { sources: sources?.concat(), to, bytes: bytes as u16, fua: fields.fua() })
+        Ok(list)
     }
 }
 
-/// First block and number of blocks of a range, whose length tells its format.
-fn range_of(bytes: &[u8]) -> (u64, u64) {
-    let (slba, nlb_z) = match CopyRange::read_from_bytes(bytes) {
-        Ok(range) => (range.slba, range.nlb_z),
-        Err(_) => {
-            let mut range = LongCopyRange::default();
-            range.as_mut_bytes().copy_from_slice(bytes);
-            (range.slba, range.nlb_z)
+/// The source ranges of a Copy command.
+pub(super) struct CopyList {
+    pub(super) ranges: Vec<SourceRange>,
+    /// Bytes of the list.
+    pub(super) bytes: u16,
+}
+
+impl CopyList {
+    /// Blocks of all ranges.
+    pub(super) fn blocks(&self) -> u64 {
+        self.ranges.iter().map(|range| range.blocks).sum()
+    }
+}
+
+/// Blocks to copy, and what is expected of their protection information.
+pub(super) struct SourceRange {
+    pub(super) slba: u64,
+    pub(super) blocks: u64,
+    pub(super) reference: u32,
+    pub(super) application: u16,
+    pub(super) mask: u16,
+}
+
+impl SourceRange {
+    /// A range as it stands in the list; its length tells its format. The reference tag of format 1h is longer, and left out:
+    /// no namespace uses it.
+    fn of(bytes: &[u8]) -> SourceRange {
+        if let Ok(range) = CopyRange::read_from_bytes(bytes) {
+            return SourceRange {
+                slba: range.slba.get(),
+                blocks: u64::from(range.nlb_z.get()) + 1,
+                reference: range.reference_tag.get(),
+                application: range.application_tag.get(),
+                mask: range.application_mask.get(),
+            };
         }
-    };
-    (slba.get(), u64::from(nlb_z.get()) + 1)
+        let mut range = LongCopyRange::default();
+        range.as_mut_bytes().copy_from_slice(bytes);
+        SourceRange {
+            slba: range.slba.get(),
+            blocks: u64::from(range.nlb_z.get()) + 1,
+            reference: 0,
+            application: range.application_tag.get(),
+            mask: range.application_mask.get(),
+        }
+    }
 }
 
 impl<F: Ftl> Nvm<F> {

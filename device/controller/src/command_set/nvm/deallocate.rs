@@ -7,7 +7,7 @@ use nandscape_wire_nvme::Status;
 
 use super::Nvm;
 use super::read::status_of;
-use super::write::Source;
+use super::write::Zeros;
 use crate::command_set::Command;
 use crate::namespace::Namespace;
 
@@ -46,17 +46,31 @@ impl<F: Ftl> Nvm<F> {
         let inner = extent.start.next_multiple_of(unit)..extent.end() / unit * unit;
         self.check_writable()?;
         if inner.is_empty() {
-            return self.write(command, extent, Source::Zeros, fua, breakdown).await;
+            return self.write_zeros(command, extent, fua, breakdown).await;
         }
         let part =
             |range: std::ops::Range<u64>| Extent { start: range.start, sectors: (range.end - range.start) as u32 };
         self.deallocate_extent(command, part(inner.clone()), breakdown).await?;
         for edge in [extent.start..inner.start, inner.end..extent.end()] {
             if !edge.is_empty() {
-                self.write(command, part(edge), Source::Zeros, fua, breakdown).await?;
+                self.write_zeros(command, part(edge), fua, breakdown).await?;
             }
         }
         Ok(())
+    }
+
+    /// Writes what deallocated blocks read as.
+    async fn write_zeros(
+        &self,
+        command: &Command<'_>,
+        extent: Extent,
+        fua: bool,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Status> {
+        match command.namespace.format.lba().metadata {
+            0 => self.write(command, extent, Zeros, fua, breakdown).await,
+            _ => self.write_blank(command, extent, fua, breakdown).await,
+        }
     }
 
     /// Deallocates a namespace. A power cut is waited out: what is erased stays erased.

@@ -4,6 +4,9 @@
 //! The write has its room in the buffer and its data before the blocks are held, so that it waits for nobody while others
 //! wait for it.
 
+use std::rc::Rc;
+
+use nandscape_device_ftl::ftl::{Milestone, Settling};
 use nandscape_device_ftl::{Extent, Ftl};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
@@ -11,10 +14,11 @@ use nandscape_wire_nvme::Status;
 
 use super::Nvm;
 use super::command::NvmCommand;
+use super::write::{FromHost, Source};
 use crate::command_set::{Command, Failure, Reply};
 
 /// How each of the two commands has failed, or whether it has.
-type Failures = [Option<Failure>; 2];
+pub(super) type Failures = [Option<Failure>; 2];
 
 impl<F: Ftl> Nvm<F> {
     pub(super) async fn compare_and_write(&self, pair: [Command<'_>; 2], breakdown: &mut Breakdown) -> [Reply; 2] {
@@ -22,39 +26,54 @@ impl<F: Ftl> Nvm<F> {
             Ok((extent, fua)) => self.serve_pair(&pair, extent, fua, breakdown).await,
             Err(failures) => Err(failures),
         };
-        let failures = served.err().unwrap_or_default();
-        failures.map(|failure| failure.map_or(Ok(()), Err).into())
+        replies(served)
     }
 
     /// The extent of both commands, and whether the write is to reach the flash. A malformed command has the other one
     /// aborted; two that do not fit each other are both malformed.
     fn fused_extent(&self, pair: &[Command<'_>; 2]) -> Result<(Extent, bool), Failures> {
         let [compare, write] = pair.map(|command| NvmCommand::parse(command.entry, command.mem, command.namespace));
-        let both = |status: Status| [Some(status.final_().into()); 2];
-        let (compared, written, fua) = match (compare, write) {
-            (Ok(NvmCommand::Compare { extent: compared }), Ok(NvmCommand::Write { extent, fua })) => {
-                (compared, extent, fua)
+        match both_parsed(compare, write)? {
+            (NvmCommand::Compare { extent: compared }, NvmCommand::Write { extent, fua }) if compared == extent => {
+                self.check_atomic(extent)?;
+                Ok((extent, fua))
             }
-            (Ok(_), Ok(_)) => return Err(both(Status::INVALID_FIELD)),
-            (Err(status), Ok(_)) => return Err(first_failed(status)),
-            (Ok(_), Err(status)) => return Err(second_failed(status)),
-            (Err(first), Err(second)) => return Err([Some(first.into()), Some(second.into())]),
-        };
-        match compared == written {
-            false => Err(both(Status::INVALID_FIELD)),
-            true if written.sectors > self.atomic_sectors() => Err(both(Status::ATOMIC_WRITE_UNIT_EXCEEDED)),
-            true => Ok((written, fua)),
+            _ => Err(both_failed(Status::INVALID_FIELD)),
+        }
+    }
+
+    /// The pair is one atomic unit.
+    pub(super) fn check_atomic(&self, extent: Extent) -> Result<(), Failures> {
+        match extent.sectors > self.atomic_sectors() {
+            true => Err(both_failed(Status::ATOMIC_WRITE_UNIT_EXCEEDED)),
+            false => Ok(()),
         }
     }
 
     async fn serve_pair(
         &self,
-        [compare, write]: &[Command<'_>; 2],
+        pair: &[Command<'_>; 2],
         extent: Extent,
         fua: bool,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failures> {
-        let bytes = extent.bytes();
+        let (bytes, [compare, write]) = (extent.bytes(), pair);
+        let compared = async |breakdown: &mut Breakdown| self.compare_own(compare, extent, breakdown).await;
+        let accept = |room, watch| FromHost(write.mem).accept(&*self.ftl, (extent, 0), room, watch);
+        self.hold_and_serve(pair, extent, ([bytes; 2], fua), compared, accept, breakdown).await
+    }
+
+    /// Serves a pair over `extent`: `bytes` of each command cross the link, `compared` compares, and then `accept` has the FTL
+    /// take the write.
+    pub(super) async fn hold_and_serve<'f>(
+        &'f self,
+        [compare, write]: &[Command<'_>; 2],
+        extent: Extent,
+        (bytes, fua): ([u64; 2], bool),
+        compared: impl AsyncFnOnce(&mut Breakdown) -> Result<(), Failure>,
+        accept: impl FnOnce(F::Reservation<'f>, Option<Milestone>) -> Result<Option<Rc<Settling>>, Status>,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Failures> {
         self.check_writable().map_err(second_failed)?;
         let begun = self.sim.now();
         let room = write.stop.or_stopped(self.ftl.reserve(extent, breakdown.waits(Stage::Queue))).await;
@@ -62,19 +81,18 @@ impl<F: Ftl> Nvm<F> {
             breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
             second_failed(status)
         })?;
-        compare.link.receive(bytes, breakdown).await;
-        write.link.receive(bytes, breakdown).await;
+        compare.link.receive(bytes[0], breakdown).await;
+        write.link.receive(bytes[1], breakdown).await;
         let begun = self.sim.now();
         let held = write.stop.or_stopped(self.exclusive.hold(extent)).await;
         breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
         let held = held.map_err(second_failed)?;
-        self.compare_own(compare, extent, breakdown).await.map_err(first_failed)?;
+        compared(breakdown).await.map_err(first_failed)?;
         // From here on nothing else is served until the data is accepted.
         compare.stop.check().map_err(first_failed)?;
-        self.check_writable().and_then(|()| write.mem.cover(bytes as usize)).map_err(second_failed)?;
-        let data = write.mem.part(0, bytes as usize);
+        self.check_writable().map_err(second_failed)?;
         let watch = self.write_waits_for(fua, write.settings);
-        let settling = self.ftl.accept(extent, Some(&data), room, watch);
+        let settling = accept(room, watch).map_err(second_failed)?;
         drop(held);
         let settled = self.settle(write, settling.into_iter().collect(), breakdown).await;
         settled.map_err(|status| [None, Some(status.into())])
@@ -94,6 +112,27 @@ impl<F: Ftl> Nvm<F> {
             false => Err(Status::COMPARE_FAILURE.into()),
         }
     }
+}
+
+/// Both commands, which are well formed. A malformed one has the other one aborted.
+pub(super) fn both_parsed<T>(compare: Result<T, Status>, write: Result<T, Status>) -> Result<(T, T), Failures> {
+    match (compare, write) {
+        (Ok(compare), Ok(write)) => Ok((compare, write)),
+        (Err(status), Ok(_)) => Err(first_failed(status)),
+        (Ok(_), Err(status)) => Err(second_failed(status)),
+        (Err(first), Err(second)) => Err([Some(first.into()), Some(second.into())]),
+    }
+}
+
+/// The replies to a pair.
+pub(super) fn replies(served: Result<(), Failures>) -> [Reply; 2] {
+    let failures = served.err().unwrap_or_default();
+    failures.map(|failure| failure.map_or(Ok(()), Err).into())
+}
+
+/// The two do not fit each other.
+pub(super) fn both_failed(status: Status) -> Failures {
+    [Some(status.final_().into()); 2]
 }
 
 /// The comparison has failed, and the write is not begun.

@@ -8,7 +8,7 @@ use nandscape_wire_nvme::identify::{self, Controller, LbaFormat, Namespace as Id
 use nandscape_wire_nvme::log::{self, CommandsAndEffects, Smart};
 
 use super::{Nvm, copy};
-use crate::namespace::{GRANULE_BOUNDARY, LBA_FORMATS, Namespace};
+use crate::namespace::{GRANULE_BOUNDARY, Namespace, lba_formats};
 
 /// Percent of the spare blocks below which the host is warned.
 const SPARE_THRESHOLD: u8 = 10;
@@ -42,9 +42,13 @@ impl<F: Ftl> Nvm<F> {
     /// Identify Namespace; without a namespace, what all have in common.
     pub(super) fn namespace_data(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
         let mut data = IdentifyNamespace::zeroed();
-        data.nlbaf_z = LBA_FORMATS.len() as u8 - 1;
-        for (field, format) in data.lbaf.iter_mut().zip(LBA_FORMATS) {
-            *field = LbaFormat { ms: 0.into(), lbads: format.ilog2() as u8, rp: 0 };
+        let formats = lba_formats(self.ftl.keeps_metadata());
+        data.nlbaf_z = formats.len() as u8 - 1;
+        for (field, format) in data.lbaf.iter_mut().zip(formats) {
+            *field = LbaFormat { ms: (format.metadata as u16).into(), lbads: format.data.ilog2() as u8, rp: 0 };
+        }
+        if self.ftl.keeps_metadata() {
+            (data.mc, data.dpc) = (identify::MC_EXTENDED | identify::MC_SEPARATE, identify::DPC_ALL);
         }
         data.nsfeat = identify::NSFEAT_DULBE | identify::NSFEAT_OPTPERF;
         data.dlfeat = identify::DLFEAT_ZEROS | identify::DLFEAT_WRITE_ZEROES;
@@ -57,7 +61,7 @@ impl<F: Ftl> Nvm<F> {
     fn fill_in_namespace(&self, data: &mut IdentifyNamespace, namespace: &Namespace) {
         (data.nsze, data.ncap) = (namespace.blocks.into(), namespace.blocks.into());
         data.nuse = namespace.blocks.into();
-        data.flbas = namespace.format_index();
+        (data.flbas, data.dps) = (namespace.format.flbas(), namespace.format.dps());
         data.nmic = if namespace.is_shared { identify::NMIC_SHARED } else { 0 };
         data.rescap = identify::RESCAP_ALL;
         data.nvmcap = u128::from(namespace.capacity()).to_le_bytes();

@@ -7,9 +7,10 @@
 //! | `fused` | a fused Compare and Write |
 //! | `exclusive` | extents that only one command may change |
 //! | `pieces` | commands over blocks that lie apart |
+//! | `metadata` | commands on blocks with metadata |
 //! | `identify`, `drive_log` | what Identify and the logs say |
 //!
-//! Left out: metadata. Reservations are checked before a command comes here.
+//! Left out: reservations, which are checked before a command comes here.
 
 mod command;
 mod copy;
@@ -19,6 +20,7 @@ mod exclusive;
 mod flush;
 mod fused;
 mod identify;
+mod metadata;
 mod pieces;
 mod read;
 mod write;
@@ -44,8 +46,9 @@ use crate::subsystem::NvmSubsystem;
 use command::NvmCommand;
 pub(crate) use drive_log::by_cause;
 use exclusive::Exclusive;
+use metadata::WithMetadata;
 use read::{Inside, ToHost, failure};
-use write::Source;
+use write::{FromHost, Zeros};
 
 /// The NVM command set over an FTL.
 pub struct Nvm<F: Ftl> {
@@ -56,6 +59,8 @@ pub struct Nvm<F: Ftl> {
     reader: F::Reader<ToHost>,
     /// Reads whose data stays in the drive.
     inside: F::Reader<Inside>,
+    /// Reads of blocks with metadata.
+    with_metadata: F::Reader<WithMetadata>,
     buffer: BufferMode,
     firmware_time: Span,
     counts: Cell<HostCounts>,
@@ -79,6 +84,7 @@ impl<F: Ftl> Nvm<F> {
             media,
             reader: ftl.reader(),
             inside: ftl.reader(),
+            with_metadata: ftl.reader(),
             ftl,
             buffer: config.buffer,
             firmware_time: config.firmware_time,
@@ -109,6 +115,20 @@ impl<F: Ftl> Nvm<F> {
         }
         self.counts.set(counts);
     }
+
+    /// Counts `commands` commands that read blocks of a namespace, their metadata left out.
+    fn count_read(&self, commands: u64, namespace: &Namespace, blocks: u32) {
+        let mut counts = self.counts.get();
+        counts.reads += commands;
+        counts.read_bytes += u64::from(blocks) * u64::from(namespace.lba_bytes);
+        self.counts.set(counts);
+    }
+
+    /// Counts a command that writes.
+    fn count_write(&self) {
+        let counts = self.counts.get();
+        self.counts.set(HostCounts { writes: counts.writes + 1, ..counts });
+    }
 }
 
 impl<F: Ftl> NvmSubsystem<Nvm<F>> {
@@ -138,6 +158,7 @@ impl<F: Ftl> CommandSet for Nvm<F> {
             unit_bytes: self.ftl.unit().bytes(),
             volatile_cache: self.has_volatile_cache(),
             keeps_data: self.media.keeps_data(),
+            keeps_metadata: self.ftl.keeps_metadata(),
         }
     }
 
@@ -148,8 +169,8 @@ impl<F: Ftl> CommandSet for Nvm<F> {
     }
 
     async fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
-        if command.namespace.layout.is_fragmented() {
-            return Box::pin(self.serve_pieces(command, breakdown)).await;
+        if !command.namespace.is_plain {
+            return Box::pin(self.serve_special(command, breakdown)).await;
         }
         self.serve_whole::<()>(command, breakdown).await
     }
@@ -160,7 +181,10 @@ impl<F: Ftl> CommandSet for Nvm<F> {
     }
 
     async fn serve_fused(&self, pair: [Command<'_>; 2], breakdown: &mut Breakdown) -> [Reply; 2] {
-        self.compare_and_write(pair, breakdown).await
+        match pair[0].namespace.format.lba().metadata {
+            0 => self.compare_and_write(pair, breakdown).await,
+            _ => self.compare_and_write_protected(pair, breakdown).await,
+        }
     }
 
     async fn erase(&self, namespace: &Namespace) {
@@ -191,7 +215,7 @@ impl<F: Ftl> CommandSet for Nvm<F> {
     }
 
     fn identify_specific(&self, _namespace: Option<&Namespace>) -> Vec<u8> {
-        // Protection information, of which there is none.
+        // Protection information has a guard of 16 bits in every format, and no storage tag: all fields are zero.
         vec![0; PAGE]
     }
 
@@ -230,6 +254,14 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 }
 
 impl<F: Ftl> Nvm<F> {
+    /// Serves a command on a namespace that is not plain.
+    async fn serve_special(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        match command.namespace.format.lba().metadata {
+            0 => self.serve_pieces(command, breakdown).await,
+            _ => self.serve_with_metadata(command, breakdown).await,
+        }
+    }
+
     /// Serves a command whose blocks lie in a row. `Caller` is a type for the caller alone, as in
     /// [`Media::read_for`](nandscape_device_media::Media::read_for).
     #[inline]
@@ -245,7 +277,7 @@ impl<F: Ftl> Nvm<F> {
                 read.map_err(|error| failure(command.namespace, error)).into()
             }
             NvmCommand::Write { extent, fua } => {
-                self.write(command, extent, Source::Host(command.mem), fua, breakdown).await.into()
+                self.write(command, extent, FromHost(command.mem), fua, breakdown).await.into()
             }
             // In boxes: what is rare must not make every command larger.
             other => Box::pin(self.serve_rare(command, other, breakdown)).await,
@@ -258,7 +290,7 @@ impl<F: Ftl> Nvm<F> {
             NvmCommand::Compare { extent } => self.compare(command, extent, breakdown).await.into(),
             NvmCommand::Verify { extent } => self.verify(command, extent, breakdown).await.into(),
             NvmCommand::WriteZeroes { extent, deallocate: false, fua } => {
-                self.write(command, extent, Source::Zeros, fua, breakdown).await.into()
+                self.write(command, extent, Zeros, fua, breakdown).await.into()
             }
             NvmCommand::WriteZeroes { extent, deallocate: true, fua } => {
                 self.deallocate_to_zeroes(command, extent, fua, breakdown).await.into()

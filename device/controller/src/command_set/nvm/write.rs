@@ -15,34 +15,86 @@ use crate::command_set::Command;
 use crate::config::BufferMode;
 
 /// The data of a write.
-#[derive(Copy, Clone)]
-pub(super) enum Source<'a> {
-    /// In memory of the host, across the link.
-    Host(&'a HostMem),
-    /// In memory of the controller.
-    Controller(&'a HostMem),
-    /// Zeros.
-    Zeros,
+pub(super) trait Source {
+    /// Whether it crosses the link.
+    const CROSSES: bool;
+
+    /// Has the FTL take a part of it: its extent, and its first byte in the data.
+    ///
+    /// # Errors
+    /// The status of a command whose memory has gone.
+    fn accept<F: Ftl>(
+        &self,
+        ftl: &F,
+        part: (Extent, usize),
+        reservation: F::Reservation<'_>,
+        watch: Option<Milestone>,
+    ) -> Result<Option<Rc<Settling>>, Status>;
 }
 
-impl<'a> Source<'a> {
-    #[inline]
-    fn mem(self) -> Option<&'a HostMem> {
-        match self {
-            Source::Host(mem) | Source::Controller(mem) => Some(mem),
-            Source::Zeros => None,
-        }
+/// In memory of the host, across the link.
+pub(super) struct FromHost<'a>(pub(super) &'a HostMem);
+
+/// In memory of the controller.
+pub(super) struct FromController<'a>(pub(super) &'a HostMem);
+
+/// Zeros.
+pub(super) struct Zeros;
+
+impl Source for FromHost<'_> {
+    const CROSSES: bool = true;
+
+    #[inline(always)]
+    fn accept<F: Ftl>(
+        &self,
+        ftl: &F,
+        (part, at): (Extent, usize),
+        reservation: F::Reservation<'_>,
+        watch: Option<Milestone>,
+    ) -> Result<Option<Rc<Settling>>, Status> {
+        let mem = self.0.part(at, part.bytes() as usize);
+        // A guest may have unmapped it since: better no data than zeros.
+        mem.cover(part.bytes() as usize)?;
+        Ok(ftl.accept(part, Some(&mem), reservation, watch))
+    }
+}
+
+impl Source for FromController<'_> {
+    const CROSSES: bool = false;
+
+    fn accept<F: Ftl>(
+        &self,
+        ftl: &F,
+        (part, at): (Extent, usize),
+        reservation: F::Reservation<'_>,
+        watch: Option<Milestone>,
+    ) -> Result<Option<Rc<Settling>>, Status> {
+        Ok(ftl.accept(part, Some(&self.0.part(at, part.bytes() as usize)), reservation, watch))
+    }
+}
+
+impl Source for Zeros {
+    const CROSSES: bool = false;
+
+    fn accept<F: Ftl>(
+        &self,
+        ftl: &F,
+        (part, _): (Extent, usize),
+        reservation: F::Reservation<'_>,
+        watch: Option<Milestone>,
+    ) -> Result<Option<Rc<Settling>>, Status> {
+        Ok(ftl.accept(part, None, reservation, watch))
     }
 }
 
 impl<F: Ftl> Nvm<F> {
     /// Room in the write buffer, the data over the link, and into the buffer: a part at a time if the command is larger
     /// than that. Where the buffer does not make a write durable, waits for the flash.
-    pub(super) async fn write(
+    pub(super) async fn write<S: Source>(
         &self,
         command: &Command<'_>,
         extent: Extent,
-        data: Source<'_>,
+        data: S,
         fua: bool,
         breakdown: &mut Breakdown,
     ) -> Result<(), Status> {
@@ -58,8 +110,7 @@ impl<F: Ftl> Nvm<F> {
                     return Err(status);
                 }
             };
-            let mem = data.mem().map(|mem| mem.part(at, part.bytes() as usize));
-            if matches!(data, Source::Host(_)) {
+            if S::CROSSES {
                 command.link.receive(part.bytes(), breakdown).await;
             }
             if self.exclusive.is_held() {
@@ -68,11 +119,7 @@ impl<F: Ftl> Nvm<F> {
             // Of a command that was stopped no further part is written.
             command.stop.check()?;
             self.check_writable()?;
-            if let Some(mem) = &mem {
-                // A guest may have unmapped it since: better no data than zeros.
-                mem.cover(part.bytes() as usize)?;
-            }
-            settling.extend(self.ftl.accept(part, mem.as_ref(), reservation, watch));
+            settling.extend(data.accept(&*self.ftl, (part, at), reservation, watch)?);
         }
         self.settle(command, settling, breakdown).await
     }
@@ -86,7 +133,7 @@ impl<F: Ftl> Nvm<F> {
         fua: bool,
         breakdown: &mut Breakdown,
     ) -> Result<(), Status> {
-        self.write(command, extent, Source::Controller(data), fua, breakdown).await
+        self.write(command, extent, FromController(data), fua, breakdown).await
     }
 
     /// Declares blocks unreadable (Write Uncorrectable).

@@ -1,0 +1,260 @@
+//! Logical blocks with their metadata in memory of the controller, and the ways from and to the host.
+//!
+//! The FTL gives metadata of blocks that are not written as zeros, and protection information of such blocks has all bits
+//! set (Identify Namespace, DLFEAT). So protection information is kept inverted below the controller.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use nandscape_device_ftl::address::{METADATA, SECTOR};
+use nandscape_drive::HostMem;
+use nandscape_drive::mem::Buffer;
+use nandscape_wire_nvme::Status;
+
+use super::Both;
+use super::protection::Tags;
+use crate::command_set::{Command, Failure};
+use crate::namespace::{Format, PROTECTION_BYTES};
+
+/// See the file.
+pub(super) struct Blocks {
+    format: Format,
+    data: Buffer,
+    /// [`METADATA`] bytes for each sector; a block uses the first of those of its sectors.
+    metadata: Buffer,
+}
+
+impl Blocks {
+    /// Blocks of zeros, whose protection information is that of blocks that are not written.
+    pub(super) fn new(format: Format, blocks: u32) -> Blocks {
+        Blocks { data: buffer(blocks * format.lba().data), ..Blocks::without_data(format, blocks) }
+    }
+
+    /// The same, of which only the metadata is there.
+    pub(super) fn without_data(format: Format, blocks: u32) -> Blocks {
+        let blocks = Blocks { format, data: buffer(0), metadata: buffer(blocks * stride(format) as u32) };
+        blocks.invert();
+        blocks
+    }
+
+    /// Blocks that [`Blocks::read_into`] takes in.
+    pub(super) fn to_read(format: Format, blocks: u32) -> Blocks {
+        let blocks = Blocks::new(format, blocks);
+        blocks.invert();
+        blocks
+    }
+
+    /// The data of sectors.
+    pub(super) fn data(&self, sectors: Range<u32>) -> HostMem {
+        let at = |sectors: u32| (sectors * SECTOR) as usize;
+        HostMem::whole(&self.data).part(at(sectors.start), at(sectors.end - sectors.start))
+    }
+
+    /// The metadata of sectors.
+    pub(super) fn metadata(&self, sectors: Range<u32>) -> HostMem {
+        let at = |sectors: u32| (sectors * METADATA) as usize;
+        HostMem::whole(&self.metadata).part(at(sectors.start), at(sectors.end - sectors.start))
+    }
+
+    /// The data and metadata of sectors as a write takes them.
+    pub(super) fn both(&self, sectors: Range<u32>) -> Both {
+        let has_data = !self.data.borrow().is_empty();
+        Both { data: has_data.then(|| self.data(sectors.clone())), metadata: self.metadata(sectors) }
+    }
+
+    /// Inverts the protection information, on the way from and to the FTL.
+    pub(super) fn invert(&self) {
+        let Some(protection) = self.format.protection else { return };
+        let place = self.format.lba().place_of(protection);
+        for metadata in self.metadata.borrow_mut().chunks_exact_mut(stride(self.format)) {
+            metadata[place..place + PROTECTION_BYTES as usize].iter_mut().for_each(|byte| *byte = !*byte);
+        }
+    }
+
+    /// Checks the protection information of all blocks, the first of which is `slba`.
+    ///
+    /// # Errors
+    /// The first block that does not pass.
+    pub(super) fn check(&self, tags: &Tags, slba: u64) -> Result<(), Failure> {
+        let (data, metadata) = (self.data.borrow(), self.metadata.borrow());
+        let blocks = data.chunks_exact(self.format.lba().data as usize).zip(metadata.chunks_exact(stride(self.format)));
+        for (index, (data, metadata)) in (0..).zip(blocks) {
+            let failed = |status| Failure { status, lba: Some(slba + u64::from(index)) };
+            tags.check(&self.format, index, data, &metadata[..self.used()]).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Inserts protection information.
+    pub(super) fn insert(&self, tags: &Tags) {
+        let (data, mut metadata, used) = (self.data.borrow(), self.metadata.borrow_mut(), self.used());
+        let blocks = metadata.chunks_exact_mut(stride(self.format));
+        let zeros = vec![0; self.format.lba().data as usize];
+        let mut data = data.chunks_exact(zeros.len());
+        for (index, metadata) in (0..).zip(blocks) {
+            tags.insert(&self.format, index, data.next().unwrap_or(&zeros), &mut metadata[..used]);
+        }
+    }
+
+    /// Whether data and metadata are the same, except for protection information.
+    pub(super) fn is_like(&self, other: &Blocks) -> bool {
+        let place = self.format.protection.map_or(self.used(), |protection| self.format.lba().place_of(protection));
+        let end = self.format.protection.map_or(place, |_| place + PROTECTION_BYTES as usize);
+        let (own, others) = (self.metadata.borrow(), other.metadata.borrow());
+        let mut blocks = own.chunks_exact(stride(self.format)).zip(others.chunks_exact(stride(self.format)));
+        *self.data.borrow() == *other.data.borrow()
+            && blocks.all(|(own, other)| own[..place] == other[..place] && own[end..] == other[end..])
+    }
+
+    /// Copies blocks of `other` to those from `first` on.
+    pub(super) fn put(&self, first: u32, other: &Blocks) {
+        let (data, metadata) = (first * self.format.lba().data, first as usize * stride(self.format));
+        for (to, from, at) in [(&self.data, &other.data, data as usize), (&self.metadata, &other.metadata, metadata)] {
+            let from = from.borrow();
+            to.borrow_mut()[at..at + from.len()].copy_from_slice(&from);
+        }
+    }
+
+    /// Bytes of metadata that a block uses.
+    fn used(&self) -> usize {
+        self.format.lba().metadata as usize
+    }
+}
+
+/// Bytes of metadata that a block has room for.
+fn stride(format: Format) -> usize {
+    (format.lba().sectors() * METADATA) as usize
+}
+
+fn buffer(bytes: u32) -> Buffer {
+    Rc::new(RefCell::new(vec![0; bytes as usize]))
+}
+
+/// Where a command's blocks lie in the host's memory.
+pub(super) struct Place<'a> {
+    format: Format,
+    blocks: u32,
+    data: &'a HostMem,
+    /// The memory of the metadata alone, where the command has such.
+    metadata: Option<HostMem>,
+    /// Whether metadata follows the data of each block.
+    is_extended: bool,
+}
+
+impl<'a> Place<'a> {
+    /// The memory of a command over `blocks` blocks.
+    ///
+    /// # Errors
+    /// The status of a command whose memory is described wrongly, is too short, or longer than a command may transfer.
+    pub(super) fn of(command: &Command<'a>, blocks: u32, tags: &Tags) -> Result<Place<'a>, Status> {
+        let (namespace, format) = (command.namespace, command.namespace.format);
+        let is_extended = format.is_extended && !tags.strips(&format);
+        let metadata = match format.is_extended || tags.strips(&format) {
+            true => None,
+            // A host in this process and one over Fabrics have no metadata pointer.
+            false => Some(command.mem.metadata(command.entry)?.ok_or(Status::INVALID_FIELD.final_())?),
+        };
+        let place = Place { format, blocks, data: command.mem, metadata, is_extended };
+        if place.bytes_at_data_pointer() > namespace.max_blocks as usize * namespace.lba_bytes as usize {
+            return Err(Status::INVALID_FIELD.final_());
+        }
+        place.cover()?;
+        Ok(place)
+    }
+
+    /// Whether the memory can be reached now.
+    ///
+    /// # Errors
+    /// The status of a command whose memory cannot.
+    pub(super) fn cover(&self) -> Result<(), Status> {
+        self.data.cover(self.bytes_at_data_pointer())?;
+        let Some(metadata) = &self.metadata else { return Ok(()) };
+        metadata.cover(self.metadata_bytes()).map_err(|status| match status.meaning() {
+            Status::DATA_SGL_LENGTH_INVALID => Status::METADATA_SGL_LENGTH_INVALID.final_(),
+            _ => status,
+        })
+    }
+
+    fn metadata_bytes(&self) -> usize {
+        self.blocks as usize * self.format.lba().metadata as usize
+    }
+
+    fn data_bytes(&self) -> usize {
+        self.blocks as usize * self.format.lba().data as usize
+    }
+
+    fn bytes_at_data_pointer(&self) -> usize {
+        self.data_bytes() + if self.is_extended { self.metadata_bytes() } else { 0 }
+    }
+
+    /// Bytes that cross the link for each sector.
+    pub(super) fn bytes_per_sector(&self) -> u64 {
+        let has_metadata = self.is_extended || self.metadata.is_some();
+        let lba = self.format.lba();
+        u64::from(SECTOR + if has_metadata { lba.metadata / lba.sectors() } else { 0 })
+    }
+
+    /// Bytes that cross the link.
+    pub(super) fn bytes(&self) -> u64 {
+        u64::from(self.blocks * self.format.lba().sectors()) * self.bytes_per_sector()
+    }
+
+    /// Takes blocks from the host.
+    ///
+    /// # Errors
+    /// Data Transfer Error where a copy fails.
+    pub(super) fn take(&self) -> Result<Blocks, Status> {
+        let blocks = Blocks::new(self.format, self.blocks);
+        {
+            let (mut data, mut metadata) = (blocks.data.borrow_mut(), blocks.metadata.borrow_mut());
+            let rows = metadata.chunks_exact_mut(stride(self.format)).map(|row| &mut row[..blocks.used()]);
+            if self.is_extended {
+                let (len, used) = (self.format.lba().data as usize, blocks.used());
+                let mut both = vec![0; self.bytes_at_data_pointer()];
+                self.data.read(0, &mut both);
+                for (both, (data, row)) in both.chunks_exact(len + used).zip(data.chunks_exact_mut(len).zip(rows)) {
+                    data.copy_from_slice(&both[..len]);
+                    row.copy_from_slice(&both[len..]);
+                }
+            } else {
+                self.data.read(0, &mut data);
+                if let Some(mem) = &self.metadata {
+                    let mut all = vec![0; self.metadata_bytes()];
+                    mem.read(0, &mut all);
+                    rows.zip(all.chunks_exact(blocks.used())).for_each(|(row, all)| row.copy_from_slice(all));
+                }
+            }
+        }
+        self.check_copied()?;
+        Ok(blocks)
+    }
+
+    /// Gives blocks to the host.
+    ///
+    /// # Errors
+    /// Data Transfer Error where a copy fails.
+    pub(super) fn give(&self, blocks: &Blocks) -> Result<(), Status> {
+        let (data, metadata) = (blocks.data.borrow(), blocks.metadata.borrow());
+        let rows = metadata.chunks_exact(stride(self.format)).map(|row| &row[..blocks.used()]);
+        if self.is_extended {
+            let each = data.chunks_exact(self.format.lba().data as usize).zip(rows);
+            let both: Vec<&[u8]> = each.flat_map(|(data, row)| [data, row]).collect();
+            self.data.write(0, &both.concat());
+        } else {
+            self.data.write(0, &data);
+            if let Some(mem) = &self.metadata {
+                mem.write(0, &rows.collect::<Vec<&[u8]>>().concat());
+            }
+        }
+        self.check_copied()
+    }
+
+    /// The end of a command looks at the data's memory only.
+    fn check_copied(&self) -> Result<(), Status> {
+        match self.metadata.as_ref().is_some_and(HostMem::has_failed) {
+            true => Err(Status::DATA_TRANSFER_ERROR),
+            false => Ok(()),
+        }
+    }
+}
