@@ -130,12 +130,12 @@ fn identify_namespace() {
             let bytes = data(admin, SubmissionEntry::identify(cns::NAMESPACE, 1)).await.unwrap();
             let id = identify::Namespace::read_from_bytes(&bytes).unwrap();
             assert_eq!((id.nsze.get(), id.ncap.get()), (CAPACITY / u64::from(lba_bytes), id.nsze.get()));
-            assert_eq!((id.lba_bytes(), id.nlbaf_z, id.nmic), (u64::from(lba_bytes), 1, identify::NMIC_SHARED));
+            assert_eq!((id.lba_bytes(), id.nlbaf_z, id.nmic), (u64::from(lba_bytes), 4, identify::NMIC_SHARED));
             // Deallocated blocks read as zeros, and Write Zeroes may deallocate.
             assert_eq!(id.dlfeat, 0b1001);
             // The preferred granularity is the mapping unit, counted from zero.
             assert_eq!(u32::from(id.npwg_z.get()) + 1, 4_096 / lba_bytes);
-            assert_eq!((id.mc, id.dpc, id.dps), (0, 0, 0), "no metadata, no protection information");
+            assert_eq!((id.mc, id.dpc, id.dps), (0b11, 0x1f, 0), "there may be metadata and protection information");
             let descriptors = data(admin, SubmissionEntry::identify(cns::NAMESPACE_DESCRIPTORS, 1)).await.unwrap();
             assert_eq!((&descriptors[..4], &descriptors[4..12]), (&[1, 8, 0, 0][..], &id.eui64[..]));
             assert_eq!((&descriptors[12..16], &descriptors[16..32]), (&[2, 16, 0, 0][..], &id.nguid[..]));

@@ -233,7 +233,7 @@ fn each_bad_wish_has_its_status() {
             (wish(8, 9, 0, 0), Status::INVALID_FIELD),
             (wish(9, 8, 0, 0), Status::THIN_PROVISIONING_NOT_SUPPORTED),
             (wish(8, 8, 0, 2), Status::INVALID_FIELD),
-            (wish(8, 8, 2, 0), Status::INVALID_FORMAT),
+            (wish(8, 8, 5, 0), Status::INVALID_FORMAT),
             (wish(8, 8, 0x20, 0), Status::INVALID_FORMAT),
             (wish(8, 8, 0x10, 0), Status::INVALID_FORMAT),
             (HostMem::from_bytes(protected.as_bytes()), Status::INVALID_FORMAT),
@@ -248,10 +248,10 @@ fn each_bad_wish_has_its_status() {
         assert_eq!(run(admin, zoned, wish(8, 8, 0, 0)).await, Err(Status::INVALID_FIELD));
         let select = manage(AdminOpcode::NAMESPACE_MANAGEMENT, 2, 1);
         assert_eq!(run(admin, select, HostMem::zeroed(4_096)).await, Err(Status::INVALID_FIELD));
-        // Index 2 of the formats, protection, metadata at the end of blocks, a secure erase that there is not.
+        // Index 5 of the formats, index 16, protection, metadata at the end of blocks, a secure erase that there is not.
         create(admin, wish(8, 8, 0, 0)).await.unwrap();
         for (cdw10, status) in [
-            (2, Status::INVALID_FORMAT),
+            (5, Status::INVALID_FORMAT),
             (1 << 12, Status::INVALID_FORMAT),
             (1 << 5, Status::INVALID_FORMAT),
             (1 << 4, Status::INVALID_FORMAT),

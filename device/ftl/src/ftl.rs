@@ -86,6 +86,29 @@ pub trait Ftl: 'static {
     /// written or deallocated. The future is the time that firmware takes.
     fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) -> impl Future<Output = ()>;
 
+    /// Whether [`Ftl::sanitize`] may be called.
+    fn sanitizes(&self) -> bool {
+        false
+    }
+
+    /// Removes all data from the flash: blocks that are out of date or have gone bad are no exception. Nothing is mapped
+    /// afterwards. No read or write is under way, and none begins before the end. `progress` is given the blocks that are
+    /// done, and all.
+    ///
+    /// # Errors
+    /// `PowerLost` after a power cut: once the FTL has started again, the call is to be repeated, and goes on. Any other
+    /// error is that of a block that still holds data, when all others have been dealt with.
+    ///
+    /// # Panics
+    /// Where the FTL cannot.
+    fn sanitize(
+        &self,
+        _how: Sanitization,
+        _progress: &dyn Fn(u64, u64),
+    ) -> impl Future<Output = Result<(), MediaError>> {
+        async { panic!("this FTL cannot be sanitized") }
+    }
+
     /// Good blocks beyond those that are needed to go on writing: now, and when the drive was new.
     fn spare_blocks(&self) -> (u64, u64);
 
@@ -111,6 +134,33 @@ pub trait Ftl: 'static {
 
     /// How long each cause has held up data that waits for room in the write buffer.
     fn buffer_waits(&self) -> Totals;
+}
+
+/// How data is removed from the flash.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Sanitization {
+    /// Blocks are erased.
+    Erase,
+    /// Blocks are overwritten, and then erased.
+    Overwrite(Overwrite),
+}
+
+/// How blocks are overwritten.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Overwrite {
+    /// How often, each time after an erase.
+    pub passes: u8,
+    /// What is written.
+    pub pattern: u32,
+    /// Whether every second pass writes the pattern inverted.
+    pub inverts: bool,
+}
+
+impl Overwrite {
+    /// The pattern of a pass, counted from zero.
+    pub fn pattern_of(&self, pass: u8) -> u32 {
+        if self.inverts && pass % 2 == 1 { !self.pattern } else { self.pattern }
+    }
 }
 
 /// Reads extents to destinations of type `D`.

@@ -20,5 +20,5 @@ pub mod parts;
 pub mod policy;
 
 pub use address::Extent;
-pub use ftl::{Destination, Ftl, ReadError, Reader, Stats, Unreadable};
+pub use ftl::{Destination, Ftl, ReadError, Reader, Sanitization, Stats, Unreadable};
 pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};

@@ -467,6 +467,8 @@ pub const FNA_CRYPTO: u8 = 1 << 2;
 pub const SANICAP_CRYPTO: u32 = 1 << 0;
 /// SANICAP: block erase (bit 1).
 pub const SANICAP_BLOCK: u32 = 1 << 1;
+/// SANICAP: overwrite (bit 2).
+pub const SANICAP_OVERWRITE: u32 = 1 << 2;
 /// SANICAP: No-Deallocate After Sanitize is inhibited (bit 29).
 pub const SANICAP_NO_DEALLOCATE_INHIBITED: u32 = 1 << 29;
 /// SANICAP: media is not modified after a sanitize operation (bits 31:30 = 01b).

@@ -97,6 +97,24 @@ impl Sanitize {
         self.0 as u8 & 0b111
     }
 
+    /// Allow Unrestricted Sanitize Exit: a host may leave the failure mode without sanitizing again (bit 3).
+    pub const fn allows_exit(self) -> bool {
+        self.0 & 1 << 3 != 0
+    }
+
+    /// Overwrite Pass Count, from 1 to 16 (bits 7:4, where 0 is 16).
+    pub const fn passes(self) -> u8 {
+        match (self.0 >> 4) as u8 & 0xf {
+            0 => 16,
+            passes => passes,
+        }
+    }
+
+    /// Overwrite Invert Pattern Between Passes (bit 8).
+    pub const fn inverts(self) -> bool {
+        self.0 & 1 << 8 != 0
+    }
+
     /// No-Deallocate After Sanitize (bit 9).
     pub const fn no_deallocate(self) -> bool {
         self.0 & 1 << 9 != 0
@@ -135,6 +153,8 @@ pub const SANITIZE_SUCCEEDED: u16 = 1;
 pub const SANITIZE_IN_PROGRESS: u16 = 2;
 /// SSTAT bits 2:0: the last one failed.
 pub const SANITIZE_FAILED: u16 = 3;
+/// SSTAT: the first bit of Completed Overwrite Passes (bits 7:3).
+pub const SANITIZE_PASSES: u16 = 3;
 /// SSTAT bit 8: Global Data Erased: nothing was written since.
 pub const GLOBAL_DATA_ERASED: u16 = 1 << 8;
 

@@ -56,9 +56,10 @@ impl<C: CommandSet> NvmeController<C> {
         let doorbells = if self.takes_doorbell_buffers() { identify::OACS_DOORBELL_BUFFER } else { 0 };
         data.oacs = (doorbells | identify::OACS_FORMAT | identify::OACS_NAMESPACES | identify::OACS_SELF_TEST).into();
         (data.edstt, data.dsto) = (self.subsystem.self_test_minutes().into(), identify::DSTO_ONE);
-        data.sanicap =
-            (identify::SANICAP_CRYPTO | identify::SANICAP_NO_DEALLOCATE_INHIBITED | identify::SANICAP_NOT_MODIFIED)
-                .into();
+        let erases = identify::SANICAP_BLOCK | identify::SANICAP_OVERWRITE;
+        let erases = if self.subsystem.set.info().sanitizes { erases } else { 0 };
+        let after = identify::SANICAP_NO_DEALLOCATE_INHIBITED | identify::SANICAP_NOT_MODIFIED;
+        data.sanicap = (identify::SANICAP_CRYPTO | erases | after).into();
         data.oaes = identify::OAES_NAMESPACE.into();
         data.ctratt = (identify::CTRATT_EXTENDED_HOST_ID | identify::CTRATT_GRANULARITY).into();
         (data.sqes, data.cqes) = (0x66, 0x44);

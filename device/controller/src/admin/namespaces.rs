@@ -44,10 +44,13 @@ impl<C: CommandSet> NvmeController<C> {
         self.raise(Event::NAMESPACE_CHANGED);
     }
 
-    /// A command that changes or tests namespaces. None is allowed while the drive is sanitized.
+    /// A command that changes or tests namespaces. None is allowed while the drive is sanitized, and only Sanitize after that
+    /// has failed.
     pub(super) async fn administer_media(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Status> {
-        if self.subsystem.sanitizing.is_in_progress() {
-            return Err(Status::SANITIZE_IN_PROGRESS);
+        match self.subsystem.sanitizing.refuses() {
+            Some(Status::SANITIZE_FAILED) if AdminOpcode(entry.opcode) == AdminOpcode::SANITIZE => {}
+            Some(status) => return Err(status),
+            None => {}
         }
         match AdminOpcode(entry.opcode) {
             AdminOpcode::SANITIZE => self.sanitize(entry),
@@ -149,16 +152,17 @@ impl<C: CommandSet> NvmeController<C> {
         if fields.no_deallocate() || fields.verifies() {
             return Err(Status::INVALID_FIELD);
         }
+        let sanitizes = self.subsystem.set.info().sanitizes;
         match fields.action() {
-            // There is no failure to leave.
-            Sanitize::EXIT_FAILURE => Ok(Answer::default()),
-            Sanitize::CRYPTO_ERASE => {
+            Sanitize::EXIT_FAILURE => self.subsystem.leave_sanitize_failure()?,
+            Sanitize::BLOCK_ERASE | Sanitize::OVERWRITE if !sanitizes => return Err(Status::INVALID_FIELD),
+            Sanitize::BLOCK_ERASE | Sanitize::OVERWRITE | Sanitize::CRYPTO_ERASE => {
                 self.subsystem.namespaces.above(0).into_iter().try_for_each(|nsid| self.check_reservations(nsid))?;
-                self.subsystem.begin_sanitize(entry.cdw10.get(), self.id())?;
-                Ok(Answer::default())
+                self.subsystem.begin_sanitize(fields, entry.cdw11.get(), self.id())?;
             }
-            _ => Err(Status::INVALID_FIELD),
+            _ => return Err(Status::INVALID_FIELD),
         }
+        Ok(Answer::default())
     }
 
     fn self_test(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {

@@ -8,6 +8,7 @@ pub mod nvm;
 use std::future::Future;
 use std::rc::Rc;
 
+use nandscape_device_ftl::Sanitization;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
@@ -45,6 +46,14 @@ pub trait CommandSet: 'static {
 
     /// Drops all data of a namespace, on which no command works.
     fn erase(&self, namespace: &Namespace) -> impl Future<Output = ()>;
+
+    /// Removes all data from the media. All namespaces are erased, and no command works on any. `progress` is given what is
+    /// done, and all.
+    ///
+    /// # Errors
+    /// Command Aborted due to Power Loss Notification: it is to be repeated once the command set has started again, and goes
+    /// on. Sanitize Failed: some data could not be removed.
+    fn sanitize(&self, how: Sanitization, progress: &dyn Fn(u64, u64)) -> impl Future<Output = Result<(), Status>>;
 
     /// Reads blocks of a namespace, and keeps the data to itself.
     ///
@@ -105,6 +114,8 @@ pub struct SetInfo {
     pub keeps_data: bool,
     /// Whether logical blocks may have metadata.
     pub keeps_metadata: bool,
+    /// Whether all data can be removed from the media.
+    pub sanitizes: bool,
 }
 
 /// A command in work.

@@ -58,7 +58,8 @@ pub struct Namespace {
     /// A command has to ask whether it may be served. All that most commands look at.
     is_guarded: Cell<bool>,
     is_formatting: Cell<bool>,
-    is_sanitizing: Cell<bool>,
+    /// Why no command is served, while all of the drive is sanitized or after that has failed.
+    sanitizing: Cell<Option<Status>>,
     /// No command begins any more, and the end of each is waited for.
     is_leaving: Cell<bool>,
     /// Commands that hold it only to wait for the others.
@@ -90,7 +91,7 @@ impl Namespace {
             reservations,
             is_guarded: Cell::new(false),
             is_formatting: Cell::new(false),
-            is_sanitizing: Cell::new(false),
+            sanitizing: Cell::new(None),
             is_leaving: Cell::new(false),
             waiting: Cell::new(0),
         };
@@ -109,10 +110,10 @@ impl Namespace {
     /// # Errors
     /// The status with which one is to end.
     pub(crate) fn check_state(&self) -> Result<(), Status> {
-        match () {
-            () if self.is_sanitizing.get() => Err(Status::SANITIZE_IN_PROGRESS),
-            () if self.is_formatting.get() => Err(Status::FORMAT_IN_PROGRESS),
-            () => Ok(()),
+        match self.sanitizing.get() {
+            Some(status) => Err(status),
+            None if self.is_formatting.get() => Err(Status::FORMAT_IN_PROGRESS),
+            None => Ok(()),
         }
     }
 
@@ -122,15 +123,15 @@ impl Namespace {
         self.update_guard();
     }
 
-    /// All of the drive is being sanitized, or is not any more.
-    pub(crate) fn set_sanitizing(&self, is_sanitizing: bool) {
-        self.is_sanitizing.set(is_sanitizing);
+    /// All of the drive is being sanitized, or that has failed, and commands end with this status; or they are served again.
+    pub(crate) fn set_sanitizing(&self, status: Option<Status>) {
+        self.sanitizing.set(status);
         self.update_guard();
     }
 
     /// What is checked of commands has changed.
     pub(crate) fn update_guard(&self) {
-        let is_changing = self.is_formatting.get() || self.is_sanitizing.get();
+        let is_changing = self.is_formatting.get() || self.sanitizing.get().is_some();
         self.is_guarded.set(is_changing || self.reservations.is_held());
     }
 

@@ -86,13 +86,13 @@ impl<C: CommandSet> NvmSubsystem<C> {
         Ok(())
     }
 
-    /// Drops all data of a namespace, whose commands are refused.
-    pub(super) async fn sanitize_namespace(&self, nsid: u32) {
-        let Some(format) = self.namespaces.get(nsid).map(|namespace| namespace.format) else { return };
+    /// Waits for the end of the commands on a namespace, whose new ones are refused. `None` when there is none.
+    pub(super) async fn drain_to_sanitize(&self, nsid: u32) -> Option<Rc<Namespace>> {
+        let format = self.namespaces.get(nsid)?.format;
         let (old, new, _) = self.replace(nsid, format);
-        new.set_sanitizing(true);
+        new.set_sanitizing(Some(Status::SANITIZE_IN_PROGRESS));
         self.drain(&old).await;
-        self.set.erase(&new).await;
+        Some(new)
     }
 
     /// Puts another namespace of the same number and place into the table and into the controllers that have it: the one

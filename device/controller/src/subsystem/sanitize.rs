@@ -1,14 +1,20 @@
 //! Sanitize (Base 5.1.22, 8.1.24): all data of all namespaces is dropped, in the background, whatever becomes of the controller
 //! or of power. Commands that use data are refused meanwhile.
 //!
-//! A cryptographic erase is modelled: the key of all data is forgotten, so that what is left in the flash tells nothing.
-//! Left out: block erase, overwrite, media verification; Identify does not offer them.
+//! A block erase erases all flash that holds anything, an overwrite programs it with a pattern before. A cryptographic erase
+//! is modelled: the key of all data is forgotten, so that what is left in the flash tells nothing. Where a block cannot be
+//! erased, the operation fails, and commands that use data are refused until another operation succeeds, or the host leaves
+//! this mode, which the operation must have allowed.
+//!
+//! Left out: media verification; Identify does not offer it.
 
 use std::cell::Cell;
 
+use nandscape_device_ftl::Sanitization;
+use nandscape_device_ftl::ftl::Overwrite;
 use nandscape_drive::breakdown::cause;
 use nandscape_wire_nvme::Status;
-use nandscape_wire_nvme::manage::{self, SanitizeStatus};
+use nandscape_wire_nvme::manage::{self, Sanitize, SanitizeStatus};
 use zerocopy::FromZeros;
 
 use super::NvmSubsystem;
@@ -21,10 +27,14 @@ const NO_PROGRESS: u16 = 0xffff;
 
 /// The last sanitize operation, and the one in progress.
 pub(crate) struct Sanitizing {
-    /// SSTAT, without its flag.
+    /// SSTAT, without its flag and its number of passes.
     status: Cell<u16>,
     progress: Cell<u16>,
-    cdw10: Cell<u32>,
+    command: Cell<Sanitize>,
+    /// What an overwrite writes.
+    pattern: Cell<u32>,
+    /// It has failed, and no other has succeeded since, nor has the host left this mode.
+    in_failure: Cell<bool>,
     /// Bytes that hosts had written when the last one ended.
     written: Cell<u64>,
     /// The controller whose host is notified of the end.
@@ -36,7 +46,9 @@ impl Default for Sanitizing {
         Sanitizing {
             status: Cell::new(manage::SANITIZE_NEVER),
             progress: Cell::new(NO_PROGRESS),
-            cdw10: Cell::new(0),
+            command: Cell::new(Sanitize(0)),
+            pattern: Cell::new(0),
+            in_failure: Cell::new(false),
             written: Cell::new(0),
             by: Cell::new(0),
         }
@@ -44,60 +56,129 @@ impl Default for Sanitizing {
 }
 
 impl Sanitizing {
-    /// Whether an operation is in progress.
-    pub(crate) fn is_in_progress(&self) -> bool {
-        self.status.get() == manage::SANITIZE_IN_PROGRESS
+    /// The status of commands that are refused because an operation is in progress, or has failed.
+    pub(crate) fn refuses(&self) -> Option<Status> {
+        match () {
+            () if self.status.get() == manage::SANITIZE_IN_PROGRESS => Some(Status::SANITIZE_IN_PROGRESS),
+            () if self.in_failure.get() => Some(Status::SANITIZE_FAILED),
+            () => None,
+        }
+    }
+
+    /// What is to be done with the flash; a cryptographic erase leaves it as it is.
+    fn how(&self) -> Option<Sanitization> {
+        let (command, pattern) = (self.command.get(), self.pattern.get());
+        match command.action() {
+            Sanitize::BLOCK_ERASE => Some(Sanitization::Erase),
+            Sanitize::OVERWRITE => {
+                let (passes, inverts) = (command.passes(), command.inverts());
+                Some(Sanitization::Overwrite(Overwrite { passes, pattern, inverts }))
+            }
+            _ => None,
+        }
+    }
+
+    fn report(&self, done: u64, all: u64) {
+        self.progress.set((done * u64::from(NO_PROGRESS - 1) / all.max(1)) as u16);
     }
 }
 
 impl<C: CommandSet> NvmSubsystem<C> {
-    /// Begins a cryptographic erase of everything on behalf of a controller.
-    pub(crate) fn begin_sanitize(&self, cdw10: u32, by: u16) -> Result<(), Status> {
-        if self.sanitizing.is_in_progress() {
-            return Err(Status::SANITIZE_IN_PROGRESS);
+    /// Begins to sanitize everything on behalf of a controller. `pattern` is what an overwrite writes.
+    pub(crate) fn begin_sanitize(&self, command: Sanitize, pattern: u32, by: u16) -> Result<(), Status> {
+        let sanitizing = &self.sanitizing;
+        // A failure that can be left only by an operation that succeeds is not to become one that can be left otherwise.
+        if sanitizing.in_failure.get() && command.allows_exit() && !sanitizing.command.get().allows_exit() {
+            return Err(Status::SANITIZE_FAILED);
         }
-        self.sanitizing.status.set(manage::SANITIZE_IN_PROGRESS);
-        self.sanitizing.progress.set(0);
-        self.sanitizing.cdw10.set(cdw10);
-        self.sanitizing.by.set(by);
+        sanitizing.status.set(manage::SANITIZE_IN_PROGRESS);
+        sanitizing.progress.set(0);
+        sanitizing.command.set(command);
+        sanitizing.pattern.set(pattern);
+        sanitizing.by.set(by);
         self.self_tests.abort(manage::SELF_TEST_SANITIZED);
-        self.namespaces.all().iter().for_each(|namespace| namespace.set_sanitizing(true));
+        self.update_sanitizing();
         // A restart after a power cut waits for it as for a command.
         self.slots.take();
         self.chores.start(Chore::Sanitize(self.handle()));
         Ok(())
     }
 
-    /// Drops all data.
-    pub(crate) async fn sanitize(&self) {
-        {
-            let _change = self.changes.begin().await;
-            // By number: whoever holds a namespace is waited for.
-            let all = self.namespaces.above(0);
-            for (done, nsid) in all.iter().enumerate() {
-                self.sanitizing.progress.set((done * usize::from(NO_PROGRESS) / all.len()) as u16);
-                self.sanitize_namespace(*nsid).await;
-            }
+    /// Leaves the mode that a failure has left, if there was one.
+    pub(crate) fn leave_sanitize_failure(&self) -> Result<(), Status> {
+        let sanitizing = &self.sanitizing;
+        if sanitizing.in_failure.get() && !sanitizing.command.get().allows_exit() {
+            return Err(Status::SANITIZE_FAILED);
         }
-        self.namespaces.all().iter().for_each(|namespace| namespace.set_sanitizing(false));
-        self.sanitizing.status.set(manage::SANITIZE_SUCCEEDED);
-        self.sanitizing.progress.set(NO_PROGRESS);
-        self.sanitizing.written.set(self.set.bytes_written());
-        for controller in self.controllers_of(&[self.sanitizing.by.get()]).into_iter().flatten() {
+        sanitizing.in_failure.set(false);
+        self.update_sanitizing();
+        Ok(())
+    }
+
+    /// Tells all namespaces whether their commands are refused.
+    fn update_sanitizing(&self) {
+        let status = self.sanitizing.refuses();
+        self.namespaces.all().iter().for_each(|namespace| namespace.set_sanitizing(status));
+    }
+
+    /// Removes all data. After a power cut it goes on when the drive has started again.
+    pub(crate) async fn sanitize(&self) {
+        let ended = loop {
+            match self.sanitize_once().await {
+                Err(Status::ABORTED_POWER_LOSS) => {
+                    self.give_back_slot(cause::HOST_WRITE);
+                    self.power.is_back().await;
+                    self.slots.take();
+                }
+                ended => break ended,
+            }
+        };
+        let sanitizing = &self.sanitizing;
+        sanitizing.in_failure.set(ended.is_err());
+        let succeeded = if ended.is_ok() { manage::SANITIZE_SUCCEEDED } else { manage::SANITIZE_FAILED };
+        sanitizing.status.set(succeeded);
+        sanitizing.progress.set(NO_PROGRESS);
+        sanitizing.written.set(self.set.bytes_written());
+        self.update_sanitizing();
+        for controller in self.controllers_of(&[sanitizing.by.get()]).into_iter().flatten() {
             controller.raise(Event::SANITIZED);
         }
         self.give_back_slot(cause::HOST_WRITE);
     }
 
+    async fn sanitize_once(&self) -> Result<(), Status> {
+        let _change = self.changes.begin().await;
+        if self.power.is_restarting() {
+            return Err(Status::ABORTED_POWER_LOSS);
+        }
+        // By number: whoever holds a namespace is waited for.
+        let (all, how) = (self.namespaces.above(0), self.sanitizing.how());
+        let mut namespaces = Vec::new();
+        for nsid in &all {
+            namespaces.extend(self.drain_to_sanitize(*nsid).await);
+        }
+        if let Some(how) = how {
+            return self.set.sanitize(how, &|done, all| self.sanitizing.report(done, all)).await;
+        }
+        for (done, namespace) in namespaces.iter().enumerate() {
+            self.sanitizing.report(done as u64, all.len() as u64);
+            self.set.erase(namespace).await;
+        }
+        Ok(())
+    }
+
     /// Sanitize Status log.
     pub(crate) fn sanitize_status(&self) -> SanitizeStatus {
-        let mut log = SanitizeStatus::new_zeroed();
-        let status = self.sanitizing.status.get();
-        let is_erased =
-            status == manage::SANITIZE_SUCCEEDED && self.sanitizing.written.get() == self.set.bytes_written();
+        let (mut log, sanitizing) = (SanitizeStatus::new_zeroed(), &self.sanitizing);
+        let (status, command) = (sanitizing.status.get(), sanitizing.command.get());
+        let is_done = status == manage::SANITIZE_SUCCEEDED;
+        let is_erased = is_done && sanitizing.written.get() == self.set.bytes_written();
         let erased = if is_erased { manage::GLOBAL_DATA_ERASED } else { 0 };
-        (log.progress, log.status) = (self.sanitizing.progress.get().into(), (status | erased).into());
-        log.cdw10 = self.sanitizing.cdw10.get().into();
+        // Each block has all of its passes before the next one.
+        let passes = if is_done && command.action() == Sanitize::OVERWRITE { command.passes() } else { 0 };
+        let passes = u16::from(passes) << manage::SANITIZE_PASSES;
+        (log.progress, log.status) = (sanitizing.progress.get().into(), (status | erased | passes).into());
+        log.cdw10 = command.0.into();
         // No time is estimated.
         log.estimates = [u32::MAX.into(); 6];
         log

@@ -227,6 +227,7 @@ impl PageFtl {
         state.programs.holdups.collecting(plane, false);
         state.collector_ended(plane, fruitless);
         drop(state);
+        self.came_to_rest.notify();
         self.pump();
     }
 

@@ -22,6 +22,7 @@
 //! | `pace` | keeping collectors in step with the host |
 //! | `broken` | operations that fail |
 //! | `restart` | after a power cut |
+//! | `sanitize` | removing all data from the flash |
 //! | `plant` | reaching a full or a worn-in drive without running to it |
 //! | `check` | the invariants |
 
@@ -43,6 +44,7 @@ mod programs;
 mod read;
 mod reader;
 mod restart;
+mod sanitize;
 mod schedule;
 #[cfg(test)]
 mod schedule_test;
@@ -70,9 +72,10 @@ use nandscape_sim::{Resource, Sim, Span, Wait};
 
 use crate::address::{Extent, Lpn, UnitSize};
 use crate::component::{Mapping, StreamRule};
-use crate::ftl::{Destination, Ftl, Milestone, Settling, Stats};
+use crate::ftl::{Destination, Ftl, Milestone, Sanitization, Settling, Stats};
 use crate::policy::{AdmissionPolicy, AllocationPolicy, GcScheme, OwnerSource, VictimPolicy};
 use gate::Gate;
+use sanitize::PlaneJob;
 use state::State;
 use write::{FillJob, ProgramJob};
 
@@ -180,6 +183,9 @@ pub struct PageFtl {
     programs: Workers<ProgramJob>,
     fills: Workers<FillJob>,
     collectors: Workers<PlaneId>,
+    sanitizers: Workers<PlaneJob>,
+    /// A collector has let go of its block, or a program has ended while collectors are suspended.
+    came_to_rest: Signal,
 }
 
 impl PageFtl {
@@ -205,6 +211,8 @@ impl PageFtl {
             programs: pool(sim, weak, async |ftl, job| ftl.program(job).await),
             fills: pool(sim, weak, async |ftl, job| ftl.fill(job).await),
             collectors: pool(sim, weak, async |ftl, plane| ftl.collect_plane(*plane).await),
+            sanitizers: pool(sim, weak, async |ftl, job| ftl.sanitize_plane(job).await),
+            came_to_rest: Signal::new(sim),
             config,
         }))
     }
@@ -292,6 +300,14 @@ impl Ftl for PageFtl {
 
     async fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) {
         spoil::spoil(self, extent, breakdown).await;
+    }
+
+    fn sanitizes(&self) -> bool {
+        true
+    }
+
+    async fn sanitize(&self, how: Sanitization, progress: &dyn Fn(u64, u64)) -> Result<(), MediaError> {
+        sanitize::sanitize(self, how, progress).await
     }
 
     fn spare_blocks(&self) -> (u64, u64) {

@@ -35,6 +35,8 @@ pub(super) struct Pace {
     target: u64,
     /// How many units below it the host has to wait.
     limit: u64,
+    /// Collectors finish the block that they have at hand and begin no other, except those that have gone bad.
+    pub(super) is_suspended: bool,
 }
 
 impl Pace {
@@ -47,6 +49,7 @@ impl Pace {
             open_blocks,
             target: u64::from(free_blocks + open_blocks) * block,
             limit: u64::from(geometry.units_per_page()).max(block / LIMIT),
+            is_suspended: false,
         }
     }
 }
@@ -61,9 +64,10 @@ impl State {
 
     /// Whether a plane has so little space that a victim is to be chosen.
     pub(super) fn is_low(&self, plane: PlaneId) -> bool {
-        let Pace { is_paced, free_blocks, open_blocks, target, .. } = self.pace;
+        let Pace { is_paced, free_blocks, open_blocks, target, is_suspended, .. } = self.pace;
         let free = self.tables.free.free_blocks(plane);
         match is_paced {
+            _ if is_suspended => false,
             _ if self.keeps_last_blocks(plane) => true,
             // Where that many blocks are free, the sum need not be done.
             true => free < free_blocks + open_blocks && self.space(plane) < target,
@@ -73,7 +77,7 @@ impl State {
 
     /// Whether a plane's collector, which has a victim, is to go on.
     pub(super) fn may_collect(&self, plane: PlaneId) -> bool {
-        !self.pace.is_paced || self.is_low(plane) || !self.has_room_for_host(plane)
+        !self.pace.is_paced || self.pace.is_suspended || self.is_low(plane) || !self.has_room_for_host(plane)
     }
 
     /// Whether a plane's collector is so far behind that the host has to wait.

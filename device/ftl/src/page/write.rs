@@ -251,7 +251,11 @@ impl PageFtl {
             state.programs.holdups.programmed(geometry.plane_of(geometry.block_of(*page)), &breakdown);
         }
         state.host_program_ended(&job.pages);
+        let is_awaited = state.pace.is_suspended;
         drop(state);
+        if is_awaited {
+            self.came_to_rest.notify();
+        }
         watchers.iter().for_each(|settling| settling.one_settled(Some((&issued, &breakdown))));
         self.free_slots.give(job.slots.len());
         self.pump();
@@ -263,7 +267,11 @@ impl PageFtl {
         job.slots.iter().rev().for_each(|slot| state.buffer.take_back(*slot));
         state.take_note(broken);
         state.host_program_ended(&job.pages);
+        let is_awaited = state.pace.is_suspended;
         drop(state);
+        if is_awaited {
+            self.came_to_rest.notify();
+        }
         self.pump();
     }
 

@@ -28,8 +28,8 @@ mod write;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_device_ftl::{Ftl, Reader};
-use nandscape_device_media::Media;
+use nandscape_device_ftl::{Ftl, Reader, Sanitization};
+use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::Breakdown;
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
@@ -159,6 +159,7 @@ impl<F: Ftl> CommandSet for Nvm<F> {
             volatile_cache: self.has_volatile_cache(),
             keeps_data: self.media.keeps_data(),
             keeps_metadata: self.ftl.keeps_metadata(),
+            sanitizes: self.ftl.sanitizes(),
         }
     }
 
@@ -189,6 +190,13 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 
     async fn erase(&self, namespace: &Namespace) {
         self.deallocate_all(namespace).await;
+    }
+
+    async fn sanitize(&self, how: Sanitization, progress: &dyn Fn(u64, u64)) -> Result<(), Status> {
+        self.ftl.sanitize(how, progress).await.map_err(|error| match error {
+            MediaError::PowerLost => Status::ABORTED_POWER_LOSS,
+            _ => Status::SANITIZE_FAILED,
+        })
     }
 
     async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
