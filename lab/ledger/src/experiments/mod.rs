@@ -19,6 +19,7 @@ macro_rules! experiments {
 experiments! {
     femu_scalability,
     femu_delay,
+    femu_iops,
     femu_grid,
     femu_registers,
     femu_models,
@@ -26,4 +27,7 @@ experiments! {
     femu_unsafe_delay,
     ttflash_arithmetic,
     gc_tail_motivation,
+    leapio_virt,
+    ox_mq,
+    ox_fabric,
 }

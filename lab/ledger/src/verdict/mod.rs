@@ -71,6 +71,8 @@ pub struct Judgement {
     pub notes: Vec<String>,
     /// The reason for a miss; empty if none is known.
     pub reason: String,
+    /// Parts of the claim that the experiment cannot measure, each with the reason.
+    pub unmeasured: Vec<String>,
 }
 
 /// The verdict of an experiment.
@@ -78,6 +80,8 @@ pub struct Judgement {
 pub enum Verdict {
     /// Every criterion holds.
     Reproduced,
+    /// Every criterion holds, and a part of the claim has none: it cannot be measured yet.
+    InPart,
     /// A criterion does not hold.
     Missed,
     /// There are no figures to judge: no run yet, or a machine that cannot run it.
@@ -92,6 +96,8 @@ impl Verdict {
         match (self, kind) {
             (Verdict::Reproduced, Kind::Result) => "reproduced",
             (Verdict::Reproduced, Kind::Design) => "holds",
+            (Verdict::InPart, Kind::Result) => "reproduced in part",
+            (Verdict::InPart, Kind::Design) => "holds in part",
             (Verdict::Missed, _) => "missed",
             (Verdict::NotMeasured, _) => "not measured",
             (Verdict::Failed, _) => "failed",
@@ -100,7 +106,7 @@ impl Verdict {
 }
 
 impl Judgement {
-    /// The verdict, and for a miss the criteria that do not hold, with the reason.
+    /// The verdict, and for a miss the criteria that do not hold, with the reason; with parts that are not measured.
     pub fn verdict(&self) -> (Verdict, String) {
         let missed: Vec<&str> = self
             .criteria
@@ -108,12 +114,18 @@ impl Judgement {
             .filter(|criterion| !criterion.holds)
             .map(|criterion| criterion.what.as_str())
             .collect();
+        let unmeasured = match self.unmeasured.is_empty() {
+            true => String::new(),
+            false => format!("not measured: {}", self.unmeasured.join("; ")),
+        };
         match (self.criteria.is_empty(), missed.is_empty()) {
             (true, _) => (Verdict::Failed, "the experiment judged nothing".to_owned()),
-            (false, true) => (Verdict::Reproduced, String::new()),
+            (false, true) if unmeasured.is_empty() => (Verdict::Reproduced, unmeasured),
+            (false, true) => (Verdict::InPart, unmeasured),
             (false, false) => {
                 let reason = if self.reason.is_empty() { "No reason has been found" } else { &self.reason };
-                (Verdict::Missed, format!("missed: {}. {reason}", missed.join("; ")))
+                let gap = if unmeasured.is_empty() { "" } else { ". " };
+                (Verdict::Missed, format!("missed: {}. {reason}{gap}{unmeasured}", missed.join("; ")))
             }
         }
     }
@@ -136,7 +148,19 @@ mod tests {
     }
 
     #[test]
+    fn a_claim_with_a_part_that_is_not_measured_is_reproduced_in_part() {
+        let mut judgement = Judgement { unmeasured: vec!["a part".to_owned()], ..Judgement::default() };
+        assert_eq!(judgement.verdict().0, Verdict::Failed, "nothing is judged");
+        judgement.criteria.push(order::below("latency", 1.0, "us", 2.0));
+        assert_eq!(judgement.verdict(), (Verdict::InPart, "not measured: a part".to_owned()));
+        judgement.criteria.push(order::above("rate", 1.0, "1/s", 2.0));
+        let reason = "missed: rate. No reason has been found. not measured: a part";
+        assert_eq!(judgement.verdict(), (Verdict::Missed, reason.to_owned()));
+    }
+
+    #[test]
     fn a_design_is_never_reproduced() {
+        assert_eq!(Verdict::InPart.name(Kind::Design), "holds in part");
         assert_eq!(Verdict::Reproduced.name(Kind::Design), "holds");
         assert_eq!(Verdict::Reproduced.name(Kind::Result), "reproduced");
     }

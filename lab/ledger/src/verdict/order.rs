@@ -14,12 +14,22 @@ pub fn above(what: impl Into<String>, measured: f64, unit: &str, bound: f64) -> 
     Criterion::number(what, measured, unit, format!("above {}", short(bound)), measured > bound)
 }
 
+/// At or above a bound.
+pub fn at_least(what: impl Into<String>, measured: f64, unit: &str, bound: f64) -> Criterion {
+    Criterion::number(what, measured, unit, format!("at least {}", short(bound)), measured >= bound)
+}
+
 /// Contestants from the lowest to the highest, each with the figures of its runs.
 pub type Ranking<'a> = [(&'a str, Vec<f64>)];
 
 /// Each is below the next.
 pub fn ranked(what: impl Into<String>, ranking: &Ranking<'_>, unit: &str) -> Criterion {
     compare(what, ranking, unit, "<", |lower, higher| lower < higher)
+}
+
+/// Each is at least the one before.
+pub fn never_falls(what: impl Into<String>, ranking: &Ranking<'_>, unit: &str) -> Criterion {
+    compare(what, ranking, unit, "<=", |lower, higher| lower <= higher)
 }
 
 fn compare(
@@ -58,6 +68,18 @@ mod tests {
         assert!(!below("x", 1.0, "", 1.0).holds && !above("x", 1.0, "", 1.0).holds);
         assert!(below("x", 0.9, "", 1.0).holds && above("x", 1.1, "", 1.0).holds);
         assert!(!below("x", f64::NAN, "", 1.0).holds && !above("x", f64::NAN, "", 1.0).holds);
+        assert!(at_least("x", 1.0, "", 1.0).holds && !at_least("x", 0.9, "", 1.0).holds);
+        assert!(!at_least("x", f64::NAN, "", 1.0).holds);
+    }
+
+    #[test]
+    fn what_never_falls_may_stay() {
+        let of = |figures: [f64; 3]| {
+            let names = ["1", "2", "3"];
+            let ranking: Vec<(&str, Vec<f64>)> = names.into_iter().zip(figures.map(|figure| vec![figure])).collect();
+            never_falls("x", &ranking, "").holds
+        };
+        assert!(of([1.0, 1.0, 2.0]) && !of([1.0, 2.0, 1.9]) && !of([1.0, f64::NAN, 2.0]));
     }
 
     #[test]

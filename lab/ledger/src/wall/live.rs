@@ -1,4 +1,4 @@
-//! A drive in real time, on a thread of its own, with data in every block.
+//! Drives in real time, on a reactor's thread of their own.
 
 use std::rc::Rc;
 use std::sync::mpsc::channel;
@@ -7,25 +7,45 @@ use std::thread::JoinHandle;
 use anyhow::anyhow;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
-use nandscape_sim::{Executor, Span};
+use nandscape_sim::{Executor, Sim, Span};
 use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
 
-use crate::wall::cores::{DRIVE, stay_on};
+use crate::wall::cores::{DRIVE, ThreadTime, stay_on};
 
 /// A running reactor and its handle. It ends when dropped.
 pub(crate) struct Live {
     handle: Handle,
+    served: Vec<Served>,
+    time: ThreadTime,
     thread: Option<JoinHandle<anyhow::Result<()>>>,
 }
+
+/// A drive of a reactor, as its listeners have to know it.
+#[derive(Clone)]
+pub(crate) struct Served {
+    /// Its name.
+    pub(crate) name: String,
+    /// The name of its subsystem; empty where it is none.
+    pub(crate) nqn: String,
+    /// I/O queue pairs of its controllers.
+    pub(crate) queue_pairs: u16,
+}
+
+/// Drives, and what is told of each.
+type Made = (Vec<Rc<dyn Export>>, Vec<Served>);
 
 /// A drive whose commands each take `delay`, independently of other commands: FEMU's "+50 us", T_endio = T_entry +
 /// delay. It is set as firmware time, which commands spend in parallel; flash and link take none.
 pub(crate) fn fixed_delay(name: &str, delay: Span) -> anyhow::Result<DriveSpec> {
-    let mut profile = Profile::load("femu-blackbox")?;
     let time = format!("controller.firmware_time={}ns", delay.ns());
-    for change in ["capacity=64MiB", "timing.read=0us", "timing.program=0us", "timing.erase=0us", &time] {
-        profile.set(change)?;
-    }
+    drive(name, "femu-blackbox", &["timing.read=0us", "timing.program=0us", "timing.erase=0us", &time])
+}
+
+/// A drive of 64 MiB with data, unless `changes` say otherwise.
+pub(crate) fn drive(name: &str, profile: &str, changes: &[&str]) -> anyhow::Result<DriveSpec> {
+    let mut profile = Profile::load(profile)?;
+    profile.set("capacity=64MiB")?;
+    changes.iter().try_for_each(|change| profile.set(change))?;
     Ok(DriveSpec {
         name: name.to_owned(),
         number: 0,
@@ -37,26 +57,49 @@ pub(crate) fn fixed_delay(name: &str, delay: Span) -> anyhow::Result<DriveSpec> 
 }
 
 impl Live {
-    /// Starts a reactor with these drives.
+    /// Starts a reactor with these drives on the drive's core.
     pub(crate) fn start(drives: Vec<DriveSpec>, seed: u64) -> anyhow::Result<Live> {
-        let (tell, told) = channel();
+        Live::start_on(DRIVE, drives, seed)
+    }
+
+    /// Starts a reactor with these drives on a core.
+    pub(crate) fn start_on(core: usize, drives: Vec<DriveSpec>, seed: u64) -> anyhow::Result<Live> {
         let live = LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed, drives };
+        Live::with(core, move |sim| {
+            let (mut all, mut served) = (Vec::new(), Vec::new());
+            for (export, spec) in live.build(sim, &())?.into_iter().zip(live.drives) {
+                served.push(Served {
+                    name: spec.name,
+                    nqn: export.ssd().subsystem().names().nqn.clone(),
+                    queue_pairs: export.profile().max_queue_pairs(),
+                });
+                all.push(export as Rc<dyn Export>);
+            }
+            Ok((all, served))
+        })
+    }
+
+    /// Starts a reactor on a core with the drives that `make` makes there.
+    pub(crate) fn with(
+        core: usize,
+        make: impl FnOnce(&Sim) -> anyhow::Result<Made> + Send + 'static,
+    ) -> anyhow::Result<Live> {
+        let (tell, told) = channel();
         let thread = std::thread::Builder::new().name("reactor".to_owned()).spawn(move || {
-            stay_on(DRIVE);
+            stay_on(core);
             let executor = Executor::new();
-            let sim = executor.sim();
-            let exports = live.build(&sim, &())?;
-            let port = Port::new(&sim, exports.into_iter().map(|export| export as Rc<dyn Export>).collect());
-            let names = live.drives.into_iter().map(|spec| spec.name).collect();
+            let (exports, served) = make(&executor.sim())?;
+            let port = Port::new(&executor.sim(), exports);
+            let names = served.iter().map(|served| served.name.clone()).collect();
             let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(|_| {}) };
             let (reactor, handle) = Reactor::new(setup)?;
             // The thread that started this one waits for it.
-            let _ = tell.send(handle);
+            let _ = tell.send((handle, served, ThreadTime::of_this()));
             reactor.run()?;
             Ok(())
         })?;
         match told.recv() {
-            Ok(handle) => Ok(Live { handle, thread: Some(thread) }),
+            Ok((handle, served, time)) => Ok(Live { handle, served, time, thread: Some(thread) }),
             Err(_) => match thread.join() {
                 Ok(Err(error)) => Err(error),
                 _ => Err(anyhow!("the reactor ended before it served")),
@@ -67,6 +110,16 @@ impl Live {
     /// The handle of the reactor.
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// Its drives.
+    pub(crate) fn served(&self) -> &[Served] {
+        &self.served
+    }
+
+    /// The processor time that the reactor has used so far.
+    pub(crate) fn cpu(&self) -> anyhow::Result<Span> {
+        self.time.now()
     }
 }
 

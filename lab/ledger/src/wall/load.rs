@@ -1,25 +1,28 @@
-//! A client on the calling thread that keeps a number of 4 KiB random reads in flight through a shared-memory queue pair,
-//! and spins for their completions. Each block holds its own address, and every read is checked for it.
+//! A client on the calling thread that keeps a number of 4 KiB random reads in flight on a lane, and spins for their
+//! completions. It uses the first 64 MiB of a drive. Each block there holds its own address, and every read is checked for it.
 
 use anyhow::{bail, ensure};
 use nandscape_sim::rng::Rng;
 use nandscape_sim::{Histogram, Seed, Span, Time};
-use nandscape_transport_reactor::ring::{Reply, RingHost};
 use nandscape_transport_reactor::{Handle, WallClock};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
-/// Bytes of a read.
-const READ: usize = 4_096;
+use crate::wall::lane::{Ended, Lane, READ, RingLane};
+
+/// Reads in the part of a drive that is used.
+const PLACES: u64 = (64 << 20) / READ as u64;
+/// The longest wait for a completion, and how many polls are between two looks at the clock meanwhile.
+const PATIENCE: Span = Span::from_s(60);
+const POLLS_A_LOOK: u32 = 1 << 20;
 
 /// The client.
-pub(crate) struct Load {
-    host: RingHost,
+pub(crate) struct Load<L> {
+    lane: L,
     clock: WallClock,
     rng: Rng,
     /// For each read in flight: its address and time of submission.
     sent: Vec<(u64, Time)>,
-    buffers: Vec<Vec<u8>>,
-    /// Blocks of the drive in a read, and reads in the drive.
+    /// Blocks of the drive in a read, and reads in what is used of the drive.
     blocks: u32,
     places: u64,
 }
@@ -29,7 +32,7 @@ pub(crate) struct Load {
 pub(crate) struct Seen {
     /// From submission to the completion seen.
     pub(crate) latency: Histogram,
-    /// From the model's completion time to the completion seen.
+    /// From the model's completion time to the completion seen, where the lane tells that time.
     pub(crate) late: Histogram,
     /// Time in which reads were in flight.
     pub(crate) elapsed: Span,
@@ -42,21 +45,28 @@ impl Seen {
     }
 }
 
-impl Load {
-    /// Connects to a drive and writes all of it.
-    pub(crate) fn connect(handle: &Handle, export: u16, depth: usize, seed: Seed) -> anyhow::Result<Load> {
-        let host = match RingHost::connect(handle, export, depth) {
-            Ok(host) => host,
-            Err(status) => bail!("the drive takes no more clients: {status}"),
-        };
-        let info = host.info();
-        let blocks = READ as u32 / info.lba_bytes;
-        let places = info.blocks / u64::from(blocks);
-        let (sent, buffers) = (vec![(0, Time::ZERO); depth], vec![vec![0; READ]; depth]);
-        let rng = seed.child("load").nth(export.into()).rng();
-        let mut load = Load { host, clock: handle.clock(), rng, sent, buffers, blocks, places };
+impl Load<RingLane> {
+    /// Connects to a drive over a ring and writes what is used of it.
+    pub(crate) fn connect(handle: &Handle, export: u16, depth: usize, seed: Seed) -> anyhow::Result<Load<RingLane>> {
+        let lane = RingLane::connect(handle, export, depth)?;
+        let mut load = Load::over(lane, handle.clock(), depth, seed.child("load").nth(export.into()));
         load.fill()?;
         Ok(load)
+    }
+}
+
+impl<L: Lane> Load<L> {
+    /// Over a lane whose drive has been written by [`Load::connect`].
+    pub(crate) fn over(lane: L, clock: WallClock, depth: usize, seed: Seed) -> Load<L> {
+        let drive = lane.drive();
+        let blocks = READ as u32 / drive.lba_bytes;
+        let places = (drive.blocks / u64::from(blocks)).min(PLACES);
+        Load { lane, clock, rng: seed.rng(), sent: vec![(0, Time::ZERO); depth], blocks, places }
+    }
+
+    /// The lane.
+    pub(crate) fn lane(&self) -> &L {
+        &self.lane
     }
 
     /// Keeps `depth` reads in flight for this time, adding the measurements to `seen`. All reads are done when it
@@ -65,68 +75,74 @@ impl Load {
         let start = self.clock.now();
         let end = start + lasting;
         for slot in 0..depth {
-            let (place, buffer) = (self.rng.below(self.places), std::mem::take(&mut self.buffers[slot]));
-            self.submit(slot, IoOpcode::READ, place, start, buffer)?;
+            let place = self.rng.below(self.places);
+            self.submit(slot, IoOpcode::READ, place, start)?;
         }
         let (mut in_flight, mut now) = (depth, start);
         while in_flight > 0 {
-            let Reply { tag, status, at, data, .. } = self.reply()?;
+            let Ended { slot, status, at } = self.ended()?;
             now = self.clock.now();
-            let slot = tag as usize;
             let (place, submitted) = self.sent[slot];
             ensure!(
-                status.is_success() && data[..8] == place.to_le_bytes(),
+                status.is_success() && self.lane.word(slot)? == place,
                 "a read of block {place}: {status}, or other data"
             );
             seen.latency.record(now.since(submitted));
-            seen.late.record(now.since(at));
+            if let Some(at) = at {
+                seen.late.record(now.since(at));
+            }
             if now < end {
                 let place = self.rng.below(self.places);
-                self.submit(slot, IoOpcode::READ, place, now, data)?;
+                self.submit(slot, IoOpcode::READ, place, now)?;
             } else {
-                self.buffers[slot] = data;
                 in_flight -= 1;
             }
         }
+        self.lane.pause()?;
         seen.elapsed += now.since(start);
         Ok(())
     }
 
-    /// Writes every block of the drive.
+    /// Writes every block that is used.
     fn fill(&mut self) -> anyhow::Result<()> {
+        let mut free: Vec<usize> = (0..self.sent.len()).collect();
         let (mut next, mut done) = (0, 0);
         while done < self.places {
             while next < self.places
-                && let Some(mut buffer) = self.buffers.pop()
+                && let Some(slot) = free.pop()
             {
-                buffer[..8].copy_from_slice(&u64::to_le_bytes(next));
-                self.submit(0, IoOpcode::WRITE, next, Time::ZERO, buffer)?;
+                self.lane.put(slot, next)?;
+                self.submit(slot, IoOpcode::WRITE, next, Time::ZERO)?;
                 next += 1;
             }
-            let Reply { status, data, .. } = self.reply()?;
+            let Ended { slot, status, .. } = self.ended()?;
             ensure!(status.is_success(), "a write failed: {status}");
-            self.buffers.push(data);
+            free.push(slot);
             done += 1;
         }
-        Ok(())
+        self.lane.pause()
     }
 
-    fn submit(&mut self, slot: usize, opcode: IoOpcode, place: u64, now: Time, data: Vec<u8>) -> anyhow::Result<()> {
+    fn submit(&mut self, slot: usize, opcode: IoOpcode, place: u64, now: Time) -> anyhow::Result<()> {
         self.sent[slot] = (place, now);
         let blocks = u64::from(self.blocks);
-        let command = SubmissionEntry::blocks(opcode, self.host.info().nsid, place * blocks, self.blocks);
-        ensure!(self.host.submit(slot as u64, command, data).is_ok(), "more in flight than the ring holds");
-        Ok(())
+        self.lane.submit(slot, SubmissionEntry::blocks(opcode, self.lane.drive().nsid, place * blocks, self.blocks))
     }
 
     /// Spins for a completion.
-    fn reply(&mut self) -> anyhow::Result<Reply> {
+    fn ended(&mut self) -> anyhow::Result<Ended> {
+        let begun = self.clock.now();
         loop {
-            if let Some(reply) = self.host.poll() {
-                return Ok(reply);
+            for _ in 0..POLLS_A_LOOK {
+                if let Some(ended) = self.lane.poll()? {
+                    return Ok(ended);
+                }
+                self.lane.pause()?;
+                std::hint::spin_loop();
             }
-            ensure!(!self.host.is_disconnected(), "the drive has gone");
-            std::hint::spin_loop();
+            if self.clock.now().since(begun) > PATIENCE {
+                bail!("no completion within {} s", PATIENCE.as_s());
+            }
         }
     }
 }

@@ -3,20 +3,31 @@
 //! | file | what |
 //! |---|---|
 //! | `machine` | the machine of real-time figures |
-//! | `live` | a drive in real time, on a thread of its own |
-//! | `load` | a client that keeps a number of reads in flight |
+//! | `live` | drives in real time, on a reactor's thread of their own |
+//! | `function` | such a drive as a PCI function over vfio-user |
+//! | `load`, `lane` | a client that keeps a number of reads in flight, over a ring or a queue pair in shared memory |
+//! | `null` | null commands through rings |
+//! | `fabric` | hosts of NVMe/TCP targets on this machine |
 //! | `release` | four methods of delaying a completion |
 //! | `parity` | the parity of pages |
 //! | `cores` | placement of threads |
 //! | `idle` | delays of idle loops on this machine: the reference for all real-time figures |
 
 pub(crate) mod cores;
+#[cfg(target_os = "linux")]
+pub(crate) mod fabric;
+#[cfg(target_os = "linux")]
+pub(crate) mod function;
 pub(crate) mod idle;
+#[cfg(target_os = "linux")]
+pub(crate) mod lane;
 #[cfg(target_os = "linux")]
 pub(crate) mod live;
 #[cfg(target_os = "linux")]
 pub(crate) mod load;
 pub mod machine;
+#[cfg(target_os = "linux")]
+pub(crate) mod null;
 pub(crate) mod parity;
 pub(crate) mod release;
 
