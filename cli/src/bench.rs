@@ -70,7 +70,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let in_process = in_process(args)?;
     let (endpoint, seed, busy) = (&args.to, args.seed, PollMode::from(args.poll) == PollMode::Busy);
     let run = WallRun { endpoint, in_process: in_process.as_ref(), workload, seed, busy };
-    let mut report = run.run(progress::bar()).map_err(|error| failure(args, error))?;
+    let mut report = run.run(progress::bar()).map_err(failure)?;
     report.inputs.set.clone_from(&args.set);
     report.host.command = Some(output::command());
     report.notes.iter().for_each(|note| output::note(note));
@@ -84,13 +84,9 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
 }
 
-fn failure(args: &BenchArgs, error: WallError) -> Failure {
+fn failure(error: WallError) -> Failure {
     let input = error.is_input();
-    let error = match &error {
-        WallError::Connect(_) => anyhow::Error::new(error).context(format!("--to {}", args.to)),
-        _ => anyhow::Error::new(error),
-    };
-    if input { Failure::Input(error) } else { Failure::Run(error) }
+    if input { Failure::Input(error.into()) } else { Failure::Run(error.into()) }
 }
 
 /// The drive of this process, if one is meant.

@@ -231,7 +231,11 @@ impl FromStr for Ratio {
             return Err(malformed());
         }
         if percent.is_none() && value > 1.0 {
-            let meant = format!("a share up to 1: write \"{value}%\" or {}, or \"{}\"", value / 100.0, Ratio(value));
+            let hundredth = value / 100.0;
+            let meant = match hundredth <= 1.0 {
+                true => format!("a share up to 1: write \"{value}%\" or {hundredth}, or \"{}\"", Ratio(value)),
+                false => "a share: valid are numbers from 0 to 1, and percentages such as \"12%\"".to_owned(),
+            };
             return Err(wrong(meant.into()));
         }
         Ok(Ratio(value))
@@ -297,6 +301,8 @@ mod tests {
     fn a_share_above_one_needs_its_percent_sign() {
         let error = "7".parse::<Ratio>().unwrap_err().to_string();
         assert_eq!(error, r#""7" is not a share up to 1: write "7%" or 0.07, or "700%""#);
+        let error = "1e9".parse::<Ratio>().unwrap_err().to_string();
+        assert_eq!(error, r#""1e9" is not a share: valid are numbers from 0 to 1, and percentages such as "12%""#);
         for (text, share) in [("700%", 7.0), ("150%", 1.5), ("101.25%", 1.0125), ("1234.567%", 12.345_67)] {
             let ratio: Ratio = text.parse().unwrap();
             assert_eq!((ratio.0, ratio.to_string().as_str()), (share, text));

@@ -103,7 +103,7 @@ fn values_out_of_range_and_wrong_units_are_refused() {
         change(&[&format!("ftl.over_provisioning={share}")], &["is not a share such as \"12%\""]);
     }
     change(&["ftl.over_provisioning=7"], &["--set ftl.over_provisioning=7", "write \"7%\" or 0.07, or \"700%\""]);
-    change(&["ftl.over_provisioning=10100%"], &["more than a hundredfold"]);
+    change(&["ftl.over_provisioning=10100%"], &["from 0 to 1, or from \"0%\" to \"10000%\""]);
     change(&["ftl.gc.scheme=sideways"], &["none of", "controller", "channel", "plane", "none"]);
     change(&["ftl.gc.free_blocks=0"], &["ftl.gc.free_blocks: 0 is out of range"]);
     change(&["ftl.gc.copyback=maybe"], &["--set ftl.gc.copyback=maybe"]);

@@ -4,10 +4,11 @@ use crate::program::{refuse, succeed};
 
 #[test]
 fn every_command_has_help() {
-    let commands: [&[&str]; 18] = [
+    let commands: [&[&str]; 19] = [
         &[],
         &["sim"],
         &["demo"],
+        &["serve"],
         &["bench"],
         &["guest"],
         &["compare"],

@@ -74,6 +74,7 @@ fn what_cannot_be_reached_or_does_not_fit_is_bad_input() {
     ] {
         let ended = bench(&args);
         assert!(ended.code == Some(2) && ended.err.contains(problem), "{args:?}: {ended:?}");
+        assert!(ended.err.matches(args[1]).count() <= 1, "the URL is told once: {ended:?}");
     }
     let server = Server::small(&[]);
     let other = server.uri().replace("small", "other");

@@ -76,4 +76,6 @@ pub struct ControllerConfig {
     pub link: LinkConfig,
     /// Who is served first by planes and channels.
     pub priority: Priority,
+    /// Erases that a block is rated for, which SMART's Percentage Used refers to.
+    pub rated_erases: u32,
 }

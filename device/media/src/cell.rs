@@ -35,8 +35,8 @@ impl Cell {
         }
     }
 
-    /// How often a block can be erased before it is worn out, as data sheets rate it: the order of magnitude of the cell.
-    /// SMART's Percentage Used refers to it; nothing fails because of it.
+    /// How often a block can be erased before it is worn out, where a data sheet does not rate it: the order of magnitude
+    /// of the cell.
     pub const fn rated_erases(self) -> u32 {
         match self {
             Cell::Slc => 100_000,

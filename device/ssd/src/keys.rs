@@ -118,6 +118,9 @@ section! {
     TimingKeys at "timing" {
         /// Bits of a cell: `"slc"`, `"mlc"`, `"tlc"` or `"qlc"`, with 1, 2, 3 or 4 page types.
         cell: Text<Choice<Cell>>,
+        /// Erases that a block is rated for: `3000`. SMART's Percentage Used refers to it; nothing fails because of it.
+        /// Without it, the order of magnitude of the cell: 100000, 10000, 3000 or 1000.
+        rated_erases: u32,
         /// tR, sensing a page: one time, or one for each page type from the lowest: `["50us", "60us", "70us"]`.
         read: PerPageType<Text<Span>>,
         /// tPROG, programming a page: one time, or one for each page type.

@@ -96,8 +96,9 @@ impl Machine {
             command.arg("-L").arg(kit.tree().path(share));
         }
         command.arg("-kernel").arg(kit.kernel()).arg("-initrd").arg(initrd);
-        // A kernel that panics reboots at once, and QEMU ends instead.
-        command.args(["-append", "console=ttyS0 panic=-1 quiet", "-no-reboot"]);
+        // A kernel that panics reboots at once, and QEMU ends instead. nvme-cli maps the registers of a device that has a
+        // driver, which Debian's kernel forbids (CONFIG_IO_STRICT_DEVMEM) unless it is told otherwise.
+        command.args(["-append", "console=ttyS0 panic=-1 quiet iomem=relaxed", "-no-reboot"]);
         command.args(self.arguments(&folder.join(CONSOLE), mode));
         Ok(command)
     }

@@ -17,6 +17,7 @@ impl Workload {
     /// The part that cannot run, with valid values.
     pub fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
         let measured = match self.limit {
+            Limit::Requests(0) => return Err("io_count = 0 is out of range; it must be 1 or more".to_owned()),
             Limit::Requests(count) => count,
             Limit::Runtime(Span::ZERO) => return Err("runtime = 0ns is out of range; it must be above 0".to_owned()),
             Limit::Runtime(_) => 0,

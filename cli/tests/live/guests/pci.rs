@@ -30,6 +30,8 @@ fn nvme_cli_lists_and_identifies_the_drive() {
          nvme list-ns /dev/nvme0
          nvme ns-descs /dev/nvme0n1
          nvme supported-log-pages /dev/nvme0
+         nvme effects-log /dev/nvme0 | grep 'Device Self-test'
+         nvme show-regs /dev/nvme0
          nvme get-feature /dev/nvme0 -f 7",
     );
     guest.power_off().unwrap();

@@ -53,6 +53,7 @@ pub(crate) fn config() -> ControllerConfig {
             latency: LINK_LATENCY,
         },
         priority: Priority::Fifo,
+        rated_erases: 3_000,
     }
 }
 

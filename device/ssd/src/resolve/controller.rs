@@ -7,7 +7,7 @@ use nandscape_sim::units::{Bytes, Rate};
 
 use super::Result;
 use super::bounds::{need, not_too_long, not_too_slow, or, power_of_two, within, wrong};
-use crate::keys::ProfileKeys;
+use crate::keys::{ProfileKeys, TimingKeys};
 
 pub(super) fn controller(keys: &ProfileKeys) -> Result<ControllerConfig> {
     let given = &keys.controller;
@@ -34,7 +34,13 @@ pub(super) fn controller(keys: &ProfileKeys) -> Result<ControllerConfig> {
             latency: not_too_long("link.latency", or(&keys.link.latency, Span::ZERO))?,
         },
         priority: given.priority.map_or(Priority::Fifo, |text| text.0.0),
+        rated_erases: rated_erases(&keys.timing)?,
     })
+}
+
+fn rated_erases(keys: &TimingKeys) -> Result<u32> {
+    let by_cell = need("timing.cell", &keys.cell)?.0.0.rated_erases();
+    Ok(within("timing.rated_erases", keys.rated_erases.unwrap_or(by_cell).into(), 1, 1_000_000_000)? as u32)
 }
 
 fn link_packet(packet: Bytes) -> Result<u32> {

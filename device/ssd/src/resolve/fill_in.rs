@@ -25,6 +25,7 @@ impl Resolved {
         keys.geometry.pages_per_block = Some(self.sizing.pages_per_block);
         keys.geometry.blocks_per_plane = Some(self.sizing.blocks_per_plane);
         keys.geometry.factory_bad_blocks.get_or_insert(Text(DEFAULT_FACTORY_BAD));
+        keys.timing.rated_erases = Some(self.controller.rated_erases);
         keys.timing.partial_transfer = Some(self.timing.partial_transfer);
         super::features::fill_in(&mut keys.timing, &self.timing.features);
     }

@@ -97,7 +97,8 @@ pub(super) fn counts(keys: &ProfileKeys) -> Result<Counts> {
 fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand> {
     let over_provisioning = or(&keys.ftl.over_provisioning, DEFAULT_OVER_PROVISIONING);
     if over_provisioning.0 > 100.0 {
-        let problem = format!("{over_provisioning} is more than a hundredfold; 0.12 and \"12%\" are both valid");
+        let problem =
+            format!("{over_provisioning} is out of range; from 0 to 1, or from \"0%\" to \"10000%\", is valid");
         return wrong("ftl.over_provisioning", problem);
     }
     let factory_bad = or(&keys.geometry.factory_bad_blocks, DEFAULT_FACTORY_BAD).0;

@@ -237,7 +237,10 @@ mod tests {
             (&["geometry.blocks_per_plane=7"], "geometry.blocks_per_plane: 7 leave no room"),
             (&["capacity=1GiB", "geometry.blocks_per_plane=7"], "geometry.blocks_per_plane: 7 does not agree with"),
             (&["controller.max_transfer=4KiB"], "controller.max_transfer: 4KiB"),
-            (&["ftl.over_provisioning=20000%"], "ftl.over_provisioning: 20000% is more than a hundredfold"),
+            (
+                &["ftl.over_provisioning=20000%"],
+                "ftl.over_provisioning: 20000% is out of range; from 0 to 1, or from \"0%\" to \"10000%\"",
+            ),
             (&["buffer.size=4KiB"], "buffer.size: 4KiB is out of range"),
             (&["lba_size=520"], "lba_size: 520 is not valid"),
             (&["faults=[\"fail channel=8\"]"], "faults: \"fail channel=8\": channel 8 is not there; from 0 to 7"),

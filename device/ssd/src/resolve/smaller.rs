@@ -11,12 +11,12 @@ pub(super) fn notes(profile: &Counts, drive: &Counts) -> Vec<String> {
     if dies(drive) < dies(profile) {
         notes.push(format!(
             "geometry.channels x dies_per_channel is {} x {} instead of {} x {}, so that each plane has {MIN_BLOCKS} blocks or \
-             more: bandwidth and IOPS are those of {} dies instead of {}; latencies under the same load per die stay",
+             more: bandwidth and IOPS are those of {} instead of {}; latencies under the same load per die stay",
             drive.channels,
             drive.dies_per_channel,
             profile.channels,
             profile.dies_per_channel,
-            dies(drive),
+            counted(dies(drive)),
             dies(profile),
         ));
     }
@@ -29,4 +29,8 @@ pub(super) fn notes(profile: &Counts, drive: &Counts) -> Vec<String> {
         ));
     }
     notes
+}
+
+fn counted(dies: u32) -> String {
+    if dies == 1 { "1 die".to_owned() } else { format!("{dies} dies") }
 }

@@ -77,7 +77,7 @@ impl Endpoint {
         }
     }
 
-    /// A connection for up to `depth` commands at a time.
+    /// A connection for up to `depth` commands at a time. An error begins with the URL.
     pub(super) fn connect(&self, in_process: Option<&InProcess>, depth: u32) -> Result<Connected, String> {
         match self {
             // Workloads do not look at data.
@@ -88,11 +88,11 @@ impl Endpoint {
                 let (clock, most) = (WallClock::start(), u32::from(target.depth));
                 let target = Target { keeps_data: false, depth: depth.clamp(1, most) as u16, ..target.clone() };
                 let drive = NvmeTcp::connect(target, Box::new(move || clock.now()));
-                drive.map(Connected::of).map_err(|error| error.to_string())
+                drive.map(Connected::of).map_err(|error| format!("{self}: {error}"))
             }
             Endpoint::Ring(_) => {
                 let drive = in_process.expect("a drive in this process was started for it");
-                drive.connect(depth).map(Connected::of)
+                drive.connect(depth).map(Connected::of).map_err(|problem| format!("{self}: {problem}"))
             }
         }
     }

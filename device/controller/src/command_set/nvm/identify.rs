@@ -113,10 +113,10 @@ impl<F: Ftl> Nvm<F> {
         smart.busy_minutes = (busiest.ns() / 60_000_000_000).into();
     }
 
-    /// Mean erase count as a share of what the cells are rated for; 255 stands for all above.
+    /// Mean erase count as a share of what blocks are rated for; 255 stands for all above.
     fn percentage_used(&self, stats: &Stats) -> u8 {
         let blocks = u64::from(self.media.geometry().blocks()) - stats.retired_blocks;
-        let rated = blocks * u64::from(self.media.timing().cell.rated_erases());
+        let rated = blocks * u64::from(self.rated_erases);
         (stats.erases.2 * 100).div_ceil(rated.max(1)).min(u8::MAX.into()) as u8
     }
 

@@ -63,6 +63,7 @@ pub struct Nvm<F: Ftl> {
     with_metadata: F::Reader<WithMetadata>,
     buffer: BufferMode,
     firmware_time: Span,
+    rated_erases: u32,
     counts: Cell<HostCounts>,
     /// Extents that a fused operation is working on.
     exclusive: Exclusive,
@@ -88,6 +89,7 @@ impl<F: Ftl> Nvm<F> {
             ftl,
             buffer: config.buffer,
             firmware_time: config.firmware_time,
+            rated_erases: config.rated_erases,
             counts: Cell::default(),
             exclusive: Exclusive::new(sim),
         }
