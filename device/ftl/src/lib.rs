@@ -8,17 +8,19 @@
 //! | `parts` | implementations of the components |
 //! | `policy` | victims, allocation: one trait a question, one file an answer |
 //! | `page` | the page-mapping FTL |
+//! | `ox_block` | OX-Block, which keeps its tables in flash |
 //!
-//! Tables are consulted without waiting; only the media awaits. Left out: mapping that does not fit in memory, logs,
-//! checkpoints, recovery.
+//! Tables are consulted without waiting; only the media awaits.
 
 pub mod address;
 pub mod component;
 pub mod ftl;
+pub mod ox_block;
 pub mod page;
 pub mod parts;
 pub mod policy;
 
 pub use address::Extent;
 pub use ftl::{Destination, Ftl, ReadError, Reader, Sanitization, Stats, Unreadable};
+pub use ox_block::{OxBlock, OxBlockConfig};
 pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};

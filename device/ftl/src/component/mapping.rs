@@ -7,7 +7,7 @@ use std::convert::Infallible;
 
 use nandscape_device_media::PageId;
 
-use crate::address::{Location, Lpn};
+use crate::address::Lpn;
 
 /// Maps logical units.
 pub trait Mapping {
@@ -15,11 +15,14 @@ pub trait Mapping {
     /// ask.
     type Miss: Miss;
 
+    /// What the table holds of a unit: where its data is, at least.
+    type Value: Copy;
+
     /// READ.
     ///
     /// # Errors
     /// The part that must be loaded first.
-    fn lookup(&self, lpn: Lpn) -> Result<Location, Self::Miss>;
+    fn lookup(&self, lpn: Lpn) -> Result<Self::Value, Self::Miss>;
 
     /// A unit will soon be looked up.
     fn prefetch(&self, lpn: Lpn);
@@ -28,10 +31,10 @@ pub trait Mapping {
     ///
     /// # Errors
     /// The part that must be loaded first.
-    fn upsert(&mut self, lpn: Lpn, to: Location) -> Result<Location, Self::Miss>;
+    fn upsert(&mut self, lpn: Lpn, to: Self::Value) -> Result<Self::Value, Self::Miss>;
 
     /// A missing part was read from flash. It stays in memory at least until the next one is loaded.
-    fn loaded(&mut self, miss: Self::Miss);
+    fn loaded(&mut self, miss: Self::Miss, bytes: &[u8]);
 
     /// Number of logical units.
     fn units(&self) -> u32;

@@ -88,7 +88,7 @@ pub(super) async fn deallocate(ftl: &PageFtl, extent: Extent, breakdown: &mut Br
         let mut deallocation = Deallocation::default();
         while let Some(miss) = ftl.deallocate_step(step, &mut deallocation) {
             ftl.load(miss, breakdown).await?;
-            ftl.state.borrow_mut().tables.map.loaded(miss);
+            ftl.state.borrow_mut().tables.map.loaded(miss, &[]);
         }
         let units = u64::from(step.units(ftl.state.borrow().unit));
         let time = ftl.config.firmware.deallocate_unit * units;

@@ -172,7 +172,7 @@ impl PageFtl {
         if let Err(error) = self.load(miss, breakdown).await {
             return Err(self.give_up(lookup, ReadError { sector: extent.start, why: Unreadable::Media(error) }));
         }
-        self.state.borrow_mut().tables.map.loaded(miss);
+        self.state.borrow_mut().tables.map.loaded(miss, &[]);
         Ok(())
     }
 

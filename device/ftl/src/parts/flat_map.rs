@@ -25,6 +25,7 @@ impl FlatMap {
 
 impl Mapping for FlatMap {
     type Miss = Infallible;
+    type Value = Location;
 
     #[inline]
     fn lookup(&self, lpn: Lpn) -> Result<Location, Infallible> {
@@ -43,7 +44,7 @@ impl Mapping for FlatMap {
         Ok(Location::from_raw(old))
     }
 
-    fn loaded(&mut self, miss: Infallible) {
+    fn loaded(&mut self, miss: Infallible, _: &[u8]) {
         match miss {}
     }
 

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::component::{BlockMetadata, BlockState, NextBlock, Provisioning, Stream, StreamRule};
 
@@ -59,16 +59,24 @@ impl Lists {
 }
 
 impl PlaneLists {
-    /// All blocks free that `blocks` says are.
+    /// All blocks free that `blocks` says are, and those open that it says are.
     pub fn new(geometry: &Geometry, order: FreeOrder, rules: &[StreamRule], blocks: &impl BlockMetadata) -> PlaneLists {
         let is_free = |block: &BlockId| blocks.get(*block).state == BlockState::Free;
+        let is_open = |plane, stream| {
+            geometry.blocks_of(PlaneId(plane)).find(|block| blocks.get(*block).state == BlockState::Open(stream))
+        };
         let lists = |plane| Lists {
             free: geometry.blocks_of(PlaneId(plane)).filter(is_free).map(|block| Reverse((0, block.0))).collect(),
-            open: smallvec![None; rules.len()],
+            open: (0..rules.len()).map(|stream| is_open(plane, Stream(stream as u8))).collect(),
             left: Cell::new(None),
         };
         let planes = (0..geometry.planes()).map(lists).collect();
         PlaneLists { geometry: *geometry, order, rules: rules.to_vec(), planes, sequence: 0 }
+    }
+
+    /// The open block of a stream on a plane.
+    pub fn open(&self, plane: PlaneId, stream: Stream) -> Option<BlockId> {
+        self.planes[plane.0 as usize].open[stream.index()]
     }
 
     fn open_block(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, stream: Stream) -> Option<BlockId> {

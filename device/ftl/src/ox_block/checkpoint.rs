@@ -1,0 +1,172 @@
+//! P7-REC: the fuzzy checkpoint (OX 6.1.7.1).
+//!
+//! The head of the log is taken first. What changes after that is in the log behind the head, so the tables can be written while
+//! they change. Before the checkpoint itself is written, the log is written up to the last change that a table on flash
+//! may have: the thesis lacks this, and without it a table could be ahead of the log. Blocks that were collected before the head
+//! was taken are erased when all copies of the checkpoint are on flash.
+
+use nandscape_device_media::BlockId;
+
+use super::chores::Chore;
+use super::core::{Core, Latch, Mark, Phase, Stopped};
+use super::pages::Kind;
+use super::state::{Mover, State};
+use crate::component::{Checkpoint, Key, Log, LogPosition};
+use crate::parts::{KeyedEntries, LogHead, numbers_of_bytes, numbers_to_bytes, page_from_raw, page_to_raw};
+
+/// Fragments of tables that are written at the same time, at the most.
+const WRITES: usize = 16;
+
+/// The keys of OX table 6.3, and one for transactions.
+const CHUNK: Key = Key(1);
+const MAPPING: Key = Key(2);
+const LOG_HEAD: Key = Key(3);
+const TIMESTAMP: Key = Key(4);
+const PROV: Key = Key(5);
+const TRANSACTION: Key = Key(6);
+/// The timestamp of the last record that map_S knows: its pages are of one instant.
+const MAPPED: Key = Key(7);
+
+/// What a checkpoint says besides where the tables are.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Restored {
+    pub(super) head: LogHead,
+    /// The timestamp of the last record before the checkpoint was written.
+    pub(super) last: u64,
+    /// The timestamp of the last record before map_S was written.
+    pub(super) mapped: u64,
+}
+
+impl State {
+    fn checkpoint(&self, head: &LogHead, mapped: LogPosition) -> KeyedEntries {
+        let mut entries = KeyedEntries::default();
+        let pages = head.pages.map(page_to_raw);
+        entries.set(CHUNK, self.chunk_small.encode());
+        entries.set(MAPPING, self.map.tiny.encode());
+        entries.set(LOG_HEAD, numbers_to_bytes(pages.into_iter().chain([head.number, head.epoch])));
+        entries.set(TIMESTAMP, numbers_to_bytes([self.log.last().0]));
+        entries.set(PROV, numbers_to_bytes(self.lines.iter().map(|line| line.turn().into())));
+        entries.set(MAPPED, numbers_to_bytes([mapped.0]));
+        entries.set(TRANSACTION, numbers_to_bytes([self.next_transaction]));
+        entries
+    }
+
+    /// RECOVER: takes over what a checkpoint says; `None` if it does not fit the drive.
+    pub(super) fn restore(&mut self, entries: &KeyedEntries) -> Option<Restored> {
+        let numbers = |key| entries.get(key).map(|bytes| numbers_of_bytes(bytes).collect::<Vec<u64>>());
+        if !self.chunk_small.decode(entries.get(CHUNK)?) || !self.map.tiny.decode(entries.get(MAPPING)?) {
+            return None;
+        }
+        let [first, second, third, number, epoch] = numbers(LOG_HEAD)?.try_into().ok()?;
+        let [last] = numbers(TIMESTAMP)?.try_into().ok()?;
+        let [mapped] = numbers(MAPPED)?.try_into().ok()?;
+        let [next_transaction] = numbers(TRANSACTION)?.try_into().ok()?;
+        for (line, turn) in self.lines.iter_mut().zip(numbers(PROV)?) {
+            line.set_turn(turn as u32);
+        }
+        self.next_transaction = next_transaction;
+        let pages = [first, second, third].map(page_from_raw);
+        Some(Restored { head: LogHead { pages, number, epoch }, last, mapped })
+    }
+}
+
+impl Core {
+    /// A checkpoint is to be taken, one more if one is being taken.
+    pub(super) fn request_checkpoint(&self) {
+        if !self.is_writing() {
+            return;
+        }
+        match self.flags.checkpointing.replace(true) {
+            true => self.flags.checkpoint_wanted.set(true),
+            false => self.chores.start(Chore::Checkpoint),
+        }
+    }
+
+    /// Takes checkpoints while they are wanted.
+    pub(super) async fn take_checkpoints(&self) -> Result<(), Stopped> {
+        loop {
+            self.flags.checkpoint_wanted.set(false);
+            self.checkpoint().await?;
+            if !self.flags.checkpoint_wanted.get() {
+                break;
+            }
+        }
+        self.flags.checkpointing.set(false);
+        self.checkpointed.notify();
+        self.space.notify();
+        self.pump();
+        Ok(())
+    }
+
+    /// CHECKPOINT.
+    pub(super) async fn checkpoint(&self) -> Result<(), Stopped> {
+        loop {
+            let Mark { head, held, breaks } = self.next_mark().await?;
+            let mapped = self.write_tables().await?;
+            // What it says is of this instant, and the records up to it are written before it.
+            let (last, place, bytes) = {
+                let state = self.state.borrow();
+                (state.log.last(), state.places.checkpoint(), state.checkpoint(&head, mapped).encode())
+            };
+            if !self.log_written(last, breaks).await? {
+                // The chain that begins at the head is broken: another head is needed.
+                if self.phase.get() == Phase::ReadOnly {
+                    return Ok(());
+                }
+                continue;
+            }
+            self.write_fixed(place, bytes).await?;
+            self.checkpoint_ended(&head, held);
+            return Ok(());
+        }
+    }
+
+    /// Writes the fragments of all tables that were changed: of the map, of the table of those as it is at one instant, and of
+    /// the table of blocks. Returns the position of the last record before that instant.
+    async fn write_tables(&self) -> Result<LogPosition, Stopped> {
+        let latch = Latch::new(&self.sim);
+        let fragments = self.state.borrow().map.unwritten();
+        for index in fragments {
+            latch.below(WRITES).await;
+            self.chores.start(Chore::Fragment { index, _held: latch.begin() });
+        }
+        latch.below(1).await;
+        self.still_running()?;
+        let (small, chunks, mapped) = {
+            let mut state = self.state.borrow_mut();
+            let small = state.map.small.take_dirty();
+            let small: Vec<_> = small.into_iter().map(|index| (index, state.map.small.fragment(index))).collect();
+            (small, state.chunks.take_dirty(), state.log.last())
+        };
+        let small = small.into_iter().map(|(index, bytes)| (Kind::MapSmall, index, Some(bytes)));
+        for (kind, index, bytes) in small.chain(chunks.into_iter().map(|index| (Kind::Chunks, index, None))) {
+            latch.below(WRITES).await;
+            self.chores.start(Chore::Table { kind, index, bytes, _held: latch.begin() });
+        }
+        latch.below(1).await;
+        self.still_running()?;
+        Ok(mapped)
+    }
+
+    /// Writes a fragment of a table that is all in memory: of the table of blocks, as it is now.
+    pub(super) async fn write_table(&self, kind: Kind, index: u32, bytes: Option<Vec<u8>>) -> Result<(), Stopped> {
+        let bytes = bytes.unwrap_or_else(|| self.state.borrow().chunks.page(index));
+        self.write_other(kind, index, &bytes, None, Mover::Checkpoint).await
+    }
+
+    fn checkpoint_ended(&self, head: &LogHead, held: usize) {
+        let blocks: Vec<BlockId> = {
+            let mut state = self.state.borrow_mut();
+            state.log.truncate(*head);
+            state.checkpoints += 1;
+            let truncated = state.truncated(head);
+            let blocks: Vec<BlockId> = state.held.drain(..held).chain(truncated).collect();
+            state.releasing += blocks.len() as u32;
+            blocks
+        };
+        self.flags.last_checkpoint.set(self.sim.now());
+        blocks.into_iter().for_each(|block| self.chores.start(Chore::Release(block)));
+        self.tell_durable(None);
+        self.kick_log();
+    }
+}

@@ -1,0 +1,266 @@
+//! P8-GC: garbage collection by channel (OX 6.1.8).
+//!
+//! A channel with too few free blocks gets a slot, is closed to the host's data, and is collected when the writes under way on
+//! it have ended. The more of it is in use, the less garbage a block must have to be collected. A unit that was moved becomes
+//! current only if the map still says what it said when it was read: the host's writes win.
+
+use std::rc::Rc;
+
+use nandscape_device_media::{BlockId, PageId, PageImage, PlaneId, UnitId};
+use nandscape_drive::Breakdown;
+use nandscape_drive::breakdown::cause;
+
+use super::chores::{Chore, Move};
+use super::core::{Core, Latch, Stopped};
+use super::pages::{self, NO_LPN};
+use super::state::{Mover, State};
+use super::streams::{COLD, LOG, META};
+use crate::address::Lpn;
+use crate::component::{BlockMetadata, BlockState, Channels, Mapping, Provisioning};
+use crate::parts::Entry;
+
+/// Pages of a block that are moved at the same time, at the most.
+const MOVES: usize = 8;
+/// Rates are in thousandths.
+const WHOLE: u32 = 1_000;
+
+impl State {
+    /// The share of a channel's blocks in use, those that wait for a checkpoint not counted.
+    fn usage(&self, channel: u32) -> u32 {
+        let per_channel = self.geometry.planes() / self.geometry.channels();
+        let planes = channel * per_channel..(channel + 1) * per_channel;
+        let all = per_channel * self.geometry.blocks_per_plane();
+        let free: u32 = planes.map(|plane| self.lists.free_blocks(PlaneId(plane))).sum();
+        let held = self.held.iter().filter(|block| self.channel_of(**block) == channel).count() as u32;
+        (all - (free + held).min(all)) * WHOLE / all
+    }
+
+    /// Units of garbage that a block must have to be collected: `mir` of OX 6.1.8.
+    fn least_garbage(&self, config: &super::OxGcConfig, usage: u32, is_urgent: bool) -> u32 {
+        if is_urgent {
+            return 1;
+        }
+        let units = u64::from(self.geometry.units_per_block());
+        let over = usage.saturating_sub(config.threshold);
+        let room = (WHOLE - config.threshold).max(1);
+        let least = units * u64::from(config.target) / 1_000 * u64::from(room.saturating_sub(over)) / u64::from(room);
+        (least as u32).max(1)
+    }
+
+    /// TARGET: the block of a channel with the most garbage, if it has enough. One to be retired comes first.
+    fn target(&self, channel: u32, least: u32) -> Option<BlockId> {
+        let units = self.geometry.units_per_block();
+        let per_channel = self.geometry.blocks() / self.geometry.channels();
+        let blocks = (channel * per_channel..(channel + 1) * per_channel).map(BlockId);
+        let garbage = |block: BlockId| {
+            let info = self.chunks.get(block);
+            let is_candidate = matches!(info.state, BlockState::Full | BlockState::Retiring)
+                && self.chunks.stream(block) != LOG
+                && self.is_settled(block)
+                && (info.valid == 0 || !self.stuck.contains(&block));
+            let bonus = if info.state == BlockState::Retiring { units } else { 0 };
+            let garbage = units - info.valid + bonus;
+            (is_candidate && garbage >= least).then_some((garbage, block))
+        };
+        blocks
+            .filter_map(garbage)
+            .max_by_key(|(garbage, block)| (*garbage, std::cmp::Reverse(block.0)))
+            .map(|(_, block)| block)
+    }
+
+    fn is_collectable(&self, config: &super::OxGcConfig, channel: u32, is_urgent: bool) -> Option<BlockId> {
+        let usage = self.usage(channel);
+        if usage <= config.threshold && !is_urgent {
+            return None;
+        }
+        self.target(channel, self.least_garbage(config, usage, is_urgent))
+    }
+
+    /// A unit was copied: the copy becomes current if the unit is where it was read.
+    fn moved(&mut self, lpn: Lpn, old: UnitId, new: UnitId) {
+        let entry = self.map.lookup(lpn).unwrap_or_else(|_| panic!("the fragment was pinned"));
+        if entry.unit() == Some(old) {
+            let remapped = self.remap(lpn, Entry::new(Some(new), entry.lost()), Mover::Gc, 0);
+            remapped.unwrap_or_else(|_| panic!("the fragment was pinned"));
+            self.counters.gc_units += 1;
+        } else {
+            // What it was part of was lost with its fragment of the map.
+            self.chunks.set_valid(old, false);
+        }
+    }
+}
+
+impl Core {
+    /// Gives slots to channels that need to be collected, and asks for a checkpoint where only that makes room.
+    pub(super) fn look_for_garbage(&self) {
+        let mut state = self.state.borrow_mut();
+        let is_urgent = !state.has_room_for_host();
+        if !is_urgent && !std::mem::take(&mut state.renewed) {
+            return;
+        }
+        let channels = state.geometry.channels();
+        let slots = if is_urgent { channels } else { self.config.gc.slots };
+        for _ in 0..channels {
+            let channel = self.flags.next_channel.get() % channels;
+            self.flags.next_channel.set(channel + 1);
+            let is_free = self.flags.collecting.get() < slots && !state.collecting[channel as usize];
+            if is_free && state.is_collectable(&self.config.gc, channel, is_urgent).is_some() {
+                state.channels.set_needs_gc(channel, true);
+                state.collecting[channel as usize] = true;
+                self.flags.collecting.set(self.flags.collecting.get() + 1);
+                self.chores.start(Chore::Collect(channel));
+            }
+        }
+        let is_checkpoint_needed = is_urgent
+            && !state.held.is_empty()
+            && (self.flags.collecting.get() == 0 || state.held.len() >= state.geometry.planes() as usize);
+        drop(state);
+        if is_checkpoint_needed {
+            self.request_checkpoint();
+        }
+    }
+
+    /// Collects a channel: a number of blocks, or as many as there are to collect.
+    pub(super) async fn collect(&self, channel: u32) -> Result<(), Stopped> {
+        let is_closed = self.close_channel(channel);
+        while is_closed && self.state.borrow().channels.contexts(channel) > 0 {
+            self.space.changed().await;
+            self.still_running()?;
+        }
+        for _ in 0..self.config.gc.batch {
+            let target = {
+                let state = self.state.borrow();
+                state.is_collectable(&self.config.gc, channel, !state.has_room_for_host())
+            };
+            let Some(block) = target else { break };
+            self.collect_block(block, channel).await?;
+        }
+        let mut state = self.state.borrow_mut();
+        state.channels.switch(channel, true);
+        state.channels.set_needs_gc(channel, false);
+        state.collecting[channel as usize] = false;
+        state.renewed = true;
+        self.flags.collecting.set(self.flags.collecting.get() - 1);
+        drop(state);
+        self.pump();
+        Ok(())
+    }
+
+    /// Closes a channel to the host's data, unless it is the last that is open.
+    fn close_channel(&self, channel: u32) -> bool {
+        let mut state = self.state.borrow_mut();
+        let open = (0..state.geometry.channels()).filter(|channel| state.channels.is_enabled(*channel)).count();
+        if open > 1 {
+            state.channels.switch(channel, false);
+        }
+        open > 1
+    }
+
+    /// RECYCLE: moves what is current out of a block.
+    async fn collect_block(&self, block: BlockId, channel: u32) -> Result<(), Stopped> {
+        let (stream, is_retiring) = {
+            let mut state = self.state.borrow_mut();
+            let is_retiring = state.chunks.get(block).state == BlockState::Retiring;
+            if !is_retiring {
+                state.chunks.set_state(block, BlockState::Collecting);
+            }
+            (state.chunks.stream(block), is_retiring)
+        };
+        let latch = Latch::new(&self.sim);
+        match stream {
+            META => self.move_fragments(block).await?,
+            _ => self.move_units(block, channel, &latch).await?,
+        }
+        latch.below(1).await;
+        self.still_running()?;
+        let mut state = self.state.borrow_mut();
+        if state.chunks.get(block).valid == 0 {
+            state.counters.gc_blocks += 1;
+            state.recycle(block);
+        } else {
+            state.stuck.insert(block);
+            if !is_retiring {
+                state.chunks.set_state(block, BlockState::Full);
+            }
+        }
+        drop(state);
+        self.log_grew();
+        Ok(())
+    }
+
+    async fn move_units(&self, block: BlockId, channel: u32, latch: &Rc<Latch>) -> Result<(), Stopped> {
+        let geometry = *self.media.geometry();
+        let per_page = geometry.units_per_page() as usize;
+        let mut batch = Move { units: Vec::new(), image: PageImage::default(), channel };
+        for page in (0..geometry.pages_per_block()).map(|page| geometry.page_at(block, page)) {
+            let Some(units) = self.read_current(page).await? else { continue };
+            for unit in units {
+                batch.units.push((Lpn(self.media.tag(unit)), unit));
+                self.media.copy_to(&mut batch.image, unit);
+                if batch.units.len() == per_page {
+                    let full =
+                        std::mem::replace(&mut batch, Move { units: Vec::new(), image: PageImage::default(), channel });
+                    self.start_move(full, latch).await;
+                }
+            }
+        }
+        if !batch.units.is_empty() {
+            self.start_move(batch, latch).await;
+        }
+        Ok(())
+    }
+
+    async fn start_move(&self, batch: Move, latch: &Rc<Latch>) {
+        latch.below(MOVES).await;
+        self.chores.start(Chore::Move { units: batch, _held: latch.begin() });
+    }
+
+    /// Reads what is current of a page; `None` if nothing is, or it cannot be read.
+    async fn read_current(&self, page: PageId) -> Result<Option<Vec<UnitId>>, Stopped> {
+        let current = || {
+            let (state, geometry) = (self.state.borrow(), self.media.geometry());
+            let units = (0..geometry.units_per_page()).map(|unit| geometry.unit_at(page, unit));
+            units.filter(|unit| state.chunks.is_valid(*unit)).collect::<Vec<UnitId>>()
+        };
+        let units = current();
+        if units.is_empty() {
+            return Ok(None);
+        }
+        let bytes = units.len() as u32 * self.media.geometry().unit_size();
+        let who = self.config.priority.who(cause::GC);
+        let read = self.media.read(page, bytes, who, &mut Breakdown::new()).await;
+        self.still_running()?;
+        Ok(read.is_ok().then(current))
+    }
+
+    /// Programs units elsewhere, and makes those copies current that may be.
+    pub(super) async fn move_batch(&self, batch: &mut Move) -> Result<(), Stopped> {
+        let geometry = *self.media.geometry();
+        let mut image = std::mem::take(&mut batch.image);
+        image.pad(geometry.units_per_page() as usize, NO_LPN);
+        let page = self.write_page(COLD, Some(batch.channel), image, cause::GC).await?;
+        for (number, (lpn, old)) in (0..).zip(&batch.units) {
+            let index = self.pin_fragment(*lpn).await?;
+            let mut state = self.state.borrow_mut();
+            state.moved(*lpn, *old, geometry.unit_at(page, number));
+            state.map.unpin(index);
+        }
+        self.state.borrow_mut().end_pending(geometry.block_of(page), 1);
+        self.log_grew();
+        Ok(())
+    }
+
+    /// Moves fragments of tables.
+    async fn move_fragments(&self, block: BlockId) -> Result<(), Stopped> {
+        let geometry = *self.media.geometry();
+        for page in (0..geometry.pages_per_block()).map(|page| geometry.page_at(block, page)) {
+            if self.read_current(page).await?.is_none_or(|units| units.is_empty()) {
+                continue;
+            }
+            if let Some((kind, index, bytes)) = pages::contents(&self.media, page) {
+                self.write_other(kind, index, &bytes, Some(page), Mover::Gc).await?;
+            }
+        }
+        Ok(())
+    }
+}

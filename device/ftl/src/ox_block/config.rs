@@ -1,0 +1,93 @@
+//! How an OX-Block works.
+
+use nandscape_device_media::{Geometry, Priority};
+use nandscape_sim::Span;
+
+use crate::page::FirmwareTimes;
+use crate::parts::{ChunkTable, FixedRecord};
+
+/// How an OX-Block works.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct OxBlockConfig {
+    /// Size of the host's address space in mapping units.
+    pub logical_units: u32,
+    /// Size of the write cache in mapping units.
+    pub buffer_units: u32,
+    /// Who is served first by planes and channels.
+    pub priority: Priority,
+    /// What firmware takes for work on tables.
+    pub firmware: FirmwareTimes,
+    /// Whether each write is a transaction: all of it is there after a power cut, or nothing.
+    pub transactions: bool,
+    /// Whether the log's records survive a power cut in memory until they are in flash.
+    pub keeps_log: bool,
+    /// Whether a deallocation ends only when its records are in flash, as on a drive that says it has no volatile cache.
+    pub waits_for_log: bool,
+    /// Bytes of memory for fragments of the map.
+    pub map_memory: u64,
+    /// Checkpoints.
+    pub checkpoint: CheckpointConfig,
+    /// Garbage collection.
+    pub gc: OxGcConfig,
+}
+
+/// When checkpoints are taken.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct CheckpointConfig {
+    /// The time from one to the next, while the tables change.
+    pub interval: Span,
+    /// Pages of the log after which one is taken, whenever the last was.
+    pub log_pages: u64,
+}
+
+/// How garbage is collected (OX 6.1.8). Rates are in thousandths.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct OxGcConfig {
+    /// Channels that are collected at a time, as long as there is room for the host's data.
+    pub slots: u32,
+    /// The share of a channel's blocks in use from which it is collected.
+    pub threshold: u32,
+    /// The share of garbage from which a block is always collected, once the channel is.
+    pub target: u32,
+    /// Blocks of a channel that are collected before it is open to the host's data again.
+    pub batch: u32,
+}
+
+/// Blocks of each plane that [`OxBlockConfig`] needs beyond those for data, on a drive of `channels` and `planes`: the open
+/// blocks of the four streams, those left to collectors, and a share of the fixed places and of the log.
+pub fn reserve_per_plane(channels: u64, planes: u64) -> u64 {
+    let shared = 2 * channels + 2 + LOG_BLOCKS + channels;
+    6 + shared.div_ceil(planes)
+}
+
+/// Blocks of the log: those open, those since the last checkpoint, and those that wait to be erased.
+const LOG_BLOCKS: u64 = 8;
+
+impl OxBlockConfig {
+    /// Why a geometry does not do, if it does not.
+    ///
+    /// # Errors
+    /// What is wrong, and what would be valid.
+    pub fn check(&self, geometry: &Geometry) -> Result<(), String> {
+        if !ChunkTable::fits(geometry) {
+            let units = geometry.units_per_block();
+            return Err(format!("blocks of {units} mapping units have more metadata than a page holds"));
+        }
+        if geometry.unit_size() > 16 << 10 {
+            return Err(
+                "mapping units are 16KiB at most: an entry of the map has a bit for each of 32 sectors".to_owned()
+            );
+        }
+        let entries = u64::from(geometry.page_size()) / 8;
+        let fragments = u64::from(self.logical_units).div_ceil(entries);
+        let bytes = 8 * (fragments.div_ceil(entries) + u64::from(geometry.blocks()) + 64);
+        let pages = FixedRecord::pages_for(bytes as usize, geometry.page_size() as usize);
+        if pages > geometry.pages_per_block() {
+            return Err(format!(
+                "a checkpoint takes {pages} pages, more than the {} of a block",
+                geometry.pages_per_block()
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! Units that read as zeros from now on, and sectors that cannot be read. Both change the map alone, with a record of a user
+//! write that names no new data: the thesis has no kind of record for them.
+
+use nandscape_device_media::MediaError;
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Stage};
+use nandscape_sim::{Class, Span, Who};
+
+use super::OxBlock;
+use super::core::{Core, Phase, Stopped};
+use super::state::Mover;
+use crate::address::{Extent, Lpn, Piece};
+use crate::component::Mapping;
+use crate::parts::Entry;
+
+/// Sectors that are dealt with in one step.
+const STEP: u32 = 1 << 15;
+/// What a step that is not the last takes at the least.
+const LEAST_STEP_TIME: Span = Span::from_us(1);
+/// Pages of records in memory at which a deallocation waits for the log.
+const BACKLOG: usize = 8;
+
+/// See [`Ftl::deallocate`](crate::Ftl::deallocate).
+pub(super) async fn deallocate(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {
+    ftl.in_service().await;
+    let who = Who::new(cause::HOST_WRITE, Class::new(0));
+    for step in extent.steps(STEP) {
+        let core = ftl.core();
+        if !core.is_alive() {
+            // Power is back, perhaps, but the tables are not: it is done when they are.
+            ftl.postponed.borrow_mut().push(step);
+        } else if core.phase.get() == Phase::Failed {
+            return Err(MediaError::Uncorrectable);
+        } else {
+            let begun = ftl.sim.now();
+            let done = core.deallocate_units(step).await;
+            breakdown.waits(Stage::Queue).add(cause::METADATA, ftl.sim.now() - begun);
+            done.map_err(|Stopped| MediaError::PowerLost)?;
+        }
+        let time = ftl.config.firmware.deallocate_unit * u64::from(step.units(ftl.unit));
+        let time = if step.end() < extent.end() { time.max(LEAST_STEP_TIME) } else { time };
+        ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;
+        breakdown.spend(Stage::Firmware, time);
+    }
+    let core = ftl.core();
+    if ftl.config.waits_for_log && core.is_writing() {
+        let begun = ftl.sim.now();
+        let done = core.log_durable().await;
+        breakdown.waits(Stage::Queue).add(cause::METADATA, ftl.sim.now() - begun);
+        done.map_err(|Stopped| MediaError::PowerLost)?;
+    }
+    Ok(())
+}
+
+/// See [`Ftl::spoil`](crate::Ftl::spoil).
+pub(super) async fn spoil(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdown) {
+    let begun = ftl.sim.now();
+    let core = ftl.core();
+    let pieces: Vec<Piece> = extent.pieces(ftl.unit).collect();
+    let open: Vec<Lpn> = pieces.iter().filter(|piece| core.spoil_now(piece)).map(|piece| piece.lpn).collect();
+    for lpn in open {
+        if core.spoil_in_map(lpn).await.is_err() {
+            break;
+        }
+    }
+    if ftl.config.waits_for_log && core.is_writing() {
+        // After a power cut the command has no result.
+        let _ = core.log_durable().await;
+    }
+    breakdown.waits(Stage::Queue).add(cause::METADATA, ftl.sim.now() - begun);
+    let time = ftl.config.firmware.deallocate_unit * u64::from(extent.units(ftl.unit));
+    let who = Who::new(cause::HOST_WRITE, Class::new(0));
+    ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;
+    breakdown.spend(Stage::Firmware, time);
+}
+
+impl Core {
+    /// Deallocates the whole units of an extent.
+    pub(super) async fn deallocate_units(&self, extent: Extent) -> Result<(), Stopped> {
+        let unit = self.state.borrow().unit;
+        for piece in extent.pieces(unit).filter(|piece| piece.sectors == unit.sectors()) {
+            self.drop_slots(piece.lpn);
+            if self.look_up(piece.lpn).await? != Entry::UNMAPPED {
+                let index = self.pin_fragment(piece.lpn).await?;
+                let mut state = self.state.borrow_mut();
+                let remapped = state.remap(piece.lpn, Entry::UNMAPPED, Mover::Host, 0);
+                remapped.unwrap_or_else(|_| panic!("the fragment was pinned"));
+                state.map.unpin(index);
+            }
+            while self.is_writing() && self.state.borrow().log.backlog() > BACKLOG {
+                self.kick_log();
+                self.log_changed.changed().await;
+                self.still_running()?;
+            }
+        }
+        if self.is_writing() {
+            self.log_grew();
+            self.pump();
+        }
+        Ok(())
+    }
+
+    /// No version of a unit in the cache becomes current.
+    fn drop_slots(&self, lpn: Lpn) {
+        let mut state = self.state.borrow_mut();
+        state.spoiled.remove(&lpn.0);
+        let idle = state.cache.deallocate(lpn.0);
+        let told = idle.iter().flat_map(|slot| state.cache.remove(*slot)).collect();
+        let position = crate::component::Log::last(&state.log);
+        drop(state);
+        self.shared.free_slots.give(idle.len());
+        self.settle_when_durable(told, position);
+    }
+
+    /// Makes sectors unreadable at once. Whether the map is still to be told.
+    fn spoil_now(&self, piece: &Piece) -> bool {
+        let mut state = self.state.borrow_mut();
+        match state.cache.newest(piece.lpn.0) {
+            Some(slot) => {
+                state.cache.spoil(slot, piece.mask());
+                false
+            }
+            None => {
+                *state.spoiled.entry(piece.lpn.0).or_default() |= piece.mask();
+                true
+            }
+        }
+    }
+
+    /// Tells the map which sectors of a unit cannot be read, unless it was written or deallocated since.
+    async fn spoil_in_map(&self, lpn: Lpn) -> Result<(), Stopped> {
+        let index = self.pin_fragment(lpn).await?;
+        let mut state = self.state.borrow_mut();
+        if let Some(spoiled) = state.spoiled.remove(&lpn.0) {
+            let entry = state.map.lookup(lpn).unwrap_or_else(|_| panic!("the fragment was pinned"));
+            let entry = Entry::new(entry.unit(), entry.lost() | spoiled as u32);
+            state.remap(lpn, entry, Mover::Host, 0).unwrap_or_else(|_| panic!("the fragment was pinned"));
+        }
+        state.map.unpin(index);
+        drop(state);
+        self.log_grew();
+        Ok(())
+    }
+}

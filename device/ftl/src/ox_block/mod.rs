@@ -1,0 +1,244 @@
+//! OX-Block: the generic FTL of OX (004 ch. 6), assembled from the components of OX-App. It keeps its tables in flash, with a log
+//! and checkpoints, and recovers them after a power cut at any instant.
+//!
+//! | component | what | where |
+//! |---|---|---|
+//! | P1-BAD | table of bad blocks by channel, at a fixed place | `BadBlockTable`, `fixed`, `release` |
+//! | P2-BLK | table of blocks, in pages | `ChunkTable` |
+//! | P3-PRO | lines over planes and channels, by stream | `Line`, `PlaneLists`, `streams` |
+//! | P4-MPE | where the fragments of the map are, in two levels | `FragmentTable` |
+//! | P5-MAP | fragments in memory | `PagedMap`, `map_pages` |
+//! | P6-LOG | log of 64-byte records in chained pages | `LogBuffer`, `log_pages` |
+//! | P7-REC | checkpoints and recovery | `KeyedEntries`, `checkpoint`, `recovery` |
+//! | P8-GC | by channel | `ChannelTable`, `collect` |
+//! | P9-WCA | write cache | `cache`, `write` |
+//!
+//! | file | what |
+//! |---|---|
+//! | `config` | how it works |
+//! | `core` | what lives from a start to the next power cut |
+//! | `state` | the tables together: what changes several of them, synchronous |
+//! | `chores` | what goes on beside the host's commands |
+//! | `program` | programs of pages, of all streams |
+//! | `pages` | pages of tables and logs |
+//! | `read` | reads |
+//! | `deallocate` | units that read as zeros or not at all from now on |
+//! | `restart` | after a power cut |
+//! | `memory` | the memory of each component |
+//! | `check` | the invariants |
+//!
+//! Left out: wear levelling beyond writing the free block erased least often; multi-plane and word-line programs; several FTLs
+//! in one drive; preconditioning without running.
+
+mod cache;
+mod check;
+mod checkpoint;
+mod chores;
+mod collect;
+mod config;
+mod core;
+mod deallocate;
+mod fixed;
+mod log_pages;
+mod map_pages;
+mod memory;
+mod pages;
+mod program;
+mod read;
+mod recovery;
+mod release;
+mod restart;
+mod state;
+mod streams;
+mod write;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_device_media::{Media, MediaError};
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, HostMem};
+use nandscape_sim::account::Totals;
+use nandscape_sim::credits::Credits;
+use nandscape_sim::signal::Signal;
+use nandscape_sim::{Resource, Sim, Wait};
+
+use self::chores::Chore;
+use self::core::{Core, Phase, Shared};
+use self::restart::Kept;
+use crate::address::{Extent, UnitSize};
+use crate::ftl::{Destination, Ftl, Milestone, Settling, Stats};
+
+pub use config::{CheckpointConfig, OxBlockConfig, OxGcConfig, reserve_per_plane};
+pub use memory::Memory;
+pub use read::OxReader;
+pub use recovery::Recovered;
+pub use write::Reservation;
+
+/// See the module.
+pub struct OxBlock {
+    sim: Sim,
+    media: Rc<Media>,
+    config: OxBlockConfig,
+    unit: UnitSize,
+    shared: Rc<Shared>,
+    core: RefCell<Rc<Core>>,
+    /// What a power cut has left in memory, until recovery has taken it over.
+    kept: RefCell<Option<Kept>>,
+    /// Deallocations that came between a power cut and the end of recovery.
+    postponed: RefCell<Vec<Extent>>,
+    /// Firmware that deallocates, a step at a time.
+    deallocating: Resource,
+}
+
+impl OxBlock {
+    /// An FTL over flash. It is in service when it has formatted the flash, or has recovered what is in it.
+    ///
+    /// # Panics
+    /// When [`OxBlockConfig::check`] refuses the geometry.
+    pub fn new(sim: &Sim, media: Rc<Media>, config: OxBlockConfig) -> Rc<OxBlock> {
+        config.check(media.geometry()).expect("the configuration was checked");
+        let shared = Rc::new(Shared {
+            free_slots: Credits::new(sim, config.buffer_units as usize, cause::HOST_WRITE),
+            ready: Signal::new(sim),
+            read_only: Cell::new(false),
+        });
+        let core = Core::new(sim, &media, config, &shared);
+        core.chores.start(Chore::Start);
+        Rc::new(OxBlock {
+            sim: sim.clone(),
+            unit: UnitSize::of_bytes(media.geometry().unit_size()),
+            media,
+            config,
+            shared,
+            core: RefCell::new(core),
+            kept: RefCell::new(None),
+            postponed: RefCell::default(),
+            deallocating: Resource::new(sim),
+        })
+    }
+
+    /// The flash below.
+    pub fn media(&self) -> &Rc<Media> {
+        &self.media
+    }
+
+    /// What the last start has replayed.
+    pub fn recovered(&self) -> Recovered {
+        self.core().recovered.get()
+    }
+
+    /// Checkpoints since the last start, that which ended it included.
+    pub fn checkpoints(&self) -> u64 {
+        self.core().state.borrow().checkpoints
+    }
+
+    /// Takes a checkpoint, and waits for it: a clean shutdown, after which recovery has nothing to replay.
+    pub async fn checkpoint(&self) {
+        let core = self.core();
+        let done = self.checkpoints();
+        while core.is_writing() && self.checkpoints() == done {
+            core.request_checkpoint();
+            core.checkpointed.changed().await;
+        }
+    }
+
+    /// Whether the tables could not be read when the drive was started.
+    pub fn has_failed(&self) -> bool {
+        self.core().phase.get() == Phase::Failed
+    }
+
+    /// Waits until the drive is in service, or will never be.
+    pub async fn in_service(&self) {
+        loop {
+            let core = self.core();
+            if core.phase.get() != Phase::Starting || !core.is_alive() {
+                return;
+            }
+            drop(core);
+            self.shared.ready.changed().await;
+        }
+    }
+
+    fn core(&self) -> Rc<Core> {
+        self.core.borrow().clone()
+    }
+}
+
+impl Ftl for OxBlock {
+    type Reservation<'a> = Reservation<'a>;
+    type Reader<D: Destination> = OxReader<D>;
+
+    fn sectors(&self) -> u64 {
+        u64::from(self.config.logical_units) * u64::from(self.unit.sectors())
+    }
+
+    fn unit(&self) -> UnitSize {
+        self.unit
+    }
+
+    fn max_reserve(&self) -> u32 {
+        // An extent that is not aligned touches one unit more than it has.
+        (self.config.buffer_units - 1) * self.unit.sectors()
+    }
+
+    fn prefetch(&self, _: u64) {}
+
+    fn reader<D: Destination>(self: &Rc<Self>) -> OxReader<D> {
+        OxReader::new(self)
+    }
+
+    async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
+        write::reserve(self, extent, waited).await
+    }
+
+    fn accept(
+        &self,
+        extent: Extent,
+        data: Option<&HostMem>,
+        reservation: Reservation<'_>,
+        watch: Option<Milestone>,
+    ) -> Option<Rc<Settling>> {
+        write::accept(self, extent, data, reservation, watch)
+    }
+
+    async fn deallocate(&self, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {
+        deallocate::deallocate(self, extent, breakdown).await
+    }
+
+    async fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) {
+        deallocate::spoil(self, extent, breakdown).await;
+    }
+
+    fn spare_blocks(&self) -> (u64, u64) {
+        self.core().state.borrow().spare()
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.shared.read_only.get()
+    }
+
+    async fn restart(&self, keeps_buffer: bool) {
+        restart::restart(self, keeps_buffer).await;
+    }
+
+    fn flush(&self) -> Option<Rc<Settling>> {
+        write::flush(self)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let core = self.core();
+        if !core.is_running() {
+            return Ok(());
+        }
+        core.state.borrow().check(&self.media)
+    }
+
+    fn stats(&self) -> Stats {
+        self.core().state.borrow().stats()
+    }
+
+    fn buffer_waits(&self) -> Totals {
+        self.shared.free_slots.totals()
+    }
+}

@@ -1,0 +1,152 @@
+//! Programs of pages: all of them, of all streams, begin here, in the order in which their pages were handed out.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_device_media::{MediaError, PageId, PageImage};
+use nandscape_drive::Breakdown;
+use nandscape_sim::executor::TaskId;
+use nandscape_sim::{Cause, Sim};
+use smallvec::SmallVec;
+
+use super::core::{Core, Phase, Stopped};
+use crate::address::SlotId;
+use crate::component::Stream;
+
+/// A page that is to be programmed.
+pub(super) struct ProgramJob {
+    pub(super) page: PageId,
+    pub(super) image: PageImage,
+    pub(super) cause: Cause,
+    pub(super) then: Then,
+}
+
+/// What follows.
+pub(super) enum Then {
+    /// The slots of the write cache become current.
+    Slots(SmallVec<[SlotId; 8]>),
+    /// Somebody is told.
+    Tell(Rc<Done>),
+}
+
+/// How a program has ended.
+pub(super) struct Done {
+    sim: Sim,
+    ended: RefCell<Option<(Result<(), MediaError>, Breakdown)>>,
+    waiting: Cell<Option<TaskId>>,
+}
+
+impl Done {
+    fn tell(&self, ended: Result<(), MediaError>, breakdown: Breakdown) {
+        *self.ended.borrow_mut() = Some((ended, breakdown));
+        if let Some(task) = self.waiting.take() {
+            self.sim.wake(task);
+        }
+    }
+
+    /// Waits until it has.
+    pub(super) async fn wait(&self) -> (Result<(), MediaError>, Breakdown) {
+        std::future::poll_fn(|_| match self.ended.borrow_mut().take() {
+            Some(ended) => std::task::Poll::Ready(ended),
+            None => {
+                self.waiting.set(Some(self.sim.current_task()));
+                std::task::Poll::Pending
+            }
+        })
+        .await
+    }
+}
+
+impl Core {
+    /// Programs a page that was just handed out.
+    pub(super) fn start_program(&self, page: PageId, image: PageImage, cause: Cause) -> Rc<Done> {
+        let done = Rc::new(Done { sim: self.sim.clone(), ended: RefCell::new(None), waiting: Cell::new(None) });
+        self.programs.start(ProgramJob { page, image, cause, then: Then::Tell(done.clone()) });
+        done
+    }
+
+    /// Waits for a page of a stream.
+    pub(super) async fn page_of(&self, stream: Stream, channel: Option<u32>) -> Result<PageId, Stopped> {
+        loop {
+            self.still_running()?;
+            if let Some(page) = self.state.borrow_mut().page_for(stream, channel) {
+                return Ok(page);
+            }
+            if self.phase.get() == Phase::Starting && self.state.borrow().releasing == 0 {
+                // There is nothing that could make room.
+                self.phase.set(Phase::Failed);
+                return Err(Stopped);
+            }
+            self.request_checkpoint();
+            self.space.changed().await;
+        }
+    }
+
+    /// Programs a page somewhere, and elsewhere if that fails. Calls `placed` when it is programmed.
+    pub(super) async fn write_page(
+        &self,
+        stream: Stream,
+        channel: Option<u32>,
+        image: PageImage,
+        cause: Cause,
+    ) -> Result<PageId, Stopped> {
+        loop {
+            let page = self.page_of(stream, channel).await?;
+            let block = self.media.geometry().block_of(page);
+            self.state.borrow_mut().begin_pending(block, 1);
+            let (ended, _) = self.start_program(page, image.clone(), cause).wait().await;
+            self.still_running()?;
+            match ended {
+                // The caller makes it current without waiting, then ends what is pending.
+                Ok(()) => return Ok(page),
+                Err(_) => self.state.borrow_mut().end_pending(block, 1),
+            }
+        }
+    }
+
+    /// See [`ProgramJob`].
+    pub(super) async fn program(&self, job: &mut ProgramJob) {
+        let issued = self.shared.free_slots.totals();
+        let mut breakdown = Breakdown::new();
+        let image = std::mem::take(&mut job.image);
+        let who = self.config.priority.who(job.cause);
+        let loaded = |breakdown: &Breakdown| self.slots_loaded(&job.then, &issued, breakdown);
+        let ended = self.media.program_together(&[job.page], &image, who, &mut breakdown, loaded).await;
+        let ended = if self.is_alive() { ended.map_err(|broken| broken.error) } else { Err(MediaError::PowerLost) };
+        if self.is_alive() {
+            self.page_ended(job, ended);
+        }
+        match &job.then {
+            Then::Tell(done) => done.tell(ended, breakdown),
+            Then::Slots(slots) if self.is_alive() => self.slots_programmed(job.page, slots, ended).await,
+            Then::Slots(_) => {}
+        }
+    }
+
+    fn page_ended(&self, job: &ProgramJob, ended: Result<(), MediaError>) {
+        let mut state = self.state.borrow_mut();
+        state.page_ended(job.page);
+        if matches!(job.then, Then::Slots(_)) {
+            state.host_program_ended(job.page);
+            self.space.notify();
+        }
+        if let Err(error) = ended {
+            if error == MediaError::NoAnswer {
+                let plane = state.geometry.plane_of(state.geometry.block_of(job.page));
+                state.dead[plane.0 as usize] = true;
+            }
+            state.close(job.page);
+        }
+    }
+
+    fn slots_loaded(&self, then: &Then, issued: &nandscape_sim::account::Totals, breakdown: &Breakdown) {
+        let Then::Slots(slots) = then else { return };
+        if !self.is_alive() {
+            return;
+        }
+        for slot in slots {
+            let told = self.state.borrow_mut().cache.loaded(*slot);
+            told.iter().for_each(|settling| settling.one_settled(Some((issued, breakdown))));
+        }
+    }
+}

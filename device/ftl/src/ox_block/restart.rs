@@ -1,0 +1,78 @@
+//! Starting again after a power cut. What survives it outside of flash is the write cache and the log's records, if capacitors
+//! keep them; and counters, which are for whoever looks at the drive and decide nothing.
+
+use super::OxBlock;
+use super::cache::WriteCache;
+use super::core::{Core, Phase};
+use crate::ftl::{Refusal, Stats};
+use crate::parts::Record;
+
+/// What a power cut has left in memory.
+pub(super) struct Kept {
+    cache: Option<WriteCache>,
+    records: Vec<(u64, Record)>,
+    counters: Stats,
+}
+
+/// See [`Ftl::restart`](crate::Ftl::restart).
+pub(super) async fn restart(ftl: &OxBlock, keeps_buffer: bool) {
+    let old = ftl.core();
+    old.wake_all();
+    if ftl.kept.borrow().is_none() {
+        let kept = ftl.take_over(&old, keeps_buffer);
+        *ftl.kept.borrow_mut() = Some(kept);
+    }
+    drop(old);
+    let core = Core::new(&ftl.sim, &ftl.media, ftl.config, &ftl.shared);
+    if let Some(kept) = &*ftl.kept.borrow() {
+        core.kept_records.borrow_mut().clone_from(&kept.records);
+        core.state.borrow_mut().counters = kept.counters;
+    }
+    *ftl.core.borrow_mut() = core.clone();
+    // When power was cut meanwhile, the restart begins anew.
+    if core.start().await.is_err() {
+        return;
+    }
+    if let Some(Kept { cache: Some(cache), .. }) = ftl.kept.take() {
+        let mut state = core.state.borrow_mut();
+        let last = cache.transactions.iter().map(|transaction| transaction.id).max().unwrap_or(0);
+        state.next_transaction = state.next_transaction.max(last + 1);
+        state.cache = cache;
+    }
+    core.kept_records.borrow_mut().clear();
+    let postponed = ftl.postponed.take();
+    for extent in postponed {
+        if core.deallocate_units(extent).await.is_err() {
+            return;
+        }
+    }
+    if core.phase.get() != Phase::Failed {
+        core.pump();
+        core.log_grew();
+    }
+    ftl.shared.ready.notify();
+}
+
+impl OxBlock {
+    fn take_over(&self, old: &Core, keeps_buffer: bool) -> Kept {
+        let mut state = old.state.borrow_mut();
+        let mut told = state.cache.give_up_watchers();
+        told.extend(state.waiting.drain(..).map(|(_, settling)| settling));
+        let records = if keeps_buffer { state.log.kept() } else { Vec::new() };
+        let empty = WriteCache::new(self.config.buffer_units, self.unit, self.media.keeps_data());
+        let mut cache = std::mem::replace(&mut state.cache, empty);
+        let used = cache.used();
+        if !keeps_buffer {
+            state.counters.dropped_units += u64::from(used);
+        }
+        let counters = state.counters;
+        drop(state);
+        told.iter().for_each(|settling| settling.give_up(1, Refusal::PowerLost));
+        if !keeps_buffer {
+            self.shared.free_slots.give(used as usize);
+            return Kept { cache: None, records, counters };
+        }
+        cache.line_up_again();
+        Kept { cache: Some(cache), records, counters }
+    }
+}

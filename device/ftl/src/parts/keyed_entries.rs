@@ -1,0 +1,74 @@
+//! The entries of a checkpoint, by key (OX 6.1.7.1), and their bytes.
+
+use std::collections::BTreeMap;
+
+use crate::component::{Checkpoint, Key};
+
+/// Entries by key.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct KeyedEntries(BTreeMap<u32, Vec<u8>>);
+
+impl KeyedEntries {
+    /// The entries in bytes: key, length and value of each.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (key, value) in &self.0 {
+            bytes.extend(key.to_le_bytes());
+            bytes.extend((value.len() as u32).to_le_bytes());
+            bytes.extend(value);
+        }
+        bytes
+    }
+
+    /// The entries of bytes; `None` if they are not entries.
+    pub fn decode(mut bytes: &[u8]) -> Option<KeyedEntries> {
+        let mut entries = BTreeMap::new();
+        while !bytes.is_empty() {
+            let (key, rest) = bytes.split_first_chunk()?;
+            let (len, rest) = rest.split_first_chunk()?;
+            let (value, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+            entries.insert(u32::from_le_bytes(*key), value.to_vec());
+            bytes = rest;
+        }
+        Some(KeyedEntries(entries))
+    }
+}
+
+impl Checkpoint for KeyedEntries {
+    fn set(&mut self, key: Key, value: Vec<u8>) {
+        self.0.insert(key.0, value);
+    }
+
+    fn get(&self, key: Key) -> Option<&[u8]> {
+        self.0.get(&key.0).map(Vec::as_slice)
+    }
+}
+
+/// Numbers of 8 bytes in a row.
+pub fn numbers_to_bytes(numbers: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    numbers.into_iter().flat_map(u64::to_le_bytes).collect()
+}
+
+/// The numbers of bytes that [`numbers_to_bytes`] gave.
+pub fn numbers_of_bytes(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().expect("8 bytes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_read_as_they_were_written() {
+        let mut entries = KeyedEntries::default();
+        entries.set(Key(3), vec![1, 2, 3]);
+        entries.set(Key(1), numbers_to_bytes([7, u64::MAX]));
+        entries.set(Key(3), vec![]);
+        let bytes = entries.encode();
+        let read = KeyedEntries::decode(&bytes).unwrap();
+        assert_eq!(read, entries);
+        assert_eq!(numbers_of_bytes(read.get(Key(1)).unwrap()).collect::<Vec<_>>(), [7, u64::MAX]);
+        assert_eq!((read.get(Key(3)), read.get(Key(2))), (Some(&[][..]), None));
+        assert_eq!(KeyedEntries::decode(&bytes[..bytes.len() - 1]), None);
+    }
+}

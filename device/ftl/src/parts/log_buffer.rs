@@ -1,0 +1,294 @@
+//! The log in memory (OX 6.1.6): records that wait for their page, and where the pages go.
+//!
+//! A page names three pages where the next one may be. If a program fails, the next of the three is taken. When none of
+//! them is left, the chain is broken: nothing is written until a checkpoint has begun, at which a new chain begins, and
+//! what is written to that can only be read once the checkpoint has ended.
+
+use std::collections::VecDeque;
+
+use nandscape_device_media::PageId;
+
+use super::log_page::{LogPage, POINTERS, records_per_page};
+use super::record::Record;
+use crate::component::{Log, LogPosition};
+
+/// Where a chain begins.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct LogHead {
+    /// Where its first page may be.
+    pub pages: [Option<PageId>; POINTERS],
+    /// The number of that page.
+    pub number: u64,
+    /// The epoch of the chain.
+    pub epoch: u64,
+}
+
+/// A page of the log that is to be written.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// Where.
+    pub page: PageId,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    last: u64,
+    records: usize,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Chain {
+    Whole,
+    /// There is no place left that the last page names.
+    Broken,
+    /// A new chain has begun that no checkpoint names yet.
+    Rejoining,
+}
+
+/// See the module.
+pub struct LogBuffer {
+    page_bytes: usize,
+    /// Records that are not written, with their timestamps.
+    pending: VecDeque<(u64, Record)>,
+    /// The timestamp of the last record.
+    last: u64,
+    /// Records up to this one are written.
+    written: u64,
+    /// Records up to this one can be read after a power cut.
+    durable: u64,
+    /// Records up to this one are to be written, even if they do not fill a page.
+    wanted: u64,
+    /// The number of the next page.
+    number: u64,
+    epoch: u64,
+    /// The pages that come next, in order.
+    upcoming: VecDeque<PageId>,
+    /// Where the next page must be to be found.
+    promised: [Option<PageId>; POINTERS],
+    chain: Chain,
+    breaks: u32,
+    /// The number of the first page after the last checkpoint.
+    head: u64,
+    /// Whether records survive a power cut in memory.
+    keeps: bool,
+}
+
+impl LogBuffer {
+    /// An empty log: `last` is the timestamp of the last record that there ever was, `number` that of the next page.
+    pub fn new(page_bytes: usize, epoch: u64, number: u64, last: u64, keeps: bool) -> LogBuffer {
+        LogBuffer {
+            page_bytes,
+            pending: VecDeque::new(),
+            last,
+            written: last,
+            durable: last,
+            wanted: last,
+            number,
+            epoch,
+            upcoming: VecDeque::new(),
+            promised: [None; POINTERS],
+            // No checkpoint names the new chain yet.
+            chain: Chain::Broken,
+            breaks: 0,
+            head: number,
+            keeps,
+        }
+    }
+
+    /// Pages that are lacking to name the next ones.
+    pub fn lacking(&self) -> usize {
+        (POINTERS + 1).saturating_sub(self.upcoming.len())
+    }
+
+    /// A page for the log, after those that it has.
+    pub fn offer(&mut self, page: PageId) {
+        self.upcoming.push_back(page);
+    }
+
+    /// Takes back the pages that `gone` says cannot be used.
+    pub fn withdraw(&mut self, gone: impl Fn(PageId) -> bool) {
+        self.upcoming.retain(|page| !gone(*page));
+    }
+
+    /// Whether a page is among those that come next.
+    pub fn is_upcoming(&self, is_it: impl Fn(PageId) -> bool) -> bool {
+        self.upcoming.iter().any(|page| is_it(*page))
+    }
+
+    /// Whether a page is to be written, if there is a place for it.
+    pub fn is_due(&self) -> bool {
+        let is_wanted = self.wanted > self.written || self.pending.len() >= records_per_page(self.page_bytes);
+        is_wanted && !self.pending.is_empty() && self.chain != Chain::Broken
+    }
+
+    /// Pages that the records take which are not written.
+    pub fn backlog(&self) -> usize {
+        self.pending.len() / records_per_page(self.page_bytes)
+    }
+
+    /// The page that is to be written now, if any.
+    pub fn outgoing(&mut self) -> Option<Outgoing> {
+        if !self.is_due() {
+            return None;
+        }
+        let fits = records_per_page(self.page_bytes);
+        let page = *self.upcoming.front()?;
+        if !self.promised.contains(&Some(page)) {
+            (self.chain, self.breaks) = (Chain::Broken, self.breaks + 1);
+            return None;
+        }
+        let records: Vec<(u64, Record)> = self.pending.iter().take(fits).copied().collect();
+        let (last, count) = (records.last()?.0, records.len());
+        let next = self.first(1);
+        let bytes = LogPage { number: self.number, epoch: self.epoch, next, records }.encode(self.page_bytes);
+        Some(Outgoing { page, bytes, last, records: count })
+    }
+
+    /// A page was written.
+    pub fn written(&mut self, outgoing: &Outgoing) {
+        self.promised = self.first(1);
+        self.upcoming.pop_front();
+        self.pending.drain(..outgoing.records);
+        self.written = outgoing.last;
+        self.number += 1;
+        if self.chain == Chain::Whole {
+            self.durable = self.written;
+        }
+    }
+
+    /// Where a chain begins that has all records that are not written yet. To be asked between two pages.
+    pub fn mark(&mut self) -> LogHead {
+        if self.chain == Chain::Broken {
+            (self.chain, self.promised) = (Chain::Rejoining, self.first(0));
+        }
+        LogHead { pages: self.promised, number: self.number, epoch: self.epoch }
+    }
+
+    /// How often the chain has broken.
+    pub fn breaks(&self) -> u32 {
+        self.breaks
+    }
+
+    /// Whether the chain has broken, and no checkpoint has mended it.
+    pub fn is_broken(&self) -> bool {
+        self.chain == Chain::Broken
+    }
+
+    /// Whether all records up to a position are in a chain, be it one that no checkpoint names yet.
+    pub fn is_written(&self, upto: LogPosition) -> bool {
+        self.written >= upto.0 || self.keeps
+    }
+
+    /// Records that are not written, for a log whose memory survives a power cut.
+    pub fn kept(&self) -> Vec<(u64, Record)> {
+        if self.keeps { self.pending.iter().copied().collect() } else { Vec::new() }
+    }
+
+    /// The number of the page that is written next.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Pages since the last checkpoint.
+    pub fn pages(&self) -> u64 {
+        self.number - self.head
+    }
+
+    /// Bytes of memory.
+    pub fn memory(&self) -> usize {
+        self.pending.capacity() * size_of::<(u64, Record)>()
+    }
+
+    fn first(&self, skip: usize) -> [Option<PageId>; POINTERS] {
+        std::array::from_fn(|index| self.upcoming.get(skip + index).copied())
+    }
+}
+
+impl Log for LogBuffer {
+    type Record = Record;
+    type Head = LogHead;
+
+    fn append(&mut self, record: Record) -> LogPosition {
+        self.last += 1;
+        self.pending.push_back((self.last, record));
+        LogPosition(self.last)
+    }
+
+    fn persist(&mut self, upto: LogPosition) {
+        self.wanted = self.wanted.max(upto.0);
+    }
+
+    fn is_durable(&self, upto: LogPosition) -> bool {
+        self.durable >= upto.0 || self.keeps
+    }
+
+    fn last(&self) -> LogPosition {
+        LogPosition(self.last)
+    }
+
+    fn truncate(&mut self, head: LogHead) {
+        self.head = head.number;
+        if self.chain == Chain::Rejoining {
+            self.chain = Chain::Whole;
+        }
+        if self.chain == Chain::Whole {
+            self.durable = self.written;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_device_media::BlockId;
+
+    /// A log whose pages are those of the numbers given, on a chain that a checkpoint names.
+    fn log(pages: std::ops::Range<u32>) -> LogBuffer {
+        let mut log = LogBuffer::new(256, 1, 10, 100, false);
+        pages.for_each(|page| log.offer(PageId(page)));
+        let head = log.mark();
+        log.truncate(head);
+        log
+    }
+
+    fn append(log: &mut LogBuffer, count: u32) -> LogPosition {
+        (0..count).map(|block| log.append(Record::RecycleChunk(BlockId(block)))).last().unwrap()
+    }
+
+    #[test]
+    fn a_page_is_written_when_it_is_full_or_wanted_and_names_the_next() {
+        let mut log = log(0..5);
+        let two = append(&mut log, 2);
+        assert!(log.outgoing().is_none());
+        log.persist(two);
+        let outgoing = log.outgoing().unwrap();
+        let page = LogPage::decode(&outgoing.bytes).unwrap();
+        assert_eq!((outgoing.page, page.number, page.epoch), (PageId(0), 10, 1));
+        assert_eq!(page.next, [1, 2, 3].map(|page| Some(PageId(page))));
+        assert_eq!(page.records.iter().map(|(timestamp, _)| *timestamp).collect::<Vec<_>>(), [101, 102]);
+        assert!(!log.is_durable(two));
+        log.written(&outgoing);
+        assert!(log.is_durable(two) && log.outgoing().is_none());
+        let more = append(&mut log, 4);
+        let outgoing = log.outgoing().unwrap();
+        assert_eq!(LogPage::decode(&outgoing.bytes).unwrap().records.len(), 3);
+        log.written(&outgoing);
+        assert!(!log.is_durable(more) && log.pages() == 2);
+    }
+
+    #[test]
+    fn a_chain_whose_three_places_fail_is_broken_until_a_checkpoint_names_a_new_one() {
+        let mut log = log(0..8);
+        let position = append(&mut log, 3);
+        for failed in 0..3 {
+            assert_eq!(log.outgoing().unwrap().page, PageId(failed));
+            log.withdraw(|page| page == PageId(failed));
+        }
+        assert!(log.outgoing().is_none() && log.is_broken());
+        let head = log.mark();
+        assert_eq!((head.pages[0], head.number), (Some(PageId(3)), 10));
+        let outgoing = log.outgoing().unwrap();
+        log.written(&outgoing);
+        assert!(log.is_written(position) && !log.is_durable(position));
+        log.truncate(head);
+        assert!(log.is_durable(position) && log.breaks() == 1);
+    }
+}

@@ -1,0 +1,91 @@
+//! A run that is cut, recovery, and the check.
+
+use std::cell::RefCell;
+
+use nandscape_device_ftl::Ftl;
+use nandscape_sim::{Executor, Seed};
+
+use super::load::{self, Load};
+use super::model::Model;
+use super::rig::{Rig, Setup, units};
+
+/// A run, and where it is cut.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) setup: Setup,
+    pub(crate) load: Load,
+    pub(crate) seed: u64,
+    /// Faults, as rules: power cuts among them.
+    pub(crate) faults: Vec<String>,
+    /// How often the load runs after a power cut, each time with another seed.
+    pub(crate) rounds: u64,
+}
+
+/// What a run was like.
+#[derive(Copy, Clone, Default, Debug)]
+pub(crate) struct Outcome {
+    /// Power cuts.
+    pub(crate) cuts: u32,
+    pub(crate) gc_blocks: u64,
+}
+
+impl Case {
+    /// Runs the case.
+    ///
+    /// # Errors
+    /// What is wrong with what was found after a cut.
+    pub(crate) fn run(&self) -> Result<Outcome, String> {
+        let mut executor = Executor::new();
+        let rig = Rig::new(&executor, &self.setup, self.seed);
+        for fault in &self.faults {
+            rig.media.faults().add(fault.parse().expect("a rule"));
+        }
+        let ended = executor.block_on(self.rounds(&rig));
+        let outcome = ended.unwrap_or_else(|stalled| Err(format!("stalled: {stalled}")))?;
+        Ok(outcome)
+    }
+
+    async fn rounds(&self, rig: &Rig) -> Result<Outcome, String> {
+        let model = RefCell::new(Model::new(self.setup.config.logical_units, self.setup.config.transactions));
+        for round in 0..self.rounds {
+            let seed = Seed::new(self.seed).nth(round);
+            let ended = load::run(rig, &model, &self.load, seed).await;
+            if ended.is_err() {
+                self.recover(rig, &model).await?;
+            }
+        }
+        Ok(Outcome { cuts: rig.media.power_cuts(), gc_blocks: rig.ftl.stats().gc_blocks })
+    }
+
+    async fn recover(&self, rig: &Rig, model: &RefCell<Model>) -> Result<(), String> {
+        let contents = loop {
+            rig.recover().await;
+            if rig.ftl.has_failed() {
+                return Err("the tables cannot be read".to_owned());
+            }
+            let after = |wrong| format!("after cut {}, {:?}: {wrong}", rig.media.power_cuts(), rig.ftl.recovered());
+            rig.ftl.check().map_err(after)?;
+            if let Some(contents) = self.contents(rig).await? {
+                break contents;
+            }
+        };
+        if self.setup.keeps {
+            let steps = model.borrow().steps();
+            model.borrow_mut().flushed(steps.saturating_sub(1));
+        }
+        model.borrow_mut().found(&contents)
+    }
+
+    /// What all units hold; `None` if power is cut once more.
+    async fn contents(&self, rig: &Rig) -> Result<Option<Vec<Vec<u8>>>, String> {
+        let mut contents = Vec::new();
+        for unit in 0..self.setup.config.logical_units {
+            match rig.read(units(unit, 1)).await {
+                Ok(Ok(bytes)) => contents.push(bytes),
+                Ok(Err(error)) => return Err(format!("unit {unit} cannot be read: {error:?}")),
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(Some(contents))
+    }
+}

@@ -1,0 +1,148 @@
+//! What the drive may hold: for each unit, its states in their order, from the last one that must be durable on.
+
+use nandscape_device_ftl::Extent;
+
+use super::rig::UNIT_SECTORS;
+
+const SECTOR: usize = 512;
+
+/// A unit: the version of each sector. Version 0 reads as zeros.
+type State = [u32; UNIT_SECTORS as usize];
+
+/// See the module.
+pub(crate) struct Model {
+    /// Of each unit, states with the number of the write that made them. The first is the oldest that it may have.
+    units: Vec<Vec<(u32, State)>>,
+    /// Writes and deallocations so far.
+    steps: u32,
+    /// Those that are durable for certain.
+    durable: u32,
+    /// Steps that are writes of several units, as numbers.
+    transactions: bool,
+}
+
+impl Model {
+    /// An empty drive.
+    pub(crate) fn new(units: u32, transactions: bool) -> Model {
+        Model { units: vec![vec![(0, State::default())]; units as usize], steps: 0, durable: 0, transactions }
+    }
+
+    /// A write of an extent has been accepted. Returns its bytes.
+    pub(crate) fn write(&mut self, extent: Extent) -> (u32, Vec<u8>) {
+        self.steps += 1;
+        let version = self.steps;
+        self.change(extent, version);
+        let sector = |sector: u64| content(sector, version);
+        (version, (extent.start..extent.end()).flat_map(sector).collect())
+    }
+
+    /// An extent of whole units was deallocated.
+    pub(crate) fn deallocate(&mut self, extent: Extent) {
+        self.steps += 1;
+        self.change(extent, 0);
+    }
+
+    fn change(&mut self, extent: Extent, version: u32) {
+        for sector in extent.start..extent.end() {
+            let (unit, within) = ((sector / u64::from(UNIT_SECTORS)) as usize, sector as usize % UNIT_SECTORS as usize);
+            let states = &mut self.units[unit];
+            let (step, mut state) = *states.last().expect("a unit has a state");
+            state[within] = version;
+            match step == self.steps {
+                true => *states.last_mut().expect("a unit has a state") = (step, state),
+                false => states.push((self.steps, state)),
+            }
+        }
+    }
+
+    /// The number of steps so far.
+    pub(crate) fn steps(&self) -> u32 {
+        self.steps
+    }
+
+    /// All steps up to one are durable.
+    pub(crate) fn flushed(&mut self, step: u32) {
+        self.durable = self.durable.max(step);
+        for states in &mut self.units {
+            let first = states.iter().rposition(|(number, _)| *number <= step).unwrap_or(0);
+            states.drain(..first);
+        }
+    }
+
+    /// A write of one step is durable, and whatever its units held before is not what they hold.
+    pub(crate) fn forced(&mut self, extent: Extent, step: u32) {
+        for unit in extent.start / u64::from(UNIT_SECTORS)..extent.end().div_ceil(u64::from(UNIT_SECTORS)) {
+            let states = &mut self.units[unit as usize];
+            let first = states.iter().rposition(|(number, _)| *number <= step).unwrap_or(0);
+            states.drain(..first);
+        }
+        if self.transactions {
+            // Transactions become current in their order.
+            self.durable = self.durable.max(step);
+        }
+    }
+
+    /// The bytes that a unit holds while power is on.
+    pub(crate) fn now(&self, unit: u32) -> Vec<u8> {
+        bytes(unit, &self.units[unit as usize].last().expect("a unit has a state").1)
+    }
+
+    /// After a power cut: what each unit was found to hold becomes its state.
+    ///
+    /// # Errors
+    /// The unit that holds what it never held, or no longer, or not together with others.
+    pub(crate) fn found(&mut self, contents: &[Vec<u8>]) -> Result<(), String> {
+        let (mut low, mut high) = (self.durable, self.steps);
+        for (unit, found) in (0..).zip(contents) {
+            let states = &self.units[unit as usize];
+            let found_state = decode(unit, found);
+            let matching = |(_, state): &(u32, State)| Some(*state) == found_state;
+            let Some(last) = states.iter().rposition(matching) else {
+                return Err(self.wrong(unit, found));
+            };
+            // From the first of its matching states on, up to the next other one.
+            let first = states[..=last].iter().rposition(|state| !matching(state)).map_or(0, |other| other + 1);
+            low = low.max(states[first].0.min(self.steps));
+            high = high.min(states.get(last + 1).map_or(self.steps, |(next, _)| next - 1));
+        }
+        if self.transactions && low > high {
+            return Err(format!("units hold what was written up to step {low}, and others only up to step {high}"));
+        }
+        for (unit, found) in (0..).zip(contents) {
+            let states = &mut self.units[unit as usize];
+            let found = decode(unit, found);
+            let kept = states.iter().rposition(|(_, state)| Some(*state) == found);
+            let (_, state) = states[kept.expect("it was found above")];
+            *states = vec![(self.steps, state)];
+        }
+        self.durable = self.steps;
+        Ok(())
+    }
+
+    fn wrong(&self, unit: u32, found: &[u8]) -> String {
+        let version = |sector: &[u8]| u32::from_le_bytes(sector[4..8].try_into().expect("4 bytes"));
+        let found: Vec<u32> = found.chunks_exact(SECTOR).map(version).collect();
+        format!("unit {unit} holds versions {found:?}; it may hold {:?}", self.units[unit as usize])
+    }
+}
+
+fn content(sector: u64, version: u32) -> Vec<u8> {
+    match version {
+        0 => vec![0; SECTOR],
+        version => [(sector as u32).to_le_bytes(), version.to_le_bytes()].concat().repeat(SECTOR / 8),
+    }
+}
+
+/// The state that bytes tell; `None` if they are not those of a state.
+fn decode(unit: u32, found: &[u8]) -> Option<State> {
+    let mut state = State::default();
+    for (sector, version) in found.chunks_exact(SECTOR).zip(&mut state) {
+        *version = u32::from_le_bytes(sector[4..8].try_into().expect("4 bytes"));
+    }
+    (bytes(unit, &state) == found).then_some(state)
+}
+
+fn bytes(unit: u32, state: &State) -> Vec<u8> {
+    let first = u64::from(unit) * u64::from(UNIT_SECTORS);
+    (first..).zip(state).flat_map(|(sector, version)| content(sector, *version)).collect()
+}
