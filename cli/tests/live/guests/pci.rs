@@ -38,9 +38,10 @@ fn nvme_cli_lists_and_identifies_the_drive() {
     server.figures();
 }
 
+/// With shadow doorbells that are looked at when told; the other tests have the default.
 #[test]
 fn fio_verifies_at_depth_32_on_all_queues() {
-    let server = serve(&[]);
+    let server = serve(&["--doorbells", "shadow"]);
     let mut guest = guest(&server);
     // A queue pair for each processor.
     assert_eq!(run(&mut guest, "ls -d /sys/block/nvme0*n1/mq/* | wc -l"), "2");

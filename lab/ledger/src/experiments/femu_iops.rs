@@ -168,6 +168,10 @@ fn judge(results: &Results) -> Result<Judgement> {
         rate(POLLED)? / rate(TRAPPED)?
     ));
     idle::stand_beside(figures, &mut judgement)?;
+    judgement.reason.push_str(
+        ". With many in flight the drive's thread is the limit, and a message stands for many commands: shadow doorbells and \
+         polling then cost nearly the same",
+    );
     Ok(judgement)
 }
 

@@ -44,7 +44,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             open: "pairs",
             taken: "1, 2, 4 and 8, each with a drive of its own; as many reactors as pairs, and one for each core at most",
             why: "the thesis goes on until all cores are used: with more pairs than that, cores are shared. A drive is never \
-                  shared by two reactors",
+                  shared by two reactors. Beside it: one reactor for all pairs",
         },
         Choice {
             open: "what is at the end of a pair",
@@ -64,8 +64,13 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
 
 /// Pairs.
 const PAIRS: [usize; 4] = [1, 2, 4, 8];
-/// What they end at: the first is judged.
-const ENDS: [&str; 2] = ["queues alone", "with an NVMe controller"];
+/// What they end at, and the reactors at most: the first is judged.
+const ENDS: [(&str, usize); 4] = [
+    ("queues alone", usize::MAX),
+    ("queues alone, one reactor", 1),
+    ("with an NVMe controller", usize::MAX),
+    ("with an NVMe controller, one reactor", 1),
+];
 /// Millions of commands a second that a core has to pass.
 const BOUND: f64 = 0.3;
 
@@ -83,9 +88,10 @@ fn measure(run: &crate::experiment::Run<'_>) -> Result<crate::figures::Figures> 
     use crate::wall::null::{Behind, Done, Pairs};
 
     let mut series = Vec::new();
-    for (end, behind) in ENDS.into_iter().zip([Behind::Nothing, Behind::Controller]) {
+    let behind = [Behind::Nothing, Behind::Nothing, Behind::Controller, Behind::Controller];
+    for ((end, most), behind) in ENDS.into_iter().zip(behind) {
         for count in PAIRS {
-            series.push((end, count, Pairs::new(behind, count, run.seed.value())?, Done::default()));
+            series.push((end, count, Pairs::new(behind, count, most, run.seed.value())?, Done::default()));
         }
     }
     let Effort { rounds, slice, .. } = run.effort;
@@ -105,12 +111,12 @@ fn measure(run: &crate::experiment::Run<'_>) -> Result<crate::figures::Figures> 
 
 fn judge(results: &Results) -> Result<Judgement> {
     let (figures, mut judgement) = (results.of(TURNS)?, Judgement::default());
-    for end in ENDS {
+    for (end, _) in ENDS {
         let mut rows = Vec::new();
         for pairs in PAIRS {
             let number = |what: &str| figures.number(&of(what, end, pairs));
             let (rate, cores) = (number("millions a second")?, number("cores")?);
-            if end == ENDS[0] {
+            if end == ENDS[0].0 {
                 let what = format!("a core, {pairs} pairs on {cores} cores");
                 judgement.criteria.push(order::at_least(what, rate / cores, "M/s", BOUND));
             }
@@ -140,9 +146,9 @@ mod tests {
     fn every_number_of_pairs_has_the_bound_per_core() {
         for (last, verdict) in [(2.4, Verdict::Reproduced), (2.3, Verdict::Missed)] {
             let mut figures = Figures::default();
-            for end in ENDS {
+            for (end, _) in ENDS {
                 for pairs in PAIRS {
-                    let queues_alone = end == ENDS[0];
+                    let queues_alone = end == ENDS[0].0;
                     let rate = if pairs == 8 && queues_alone { last } else { 2.4 };
                     figures.add(of("millions a second", end, pairs), if queues_alone { rate } else { 0.1 }, "M/s");
                     figures.add(of("cores", end, pairs), 8.0, "");

@@ -78,9 +78,9 @@ pub(crate) struct Done {
 }
 
 impl Pairs {
-    /// Makes `count` pairs, as many drives, and as many reactors as there are cores for them.
-    pub(crate) fn new(behind: Behind, count: usize, seed: u64) -> anyhow::Result<Pairs> {
-        let threads = count.min(machine::cores());
+    /// Makes `count` pairs, as many drives, and as many reactors as there are cores for them, but `most` at most.
+    pub(crate) fn new(behind: Behind, count: usize, most: usize, seed: u64) -> anyhow::Result<Pairs> {
+        let threads = count.min(machine::cores()).min(most);
         let reactor = |number: usize| {
             let drives = (number..count).step_by(threads);
             let core = of_pair(number).0;
@@ -203,12 +203,14 @@ mod tests {
     #[test]
     fn every_pair_has_a_drive_and_every_command_ends() {
         for behind in [Behind::Nothing, Behind::Controller] {
-            let mut pairs = Pairs::new(behind, 3, 1).unwrap();
-            let drives: usize = pairs.reactors.iter().map(|reactor| reactor.served().len()).sum();
-            assert_eq!((drives, pairs.reactors()), (3, machine::cores().min(3)));
-            let mut done = Done::default();
-            pairs.run(Span::from_ms(2), &mut done).unwrap();
-            assert!(done.commands >= 3 * DEPTH as u64 && pairs.rate(&done) > 0.0, "{behind:?}");
+            for most in [1, 8] {
+                let mut pairs = Pairs::new(behind, 3, most, 1).unwrap();
+                let drives: usize = pairs.reactors.iter().map(|reactor| reactor.served().len()).sum();
+                assert_eq!((drives, pairs.reactors()), (3, machine::cores().min(3).min(most)));
+                let mut done = Done::default();
+                pairs.run(Span::from_ms(2), &mut done).unwrap();
+                assert!(done.commands >= 3 * DEPTH as u64 && pairs.rate(&done) > 0.0, "{behind:?}");
+            }
         }
     }
 }
