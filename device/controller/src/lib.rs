@@ -14,6 +14,7 @@
 //! | `namespace` | namespaces: where they lie, what identifies them, who has them attached |
 //! | `link` | the host link |
 //! | `config` | what can be set |
+//! | `refusal` | a command that is refused, and the field at fault |
 //!
 //! Left out: a read cache, firmware update.
 
@@ -24,11 +25,12 @@ mod config;
 mod engine;
 mod link;
 mod namespace;
+mod refusal;
 mod subsystem;
 
 pub use admin::Settings;
 pub use command_set::nvm::Nvm;
-pub use command_set::{Command, CommandSet, Failure, Reply, SetInfo};
+pub use command_set::{Command, CommandSet, Culprit, Failure, Reply, SetInfo};
 pub use config::{BufferMode, ControllerConfig, Duplex, LinkConfig};
 pub use engine::{NvmeController, Stop};
 pub use link::Link;

@@ -14,8 +14,9 @@ use nandscape_drive::mem::{Dma, GuestMemory, Mapping};
 use nandscape_drive::ring::Posted;
 use nandscape_drive::{CompletionMemory, Controller, HostMem, HostMemory, QueueId, SubmissionMemory};
 use nandscape_sim::{Sim, Span};
-use nandscape_wire_nvme::{AdminOpcode, CompletionEntry, Status, SubmissionEntry};
-use zerocopy::IntoBytes;
+use nandscape_wire_nvme::log::{self, ErrorInformation};
+use nandscape_wire_nvme::{AdminOpcode, CompletionEntry, Parameter, Status, SubmissionEntry};
+use zerocopy::{FromBytes, IntoBytes};
 
 use common::{Drive, PAIRS, config, host, read, with};
 
@@ -108,6 +109,25 @@ fn completions(memory: &GuestMemory, base: u64, count: u64) -> Vec<(u16, u16)> {
     found.map(|entry| (entry.sq_id.get(), entry.cid.get())).collect()
 }
 
+/// The field that the error log names for its newest entry.
+async fn newest_parameter(admin: &Host) -> u16 {
+    let page = HostMem::zeroed(size_of::<ErrorInformation>());
+    let log = SubmissionEntry::get_log_page(log::ERROR_INFORMATION, 0, page.len() as u32);
+    assert!(admin.execute(log, page.clone()).await.unwrap().status.is_success());
+    ErrorInformation::read_from_bytes(&page.to_vec()).unwrap().parameter.get()
+}
+
+/// The field at fault where a command that creates or deletes a queue ends with a status.
+fn location(status: Status) -> Parameter {
+    match status {
+        Status::INVALID_QUEUE_ID | Status::INVALID_QUEUE_DELETION => Parameter::at(10, 0),
+        Status::INVALID_QUEUE_SIZE => Parameter::at(10, 16),
+        Status::PRP_OFFSET_INVALID => Parameter::DPTR,
+        Status::INVALID_INTERRUPT_VECTOR | Status::COMPLETION_QUEUE_INVALID => Parameter::at(11, 16),
+        _ => Parameter::at(11, 0),
+    }
+}
+
 #[test]
 fn each_bad_field_has_its_status() {
     with(config(), async |sim, drive| {
@@ -151,6 +171,9 @@ fn each_bad_field_has_its_status() {
         ];
         for (number, (entry, right)) in cases.into_iter().enumerate() {
             assert_eq!(status(entry).await.meaning(), right, "case {number}: {entry:?}");
+            if right != Status::SUCCESS {
+                assert_eq!(newest_parameter(&admin).await, location(right).bits(), "case {number}: {entry:?}");
+            }
         }
         assert!(machine.interrupts.borrow().is_empty());
         assert_eq!(machine.released.get(), 1, "one was deleted");
@@ -245,7 +268,7 @@ fn detaching_ends_every_queue() {
             assert!(admin.execute(SubmissionEntry::identify(1, 0), mem.clone()).await.unwrap().status.is_success());
             mem.to_vec()[536..540].to_vec()
         };
-        assert_eq!(sgls(&host(sim, drive, QueueId::ADMIN)).await, [1, 0, 0b101, 0]);
+        assert_eq!(sgls(&host(sim, drive, QueueId::ADMIN)).await, [1, 0, 0b1101, 0]);
         drive.detach();
         let admin = host(sim, drive, QueueId::ADMIN);
         assert_eq!(sgls(&admin).await, [0; 4]);

@@ -78,6 +78,7 @@ fn each_feature_has_its_capabilities() {
         (feature::HOST_IDENTIFIER, 0b100),
         (feature::RESERVATION_MASK, 0b110),
         (feature::RESERVATION_PERSISTENCE, 0b110),
+        (feature::WRITE_PROTECTION, 0b110),
     ];
     with(ControllerConfig { buffer: BufferMode::Volatile, ..config() }, async |sim, drive| {
         for (id, capabilities) in rows {

@@ -3,15 +3,13 @@
 //!
 //! Left out: extended capabilities, the expansion ROM, interrupt pins and MSI. Power states are kept and change nothing.
 
+use nandscape_wire_nvme::vendor::{PCI_DEVICE, PCI_VENDOR};
+
 use crate::layout::Layout;
 
 /// Bytes of the configuration space of a PCI Express function.
 pub(crate) const BYTES: usize = 4_096;
 
-/// Vendor and device. No vendor identifier is assigned to this program: the first is that of virtual devices without one,
-/// and drivers find the function by its class.
-const VENDOR: u16 = 0x1234;
-const DEVICE: u16 = 0x4e53;
 /// Mass storage, non-volatile memory, NVM Express I/O controller.
 const CLASS: [u8; 3] = [0x02, 0x08, 0x01];
 
@@ -66,8 +64,8 @@ impl ConfigSpace {
 
     /// The header of a function that is no bridge (PCIe Base 7.5.1).
     fn header(&mut self) {
-        self.put16(0x00, VENDOR, 0);
-        self.put16(0x02, DEVICE, 0);
+        self.put16(0x00, PCI_VENDOR, 0);
+        self.put16(0x02, PCI_DEVICE, 0);
         let command = COMMAND_MEMORY | COMMAND_MASTER | COMMAND_PARITY | COMMAND_SERR | COMMAND_NO_PIN;
         self.put16(COMMAND, 0, command);
         self.put16(0x06, STATUS_CAPABILITIES, 0);
@@ -77,8 +75,8 @@ impl ConfigSpace {
         self.writable[0x0c] = 0xff;
         self.address(BAR0, self.layout.bar0_bytes());
         self.address(BAR4, self.layout.bar4_bytes());
-        self.put16(0x2c, VENDOR, 0);
-        self.put16(0x2e, DEVICE, 0);
+        self.put16(0x2c, PCI_VENDOR, 0);
+        self.put16(0x2e, PCI_DEVICE, 0);
         self.values[0x34] = POWER as u8;
         // Interrupt line; there is no pin.
         self.writable[0x3c] = 0xff;

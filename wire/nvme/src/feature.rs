@@ -36,6 +36,11 @@ pub const HOST_IDENTIFIER: u8 = 0x81;
 pub const RESERVATION_MASK: u8 = 0x82;
 /// Reservation Persistence (Base 5.1.25.1.30).
 pub const RESERVATION_PERSISTENCE: u8 = 0x83;
+/// Namespace Write Protection Config (Base 5.1.25.1.31).
+pub const WRITE_PROTECTION: u8 = 0x84;
+
+/// Write Protection State (CDW11 bits 2:0).
+pub const WRITE_PROTECTION_STATE: u32 = 0b111;
 
 /// Bit 31 of CDW10 of Set Features, SV: keep the value over a reset.
 pub const SAVE: u32 = 1 << 31;

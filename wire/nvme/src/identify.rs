@@ -67,6 +67,11 @@ pub const OFCS_DISCONNECT: u16 = 1 << 0;
 
 /// Controller Multi-Path I/O and Namespace Sharing Capabilities: the subsystem may have several controllers (bit 1).
 pub const CMIC_SEVERAL_CONTROLLERS: u8 = 1 << 1;
+/// Namespace Write Protection Capabilities: No Write Protect and Write Protect (bit 0), Write Protect Until Power Cycle (bit 1),
+/// Permanent Write Protect (bit 2).
+pub const NWPC_ALL: u8 = 0b111;
+/// Namespace Attributes: it is write protected (bit 0).
+pub const NSATTR_WRITE_PROTECTED: u8 = 1 << 0;
 /// Namespace Multi-path I/O and Namespace Sharing Capabilities: several controllers may have it attached (bit 0).
 pub const NMIC_SHARED: u8 = 1 << 0;
 

@@ -9,12 +9,14 @@
 //! | `command` | the submission queue entry, and one constructor a command |
 //! | `completion` | the completion queue entry |
 //! | `opcode`, `status` | open enumerations |
+//! | `parameter` | fields of a command, as the error log names them |
 //! | `sgl` | descriptors of scatter gather lists |
 //! | `io` | the command dwords of the NVM command set, Dataset Management ranges |
 //! | `register` | controller properties |
 //! | `identify`, `feature`, `log` | what a controller says of itself |
 //! | `manage` | namespace management, format, sanitize, self-test |
 //! | `reservation` | reservations |
+//! | `predictable_latency` | Predictable Latency Mode, which no drive here has yet |
 //! | `fabrics`, `discovery` | commands of NVMe over Fabrics, the discovery log |
 //! | `tcp` | NVMe/TCP: the units that are sent, and the checks of their headers |
 //! | `vendor` | every extension of the source papers, planned once |
@@ -35,6 +37,8 @@ pub mod io;
 pub mod log;
 pub mod manage;
 pub mod opcode;
+pub mod parameter;
+pub mod predictable_latency;
 pub mod register;
 pub mod reservation;
 pub mod sgl;
@@ -45,6 +49,7 @@ pub mod vendor;
 pub use command::SubmissionEntry;
 pub use completion::CompletionEntry;
 pub use opcode::{AdminOpcode, IoOpcode};
+pub use parameter::Parameter;
 pub use status::Status;
 
 /// The namespace identifier that means all namespaces (Base 3.2.1.2).

@@ -28,6 +28,13 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 use crate::opcode::{AdminOpcode, IoOpcode};
 use crate::status::Status;
 
+/// PCI Vendor ID and PCI Subsystem Vendor ID, in Identify Controller and in the configuration space of a PCI function. No
+/// identifier is assigned to this program: this one is used by virtual devices without one, and drivers find the function by
+/// its class.
+pub const PCI_VENDOR: u16 = 0x1234;
+/// PCI Device ID and Subsystem ID of such a function.
+pub const PCI_DEVICE: u16 = 0x4e53;
+
 /// CDW2 of a Read or Write.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Attributes(pub u32);

@@ -10,6 +10,7 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 use super::{ABORTS, Answer};
 use crate::command_set::CommandSet;
 use crate::engine::{NvmeController, QueueKey, Search};
+use crate::refusal::Refusal;
 
 /// Entries of a submission queue that the firmware looks at in one step, and the time of a further step. A search of tens
 /// of thousands of entries at once would hold up all hosts of a live drive.
@@ -22,11 +23,11 @@ impl<C: CommandSet> NvmeController<C> {
         &self,
         entry: &SubmissionEntry,
         breakdown: &mut Breakdown,
-    ) -> Result<Answer, Status> {
+    ) -> Result<Answer, Refusal> {
         let (id, cid) = (QueueId(entry.cdw10.get() as u16), (entry.cdw10.get() >> 16) as u16);
         let under_way = &self.admin.aborts;
         if under_way.get() == ABORTS {
-            return Err(Status::ABORT_LIMIT_EXCEEDED);
+            return Err(Status::ABORT_LIMIT_EXCEEDED.into());
         }
         under_way.set(under_way.get() + 1);
         let begun = self.sim.now();

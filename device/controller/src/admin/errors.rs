@@ -1,12 +1,14 @@
 //! What is kept of commands that failed: the Error Information log (Base 5.1.12.1.2).
-//!
-//! Left out: which field of a malformed command is at fault (Parameter Error Location).
 
 use std::collections::VecDeque;
 
+use nandscape_drive::QueueId;
 use nandscape_wire_nvme::log::ErrorInformation;
-use nandscape_wire_nvme::{Status, SubmissionEntry};
+use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
+
+use crate::command_set::Culprit;
+use crate::refusal;
 
 /// Entries that are kept (Error Log Page Entries of Identify says so).
 pub(crate) const KEPT: u8 = 64;
@@ -30,12 +32,17 @@ pub(crate) struct ErrorLog {
 }
 
 impl ErrorLog {
-    /// A command of `queue` has failed, of block `lba` if that is known, else of its first. Whether an entry tells of it:
-    /// commands that were aborted, or came too many at a time, have none.
-    pub(crate) fn ended(&mut self, queue: u16, entry: &SubmissionEntry, status: Status, lba: Option<u64>) -> bool {
+    /// A command of `queue` has failed. The entry names the block that `culprit` is, else the first of the command. Whether
+    /// there is an entry: commands that were aborted, or came too many at a time, have none.
+    pub(crate) fn ended(&mut self, queue: u16, entry: &SubmissionEntry, status: Status, culprit: Culprit) -> bool {
         if NO_ENTRY.contains(&status.meaning()) {
             return false;
         }
+        let (lba, parameter) = match culprit {
+            Culprit::Block(lba) => (lba, Parameter::NONE),
+            Culprit::Field(parameter) => (entry.slba(), parameter),
+            Culprit::Unknown => (entry.slba(), refusal::by_status(status, entry, queue == QueueId::ADMIN.0)),
+        };
         self.count += 1;
         self.entries.truncate(usize::from(KEPT) - 1);
         self.entries.push_front(ErrorInformation {
@@ -44,9 +51,8 @@ impl ErrorLog {
             cid: entry.cid,
             // Bit 0 is the phase tag.
             status: (status.with_more().bits() << 1).into(),
-            // No parameter is at fault.
-            parameter: 0xffff.into(),
-            lba: lba.unwrap_or_else(|| entry.slba()).into(),
+            parameter: parameter.bits().into(),
+            lba: lba.into(),
             nsid: entry.nsid,
             opcode: entry.opcode,
             ..ErrorInformation::zeroed()
@@ -57,7 +63,7 @@ impl ErrorLog {
     /// The controller has failed, by no command.
     pub(crate) fn failed(&mut self, status: Status) {
         let none = SubmissionEntry { cid: 0xffff.into(), ..SubmissionEntry::default() };
-        self.ended(0xffff, &none, status, None);
+        self.ended(0xffff, &none, status, Culprit::Unknown);
     }
 
     /// Entries there ever were.

@@ -9,7 +9,7 @@ use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::{Status, feature, log};
 
 use super::EVENT_REQUESTS;
-use crate::command_set::{CommandSet, Reply};
+use crate::command_set::{CommandSet, Culprit, Reply};
 use crate::engine::{NvmeController, QueueKey};
 
 /// What DW0 of a completed Asynchronous Event Request tells.
@@ -171,7 +171,7 @@ impl<C: CommandSet> NvmeController<C> {
             && let Some(event) = events.take()
         {
             let (pair, cid) = events.requests.borrow_mut().pop_front().expect("there is one");
-            let reply = Reply { status: Status::SUCCESS, dw0: event.dw0(), dw1: 0, lba: None };
+            let reply = Reply { status: Status::SUCCESS, dw0: event.dw0(), dw1: 0, culprit: Culprit::Unknown };
             self.complete(pair, cid, reply, Breakdown::new());
         }
     }

@@ -3,7 +3,7 @@
 use nandscape_drive::Controller as _;
 use nandscape_wire_nvme::identify::{self, Controller, ascii, cns};
 use nandscape_wire_nvme::register::VERSION_2_1;
-use nandscape_wire_nvme::{Status, SubmissionEntry, tcp, vendor};
+use nandscape_wire_nvme::{SubmissionEntry, tcp, vendor};
 use zerocopy::IntoBytes;
 
 use super::features::{CRITICAL_TEMPERATURE, WARNING_TEMPERATURE};
@@ -11,12 +11,13 @@ use super::{ABORTS, Answer, EVENT_REQUESTS, errors};
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 use crate::namespace::MAX_NAMESPACES;
+use crate::refusal::Refusal;
 
 /// Bytes of every Identify data structure.
 pub(crate) const PAGE: usize = 4_096;
 
 impl<C: CommandSet> NvmeController<C> {
-    pub(super) fn identify(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+    pub(super) fn identify(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         match entry.cdw10.get() as u8 {
             cns::CONTROLLER => Ok(Answer::data(self.identify_controller().as_bytes())),
             _ => self.identify_other(entry).map(|data| Answer { value: 0, data }),
@@ -39,6 +40,7 @@ impl<C: CommandSet> NvmeController<C> {
         let mut data = Controller::zeroed();
         let names = &self.subsystem.names;
         (data.sn, data.mn, data.fr) = (ascii(&names.serial), ascii(&names.model), ascii(&names.firmware));
+        (data.vid, data.ssvid) = (vendor::PCI_VENDOR.into(), vendor::PCI_VENDOR.into());
         data.rab = 3;
         data.mdts = (self.subsystem.config.max_transfer / PAGE as u32).ilog2() as u8;
         data.cmic = identify::CMIC_SEVERAL_CONTROLLERS;
@@ -73,6 +75,7 @@ impl<C: CommandSet> NvmeController<C> {
         (data.nn, data.mnan) = (MAX_NAMESPACES.into(), MAX_NAMESPACES.into());
         data.unvmcap = u128::from(self.subsystem.namespaces.unallocated()).to_le_bytes();
         data.fna = identify::FNA_CRYPTO;
+        data.nwpc = identify::NWPC_ALL;
         data.tnvmcap = u128::from(self.subsystem.namespaces.capacity()).to_le_bytes();
         data.subnqn = [0; 256];
         data.subnqn.iter_mut().zip(names.nqn.bytes()).for_each(|(to, from)| *to = from);

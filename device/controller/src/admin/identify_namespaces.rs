@@ -10,24 +10,25 @@ use nandscape_wire_nvme::identify::{
     IdentifierHead, IndependentNamespace, NSTAT_READY, NamespaceGranularity, cns, nidt,
 };
 use nandscape_wire_nvme::manage::ControllerList;
-use nandscape_wire_nvme::{NSID_ALL, Status, SubmissionEntry};
+use nandscape_wire_nvme::{NSID_ALL, Parameter, Status, SubmissionEntry};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::PAGE;
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 use crate::namespace::{MAX_NAMESPACES, Namespace};
+use crate::refusal::Refusal;
 
 /// Command Set Identifier of the NVM command set, the only one.
 const NVM: u8 = 0;
 
 impl<C: CommandSet> NvmeController<C> {
     /// A data structure other than Identify Controller.
-    pub(super) fn identify_other(&self, entry: &SubmissionEntry) -> Result<Vec<u8>, Status> {
+    pub(super) fn identify_other(&self, entry: &SubmissionEntry) -> Result<Vec<u8>, Refusal> {
         let (cns, nsid) = (entry.cdw10.get() as u8, entry.nsid.get());
         // Controller Identifier (CDW10 bits 31:16) and Command Set Identifier (CDW11 bits 31:24).
         let (cntid, csi) = ((entry.cdw10.get() >> 16) as u16, (entry.cdw11.get() >> 24) as u8);
-        let of_set = |cns: u8| if csi == NVM { Ok(cns) } else { Err(Status::INVALID_FIELD) };
+        let of_set = |cns: u8| if csi == NVM { Ok(cns) } else { Err(Refusal::field(11, 24)) };
         let set = &self.subsystem.set;
         match cns {
             cns::NAMESPACE => self.of_namespace(nsid, self.namespaces.get(nsid), true, |namespace| {
@@ -48,7 +49,7 @@ impl<C: CommandSet> NvmeController<C> {
             cns::ACTIVE_NAMESPACES => namespace_list(nsid, |nsid| self.namespaces.above(nsid)),
             cns::ALLOCATED_NAMESPACES => namespace_list(nsid, |nsid| self.subsystem.namespaces.above(nsid)),
             cns::ATTACHED_CONTROLLERS => {
-                self.subsystem.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
+                self.subsystem.namespaces.get(nsid).ok_or(Refusal::of(Status::INVALID_FIELD, Parameter::NSID))?;
                 Ok(controller_list(self.subsystem.controllers_with(nsid), cntid))
             }
             cns::CONTROLLERS => Ok(controller_list(self.subsystem.controllers(), cntid)),
@@ -68,7 +69,7 @@ impl<C: CommandSet> NvmeController<C> {
             cns::COMMAND_SET_ALLOCATED_NAMESPACES => {
                 of_set(cns).and_then(|_| namespace_list(nsid, |nsid| self.subsystem.namespaces.above(nsid)))
             }
-            _ => Err(Status::INVALID_FIELD),
+            _ => Err(Refusal::field(10, 0)),
         }
     }
 
@@ -80,12 +81,12 @@ impl<C: CommandSet> NvmeController<C> {
         namespace: Option<Rc<Namespace>>,
         common: bool,
         fill: impl FnOnce(Option<&Namespace>) -> Vec<u8>,
-    ) -> Result<Vec<u8>, Status> {
+    ) -> Result<Vec<u8>, Refusal> {
         match (nsid, namespace) {
             (_, Some(namespace)) => Ok(fill(Some(&namespace))),
             (NSID_ALL, None) if common => Ok(fill(None)),
             (1..=MAX_NAMESPACES, None) => Ok(vec![0; PAGE]),
-            _ => Err(Status::INVALID_NAMESPACE),
+            _ => Err(Status::INVALID_NAMESPACE.into()),
         }
     }
 
@@ -127,10 +128,10 @@ fn descriptors(namespace: &Namespace) -> Vec<u8> {
 }
 
 /// A list of namespaces above `nsid`.
-fn namespace_list(nsid: u32, above: impl FnOnce(u32) -> Vec<u32>) -> Result<Vec<u8>, Status> {
+fn namespace_list(nsid: u32, above: impl FnOnce(u32) -> Vec<u32>) -> Result<Vec<u8>, Refusal> {
     // FFFFFFFEh and FFFFFFFFh can have nothing above them.
     if nsid >= NSID_ALL - 1 {
-        return Err(Status::INVALID_NAMESPACE);
+        return Err(Status::INVALID_NAMESPACE.into());
     }
     let mut page: Vec<u8> = above(nsid).into_iter().flat_map(u32::to_le_bytes).collect();
     page.resize(PAGE, 0);

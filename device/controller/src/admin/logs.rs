@@ -10,24 +10,31 @@ use super::features::TEMPERATURE;
 use super::{Answer, Event};
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
+use crate::refusal::Refusal;
 
 /// The most that one command returns of a log.
 const MAX_BYTES: u64 = 1 << 20;
+/// Number of Dwords Lower, and Log Page Offset Lower.
+const NUMBER_OF_DWORDS: Refusal = Refusal::field(10, 16);
+const OFFSET: Refusal = Refusal::field(12, 0);
 
 impl<C: CommandSet> NvmeController<C> {
-    pub(super) fn get_log_page(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+    pub(super) fn get_log_page(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         // Number of dwords, counted from zero over two fields; the offset is in bytes.
         let dwords_z = u64::from(entry.cdw10.get() >> 16) | u64::from(entry.cdw11.get() & 0xffff) << 16;
         let offset = u64::from(entry.cdw12.get()) | u64::from(entry.cdw13.get()) << 32;
         let bytes = (dwords_z + 1) * 4;
-        if bytes > MAX_BYTES || !offset.is_multiple_of(4) {
-            return Err(Status::INVALID_FIELD);
+        if bytes > MAX_BYTES {
+            return Err(NUMBER_OF_DWORDS);
+        }
+        if !offset.is_multiple_of(4) {
+            return Err(OFFSET);
         }
         let lid = entry.cdw10.get() as u8;
         if [log::TELEMETRY_HOST, log::TELEMETRY_CONTROLLER].contains(&lid)
             && !offset.is_multiple_of(log::TELEMETRY_BLOCK as u64)
         {
-            return Err(Status::INVALID_FIELD);
+            return Err(OFFSET);
         }
         let log = match lid {
             log::SUPPORTED_LOG_PAGES => supported_log_pages().as_bytes().to_vec(),
@@ -51,10 +58,10 @@ impl<C: CommandSet> NvmeController<C> {
             vendor::DRIVE_LOG => self.drive_log().as_bytes().to_vec(),
             // There is no NVMe-MI command.
             log::MI_COMMANDS_AND_EFFECTS => vec![0; log::MI_COMMANDS_AND_EFFECTS_BYTES],
-            _ => return Err(Status::INVALID_LOG_PAGE),
+            _ => return Err(Status::INVALID_LOG_PAGE.into()),
         };
         if offset > log.len() as u64 {
-            return Err(Status::INVALID_FIELD);
+            return Err(OFFSET);
         }
         if entry.cdw10.get() & log::RETAIN_EVENT == 0 {
             match lid {

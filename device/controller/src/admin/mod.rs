@@ -22,11 +22,13 @@ use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 
 use crate::command_set::{CommandSet, Reply};
 use crate::engine::{NvmeController, QueueKey};
+use crate::refusal::Refusal;
 use errors::ErrorLog;
 pub(crate) use events::Event;
 use events::Events;
 pub(crate) use features::Saved;
 pub use features::Settings;
+use features::sets_write_protection;
 pub(crate) use identify::PAGE;
 use keep_alive::KeepAlive;
 pub(crate) use keep_alive::watch as watch_keep_alive;
@@ -102,13 +104,21 @@ impl<C: CommandSet> NvmeController<C> {
         breakdown: &mut Breakdown,
     ) -> Option<Reply> {
         if entry.flags & (FLAGS_FUSED | FLAGS_PSDT) != 0 {
-            return Some(Err(Status::INVALID_FIELD.final_()).into());
+            return Some(Err(Refusal::flags(entry.flags).final_()).into());
         }
         let answer = match AdminOpcode(entry.opcode) {
             AdminOpcode::IDENTIFY => self.identify(entry),
             AdminOpcode::GET_LOG_PAGE => self.get_log_page(entry),
             AdminOpcode::GET_FEATURES => self.get_features(entry),
-            AdminOpcode::SET_FEATURES => self.set_features(entry, mem),
+            AdminOpcode::SET_FEATURES => {
+                let answer = self.set_features(entry, mem);
+                if answer.is_ok() && sets_write_protection(entry) {
+                    let begun = self.sim.now();
+                    self.writes_have_ended(entry.nsid.get()).await;
+                    breakdown.spend(Stage::Firmware, self.sim.now() - begun);
+                }
+                answer
+            }
             AdminOpcode::ABORT => self.serve_abort(entry, breakdown).await,
             AdminOpcode::CREATE_IO_CQ => self.create_completion_queue(entry),
             AdminOpcode::CREATE_IO_SQ => self.create_submission_queue(entry),
@@ -135,13 +145,13 @@ impl<C: CommandSet> NvmeController<C> {
             AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if self.admin.events.request(queue, entry.cid.get()) => {
                 return None;
             }
-            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST => Err(Status::EVENT_REQUEST_LIMIT_EXCEEDED),
-            _ => Err(Status::INVALID_OPCODE),
+            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST => Err(Status::EVENT_REQUEST_LIMIT_EXCEEDED.into()),
+            _ => Err(Status::INVALID_OPCODE.into()),
         };
         Some(match answer {
             Ok(answer) => self.deliver(answer, mem, breakdown).await,
-            Err(status) if TRANSIENT.contains(&status) => Err(status).into(),
-            Err(status) => Err(status.final_()).into(),
+            Err(refusal) if TRANSIENT.contains(&refusal.status) => Err(refusal).into(),
+            Err(refusal) => Err(refusal.final_()).into(),
         })
     }
 

@@ -8,16 +8,21 @@ use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use nandscape_drive::{Controller as _, HostMem};
 use nandscape_wire_nvme::identify::{self, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::manage::{self, ControllerList, FormatNvm, Sanitize};
-use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Status, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Parameter, Status, SubmissionEntry};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::{Answer, Event, PAGE};
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 use crate::namespace::{Access, Format, MAX_NAMESPACES, NewNamespace};
+use crate::refusal::Refusal;
 
 /// Entries of the Changed Attached Namespace List.
 const CHANGED_MAX: usize = 1_024;
+/// A namespace that there is not, of a number that one may have.
+const UNKNOWN_NAMESPACE: Refusal = Refusal::of(Status::INVALID_FIELD, Parameter::NSID);
+/// The field that says what is to be done: Select, Self-test Code, Sanitize Action.
+const SELECT: Refusal = Refusal::field(10, 0);
 
 /// Numbers of namespaces that have changed since the host read the list.
 #[derive(Default)]
@@ -46,10 +51,10 @@ impl<C: CommandSet> NvmeController<C> {
 
     /// A command that changes or tests namespaces. None is allowed while the drive is sanitized, and only Sanitize after that
     /// has failed.
-    pub(super) async fn administer_media(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Status> {
+    pub(super) async fn administer_media(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Refusal> {
         match self.subsystem.sanitizing.refuses() {
             Some(Status::SANITIZE_FAILED) if AdminOpcode(entry.opcode) == AdminOpcode::SANITIZE => {}
-            Some(status) => return Err(status),
+            Some(status) => return Err(status.into()),
             None => {}
         }
         match AdminOpcode(entry.opcode) {
@@ -58,48 +63,50 @@ impl<C: CommandSet> NvmeController<C> {
             AdminOpcode::NAMESPACE_MANAGEMENT => self.manage_namespaces(entry, mem).await,
             AdminOpcode::NAMESPACE_ATTACHMENT => self.attach_namespaces(entry, mem),
             AdminOpcode::FORMAT_NVM => self.format(entry).await,
-            _ => Err(Status::INVALID_OPCODE),
+            _ => Err(Status::INVALID_OPCODE.into()),
         }
     }
 
-    async fn manage_namespaces(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Status> {
+    async fn manage_namespaces(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Refusal> {
         // Command Set Identifier (CDW11 bits 31:24): only the NVM command set.
         if entry.cdw11.get() >> 24 != 0 {
-            return Err(Status::INVALID_FIELD);
+            return Err(Refusal::field(11, 24));
         }
         match manage::select(entry) {
             manage::NAMESPACE_CREATE => self.create_namespace(mem).map(Answer::value),
             manage::NAMESPACE_DELETE => self.delete_namespaces(entry.nsid.get()).await,
-            _ => Err(Status::INVALID_FIELD),
+            _ => Err(SELECT),
         }
     }
 
-    fn create_namespace(&self, mem: &HostMem) -> Result<u32, Status> {
+    fn create_namespace(&self, mem: &HostMem) -> Result<u32, Refusal> {
         let mut bytes = [0; PAGE];
         mem.must_cover(PAGE)?;
         mem.read(0, &mut bytes);
         if mem.has_failed() {
-            return Err(Status::DATA_TRANSFER_ERROR);
+            return Err(Status::DATA_TRANSFER_ERROR.into());
         }
         let given = IdentifyNamespace::read_from_bytes(&bytes).expect("it has the size");
         let (index, is_extended) = (given.flbas & 0xf | given.flbas >> 1 & 0x30, given.flbas & 1 << 4 != 0);
         if given.dps >> 4 != 0 {
-            return Err(Status::INVALID_FORMAT);
+            return Err(Status::INVALID_FORMAT.into());
         }
         let protection = (given.dps & 0b111, given.dps & 1 << 3 != 0);
         let format = Format::asked_for(self.subsystem.namespaces.formats(), index, is_extended, protection)?;
         if given.nmic & !identify::NMIC_SHARED != 0 || given.nsze.get() == 0 || given.ncap > given.nsze {
-            return Err(Status::INVALID_FIELD);
+            return Err(Status::INVALID_FIELD.into());
         }
         if given.ncap < given.nsze {
-            return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED);
+            return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED.into());
         }
         let is_shared = given.nmic & identify::NMIC_SHARED != 0;
-        self.subsystem.namespaces.create(NewNamespace { blocks: given.nsze.get(), format, is_shared })
+        Ok(self.subsystem.namespaces.create(NewNamespace { blocks: given.nsze.get(), format, is_shared })?)
     }
 
-    async fn delete_namespaces(&self, nsid: u32) -> Result<Answer, Status> {
-        for nsid in self.named(nsid)? {
+    async fn delete_namespaces(&self, nsid: u32) -> Result<Answer, Refusal> {
+        let named = self.named(nsid)?;
+        self.check_write_protection(&named)?;
+        for nsid in named {
             self.check_reservations(nsid)?;
             self.check_unused_in_process(nsid)?;
             self.subsystem.delete_namespace(nsid).await?;
@@ -107,13 +114,13 @@ impl<C: CommandSet> NvmeController<C> {
         Ok(Answer::default())
     }
 
-    fn attach_namespaces(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Status> {
+    fn attach_namespaces(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Refusal> {
         let nsid = entry.nsid.get();
-        let (1..=MAX_NAMESPACES) = nsid else { return Err(Status::INVALID_NAMESPACE) };
-        let namespace = self.subsystem.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
+        let (1..=MAX_NAMESPACES) = nsid else { return Err(Status::INVALID_NAMESPACE.into()) };
+        let namespace = self.subsystem.namespaces.get(nsid).ok_or(UNKNOWN_NAMESPACE)?;
         let select = manage::select(entry);
         if ![manage::NAMESPACE_ATTACH, manage::NAMESPACE_DETACH].contains(&select) {
-            return Err(Status::INVALID_FIELD);
+            return Err(SELECT);
         }
         let controllers = self.subsystem.controllers_of(&controller_list(mem)?);
         let controllers = controllers.ok_or(Status::CONTROLLER_LIST_INVALID)?;
@@ -126,16 +133,28 @@ impl<C: CommandSet> NvmeController<C> {
 
     /// All data is dropped whatever the Secure Erase Settings: no host can read it any more. A cryptographic erase is the
     /// same, as a key that is forgotten.
-    async fn format(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+    async fn format(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let fields = FormatNvm(entry.cdw10.get());
         let protection = (fields.protection(), fields.protection_first());
         let formats = self.subsystem.namespaces.formats();
-        let format = Format::asked_for(formats, fields.lba_format(), fields.extended(), protection)?;
+        let asked_for =
+            |is_extended, protection| Format::asked_for(formats, fields.lba_format(), is_extended, protection);
+        let format = asked_for(fields.extended(), protection).map_err(|status| {
+            // LBA format, place of metadata, or protection information: the first that cannot be had.
+            let bit = match (asked_for(false, (0, false)), asked_for(fields.extended(), (0, false))) {
+                (Err(_), _) => 0,
+                (Ok(_), Err(_)) => 4,
+                (Ok(_), Ok(_)) => 5,
+            };
+            Refusal::of(status, Parameter::at(10, bit))
+        })?;
         if fields.secure_erase() > 2 {
-            return Err(Status::INVALID_FIELD);
+            return Err(Refusal::field(10, 9));
         }
-        for nsid in self.named(entry.nsid.get())? {
-            let before = self.subsystem.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
+        let named = self.named(entry.nsid.get())?;
+        self.check_write_protection(&named)?;
+        for nsid in named {
+            let before = self.subsystem.namespaces.get(nsid).ok_or(UNKNOWN_NAMESPACE)?;
             self.check_reservations(nsid)?;
             if before.format != format {
                 self.check_unused_in_process(nsid)?;
@@ -146,42 +165,52 @@ impl<C: CommandSet> NvmeController<C> {
         Ok(Answer::default())
     }
 
-    fn sanitize(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+    fn sanitize(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let fields = Sanitize(entry.cdw10.get());
         // The drive deallocates what it sanitizes, and has no state for verifying it.
-        if fields.no_deallocate() || fields.verifies() {
-            return Err(Status::INVALID_FIELD);
+        if fields.no_deallocate() {
+            return Err(Refusal::field(10, 9));
+        }
+        if fields.verifies() {
+            return Err(Refusal::field(10, 10));
         }
         let sanitizes = self.subsystem.set.info().sanitizes;
         match fields.action() {
             Sanitize::EXIT_FAILURE => self.subsystem.leave_sanitize_failure()?,
-            Sanitize::BLOCK_ERASE | Sanitize::OVERWRITE if !sanitizes => return Err(Status::INVALID_FIELD),
+            Sanitize::BLOCK_ERASE | Sanitize::OVERWRITE if !sanitizes => return Err(SELECT),
             Sanitize::BLOCK_ERASE | Sanitize::OVERWRITE | Sanitize::CRYPTO_ERASE => {
+                self.check_write_protection(&self.subsystem.namespaces.above(0))?;
                 self.subsystem.namespaces.above(0).into_iter().try_for_each(|nsid| self.check_reservations(nsid))?;
                 self.subsystem.begin_sanitize(fields, entry.cdw11.get(), self.id())?;
             }
-            _ => return Err(Status::INVALID_FIELD),
+            _ => return Err(SELECT),
         }
         Ok(Answer::default())
     }
 
-    fn self_test(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+    fn self_test(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let namespaces = match entry.nsid.get() {
             // Only the controller, which has nothing to test apart from the media.
             0 => Vec::new(),
             NSID_ALL => self.namespaces.above(0),
             nsid if self.namespaces.get(nsid).is_some() => vec![nsid],
-            1..=MAX_NAMESPACES => return Err(Status::INVALID_FIELD),
-            _ => return Err(Status::INVALID_NAMESPACE),
+            1..=MAX_NAMESPACES => return Err(UNKNOWN_NAMESPACE),
+            _ => return Err(Status::INVALID_NAMESPACE.into()),
         };
         match manage::select(entry) {
             code @ (manage::SELF_TEST_SHORT | manage::SELF_TEST_EXTENDED) => {
                 self.subsystem.begin_self_test(code, namespaces, self.id())?;
             }
             manage::SELF_TEST_ABORT => self.subsystem.self_tests.abort(manage::SELF_TEST_ABORTED),
-            _ => return Err(Status::INVALID_FIELD),
+            _ => return Err(SELECT),
         }
         Ok(Answer::default())
+    }
+
+    /// Namespaces that are to be changed: none may be write protected.
+    fn check_write_protection(&self, all: &[u32]) -> Result<(), Status> {
+        let mut all = all.iter().filter_map(|nsid| self.subsystem.namespaces.get(*nsid));
+        all.try_for_each(|namespace| namespace.check_write_protection())
     }
 
     /// A namespace that another host has reserved is not changed.
@@ -193,12 +222,12 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// The namespaces that a number names: one, or all of them.
-    fn named(&self, nsid: u32) -> Result<Vec<u32>, Status> {
+    fn named(&self, nsid: u32) -> Result<Vec<u32>, Refusal> {
         match nsid {
             NSID_ALL => Ok(self.subsystem.namespaces.above(0)),
             1..=MAX_NAMESPACES if self.subsystem.namespaces.get(nsid).is_some() => Ok(vec![nsid]),
-            1..=MAX_NAMESPACES => Err(Status::INVALID_FIELD),
-            _ => Err(Status::INVALID_NAMESPACE),
+            1..=MAX_NAMESPACES => Err(UNKNOWN_NAMESPACE),
+            _ => Err(Status::INVALID_NAMESPACE.into()),
         }
     }
 

@@ -8,33 +8,34 @@ use std::rc::Rc;
 use nandscape_drive::queue_memory::DoorbellBuffers;
 use nandscape_drive::{Breakdown, HostMemory, QueueId};
 use nandscape_wire_nvme::command::{QUEUE_CONTIGUOUS, QUEUE_INTERRUPTS};
-use nandscape_wire_nvme::{Status, SubmissionEntry};
+use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};
 
 use super::Answer;
 use crate::arbiter::Priority;
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
+use crate::refusal::Refusal;
 
 impl<C: CommandSet> NvmeController<C> {
-    pub(super) fn create_completion_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+    pub(super) fn create_completion_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let host = self.host()?;
         let (id, entries, base) = new_queue(&*host, entry)?;
         let flags = entry.cdw11.get();
         let vector = (flags & QUEUE_INTERRUPTS != 0).then_some((flags >> 16) as u16);
         if vector.is_some_and(|vector| vector >= host.vectors()) {
-            return Err(Status::INVALID_INTERRUPT_VECTOR);
+            return Err(Status::INVALID_INTERRUPT_VECTOR.into());
         }
         let memory = || host.completions(id, base, entries, vector);
         self.queues.borrow_mut().create_completion(id, entries, vector, memory)?;
         Ok(Answer::value(0))
     }
 
-    pub(super) fn create_submission_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+    pub(super) fn create_submission_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let host = self.host()?;
         let (id, entries, base) = new_queue(&*host, entry)?;
         let to = QueueId((entry.cdw11.get() >> 16) as u16);
         if to == QueueId::ADMIN {
-            return Err(Status::COMPLETION_QUEUE_INVALID);
+            return Err(Status::COMPLETION_QUEUE_INVALID.into());
         }
         let memory = || host.submissions(id, base, entries);
         self.queues.borrow_mut().create_submission(id, to, entries, memory)?;
@@ -46,13 +47,13 @@ impl<C: CommandSet> NvmeController<C> {
         &self,
         entry: &SubmissionEntry,
         breakdown: &mut Breakdown,
-    ) -> Result<Answer, Status> {
+    ) -> Result<Answer, Refusal> {
         self.host()?;
         self.delete_submission(io_queue(entry)?, breakdown).await?;
         Ok(Answer::value(0))
     }
 
-    pub(super) fn delete_completion_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+    pub(super) fn delete_completion_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         self.host()?;
         let deleted = self.queues.borrow_mut().delete_completion(io_queue(entry)?)?;
         deleted.released();
@@ -61,14 +62,16 @@ impl<C: CommandSet> NvmeController<C> {
 
     /// Doorbell Buffer Config (Base 5.2.5): the host's doorbells lie in two pages of its memory, which the code that watches
     /// doorbells looks at.
-    pub(super) fn configure_doorbell_buffers(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
+    pub(super) fn configure_doorbell_buffers(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let host = self.host()?;
         if !host.takes_doorbell_buffers() {
-            return Err(Status::INVALID_OPCODE);
+            return Err(Status::INVALID_OPCODE.into());
         }
         let (shadow, event_index) = (entry.prp1.get(), entry.prp2.get());
-        if ![shadow, event_index].iter().all(|address| address.is_multiple_of(host.page().into())) {
-            return Err(Status::INVALID_FIELD);
+        for (address, field) in [(shadow, Parameter::DPTR), (event_index, Parameter::PRP2)] {
+            if !address.is_multiple_of(host.page().into()) {
+                return Err(Refusal::of(Status::INVALID_FIELD, field));
+            }
         }
         host.set_doorbell_buffers(Some(DoorbellBuffers { shadow, event_index }));
         Ok(Answer::value(0))
@@ -94,15 +97,15 @@ fn io_queue(entry: &SubmissionEntry) -> Result<QueueId, Status> {
 }
 
 /// Identifier, entries and address of a queue to be created.
-fn new_queue(host: &dyn HostMemory, entry: &SubmissionEntry) -> Result<(QueueId, u32, u64), Status> {
+fn new_queue(host: &dyn HostMemory, entry: &SubmissionEntry) -> Result<(QueueId, u32, u64), Refusal> {
     let id = io_queue(entry)?;
     // Queue Size (CDW10 bits 31:16), counted from zero.
     let entries = (entry.cdw10.get() >> 16) + 1;
     if entry.cdw11.get() & QUEUE_CONTIGUOUS == 0 {
-        return Err(Status::INVALID_FIELD);
+        return Err(Refusal::field(11, 0));
     }
     match entry.prp1.get().is_multiple_of(u64::from(host.page())) {
         true => Ok((id, entries, entry.prp1.get())),
-        false => Err(Status::PRP_OFFSET_INVALID),
+        false => Err(Status::PRP_OFFSET_INVALID.into()),
     }
 }

@@ -7,13 +7,14 @@ use std::collections::VecDeque;
 use nandscape_drive::{Breakdown, Controller as _, HostMem};
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::reservation::{self as wire, Cdw10, Keys, Notification, Registered, RegisteredExtended};
-use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry, feature};
+use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Parameter, Status, SubmissionEntry, feature};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::Event;
 use crate::command_set::{Command, CommandSet, Reply};
 use crate::engine::NvmeController;
 use crate::namespace::{Kind, Namespace, Notice, Registrant, Report};
+use crate::refusal::Refusal;
 
 /// The most notifications that wait; the field that counts them has a byte.
 const MOST: usize = 255;
@@ -21,6 +22,10 @@ const MOST: usize = 255;
 const NO_CONTROLLER: u16 = 0xffff;
 /// The most bytes of a report.
 const LONGEST_REPORT: u64 = 1 << 20;
+/// Fields of CDW10: the action, Ignore Existing Key, Reservation Type.
+const ACTION: Refusal = Refusal::field(10, 0);
+const IGNORE_KEY: Refusal = Refusal::field(10, 3);
+const TYPE: Refusal = Refusal::field(10, 8);
 
 /// Notifications that the host has not read.
 #[derive(Default)]
@@ -70,7 +75,7 @@ impl<C: CommandSet> NvmeController<C> {
     pub(crate) async fn serve_reservation(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
         let Command { entry, namespace, mem, .. } = command;
         let done = match IoOpcode(entry.opcode) {
-            _ if entry.flags & (FLAGS_FUSED | FLAGS_PSDT) != 0 => Err(Status::INVALID_FIELD),
+            _ if entry.flags & (FLAGS_FUSED | FLAGS_PSDT) != 0 => Err(Refusal::flags(entry.flags)),
             IoOpcode::RESERVATION_REGISTER => self.register_host(entry, namespace, mem),
             IoOpcode::RESERVATION_ACQUIRE => self.acquire(command, breakdown).await,
             IoOpcode::RESERVATION_RELEASE => self.release(entry, namespace, mem),
@@ -79,7 +84,7 @@ impl<C: CommandSet> NvmeController<C> {
         done.map_err(final_).into()
     }
 
-    fn register_host(&self, entry: &SubmissionEntry, namespace: &Namespace, mem: &HostMem) -> Result<(), Status> {
+    fn register_host(&self, entry: &SubmissionEntry, namespace: &Namespace, mem: &HostMem) -> Result<(), Refusal> {
         let (fields, keys) = (Cdw10(entry.cdw10.get()), keys(mem, size_of::<Keys>())?);
         let (host, all) = (self.registrant(), &namespace.reservations);
         let current = (!fields.ignores_key()).then(|| keys.current.get());
@@ -87,13 +92,13 @@ impl<C: CommandSet> NvmeController<C> {
             0 => None,
             0b10 => Some(false),
             0b11 => Some(true),
-            _ => return Err(Status::INVALID_FIELD),
+            _ => return Err(Refusal::field(10, 30)),
         };
         let notices = match fields.action() {
             wire::REGISTER => all.register(host, keys.other.get()).map(|()| Vec::new())?,
             wire::UNREGISTER => all.unregister(host, current)?,
             wire::REPLACE => all.replace(host, current, keys.other.get()).map(|()| Vec::new())?,
-            _ => return Err(Status::INVALID_FIELD),
+            _ => return Err(ACTION),
         };
         if let Some(persists) = persists {
             all.set_persists(persists);
@@ -102,10 +107,13 @@ impl<C: CommandSet> NvmeController<C> {
         Ok(())
     }
 
-    async fn acquire(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Result<(), Status> {
+    async fn acquire(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Result<(), Refusal> {
         let Command { entry, namespace, mem, .. } = command;
         let (fields, keys) = (Cdw10(entry.cdw10.get()), keys(mem, size_of::<Keys>())?);
-        let kind = Kind::of(fields.kind()).filter(|_| !fields.ignores_key()).ok_or(Status::INVALID_FIELD)?;
+        if fields.ignores_key() {
+            return Err(IGNORE_KEY);
+        }
+        let kind = Kind::of(fields.kind()).ok_or(TYPE)?;
         let (host, all) = (self.registrant(), &namespace.reservations);
         match fields.action() {
             wire::ACQUIRE => {
@@ -119,19 +127,20 @@ impl<C: CommandSet> NvmeController<C> {
                     self.subsystem.abort_commands(namespace, &victims, breakdown).await;
                 }
             }
-            _ => return Err(Status::INVALID_FIELD),
+            _ => return Err(ACTION),
         }
         Ok(())
     }
 
-    fn release(&self, entry: &SubmissionEntry, namespace: &Namespace, mem: &HostMem) -> Result<(), Status> {
+    fn release(&self, entry: &SubmissionEntry, namespace: &Namespace, mem: &HostMem) -> Result<(), Refusal> {
         let (fields, key) = (Cdw10(entry.cdw10.get()), keys(mem, 8)?.current.get());
         let (host, all) = (self.registrant(), &namespace.reservations);
         let notices = match (fields.action(), Kind::of(fields.kind())) {
-            _ if fields.ignores_key() => return Err(Status::INVALID_FIELD),
+            _ if fields.ignores_key() => return Err(IGNORE_KEY),
             (wire::RELEASE, Some(kind)) => all.release(host, key, kind)?,
             (wire::CLEAR, _) => all.clear(host, key)?,
-            _ => return Err(Status::INVALID_FIELD),
+            (wire::RELEASE, None) => return Err(TYPE),
+            _ => return Err(ACTION),
         };
         self.changed(namespace, notices);
         Ok(())
@@ -152,16 +161,16 @@ impl<C: CommandSet> NvmeController<C> {
         }
     }
 
-    async fn report(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Result<(), Status> {
+    async fn report(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Result<(), Refusal> {
         let Command { entry, namespace, mem, link, .. } = command;
         // Number of dwords, counted from zero, and Extended Data Structure.
         let bytes = (u64::from(entry.cdw10.get()) + 1) * 4;
         let extended = entry.cdw11.get() & 1 != 0;
         if bytes > LONGEST_REPORT {
-            return Err(Status::INVALID_FIELD);
+            return Err(Refusal::field(10, 0));
         }
         if extended != self.has_long_host_id() {
-            return Err(Status::HOST_ID_INCONSISTENT);
+            return Err(Status::HOST_ID_INCONSISTENT.into());
         }
         let mut data = self.subsystem.reservation_report(&namespace.reservations.report(), extended);
         data.resize(bytes as usize, 0);
@@ -182,8 +191,8 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// Whether the reservations of a namespace outlast a loss of power.
-    pub(super) fn reservations_persist(&self, nsid: u32) -> Result<bool, Status> {
-        let namespace = self.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
+    pub(super) fn reservations_persist(&self, nsid: u32) -> Result<bool, Refusal> {
+        let namespace = self.namespaces.get(nsid).ok_or(Refusal::of(Status::INVALID_FIELD, Parameter::NSID))?;
         Ok(namespace.reservations.persists())
     }
 
@@ -260,6 +269,6 @@ fn keys(mem: &HostMem, len: usize) -> Result<Keys, Status> {
 }
 
 /// Only memory that cannot be reached may be reached later. A conflict that passes is told by a notification.
-fn final_(status: Status) -> Status {
-    if status.meaning() == Status::DATA_TRANSFER_ERROR { status } else { status.final_() }
+fn final_(refusal: Refusal) -> Refusal {
+    if refusal.status.meaning() == Status::DATA_TRANSFER_ERROR { refusal } else { refusal.final_() }
 }

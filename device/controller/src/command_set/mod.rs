@@ -13,7 +13,7 @@ use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
 use nandscape_wire_nvme::vendor::DriveLog;
-use nandscape_wire_nvme::{Status, SubmissionEntry};
+use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};
 
 use crate::admin::Settings;
 use crate::engine::Stop;
@@ -144,8 +144,8 @@ pub struct Reply {
     pub dw0: u32,
     /// DW1.
     pub dw1: u32,
-    /// The first logical block that failed, where that is known.
-    pub lba: Option<u64>,
+    /// What is at fault.
+    pub culprit: Culprit,
 }
 
 /// How a command failed.
@@ -153,26 +153,37 @@ pub struct Reply {
 pub struct Failure {
     /// The status.
     pub status: Status,
-    /// The first logical block that failed, where that is known.
-    pub lba: Option<u64>,
+    /// What is at fault.
+    pub culprit: Culprit,
+}
+
+/// What a command failed of, for the error log.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Culprit {
+    /// Nothing beyond what the status says.
+    Unknown,
+    /// The first logical block that failed.
+    Block(u64),
+    /// A field of the command.
+    Field(Parameter),
 }
 
 impl Reply {
     /// Success, with a value in DW0.
     pub(crate) fn value(dw0: u32) -> Reply {
-        Reply { status: Status::SUCCESS, dw0, dw1: 0, lba: None }
+        Reply { status: Status::SUCCESS, dw0, dw1: 0, culprit: Culprit::Unknown }
     }
 }
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Failure {
-        Failure { status, lba: None }
+        Failure { status, culprit: Culprit::Unknown }
     }
 }
 
 impl<E: Into<Failure>> From<Result<(), E>> for Reply {
     fn from(result: Result<(), E>) -> Reply {
-        let Failure { status, lba } = result.map_or_else(Into::into, |()| Status::SUCCESS.into());
-        Reply { status, dw0: 0, dw1: 0, lba }
+        let Failure { status, culprit } = result.map_or_else(Into::into, |()| Status::SUCCESS.into());
+        Reply { status, dw0: 0, dw1: 0, culprit }
     }
 }

@@ -115,7 +115,8 @@ impl<C: CommandSet> FusedJob<C> {
             };
             return [status(first), status(second)];
         };
-        if let Err(status) = controller.admits(&compared, Access::Write) {
+        let admitted = controller.admits(&compared, Access::Write);
+        if let Err(status) = admitted.and_then(|()| written.check_write(&second.entry)) {
             return [Err(status).into(), Err(Status::FUSED_FAILED).into()];
         }
         let command = |submission, namespace| {

@@ -1,4 +1,5 @@
-//! I/O commands that have to ask before they are served: on a namespace that is being formatted, sanitized or reserved; and
+//! I/O commands that have to ask before they are served: on a namespace that is being formatted or sanitized, that is reserved
+//! or write protected; and
 //! the reservation commands themselves. All others pass by with one look at the namespace.
 
 use nandscape_drive::{Breakdown, Controller as _};
@@ -48,7 +49,7 @@ impl<C: CommandSet> NvmeController<C> {
                 Err(status) => Err(status).into(),
             };
         }
-        match self.admits(namespace, Access::of(opcode)) {
+        match self.admits(namespace, Access::of(opcode)).and_then(|()| namespace.check_write(command.entry)) {
             Ok(()) => self.subsystem.set.serve(&command, breakdown).await,
             Err(status) => Err(status).into(),
         }

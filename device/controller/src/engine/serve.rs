@@ -8,7 +8,7 @@ use nandscape_drive::{Breakdown, HostMem, QueueId, Stage};
 use nandscape_sim::trace::Event;
 use nandscape_sim::{Cause, Span, Time};
 use nandscape_wire_nvme::opcode::Transfer;
-use nandscape_wire_nvme::{CompletionEntry, IoOpcode, NSID_ALL, Status, SubmissionEntry};
+use nandscape_wire_nvme::{CompletionEntry, IoOpcode, NSID_ALL, Parameter, Status, SubmissionEntry};
 
 use super::guarded::is_reservation;
 use super::queues::QueueKey;
@@ -16,6 +16,7 @@ use super::{NvmeController, Stop};
 use crate::command_set::{Command, CommandSet, Reply};
 use crate::config::ControllerConfig;
 use crate::namespace::{MAX_NAMESPACES, Namespace};
+use crate::refusal::Refusal;
 
 /// Statuses of commands whose data could not be read or written (SMART: Media and Data Integrity Errors).
 const LOST_DATA: [Status; 5] = [
@@ -152,7 +153,7 @@ impl<C: CommandSet> NvmeController<C> {
             let media_errors = &self.subsystem.media_errors;
             media_errors.set(media_errors.get() + 1);
         }
-        match self.admin.errors.borrow_mut().ended(queue.id.0, entry, reply.status, reply.lba) {
+        match self.admin.errors.borrow_mut().ended(queue.id.0, entry, reply.status, reply.culprit) {
             true => Reply { status: reply.status.with_more(), ..reply },
             false => reply,
         }
@@ -192,7 +193,7 @@ pub(super) fn without_namespace(entry: &SubmissionEntry) -> Reply {
     match entry.nsid.get() {
         // There is none to flush.
         NSID_ALL if entry.opcode == IoOpcode::FLUSH.0 => Reply::value(0),
-        NSID_ALL | 1..=MAX_NAMESPACES => Err(Status::INVALID_FIELD.final_()).into(),
+        NSID_ALL | 1..=MAX_NAMESPACES => Err(Refusal::of(Status::INVALID_FIELD, Parameter::NSID).final_()).into(),
         _ => Err(Status::INVALID_NAMESPACE.final_()).into(),
     }
 }

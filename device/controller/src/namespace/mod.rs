@@ -7,6 +7,7 @@
 //! | `attached` | those that one controller has attached |
 //! | `format` | LBA formats, metadata and protection information |
 //! | `reservation` | which hosts may read and write |
+//! | `write_protection` | whether it may be written |
 //! | `space` | which sectors are free |
 //! | `layout` | where its sectors lie among those of the FTL |
 //! | `identifiers` | NGUID, EUI64 and UUID |
@@ -20,6 +21,7 @@ mod layout;
 mod reservation;
 mod space;
 mod table;
+mod write_protection;
 
 pub(crate) use attached::Attached;
 pub(crate) use format::{Format, LbaFormat, PROTECTION_BYTES, ProtectionType, lba_formats};
@@ -27,13 +29,14 @@ pub(crate) use identifiers::Identifiers;
 pub(crate) use layout::Layout;
 pub(crate) use reservation::{Access, Kind, Notice, Registrant, Report, Reservations};
 pub(crate) use table::{Common, GRANULE_BOUNDARY, MAX_NAMESPACES, Namespaces, NewNamespace};
+pub(crate) use write_protection::WriteProtection;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_device_ftl::Extent;
 use nandscape_device_ftl::address::SECTOR;
-use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 /// A namespace.
 pub struct Namespace {
@@ -55,6 +58,8 @@ pub struct Namespace {
     pub(crate) layout: Layout,
     /// They stay when the namespace gets another format.
     pub(crate) reservations: Rc<Reservations>,
+    /// It stays likewise.
+    write_protection: Rc<Cell<WriteProtection>>,
     /// A command has to ask whether it may be served. All that most commands look at.
     is_guarded: Cell<bool>,
     is_formatting: Cell<bool>,
@@ -89,6 +94,7 @@ impl Namespace {
             identifiers,
             layout,
             reservations,
+            write_protection: Rc::default(),
             is_guarded: Cell::new(false),
             is_formatting: Cell::new(false),
             sanitizing: Cell::new(None),
@@ -132,7 +138,48 @@ impl Namespace {
     /// What is checked of commands has changed.
     pub(crate) fn update_guard(&self) {
         let is_changing = self.is_formatting.get() || self.sanitizing.get().is_some();
-        self.is_guarded.set(is_changing || self.reservations.is_held());
+        self.is_guarded.set(is_changing || self.is_write_protected() || self.reservations.is_held());
+    }
+
+    /// Its write protection.
+    pub(crate) fn write_protection(&self) -> WriteProtection {
+        self.write_protection.get()
+    }
+
+    /// Whether no host may write it.
+    pub(crate) fn is_write_protected(&self) -> bool {
+        self.write_protection.get() != WriteProtection::None
+    }
+
+    /// Sets it, for all that share it.
+    pub(crate) fn set_write_protection(&self, state: WriteProtection) {
+        self.write_protection.set(state);
+        self.update_guard();
+    }
+
+    /// Takes over the write protection of the namespace that this one replaces.
+    fn share_write_protection(&mut self, of: &Namespace) {
+        self.write_protection = of.write_protection.clone();
+        self.update_guard();
+    }
+
+    /// Whether it may be changed: written, formatted, sanitized, deleted.
+    ///
+    /// # Errors
+    /// Namespace is Write Protected.
+    pub(crate) fn check_write_protection(&self) -> Result<(), Status> {
+        match self.write_protection.get() {
+            WriteProtection::None => Ok(()),
+            _ => Err(Status::NAMESPACE_WRITE_PROTECTED.final_()),
+        }
+    }
+
+    /// Whether an I/O command is allowed by the write protection.
+    ///
+    /// # Errors
+    /// Namespace is Write Protected.
+    pub(crate) fn check_write(&self, entry: &SubmissionEntry) -> Result<(), Status> {
+        if write_protection::is_refused(entry) { self.check_write_protection() } else { Ok(()) }
     }
 
     /// A command holds it only to wait for the end of the others, or has waited.

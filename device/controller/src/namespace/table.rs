@@ -120,7 +120,9 @@ impl Namespaces {
         let blocks = old.blocks * old.lba_sectors() / u64::from(format.lba().sectors());
         let new = NewNamespace { blocks, format, is_shared: old.is_shared };
         let (layout, reservations) = (old.layout.clone(), old.reservations.clone());
-        entry.namespace = Rc::new(self.build(nsid, new, old.identifiers, layout, reservations));
+        let mut new = self.build(nsid, new, old.identifiers, layout, reservations);
+        new.share_write_protection(&old);
+        entry.namespace = Rc::new(new);
         (old, entry.namespace.clone())
     }
 

@@ -125,6 +125,16 @@ impl<C: CommandSet> NvmSubsystem<C> {
         breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
     }
 
+    /// Waits until no command works on a namespace that began before now, and data in the volatile cache is on flash.
+    pub(crate) async fn end_writes(&self, nsid: u32) {
+        let _change = self.changes.begin().await;
+        if let Some(format) = self.namespaces.get(nsid).map(|namespace| namespace.format) {
+            let (old, ..) = self.replace(nsid, format);
+            self.drain(&old).await;
+        }
+        self.set.flush().await;
+    }
+
     /// The controllers, by identifier.
     pub(crate) fn all_controllers(&self) -> Vec<Rc<NvmeController<C>>> {
         self.controllers.all()
@@ -139,11 +149,11 @@ impl<C: CommandSet> NvmSubsystem<C> {
         }
     }
 
-    /// Power was lost: reservations that do not persist have ended.
-    pub(super) fn end_reservations(&self) {
+    /// Power was lost: reservations that do not persist have ended, as has write protection until a power cycle.
+    pub(super) fn forget_until_power_loss(&self) {
         for namespace in self.namespaces.all() {
             namespace.reservations.power_lost();
-            namespace.update_guard();
+            namespace.set_write_protection(namespace.write_protection().after_power_loss());
         }
     }
 

@@ -65,7 +65,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             self.set.power_returns().await;
             self.slots.all_ended().await;
             self.set.restart().await;
-            self.end_reservations();
+            self.forget_until_power_loss();
             if self.power.cuts.get() == cuts {
                 break;
             }

@@ -11,7 +11,7 @@ use nandscape_wire_nvme::manage::{self, SelfTestLog, SelfTestResult};
 use zerocopy::FromZeros;
 
 use super::NvmSubsystem;
-use crate::command_set::{CommandSet, Failure};
+use crate::command_set::{CommandSet, Culprit, Failure};
 use crate::engine::Chore;
 use crate::namespace::Namespace;
 
@@ -124,7 +124,8 @@ impl<C: CommandSet> NvmSubsystem<C> {
         self.self_tests.current.replace(None);
         let mut result = SelfTestResult::new_zeroed();
         result.status = test.code << 4 | manage::SELF_TEST_PASSED;
-        if let Some((nsid, Failure { status, lba })) = failure {
+        if let Some((nsid, Failure { status, culprit })) = failure {
+            let lba = if let Culprit::Block(lba) = culprit { Some(lba) } else { None };
             (result.status, result.segment) = (test.code << 4 | manage::SELF_TEST_SEGMENT_FAILED, SEGMENT);
             (result.nsid, result.lba) = (nsid.into(), lba.unwrap_or_default().into());
             (result.sct, result.sc, result.valid) =

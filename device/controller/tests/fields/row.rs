@@ -1,9 +1,10 @@
 //! A command with one field that is wrong, and how it has to end.
 
 use nandscape_drive::{HostMem, QueueId};
-use nandscape_sim::Span;
+use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::io::CopyRange;
-use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::log::{self, ErrorInformation};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Parameter, Status, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::common::{Pair, config, with};
@@ -15,12 +16,15 @@ pub(crate) struct Row {
     entry: SubmissionEntry,
     data: Vec<u8>,
     right: Status,
+    /// Parameter Error Location of the error log's entry.
+    parameter: Parameter,
     /// How often the command is sent before, without waiting for it.
     outstanding: u32,
 }
 
 fn row(queue: QueueId, entry: SubmissionEntry, bytes: usize) -> Row {
-    Row { what: "", queue, entry, data: vec![0; bytes], right: Status::SUCCESS, outstanding: 0 }
+    let parameter = Parameter::NONE;
+    Row { what: "", queue, entry, data: vec![0; bytes], right: Status::SUCCESS, parameter, outstanding: 0 }
 }
 
 /// A command over blocks of the namespace, with data for them.
@@ -97,6 +101,11 @@ impl Row {
         Row { right: status.final_().with_more(), ..self }
     }
 
+    /// The error log names the field that begins at a bit of a command dword.
+    pub(crate) fn at(self, dword: u16, bit: u16) -> Row {
+        Row { parameter: Parameter::at(dword, bit), ..self }
+    }
+
     /// It may be sent again, and the error log tells of it.
     pub(crate) fn retries(self, status: Status) -> Row {
         Row { right: status.with_more(), ..self }
@@ -116,7 +125,7 @@ impl Row {
 pub(crate) fn check(rows: Vec<Row>) {
     let mut wrong = Vec::new();
     for row in rows {
-        let status = with(config(), async |sim, drive| {
+        let (status, parameter) = with(config(), async |sim, drive| {
             let pairs = [0, 1].map(|id| Pair::new(sim, drive, id, 32));
             let pair = &pairs[usize::from(row.queue.0)];
             let mem = || if row.data.is_empty() { HostMem::none() } else { HostMem::from_bytes(&row.data) };
@@ -125,8 +134,13 @@ pub(crate) fn check(rows: Vec<Row>) {
             }
             pair.ring();
             sim.sleep(Span::from_ms(100)).await;
-            pair.reap().map(|posted| posted.entry.status())
+            let status = pair.reap().map(|posted| posted.entry.status());
+            (status, newest_parameter(sim, &pairs[0]).await)
         });
+        if status.is_some_and(Status::more) && parameter != row.parameter.bits() {
+            let (what, right) = (row.what, row.parameter.bits());
+            wrong.push(format!("{what}: the error log names the field {parameter:04x}h; right is {right:04x}h"));
+        }
         if status != Some(row.right) {
             let bits = |status: Status| format!("{status}, DNR {}, More {}", status.do_not_retry(), status.more());
             let opcode = row.entry.opcode;
@@ -135,4 +149,14 @@ pub(crate) fn check(rows: Vec<Row>) {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Parameter Error Location of the newest entry of the error log.
+async fn newest_parameter(sim: &Sim, admin: &Pair) -> u16 {
+    let page = HostMem::zeroed(size_of::<ErrorInformation>());
+    admin.put(SubmissionEntry::get_log_page(log::ERROR_INFORMATION, 0, page.len() as u32), page.clone());
+    admin.ring();
+    sim.sleep(Span::from_ms(1)).await;
+    let newest = ErrorInformation::read_from_bytes(&page.to_vec()).expect("it has the size");
+    newest.parameter.get()
 }

@@ -16,6 +16,8 @@ use rustix::net::{
 };
 use zerocopy::{FromZeros as _, IntoBytes as _};
 
+use crate::host::PATIENCE;
+
 /// What a command is answered with: data, or an error number.
 pub(crate) type Answer = Result<Vec<u8>, u32>;
 
@@ -30,7 +32,10 @@ pub(crate) struct Client {
 impl Client {
     /// Connects, and agrees on nothing yet.
     pub(crate) fn connect(path: &Path) -> Client {
-        Client { stream: UnixStream::connect(path).unwrap(), next: 1, received: Vec::new() }
+        let stream = UnixStream::connect(path).unwrap();
+        // A reply that never comes ends the test.
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Client { stream, next: 1, received: Vec::new() }
     }
 
     /// Connects and agrees on the version.

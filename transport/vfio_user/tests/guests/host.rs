@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use nandscape_drive::mem::Mapping;
 use nandscape_drive::mem::mapping::memory_file;
+use nandscape_wire_nvme::identify::Controller;
 use nandscape_wire_nvme::sgl::{SglDescriptor, SglType};
 use nandscape_wire_nvme::{AdminOpcode, CompletionEntry, IoOpcode, Status, SubmissionEntry, register};
 use nandscape_wire_vfio_user::access::DmaMap;
@@ -26,6 +28,10 @@ pub(crate) const HALF: u64 = BASE + PAGES / 2 * PAGE;
 const ENTRIES: u16 = 32;
 pub(crate) const BAR0: u32 = 0;
 pub(crate) const CONFIG: u32 = 7;
+/// How often a register is looked at that is to change.
+const LOOKS: u32 = 1_000_000;
+/// How long a message is waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const READ_WRITE: u32 = DmaMap::READ | DmaMap::WRITE;
 
 /// Pages by use.
@@ -104,7 +110,8 @@ impl Host {
 
     /// Waits until Controller Status says so.
     pub(crate) fn wait_ready(&mut self, ready: bool) {
-        while (self.register(register::CSTS) & register::CSTS_RDY != 0) != ready {}
+        let is_there = (0..LOOKS).any(|_| (self.register(register::CSTS) & register::CSTS_RDY != 0) == ready);
+        assert!(is_there, "the controller's readiness is not {ready} after {LOOKS} looks");
     }
 
     /// Resets the controller.
@@ -159,13 +166,18 @@ impl Host {
         self.buffers = true;
     }
 
-    /// The model that Identify Controller has.
-    pub(crate) fn model(&mut self) -> String {
+    /// Identify Controller.
+    pub(crate) fn identify(&mut self) -> Controller {
         let identify = SubmissionEntry { prp1: (BASE + IDENTIFY * PAGE).into(), ..SubmissionEntry::identify(1, 0) };
         assert_eq!(self.admin(identify), Status::SUCCESS);
-        let mut model = [0; 40];
-        self.memory.read((IDENTIFY * PAGE) as usize + 24, &mut model).unwrap();
-        String::from_utf8(model.to_vec()).unwrap().trim_end().to_owned()
+        let mut data = [0; PAGE as usize];
+        self.memory.read((IDENTIFY * PAGE) as usize, &mut data).unwrap();
+        Controller::read_from_bytes(&data).unwrap()
+    }
+
+    /// Its model.
+    pub(crate) fn model(&mut self) -> String {
+        String::from_utf8(self.identify().mn.to_vec()).unwrap().trim_end().to_owned()
     }
 
     pub(crate) fn admin(&mut self, entry: SubmissionEntry) -> Status {

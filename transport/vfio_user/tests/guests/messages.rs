@@ -1,6 +1,7 @@
 //! Messages of a client that keeps to the rules, and the answers to those that do not, one by one.
 
 use nandscape_transport_vfio_user::DoorbellMode;
+use nandscape_wire_nvme::vendor::PCI_DEVICE;
 use nandscape_wire_vfio_user::access::{DmaUnmap, RegionAccess};
 use nandscape_wire_vfio_user::device::{DeviceInfo, InterruptInfo, InterruptSet, RegionInfo};
 use nandscape_wire_vfio_user::{Command, Errno, Header};
@@ -102,6 +103,17 @@ fn nothing_is_answered_before_a_version_is_agreed_on() {
     // A later minor version, and no capabilities at all.
     let mut client = Client::connect(&server.path(0));
     assert_eq!(client.call(Command::VERSION, &[0, 0, 9, 0]).unwrap()[..4], [0, 0, 0, 0]);
+    server.stop();
+}
+
+#[test]
+fn configuration_space_and_identify_name_the_same_vendor() {
+    let server = Server::start(1, DoorbellMode::Buffered);
+    let mut host = Host::start(&server.path(0));
+    let [function, subsystem] = [0, 0x2c].map(|offset| host.client.read32(CONFIG, offset));
+    let identify = host.identify();
+    assert_eq!((identify.vid.get(), identify.ssvid.get()), (function as u16, subsystem as u16));
+    assert_eq!((function >> 16, subsystem), (u32::from(PCI_DEVICE), function));
     server.stop();
 }
 

@@ -6,6 +6,7 @@
 //! | `table` | every feature: what can be done with it, and its default |
 //! | `settings` | the values, current and saved |
 //! | `data` | values that are data structures |
+//! | `write_protection` | write protection of namespaces |
 //!
 //! Left out: LBA Range Type, Autonomous Power State Transition, Host Memory Buffer, Predictable Latency Mode and what else
 //! the table lacks; they are refused.
@@ -13,28 +14,31 @@
 mod data;
 mod settings;
 mod table;
+mod write_protection;
 
 use nandscape_drive::{HostMem, TransportModel};
 use nandscape_wire_nvme::feature::{self, NumberOfQueues, SAVE, Select, TemperatureThreshold};
 use nandscape_wire_nvme::identify::keep_alive_timeout_ms;
-use nandscape_wire_nvme::{NSID_ALL, Status, SubmissionEntry};
+use nandscape_wire_nvme::{NSID_ALL, Parameter, Status, SubmissionEntry};
 
 use super::Answer;
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 use crate::namespace::MAX_NAMESPACES;
+use crate::refusal::Refusal;
 pub(crate) use settings::Saved;
 pub use settings::Settings;
 use settings::{Name, default_of};
 pub(super) use table::{CRITICAL_TEMPERATURE, TEMPERATURE, WARNING_TEMPERATURE};
 use table::{Row, row_of};
+pub(super) use write_protection::is_named as sets_write_protection;
 
 /// TMPSEL of Temperature Threshold: all sensors.
 const ALL_SENSORS: u8 = 0xf;
 
 impl<C: CommandSet> NvmeController<C> {
-    pub(super) fn get_features(&self, entry: &SubmissionEntry) -> Result<Answer, Status> {
-        let select = Select::of(entry.cdw10.get()).ok_or(Status::INVALID_FIELD)?;
+    pub(super) fn get_features(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
+        let select = Select::of(entry.cdw10.get()).ok_or(Refusal::field(10, 8))?;
         let row = self.feature(entry)?;
         if row.capabilities & feature::OF_NAMESPACE != 0 {
             self.check_attached(entry.nsid.get())?;
@@ -48,12 +52,15 @@ impl<C: CommandSet> NvmeController<C> {
             feature::HOST_BEHAVIOR if select == Select::Current => return Ok(Answer::data(&self.host_behavior())),
             feature::HOST_BEHAVIOR => return Ok(Answer::data(&[0; feature::HOST_BEHAVIOR_BYTES])),
             feature::HOST_IDENTIFIER if select == Select::Current => {
-                return self.get_host_id(entry).map(|id| Answer::data(&id));
+                return Ok(Answer::data(&self.get_host_id(entry)?));
             }
             feature::HOST_IDENTIFIER => return Ok(Answer::data(&[0; 16])),
             feature::NUMBER_OF_QUEUES => return Ok(Answer::value(self.queue_counts().0)),
             feature::RESERVATION_PERSISTENCE if select == Select::Current => {
                 return self.reservations_persist(entry.nsid.get()).map(|persist| Answer::value(persist.into()));
+            }
+            feature::WRITE_PROTECTION if select == Select::Current => {
+                return Ok(Answer::value(self.write_protection(entry.nsid.get())? as u32));
             }
             _ => {}
         }
@@ -71,11 +78,11 @@ impl<C: CommandSet> NvmeController<C> {
         Ok(Answer::value(value | selector))
     }
 
-    pub(super) fn set_features(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Status> {
+    pub(super) fn set_features(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Refusal> {
         let row = self.feature(entry)?;
         let save = entry.cdw10.get() & SAVE != 0;
         if save && row.capabilities & feature::CAN_BE_SAVED == 0 {
-            return Err(Status::FEATURE_NOT_SAVEABLE);
+            return Err(Status::FEATURE_NOT_SAVEABLE.into());
         }
         self.check_namespace(row, entry.nsid.get())?;
         let value = entry.cdw11.get();
@@ -85,6 +92,7 @@ impl<C: CommandSet> NvmeController<C> {
             feature::HOST_IDENTIFIER => self.set_host_id(entry, mem)?,
             feature::NUMBER_OF_QUEUES => return self.set_queue_counts(NumberOfQueues(value)),
             feature::RESERVATION_MASK => self.mask_reservations(entry.nsid.get(), value),
+            feature::WRITE_PROTECTION => self.set_write_protection(entry.nsid.get(), value)?,
             feature::RESERVATION_PERSISTENCE => self.persist_reservations(entry.nsid.get(), value & 1 != 0),
             _ => self.set_value(row, entry, save)?,
         }
@@ -92,11 +100,11 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// Sets a value of one dword.
-    fn set_value(&self, row: &Row, entry: &SubmissionEntry, save: bool) -> Result<(), Status> {
+    fn set_value(&self, row: &Row, entry: &SubmissionEntry, save: bool) -> Result<(), Refusal> {
         let (name, value) = (self.name(row, entry)?, entry.cdw11.get());
         let value = match row.id {
             // There is one power state.
-            feature::POWER_MANAGEMENT if value & 0x1f != 0 => return Err(Status::INVALID_FIELD),
+            feature::POWER_MANAGEMENT if value & 0x1f != 0 => return Err(Refusal::field(11, 0)),
             feature::TEMPERATURE_THRESHOLD => TemperatureThreshold(value).kelvin().into(),
             feature::INTERRUPT_VECTOR => value & feature::COALESCING_DISABLED,
             // In milliseconds, rounded up to the granularity that Identify tells (KAS).
@@ -120,9 +128,9 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// The feature that a command names, if there is one.
-    fn feature(&self, entry: &SubmissionEntry) -> Result<&'static Row, Status> {
+    fn feature(&self, entry: &SubmissionEntry) -> Result<&'static Row, Refusal> {
         let id = entry.cdw10.get() as u8;
-        row_of(id).filter(|_| self.has_feature(id)).ok_or(Status::INVALID_FIELD)
+        row_of(id).filter(|_| self.has_feature(id)).ok_or(Refusal::field(10, 0))
     }
 
     /// Whether there is such a feature.
@@ -141,42 +149,43 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// Base 5.1.25: a namespace may only be named for its own features, of which all may be set at once.
-    fn check_namespace(&self, row: &Row, nsid: u32) -> Result<(), Status> {
+    fn check_namespace(&self, row: &Row, nsid: u32) -> Result<(), Refusal> {
         let of_namespace = row.capabilities & feature::OF_NAMESPACE != 0;
         match nsid {
             NSID_ALL => Ok(()),
             0 if !of_namespace => Ok(()),
             _ if of_namespace => self.check_attached(nsid),
-            1..=MAX_NAMESPACES => Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC),
-            _ => Err(Status::INVALID_NAMESPACE),
+            1..=MAX_NAMESPACES => Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC.into()),
+            _ => Err(Status::INVALID_NAMESPACE.into()),
         }
     }
 
     /// A number that no namespace can have is invalid; one that none has now is a bad field.
-    fn check_attached(&self, nsid: u32) -> Result<(), Status> {
+    fn check_attached(&self, nsid: u32) -> Result<(), Refusal> {
         match nsid {
             nsid if self.namespaces.get(nsid).is_some() => Ok(()),
-            1..=MAX_NAMESPACES => Err(Status::INVALID_FIELD),
-            _ => Err(Status::INVALID_NAMESPACE),
+            1..=MAX_NAMESPACES => Err(Refusal::of(Status::INVALID_FIELD, Parameter::NSID)),
+            _ => Err(Status::INVALID_NAMESPACE.into()),
         }
     }
 
     /// The value that a command names.
-    fn name(&self, row: &Row, entry: &SubmissionEntry) -> Result<Name, Status> {
+    fn name(&self, row: &Row, entry: &SubmissionEntry) -> Result<Name, Refusal> {
         let selector = match row.id {
             feature::TEMPERATURE_THRESHOLD => {
                 let threshold = TemperatureThreshold(entry.cdw11.get());
                 match (threshold.sensor(), threshold.kind()) {
                     (0, kind @ 0..=1) => kind.into(),
                     (ALL_SENSORS, kind @ 0..=1) if entry.opcode == SET_FEATURES => kind.into(),
-                    _ => return Err(Status::INVALID_FIELD),
+                    (0 | ALL_SENSORS, 2..) => return Err(Refusal::field(11, 20)),
+                    _ => return Err(Refusal::field(11, 16)),
                 }
             }
             feature::ERROR_RECOVERY | feature::RESERVATION_MASK => entry.nsid.get(),
             feature::INTERRUPT_VECTOR => {
                 let vector = entry.cdw11.get() & 0xffff;
                 if vector >= self.vectors().into() {
-                    return Err(Status::INVALID_FIELD);
+                    return Err(Refusal::field(11, 0));
                 }
                 vector
             }
@@ -201,12 +210,15 @@ impl<C: CommandSet> NvmeController<C> {
 
     /// The host says how many queues it would like and is told how many there are; 65,535 counted from zero is none. Base
     /// 5.1.25.2.1: it has to say so before it creates the first.
-    fn set_queue_counts(&self, wish: NumberOfQueues) -> Result<Answer, Status> {
-        if wish.submission_z() == u16::MAX || wish.completion_z() == u16::MAX {
-            return Err(Status::INVALID_FIELD);
+    fn set_queue_counts(&self, wish: NumberOfQueues) -> Result<Answer, Refusal> {
+        if wish.submission_z() == u16::MAX {
+            return Err(Refusal::field(11, 0));
+        }
+        if wish.completion_z() == u16::MAX {
+            return Err(Refusal::field(11, 16));
         }
         if self.creates_queues() && self.queues.borrow().has_io_queues() {
-            return Err(Status::COMMAND_SEQUENCE_ERROR);
+            return Err(Status::COMMAND_SEQUENCE_ERROR.into());
         }
         Ok(Answer::value(self.queue_counts().0))
     }

@@ -25,7 +25,7 @@ const fn row(id: u8, capabilities: u32, default: u32) -> Row {
 }
 
 /// Every feature that there is.
-pub(super) const ROWS: [Row; 16] = [
+pub(super) const ROWS: [Row; 17] = [
     // Bursts of 8, as identified.
     row(feature::ARBITRATION, SAVED, 3),
     row(feature::POWER_MANAGEMENT, SAVED, 0),
@@ -43,6 +43,7 @@ pub(super) const ROWS: [Row; 16] = [
     row(feature::HOST_IDENTIFIER, CAN_BE_CHANGED, 0),
     row(feature::RESERVATION_MASK, CAN_BE_CHANGED | OF_NAMESPACE, 0),
     row(feature::RESERVATION_PERSISTENCE, CAN_BE_CHANGED | OF_NAMESPACE, 0),
+    row(feature::WRITE_PROTECTION, CAN_BE_CHANGED | OF_NAMESPACE, 0),
 ];
 
 /// The row of a feature.

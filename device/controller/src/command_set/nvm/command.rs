@@ -12,6 +12,10 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use crate::namespace::Namespace;
+use crate::refusal::Refusal;
+
+/// Directive Type of a directive that there is not.
+pub(super) const DIRECTIVE_TYPE: Refusal = Refusal::field(12, 20);
 
 /// A command of the NVM command set, checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,7 +65,7 @@ pub(super) enum NvmCommand {
 impl NvmCommand {
     /// Checks an entry of an I/O queue, and the memory that goes with it.
     #[inline(always)]
-    pub(super) fn parse(entry: &SubmissionEntry, mem: &HostMem, namespace: &Namespace) -> Result<NvmCommand, Status> {
+    pub(super) fn parse(entry: &SubmissionEntry, mem: &HostMem, namespace: &Namespace) -> Result<NvmCommand, Refusal> {
         namespace.check_flags(entry)?;
         let opcode = IoOpcode(entry.opcode);
         let (deallocate, fua) = (Cdw12::of(entry).deac(), Cdw12::of(entry).fua());
@@ -86,7 +90,7 @@ impl NvmCommand {
             }
             IoOpcode::COPY => namespace.copy(entry, mem),
             IoOpcode::DATASET_MANAGEMENT => namespace.dataset_management(entry, mem),
-            _ => Err(Status::INVALID_OPCODE.final_()),
+            _ => Err(Status::INVALID_OPCODE.final_().into()),
         }
     }
 }
@@ -94,18 +98,18 @@ impl NvmCommand {
 impl Namespace {
     /// No half of a fused operation and no data pointer comes here.
     #[inline(always)]
-    pub(super) fn check_flags(&self, entry: &SubmissionEntry) -> Result<(), Status> {
+    pub(super) fn check_flags(&self, entry: &SubmissionEntry) -> Result<(), Refusal> {
         match entry.flags & (FLAGS_FUSED | FLAGS_PSDT) {
             0 => Ok(()),
-            _ => Err(Status::INVALID_FIELD.final_()),
+            _ => Err(Refusal::flags(entry.flags).final_()),
         }
     }
 
     /// Directive Type (CDW12 bits 23:20): none is supported (Base 8.1.8).
-    pub(super) fn check_directive(&self, entry: &SubmissionEntry) -> Result<(), Status> {
+    pub(super) fn check_directive(&self, entry: &SubmissionEntry) -> Result<(), Refusal> {
         match entry.cdw12.get() >> 20 & 0xf {
             0 => Ok(()),
-            _ => Err(Status::INVALID_FIELD.final_()),
+            _ => Err(DIRECTIVE_TYPE.final_()),
         }
     }
 
@@ -116,9 +120,9 @@ impl Namespace {
 
     /// The extent of a command that moves data, where there is any, within the transfer limit (MDTS). Memory beyond it is
     /// left alone (Base 4.3.2: an SGL may describe more than is transferred).
-    fn data_extent(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Extent, Status> {
+    fn data_extent(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Extent, Refusal> {
         if u32::from(Cdw12::of(entry).nlb_z()) + 1 > self.max_blocks {
-            return Err(Status::INVALID_FIELD.final_());
+            return Err(Refusal::field(12, 0).final_());
         }
         let extent = self.blocks_of(entry)?;
         mem.cover(extent.bytes() as usize)?;
@@ -126,10 +130,10 @@ impl Namespace {
     }
 
     /// The extent of a command that takes data from the host, which a drive that keeps data must be given.
-    fn source_extent(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Extent, Status> {
+    fn source_extent(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Extent, Refusal> {
         let extent = self.data_extent(entry, mem)?;
         match self.keeps_data && mem.is_none() {
-            true => Err(Status::DATA_TRANSFER_ERROR.final_()),
+            true => Err(Status::DATA_TRANSFER_ERROR.final_().into()),
             false => Ok(extent),
         }
     }
@@ -154,10 +158,10 @@ impl Namespace {
         }
     }
 
-    fn dataset_management(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<NvmCommand, Status> {
+    fn dataset_management(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<NvmCommand, Refusal> {
         let (ranges, attributes) = ((entry.cdw10.get() & 0xff) as usize + 1, entry.cdw11.get());
         if attributes & !DSM_ATTRIBUTES != 0 {
-            return Err(Status::INVALID_FIELD.final_());
+            return Err(Refusal::field(11, (attributes & !DSM_ATTRIBUTES).trailing_zeros() as u16).final_());
         }
         let bytes = ranges * size_of::<DsmRange>();
         mem.must_cover(bytes)?;
@@ -166,7 +170,7 @@ impl Namespace {
         }
         let ranges: Result<Vec<Range<u64>>, Status> = (0..ranges).map(|index| self.range(mem, index)).collect();
         if mem.has_failed() {
-            return Err(Status::DATA_TRANSFER_ERROR);
+            return Err(Status::DATA_TRANSFER_ERROR.into());
         }
         Ok(NvmCommand::Deallocate {
             extents: merged(ranges?).into_iter().flat_map(|range| self.extents_of(range)).collect(),
@@ -219,7 +223,7 @@ mod tests {
 
     fn parse(entry: SubmissionEntry, bytes: usize) -> Result<NvmCommand, Status> {
         let mem = if bytes == 0 { HostMem::none() } else { HostMem::zeroed(bytes) };
-        NvmCommand::parse(&entry, &mem, &namespace(512, true)).map_err(Status::meaning)
+        NvmCommand::parse(&entry, &mem, &namespace(512, true)).map_err(|refusal| refusal.status.meaning())
     }
 
     fn blocks(opcode: IoOpcode, slba: u64, count: u32) -> SubmissionEntry {
@@ -284,15 +288,15 @@ mod tests {
         let extents = vec![Extent { start: 0, sectors: 30 }, Extent { start: 40, sectors: 10 }];
         let overlapping = [range(5, 5), range(40, 10), range(0, 7), range(10, 20), range(12, 3)];
         assert_eq!(command(&overlapping), Ok(NvmCommand::Deallocate { extents, bytes: 80 }));
-        assert_eq!(command(&[range(0, 10), range(991, 10)]), Err(Status::LBA_OUT_OF_RANGE.final_()));
-        assert_eq!(command(&[range(u64::MAX, 2)]), Err(Status::LBA_OUT_OF_RANGE.final_()));
+        assert_eq!(command(&[range(0, 10), range(991, 10)]), Err(Status::LBA_OUT_OF_RANGE.final_().into()));
+        assert_eq!(command(&[range(u64::MAX, 2)]), Err(Status::LBA_OUT_OF_RANGE.final_().into()));
     }
 
     #[test]
     fn a_drive_without_data_has_no_compare_and_needs_no_memory() {
         let none = namespace(512, false);
         let parse = |opcode| NvmCommand::parse(&blocks(opcode, 0, 1), &HostMem::none(), &none);
-        assert_eq!(parse(IoOpcode::COMPARE), Err(Status::INVALID_OPCODE.final_()));
+        assert_eq!(parse(IoOpcode::COMPARE), Err(Status::INVALID_OPCODE.final_().into()));
         assert!(parse(IoOpcode::WRITE).is_ok());
     }
 }

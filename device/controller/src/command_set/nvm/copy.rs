@@ -6,13 +6,14 @@
 use nandscape_device_ftl::{Extent, Ftl};
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_wire_nvme::io::{CopyCdw12, CopyRange, LongCopyRange};
-use nandscape_wire_nvme::{Status, SubmissionEntry};
+use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::Nvm;
-use super::command::NvmCommand;
+use super::command::{DIRECTIVE_TYPE, NvmCommand};
 use crate::command_set::{Command, Failure};
 use crate::namespace::Namespace;
+use crate::refusal::Refusal;
 
 /// Source ranges of one command (MSRC).
 pub(super) const MAX_RANGES: u32 = 128;
@@ -33,42 +34,43 @@ impl Namespace {
     }
 
     /// Checks a Copy command.
-    pub(super) fn copy(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<NvmCommand, Status> {
+    pub(super) fn copy(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<NvmCommand, Refusal> {
         let list = self.copy_list(entry, mem)?;
         let extents = |range: &SourceRange| self.checked_extents(range.slba, range.blocks);
         let sources: Result<Vec<Vec<Extent>>, Status> = list.ranges.iter().map(extents).collect();
-        let to = self.checked_extents(entry.slba(), list.blocks())?;
+        let to = self.checked_extents(entry.slba(), list.blocks());
+        let to = to.map_err(|status| Refusal::of(status, Parameter::at(10, 0)))?;
         let fua = CopyCdw12(entry.cdw12.get()).fua();
         Ok(NvmCommand::Copy { sources: sources?.concat(), to, bytes: list.bytes, fua })
     }
 
     /// The list of a Copy command, whose blocks need not be there.
-    pub(super) fn copy_list(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<CopyList, Status> {
+    pub(super) fn copy_list(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<CopyList, Refusal> {
         let fields = CopyCdw12(entry.cdw12.get());
         let range_bytes = match fields.format() {
             0 => size_of::<CopyRange>(),
             1 => size_of::<LongCopyRange>(),
-            _ => return Err(Status::INVALID_FIELD.final_()),
+            _ => return Err(Refusal::field(12, 8).final_()),
         };
         if fields.directive() != 0 {
-            return Err(Status::INVALID_FIELD.final_());
+            return Err(DIRECTIVE_TYPE.final_());
         }
         let ranges = u32::from(fields.ranges_z()) + 1;
         if ranges > MAX_RANGES {
-            return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED.final_());
+            return Err(Refusal::of(Status::COMMAND_SIZE_LIMIT_EXCEEDED, Parameter::at(12, 0)).final_());
         }
         let bytes = ranges as usize * range_bytes;
         mem.must_cover(bytes)?;
         let mut list = vec![0; bytes];
         mem.read(0, &mut list);
         if mem.has_failed() {
-            return Err(Status::DATA_TRANSFER_ERROR);
+            return Err(Status::DATA_TRANSFER_ERROR.into());
         }
         let ranges = list.chunks_exact(range_bytes).map(SourceRange::of).collect();
         let list = CopyList { ranges, bytes: bytes as u16 };
         let too_long = list.ranges.iter().any(|range| range.blocks > self.max_source().into());
         if too_long || list.blocks() > self.max_copy().into() {
-            return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED.final_());
+            return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED.final_().into());
         }
         Ok(list)
     }

@@ -16,6 +16,7 @@ use super::Nvm;
 use super::command::NvmCommand;
 use super::write::{FromHost, Source};
 use crate::command_set::{Command, Failure, Reply};
+use crate::refusal::Refusal;
 
 /// How each of the two commands has failed, or whether it has.
 pub(super) type Failures = [Option<Failure>; 2];
@@ -115,11 +116,11 @@ impl<F: Ftl> Nvm<F> {
 }
 
 /// Both commands, which are well formed. A malformed one has the other one aborted.
-pub(super) fn both_parsed<T>(compare: Result<T, Status>, write: Result<T, Status>) -> Result<(T, T), Failures> {
+pub(super) fn both_parsed<T>(compare: Result<T, Refusal>, write: Result<T, Refusal>) -> Result<(T, T), Failures> {
     match (compare, write) {
         (Ok(compare), Ok(write)) => Ok((compare, write)),
-        (Err(status), Ok(_)) => Err(first_failed(status)),
-        (Ok(_), Err(status)) => Err(second_failed(status)),
+        (Err(refusal), Ok(_)) => Err(first_failed(refusal)),
+        (Ok(_), Err(refusal)) => Err(second_failed(refusal)),
         (Err(first), Err(second)) => Err([Some(first.into()), Some(second.into())]),
     }
 }
@@ -141,6 +142,6 @@ fn first_failed(failure: impl Into<Failure>) -> Failures {
 }
 
 /// The write cannot be done, and the comparison is not made, or is of no use.
-fn second_failed(status: Status) -> Failures {
-    [Some(Status::FUSED_FAILED.into()), Some(status.into())]
+fn second_failed(failure: impl Into<Failure>) -> Failures {
+    [Some(Status::FUSED_FAILED.into()), Some(failure.into())]
 }

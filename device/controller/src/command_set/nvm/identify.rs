@@ -64,6 +64,7 @@ impl<F: Ftl> Nvm<F> {
         (data.flbas, data.dps) = (namespace.format.flbas(), namespace.format.dps());
         data.nmic = if namespace.is_shared { identify::NMIC_SHARED } else { 0 };
         data.rescap = identify::RESCAP_ALL;
+        data.nsattr = if namespace.is_write_protected() { identify::NSATTR_WRITE_PROTECTED } else { 0 };
         data.nvmcap = u128::from(namespace.capacity()).to_le_bytes();
         let unit_z = (self.ftl.unit().bytes() / namespace.lba_bytes - 1) as u16;
         for field in [&mut data.npwg_z, &mut data.npwa_z, &mut data.npdg_z, &mut data.npda_z, &mut data.nows_z] {

@@ -8,7 +8,7 @@ use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_wire_nvme::Status;
 
 use super::Nvm;
-use crate::command_set::{Command, Failure};
+use crate::command_set::{Command, Culprit, Failure};
 use crate::link::Link;
 use crate::namespace::Namespace;
 
@@ -121,10 +121,10 @@ impl<F: Ftl> Nvm<F> {
 /// The status of a read that failed (NVM 3.1.2.3). That a block is deallocated (NVM 4.1.3.2) is no error of the media, and
 /// its number is not kept.
 pub(super) fn failure(namespace: &Namespace, error: ReadError) -> Failure {
-    let lba = Some(namespace.lba_of(error.sector));
+    let culprit = Culprit::Block(namespace.lba_of(error.sector));
     match error.why {
-        Unreadable::Media(error) => Failure { status: status_of(error), lba },
-        Unreadable::Lost => Failure { status: Status::UNRECOVERED_READ_ERROR, lba },
+        Unreadable::Media(error) => Failure { status: status_of(error), culprit },
+        Unreadable::Lost => Failure { status: Status::UNRECOVERED_READ_ERROR, culprit },
         Unreadable::Unmapped => Status::DEALLOCATED_OR_UNWRITTEN.into(),
     }
 }

@@ -10,12 +10,13 @@ use std::rc::Rc;
 use nandscape_device_ftl::address::{METADATA, SECTOR};
 use nandscape_drive::HostMem;
 use nandscape_drive::mem::Buffer;
-use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::{Parameter, Status};
 
 use super::Both;
 use super::protection::Tags;
-use crate::command_set::{Command, Failure};
+use crate::command_set::{Command, Culprit, Failure};
 use crate::namespace::{Format, PROTECTION_BYTES};
+use crate::refusal::Refusal;
 
 /// See the file.
 pub(super) struct Blocks {
@@ -80,7 +81,7 @@ impl Blocks {
         let (data, metadata) = (self.data.borrow(), self.metadata.borrow());
         let blocks = data.chunks_exact(self.format.lba().data as usize).zip(metadata.chunks_exact(stride(self.format)));
         for (index, (data, metadata)) in (0..).zip(blocks) {
-            let failed = |status| Failure { status, lba: Some(slba + u64::from(index)) };
+            let failed = |status| Failure { status, culprit: Culprit::Block(slba + u64::from(index)) };
             tags.check(&self.format, index, data, &metadata[..self.used()]).map_err(failed)?;
         }
         Ok(())
@@ -142,22 +143,29 @@ pub(super) struct Place<'a> {
     is_extended: bool,
 }
 
+/// A command without a metadata pointer, where metadata lies in a buffer of its own.
+const NO_METADATA: Refusal = Refusal::of(Status::INVALID_FIELD, Parameter::MPTR);
+
 impl<'a> Place<'a> {
     /// The memory of a command over `blocks` blocks.
     ///
     /// # Errors
     /// The status of a command whose memory is described wrongly, is too short, or longer than a command may transfer.
-    pub(super) fn of(command: &Command<'a>, blocks: u32, tags: &Tags) -> Result<Place<'a>, Status> {
+    pub(super) fn of(command: &Command<'a>, blocks: u32, tags: &Tags) -> Result<Place<'a>, Refusal> {
         let (namespace, format) = (command.namespace, command.namespace.format);
         let is_extended = format.is_extended && !tags.strips(&format);
         let metadata = match format.is_extended || tags.strips(&format) {
             true => None,
             // A host in this process and one over Fabrics have no metadata pointer.
-            false => Some(command.mem.metadata(command.entry)?.ok_or(Status::INVALID_FIELD.final_())?),
+            false => {
+                let metadata = command.mem.metadata(command.entry);
+                let metadata = metadata.map_err(|status| Refusal::of(status, Parameter::MPTR))?;
+                Some(metadata.ok_or(NO_METADATA.final_())?)
+            }
         };
         let place = Place { format, blocks, data: command.mem, metadata, is_extended };
         if place.bytes_at_data_pointer() > namespace.max_blocks as usize * namespace.lba_bytes as usize {
-            return Err(Status::INVALID_FIELD.final_());
+            return Err(Refusal::field(12, 0).final_());
         }
         place.cover()?;
         Ok(place)

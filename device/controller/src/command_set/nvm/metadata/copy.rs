@@ -11,6 +11,7 @@ use super::protection::Tags;
 use super::{Nvm, Request};
 use crate::command_set::nvm::copy::{CopyList, SourceRange};
 use crate::command_set::{Command, Failure};
+use crate::refusal::Refusal;
 
 impl<F: Ftl> Nvm<F> {
     pub(super) async fn copy_protected(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Failure> {
@@ -48,11 +49,14 @@ impl<F: Ftl> Nvm<F> {
 }
 
 /// With protection information, reads and writes take the same action, and descriptors have the tags of a guard of 16 bits.
-fn check_actions(is_protected: bool, fields: &CopyCdw12) -> Result<(), Status> {
+fn check_actions(is_protected: bool, fields: &CopyCdw12) -> Result<(), Refusal> {
     let acts = [fields.prinfo_read(), fields.prinfo_write()].map(|field| Prinfo(field).action());
-    match is_protected && (acts[0] != acts[1] || fields.format() != 0) {
-        true => Err(Status::INVALID_FIELD.final_()),
-        false => Ok(()),
+    match is_protected {
+        // Descriptor Format.
+        true if fields.format() != 0 => Err(Refusal::field(12, 8).final_()),
+        // Protection Information Field Read.
+        true if acts[0] != acts[1] => Err(Refusal::field(12, 12).final_()),
+        _ => Ok(()),
     }
 }
 

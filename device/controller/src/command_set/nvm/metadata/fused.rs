@@ -10,6 +10,7 @@ use super::{Nvm, Request, must_have_data, take_to_write};
 use crate::command_set::nvm::fused::{Failures, both_failed, both_parsed, replies};
 use crate::command_set::nvm::write::Source;
 use crate::command_set::{Command, Reply};
+use crate::refusal::Refusal;
 
 impl<F: Ftl> Nvm<F> {
     pub(in super::super) async fn compare_and_write_protected(
@@ -39,10 +40,10 @@ impl<F: Ftl> Nvm<F> {
 }
 
 /// One command of the pair, which is to be of the given kind.
-fn parse<'a>(command: &Command<'a>, opcode: IoOpcode) -> Result<(Request, Place<'a>), Status> {
+fn parse<'a>(command: &Command<'a>, opcode: IoOpcode) -> Result<(Request, Place<'a>), Refusal> {
     command.namespace.check_flags(command.entry)?;
     if IoOpcode(command.entry.opcode) != opcode {
-        return Err(Status::INVALID_FIELD.final_());
+        return Err(Status::INVALID_FIELD.final_().into());
     }
     if opcode == IoOpcode::WRITE {
         command.namespace.check_directive(command.entry)?;

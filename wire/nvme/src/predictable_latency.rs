@@ -1,0 +1,84 @@
+//! Predictable Latency Mode (Base 8.1.18) as bytes: the data of features 13h and the log 0Ah of an NVM set. Window Select of
+//! feature 14h is the value 1 (deterministic) or 2 (not).
+//!
+//! Left out: the mode itself. No drive here has it, Identify says so, and the features and the logs are refused.
+
+use zerocopy::little_endian::{U16, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bit 0 of CDW12 of feature 13h: the mode is enabled for the NVM set that CDW11 names.
+pub const ENABLE: u32 = 1 << 0;
+/// Window Select of feature 14h (CDW12 bits 2:0): the deterministic window.
+pub const WINDOW_DETERMINISTIC: u32 = 1;
+/// The window in which the drive does its own work.
+pub const WINDOW_NON_DETERMINISTIC: u32 = 2;
+
+/// The data of Predictable Latency Mode Config (Base 5.1.25.1.12): when the host is told that a window nears its end.
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Config {
+    /// Enable Event (1:0).
+    pub events: U16,
+    /// (31:2).
+    pub reserved_2: [u8; 30],
+    /// Reads left in the deterministic window (39:32).
+    pub reads: U64,
+    /// Writes left in it (47:40).
+    pub writes: U64,
+    /// Milliseconds left in it (55:48).
+    pub time_ms: U64,
+    /// (511:56).
+    pub reserved_56: [u8; 456],
+}
+
+const _: () = assert!(size_of::<Config>() == 512);
+
+/// Predictable Latency Per NVM Set log (Base 5.1.12.1.11).
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Log {
+    /// Status: 1 in the deterministic window, 2 in the other, 0 where the mode is not enabled (0).
+    pub status: u8,
+    /// (1).
+    pub reserved_1: u8,
+    /// Event Type (3:2).
+    pub events: U16,
+    /// (31:4).
+    pub reserved_4: [u8; 28],
+    /// Reads of 4 KiB that a deterministic window typically takes (39:32).
+    pub reads_typical: U64,
+    /// Writes in optimal units that it typically takes (47:40).
+    pub writes_typical: U64,
+    /// The longest deterministic window in milliseconds (55:48).
+    pub longest_ms: U64,
+    /// Milliseconds that the other window takes at least, after much use (63:56).
+    pub other_ms_high: U64,
+    /// The same after little use (71:64).
+    pub other_ms_low: U64,
+    /// (127:72).
+    pub reserved_72: [u8; 56],
+    /// Reads that this window still takes, as far as can be said (135:128).
+    pub reads_left: U64,
+    /// Writes that it still takes (143:136).
+    pub writes_left: U64,
+    /// Milliseconds that it still lasts (151:144).
+    pub left_ms: U64,
+    /// (511:152).
+    pub reserved_152: [u8; 360],
+}
+
+const _: () = assert!(size_of::<Log>() == 512);
+
+#[cfg(test)]
+mod tests {
+    use core::mem::offset_of;
+
+    use super::*;
+
+    #[test]
+    fn fields_stand_where_the_specification_puts_them() {
+        assert_eq!((offset_of!(Config, reads), offset_of!(Config, time_ms)), (32, 48));
+        assert_eq!((offset_of!(Log, reads_typical), offset_of!(Log, other_ms_low)), (32, 64));
+        assert_eq!((offset_of!(Log, reads_left), offset_of!(Log, left_ms)), (128, 144));
+    }
+}
