@@ -94,7 +94,26 @@ fn keys() -> Result<String, Failure> {
         let path = [doc.section, doc.key].into_iter().flat_map(|part| part.split('.')).filter(|part| !part.is_empty());
         let value = path.fold(&default, |value, part| &value[part]);
         let value = if value.is_null() { String::new() } else { format!(" [default drive: {value}]") };
-        text.push_str(&format!("  {:20} {}{value}\n", doc.key, meaning.join(" ").trim()));
+        text.push_str(&format!("  {:20} {}{value}\n", doc.key, without_links(meaning.join(" ").trim())));
     }
     Ok(text)
+}
+
+/// Markdown's links as text: the page in parentheses, from the root of the repository.
+fn without_links(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, label, page, after)) = link(rest) {
+        plain.push_str(&format!("{before}{label} (docs/{page})"));
+        rest = after;
+    }
+    plain + rest
+}
+
+/// The first link: the text before it, its label, its page, and the text after it.
+fn link(text: &str) -> Option<(&str, &str, &str, &str)> {
+    let (label, page) = text.split_once("](")?;
+    let (before, label) = label.rsplit_once('[')?;
+    let (page, after) = page.split_once(')')?;
+    Some((before, label, page, after))
 }

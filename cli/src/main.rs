@@ -35,7 +35,10 @@ Start here:
   nandscape sim --drive default --rw randread              a first simulation
   nandscape sim --drive default --rw randrw --precondition steady
                                                            the same drive in steady state, reads and writes
-  nandscape drives show default                            the profile of that drive")]
+  nandscape drives show default                            the profile of that drive
+  nandscape guest                                          a Linux guest with such a drive
+
+Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,

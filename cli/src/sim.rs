@@ -115,7 +115,7 @@ impl From<PreconditionArg> for Precondition {
 }
 
 impl SimArgs {
-    /// What it reads and writes.
+    /// The files that it reads and writes.
     fn files(&self) -> Files {
         let profiles = self.drive.iter().flat_map(|drive| Profile::files(drive));
         let mut files = profiles.fold(Files::default(), |files, profile| files.reads("--drive", &profile));

@@ -34,7 +34,7 @@ fn head(report: &Report) -> String {
     )
 }
 
-/// What an open load asked for.
+/// The rate of an open load, asked for and reached.
 pub(crate) fn arrivals(arrivals: Option<&Arrivals>) -> String {
     let Some((arrivals, asked)) = arrivals.and_then(|arrivals| Some((arrivals, arrivals.asked_iops?))) else {
         return String::new();
@@ -144,7 +144,7 @@ fn drive(report: &Report) -> String {
     text
 }
 
-/// What was to go wrong, and what came of it.
+/// The fault rules, with the number of times that each struck.
 fn damage(report: &Report) -> String {
     let Some(damage) = &report.damage else { return String::new() };
     let mut text = String::new();
@@ -169,7 +169,7 @@ fn damage(report: &Report) -> String {
     text
 }
 
-/// What writing cost. Collections may also go on that writes before the measured phase began.
+/// The cost of writes. Collections may also go on that writes before the measured phase began.
 fn amplification(report: &Report) -> String {
     let gc = &report.gc;
     if report.waf.is_none() && (gc.blocks, gc.pages_moved, gc.blocked_reads) == (0, 0, 0) {

@@ -1,4 +1,4 @@
-//! How a drive comes into a guest, by transport.
+//! The way of a drive into a guest, by transport.
 
 use nandscape_lab_guest::Device;
 
@@ -6,7 +6,7 @@ use super::Transport;
 use super::server::Server;
 use crate::failure::Failure;
 
-/// What a machine needs for the drive.
+/// The devices of the machine, and commands in the guest.
 pub(super) struct Arrival {
     pub(super) devices: Vec<Device>,
     /// Shell lines that run first in the guest.
@@ -16,7 +16,7 @@ pub(super) struct Arrival {
 /// The address of this machine's loopback in QEMU's user network.
 const GATEWAY: &str = "10.0.2.2";
 
-/// For a server that serves.
+/// For a running server.
 pub(super) fn of(transport: Transport, server: &Server) -> Result<Arrival, Failure> {
     match transport {
         Transport::VfioUser => Ok(Arrival { devices: vec![Device::VfioUser(server.socket())], first: String::new() }),

@@ -72,7 +72,7 @@ impl Ends {
     }
 }
 
-/// What a reactor needs of the command line, on its own thread.
+/// The part of the command line that a reactor needs on its own thread.
 #[derive(Clone)]
 struct Wishes {
     poll: nandscape_transport_reactor::PollMode,

@@ -52,6 +52,7 @@ fn keys_are_listed_with_their_meaning() {
     for key in ["[ftl.gc]", "scheme", "victim", "capacity", "blocks_per_plane", "mapping_unit"] {
         assert!(keys.contains(key), "{key}");
     }
+    assert!(keys.contains("See faults (docs/techniques/faults.md).") && !keys.contains("]("), "{keys}");
 }
 
 #[test]

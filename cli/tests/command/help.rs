@@ -111,7 +111,7 @@ fn the_version_is_told() {
 
 #[test]
 fn no_command_and_unknown_ones_are_bad_usage() {
-    refuse(&[], &["Usage: nandscape", "Start here"]);
+    refuse(&[], &["Usage: nandscape", "Start here", "Exit status: 0 when done"]);
     refuse(&["simulate"], &["unrecognized subcommand 'simulate'", "sim"]);
     refuse(&["sim", "--drive", "default", "--rw", "read", "--depth", "3"], &["unexpected argument '--depth'"]);
 }

@@ -67,12 +67,12 @@ section! {
         description: String,
         /// The profile this one starts from: a built-in name, or a path relative to this file.
         base: String,
-        /// What a host sees: `"256GiB"`. A multiple of the mapping unit. Without it, derived from
+        /// Bytes that a host sees: `"256GiB"`. A multiple of the mapping unit. Without it, derived from
         /// `geometry.blocks_per_plane`.
         capacity: Text<Bytes>,
         /// Bytes of a logical block: `512` or `4096`.
         lba_size: Text<Bytes>,
-        /// What is to go wrong, one rule a fault: `["fail program nth=1000", "uncorrectable lba=4096-4103"]`. See
+        /// Faults to inject, one rule a fault: `["fail program nth=1000", "uncorrectable lba=4096-4103"]`. See
         /// [faults](techniques/faults.md).
         faults: Faults,
     } with {
@@ -100,7 +100,7 @@ section! {
         channels: u32,
         /// Dies (LUNs) on each channel, 1 to 256: `8`.
         dies_per_channel: u32,
-        /// Planes of each die, 1 to 64: `2`. Whether they work independently of each other is said by `timing.planes`.
+        /// Planes of each die, 1 to 64: `2`. `timing.planes` sets whether they work independently of each other.
         planes_per_die: u32,
         /// Blocks of each plane. Derived from `capacity` when left out; given both, they must agree.
         blocks_per_plane: u32,
@@ -137,11 +137,11 @@ section! {
         /// Command and address cycles of every command, on the channel: `"200ns"`. A read has two commands, one before
         /// the array and one with the data.
         command: Text<Span>,
-        /// What the planes of a die can do at a time: `"independent"`, each works on its own; `"die"`, one operation at a
+        /// Operations of the planes of a die at a time: `"independent"`, each works on its own; `"die"`, one operation at a
         /// time on the whole die; `"multi_plane"`, the same, and pages with the same number on several planes are read at
         /// once, and programmed by one command if they are the host's.
         planes: Text<Choice<PlaneMode>>,
-        /// What one program command programs: `"page"`, or `"word_line"`, all pages of a TLC or QLC word line at once, for
+        /// Pages that one program command programs: `"page"`, or `"word_line"`, all pages of a TLC or QLC word line at once, for
         /// which `timing.program` is then one time, that of the whole word line.
         program_unit: Text<Choice<ProgramUnit>>,
         /// With double registers, whether a page is sent while the array does its next operation, as the commands for
@@ -182,7 +182,7 @@ section! {
         /// Shares of the pages that need one retry, two, and so on, up to 16: `["2%", "0.1%"]`. Which pages do is drawn from the
         /// seed, and stays until their block is erased.
         probability: Shares,
-        /// What a retry takes on the array besides sensing: `"10us"`. It moves and decodes the page again, too.
+        /// Time of a retry on the array besides sensing: `"10us"`. It moves and decodes the page again, too.
         time: Text<Span>,
     }
 }
@@ -231,7 +231,7 @@ section! {
         /// The bytes after which a transfer gives others in its direction a turn, a power of two from 128 to 1MiB: `"4KiB"`.
         /// Without it, transfers are served whole.
         packet: Text<Bytes>,
-        /// What every command takes on the way, besides its data: `"1us"`.
+        /// Time of every command on the link, besides its data: `"1us"`.
         latency: Text<Span>,
     }
 }
@@ -249,7 +249,7 @@ section! {
         queue_entries: u32,
         /// The most that one command moves (MDTS), a power of two from 8KiB to 32MiB: `"2MiB"`.
         max_transfer: Text<Bytes>,
-        /// Who is served first by planes and channels: `"fifo"` or `"reads_first"`.
+        /// The order in which planes and channels serve: `"fifo"` or `"reads_first"`.
         priority: Text<Choice<Priority>>,
     }
 }
@@ -272,8 +272,8 @@ section! {
     FtlKeys at "ftl" {
         /// The kind of FTL: `"page"`.
         kind: Text<Choice<FtlKind>>,
-        /// Flash beyond the capacity, as a share of the capacity: `"12%"`. What garbage collection needs to turn comes
-        /// on top.
+        /// Flash beyond the capacity, as a share of the capacity: `"12%"`. The reserve that garbage collection needs
+        /// comes on top.
         over_provisioning: Text<Ratio>,
         /// Bytes that are mapped together, a power of two from 4KiB to 32KiB, not above the page: `"4KiB"`.
         mapping_unit: Text<Bytes>,
@@ -297,7 +297,7 @@ section! {
 section! {
     /// Garbage collection.
     GcKeys at "ftl.gc" {
-        /// What a collection keeps the host out of: `"controller"`, `"channel"`, `"plane"`; or `"none"`, where it also
+        /// The part of the drive that a collection blocks for the host: `"controller"`, `"channel"`, `"plane"`; or `"none"`, where it also
         /// takes no time.
         scheme: Text<Choice<GcScheme>>,
         /// How a collection learns to which unit the data that it moves belongs: `"table"`, a table in the controller's
@@ -315,7 +315,7 @@ section! {
         /// Whether a collection lets reads of the host in between its operations, and within its programs and erases as far
         /// as `timing.suspend` allows. It needs `scheme = "plane"` and `controller.priority = "reads_first"`.
         preempt: bool,
-        /// Free blocks of a plane, the collector's own included, at or below which a collection lets nobody in; neither
+        /// Free blocks of a plane, the collector's own included, at or below which a collection admits no reads; nor
         /// does it while writes of the host wait for it.
         preempt_floor: u32,
         /// Pages moved before the host gets a turn at what was kept from it, by a collector that keeps in step with the

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `pci` | a drive as a PCI device: what its tools see, data, file systems, resets |
 //! | `network` | a drive over NVMe/TCP |
+//! | `upkeep` | sanitize and self-test |
 //! | `two_hosts` | two guests on one namespace, with reservations |
 //! | `vanishing` | guests that vanish, power that is cut |
 //! | `command` | `nandscape guest` |
@@ -12,6 +13,7 @@ mod command;
 mod network;
 mod pci;
 mod two_hosts;
+mod upkeep;
 mod vanishing;
 
 use std::path::PathBuf;

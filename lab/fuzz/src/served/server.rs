@@ -1,6 +1,7 @@
 //! A live drive in this process, on a reactor's thread. It is started once for all inputs of a thread.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use nandscape_sim::{Executor, Seed};
 use nandscape_transport_reactor::handle::Figures;
 use nandscape_transport_reactor::{Export, Handle, PollMode, Port, QueueExport, Reactor, Setup};
 use nandscape_wire_nvme::Status;
+use signal_hook::consts::SIGPIPE;
 
 /// A server that takes longer than this for anything hangs.
 pub(super) const HANGS: Duration = Duration::from_secs(20);
@@ -56,6 +58,8 @@ pub(super) struct Served {
 impl<L> Server<L> {
     /// Starts a drive of 64 MiB without delays, and a listener.
     pub(super) fn start(listen: impl FnOnce(&Served) -> L) -> Server<L> {
+        // The server writes to clients that have gone. A test ignores the signal for that; the fuzzer would end.
+        signal_hook::flag::register(SIGPIPE, Arc::default()).expect("a signal that can be handled");
         let (tell, told) = channel();
         let reactor = std::thread::spawn(move || {
             let executor = Executor::new();

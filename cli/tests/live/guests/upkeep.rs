@@ -1,0 +1,65 @@
+//! A guest that has its drive sanitized and tested by nvme-cli.
+
+use serde_json::Value;
+
+use super::{guest, run, script, serve};
+
+/// Looks until no operation is in progress, for a minute.
+const UNTIL_SANITIZED: &str =
+    "for n in $(seq 600); do nvme sanitize-log /dev/nvme0 | grep -q 'SPROG) :  65535' && break; sleep 0.1; done";
+
+/// The same for self-tests.
+const UNTIL_TESTED: &str = "for n in $(seq 600); do nvme self-test-log /dev/nvme0 | grep -q 'Current operation  : 0' && break; sleep 0.1; done";
+
+#[test]
+fn sanitize_leaves_no_data() {
+    let server = serve(&[]);
+    let mut guest = guest(&server);
+    // Block erase, overwrite in two passes, cryptographic erase; the status that nvme-cli then shows: all data erased,
+    // completed passes, success.
+    for (action, status) in [
+        ("--sanact=start-block-erase", "0x101"),
+        ("--sanact=start-overwrite --owpass=2 --ovrpat=0x5a5a5a5a", "0x111"),
+        ("--sanact=start-crypto-erase", "0x101"),
+    ] {
+        script(
+            &mut guest,
+            &format!(
+                "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=16 oflag=direct
+                 nvme sanitize /dev/nvme0 {action}
+                 {UNTIL_SANITIZED}
+                 nvme sanitize-log /dev/nvme0 | grep 'SSTAT) :  {status}$'
+                 blockdev --flushbufs /dev/nvme0n1
+                 cmp -n 16777216 /dev/nvme0n1 /dev/zero"
+            ),
+        );
+    }
+    script(
+        &mut guest,
+        "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=1 oflag=direct
+         nvme sanitize-log /dev/nvme0 | grep 'SSTAT) :  0x1$'",
+    );
+    guest.power_off().unwrap();
+    server.figures();
+}
+
+#[test]
+fn self_tests_pass_and_are_logged() {
+    let server = serve(&[]);
+    let mut guest = guest(&server);
+    run(&mut guest, "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=16 oflag=direct");
+    // A short one, and an extended one. nvme-cli itself would wait for progress that a short one has made before it looks.
+    for code in [1, 2] {
+        script(&mut guest, &format!("nvme device-self-test /dev/nvme0 -n 1 -s {code}\n{UNTIL_TESTED}"));
+    }
+    let log: Value = serde_json::from_str(&run(&mut guest, "nvme self-test-log /dev/nvme0 -o json")).unwrap();
+    assert_eq!(log["Current Device Self-Test Operation"], 0, "{log:#}");
+    // The last one first.
+    let results = log["List of Valid Reports"].as_array().unwrap();
+    for (result, code) in results.iter().zip([2, 1]) {
+        assert_eq!((&result["Self test code"], &result["Self test result"]), (&code.into(), &0.into()), "{log:#}");
+    }
+    assert!(results.len() >= 2, "{log:#}");
+    guest.power_off().unwrap();
+    server.figures();
+}
