@@ -78,6 +78,10 @@ pub trait Controller {
     /// ended when Controller Status says so. A reset deletes all pairs as [`Controller::delete_queue_pair`] does.
     fn set_register(&self, _offset: u32, _value: u32) {}
 
+    /// The host has told its Keep Alive Timeout when it connected, in milliseconds (Base 6.3, Connect). It is the value of the
+    /// feature until the host sets another one.
+    fn set_keep_alive(&self, _timeout_ms: u32) {}
+
     /// Aborts a command of a queue pair that waits (Abort, Base 5.1.1): it completes with Command Abort Requested. Whether
     /// it was aborted.
     fn abort(&self, _id: QueueId, _cid: u16) -> bool {

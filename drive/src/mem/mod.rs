@@ -71,6 +71,12 @@ pub trait Memory {
     fn metadata(&self, _pointer: u64) -> Result<Option<HostMem>, Status> {
         Ok(None)
     }
+
+    /// Whether a command may move less than this memory holds. Over Fabrics it may not, unless Identify Controller says so
+    /// (SGLS bit 18).
+    fn may_exceed(&self) -> bool {
+        true
+    }
 }
 
 /// A buffer of this process, shared by reference counting.
@@ -95,6 +101,35 @@ impl Memory for RefCell<Vec<u8>> {
 
     fn cover(&self, bytes: usize) -> Result<(), Status> {
         if bytes <= self.borrow().len() { Ok(()) } else { Err(Status::DATA_SGL_LENGTH_INVALID.final_()) }
+    }
+}
+
+/// The data of a command that came as a message: a buffer of exactly its length.
+pub struct MessageData(RefCell<Vec<u8>>);
+
+impl Memory for MessageData {
+    fn max_len(&self) -> usize {
+        self.0.max_len()
+    }
+
+    fn read(&self, start: usize, bytes: &mut [u8]) {
+        self.0.read(start, bytes);
+    }
+
+    fn write(&self, start: usize, bytes: &[u8]) {
+        self.0.write(start, bytes);
+    }
+
+    fn clear(&self, start: usize, len: usize) {
+        self.0.clear(start, len);
+    }
+
+    fn cover(&self, bytes: usize) -> Result<(), Status> {
+        self.0.cover(bytes)
+    }
+
+    fn may_exceed(&self) -> bool {
+        false
     }
 }
 
@@ -143,6 +178,11 @@ impl HostMem {
         HostMem::whole(&Rc::new(RefCell::new(vec![0; len])))
     }
 
+    /// The data of a command that came as a message.
+    pub fn of_message(bytes: Vec<u8>) -> HostMem {
+        HostMem::over(Rc::new(MessageData(RefCell::new(bytes))))
+    }
+
     /// Whether there is no data.
     pub fn is_none(&self) -> bool {
         self.0.is_none()
@@ -168,6 +208,28 @@ impl HostMem {
             Some(slice) if bytes <= slice.len as usize => slice.memory.cover(slice.start as usize + bytes),
             Some(_) => Err(Status::DATA_SGL_LENGTH_INVALID.final_()),
         }
+    }
+
+    /// As [`HostMem::cover`], for a command that moves exactly `bytes`: memory that may not be longer is not.
+    ///
+    /// # Errors
+    /// Those of [`HostMem::cover`], and Data SGL Length Invalid if the memory is longer and may not be.
+    #[inline]
+    pub fn fits(&self, bytes: usize) -> Result<(), Status> {
+        match &self.0 {
+            Some(slice) if bytes < slice.len as usize && !slice.memory.may_exceed() => {
+                Err(Status::DATA_SGL_LENGTH_INVALID.final_())
+            }
+            _ => self.cover(bytes),
+        }
+    }
+
+    /// As [`HostMem::fits`], for commands that cannot do without data.
+    ///
+    /// # Errors
+    /// Those of [`HostMem::fits`], and Data SGL Length Invalid where there is no data.
+    pub fn must_fit(&self, bytes: usize) -> Result<(), Status> {
+        if self.is_none() { Err(Status::DATA_SGL_LENGTH_INVALID.final_()) } else { self.fits(bytes) }
     }
 
     /// As [`HostMem::cover`], for commands that cannot do without data.
@@ -293,5 +355,17 @@ mod tests {
         none.read(100, &mut bytes);
         assert_eq!((bytes, none.part(5, 5).is_none()), ([7; 2], true));
         assert!(none.cover(1 << 20).is_ok() && !none.has_failed());
+    }
+
+    #[test]
+    fn data_of_a_message_is_as_long_as_what_its_command_moves() {
+        let (message, longer) = (HostMem::of_message(vec![0; 1_024]), HostMem::zeroed(1_024));
+        let fits = |mem: &HostMem, bytes| mem.fits(bytes).map_err(Status::meaning);
+        assert_eq!((fits(&message, 1_024), fits(&longer, 1_024), fits(&longer, 512)), (Ok(()), Ok(()), Ok(())));
+        assert_eq!(fits(&message, 512), Err(Status::DATA_SGL_LENGTH_INVALID));
+        assert_eq!(fits(&message, 1_025), Err(Status::DATA_SGL_LENGTH_INVALID));
+        // A command in parts, and one that may leave some of its memory alone.
+        assert!(message.part(0, 512).fits(512).is_ok() && message.cover(512).is_ok());
+        assert!(HostMem::none().fits(512).is_ok() && HostMem::none().must_fit(512).is_err());
     }
 }

@@ -57,7 +57,10 @@ pub(crate) fn aim_of<'a>(
     let place = place.ok_or(ConnectRefusal::of_data(offset::SUBSYSTEM))?;
     let host = HostIdentity { hostid: data.host_id, hostnqn: hostnqn.to_owned() };
     let controller = (!new).then_some(controller);
-    let ask = ConnectQueue { export: 0, controller, host, queue: QueueId(queue), entries: entries.into() };
+    // Connect of an I/O queue has no timeout of its own.
+    let keep_alive_ms = if new { connect.keep_alive_ms.get() } else { 0 };
+    let (queue, entries) = (QueueId(queue), entries.into());
+    let ask = ConnectQueue { export: 0, controller, host, queue, entries, keep_alive_ms };
     Ok(Aim::Drive { place, ask })
 }
 

@@ -190,4 +190,8 @@ impl Memory for Chain {
     fn cover(&self, bytes: usize) -> Result<(), Status> {
         if bytes <= self.len { Ok(()) } else { Err(Status::DATA_SGL_LENGTH_INVALID.final_()) }
     }
+
+    fn may_exceed(&self) -> bool {
+        false
+    }
 }

@@ -24,6 +24,8 @@ pub struct ConnectQueue {
     pub queue: QueueId,
     /// Entries of the queue.
     pub entries: u32,
+    /// Keep Alive Timeout in milliseconds, for the admin queue; 0 is none.
+    pub keep_alive_ms: u32,
 }
 
 /// Why a queue is refused: the status of Connect, and DW0 of its completion.

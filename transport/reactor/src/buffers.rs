@@ -268,6 +268,11 @@ impl Memory for Loan {
     fn cover(&self, bytes: usize) -> Result<(), Status> {
         self.bytes.cover(bytes)
     }
+
+    /// It was lent for one command.
+    fn may_exceed(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -269,6 +269,7 @@ impl Port {
             None if ask.queue != QueueId::ADMIN => return Err(ConnectRefusal::of_data(offset::CONTROLLER)),
             None => {
                 let controller = subsystem.new_controller(ask.host.clone(), TransportModel::Message)?;
+                controller.set_keep_alive(ask.keep_alive_ms);
                 Rc::new(Association { controller, host: ask.host.clone() })
             }
             Some(controller) => self.association(ask, controller)?,
@@ -425,6 +426,11 @@ impl Port {
     /// Whether a connection is open, and takes commands one by one.
     pub fn is_drive(&self, connection: ConnectionId) -> bool {
         self.connections.get(&connection).is_some_and(|open| !matches!(open.way, Way::Controller { .. }))
+    }
+
+    /// Whether a connection is open, and is one queue of a host whose commands pass as messages.
+    pub(crate) fn is_message_queue(&self, connection: ConnectionId) -> bool {
+        self.connections.get(&connection).is_some_and(|open| matches!(open.way, Way::Queue { .. }))
     }
 
     /// Connections to a drive that are open and submit commands one by one.

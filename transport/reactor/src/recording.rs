@@ -22,7 +22,7 @@ use crate::port::ConnectionId;
 use crate::side_file::SideFile;
 
 /// The first bytes of every recording; the last but one is the version.
-pub const MAGIC: [u8; 8] = *b"NSCREC2\n";
+pub const MAGIC: [u8; 8] = *b"NSCREC3\n";
 /// The place of the version in them.
 const VERSION: usize = 6;
 /// The largest body that is read: larger than a command with the largest transfer.
@@ -219,13 +219,14 @@ impl Recorder {
     }
 
     pub(crate) fn connect_queue(&mut self, connection: ConnectionId, ask: &ConnectQueue) {
-        let ConnectQueue { export, controller, host, queue, entries } = ask;
+        let ConnectQueue { export, controller, host, queue, entries, keep_alive_ms } = ask;
         let fixed = [
             &connection.0.to_le_bytes()[..],
             &export.to_le_bytes(),
             &controller.unwrap_or(NEW_CONTROLLER).to_le_bytes(),
             &queue.0.to_le_bytes(),
             &entries.to_le_bytes(),
+            &keep_alive_ms.to_le_bytes(),
             &host.hostid,
             host.hostnqn.as_bytes(),
         ];
@@ -437,10 +438,11 @@ fn parse(kind: u8, body: &[u8]) -> Option<Record> {
 
 fn parse_connect_queue(mut rest: &[u8]) -> Option<ConnectQueue> {
     let (export, controller) = (take_u16(&mut rest)?, take_u16(&mut rest)?);
-    let (queue, entries, hostid) = (QueueId(take_u16(&mut rest)?), take_u32(&mut rest)?, take(&mut rest)?);
+    let (queue, entries) = (QueueId(take_u16(&mut rest)?), take_u32(&mut rest)?);
+    let (keep_alive_ms, hostid) = (take_u32(&mut rest)?, take(&mut rest)?);
     let host = HostIdentity { hostid, hostnqn: String::from_utf8(rest.to_vec()).ok()? };
     let controller = (controller != NEW_CONTROLLER).then_some(controller);
-    Some(ConnectQueue { export, controller, host, queue, entries })
+    Some(ConnectQueue { export, controller, host, queue, entries, keep_alive_ms })
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {

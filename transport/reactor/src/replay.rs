@@ -112,10 +112,11 @@ impl Player {
                 if !port.is_drive(connection) {
                     return Err("a command came from a connection that is not open");
                 }
-                let mem = match (data, len) {
-                    (_, 0) => HostMem::none(),
-                    (Some(data), _) => HostMem::from_bytes(&data),
-                    (None, len) => HostMem::zeroed(len as usize),
+                let data = data.unwrap_or_else(|| vec![0; len as usize]);
+                let mem = match port.is_message_queue(connection) {
+                    _ if len == 0 => HostMem::none(),
+                    true => HostMem::of_message(data),
+                    false => HostMem::from_bytes(&data),
                 };
                 port.submit(connection, 0, *entry, mem);
             }

@@ -51,6 +51,18 @@ impl<C: CommandSet> NvmeController<C> {
         }
     }
 
+    /// The host has told its timeout when it connected.
+    pub(crate) fn connected_with_keep_alive(&self, timeout_ms: u32) {
+        let ms = identify::keep_alive_timeout_ms(timeout_ms, self.keep_alive_units());
+        self.admin.settings.set((feature::KEEP_ALIVE_TIMER, 0), ms);
+        self.keep_alive_changed();
+    }
+
+    /// The timeout that a reset leaves as it is: where the transport keeps the time, it does so over a reset.
+    pub(crate) fn keep_alive_over_reset(&self) -> Option<u32> {
+        self.passes_messages().then(|| self.admin.settings.get(feature::KEEP_ALIVE_TIMER, 0))
+    }
+
     /// The host has sent Keep Alive.
     pub(super) fn keep_alive(&self) {
         self.admin.keep_alive.heard.set(self.sim.now());

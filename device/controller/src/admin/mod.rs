@@ -18,6 +18,7 @@ use std::cell::{Cell, RefCell};
 use nandscape_drive::{Breakdown, HostIdentity, HostMem, Stage};
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
+use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 
 use crate::command_set::{CommandSet, Reply};
@@ -149,15 +150,26 @@ impl<C: CommandSet> NvmeController<C> {
             _ => Err(Status::INVALID_OPCODE.into()),
         };
         Some(match answer {
-            Ok(answer) => self.deliver(answer, mem, breakdown).await,
+            Ok(answer) => self.deliver(entry, answer, mem, breakdown).await,
             Err(refusal) if TRANSIENT.contains(&refusal.status) => Err(refusal).into(),
             Err(refusal) => Err(refusal.final_()).into(),
         })
     }
 
-    async fn deliver(&self, answer: Answer, mem: &HostMem, breakdown: &mut Breakdown) -> Reply {
+    async fn deliver(
+        &self,
+        entry: &SubmissionEntry,
+        answer: Answer,
+        mem: &HostMem,
+        breakdown: &mut Breakdown,
+    ) -> Reply {
+        let returns_data = Transfer::of(entry.opcode) == Transfer::ToHost;
+        if answer.data.is_empty() && returns_data && self.passes_messages() {
+            // Its host would be sent data that the command does not have.
+            return mem.fits(0).map_or_else(|status| Err(status).into(), |()| Reply::value(answer.value));
+        }
         if !answer.data.is_empty() {
-            if let Err(status) = mem.must_cover(answer.data.len()) {
+            if let Err(status) = mem.must_fit(answer.data.len()) {
                 return Err(status).into();
             }
             self.subsystem.link.send(answer.data.len() as u64, breakdown).await;

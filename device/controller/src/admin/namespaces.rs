@@ -81,7 +81,7 @@ impl<C: CommandSet> NvmeController<C> {
 
     fn create_namespace(&self, mem: &HostMem) -> Result<u32, Refusal> {
         let mut bytes = [0; PAGE];
-        mem.must_cover(PAGE)?;
+        mem.must_fit(PAGE)?;
         mem.read(0, &mut bytes);
         if mem.has_failed() {
             return Err(Status::DATA_TRANSFER_ERROR.into());
@@ -249,7 +249,7 @@ impl<C: CommandSet> NvmeController<C> {
 /// The identifiers of a Controller List.
 fn controller_list(mem: &HostMem) -> Result<Vec<u16>, Status> {
     let mut list = ControllerList::new_zeroed();
-    mem.must_cover(PAGE)?;
+    mem.must_fit(PAGE)?;
     mem.read(0, list.as_mut_bytes());
     if mem.has_failed() {
         return Err(Status::DATA_TRANSFER_ERROR);

@@ -174,7 +174,7 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let mut data = self.subsystem.reservation_report(&namespace.reservations.report(), extended);
         data.resize(bytes as usize, 0);
-        mem.must_cover(data.len())?;
+        mem.must_fit(data.len())?;
         link.send(bytes, breakdown).await;
         mem.write(0, &data);
         Ok(())
@@ -263,7 +263,7 @@ fn registered(cntlid: u16, host: Registrant, key: u64, holds: bool, extended: bo
 /// The keys that a command brings, in its first `len` bytes.
 fn keys(mem: &HostMem, len: usize) -> Result<Keys, Status> {
     let mut keys = Keys::default();
-    mem.must_cover(len)?;
+    mem.must_fit(len)?;
     mem.read(0, &mut keys.as_mut_bytes()[..len]);
     if mem.has_failed() { Err(Status::DATA_TRANSFER_ERROR) } else { Ok(keys) }
 }

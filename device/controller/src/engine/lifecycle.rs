@@ -194,8 +194,12 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let unused = self.queues.borrow_mut().take_unused_completions();
         unused.into_iter().for_each(|memory| release(Some(memory)));
+        let keep_alive = self.keep_alive_over_reset();
         self.admin.reset(&self.subsystem.saved, &self.host);
-        self.keep_alive_changed();
+        match keep_alive {
+            Some(timeout_ms) => self.connected_with_keep_alive(timeout_ms),
+            None => self.keep_alive_changed(),
+        }
         self.coalescing.forget();
         if let Some(host) = &*self.attached.borrow() {
             host.set_doorbell_buffers(None);

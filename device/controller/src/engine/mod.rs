@@ -356,6 +356,10 @@ impl<C: CommandSet> Controller for NvmeController<C> {
         }
     }
 
+    fn set_keep_alive(&self, timeout_ms: u32) {
+        self.connected_with_keep_alive(timeout_ms);
+    }
+
     fn abort(&self, id: QueueId, cid: u16) -> bool {
         self.abort_at_once(id, cid)
     }

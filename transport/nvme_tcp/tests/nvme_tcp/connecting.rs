@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use nandscape_transport_nvme_tcp::{Address, Listener, ListenerConfig};
+use nandscape_transport_reactor::replay::Ending;
 use nandscape_wire_nvme::discovery::{DISCOVERY, Entry, Header};
 use nandscape_wire_nvme::fabrics::{self, DISCOVERY_NQN, INVALID_PARAMETERS, SIZE_4, SIZE_8, name_field};
 use nandscape_wire_nvme::feature::KEEP_ALIVE_TIMER;
@@ -13,7 +14,7 @@ use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, register};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::host::{Host, Pdu};
-use crate::server::Server;
+use crate::server::{Server, replayed};
 
 #[test]
 fn a_host_finds_the_drive_by_discovery_and_connects_to_it() {
@@ -218,6 +219,28 @@ fn the_keep_alive_timeout_has_the_granularity_that_identify_tells() {
         assert_eq!(admin.execute(SubmissionEntry::set_features(KEEP_ALIVE_TIMER, asked)).status(), Status::SUCCESS);
         assert_eq!(timeout(&mut admin), set);
     }
+}
+
+/// Connect tells it, and a reset leaves it, for the association goes on.
+#[test]
+fn the_feature_has_the_timeout_of_connect() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.rec");
+    let server = Server::with(Some(&path), 1 << 30);
+    let timeout = |admin: &mut Host| admin.execute(SubmissionEntry::get_features(KEEP_ALIVE_TIMER)).dw0.get();
+    for (connects_with, told) in [(0, 0), (30_001, 31_000), (60_000, 60_000)] {
+        let mut admin = Host::initialized(&server, Digests::default(), 0, 0);
+        let connected = admin.connect(&server, 0, 32, |connect, _| connect.keep_alive_ms = connects_with.into());
+        assert_eq!(connected.0, Status::SUCCESS);
+        for reset in [false, true] {
+            assert_eq!(admin.set(register::CC, 0x0046_0001).0, Status::SUCCESS);
+            assert_eq!(timeout(&mut admin), told, "after a reset: {reset}");
+            admin.set(register::CC, 0x0046_0000);
+        }
+    }
+    server.until(|figures| figures.clients == 0);
+    server.stop();
+    assert_eq!(replayed(&path).1, Ending::Whole);
 }
 
 #[test]

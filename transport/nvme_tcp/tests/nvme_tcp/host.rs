@@ -264,7 +264,11 @@ impl Host {
 
     /// Writes with the data in the capsule.
     pub(crate) fn write_in_capsule(&mut self, slba: u64, data: &[u8]) -> Status {
-        let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, data.len() as u32 / 512);
+        self.capsule_command(SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, data.len() as u32 / 512), data)
+    }
+
+    /// Executes a command with its data in the capsule.
+    pub(crate) fn capsule_command(&mut self, entry: SubmissionEntry, data: &[u8]) -> Status {
         let mut entry = entry.with_sgl(SglDescriptor::in_capsule(data.len() as u32));
         entry.cid = self.next_cid().into();
         self.send_capsule(entry, data);
@@ -275,16 +279,30 @@ impl Host {
 
     /// Begins a write whose data the target is to ask for; its identifier.
     pub(crate) fn begin_write(&mut self, slba: u64, len: u32) -> u16 {
-        let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, len / 512);
+        self.begin_transfer(SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, len / 512), len)
+    }
+
+    /// Begins a command whose data the target is to ask for; its identifier.
+    fn begin_transfer(&mut self, entry: SubmissionEntry, len: u32) -> u16 {
         let mut entry = entry.with_sgl(SglDescriptor::transport(len));
         entry.cid = self.next_cid().into();
         self.send_capsule(entry, &[]);
         entry.cid.get()
     }
 
+    /// Executes a command whose data the target asks for.
+    pub(crate) fn transfer_command(&mut self, entry: SubmissionEntry, data: &[u8]) -> Status {
+        let cid = self.begin_transfer(entry, data.len() as u32);
+        self.transfer(cid, data, data.len())
+    }
+
     /// Writes with data that the target asks for, in PDUs of at most `at_a_time` bytes.
     pub(crate) fn write(&mut self, slba: u64, data: &[u8], at_a_time: usize) -> Status {
         let cid = self.begin_write(slba, data.len() as u32);
+        self.transfer(cid, data, at_a_time)
+    }
+
+    fn transfer(&mut self, cid: u16, data: &[u8], at_a_time: usize) -> Status {
         loop {
             match self.receive() {
                 Pdu::Ready(ready) => self.answer(&ready, data, at_a_time),

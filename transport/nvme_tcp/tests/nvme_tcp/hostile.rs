@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use nandscape_wire_nvme::sgl::SglDescriptor;
 use nandscape_wire_nvme::tcp::{CapsuleCommand, Common, Data, Digests, PduType};
-use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, feature};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use zerocopy::IntoBytes;
@@ -200,9 +200,60 @@ fn a_host_reads_no_memory_of_others() {
     // Longer than what the command returns.
     let read = SubmissionEntry::blocks(IoOpcode::READ, 1, 100_000, 1);
     let (status, data) = queue.read_command(read, 8_192);
+    assert_eq!((status.meaning(), data), (Status::DATA_SGL_LENGTH_INVALID, Vec::new()));
+    let (status, data) = admin.read_command(SubmissionEntry::identify(1, 0), 8_192);
+    assert_eq!((status.meaning(), data), (Status::DATA_SGL_LENGTH_INVALID, Vec::new()));
+    // What was never written reads as zeros, whoever had the buffer before.
+    let (status, data) = queue.read(100_000, 16);
     assert!(status == Status::SUCCESS && data.iter().all(|byte| *byte == 0));
-    let (_, data) = admin.read_command(SubmissionEntry::identify(1, 0), 8_192);
-    assert!(data[4_096..].iter().all(|byte| *byte == 0));
+}
+
+/// SGLS bit 18 is clear: an SGL has exactly the length of what its command moves (Base 4.3.2).
+#[test]
+fn an_sgl_is_as_long_as_the_data_of_its_command() {
+    let server = Server::start();
+    let (mut admin, mut queue) = Host::with_queue(&server);
+    let read = SubmissionEntry::blocks(IoOpcode::READ, 1, 0, 8);
+    let report = SubmissionEntry { opcode: IoOpcode::RESERVATION_REPORT.0, cdw10: 15.into(), cdw11: 1.into(), ..read };
+    let log = |dwords_z: u32| {
+        let mut entry = SubmissionEntry::admin(AdminOpcode::GET_LOG_PAGE);
+        entry.cdw10 = (2 | dwords_z << 16).into();
+        entry
+    };
+    let feature = |id: u8| SubmissionEntry { cdw10: u32::from(id).into(), ..SubmissionEntry::admin(AdminOpcode::GET_FEATURES) };
+    let identify = SubmissionEntry::identify(1, 0);
+    let to_host = [
+        (false, read, 4_096),
+        (false, report, 64),
+        (true, identify, 4_096),
+        (true, log(127), 512),
+        (true, feature(feature::TIMESTAMP), 8),
+        (true, feature(feature::ARBITRATION), 0),
+    ];
+    for (is_admin, entry, right) in to_host {
+        for len in [right + 4, right + 512, 8 << 20] {
+            let host = if is_admin { &mut admin } else { &mut queue };
+            let (status, data) = host.read_command(entry, len);
+            let refused = (Status::DATA_SGL_LENGTH_INVALID.final_(), Vec::new());
+            let status = Status::from_bits(status.bits()).meaning();
+            assert_eq!((status.final_(), data), refused, "opcode {:#x}, {len} bytes", entry.opcode);
+        }
+        let host = if is_admin { &mut admin } else { &mut queue };
+        let (status, data) = host.read_command(entry, right);
+        assert_eq!((status, data.len()), (Status::SUCCESS, right as usize), "opcode {:#x}", entry.opcode);
+    }
+    // Data that comes: more than the command takes, in its capsule and by transfers.
+    let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 0, 8);
+    assert_eq!(queue.capsule_command(write, &[1; 4_608]).meaning(), Status::DATA_SGL_LENGTH_INVALID);
+    assert_eq!(queue.transfer_command(write, &[1; 16_384]).meaning(), Status::DATA_SGL_LENGTH_INVALID);
+    let mut timestamp = SubmissionEntry::admin(AdminOpcode::SET_FEATURES);
+    timestamp.cdw10 = u32::from(feature::TIMESTAMP).into();
+    assert_eq!(admin.capsule_command(timestamp, &[0; 16]).meaning(), Status::DATA_SGL_LENGTH_INVALID);
+    assert_eq!(admin.capsule_command(timestamp, &[0; 8]), Status::SUCCESS);
+    // Hosts send room for all ranges of Dataset Management, however many there are.
+    let deallocate = SubmissionEntry::deallocate(1, 1);
+    assert_eq!(queue.capsule_command(deallocate, &[0; 4_096]), Status::SUCCESS);
+    assert_eq!(queue.read(0, 8), (Status::SUCCESS, vec![0; 4_096]));
 }
 
 /// Any bytes after Connect end the connection or do nothing; the host beside notices nothing.

@@ -17,7 +17,7 @@ const BEHAVIOR_FLAGS: usize = 3;
 /// The first `N` bytes of a command's data, which is `len` bytes long.
 fn data<const N: usize>(mem: &HostMem, len: usize) -> Result<[u8; N], Status> {
     let mut bytes = [0; N];
-    mem.must_cover(len)?;
+    mem.must_fit(len)?;
     mem.read(0, &mut bytes);
     if mem.has_failed() { Err(Status::DATA_TRANSFER_ERROR) } else { Ok(bytes) }
 }

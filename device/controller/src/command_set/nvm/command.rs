@@ -119,13 +119,13 @@ impl Namespace {
     }
 
     /// The extent of a command that moves data, where there is any, within the transfer limit (MDTS). Memory beyond it is
-    /// left alone (Base 4.3.2: an SGL may describe more than is transferred).
+    /// left alone where there may be any (Base 4.3.2: an SGL may describe more than is transferred if SGLS says so).
     fn data_extent(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Extent, Refusal> {
         if u32::from(Cdw12::of(entry).nlb_z()) + 1 > self.max_blocks {
             return Err(Refusal::field(12, 0).final_());
         }
         let extent = self.blocks_of(entry)?;
-        mem.cover(extent.bytes() as usize)?;
+        mem.fits(extent.bytes() as usize)?;
         Ok(extent)
     }
 
@@ -164,6 +164,7 @@ impl Namespace {
             return Err(Refusal::field(11, (attributes & !DSM_ATTRIBUTES).trailing_zeros() as u16).final_());
         }
         let bytes = ranges * size_of::<DsmRange>();
+        // Linux sends room for all 256 ranges, also over Fabrics.
         mem.must_cover(bytes)?;
         if attributes & DSM_DEALLOCATE == 0 {
             return Ok(NvmCommand::Hints { bytes: bytes as u64 });

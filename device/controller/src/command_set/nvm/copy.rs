@@ -60,7 +60,7 @@ impl Namespace {
             return Err(Refusal::of(Status::COMMAND_SIZE_LIMIT_EXCEEDED, Parameter::at(12, 0)).final_());
         }
         let bytes = ranges as usize * range_bytes;
-        mem.must_cover(bytes)?;
+        mem.must_fit(bytes)?;
         let mut list = vec![0; bytes];
         mem.read(0, &mut list);
         if mem.has_failed() {

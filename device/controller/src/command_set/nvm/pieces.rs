@@ -38,7 +38,7 @@ impl<F: Ftl> Nvm<F> {
         if is_in_a_row || moves && blocks > namespace.max_blocks {
             return self.serve_whole::<Pieces>(command, breakdown).await;
         }
-        if moves && let Err(status) = command.mem.cover(blocks as usize * namespace.lba_bytes as usize) {
+        if moves && let Err(status) = command.mem.fits(blocks as usize * namespace.lba_bytes as usize) {
             return Err(status).into();
         }
         let mut done = 0;

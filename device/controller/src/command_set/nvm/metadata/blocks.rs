@@ -176,7 +176,7 @@ impl<'a> Place<'a> {
     /// # Errors
     /// The status of a command whose memory cannot.
     pub(super) fn cover(&self) -> Result<(), Status> {
-        self.data.cover(self.bytes_at_data_pointer())?;
+        self.data.fits(self.bytes_at_data_pointer())?;
         let Some(metadata) = &self.metadata else { return Ok(()) };
         metadata.cover(self.metadata_bytes()).map_err(|status| match status.meaning() {
             Status::DATA_SGL_LENGTH_INVALID => Status::METADATA_SGL_LENGTH_INVALID.final_(),
