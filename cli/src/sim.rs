@@ -199,6 +199,10 @@ pub(crate) fn resolve(drive: &str, changes: &[String]) -> Result<Resolved, Failu
 
 /// As [`resolve`], with additional faults.
 pub(crate) fn resolve_with(drive: &str, changes: &[String], faults: &[Rule]) -> Result<Resolved, Failure> {
+    if drive.contains("://") {
+        let ways = "`nandscape serve --drive` and `nandscape bench --to` take it";
+        return Err(Failure::Input(anyhow::anyhow!("drive {drive}: a remote drive runs at the wall clock: {ways}")));
+    }
     let mut profile = Profile::load(drive).map_err(Failure::input)?;
     profile.set_all(changes).map_err(Failure::input)?;
     if !faults.is_empty() {

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueEnum};
 use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::Profile;
-use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
+use nandscape_lab_run::{DriveSpec, Precondition, RemoteSpec};
 use nandscape_transport_nbd::Address;
 use nandscape_transport_reactor::{NoIdleStates, PollMode};
 
 use super::functions::{self, DoorbellsArg, FunctionArg};
-use super::{faults, memory};
+use super::plan::{Named, Part, PlannedDrive};
+use super::{faults, memory, plan};
 use crate::failure::Failure;
 use crate::sim::{resolve_with, tell_if_unseen};
 
@@ -30,14 +31,16 @@ Examples:
   nandscape serve --drive default --set capacity=32GiB --nvme-tcp 127.0.0.1:4420
   nvme discover --transport tcp --traddr 127.0.0.1 --trsvcid 4420
 
+  nandscape serve --drive far=nvme-tcp://127.0.0.1:4420/NQN --nbd unix:far.sock     another server's drive, over NBD
+
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --record run.rec
   nandscape sim --replay run.rec --chrome-trace run.json     the same run again, in virtual time
 
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --control n.control
   echo '{\"command\":\"fault\",\"rule\":\"uncorrectable lba=0-7\"}' | socat - UNIX-CONNECT:n.control")]
 pub(crate) struct ServeArgs {
-    /// A drive: a profile's name or file, and the name that clients use; may be repeated. Clients that give no name get the
-    /// first
+    /// A drive: a profile's name or file, or nvme-tcp://HOST:PORT/NQN for a drive of any NVMe/TCP target, and the name that
+    /// clients use; may be repeated. Clients that give no name get the first
     #[arg(long, value_name = "[NAME=]P", required = true)]
     drive: Vec<String>,
     /// Change a key of every drive's profile: capacity=4GiB; may be repeated
@@ -130,7 +133,7 @@ impl From<PollArg> for PollMode {
 
 impl ServeArgs {
     /// The drives of each reactor.
-    pub(super) fn plan(&self) -> Result<Vec<LiveDrives>, Failure> {
+    pub(super) fn plan(&self) -> Result<Vec<Part>, Failure> {
         if !(1..=self.drive.len()).contains(&self.reactors) {
             let (reactors, drives) = (self.reactors, self.drive.len());
             return input(format!("--reactors {reactors}: each drive runs on one thread, so give 1 to {drives}"));
@@ -145,29 +148,70 @@ impl ServeArgs {
                 return input(format!("--drive: two drives are called {name:?}; name them, as in --drive b={name}"));
             }
         }
+        self.check_remote(&named, &names)?;
         let faults = faults::of_each(&self.fault, &names)?;
-        let specs = named
-            .into_iter()
-            .zip(&faults)
-            .zip(0..)
-            .map(|(((name, profile), faults), number)| self.spec(name, profile, faults, number))
-            .collect::<Result<Vec<DriveSpec>, Failure>>()?;
-        if self.store == StoreArg::Ram {
-            let capacity = |spec: &DriveSpec| spec.resolve().map_or(0, |resolved| resolved.capacity());
-            memory::tell_if_too_large(specs.iter().map(capacity).sum());
-        }
-        let share = |reactor: usize| reactor * specs.len() / self.reactors;
-        let part = |reactor: usize| LiveDrives {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            seed: self.seed,
-            drives: specs[share(reactor)..share(reactor + 1)].to_vec(),
+        let plan = |(((name, what), faults), number): (((String, Named<'_>), &Vec<Rule>), u64)| match what {
+            Named::Profile(profile) => self.spec(name, profile, faults, number).map(PlannedDrive::Model),
+            // A rule that names no drive is for the models.
+            Named::Url(url) => self.remote(name, url).map(PlannedDrive::Remote),
         };
+        let drives = named.into_iter().zip(&faults).zip(0..).map(plan).collect::<Result<Vec<_>, Failure>>()?;
+        if self.store == StoreArg::Ram {
+            memory::tell_if_too_large(drives.iter().map(PlannedDrive::memory).sum());
+        }
+        let share = |reactor: usize| reactor * drives.len() / self.reactors;
+        let part =
+            |reactor: usize| Part { seed: self.seed, drives: drives[share(reactor)..share(reactor + 1)].to_vec() };
         Ok((0..self.reactors).map(part).collect())
     }
 
-    /// The drives by name, with their profiles.
-    fn named(&self) -> Result<Vec<(String, &str)>, Failure> {
-        self.drive.iter().map(|word| named(word)).collect()
+    /// The drives by name, with what each is.
+    fn named(&self) -> Result<Vec<(String, Named<'_>)>, Failure> {
+        self.drive.iter().map(|word| plan::named(word)).collect()
+    }
+
+    /// Options that remote drives have no use for: one that concerns no drive at all is refused.
+    fn check_remote(&self, named: &[(String, Named<'_>)], names: &[String]) -> Result<(), Failure> {
+        let Some((name, url)) = named.iter().find_map(|(name, what)| match what {
+            Named::Url(url) => Some((name, url)),
+            Named::Profile(_) => None,
+        }) else {
+            return Ok(());
+        };
+        if self.record.is_some() {
+            return input(format!(
+                "--record: what drive {name:?} ({url}) answers comes from outside and is not recorded; record where it is served"
+            ));
+        }
+        for word in &self.fault {
+            if let (Some(drive), rule) = faults::split(word, names)?
+                && let Some((_, Named::Url(url))) = named.iter().find(|(name, _)| name == drive)
+            {
+                return input(format!("--fault {drive}={rule}: the drive is {url}; faults are set where it is served"));
+            }
+        }
+        if named.iter().any(|(_, what)| matches!(what, Named::Profile(_))) {
+            return Ok(());
+        }
+        let given = [
+            ("--set", !self.set.is_empty()),
+            ("--fault", !self.fault.is_empty()),
+            ("--no-delay", self.no_delay),
+            ("--precondition", Precondition::from(self.precondition) != Precondition::None),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => input(format!(
+                "{option}: no drive here is a model of this process, and {url} is set up where it is served"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn remote(&self, name: String, url: &str) -> Result<RemoteSpec, Failure> {
+        match url.parse() {
+            Ok(target) => Ok(RemoteSpec { name, target, seed: self.seed }),
+            Err(problem) => input(format!("--drive {problem}")),
+        }
     }
 
     /// The PCI functions.
@@ -194,8 +238,12 @@ impl ServeArgs {
 
     /// The files that its drives' profiles are read from.
     pub(super) fn profile_files(&self) -> Vec<PathBuf> {
-        let profile = |word: &'_ String| word.split_once('=').map_or(word.clone(), |(_, profile)| profile.to_owned());
-        self.drive.iter().flat_map(|word| Profile::files(&profile(word))).collect()
+        let named = self.named().unwrap_or_default();
+        let files = named.into_iter().map(|(_, what)| match what {
+            Named::Profile(profile) => Profile::files(profile),
+            Named::Url(_) => Vec::new(),
+        });
+        files.flatten().collect()
     }
 
     pub(super) fn poll_mode(&self) -> PollMode {
@@ -219,33 +267,7 @@ impl ServeArgs {
     }
 }
 
-/// Bytes of a drive's name at most: the length that every NBD implementation accepts ("Values").
-const MAX_NAME: usize = 256;
-
-/// A drive's name, and its profile's.
-fn named(word: &str) -> Result<(String, &str), Failure> {
-    let (name, profile) = parts_of(word)?;
-    match name.len() > MAX_NAME || name.chars().any(char::is_control) {
-        true => input(format!(
-            "--drive: a name has at most {MAX_NAME} bytes and no control characters; this one has {} and begins with {:?}",
-            name.len(),
-            name.chars().take(32).collect::<String>()
-        )),
-        false => Ok((name, profile)),
-    }
-}
-
-fn parts_of(word: &str) -> Result<(String, &str), Failure> {
-    match word.split_once('=') {
-        Some((name, profile)) if !name.is_empty() => Ok((name.to_owned(), profile)),
-        nameless => {
-            let profile = nameless.map_or(word, |(_, profile)| profile);
-            Ok((Profile::load(profile).map_err(Failure::input)?.name, profile))
-        }
-    }
-}
-
-fn input<T>(problem: impl std::fmt::Display) -> Result<T, Failure> {
+pub(super) fn input<T>(problem: impl std::fmt::Display) -> Result<T, Failure> {
     Err(Failure::Input(anyhow::anyhow!("{problem}")))
 }
 

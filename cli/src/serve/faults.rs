@@ -17,7 +17,7 @@ pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<Vec<Rule
 }
 
 /// The drive, if one is named, and the rule. The first word of a rule has no `=` in it.
-fn split<'a>(word: &'a str, names: &'a [String]) -> Result<(Option<&'a str>, &'a str), Failure> {
+pub(super) fn split<'a>(word: &'a str, names: &'a [String]) -> Result<(Option<&'a str>, &'a str), Failure> {
     // If one name is a prefix of another, the longer match counts.
     let named = names.iter().filter_map(|name| Some((name, word.strip_prefix(name.as_str())?.strip_prefix('=')?)));
     if let Some((name, rule)) = named.max_by_key(|(name, _)| name.len()) {

@@ -8,6 +8,7 @@ mod listeners;
 mod live_line;
 mod memory;
 mod notes;
+mod plan;
 mod reactors;
 mod summary;
 
@@ -29,7 +30,7 @@ use crate::files::Files;
 use crate::output;
 use functions::FunctionArg;
 use notes::Notes;
-use reactors::{Running, start_all};
+use reactors::{LiveDrive, Running, start_all};
 
 /// Why the server is to end.
 enum Ending {
@@ -57,6 +58,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     serving.store(true, Ordering::SeqCst);
     let beside = watch(args, &running, &tell)?;
     let awake = args.keep_awake();
+    check_nqns(&running.drives)?;
     let listeners = listeners::listen(args, &running, &notes)?;
     let log = notes.clone();
     let functions = functions::listen(args, &running, &(Arc::new(move |text: &str| log.say(text)) as _))?;
@@ -127,6 +129,19 @@ fn check_addresses(args: &ServeArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Hosts find drives by their NQN: no two of a server may have the same.
+fn check_nqns(drives: &[LiveDrive]) -> Result<(), Failure> {
+    let same = |number: usize| drives[..number].iter().find(|earlier| earlier.nqn == drives[number].nqn);
+    let Some((number, earlier)) = (0..drives.len()).find_map(|number| Some((number, same(number)?))) else {
+        return Ok(());
+    };
+    let (first, second, nqn) = (&earlier.name, &drives[number].name, &earlier.nqn);
+    Err(Failure::Input(anyhow::anyhow!(
+        "drives {first} and {second} have the same NQN, {nqn}: hosts could not tell them apart. identity.nqn names one \
+         drive: give it in the profile of one, or leave it out"
+    )))
 }
 
 fn wait(ending: &Receiver<Ending>) -> Ending {

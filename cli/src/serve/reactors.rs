@@ -1,19 +1,18 @@
 //! The threads that own the drives: starting them, and ending them in order.
 
-use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 use anyhow::Context as _;
 use nandscape_drive::DriveInfo;
-use nandscape_lab_run::{LiveDrives, SsdExport};
 use nandscape_sim::Executor;
 use nandscape_transport_reactor::handle::Figures;
 use nandscape_transport_reactor::recording::Recorder;
-use nandscape_transport_reactor::{Export, Handle, Port, Reactor, Setup};
+use nandscape_transport_reactor::{Handle, Port, Reactor, Setup};
 
 use super::ServeArgs;
 use super::notes::Notes;
+use super::plan::{Part, Served};
 use crate::failure::Failure;
 use crate::progress;
 
@@ -23,7 +22,7 @@ pub(super) struct LiveDrive {
     pub(super) name: String,
     /// Its NVMe Qualified Name.
     pub(super) nqn: String,
-    /// Its profile.
+    /// Its profile, or its URL.
     pub(super) profile: String,
     /// Its capacity and format.
     pub(super) info: DriveInfo,
@@ -85,13 +84,13 @@ struct Wishes {
 
 /// Starts a thread for each part of the plan, and waits until their drives are built. `on_end` is called when one ends.
 pub(super) fn start_all(
-    plan: &[LiveDrives],
+    plan: &[Part],
     args: &ServeArgs,
     notes: &Notes,
     on_end: impl Fn() + Send + Clone + 'static,
 ) -> Result<Running, Failure> {
     let mut running = Running { drives: Vec::new(), handles: Vec::new(), threads: Vec::new() };
-    for (core, live) in plan.iter().enumerate() {
+    for (core, part) in plan.iter().enumerate() {
         let wishes = Wishes {
             poll: args.poll_mode(),
             core: args.pin.then_some(core),
@@ -100,10 +99,10 @@ pub(super) fn start_all(
             check: args.check,
             notes: notes.clone(),
         };
-        let (live, on_end) = (live.clone(), on_end.clone());
+        let (part, on_end) = (part.clone(), on_end.clone());
         let (tell, told) = channel();
         let thread = std::thread::Builder::new().name(format!("reactor {core}")).spawn(move || {
-            let result = serve(&live, &wishes, move |served| {
+            let result = serve(&part, &wishes, move |served| {
                 // The thread that started this one waits for it.
                 let _ = tell.send(served);
             });
@@ -136,6 +135,7 @@ impl Running {
             match thread.join() {
                 Ok(Ok(Ended { figures: last, trace, inconsistency })) => {
                     let problems = inconsistency.into_iter().chain(last.recording_problem.clone());
+                    let problems = problems.chain(last.flush_problem.clone());
                     ends.problems.extend(problems.map(anyhow::Error::msg));
                     ends.traces.extend(trace);
                     figures.push(last);
@@ -159,41 +159,42 @@ impl Running {
 }
 
 /// Runs on a reactor's thread until it ends.
-fn serve(live: &LiveDrives, wishes: &Wishes, tell: impl FnOnce((Handle, Vec<LiveDrive>))) -> anyhow::Result<Ended> {
+fn serve(part: &Part, wishes: &Wishes, tell: impl FnOnce((Handle, Vec<LiveDrive>))) -> anyhow::Result<Ended> {
     if let Some(core) = wishes.core {
         nandscape_transport_reactor::pin_to_core(core).with_context(|| format!("--pin: core {core}"))?;
     }
     let executor = Executor::new();
     let sim = executor.sim();
-    let exports = live.build(&sim, &*progress::bar())?;
+    let drives = part.build(&sim, &*progress::bar())?;
     if wishes.trace {
         sim.trace().switch_on();
     }
-    let mut port = Port::new(&sim, exports.iter().map(|export| export.clone() as Rc<dyn Export>).collect());
+    let mut port = Port::new(&sim, drives.iter().map(Served::export).collect());
     if let Some(path) = &wishes.record {
-        let header = serde_json::to_string(live).context("the header of the recording")?;
+        let header = serde_json::to_string(&part.recorded()).context("the header of the recording")?;
         port.record(Recorder::create(path, &header).with_context(|| format!("--record {}", path.display()))?);
     }
-    let names = live.drives.iter().map(|spec| spec.name.clone()).collect();
+    let names = part.names();
     let notes = wishes.notes.clone();
+    names.iter().zip(&drives).filter_map(|(name, drive)| drive.note(name)).for_each(|note| notes.say(&note));
     let log = Box::new(move |text: &str| notes.say(text));
     let (reactor, handle) = Reactor::new(Setup { executor, port, names, poll: wishes.poll, log })?;
-    tell((handle.clone(), described(live, &exports, &handle)));
+    tell((handle.clone(), described(part, &drives, &handle)));
     let (executor, figures) = reactor.run()?;
-    let checked = if wishes.check { exports.iter().try_for_each(|export| export.ssd().check()) } else { Ok(()) };
+    let checked = if wishes.check { drives.iter().try_for_each(Served::check) } else { Ok(()) };
     let trace = wishes.trace.then(|| executor.sim().trace().to_chrome_json());
     Ok(Ended { figures, trace, inconsistency: checked.err() })
 }
 
-fn described(live: &LiveDrives, exports: &[Rc<SsdExport>], handle: &Handle) -> Vec<LiveDrive> {
-    let describe = |((spec, export), number): ((&nandscape_lab_run::DriveSpec, &Rc<SsdExport>), u16)| LiveDrive {
-        name: spec.name.clone(),
-        nqn: export.ssd().subsystem().names().nqn.clone(),
-        profile: spec.profile_name.clone(),
-        info: export.info(),
-        queue_pairs: export.profile().max_queue_pairs(),
+fn described(part: &Part, drives: &[Served], handle: &Handle) -> Vec<LiveDrive> {
+    let describe = |((name, drive), number): ((String, &Served), u16)| LiveDrive {
+        name,
+        nqn: drive.nqn(),
+        profile: drive.made_from().to_owned(),
+        info: drive.export().info(),
+        queue_pairs: drive.queue_pairs(),
         handle: handle.clone(),
         number,
     };
-    live.drives.iter().zip(exports).zip(0..).map(describe).collect()
+    part.names().into_iter().zip(drives).zip(0..).map(describe).collect()
 }

@@ -12,6 +12,7 @@
 //! | `sockets` | where it listens, and where it refuses to |
 //! | `bench` | workloads of our own on served drives |
 //! | `faults` | what goes wrong on order, as clients meet it |
+//! | `remote` | a drive of one server, served by another |
 //! | `recordings` | recorded and replayed, and what is no recording |
 #![cfg(target_os = "linux")]
 
@@ -22,6 +23,7 @@ mod guests;
 mod hang_ups;
 mod integrity;
 mod recordings;
+mod remote;
 mod server;
 mod sockets;
 mod tools;

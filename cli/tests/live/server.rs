@@ -31,6 +31,8 @@ pub(crate) const SMALL: [&str; 14] = [
 pub(crate) struct Server {
     child: Child,
     pub(crate) folder: tempfile::TempDir,
+    /// The first line that says where it serves.
+    place: String,
     /// What it says on standard error after it has begun to serve.
     rest: Option<JoinHandle<String>>,
 }
@@ -57,11 +59,11 @@ impl Server {
     pub(crate) fn start(folder: tempfile::TempDir, args: &[&str]) -> Server {
         let mut child = command(folder.path(), args).spawn().unwrap();
         let (heard, rest) = listen(&mut child);
-        if heard.recv().is_err() {
+        let Ok(place) = heard.recv() else {
             let out = child.wait().unwrap();
             panic!("the server does not serve: {out}\n{}", rest.join().unwrap());
-        }
-        Server { child, folder, rest: Some(rest) }
+        };
+        Server { child, folder, place, rest: Some(rest) }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -71,6 +73,11 @@ impl Server {
     /// The drive's URI.
     pub(crate) fn uri(&self) -> String {
         format!("nbd+unix:///small?socket={}", self.path("n.sock").display())
+    }
+
+    /// The URL in the first line that says where it serves.
+    pub(crate) fn url(&self) -> &str {
+        self.place.split(" at ").nth(1).expect("it says where")
     }
 
     /// The number of its process.
@@ -127,7 +134,7 @@ pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
 }
 
 /// Reads standard error to its end; tells when the server says that it serves.
-fn listen(child: &mut Child) -> (Receiver<()>, JoinHandle<String>) {
+fn listen(child: &mut Child) -> (Receiver<String>, JoinHandle<String>) {
     let (tell, heard) = channel();
     let err = BufReader::new(child.stderr.take().unwrap());
     let rest = std::thread::spawn(move || {
@@ -139,7 +146,7 @@ fn listen(child: &mut Child) -> (Receiver<()>, JoinHandle<String>) {
                 && let Some(tell) = tell.take()
             {
                 // Whoever waits for it may have given up.
-                let _ = tell.send(());
+                let _ = tell.send(line.clone());
             }
             text.push_str(&line);
             text.push('\n');

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use nandscape_device_controller::{Forward, NvmSubsystem, Offers};
 use nandscape_device_ftl::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
@@ -217,4 +218,29 @@ fn with_the_largest_queue() {
     let make = |sim: &Sim| make(sim, "default", &["controller.queue_entries=65536"], 65_536);
     conformance::once_each(&make, seed()).unwrap();
     conformance::dropped_drive(&make, seed()).unwrap();
+}
+
+/// A drive behind the controllers of another subsystem, which forward commands to it.
+#[test]
+fn a_drive_that_commands_are_forwarded_to_passes() {
+    for (lba_size, entries) in [("lba_size=512", 17), ("lba_size=4096", 2)] {
+        let make = |sim: &Sim| {
+            let ssd = ssd(sim, &resolved("default", &[lba_size]));
+            let behind = QueueDrive::new(sim, ssd.controller(), QueueId(1), 17).expect("a free queue pair");
+            let config = Forward::config(&behind.info()).expect("it can be served");
+            let offers = Offers { compare: true, deallocate: true, write_zeroes: true, verify: true, dlfeat: 1 };
+            let names = ssd.subsystem().names().clone();
+            let forward = Forward::new(sim, behind, offers);
+            let controller = NvmSubsystem::new(sim, forward, config, names, Forward::arbiter).in_process();
+            let drive = QueueDrive::new(sim, controller, QueueId(1), entries).expect("a free queue pair");
+            Subject { drive, deallocation: Deallocation::WholeUnitsReadZeros, check: Box::new(move || ssd.check()) }
+        };
+        let load = Load { steps: 2_000, ..Load::default() };
+        conformance::fields(&make, seed())
+            .and_then(|()| conformance::data(&make, &load, seed()))
+            .and_then(|()| conformance::overlap(&make, seed()))
+            .and_then(|()| conformance::once_each(&make, seed()))
+            .and_then(|()| conformance::repeat(&make, &load, seed()))
+            .unwrap_or_else(|what| panic!("{lba_size}: {what}"));
+    }
 }

@@ -10,6 +10,7 @@
 //! | `tap` | the commands of one of several drives, recorded |
 //! | `host_report` | the workload's view of several drives |
 //! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
+//! | `remote` | a drive of another machine, served as one's own (Linux) |
 //! | `snapshot` | a drive's counters at one time |
 //! | `damage` | planned faults, and the damage they have done |
 //! | `record` | latency, throughput, the drive and its dies over time, on request |
@@ -32,6 +33,8 @@ mod latency;
 mod live;
 mod pressure;
 pub mod record;
+#[cfg(target_os = "linux")]
+mod remote;
 mod replay;
 mod report;
 mod rig;
@@ -51,6 +54,8 @@ pub use latency::Latency;
 pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
 pub use pressure::Arrivals;
 pub use record::Details;
+#[cfg(target_os = "linux")]
+pub use remote::{RemoteExport, RemoteSpec};
 pub use replay::{Replay, ReplayError, Replayed};
 pub use report::{Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};

@@ -45,6 +45,18 @@ impl DriveSpec {
         let keys = Profile::parse(&self.profile_name, &self.profile)?.keys;
         Profile::of_keys(&self.profile_name, keys).resolve()
     }
+
+    /// Builds the drive of a run with this seed.
+    ///
+    /// # Errors
+    /// As [`LiveDrives::build`].
+    pub fn build(&self, sim: &Sim, seed: u64, progress: &dyn Progress) -> Result<SsdExport, BuildError> {
+        let profile = self.resolve()?;
+        let store = if self.keeps_data { StoreKind::Ram } else { StoreKind::None };
+        let seed = Seed::new(seed).child("live").nth(self.number);
+        let ssd = build_drive(sim, &profile, store, self.precondition, seed, progress)?;
+        Ok(SsdExport::new(sim, Rc::new(ssd), profile))
+    }
 }
 
 /// The definition of all drives of one live run; the header of its recording.
@@ -64,14 +76,7 @@ impl LiveDrives {
     /// # Errors
     /// When a profile is not valid in this version, or memory for the tables cannot be allocated.
     pub fn build(&self, sim: &Sim, progress: &dyn Progress) -> Result<Vec<Rc<SsdExport>>, BuildError> {
-        let seed = Seed::new(self.seed).child("live");
-        let build = |spec: &DriveSpec| {
-            let profile = spec.resolve()?;
-            let store = if spec.keeps_data { StoreKind::Ram } else { StoreKind::None };
-            let ssd = build_drive(sim, &profile, store, spec.precondition, seed.nth(spec.number), progress)?;
-            Ok(Rc::new(SsdExport::new(sim, Rc::new(ssd), profile)))
-        };
-        self.drives.iter().map(build).collect()
+        self.drives.iter().map(|spec| spec.build(sim, self.seed, progress).map(Rc::new)).collect()
     }
 }
 

@@ -94,6 +94,8 @@ pub struct Figures {
     pub outstanding: usize,
     /// Why arrivals are not recorded, or not any more, although they should be.
     pub recording_problem: Option<String>,
+    /// The first drive that was not flushed at the end, and why.
+    pub flush_problem: Option<String>,
 }
 
 /// Figures of one drive.

@@ -24,6 +24,9 @@
 //! | `buffers` | memory for the data of clients, lent within a budget |
 //! | `waiter` | sleeping to the nanosecond and for sockets, in one system call (Linux) |
 //! | `reactor` | the loop (Linux) |
+//! | `source` | a drive that lies outside this process |
+//! | `reactor::sources` | the loop looks after such drives |
+//! | `reactor::ending` | the end of the loop |
 //! | `reactor::line` | clients that wait for a queue pair |
 //! | `linger` | how long it spins before it sleeps |
 //! | `idle_states` | keeps the processors of clients from idle states |
@@ -66,6 +69,8 @@ pub mod ring;
 mod side_file;
 #[cfg(target_os = "linux")]
 pub mod socket;
+#[cfg(target_os = "linux")]
+pub mod source;
 pub mod timing;
 #[cfg(target_os = "linux")]
 mod waiter;
@@ -86,4 +91,6 @@ pub use outbox::{Interrupt, Released};
 pub use port::{ConnectionId, Export, Pairs, Port, QueueExport};
 #[cfg(target_os = "linux")]
 pub use reactor::{PollMode, Reactor, Setup, pin_to_core};
+#[cfg(target_os = "linux")]
+pub use source::Source;
 pub use timing::Timing;

@@ -74,6 +74,12 @@ pub trait Export {
         Err("this drive takes no orders".to_owned())
     }
 
+    /// The drive outside this process that it stands for, if it does.
+    #[cfg(target_os = "linux")]
+    fn source(&self) -> Option<Rc<dyn crate::source::Source>> {
+        None
+    }
+
     /// The fault rules of the drive, and how often each was applied.
     fn faults(&self) -> Vec<FaultCount> {
         Vec::new()

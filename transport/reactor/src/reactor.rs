@@ -10,11 +10,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
-use nandscape_drive::HostMem;
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Executor, Span, Time};
 use nandscape_wire_nvme::fabrics::CONTROLLER_BUSY;
-use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status};
 
 use crate::association::{ConnectQueue, ConnectRefusal};
 use crate::buffers::{BUDGET, Pool};
@@ -27,6 +26,7 @@ use crate::port::{ConnectionId, Export, Port};
 use crate::timing::Timing;
 use crate::waiter::{Events, Wait, Waiter};
 use line::{Line, Request};
+use sources::Sources;
 
 /// Whether a reactor ever sleeps.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -84,8 +84,6 @@ const AWAKE_BEFORE: Span = Span::from_us(80);
 const DRAIN_TIME: Span = Span::from_s(5);
 /// Between two times that clients are asked for their deadlines.
 const DEADLINES_EVERY: Span = Span::from_s(1);
-/// The tag of the final flushes.
-const FINAL_FLUSH: u64 = u64::MAX;
 
 /// See the module.
 pub struct Reactor {
@@ -146,6 +144,10 @@ pub struct Reactor {
     last_activity: Time,
     stopping: Option<Time>,
     recording_problem: Option<String>,
+    /// Drives outside this process.
+    sources: Sources,
+    /// The drives that were not flushed at the end, and why.
+    flush_problem: Option<String>,
 }
 
 struct Connected {
@@ -169,10 +171,11 @@ impl Reactor {
     /// # Errors
     /// When the system has no more descriptors.
     pub fn with_memory(setup: Setup, bytes: usize) -> io::Result<(Reactor, Handle)> {
-        let waiter = Waiter::new()?;
+        let mut waiter = Waiter::new()?;
         let clock = WallClock::start();
         let (handle, inbox) = Handle::new(waiter.waker(), clock);
         let Setup { executor, port, names, poll, log } = setup;
+        let sources = Sources::of(port.exports(), &names, &mut waiter)?;
         let figures = names.into_iter().map(|name| ExportFigures { name, ..ExportFigures::default() }).collect();
         let reactor = Reactor {
             executor,
@@ -211,6 +214,8 @@ impl Reactor {
             last_activity: Time::ZERO,
             stopping: None,
             recording_problem: None,
+            sources,
+            flush_problem: None,
         };
         Ok((reactor, handle))
     }
@@ -323,7 +328,10 @@ impl Reactor {
             self.completed_at.push(one.at);
             self.count(&one);
             // The client may have left in the meantime.
-            let Some(&key) = self.by_connection.get(&one.connection) else { continue };
+            let Some(&key) = self.by_connection.get(&one.connection) else {
+                self.completed_without_client(&one);
+                continue;
+            };
             let Some(connected) = self.clients.get_mut(key) else { continue };
             if one.queue.is_none() {
                 connected.client.complete(one);
@@ -397,6 +405,9 @@ impl Reactor {
     /// Receives arrivals from outside; whether there were any.
     fn receive_arrivals(&mut self) -> bool {
         let mut came = self.handle_messages();
+        if !self.sources.is_empty() {
+            came |= self.serve_sources();
+        }
         if self.check_at.is_some_and(|at| at <= self.begun) {
             self.check_deadlines();
         }
@@ -545,6 +556,7 @@ impl Reactor {
     /// From now on nothing is read from clients.
     fn stop(&mut self) {
         self.stopping = self.stopping.or(Some(self.turn));
+        self.sources.limit_patience(DRAIN_TIME);
         let keys: Vec<Key> = self.by_connection.values().copied().collect();
         keys.into_iter().for_each(|key| self.watch(key));
     }
@@ -702,65 +714,6 @@ impl Reactor {
         }
     }
 
-    /// Whether it was stopped, the drives have finished, and clients have received their replies or had their time.
-    fn is_finished(&mut self) -> bool {
-        let Some(since) = self.stopping else { return false };
-        self.dirty.extend(self.by_connection.values());
-        self.flush();
-        if self.is_working() {
-            // The drives have no time limit. The clients' time begins when the drives have finished.
-            self.stopping = Some(self.clock.now());
-            return false;
-        }
-        let unsent = self.by_connection.values().filter_map(|key| self.clients.get(*key));
-        let mut unsent = unsent.filter(|connected| !connected.client.is_flushed()).peekable();
-        if unsent.peek().is_some() && self.clock.now().since(since) <= DRAIN_TIME {
-            return false;
-        }
-        unsent.for_each(|connected| {
-            let number = connected.connection.0;
-            (self.log)(&format!("client {number}: did not take its last replies within {} s", DRAIN_TIME.as_s()));
-        });
-        true
-    }
-
-    /// Whether the drives have something in work that they will finish: without an event they never would.
-    fn is_working(&self) -> bool {
-        self.port.outstanding() > 0 && self.executor.next_due().is_some()
-    }
-
-    /// Disconnects every client and flushes every drive.
-    fn flush_drives(&mut self) -> io::Result<()> {
-        std::mem::take(&mut self.reserved).into_iter().for_each(|connection| self.port.close(connection));
-        let keys: Vec<Key> = self.by_connection.values().copied().collect();
-        keys.iter().for_each(|key| self.disconnect(*key, &Gone::quietly()));
-        let exports = self.port.exports().len() as u16;
-        self.run_while(|reactor| {
-            (0..exports).any(|export| reactor.port.is_leaving(export) || reactor.full(export).is_some())
-        })?;
-        for export in 0..exports {
-            let info = self.port.exports()[usize::from(export)].info();
-            if let Ok(connection) = self.port.open(export) {
-                let flush = SubmissionEntry::io(IoOpcode::FLUSH, info.nsid);
-                self.port.submit(connection, FINAL_FLUSH, flush, HostMem::none());
-            }
-        }
-        self.run_while(|reactor| reactor.port.outstanding() > 0)
-    }
-
-    /// Runs the model while `busy` and while there are events. It runs at least once: what was closed or submitted at
-    /// this turn's time has its consequences at that time, which a replay runs too.
-    fn run_while(&mut self, busy: impl Fn(&Reactor) -> bool) -> io::Result<()> {
-        loop {
-            self.catch_up();
-            if !busy(self) || self.executor.next_due().is_none() {
-                return Ok(());
-            }
-            let time_to_wait = self.time_to_wait();
-            self.waiter.wait(time_to_wait, &mut self.events)?;
-        }
-    }
-
     /// Answers requests for figures. Copying figures takes long compared with a turn, so all receivers share one copy, and
     /// an old one if it is recent enough for all.
     fn answer_figures(&mut self) {
@@ -790,10 +743,13 @@ impl Reactor {
             clients: self.clients.len(),
             outstanding: self.port.outstanding(),
             recording_problem: self.recording_problem.clone(),
+            flush_problem: self.flush_problem.clone(),
         }
     }
 }
 
+mod ending;
 mod line;
+mod sources;
 #[cfg(test)]
 mod tests;

@@ -66,6 +66,8 @@ pub(crate) struct Events {
     pub(crate) ready: Vec<u64>,
     /// Those among them whose peer has closed the connection, or the side that it sends on.
     pub(crate) hung_up: Vec<u64>,
+    /// Something has happened to a [`Source`](crate::source::Source).
+    pub(crate) of_sources: bool,
 }
 
 /// Watches sockets, by a number each.
@@ -80,6 +82,8 @@ pub(crate) struct Waiter {
 
 /// The number of the waker's own event.
 const WAKE: u64 = u64::MAX;
+/// The number of all sources: they are looked after together.
+const SOURCE: u64 = u64::MAX - 1;
 /// Events taken at a time.
 const EVENTS: usize = 64;
 
@@ -102,6 +106,11 @@ impl Waiter {
         epoll::add(&self.epoll, socket, EventData::new_u64(number), flags(interest))?;
         self.sockets += 1;
         Ok(())
+    }
+
+    /// Watches a source as long as this exists.
+    pub(crate) fn add_source(&mut self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        self.add(descriptor, SOURCE, Interest { read: true, write: false })
     }
 
     /// Whether any socket is watched.
@@ -154,6 +163,7 @@ impl Waiter {
         for event in came.iter() {
             match event.data.u64() {
                 WAKE => woken = true,
+                SOURCE => into.of_sources = true,
                 number => {
                     into.ready.push(number);
                     // A copy: the kernel's record is packed.

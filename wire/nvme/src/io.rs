@@ -49,6 +49,8 @@ impl Cdw12 {
 
 /// Force Unit Access in CDW12.
 pub const FUA: u32 = 1 << 30;
+/// Limited Retry (CDW12).
+pub const LIMITED_RETRY: u32 = 1 << 31;
 /// Deallocate in CDW12 of Write Zeroes.
 pub const DEAC: u32 = 1 << 25;
 

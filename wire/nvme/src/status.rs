@@ -90,7 +90,7 @@ macro_rules! statuses {
 }
 
 // Generic Command Status: Base 4.2.3.1; codes from 80h on: NVM 3.1.2.1. Command Specific: Base 4.2.3.2.
-// Media and Data Integrity Errors: Base 4.2.3.3, NVM 3.1.2.3.
+// Media and Data Integrity Errors: Base 4.2.3.3, NVM 3.1.2.3. Path Related Status: Base 4.2.3.4.
 statuses! {
     /// The command succeeded.
     SUCCESS = 0, 0x00, "Successful Completion";
@@ -224,6 +224,10 @@ statuses! {
     COMPARE_FAILURE = 2, 0x85, "Compare Failure";
     /// A deallocated or unwritten block was read, and the host has asked for an error (DULBE).
     DEALLOCATED_OR_UNWRITTEN = 2, 0x87, "Deallocated or Unwritten Logical Block";
+    /// The controller does not reach what is behind it.
+    CONTROLLER_PATHING_ERROR = 3, 0x60, "Controller Pathing Error";
+    /// The host does not reach the controller: the command could not be sent, or its end is not known.
+    HOST_PATHING_ERROR = 3, 0x70, "Host Pathing Error";
 }
 
 impl fmt::Debug for Status {

@@ -36,6 +36,19 @@ impl<C: CommandSet> NvmeController<C> {
         data.maxcmd = ((self.subsystem.config.max_queue_entries - 1) as u16).into();
     }
 
+    /// What can be done with namespaces beside using them.
+    fn namespace_fields(&self, data: &mut Controller) {
+        data.oacs = (data.oacs.get() | identify::OACS_FORMAT | identify::OACS_NAMESPACES).into();
+        let erases = identify::SANICAP_BLOCK | identify::SANICAP_OVERWRITE;
+        let erases = if self.subsystem.set.info().sanitizes { erases } else { 0 };
+        let after = identify::SANICAP_NO_DEALLOCATE_INHIBITED | identify::SANICAP_NOT_MODIFIED;
+        data.sanicap = (identify::SANICAP_CRYPTO | erases | after).into();
+        data.ctratt = (data.ctratt.get() | identify::CTRATT_GRANULARITY).into();
+        data.fna = identify::FNA_CRYPTO;
+        data.unvmcap = u128::from(self.subsystem.namespaces.unallocated()).to_le_bytes();
+        data.tnvmcap = u128::from(self.subsystem.namespaces.capacity()).to_le_bytes();
+    }
+
     fn identify_controller(&self) -> Controller {
         let mut data = Controller::zeroed();
         let names = &self.subsystem.names;
@@ -56,14 +69,13 @@ impl<C: CommandSet> NvmeController<C> {
         data.acl_z = ABORTS - 1;
         data.kas = self.keep_alive_units().into();
         let doorbells = if self.takes_doorbell_buffers() { identify::OACS_DOORBELL_BUFFER } else { 0 };
-        data.oacs = (doorbells | identify::OACS_FORMAT | identify::OACS_NAMESPACES | identify::OACS_SELF_TEST).into();
+        data.oacs = (doorbells | identify::OACS_SELF_TEST).into();
         (data.edstt, data.dsto) = (self.subsystem.self_test_minutes().into(), identify::DSTO_ONE);
-        let erases = identify::SANICAP_BLOCK | identify::SANICAP_OVERWRITE;
-        let erases = if self.subsystem.set.info().sanitizes { erases } else { 0 };
-        let after = identify::SANICAP_NO_DEALLOCATE_INHIBITED | identify::SANICAP_NOT_MODIFIED;
-        data.sanicap = (identify::SANICAP_CRYPTO | erases | after).into();
         data.oaes = identify::OAES_NAMESPACE.into();
-        data.ctratt = (identify::CTRATT_EXTENDED_HOST_ID | identify::CTRATT_GRANULARITY).into();
+        data.ctratt = identify::CTRATT_EXTENDED_HOST_ID.into();
+        if self.subsystem.set.administers_namespaces() {
+            self.namespace_fields(&mut data);
+        }
         (data.sqes, data.cqes) = (0x66, 0x44);
         if self.passes_messages() {
             self.message_fields(&mut data);
@@ -73,10 +85,7 @@ impl<C: CommandSet> NvmeController<C> {
             data.sgls = (sgls | metadata).into();
         }
         (data.nn, data.mnan) = (MAX_NAMESPACES.into(), MAX_NAMESPACES.into());
-        data.unvmcap = u128::from(self.subsystem.namespaces.unallocated()).to_le_bytes();
-        data.fna = identify::FNA_CRYPTO;
         data.nwpc = identify::NWPC_ALL;
-        data.tnvmcap = u128::from(self.subsystem.namespaces.capacity()).to_le_bytes();
         data.subnqn = [0; 256];
         data.subnqn.iter_mut().zip(names.nqn.bytes()).for_each(|(to, from)| *to = from);
         let capabilities = vendor::Capabilities { magic: vendor::MAGIC, version: 1.into(), ..Default::default() };

@@ -53,7 +53,7 @@ impl<C: CommandSet> NvmeController<C> {
                 Ok(controller_list(self.subsystem.controllers_with(nsid), cntid))
             }
             cns::CONTROLLERS => Ok(controller_list(self.subsystem.controllers(), cntid)),
-            cns::NAMESPACE_GRANULARITY => Ok(self.granularity().as_bytes().to_vec()),
+            cns::NAMESPACE_GRANULARITY if set.administers_namespaces() => Ok(self.granularity().as_bytes().to_vec()),
             cns::COMMAND_SETS => Ok(command_sets()),
             cns::COMMAND_SET_NAMESPACE => of_set(cns).and_then(|_| {
                 self.of_namespace(nsid, self.namespaces.get(nsid), true, |namespace| set.identify_specific(namespace))

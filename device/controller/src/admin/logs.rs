@@ -37,12 +37,14 @@ impl<C: CommandSet> NvmeController<C> {
             return Err(OFFSET);
         }
         let log = match lid {
-            log::SUPPORTED_LOG_PAGES => supported_log_pages().as_bytes().to_vec(),
+            log::SUPPORTED_LOG_PAGES => self.supported_log_pages().as_bytes().to_vec(),
             log::ERROR_INFORMATION => self.admin.errors.borrow().page(),
             log::SMART => self.smart().as_bytes().to_vec(),
             log::FIRMWARE_SLOT => firmware_slot().as_bytes().to_vec(),
             log::SELF_TEST => self.subsystem.self_tests.log().as_bytes().to_vec(),
-            log::SANITIZE_STATUS => self.subsystem.sanitize_status().as_bytes().to_vec(),
+            log::SANITIZE_STATUS if self.subsystem.set.administers_namespaces() => {
+                self.subsystem.sanitize_status().as_bytes().to_vec()
+            }
             log::CHANGED_NAMESPACES => self.admin.changed_namespaces.page(),
             log::RESERVATION_NOTIFICATION => self.admin.notifications.page().as_bytes().to_vec(),
             log::COMMANDS_AND_EFFECTS => self.commands_and_effects().as_bytes().to_vec(),
@@ -125,15 +127,11 @@ impl<C: CommandSet> NvmeController<C> {
         for opcode in admin.into_iter().chain(queues).chain(doorbells) {
             effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_CONTROLLER).into();
         }
-        for opcode in [AdminOpcode::NAMESPACE_MANAGEMENT, AdminOpcode::NAMESPACE_ATTACHMENT, AdminOpcode::FORMAT_NVM] {
-            let changes = log::EFFECT_CONTENT_CHANGE | log::EFFECT_NAMESPACE_CHANGE | log::EFFECT_INVENTORY_CHANGE;
-            effects.admin[usize::from(opcode.0)] =
-                (log::EFFECT_SUPPORTED | changes | log::EFFECT_ONE_AT_A_TIME | log::SCOPE_SUBSYSTEM).into();
-        }
         let test = log::EFFECT_SUPPORTED | log::SCOPE_SUBSYSTEM;
         effects.admin[usize::from(AdminOpcode::DEVICE_SELF_TEST.0)] = test.into();
-        let sanitize = test | log::EFFECT_CONTENT_CHANGE | log::EFFECT_ONE_AT_A_TIME;
-        effects.admin[usize::from(AdminOpcode::SANITIZE.0)] = sanitize.into();
+        if self.subsystem.set.administers_namespaces() {
+            effects_on_namespaces(&mut effects);
+        }
         self.subsystem.set.effects(&mut effects);
         effects
     }
@@ -147,6 +145,26 @@ impl<C: CommandSet> NvmeController<C> {
         }
         features
     }
+
+    fn supported_log_pages(&self) -> Identifiers {
+        let mut logs = supported_log_pages();
+        if !self.subsystem.set.administers_namespaces() {
+            logs.ids[usize::from(log::SANITIZE_STATUS)] = 0.into();
+        }
+        logs
+    }
+}
+
+/// The commands that change namespaces.
+fn effects_on_namespaces(effects: &mut CommandsAndEffects) {
+    for opcode in [AdminOpcode::NAMESPACE_MANAGEMENT, AdminOpcode::NAMESPACE_ATTACHMENT, AdminOpcode::FORMAT_NVM] {
+        let changes = log::EFFECT_CONTENT_CHANGE | log::EFFECT_NAMESPACE_CHANGE | log::EFFECT_INVENTORY_CHANGE;
+        effects.admin[usize::from(opcode.0)] =
+            (log::EFFECT_SUPPORTED | changes | log::EFFECT_ONE_AT_A_TIME | log::SCOPE_SUBSYSTEM).into();
+    }
+    let sanitize =
+        log::EFFECT_SUPPORTED | log::SCOPE_SUBSYSTEM | log::EFFECT_CONTENT_CHANGE | log::EFFECT_ONE_AT_A_TIME;
+    effects.admin[usize::from(AdminOpcode::SANITIZE.0)] = sanitize.into();
 }
 
 fn supported_log_pages() -> Identifiers {

@@ -52,12 +52,16 @@ impl<C: CommandSet> NvmeController<C> {
     /// A command that changes or tests namespaces. None is allowed while the drive is sanitized, and only Sanitize after that
     /// has failed.
     pub(super) async fn administer_media(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Refusal> {
+        let opcode = AdminOpcode(entry.opcode);
+        if !self.subsystem.set.administers_namespaces() && opcode != AdminOpcode::DEVICE_SELF_TEST {
+            return Err(Status::INVALID_OPCODE.into());
+        }
         match self.subsystem.sanitizing.refuses() {
-            Some(Status::SANITIZE_FAILED) if AdminOpcode(entry.opcode) == AdminOpcode::SANITIZE => {}
+            Some(Status::SANITIZE_FAILED) if opcode == AdminOpcode::SANITIZE => {}
             Some(status) => return Err(status.into()),
             None => {}
         }
-        match AdminOpcode(entry.opcode) {
+        match opcode {
             AdminOpcode::SANITIZE => self.sanitize(entry),
             AdminOpcode::DEVICE_SELF_TEST => self.self_test(entry),
             AdminOpcode::NAMESPACE_MANAGEMENT => self.manage_namespaces(entry, mem).await,

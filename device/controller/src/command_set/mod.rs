@@ -3,6 +3,7 @@
 //! A command set never sees queues. It is given each command with its data memory, the host link, the settings that the
 //! host has made, and a [`Stop`] that tells when the command is to end early.
 
+pub mod forward;
 pub mod nvm;
 
 use std::future::Future;
@@ -43,6 +44,11 @@ pub trait CommandSet: 'static {
 
     /// Serves a fused operation as one: its first and its second command.
     fn serve_fused(&self, pair: [Command<'_>; 2], breakdown: &mut Breakdown) -> impl Future<Output = [Reply; 2]>;
+
+    /// Whether namespaces are created, formatted and sanitized here.
+    fn administers_namespaces(&self) -> bool {
+        true
+    }
 
     /// Drops all data of a namespace, on which no command works.
     fn erase(&self, namespace: &Namespace) -> impl Future<Output = ()>;

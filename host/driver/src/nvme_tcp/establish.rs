@@ -19,6 +19,7 @@ use nandscape_wire_nvme::{AdminOpcode, CompletionEntry, Status, SubmissionEntry,
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::crc;
+use super::identity::Identity;
 use super::target::Target;
 
 /// The longest wait for an answer of the target.
@@ -56,6 +57,7 @@ pub(super) struct Established {
     pub(super) admin: Link,
     pub(super) queues: Vec<Link>,
     pub(super) info: DriveInfo,
+    pub(super) identity: Identity,
 }
 
 /// A connection, and what both sides have agreed on.
@@ -78,12 +80,14 @@ pub(super) fn establish(target: &Target) -> Result<Established, ConnectError> {
     let controller = admin.connect(target, 0, ADMIN_ENTRIES, DYNAMIC)?;
     admin.depth = ADMIN_ENTRIES - 1;
     let most_entries = admin.enable()?;
-    let identity = admin.identify_controller()?;
-    let info = DriveInfo { keeps_data: target.keeps_data, ..admin.identify_namespace(&identity)? };
+    let controller_data = admin.identify_controller()?;
+    let (info, namespace) = admin.identify_namespace(&controller_data)?;
+    let info = DriveInfo { keeps_data: target.keeps_data, ..info };
+    let identity = Identity::of(&controller_data, &namespace);
     let wanted = target.queues.min(admin.queue_count(target.queues)?);
     // Two entries at least, and one of them stays empty.
     let entries = target.depth.saturating_add(1).clamp(2, most_entries.max(2));
-    let in_capsule = (identity.ioccsz.get() * 16).saturating_sub(size_of::<SubmissionEntry>() as u32);
+    let in_capsule = (controller_data.ioccsz.get() * 16).saturating_sub(size_of::<SubmissionEntry>() as u32);
     let connect = |number: u16| {
         let mut link = Link::open(target)?;
         link.connect(target, number, entries, controller)?;
@@ -91,7 +95,7 @@ pub(super) fn establish(target: &Target) -> Result<Established, ConnectError> {
         link.ready()
     };
     let queues = (1..=wanted).map(connect).collect::<Result<Vec<_>, ConnectError>>()?;
-    Ok(Established { admin: admin.ready()?, queues, info })
+    Ok(Established { admin: admin.ready()?, queues, info, identity })
 }
 
 impl Link {
@@ -264,7 +268,7 @@ impl Link {
     }
 
     /// What the first active namespace is.
-    fn identify_namespace(&mut self, controller: &Controller) -> Result<DriveInfo, ConnectError> {
+    fn identify_namespace(&mut self, controller: &Controller) -> Result<(DriveInfo, Namespace), ConnectError> {
         let active = self.identify(cns::ACTIVE_NAMESPACES, 0)?;
         let nsid = active.first_chunk::<4>().map_or(0, |first| u32::from_le_bytes(*first));
         if nsid == 0 {
@@ -286,7 +290,7 @@ impl Link {
             mdts => ((4_096u64 << mdts.min(20)) / u64::from(lba_bytes)).clamp(1, 1 << 16) as u32,
         };
         let unit = (u32::from(namespace.npwg_z.get()) + 1) * lba_bytes;
-        Ok(DriveInfo {
+        let info = DriveInfo {
             nsid,
             blocks: namespace.nsze.get(),
             lba_bytes,
@@ -296,7 +300,8 @@ impl Link {
             unit_bytes: unit.max(lba_bytes),
             volatile_cache: controller.vwc & 1 != 0,
             keeps_data: true,
-        })
+        };
+        Ok((info, namespace))
     }
 
     /// How many I/O queues the controller has for `wanted`.

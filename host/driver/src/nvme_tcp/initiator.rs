@@ -28,14 +28,13 @@ use rustix::time::{
 };
 
 use super::establish::{ConnectError, Established, establish, keep_alive};
+use super::identity::Identity;
 use super::queue::{Done, Queue, Request};
 use super::target::Target;
 use crate::remote::{Lost, Remote};
 
 /// How often a command is submitted again.
 pub const REPLAYS: u8 = 5;
-/// Host Pathing Error: the command could not be sent to the controller, or its end is not known.
-const HOST_PATHING_ERROR: Status = Status::new(3, 0x70);
 /// The first pause between two attempts to connect, and the longest.
 const FIRST_PAUSE: Span = Span::from_ms(100);
 const LONGEST_PAUSE: Span = Span::from_s(10);
@@ -50,6 +49,7 @@ pub struct NvmeTcp {
     /// Makes `events` readable when something is due.
     timer: OwnedFd,
     info: DriveInfo,
+    identity: Identity,
     clock: Clock,
 }
 
@@ -59,6 +59,7 @@ pub type Clock = Box<dyn Fn() -> Time>;
 struct State {
     target: Target,
     info: DriveInfo,
+    identity: Identity,
     association: Option<Association>,
     /// An attempt to connect on a side thread.
     attempt: Option<Receiver<Result<Established, ConnectError>>>,
@@ -101,11 +102,12 @@ impl NvmeTcp {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK);
         let timer = timer.map_err(io::Error::from)?;
         epoll::add(&events, &timer, EventData::new_u64(0), EventFlags::IN).map_err(io::Error::from)?;
-        let info = established.info;
+        let (info, identity) = (established.info, established.identity.clone());
         let association = Association::new(established, &events, &target, now)?;
         let state = State {
             target,
             info,
+            identity: identity.clone(),
             association: Some(association),
             attempt: None,
             retry_at: now,
@@ -118,7 +120,7 @@ impl NvmeTcp {
             now,
             timer_at: None,
         };
-        Ok(NvmeTcp { state: RefCell::new(state), events, wake: Arc::new(wake), timer, info, clock })
+        Ok(NvmeTcp { state: RefCell::new(state), events, wake: Arc::new(wake), timer, info, identity, clock })
     }
 
     /// Commands that have not completed.
@@ -126,6 +128,22 @@ impl NvmeTcp {
         let state = self.state.borrow();
         let queues = state.association.iter().flat_map(|association| &association.queues);
         queues.map(Queue::outstanding).sum::<usize>() + state.backlog.len()
+    }
+
+    /// Who the remote drive is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Commands fail when the target stays away for `patience`, counted from when it went, unless they do earlier.
+    pub fn limit_patience(&self, patience: Span) {
+        let mut state = self.state.borrow_mut();
+        state.target.patience = state.target.patience.min(patience);
+    }
+
+    /// Whether there is no connection.
+    pub fn is_lost(&self) -> bool {
+        self.state.borrow().broken.is_some()
     }
 
     /// Why there is no connection, while there is none.
@@ -197,7 +215,7 @@ impl Drive for NvmeTcp {
         let Io { command, mem, token } = io;
         let mut state = self.state.borrow_mut();
         let refusal = match data_of(&command, &mem, &self.info) {
-            _ if state.given_up => HOST_PATHING_ERROR,
+            _ if state.given_up => Status::HOST_PATHING_ERROR,
             Err(status) => status,
             Ok(len) => {
                 let mut request = Request::new(command, mem, Some(token), len);
@@ -227,6 +245,7 @@ impl Drive for NvmeTcp {
         if let Some(association) = &mut state.association {
             association.abort(is_it);
         }
+        // Nor is it submitted again should the connection break.
         false
     }
 }
@@ -298,6 +317,7 @@ impl Association {
 
     /// Asks the target to abort a command, if it has it.
     fn abort(&mut self, is_it: impl Fn(&Token) -> bool) {
+        self.queues.iter_mut().for_each(|queue| queue.cancel(&is_it));
         let found = (1u32..).zip(&self.queues).find_map(|(id, queue)| Some((id, queue.find(&is_it)?)));
         let Some((id, cid)) = found.filter(|_| self.admin.has_room()) else { return };
         let mut entry = SubmissionEntry::admin(AdminOpcode::ABORT);
@@ -359,7 +379,7 @@ impl State {
     fn retry_damaged(&mut self, from: usize) {
         let may_retry = |done: &Done| {
             let transient = done.completion.status.meaning() == Status::TRANSIENT_TRANSPORT_ERROR;
-            transient && done.request.replays < REPLAYS && is_idempotent(&done.request.entry)
+            transient && !done.request.cancelled && done.request.replays < REPLAYS && is_idempotent(&done.request.entry)
         };
         let mut at = from;
         while at < self.done.len() {
@@ -423,12 +443,14 @@ impl State {
         }
         requests.sort_by_key(|request| request.serial);
         for request in requests.into_iter().rev() {
-            if request.replays < REPLAYS && is_idempotent(&request.entry) {
+            if request.cancelled {
+                self.done.push(Done { request, completion: Completion::of(Status::ABORT_REQUESTED) });
+            } else if request.replays < REPLAYS && is_idempotent(&request.entry) {
                 let mut request = request.again();
                 request.replays += 1;
                 self.backlog.push_front(request);
             } else {
-                self.done.push(Done { request, completion: Completion::of(HOST_PATHING_ERROR) });
+                self.done.push(Done { request, completion: Completion::of(Status::HOST_PATHING_ERROR) });
             }
         }
         self.broken = Some((self.now, reason));
@@ -471,7 +493,7 @@ impl State {
         }
         if self.gives_up_at().is_some_and(|at| at <= self.now) {
             self.given_up = true;
-            let failed = |request| Done { request, completion: Completion::of(HOST_PATHING_ERROR) };
+            let failed = |request| Done { request, completion: Completion::of(Status::HOST_PATHING_ERROR) };
             self.done.extend(self.backlog.drain(..).map(failed));
         }
         let outcome = match self.attempt.as_ref().map(Receiver::try_recv) {
@@ -486,9 +508,11 @@ impl State {
         self.attempt = None;
         // Nothing to read is as good.
         let _ = rustix::io::read(wake, &mut [0; 8]);
-        let usable = outcome.and_then(|established| match established.info == self.info {
-            true => Ok(Association::new(established, events, &self.target, self.now)?),
-            false => Err(ConnectError::Unusable("the namespace is another one now".to_owned())),
+        let usable = outcome.and_then(|established| {
+            match established.info == self.info && established.identity.is_same_namespace(&self.identity) {
+                true => Ok(Association::new(established, events, &self.target, self.now)?),
+                false => Err(ConnectError::Unusable("the namespace is another one now".to_owned())),
+            }
         });
         match usable {
             Ok(association) => {

@@ -20,17 +20,20 @@
 //! |---|---|
 //! | `target` | where a target is: `nvme-tcp://HOST:PORT/NQN` |
 //! | `establish` | connecting, blocking: initialisation, Connect, Identify |
+//! | `identity` | who the drive is behind a target |
 //! | `queue` | one connection: commands to PDUs, PDUs to completions |
 //! | `initiator` | the queues together, reconnection, Keep Alive |
 //!
 //! Left out: TLS and authentication; several paths to a drive; more than one namespace.
 
 mod establish;
+mod identity;
 mod initiator;
 mod queue;
 mod target;
 
 pub use establish::ConnectError;
+pub use identity::Identity;
 pub use initiator::{Clock, NvmeTcp, REPLAYS};
 pub use target::Target;
 

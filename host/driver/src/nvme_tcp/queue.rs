@@ -22,6 +22,8 @@ use super::establish::Link;
 
 /// Bytes read from the socket at a time.
 const READ_SIZE: usize = 256 << 10;
+/// Reads of one call: others want to be looked after, too. What is left is there at the next call.
+const READS: u32 = 8;
 /// Unsent bytes up to which the target's requests for data are answered.
 const MAX_UNSENT: usize = 512 << 10;
 /// The most data of one PDU: no command has more.
@@ -40,6 +42,8 @@ pub(super) struct Request {
     pub(super) serial: u64,
     /// How often it was submitted again.
     pub(super) replays: u8,
+    /// Its user wants it no more.
+    pub(super) cancelled: bool,
     /// Bytes that have come.
     came: u32,
     /// A digest of its data was wrong.
@@ -49,7 +53,18 @@ pub(super) struct Request {
 impl Request {
     pub(super) fn new(entry: SubmissionEntry, mem: HostMem, token: Option<Token>, len: u32) -> Request {
         let to_controller = entry.opcode & 0b11 == 0b01;
-        Request { entry, mem, token, len, to_controller, serial: 0, replays: 0, came: 0, damaged: false }
+        Request {
+            entry,
+            mem,
+            token,
+            len,
+            to_controller,
+            serial: 0,
+            replays: 0,
+            cancelled: false,
+            came: 0,
+            damaged: false,
+        }
     }
 
     /// As it was before it was sent.
@@ -141,6 +156,13 @@ impl Queue {
         let holds =
             |slot: &Option<Request>| slot.as_ref().and_then(|request| request.token.as_ref()).is_some_and(&is_it);
         self.slots.iter().position(holds).map(|number| number as u16)
+    }
+
+    /// Notes of the command whose token `is_it` accepts that its user wants it no more.
+    pub(super) fn cancel(&mut self, is_it: impl Fn(&Token) -> bool) {
+        let requests = self.slots.iter_mut().flatten();
+        let its = requests.filter(|request| request.token.as_ref().is_some_and(&is_it));
+        its.for_each(|request| request.cancelled = true);
     }
 
     /// Takes all commands that have not completed.
@@ -240,7 +262,7 @@ impl Queue {
     /// When the connection is broken, or the target violates the protocol.
     pub(super) fn receive(&mut self, done: &mut Vec<Done>) -> Result<bool, String> {
         let mut came = false;
-        loop {
+        for _ in 0..READS {
             if self.start > 0 {
                 self.inbox.copy_within(self.start..self.end, 0);
                 (self.start, self.end) = (0, self.end - self.start);
@@ -260,6 +282,7 @@ impl Queue {
                 return Ok(came);
             }
         }
+        Ok(came)
     }
 
     /// Parses one step of what was received; whether there was one.

@@ -10,7 +10,7 @@ use nandscape_wire_nvme::tcp::Digests;
 /// The beginning of a target's address.
 const SCHEME: &str = "nvme-tcp://";
 
-/// A target: `nvme-tcp://HOST:PORT/NQN`, perhaps with options: `?queues=2&depth=256&digests=header,data`.
+/// A target: `nvme-tcp://HOST:PORT/NQN`, perhaps with options: `?queues=2&depth=256&digests=header,data&patience=60`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     /// Host and port.
@@ -84,7 +84,8 @@ impl FromStr for Target {
                 "queues" => target.queues = number(1..=64)?,
                 "depth" => target.depth = number(1..=4_096)?,
                 "digests" => target.digests = digests(value).ok_or_else(|| bad("digests are header, data, or both"))?,
-                _ => return Err(bad(&format!("{key}: the options are queues, depth and digests"))),
+                "patience" => target.patience = Span::from_s(number(1..=u16::MAX)?.into()),
+                _ => return Err(bad(&format!("{key}: the options are queues, depth, digests and patience"))),
             }
         }
         Ok(target)
@@ -115,10 +116,10 @@ mod tests {
 
     #[test]
     fn a_target_is_read_with_its_options() {
-        let target: Target = "nvme-tcp://[::1]:4420/nqn.a:b?queues=3&digests=data&depth=32".parse().unwrap();
+        let target: Target = "nvme-tcp://[::1]:4420/nqn.a:b?queues=3&digests=data&depth=32&patience=9".parse().unwrap();
         assert_eq!((target.address.as_str(), target.nqn.as_str()), ("[::1]:4420", "nqn.a:b"));
         assert_eq!((target.queues, target.depth, target.digests), (3, 32, Digests { header: false, data: true }));
-        assert_eq!(target.to_string(), "nvme-tcp://[::1]:4420/nqn.a:b");
+        assert_eq!((target.patience, target.to_string().as_str()), (Span::from_s(9), "nvme-tcp://[::1]:4420/nqn.a:b"));
     }
 
     #[test]
@@ -131,6 +132,7 @@ mod tests {
             ("nvme-tcp://a:1/x", "begins with nqn."),
             ("nvme-tcp://a:1/nqn.x?queues=0", "from 1 to 64"),
             ("nvme-tcp://a:1/nqn.x?digests=both", "header, data"),
+            ("nvme-tcp://a:1/nqn.x?patience=0", "from 1 to 65535"),
             ("nvme-tcp://a:1/nqn.x?fast", "the options are"),
         ] {
             let error = text.parse::<Target>().unwrap_err();

@@ -220,7 +220,8 @@ fn an_sgl_is_as_long_as_the_data_of_its_command() {
         entry.cdw10 = (2 | dwords_z << 16).into();
         entry
     };
-    let feature = |id: u8| SubmissionEntry { cdw10: u32::from(id).into(), ..SubmissionEntry::admin(AdminOpcode::GET_FEATURES) };
+    let feature =
+        |id: u8| SubmissionEntry { cdw10: u32::from(id).into(), ..SubmissionEntry::admin(AdminOpcode::GET_FEATURES) };
     let identify = SubmissionEntry::identify(1, 0);
     let to_host = [
         (false, read, 4_096),

@@ -68,14 +68,23 @@ impl Server {
 
     /// Records to a file, if one is given; all clients together have `memory` bytes.
     pub(crate) fn with(record: Option<&Path>, memory: usize) -> Server {
+        Server::of(record, memory, export)
+    }
+
+    /// Serves another drive than the small SSD.
+    pub(crate) fn of<E: Export + 'static>(
+        record: Option<&Path>,
+        memory: usize,
+        make: impl FnOnce(&Sim) -> Rc<E> + Send + 'static,
+    ) -> Server {
         let complaints: Arc<Mutex<Vec<String>>> = Arc::default();
         let (tell, told) = channel();
         let hears = complaints.clone();
         let recorder = record.map(|path| Recorder::create(path, "{}").unwrap());
         let reactor = std::thread::spawn(move || {
             let executor = Executor::new();
-            let export = export(&executor.sim());
-            let nqn = export.ssd.subsystem().names().nqn.clone();
+            let export = make(&executor.sim());
+            let nqn = export.subsystem().expect("it has controllers").names().nqn.clone();
             let mut port = Port::new(&executor.sim(), vec![export]);
             recorder.into_iter().for_each(|recorder| port.record(recorder));
             let log = Box::new(move |line: &str| hears.lock().unwrap().push(line.to_owned()));

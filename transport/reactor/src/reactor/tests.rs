@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nandscape_drive::testing::{FakeDrive, INFO, Servers, Service};
-use nandscape_drive::{Drive, DriveInfo, Io};
+use nandscape_drive::{Drive, DriveInfo, HostMem, Io};
 use nandscape_sim::Sim;
-use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use super::*;
 

@@ -19,7 +19,7 @@ pub(super) const DIRECTIVE_TYPE: Refusal = Refusal::field(12, 20);
 
 /// A command of the NVM command set, checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum NvmCommand {
+pub(in crate::command_set) enum NvmCommand {
     Read {
         extent: Extent,
     },
@@ -65,7 +65,11 @@ pub(super) enum NvmCommand {
 impl NvmCommand {
     /// Checks an entry of an I/O queue, and the memory that goes with it.
     #[inline(always)]
-    pub(super) fn parse(entry: &SubmissionEntry, mem: &HostMem, namespace: &Namespace) -> Result<NvmCommand, Refusal> {
+    pub(in crate::command_set) fn parse(
+        entry: &SubmissionEntry,
+        mem: &HostMem,
+        namespace: &Namespace,
+    ) -> Result<NvmCommand, Refusal> {
         namespace.check_flags(entry)?;
         let opcode = IoOpcode(entry.opcode);
         let (deallocate, fua) = (Cdw12::of(entry).deac(), Cdw12::of(entry).fua());

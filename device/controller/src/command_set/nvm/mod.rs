@@ -12,7 +12,7 @@
 //!
 //! Left out: reservations, which are checked before a command comes here.
 
-mod command;
+pub(super) mod command;
 mod copy;
 mod deallocate;
 mod drive_log;

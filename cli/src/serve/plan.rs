@@ -1,0 +1,176 @@
+//! The drives of `nandscape serve` and the reactors that they are spread over: models by profile, and remote drives by URL.
+
+use std::rc::Rc;
+
+use nandscape_device_ssd::Profile;
+use nandscape_drive::DriveInfo;
+use nandscape_lab_run::{DriveSpec, LiveDrives, Progress, RemoteExport, RemoteSpec, SsdExport};
+use nandscape_sim::Sim;
+use nandscape_sim::units::Bytes;
+use nandscape_transport_reactor::Export;
+
+use crate::failure::Failure;
+
+/// The beginning of a remote drive's URL.
+const SCHEME: &str = "nvme-tcp://";
+/// Bytes of a drive's name at most: the length that every NBD implementation accepts ("Values").
+const MAX_NAME: usize = 256;
+
+/// The drives of one reactor.
+#[derive(Clone)]
+pub(super) struct Part {
+    /// Seed of everything random.
+    pub(super) seed: u64,
+    pub(super) drives: Vec<PlannedDrive>,
+}
+
+/// A drive that is to be served.
+#[derive(Clone)]
+pub(super) enum PlannedDrive {
+    /// A model.
+    Model(DriveSpec),
+    /// A drive of another server.
+    Remote(RemoteSpec),
+}
+
+/// What `--drive` names.
+pub(super) enum Named<'a> {
+    /// A profile, by name or file.
+    Profile(&'a str),
+    /// A remote drive, by its URL.
+    Url(&'a str),
+}
+
+impl PlannedDrive {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            PlannedDrive::Model(spec) => &spec.name,
+            PlannedDrive::Remote(spec) => &spec.name,
+        }
+    }
+
+    /// Bytes that this process may keep for it.
+    pub(super) fn memory(&self) -> u64 {
+        match self {
+            PlannedDrive::Model(spec) => spec.resolve().map_or(0, |resolved| resolved.capacity()),
+            PlannedDrive::Remote(_) => 0,
+        }
+    }
+}
+
+impl Part {
+    pub(super) fn names(&self) -> Vec<String> {
+        self.drives.iter().map(|drive| drive.name().to_owned()).collect()
+    }
+
+    /// The header of its recording, which has models only.
+    pub(super) fn recorded(&self) -> LiveDrives {
+        let models = self.drives.iter().filter_map(|drive| match drive {
+            PlannedDrive::Model(spec) => Some(spec.clone()),
+            PlannedDrive::Remote(_) => None,
+        });
+        LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed: self.seed, drives: models.collect() }
+    }
+
+    /// Makes the drives.
+    pub(super) fn build(&self, sim: &Sim, progress: &dyn Progress) -> anyhow::Result<Vec<Served>> {
+        let build = |drive: &PlannedDrive| match drive {
+            PlannedDrive::Model(spec) => {
+                let export = Rc::new(spec.build(sim, self.seed, progress)?);
+                Ok(Served::Model(export, spec.profile_name.clone()))
+            }
+            PlannedDrive::Remote(spec) => {
+                let export = spec.connect(sim).map_err(|problem| anyhow::anyhow!("--drive {problem}"))?;
+                Ok(Served::Remote(Rc::new(export), spec.target.to_string()))
+            }
+        };
+        self.drives.iter().map(build).collect()
+    }
+}
+
+/// A drive that is served, and what it was made from: its profile, or its URL.
+pub(super) enum Served {
+    Model(Rc<SsdExport>, String),
+    Remote(Rc<RemoteExport>, String),
+}
+
+impl Served {
+    pub(super) fn export(&self) -> Rc<dyn Export> {
+        match self {
+            Served::Model(export, _) => export.clone(),
+            Served::Remote(export, _) => export.clone(),
+        }
+    }
+
+    /// Its profile, or its URL.
+    pub(super) fn made_from(&self) -> &str {
+        match self {
+            Served::Model(_, profile) => profile,
+            Served::Remote(_, url) => url,
+        }
+    }
+
+    /// Its NVMe Qualified Name.
+    pub(super) fn nqn(&self) -> String {
+        self.export().subsystem().map_or_else(String::new, |subsystem| subsystem.names().nqn.clone())
+    }
+
+    /// I/O queue pairs of each of its controllers.
+    pub(super) fn queue_pairs(&self) -> u16 {
+        match self {
+            Served::Model(export, _) => export.profile().max_queue_pairs(),
+            Served::Remote(export, _) => export.max_queue_pairs(),
+        }
+    }
+
+    /// Checks the drive's tables against each other.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self {
+            Served::Model(export, _) => export.ssd().check(),
+            // They are where the drive is.
+            Served::Remote(..) => Ok(()),
+        }
+    }
+
+    /// What a user should know of a drive that the command line does not describe.
+    pub(super) fn note(&self, name: &str) -> Option<String> {
+        let Served::Remote(export, url) = self else { return None };
+        let DriveInfo { lba_bytes, .. } = export.info();
+        let size = Bytes(export.info().bytes());
+        Some(format!("drive {name} is {url}: {}; {size} in blocks of {lba_bytes} bytes", export.identity()))
+    }
+}
+
+/// A drive's name, and what it is.
+pub(super) fn named(word: &str) -> Result<(String, Named<'_>), Failure> {
+    let (name, what) = parts_of(word)?;
+    match name.len() > MAX_NAME || name.chars().any(char::is_control) {
+        true => super::args::input(format!(
+            "--drive: a name has at most {MAX_NAME} bytes and no control characters; this one has {} and begins with {:?}",
+            name.len(),
+            name.chars().take(32).collect::<String>()
+        )),
+        false => Ok((name, what)),
+    }
+}
+
+fn parts_of(word: &str) -> Result<(String, Named<'_>), Failure> {
+    // A URL may have an = of its own, in its options.
+    let (name, what) = match word.split_once('=') {
+        Some((name, what)) if !name.contains("://") => (name, what),
+        _ => ("", word),
+    };
+    let unnamed = name.is_empty();
+    if let Some(rest) = what.strip_prefix(SCHEME) {
+        // The NQN names the drive, if nothing else does.
+        let nqn = rest.split_once('/').map_or(what, |(_, rest)| rest.split('?').next().unwrap_or(rest));
+        return Ok((if unnamed { nqn } else { name }.to_owned(), Named::Url(what)));
+    }
+    if let Some((scheme, _)) = what.split_once("://") {
+        let problem =
+            format!("--drive {word:?}: {scheme}:// names no drive that can be served; {SCHEME}HOST:PORT/NQN does");
+        return super::args::input(problem);
+    }
+    let name = if unnamed { Profile::load(what).map_err(Failure::input)?.name } else { name.to_owned() };
+    Ok((name, Named::Profile(what)))
+}

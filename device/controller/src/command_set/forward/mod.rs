@@ -1,0 +1,327 @@
+//! The NVM command set over any [`Drive`]: a controller before a drive that lies elsewhere, or that is made of others. A
+//! command is checked here, as every command of the set is; then the drive gets it, with its data, and its answer is the
+//! completion.
+//!
+//! | file | what |
+//! |---|---|
+//! | `mod` | serving commands |
+//! | `identify` | what Identify and the logs say |
+//!
+//! Left out, and not offered by Identify: Copy, Write Uncorrectable, fused operations, and whatever changes namespaces or
+//! drops their data. Reservations hold among the hosts of this subsystem; others that reach the drive by another way do
+//! not see them.
+
+mod identify;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_device_ftl::Sanitization;
+use nandscape_device_ftl::address::SECTOR;
+use nandscape_device_media::Priority;
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Completion, Drive, DriveInfo, HostMem, Issuer, Stage};
+use nandscape_sim::units::Rate;
+use nandscape_sim::{Sim, Span};
+use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
+use nandscape_wire_nvme::io::{Cdw12, DEAC, FUA, LIMITED_RETRY};
+use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
+use nandscape_wire_nvme::opcode::Transfer;
+use nandscape_wire_nvme::vendor::DriveLog;
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+use super::nvm::command::NvmCommand;
+use super::{Command, CommandSet, Culprit, Failure, Reply, SetInfo};
+use crate::admin::PAGE;
+use crate::arbiter::{Arbiter, RoundRobin};
+use crate::config::{BufferMode, ControllerConfig, Duplex, LinkConfig};
+use crate::namespace::{Namespace, lba_formats};
+use crate::refusal::Refusal;
+
+/// What a drive takes besides Read, Write and Flush.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Offers {
+    /// Compare.
+    pub compare: bool,
+    /// Dataset Management.
+    pub deallocate: bool,
+    /// Write Zeroes.
+    pub write_zeroes: bool,
+    /// Verify.
+    pub verify: bool,
+    /// How deallocated blocks read (DLFEAT of Identify Namespace).
+    pub dlfeat: u8,
+}
+
+/// See the module.
+pub struct Forward {
+    sim: Sim,
+    drive: Rc<dyn Drive>,
+    info: DriveInfo,
+    offers: Offers,
+    issuer: Issuer,
+    counts: Cell<Counts>,
+}
+
+/// Commands of hosts, for the SMART log.
+#[derive(Copy, Clone, Default, Debug)]
+struct Counts {
+    reads: u64,
+    read_bytes: u64,
+    writes: u64,
+    written_bytes: u64,
+}
+
+/// I/O queue pairs of each controller, and entries of a queue.
+const QUEUE_PAIRS: u16 = 64;
+const QUEUE_ENTRIES: u32 = 4_096;
+/// Commands of all controllers at a time.
+const COMMANDS: u32 = 1_024;
+/// MDTS counts in powers of two of 4 KiB, and its 0 is no limit.
+const LEAST_TRANSFER: u32 = 8 << 10;
+const MOST_TRANSFER: u32 = 32 << 20;
+
+impl Forward {
+    /// The commands of `drive`.
+    pub fn new(sim: &Sim, drive: Rc<dyn Drive>, offers: Offers) -> Forward {
+        let (info, issuer) = (drive.info(), Issuer::new(sim));
+        Forward { sim: sim.clone(), drive, info, offers, issuer, counts: Cell::default() }
+    }
+
+    /// What is set about controllers before a drive. They take no time of their own.
+    ///
+    /// # Errors
+    /// Why there can be none.
+    pub fn config(info: &DriveInfo) -> Result<ControllerConfig, String> {
+        let formats = lba_formats(false);
+        if formats.iter().all(|format| format.data != info.lba_bytes) {
+            let formats: Vec<String> = formats.iter().map(|format| format.data.to_string()).collect();
+            let formats = formats.join(" and ");
+            return Err(format!("its logical blocks have {} bytes; {formats} can be served", info.lba_bytes));
+        }
+        if info.blocks == 0 {
+            return Err("it has no blocks".to_owned());
+        }
+        let most = u64::from(info.max_blocks) * u64::from(info.lba_bytes);
+        let most = most.min(MOST_TRANSFER.into()) as u32;
+        if most < LEAST_TRANSFER {
+            return Err(format!("its commands move at most {most} bytes; {LEAST_TRANSFER} are needed"));
+        }
+        Ok(ControllerConfig {
+            firmware_time: Span::ZERO,
+            command_slots: COMMANDS,
+            max_queue_pairs: QUEUE_PAIRS,
+            max_queue_entries: QUEUE_ENTRIES,
+            max_transfer: 1 << most.ilog2(),
+            lba_bytes: info.lba_bytes,
+            buffer: if info.volatile_cache { BufferMode::Volatile } else { BufferMode::Through },
+            link: LinkConfig { bandwidth: Rate::UNLIMITED, duplex: Duplex::Full, packet: None, latency: Span::ZERO },
+            priority: Priority::Fifo,
+            // There are no blocks here.
+            rated_erases: 0,
+        })
+    }
+
+    /// The arbiter of each controller.
+    pub fn arbiter() -> Box<dyn Arbiter> {
+        Box::new(RoundRobin::default())
+    }
+
+    fn takes(&self, opcode: IoOpcode) -> bool {
+        match opcode {
+            IoOpcode::READ | IoOpcode::WRITE | IoOpcode::FLUSH => true,
+            IoOpcode::COMPARE => self.offers.compare,
+            IoOpcode::DATASET_MANAGEMENT => self.offers.deallocate,
+            IoOpcode::WRITE_ZEROES => self.offers.write_zeroes,
+            IoOpcode::VERIFY => self.offers.verify,
+            _ => false,
+        }
+    }
+
+    /// Checks a command: the entry that the drive gets.
+    fn checked(&self, command: &Command<'_>) -> Result<SubmissionEntry, Refusal> {
+        let entry = command.entry;
+        if !self.takes(IoOpcode(entry.opcode)) {
+            return Err(Status::INVALID_OPCODE.final_().into());
+        }
+        NvmCommand::parse(entry, command.mem, command.namespace)?;
+        let mut forward = SubmissionEntry::io(IoOpcode(entry.opcode), self.info.nsid);
+        (forward.cdw10, forward.cdw11) = (entry.cdw10, entry.cdw11);
+        if IoOpcode(entry.opcode) != IoOpcode::DATASET_MANAGEMENT {
+            // Without protection information and directives, there is nothing in the other bits.
+            let bits = 0xffff | DEAC | FUA | LIMITED_RETRY;
+            forward.cdw12 = (entry.cdw12.get() & bits).into();
+        }
+        Ok(forward)
+    }
+
+    /// Has the drive execute a command. One that is to end early is cancelled there, and ends when the drive has let go of
+    /// its memory.
+    async fn execute(&self, command: &Command<'_>, entry: SubmissionEntry) -> Result<Completion, Status> {
+        let mem = if Transfer::of(entry.opcode) == Transfer::None { HostMem::none() } else { command.mem.clone() };
+        let mut execution = self.issuer.execute(&*self.drive, entry, mem);
+        match command.stop.or_stopped(&mut execution).await {
+            Ok(completion) => Ok(completion),
+            Err(stopped) => {
+                execution.cancel(&*self.drive);
+                let completion = execution.await;
+                let is_cancelled = completion.status.meaning() == Status::ABORT_REQUESTED;
+                if is_cancelled { Err(stopped) } else { Ok(completion) }
+            }
+        }
+    }
+
+    fn count(&self, entry: &SubmissionEntry) {
+        let mut counts = self.counts.get();
+        let bytes = (u64::from(Cdw12::of(entry).nlb_z()) + 1) * u64::from(self.info.lba_bytes);
+        match IoOpcode(entry.opcode) {
+            IoOpcode::READ | IoOpcode::COMPARE => {
+                counts.reads += 1;
+                counts.read_bytes += bytes;
+            }
+            IoOpcode::VERIFY => counts.read_bytes += bytes,
+            IoOpcode::WRITE => {
+                counts.writes += 1;
+                counts.written_bytes += bytes;
+            }
+            _ => {}
+        }
+        self.counts.set(counts);
+    }
+}
+
+/// What the host is told of a drive's completion. A path that is broken lies behind the controller (Base 4.2.3.4), and the
+/// drive's error log is not that of this controller.
+fn reply(completion: &Completion) -> Reply {
+    let status = match completion.status.meaning() {
+        Status::HOST_PATHING_ERROR => Status::CONTROLLER_PATHING_ERROR,
+        meaning if completion.status.do_not_retry() => meaning.final_(),
+        meaning => meaning,
+    };
+    Reply { status, dw0: completion.dw0, dw1: completion.dw1, culprit: Culprit::Unknown }
+}
+
+impl CommandSet for Forward {
+    fn info(&self) -> SetInfo {
+        SetInfo {
+            sectors: self.info.blocks * u64::from(self.info.lba_bytes / SECTOR),
+            unit_bytes: self.info.unit_bytes,
+            volatile_cache: self.info.volatile_cache,
+            keeps_data: self.info.keeps_data,
+            keeps_metadata: false,
+            sanitizes: false,
+        }
+    }
+
+    /// The drive's tables are not here.
+    fn announce(&self, _: &Namespace, _: &SubmissionEntry) {}
+
+    fn is_selected_by(&self, css: u32) -> bool {
+        css == 0
+    }
+
+    fn traced(&self, entry: &SubmissionEntry) -> (&'static str, u64) {
+        let name = match IoOpcode(entry.opcode) {
+            IoOpcode::READ => "read",
+            IoOpcode::WRITE => "write",
+            _ => "other",
+        };
+        (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
+    }
+
+    async fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        let entry = match self.checked(command) {
+            Ok(entry) => entry,
+            Err(refusal) => return Err(refusal).into(),
+        };
+        self.count(&entry);
+        let begun = self.sim.now();
+        let completion = self.execute(command, entry).await;
+        let cause = if Transfer::of(entry.opcode) == Transfer::ToHost { cause::HOST_READ } else { cause::HOST_WRITE };
+        breakdown.waits(Stage::Queue).add(cause, self.sim.now() - begun);
+        match completion {
+            Ok(completion) => reply(&completion),
+            Err(status) => Err(status).into(),
+        }
+    }
+
+    fn fuses(&self) -> bool {
+        false
+    }
+
+    /// Never called: the set fuses nothing. Each command would have the answer that fused ones have there.
+    async fn serve_fused(&self, _: [Command<'_>; 2], _: &mut Breakdown) -> [Reply; 2] {
+        [Err(Status::INVALID_FIELD.final_()).into(), Err(Status::INVALID_FIELD.final_()).into()]
+    }
+
+    fn administers_namespaces(&self) -> bool {
+        false
+    }
+
+    /// Nothing is dropped: no command that would have it dropped is offered.
+    async fn erase(&self, _: &Namespace) {}
+
+    /// Nothing can be removed from here, and nobody can ask for it.
+    async fn sanitize(&self, _: Sanitization, _: &dyn Fn(u64, u64)) -> Result<(), Status> {
+        Err(Status::SANITIZE_FAILED)
+    }
+
+    async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
+        let entry = SubmissionEntry::blocks(IoOpcode::READ, self.info.nsid, slba, blocks);
+        let mem = HostMem::zeroed(blocks as usize * namespace.lba_bytes as usize);
+        let completion = self.issuer.execute(&*self.drive, entry, mem).await;
+        let Reply { status, .. } = reply(&completion);
+        if status.is_success() { Ok(()) } else { Err(status.into()) }
+    }
+
+    fn bytes_written(&self) -> u64 {
+        self.counts.get().written_bytes
+    }
+
+    async fn flush(&self) {
+        let entry = SubmissionEntry::io(IoOpcode::FLUSH, self.info.nsid);
+        // A drive that is out of reach is as flushed as it will be.
+        let _ = self.issuer.execute(&*self.drive, entry, HostMem::none()).await;
+    }
+
+    fn identify_controller(&self, data: &mut IdentifyController) {
+        self.fill_in_identify(data);
+    }
+
+    fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
+        self.namespace_data(namespace)
+    }
+
+    fn identify_specific(&self, _: Option<&Namespace>) -> Vec<u8> {
+        // Protection information, of which there is none.
+        vec![0; PAGE]
+    }
+
+    fn identify_controller_specific(&self) -> Vec<u8> {
+        // Limits of Verify, Write Zeroes and Dataset Management, all zero: none beyond those of the fields.
+        vec![0; PAGE]
+    }
+
+    fn effects(&self, effects: &mut CommandsAndEffects) {
+        self.fill_in_effects(effects);
+    }
+
+    fn smart(&self, smart: &mut Smart) {
+        self.fill_in_smart(smart);
+    }
+
+    fn drive_log(&self, log: &mut DriveLog) {
+        log.host_bytes = self.counts.get().written_bytes.into();
+    }
+
+    fn warnings(&self) -> u8 {
+        0
+    }
+
+    /// The power of the drive is not that of this controller, which has none to lose.
+    fn on_power_cut(&self, _: Box<dyn Fn()>) {}
+
+    async fn power_returns(&self) {}
+
+    async fn restart(&self) {}
+}

@@ -1,0 +1,204 @@
+//! A drive of another machine, served as one's own: an NVMe/TCP initiator behind controllers of this process, so that every
+//! transport serves it. It keeps no data here and adds no time of a model.
+//!
+//! Its NQN and the identifiers of its namespace are its own: a host that sees both ways to the data takes them for two
+//! drives. They derive from the seed, its name and its target, and stay the same over restarts.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+
+use nandscape_device_controller::{Forward, NvmSubsystem, NvmeController, Offers};
+use nandscape_drive::{CommandRef, Drive, DriveInfo, Io, Names, Subsystem};
+use nandscape_host_driver::Remote;
+use nandscape_host_driver::nvme_tcp::{Identity, NvmeTcp, Target};
+use nandscape_sim::{Seed, Sim, Span};
+use nandscape_transport_reactor::{Export, Order, Pairs, QueueExport, Source, WallClock};
+use nandscape_wire_nvme::{Status, identify};
+
+/// Entries of each client's queue pair.
+const ENTRIES: u32 = 1_024;
+
+/// A remote drive that is to be served.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RemoteSpec {
+    /// The name that clients use.
+    pub name: String,
+    /// Where it is.
+    pub target: Target,
+    /// Seed of its own names.
+    pub seed: u64,
+}
+
+impl RemoteSpec {
+    /// Connects to it. Blocks for some seconds at most for each answer of the target.
+    ///
+    /// # Errors
+    /// That it cannot be reached, or served, with its URL.
+    pub fn connect(&self, sim: &Sim) -> Result<RemoteExport, String> {
+        let clock = WallClock::start();
+        let named = |problem: String| format!("{}: {problem}", self.target);
+        let drive = NvmeTcp::connect(self.target.clone(), Box::new(move || clock.now()));
+        let drive = drive.map_err(|error| named(error.to_string()))?;
+        let (info, identity) = (drive.info(), drive.identity().clone());
+        let config = Forward::config(&info).map_err(named)?;
+        let (pairs, entries) = (config.max_queue_pairs, ENTRIES.min(config.max_queue_entries));
+        let far = Rc::new(Far {
+            url: self.target.to_string(),
+            drive,
+            unsent: Cell::new(false),
+            losses: Cell::new(0),
+            lost: Cell::new(false),
+        });
+        let set = Forward::new(sim, far.clone(), offers(&identity));
+        let controller = NvmSubsystem::new(sim, set, config, self.names(&identity), Forward::arbiter).in_process();
+        let queues = QueueExport::new(sim, controller.clone(), pairs, entries);
+        Ok(RemoteExport { far, identity, controller, queues, pairs })
+    }
+
+    /// Its names here: those of the remote drive but for the NQN, which is that of a subsystem of its own.
+    fn names(&self, identity: &Identity) -> Names {
+        let seed = Seed::new(self.seed).child("remote").child(&self.target.to_string()).child(&self.name);
+        Names {
+            nqn: format!("nqn.2026-11.org.nandscape:remote-{:016x}", seed.value()),
+            serial: identity.serial.clone(),
+            model: identity.model.clone(),
+            firmware: identity.firmware.clone(),
+        }
+    }
+}
+
+/// The commands that the remote drive takes and that may be forwarded.
+fn offers(identity: &Identity) -> Offers {
+    let has = |bit: u16| identity.optional_commands & bit != 0;
+    Offers {
+        compare: has(identify::ONCS_COMPARE),
+        deallocate: has(identify::ONCS_DSM),
+        write_zeroes: has(identify::ONCS_WRITE_ZEROES),
+        verify: has(identify::ONCS_VERIFY),
+        dlfeat: identity.deallocated,
+    }
+}
+
+/// A remote drive behind controllers of this process.
+pub struct RemoteExport {
+    far: Rc<Far>,
+    identity: Identity,
+    controller: Rc<NvmeController<Forward>>,
+    queues: QueueExport,
+    pairs: u16,
+}
+
+impl RemoteExport {
+    /// Who the remote drive is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// I/O queue pairs of each controller.
+    pub fn max_queue_pairs(&self) -> u16 {
+        self.pairs
+    }
+}
+
+impl Export for RemoteExport {
+    fn info(&self) -> DriveInfo {
+        self.queues.info()
+    }
+
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+        self.queues.connect()
+    }
+
+    fn pairs(&self) -> Option<Pairs> {
+        self.queues.pairs()
+    }
+
+    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
+        Some(self.controller.subsystem().clone())
+    }
+
+    fn counters(&self) -> BTreeMap<&'static str, f64> {
+        let is_connected = !self.far.lost.get();
+        BTreeMap::from([
+            ("remote_connected", f64::from(u8::from(is_connected))),
+            ("remote_connections_lost_total", self.far.losses.get() as f64),
+        ])
+    }
+
+    fn order(&self, _: &Order) -> Result<(), String> {
+        Err(format!("the drive is {}: faults are ordered where it is", self.far.url))
+    }
+
+    fn source(&self) -> Option<Rc<dyn Source>> {
+        Some(self.far.clone())
+    }
+}
+
+/// The remote drive, as commands and the loop see it.
+struct Far {
+    url: String,
+    drive: NvmeTcp,
+    /// A command was submitted since the last poll.
+    unsent: Cell<bool>,
+    /// How often the connection was lost.
+    losses: Cell<u64>,
+    /// There is no connection, and that was told.
+    lost: Cell<bool>,
+}
+
+impl Drive for Far {
+    fn info(&self) -> DriveInfo {
+        self.drive.info()
+    }
+
+    fn submit(&self, io: Io) {
+        self.unsent.set(true);
+        self.drive.submit(io);
+    }
+
+    fn cancel(&self, command: CommandRef) -> bool {
+        self.unsent.set(true);
+        self.drive.cancel(command)
+    }
+}
+
+impl Source for Far {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.drive.socket()
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.unsent.get()
+    }
+
+    fn poll(&self) -> bool {
+        self.unsent.set(false);
+        // One that has given up tries on, and its commands fail meanwhile.
+        self.drive.poll().unwrap_or(false)
+    }
+
+    fn outstanding(&self) -> usize {
+        self.drive.outstanding()
+    }
+
+    fn news(&self) -> Option<String> {
+        let is_lost = self.drive.is_lost();
+        if is_lost == self.lost.get() {
+            return None;
+        }
+        self.losses.set(self.losses.get() + u64::from(is_lost));
+        self.lost.set(is_lost);
+        Some(match self.drive.problem() {
+            Some(reason) => format!("the connection to {} is lost: {reason}; it is made again", self.url),
+            None => format!("connected to {} again", self.url),
+        })
+    }
+
+    fn limit_patience(&self, patience: Span) {
+        self.drive.limit_patience(patience);
+        // It looks at its limits when it is polled.
+        self.unsent.set(true);
+    }
+}

@@ -1,0 +1,21 @@
+//! A remote drive, served a second time: a host reaches the second server, which reaches the first through a network that
+//! breaks.
+//!
+//! | file | what |
+//! |---|---|
+//! | `served` | the second server |
+//! | `breaking` | the network between the servers breaks |
+//! | `identity` | what hosts are told of the drive |
+#![cfg(target_os = "linux")]
+
+mod breaking;
+#[path = "../../../../transport/nvme_tcp/tests/nvme_tcp/host.rs"]
+#[allow(dead_code, reason = "the target's own tests use more of it")]
+mod host;
+mod identity;
+#[path = "../../../../host/driver/tests/nvme_tcp/proxy.rs"]
+mod proxy;
+mod served;
+#[path = "../../../../transport/nvme_tcp/tests/nvme_tcp/server.rs"]
+#[allow(dead_code, reason = "the target's own tests use more of it")]
+mod server;

@@ -1,0 +1,55 @@
+//! The drives of a reactor that lie outside this process. They are served in each turn in which something has come from
+//! one of them, or in which the model has given one a command.
+
+use std::io;
+use std::rc::Rc;
+
+use nandscape_sim::Span;
+
+use super::Reactor;
+use crate::port::Export;
+use crate::source::Source;
+use crate::waiter::Waiter;
+
+/// Such drives, with their names.
+pub(super) struct Sources(Vec<(String, Rc<dyn Source>)>);
+
+impl Sources {
+    /// Those among `exports`; from now on they are watched.
+    pub(super) fn of(exports: &[Rc<dyn Export>], names: &[String], waiter: &mut Waiter) -> io::Result<Sources> {
+        let named = exports.iter().zip(names);
+        let sources: Vec<_> = named.filter_map(|(export, name)| Some((name.clone(), export.source()?))).collect();
+        sources.iter().try_for_each(|(_, source)| waiter.add_source(source.descriptor()))?;
+        Ok(Sources(sources))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Commands that have not completed.
+    pub(super) fn outstanding(&self) -> usize {
+        self.0.iter().map(|(_, source)| source.outstanding()).sum()
+    }
+
+    /// From now on, commands fail when their drive has been out of reach for this long.
+    pub(super) fn limit_patience(&self, patience: Span) {
+        self.0.iter().for_each(|(_, source)| source.limit_patience(patience));
+    }
+}
+
+impl Reactor {
+    /// Has them send and receive. Whether anything moved.
+    pub(super) fn serve_sources(&mut self) -> bool {
+        let (came, mut moved) = (std::mem::take(&mut self.events.of_sources), false);
+        for (name, source) in &self.sources.0 {
+            if came || source.has_unsent() {
+                moved |= source.poll();
+                if let Some(news) = source.news() {
+                    (self.log)(&format!("drive {name}: {news}"));
+                }
+            }
+        }
+        moved
+    }
+}

@@ -1,0 +1,29 @@
+//! A drive that lies outside this process, as the loop looks after it: the loop waits for its connection as for those of
+//! clients, and has it send and receive.
+//!
+//! What such a drive answers comes from outside without being recorded: a run with one has no recording.
+
+use std::os::fd::BorrowedFd;
+
+use nandscape_sim::Span;
+
+/// See the module.
+pub trait Source {
+    /// What can be read when there is something to do.
+    fn descriptor(&self) -> BorrowedFd<'_>;
+
+    /// Whether it has commands that it has not sent yet.
+    fn has_unsent(&self) -> bool;
+
+    /// Sends and receives a fair share of what it can without waiting, and completes commands. Whether anything moved.
+    fn poll(&self) -> bool;
+
+    /// Commands that have not completed.
+    fn outstanding(&self) -> usize;
+
+    /// What has happened to its connection since the last call, for the log.
+    fn news(&self) -> Option<String>;
+
+    /// From now on, commands fail when it has been out of reach for this long: the loop is to end.
+    fn limit_patience(&self, patience: Span);
+}
