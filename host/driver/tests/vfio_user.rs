@@ -159,7 +159,7 @@ fn doorbells_of_each_kind() {
             (DoorbellMode::Mapped, _) => assert_eq!(messages, 0),
             // One for each command, and more for heads.
             (_, false) => assert!(messages > COMMANDS, "{mode:?}: {messages}"),
-            // How many depends on who is faster. Without any, nothing would have begun.
+            // Their number depends on timing. Without any, no command would have begun.
             (_, true) => assert!(messages > 0, "{mode:?}"),
         }
     }

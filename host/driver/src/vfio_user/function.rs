@@ -51,7 +51,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// Connects to the server at `path`, shares `bytes` of memory besides what the driver itself needs, and enables the
+    /// Connects to the server at `path`, shares `bytes` of memory besides the driver's own pages, and enables the
     /// controller. Queues of [`Function::create_pair`] are taken from `bytes`, too.
     ///
     /// # Errors
@@ -198,7 +198,7 @@ fn map_doorbells(messages: &Messages) -> Result<Option<Mapping>, FunctionError> 
     const BYTES: usize = size_of::<RegionInfo>() + size_of::<SparseMap>();
     let ask = RegionInfo { argsz: (BYTES as u32).into(), ..RegionInfo::default() };
     let answer = messages.call("BAR0", Command::DEVICE_GET_REGION_INFO, ask.as_bytes(), &[])?;
-    let invalid = || FunctionError::unusable("the server does not say what can be mapped of BAR0");
+    let invalid = || FunctionError::unusable("the server does not say which part of BAR0 can be mapped");
     let (info, _) = RegionInfo::read_from_prefix(&answer).map_err(|_| invalid())?;
     if info.flags.get() & RegionInfo::MMAP == 0 {
         return Ok(None);

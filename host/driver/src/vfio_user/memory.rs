@@ -37,7 +37,7 @@ impl SharedMemory {
     /// Takes whole pages for `bytes` bytes: the address of the first one.
     ///
     /// # Errors
-    /// When there are not so many left.
+    /// When fewer pages are left.
     pub fn take(&self, bytes: u64) -> io::Result<u64> {
         let begin = self.taken.get();
         let end = bytes.checked_next_multiple_of(PAGE).and_then(|bytes| begin.checked_add(bytes));
@@ -70,7 +70,7 @@ impl SharedMemory {
         self.mapping.write(offset(address), bytes)
     }
 
-    /// Reads a dword, and sees what was written before it.
+    /// Reads a dword. All writes that came before the dword are seen from now on.
     pub(super) fn load(&self, address: u64) -> io::Result<u32> {
         self.mapping.load(offset(address))
     }

@@ -1,4 +1,5 @@
-//! A user-space driver for a PCI NVMe controller behind a vfio-user socket: what a guest's driver does, without a guest.
+//! A user-space driver for a PCI NVMe controller behind a vfio-user socket: it does the work of a
+//! guest's driver, without a guest.
 //!
 //! [`Function::connect`] shares memory with the controller and enables it. [`Function::create_pair`] makes a queue pair in
 //! that memory, which one thread fills and polls:
@@ -48,7 +49,7 @@ pub enum FunctionError {
     /// The server has refused a message.
     #[error("{message}: the server answers with error {errno}")]
     Refused {
-        /// What was asked for.
+        /// The request.
         message: &'static str,
         /// The system's number of the error.
         errno: u32,
@@ -56,7 +57,7 @@ pub enum FunctionError {
     /// The controller has refused an admin command.
     #[error("{step}: the controller answers {status}")]
     Failed {
-        /// What was asked for.
+        /// The command.
         step: &'static str,
         /// Its status.
         status: Status,

@@ -81,7 +81,7 @@ impl QueuePair {
     #[inline]
     pub fn reap(&mut self) -> io::Result<Option<CompletionEntry>> {
         let at = self.completions + u64::from(self.head) * COMPLETION;
-        // The phase tag first: what is read after it is the whole entry.
+        // The phase tag first: the controller writes it last, so the whole entry is there.
         let last = self.doorbells.memory.load(at + PHASE_DWORD)?;
         if (last >> PHASE_BIT & 1 != 0) != self.phase {
             return Ok(None);

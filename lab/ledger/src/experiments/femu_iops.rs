@@ -56,11 +56,11 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "cost of a trap",
             taken: "a message that is not answered, on a unix socket, and the side thread that passes it on",
-            why: "it is what QEMU sends for a write to a PCI function over vfio-user; the paper's trap leaves the guest, and \
+            why: "QEMU sends this message for a write to a PCI function over vfio-user; the paper's trap leaves the guest, and \
                   QEMU's own event loop takes it",
         },
         Choice {
-            open: "polling of what",
+            open: "the memory that is polled",
             taken: "judged: the page of doorbells; beside it: shadow buffers that are polled (--doorbells buffered)",
             why: "FEMU's guest writes no doorbells and its thread polls the queue in memory; Li polls the shadow buffers. \
                   Both are polling",
@@ -110,7 +110,7 @@ fn measure(run: &crate::experiment::Run<'_>) -> Result<crate::figures::Figures> 
     let served = doorbells.into_iter().map(serve).collect::<Result<Vec<Served>>>()?;
     let mut loads =
         served.iter().map(|served| served.connect(JUDGED as u16, run.seed)).collect::<Result<Vec<_>>>()?;
-    // For each kind, and each depth: what was seen, and messages.
+    // For each kind, and each depth: measurements, and messages.
     let mut seen = vec![vec![(Seen::default(), 0); DEPTHS.len()]; KINDS.len()];
     let mut idle = idle::Idle::default();
     let Effort { rounds, slice, .. } = run.effort;

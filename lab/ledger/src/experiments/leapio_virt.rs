@@ -37,10 +37,10 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             why: "there is no profile of that drive. All ways lead to the same drive, and the claim is about their ratio",
         },
         Choice {
-            open: "what stands for pass-through, LeapIO and full virtualisation",
+            open: "counterparts of pass-through, LeapIO and full virtualisation",
             taken: "a ring between two threads; vfio-user with a page of doorbells that the drive polls; vfio-user with a \
                     message for each doorbell",
-            why: "the ring is the shortest way here; the page is what LeapIO polls; a message for each doorbell wakes a thread \
+            why: "the ring is the shortest way here; LeapIO polls memory, as the page is polled; a message for each doorbell wakes a thread \
                   of the host at each command, as the paper says of full virtualisation",
         },
         Choice {

@@ -51,7 +51,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             why: "the thesis does not say",
         },
         Choice {
-            open: "what is behind the transport",
+            open: "the drive behind the transport",
             taken: "the whole drive without delays and without a store",
             why: "a target of NVMe has a controller; it costs the same with any number of queues",
         },
@@ -76,7 +76,7 @@ const LOADS: [(&str, bool, u32); 4] = [
 ];
 
 fn of(what: &str, load: &str, queues: usize) -> String {
-    format!("{what}, {load}, {queues} queues")
+    format!("{what}, {load}, queues: {queues}")
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -149,7 +149,7 @@ fn judge(results: &Results) -> Result<Judgement> {
         judgement.notes.push(format!("{QUEUES} queues do not use all cores of this machine: no gain is judged"));
     }
     judgement.reason =
-        "Hosts and targets share the cores of one machine, so that what one uses the other lacks".to_owned();
+        "Hosts and targets share the cores of one machine: each lacks the time that the other uses".to_owned();
     Ok(judgement)
 }
 

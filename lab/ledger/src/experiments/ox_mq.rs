@@ -47,10 +47,10 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
                   shared by two reactors. Beside it: one reactor for all pairs",
         },
         Choice {
-            open: "what is at the end of a pair",
+            open: "the drive at the end of a pair",
             taken: "judged: a drive that completes each command at once; beside it: an NVMe controller, whose Flush has \
                     nothing to flush",
-            why: "the thesis measures the queues alone. The other figure is what a command costs here with all of NVMe",
+            why: "the thesis measures the queues alone. The other figure includes the work of an NVMe controller",
         },
         Choice {
             open: "cores",
@@ -64,7 +64,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
 
 /// Pairs.
 const PAIRS: [usize; 4] = [1, 2, 4, 8];
-/// What they end at, and the reactors at most: the first is judged.
+/// The drive at their end, and the reactors at most: the first is judged.
 const ENDS: [(&str, usize); 4] = [
     ("queues alone", usize::MAX),
     ("queues alone, one reactor", 1),
@@ -75,7 +75,7 @@ const ENDS: [(&str, usize); 4] = [
 const BOUND: f64 = 0.3;
 
 fn of(what: &str, end: &str, pairs: usize) -> String {
-    format!("{what}, {end}, {pairs} pairs")
+    format!("{what}, {end}, pairs: {pairs}")
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -117,7 +117,7 @@ fn judge(results: &Results) -> Result<Judgement> {
             let number = |what: &str| figures.number(&of(what, end, pairs));
             let (rate, cores) = (number("millions a second")?, number("cores")?);
             if end == ENDS[0].0 {
-                let what = format!("a core, {pairs} pairs on {cores} cores");
+                let what = format!("a core, pairs: {pairs}, cores: {cores}");
                 judgement.criteria.push(order::at_least(what, rate / cores, "M/s", BOUND));
             }
             let columns = [number("reactors")?, cores, number("commands")?, rate, rate / cores];

@@ -64,7 +64,7 @@ impl ThreadTime {
         ThreadTime(format!("/proc/self/task/{thread}/schedstat").into())
     }
 
-    /// What it has used so far, as the scheduler counts it.
+    /// Its processor time so far, as the scheduler counts it.
     pub(crate) fn now(&self) -> anyhow::Result<nandscape_sim::Span> {
         let text = std::fs::read_to_string(&self.0)?;
         let ns = text.split_whitespace().next().and_then(|field| field.parse().ok());

@@ -1,5 +1,5 @@
 //! Hosts of NVMe/TCP targets on this machine: each host has a thread, one I/O queue, and a drive of its own at the end.
-//! Drives are spread over reactors with a core each, and keep no data, so that what is measured is the way there.
+//! Drives are spread over reactors with a core each, and keep no data: the transport is measured, not the drive.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -36,7 +36,7 @@ pub(crate) struct Transfers {
     pub(crate) bytes: u32,
 }
 
-/// What some queues did together.
+/// The work of some queues together.
 #[derive(Copy, Clone, Default)]
 pub(crate) struct Done {
     pub(crate) commands: u64,
@@ -170,7 +170,7 @@ impl Drop for Host {
     fn drop(&mut self) {
         drop(self.orders.take());
         if let Some(thread) = self.thread.take() {
-            // What it found has been told.
+            // Its outcomes have been told.
             let _ = thread.join();
         }
     }

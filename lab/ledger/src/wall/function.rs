@@ -68,7 +68,7 @@ impl Served {
         &self.live
     }
 
-    /// A client with a queue pair for `depth` reads. Before it, another one has written what it reads, over a ring.
+    /// A client with a queue pair for `depth` reads. Another client has written the data before, over a ring.
     pub(crate) fn connect(&self, depth: u16, seed: Seed) -> anyhow::Result<Load<FunctionLane>> {
         drop(Load::connect(self.live.handle(), 0, WRITERS, seed)?);
         let mut function = Function::connect(&self.folder.path().join("function"), FunctionLane::bytes(depth))?;

@@ -30,7 +30,7 @@ pub(crate) struct Ended {
 
 /// A lane with [`READ`] bytes of data for each of its slots, which are as many as commands at a time.
 pub(crate) trait Lane {
-    /// What its commands reach.
+    /// The drive at its end.
     fn drive(&self) -> AtEnd;
 
     /// Puts a word at the beginning of a slot's data.
@@ -45,7 +45,7 @@ pub(crate) trait Lane {
     /// A command that has ended, if there is one.
     fn poll(&mut self) -> anyhow::Result<Option<Ended>>;
 
-    /// Nothing has ended: what is due at the end of a batch.
+    /// Called when no command has ended: does the work at the end of a batch.
     fn pause(&mut self) -> anyhow::Result<()>;
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Served {
     pub(crate) queue_pairs: u16,
 }
 
-/// Drives, and what is told of each.
+/// Drives, and the description of each.
 type Made = (Vec<Rc<dyn Export>>, Vec<Served>);
 
 /// A drive whose commands each take `delay`, independently of other commands: FEMU's "+50 us", T_endio = T_entry +

@@ -22,7 +22,7 @@ pub(crate) struct Load<L> {
     rng: Rng,
     /// For each read in flight: its address and time of submission.
     sent: Vec<(u64, Time)>,
-    /// Blocks of the drive in a read, and reads in what is used of the drive.
+    /// Blocks of the drive in a read, and reads in the part that is used.
     blocks: u32,
     places: u64,
 }
@@ -46,7 +46,7 @@ impl Seen {
 }
 
 impl Load<RingLane> {
-    /// Connects to a drive over a ring and writes what is used of it.
+    /// Connects to a drive over a ring and writes the part that is used.
     pub(crate) fn connect(handle: &Handle, export: u16, depth: usize, seed: Seed) -> anyhow::Result<Load<RingLane>> {
         let lane = RingLane::connect(handle, export, depth)?;
         let mut load = Load::over(lane, handle.clock(), depth, seed.child("load").nth(export.into()));

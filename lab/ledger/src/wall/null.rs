@@ -22,7 +22,7 @@ const POLLS_BEFORE_YIELD: u32 = 64;
 /// The longest wait for a completion.
 const PATIENCE: Span = Span::from_s(60);
 
-/// What the queue pairs end at.
+/// The drive at the end of a queue pair.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Behind {
     /// A drive that completes each command at once.
@@ -69,7 +69,7 @@ pub(crate) struct Pairs {
     reactors: Vec<Live>,
 }
 
-/// What some pairs did together.
+/// The work of some pairs together.
 #[derive(Copy, Clone, Default)]
 pub(crate) struct Done {
     pub(crate) commands: u64,
