@@ -234,6 +234,8 @@ fn each_bad_wish_has_its_status() {
             (wish(9, 8, 0, 0), Status::THIN_PROVISIONING_NOT_SUPPORTED),
             (wish(8, 8, 0, 2), Status::INVALID_FIELD),
             (wish(8, 8, 5, 0), Status::INVALID_FORMAT),
+            // Metadata in a buffer of its own, for which capsules have no pointer.
+            (wish(8, 8, 2, 0), Status::INVALID_FORMAT),
             (wish(8, 8, 0x20, 0), Status::INVALID_FORMAT),
             (wish(8, 8, 0x10, 0), Status::INVALID_FORMAT),
             (HostMem::from_bytes(protected.as_bytes()), Status::INVALID_FORMAT),
@@ -252,6 +254,7 @@ fn each_bad_wish_has_its_status() {
         create(admin, wish(8, 8, 0, 0)).await.unwrap();
         for (cdw10, status) in [
             (5, Status::INVALID_FORMAT),
+            (2, Status::INVALID_FORMAT),
             (1 << 12, Status::INVALID_FORMAT),
             (1 << 5, Status::INVALID_FORMAT),
             (1 << 4, Status::INVALID_FORMAT),

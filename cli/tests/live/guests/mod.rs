@@ -7,11 +7,13 @@
 //! | `upkeep` | sanitize and self-test |
 //! | `two_hosts` | two guests on one namespace, with reservations |
 //! | `vanishing` | guests that vanish, power that is cut |
+//! | `protection` | protection information |
 //! | `command` | `nandscape guest` |
 
 mod command;
 mod network;
 mod pci;
+mod protection;
 mod two_hosts;
 mod upkeep;
 mod vanishing;

@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use nandscape_drive::Subsystem as _;
 use nandscape_wire_nvme::identify::{
-    IdentifierHead, IndependentNamespace, NSTAT_READY, NamespaceGranularity, cns, nidt,
+    self, IdentifierHead, IndependentNamespace, NSTAT_READY, Namespace as IdentifyNamespace, NamespaceGranularity, cns,
+    nidt,
 };
 use nandscape_wire_nvme::manage::ControllerList;
 use nandscape_wire_nvme::{NSID_ALL, Parameter, Status, SubmissionEntry};
@@ -32,11 +33,11 @@ impl<C: CommandSet> NvmeController<C> {
         let set = &self.subsystem.set;
         match cns {
             cns::NAMESPACE => self.of_namespace(nsid, self.namespaces.get(nsid), true, |namespace| {
-                set.identify_namespace(namespace).as_bytes().to_vec()
+                self.namespace_data(namespace).as_bytes().to_vec()
             }),
             cns::ALLOCATED_NAMESPACE => {
                 self.of_namespace(nsid, self.subsystem.namespaces.get(nsid), false, |namespace| {
-                    set.identify_namespace(namespace).as_bytes().to_vec()
+                    self.namespace_data(namespace).as_bytes().to_vec()
                 })
             }
             cns::NAMESPACE_DESCRIPTORS => {
@@ -88,6 +89,15 @@ impl<C: CommandSet> NvmeController<C> {
             (1..=MAX_NAMESPACES, None) => Ok(vec![0; PAGE]),
             _ => Err(Status::INVALID_NAMESPACE.into()),
         }
+    }
+
+    /// Capsules have no metadata pointer: metadata can only follow the data.
+    fn namespace_data(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
+        let mut data = self.subsystem.set.identify_namespace(namespace);
+        if self.passes_messages() {
+            data.mc &= !identify::MC_SEPARATE;
+        }
+        data
     }
 
     fn independent(&self, namespace: Option<&Namespace>) -> IndependentNamespace {

@@ -96,7 +96,7 @@ impl<C: CommandSet> NvmeController<C> {
             return Err(Status::INVALID_FORMAT.into());
         }
         let protection = (given.dps & 0b111, given.dps & 1 << 3 != 0);
-        let format = Format::asked_for(self.subsystem.namespaces.formats(), index, is_extended, protection)?;
+        let format = self.format_asked_for(index, is_extended, protection)?;
         if given.nmic & !identify::NMIC_SHARED != 0 || given.nsze.get() == 0 || given.ncap > given.nsze {
             return Err(Status::INVALID_FIELD.into());
         }
@@ -105,6 +105,15 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let is_shared = given.nmic & identify::NMIC_SHARED != 0;
         Ok(self.subsystem.namespaces.create(NewNamespace { blocks: given.nsze.get(), format, is_shared })?)
+    }
+
+    /// A format that the host can use: capsules have no pointer to metadata that does not follow the data.
+    fn format_asked_for(&self, index: u8, is_extended: bool, protection: (u8, bool)) -> Result<Format, Status> {
+        let format = Format::asked_for(self.subsystem.namespaces.formats(), index, is_extended, protection)?;
+        match self.passes_messages() && format.lba().metadata > 0 && !is_extended {
+            true => Err(Status::INVALID_FORMAT),
+            false => Ok(format),
+        }
     }
 
     async fn delete_namespaces(&self, nsid: u32) -> Result<Answer, Refusal> {
@@ -140,15 +149,13 @@ impl<C: CommandSet> NvmeController<C> {
     async fn format(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let fields = FormatNvm(entry.cdw10.get());
         let protection = (fields.protection(), fields.protection_first());
-        let formats = self.subsystem.namespaces.formats();
-        let asked_for =
-            |is_extended, protection| Format::asked_for(formats, fields.lba_format(), is_extended, protection);
-        let format = asked_for(fields.extended(), protection).map_err(|status| {
+        let index = fields.lba_format();
+        let format = self.format_asked_for(index, fields.extended(), protection).map_err(|status| {
             // LBA format, place of metadata, or protection information: the first that cannot be had.
-            let bit = match (asked_for(false, (0, false)), asked_for(fields.extended(), (0, false))) {
-                (Err(_), _) => 0,
-                (Ok(_), Err(_)) => 4,
-                (Ok(_), Ok(_)) => 5,
+            let bit = match () {
+                () if self.subsystem.namespaces.formats().get(usize::from(index)).is_none() => 0,
+                () if self.format_asked_for(index, fields.extended(), (0, false)).is_err() => 4,
+                () => 5,
             };
             Refusal::of(status, Parameter::at(10, bit))
         })?;

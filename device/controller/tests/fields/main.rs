@@ -88,6 +88,47 @@ fn lists_of_ranges() {
     ]);
 }
 
+/// Blocks of 512 + 8 bytes with protection information, extended unless the row says otherwise.
+#[test]
+fn protection_information() {
+    let (type_1, type_3, separate) = (2 | 1 << 4 | 1 << 5, 2 | 1 << 4 | 3 << 5, 2 | 1 << 5);
+    let prinfo = |opcode, field: u32| io(opcode, 5, 1).bytes(520).formatted(type_1).dword(12, field << 26);
+    let prinfos = |read: u32, write: u32, format: u32| {
+        copy(0, &[(0, 1)]).formatted(type_1).dword(12, read << 12 | write << 26 | format << 8)
+    };
+    check(vec![
+        prinfo(READ, 1).is("EILBRT of another block").dword(14, 6).fails(S::INVALID_PROTECTION).at(12, 26),
+        prinfo(WRITE, 1).is("ILBRT of another block").dword(14, 6).fails(S::INVALID_PROTECTION).at(12, 26),
+        prinfo(IoOpcode::VERIFY, 1).is("EILBRT of another block").dword(14, 6).fails(S::INVALID_PROTECTION).at(12, 26),
+        prinfo(READ, 1)
+            .is("a reference tag of type 3")
+            .formatted(type_3)
+            .dword(14, 5)
+            .fails(S::INVALID_PROTECTION)
+            .at(12, 26),
+        prinfo(WRITE, 4).is("a guard that does not fit").filled(9).retries(S::GUARD_CHECK),
+        prinfo(WRITE, 2).is("another application tag").dword(15, 0xffff_0001).retries(S::APPLICATION_TAG_CHECK),
+        prinfo(WRITE, 2).is("another one, masked").dword(15, 0xfffe_0001).succeeds(),
+        prinfo(WRITE, 1).is("another reference tag").dword(14, 5).retries(S::REFERENCE_TAG_CHECK),
+        prinfo(WRITE, 15).is("all of it inserted").bytes(512).dword(14, 5).succeeds(),
+        prinfo(READ, 7).is("a block that is not written").dword(14, 5).succeeds(),
+        prinfo(READ, 0).is("no room for metadata").bytes(519).fails(S::DATA_SGL_LENGTH_INVALID).at(6, 0),
+        prinfo(READ, 0).is("no metadata pointer").formatted(separate).fails(S::INVALID_FIELD).at(4, 0),
+        prinfo(IoOpcode::WRITE_ZEROES, 4).is("a check of zeros").fails(S::INVALID_PROTECTION).at(12, 26),
+        prinfo(IoOpcode::WRITE_ZEROES, 8).is("inserted").dword(14, 5).succeeds(),
+        prinfos(8, 0, 0).is("PRACT of the read alone").fails(S::INVALID_FIELD).at(12, 12),
+        prinfos(0, 8, 0).is("PRACT of the write alone").fails(S::INVALID_FIELD).at(12, 12),
+        prinfos(8, 8, 0).is("PRACT of both").succeeds(),
+        prinfos(0, 0, 1).is("descriptors of another guard").bytes(40).fails(S::INVALID_FIELD).at(12, 8),
+        io(READ, 0, 253)
+            .is("metadata beyond MDTS")
+            .formatted(type_1)
+            .bytes(253 * 520)
+            .fails(S::INVALID_FIELD)
+            .at(12, 0),
+    ]);
+}
+
 #[test]
 fn admin_opcodes() {
     let refused = [

@@ -20,11 +20,14 @@ pub(crate) struct Row {
     parameter: Parameter,
     /// How often the command is sent before, without waiting for it.
     outstanding: u32,
+    /// CDW10 of a Format NVM that comes before.
+    format: Option<u32>,
 }
 
 fn row(queue: QueueId, entry: SubmissionEntry, bytes: usize) -> Row {
     let parameter = Parameter::NONE;
-    Row { what: "", queue, entry, data: vec![0; bytes], right: Status::SUCCESS, parameter, outstanding: 0 }
+    let right = Status::SUCCESS;
+    Row { what: "", queue, entry, data: vec![0; bytes], right, parameter, outstanding: 0, format: None }
 }
 
 /// A command over blocks of the namespace, with data for them.
@@ -91,6 +94,11 @@ impl Row {
         self
     }
 
+    /// Formats the namespace before.
+    pub(crate) fn formatted(self, cdw10: u32) -> Row {
+        Row { format: Some(cdw10), ..self }
+    }
+
     /// Sends the command `times` times before.
     pub(crate) fn after(self, times: u32) -> Row {
         Row { outstanding: times, ..self }
@@ -129,6 +137,15 @@ pub(crate) fn check(rows: Vec<Row>) {
             let pairs = [0, 1].map(|id| Pair::new(sim, drive, id, 32));
             let pair = &pairs[usize::from(row.queue.0)];
             let mem = || if row.data.is_empty() { HostMem::none() } else { HostMem::from_bytes(&row.data) };
+            if let Some(cdw10) = row.format {
+                let format = SubmissionEntry::admin(AdminOpcode::FORMAT_NVM);
+                let format = SubmissionEntry { nsid: 1.into(), cdw10: cdw10.into(), ..format };
+                pairs[0].put(format, HostMem::none());
+                pairs[0].ring();
+                sim.sleep(Span::from_ms(100)).await;
+                assert_eq!(pairs[0].reap().map(|posted| posted.entry.status()), Some(Status::SUCCESS), "{}", row.what);
+                pairs[0].release();
+            }
             for _ in 0..=row.outstanding {
                 pair.put(row.entry, mem());
             }

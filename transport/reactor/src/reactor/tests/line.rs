@@ -63,6 +63,21 @@ fn refused(answer: &Answer) -> Refused {
     answer.try_recv().expect("an answer").err().expect("a refusal")
 }
 
+/// A namespace may be formatted with metadata while no client is connected.
+#[test]
+fn clients_of_single_commands_are_refused_where_blocks_have_metadata() {
+    let executor = Executor::new();
+    let sim = executor.sim();
+    let drive = FakeDrive::new(&sim, DriveInfo { metadata_bytes: 8, ..INFO }, Servers::Unlimited, Delays);
+    let port = Port::new(&sim, vec![Rc::new(Few { drive, free: Rc::new(Cell::new(PAIRS)) })]);
+    let names = vec!["only".to_owned()];
+    let setup = Setup { executor, port, names, poll: PollMode::Busy, log: Box::new(|_| {}) };
+    let (mut reactor, handle) = Reactor::new(setup).unwrap();
+    let refused = refused(&ask(&mut reactor, &handle));
+    assert_eq!(refused, Refused::Metadata(8));
+    assert!(refused.to_string().contains("8 bytes of metadata"), "{refused}");
+}
+
 #[test]
 fn requests_wait_for_pairs_whose_clients_have_left() {
     let (mut reactor, handle, free) = few();

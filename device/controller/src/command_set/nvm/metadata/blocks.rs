@@ -39,7 +39,7 @@ impl Blocks {
         blocks
     }
 
-    /// Blocks that [`Blocks::read_into`] takes in.
+    /// Blocks as the FTL has them, for a read into them.
     pub(super) fn to_read(format: Format, blocks: u32) -> Blocks {
         let blocks = Blocks::new(format, blocks);
         blocks.invert();
@@ -90,11 +90,10 @@ impl Blocks {
     /// Inserts protection information.
     pub(super) fn insert(&self, tags: &Tags) {
         let (data, mut metadata, used) = (self.data.borrow(), self.metadata.borrow_mut(), self.used());
-        let blocks = metadata.chunks_exact_mut(stride(self.format));
-        let zeros = vec![0; self.format.lba().data as usize];
-        let mut data = data.chunks_exact(zeros.len());
-        for (index, metadata) in (0..).zip(blocks) {
-            tags.insert(&self.format, index, data.next().unwrap_or(&zeros), &mut metadata[..used]);
+        let mut data = data.chunks_exact(self.format.lba().data as usize);
+        for (index, metadata) in (0..).zip(metadata.chunks_exact_mut(stride(self.format))) {
+            // Blocks without data are zeros, and the guard of zeros is zero, however many there are.
+            tags.insert(&self.format, index, data.next().unwrap_or_default(), &mut metadata[..used]);
         }
     }
 
