@@ -15,6 +15,7 @@ mod summary;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use nandscape_transport_control::{ControlServer, MetricsServer};
@@ -148,18 +149,25 @@ fn wait(ending: &Receiver<Ending>) -> Ending {
     ending.recv().unwrap_or(Ending::Broken)
 }
 
-/// SIGTERM and SIGINT end the server in order, a second one ends it at once. Before it serves, either ends it at once.
+/// Signals within this time of the first one are the same request: `timeout` sends one to the server, and one to its group.
+const ONE_REQUEST: Duration = Duration::from_secs(1);
+
+/// SIGTERM and SIGINT end the server in order, a second request ends it at once. Before it serves, either ends it at once.
+#[expect(clippy::disallowed_methods, reason = "signals come in real time")]
 fn watch_signals(tell: Sender<Ending>, serving: Arc<AtomicBool>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for (count, _) in signals.forever().enumerate() {
+        let mut first = None::<Instant>;
+        for _ in signals.forever() {
             if !serving.load(Ordering::SeqCst) {
                 std::process::exit(0);
             }
-            if count > 0 || tell.send(Ending::Asked).is_err() {
+            let is_repeated = first.is_some_and(|first| first.elapsed() > ONE_REQUEST);
+            if is_repeated || first.is_none() && tell.send(Ending::Asked).is_err() {
                 remove_socket_files();
                 std::process::exit(1);
             }
+            first.get_or_insert_with(Instant::now);
         }
     })?;
     Ok(())

@@ -86,6 +86,8 @@ fn a_server_that_is_told_to_end_drains_and_leaves_no_socket() {
         let mut server = Server::small(&["--record", "run.rec"]);
         let mut client = start_fio(&server, &ENDLESS);
         until_at_work(&server);
+        // As `timeout` does: to the process, and to its group.
+        server.signal(signal);
         server.signal(signal);
         let ended = server.wait();
         // Its connection has gone; it ends by itself, with an error.
