@@ -1,20 +1,23 @@
 //! Queues in the memory of a guest: raw entries of 64 and 16 bytes, data where PRPs or an SGL say.
 //!
-//! Nothing is believed: an address is looked up each time, since the guest may unmap it at any time.
+//! Nothing is believed: an address is looked up each time, since the guest may unmap it at any time. Entries in memory that only
+//! the guest's process reaches are asked for when the controller wants to fetch them, several at a time, and fetched when they
+//! have come.
 //!
 //! Left out: doorbells; the code that watches them passes them to the controller.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use nandscape_sim::{Sim, Time};
-use nandscape_wire_nvme::command::FLAGS_PSDT;
+use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST, FLAGS_PSDT};
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::{CompletionEntry, SubmissionEntry};
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::controller::QueueId;
-use crate::mem::{Access, DataPointer, Dma, HostMem};
+use crate::mem::{Access, Ask, DataPointer, Dma, DmaFault, HostMem};
 use crate::queue_memory::{CompletionMemory, SubmissionMemory};
 use crate::ring::{Notify, Posted, Submission};
 
@@ -27,13 +30,128 @@ pub struct GuestSubmissions {
     page: u32,
     /// When the doorbell was rung for each entry.
     rung: RefCell<Box<[Time]>>,
+    remote: Rc<Coming>,
 }
+
+/// Entries that the guest was asked for.
+struct Coming {
+    /// Those that have come, from `next` on.
+    entries: RefCell<VecDeque<SubmissionEntry>>,
+    next: Cell<u16>,
+    /// The tail that was rung last.
+    tail: Cell<u16>,
+    is_asked: Cell<bool>,
+    /// The guest has refused to read the next one.
+    is_refused: Cell<bool>,
+    /// Is told of a queue that can be fetched from again.
+    came: Option<Came>,
+}
+
+impl Coming {
+    fn new(came: Option<Came>) -> Coming {
+        let (entries, next, tail) = (RefCell::default(), Cell::default(), Cell::default());
+        Coming { entries, next, tail, is_asked: Cell::new(false), is_refused: Cell::new(false), came }
+    }
+}
+
+/// Is called with the number of a queue whose entries have come, and its tail: the controller is to fetch from it again.
+pub type Came = Rc<dyn Fn(QueueId, u16)>;
+
+/// Entries that are asked for at once.
+const ENTRIES_AN_ASK: u16 = 64;
 
 impl GuestSubmissions {
     /// The queue `id` of `entries` entries at `base`; memory pages have `page` bytes.
     pub fn new(sim: &Sim, dma: &Rc<dyn Dma>, id: QueueId, base: u64, entries: u32, page: u32) -> GuestSubmissions {
         let rung = RefCell::new(vec![Time::ZERO; entries as usize].into());
-        GuestSubmissions { sim: sim.clone(), dma: dma.clone(), id, base, page, rung }
+        GuestSubmissions {
+            sim: sim.clone(),
+            dma: dma.clone(),
+            id,
+            base,
+            page,
+            rung,
+            remote: Rc::new(Coming::new(None)),
+        }
+    }
+
+    /// Has `came` called when entries have come that the guest was asked for.
+    #[must_use]
+    pub fn tells(self, came: Came) -> GuestSubmissions {
+        GuestSubmissions { remote: Rc::new(Coming::new(Some(came))), ..self }
+    }
+
+    /// The entry at `head`, which lies in memory that only the guest reaches: `None` until it has come.
+    #[cold]
+    fn fetch_remote(&self, head: u16) -> Option<SubmissionEntry> {
+        let remote = &self.remote;
+        if remote.next.get() != head {
+            remote.next.set(head);
+            remote.entries.borrow_mut().clear();
+        }
+        let whole = {
+            let entries = remote.entries.borrow();
+            let is_half = |entry: &SubmissionEntry| entry.flags & FLAGS_FUSED == FLAGS_FUSED_FIRST;
+            // Both halves of a fused operation are fetched at once.
+            let halved =
+                entries.len() == 1 && entries.front().is_some_and(is_half) && self.after(head) != remote.tail.get();
+            !entries.is_empty() && !halved
+        };
+        if !whole {
+            self.ask();
+            return None;
+        }
+        remote.next.set(self.after(head));
+        remote.entries.borrow_mut().pop_front()
+    }
+
+    /// The entry at an index, if it has come.
+    fn came(&self, index: u16) -> Option<SubmissionEntry> {
+        let next = u32::from(self.remote.next.get());
+        let distance = (u32::from(index) + self.entries() - next) % self.entries();
+        self.remote.entries.borrow().get(distance as usize).copied()
+    }
+
+    fn after(&self, index: u16) -> u16 {
+        if u32::from(index) + 1 == self.entries() { 0 } else { index + 1 }
+    }
+
+    /// Asks for the entries behind those that have come: up to the tail, or to the end of the ring.
+    fn ask(&self) {
+        let remote = self.remote.clone();
+        if remote.is_asked.get() || remote.is_refused.get() {
+            return;
+        }
+        let (entries, tail) = (self.entries(), remote.tail.get());
+        let from = (u32::from(remote.next.get()) + remote.entries.borrow().len() as u32) % entries;
+        let end = if from <= u32::from(tail) { u32::from(tail) } else { entries };
+        let count = (end - from).min(ENTRIES_AN_ASK.into()) as usize;
+        const BYTES: usize = size_of::<SubmissionEntry>();
+        let Some(address) = self.base.checked_add(u64::from(from) * BYTES as u64).filter(|_| count > 0) else {
+            return remote.is_refused.set(true);
+        };
+        remote.is_asked.set(true);
+        let (id, from) = (self.id, remote.next.get());
+        let ask = Ask::Read { address, len: count * BYTES };
+        let coming = Rc::downgrade(&remote);
+        let answered = move |answer: Option<Vec<u8>>| {
+            // The queue may have been deleted.
+            let Some(coming) = coming.upgrade() else { return };
+            coming.is_asked.set(false);
+            match answer {
+                Some(bytes) if coming.next.get() == from => {
+                    let entries =
+                        bytes.chunks_exact(BYTES).filter_map(|bytes| SubmissionEntry::read_from_bytes(bytes).ok());
+                    coming.entries.borrow_mut().extend(entries);
+                }
+                Some(_) => {}
+                None => coming.is_refused.set(true),
+            }
+            if let Some(came) = &coming.came {
+                came(id, coming.tail.get());
+            }
+        };
+        self.dma.ask(ask, Box::new(answered));
     }
 
     /// The memory of a command, which then has no data pointer any more.
@@ -57,6 +175,7 @@ impl SubmissionMemory for GuestSubmissions {
     }
 
     fn rung(&self, from: u16, to: u16) {
+        self.remote.tail.set(to);
         let (now, mut rung) = (self.sim.now(), self.rung.borrow_mut());
         let (from, to) = (usize::from(from), usize::from(to));
         if from <= to {
@@ -70,17 +189,27 @@ impl SubmissionMemory for GuestSubmissions {
     fn fetch(&self, head: u16) -> Option<Submission> {
         let mut entry = SubmissionEntry::default();
         let address = self.base.checked_add(u64::from(head) * size_of::<SubmissionEntry>() as u64)?;
-        self.dma.read(address, entry.as_mut_bytes()).ok()?;
+        match self.dma.read(address, entry.as_mut_bytes()) {
+            Ok(()) => {}
+            Err(DmaFault { is_remote: true, .. }) => entry = self.fetch_remote(head)?,
+            Err(_) => return None,
+        }
         let mem = self.take_data(&mut entry);
         Some(Submission { entry, mem, submitted: self.rung.borrow()[usize::from(head)] })
+    }
+
+    fn is_coming(&self) -> bool {
+        self.remote.is_asked.get()
     }
 
     /// Reads the first dword alone, which ends with the identifier.
     fn cid(&self, index: u16) -> Option<u16> {
         let mut dword = [0; 4];
         let address = self.base.checked_add(u64::from(index) * size_of::<SubmissionEntry>() as u64)?;
-        self.dma.read(address, &mut dword).ok()?;
-        Some(u16::from_le_bytes([dword[2], dword[3]]))
+        match self.dma.read(address, &mut dword) {
+            Ok(()) => Some(u16::from_le_bytes([dword[2], dword[3]])),
+            Err(_) => self.came(index).map(|entry| entry.cid.get()),
+        }
     }
 }
 
@@ -110,7 +239,10 @@ impl CompletionMemory for GuestCompletions {
 
     fn is_reachable(&self, tail: u16) -> bool {
         let address = self.address(tail);
-        address.is_some_and(|at| self.dma.check(at, size_of::<CompletionEntry>(), Access::Write).is_ok())
+        address.is_some_and(|at| match self.dma.check(at, size_of::<CompletionEntry>(), Access::Write) {
+            Ok(()) => true,
+            Err(fault) => fault.is_remote,
+        })
     }
 
     /// The dword with the phase tag comes last: a host that sees it sees the whole entry. If the file behind the memory
@@ -121,8 +253,15 @@ impl CompletionMemory for GuestCompletions {
         else {
             return;
         };
-        if self.dma.write(address, first).is_ok() {
-            let _ = self.dma.store(address + first.len() as u64, u32::from_le_bytes(*last));
+        let behind = address + first.len() as u64;
+        match self.dma.write(address, first) {
+            Ok(()) => _ = self.dma.store(behind, u32::from_le_bytes(*last)),
+            Err(DmaFault { is_remote: true, .. }) => {
+                for (address, bytes) in [(address, first), (behind, &last[..])] {
+                    self.dma.ask(Ask::Write { address, bytes: bytes.to_vec() }, Box::new(drop));
+                }
+            }
+            Err(_) => {}
         }
     }
 

@@ -21,8 +21,13 @@ pub trait SubmissionMemory {
     /// The host has rung the doorbell: the entries from `from` up to `to`, which is not included, are new.
     fn rung(&self, _from: u16, _to: u16) {}
 
-    /// Takes the entry at `head`; `None` when the memory cannot be reached.
+    /// Takes the entry at `head`; `None` when the memory cannot be reached, or not yet.
     fn fetch(&self, head: u16) -> Option<Submission>;
+
+    /// Whether entries that could not be fetched have been asked for: the doorbell is rung again when they have come.
+    fn is_coming(&self) -> bool {
+        false
+    }
 
     /// The command identifier of the entry at `index`, which stays; `None` when the memory cannot be reached.
     fn cid(&self, index: u16) -> Option<u16>;
@@ -66,6 +71,11 @@ pub trait HostMemory {
     /// Whether doorbells may also lie in the host's memory: Doorbell Buffer Config (Base 5.2.5) is supported.
     fn takes_doorbell_buffers(&self) -> bool {
         false
+    }
+
+    /// Whether doorbells can be looked at in the page at an address.
+    fn can_watch(&self, _address: u64) -> bool {
+        true
     }
 
     /// Where the host puts its doorbells from now on; `None` once a reset of the controller has ended that. The code

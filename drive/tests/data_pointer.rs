@@ -30,7 +30,7 @@ impl Flat {
     fn range(&self, address: u64, len: usize) -> Result<std::ops::Range<usize>, DmaFault> {
         self.accesses.set(self.accesses.get() + 1);
         let end = address.checked_add(len as u64).filter(|end| *end <= PAGE * PAGES && address >= PAGE);
-        end.map(|end| address as usize..end as usize).ok_or(DmaFault { address })
+        end.map(|end| address as usize..end as usize).ok_or(DmaFault::at(address))
     }
 }
 

@@ -52,8 +52,8 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// Commands that name their first block in CDW10 and CDW11.
-const OF_BLOCKS: [IoOpcode; 6] = [
+/// Commands of one range of blocks, which name their first block in CDW10 and CDW11.
+pub(crate) const OF_BLOCKS: [IoOpcode; 6] = [
     IoOpcode::READ,
     IoOpcode::WRITE,
     IoOpcode::COMPARE,

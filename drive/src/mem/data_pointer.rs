@@ -1,5 +1,6 @@
 //! Memory that a command describes by PRPs or by an SGL. It is walked when the length of the command's data is known,
-//! and each copy finds the addresses again: what is unmapped in between is not reached.
+//! and each copy finds the addresses again: what is unmapped in between is not reached. What only the host itself reaches
+//! passes through a [`Stage`].
 //!
 //! Left out: what an address is, which the [`Dma`] knows.
 
@@ -13,8 +14,9 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 use smallvec::SmallVec;
 use zerocopy::IntoBytes;
 
-use super::dma::{Access, Dma, DmaFault};
-use super::{HostMem, Memory, prp, sgl};
+use super::dma::{Access, Ask, Dma, DmaFault};
+use super::remote::{Need, Stage};
+use super::{HostMem, Memory, Settled, prp, sgl};
 
 /// The data pointer of one command.
 pub struct DataPointer {
@@ -24,7 +26,22 @@ pub struct DataPointer {
     /// The pieces of the first bytes, as many as were asked for.
     segments: RefCell<Segments>,
     failed: Cell<bool>,
+    /// What passes through memory that only the host reaches; `None` while there is none of it.
+    remote: RefCell<Option<Rc<RefCell<Remote>>>>,
 }
+
+/// What is kept of remote memory, and the asking for it.
+#[derive(Default)]
+struct Remote {
+    stage: Stage,
+    /// Transfers that the host has not answered.
+    asked: u32,
+    /// Is called when all are.
+    settled: Option<Settled>,
+}
+
+/// Transfers that a host is asked for at a time on behalf of one command.
+const ASKS_AT_A_TIME: u32 = 16;
 
 /// How the data is described.
 enum Description {
@@ -94,13 +111,14 @@ impl DataPointer {
     }
 
     fn over(dma: &Rc<dyn Dma>, description: Description, access: Access) -> DataPointer {
-        DataPointer { dma: dma.clone(), description, access, segments: RefCell::default(), failed: Cell::new(false) }
+        let (segments, remote) = (RefCell::default(), RefCell::new(None));
+        DataPointer { dma: dma.clone(), description, access, segments, failed: Cell::new(false), remote }
     }
 
     /// The pieces of the first `bytes`.
     fn walked(&self, bytes: usize) -> Result<Ref<'_, Segments>, Status> {
         if (bytes as u64) > self.segments.borrow().len {
-            let (dma, len) = (&*self.dma, bytes as u64);
+            let (dma, len) = (&Lists(self), bytes as u64);
             let segments = match &self.description {
                 Description::Prp { prp1, prp2, page } => prp::walk(dma, *prp1, *prp2, u64::from(*page), len)?,
                 Description::Sgl { first, .. } => sgl::walk(dma, first, self.access, len)?,
@@ -152,7 +170,10 @@ impl Memory for DataPointer {
     }
 
     fn read(&self, start: usize, bytes: &mut [u8]) {
-        let copied = self.pieces(start, bytes.len(), |at, done, len| self.dma.read(at, &mut bytes[done..done + len]));
+        let copied = self.pieces(start, bytes.len(), |at, done, len| {
+            let bytes = &mut bytes[done..done + len];
+            self.dma.read(at, bytes).or_else(|fault| self.read_remote(fault, bytes))
+        });
         if !copied {
             bytes.fill(0);
         }
@@ -160,23 +181,26 @@ impl Memory for DataPointer {
     }
 
     fn write(&self, start: usize, bytes: &[u8]) {
-        self.note(self.pieces(start, bytes.len(), |at, done, len| self.dma.write(at, &bytes[done..done + len])));
+        self.note(self.pieces(start, bytes.len(), |at, done, len| self.put(at, &bytes[done..done + len])));
     }
 
     fn clear(&self, start: usize, len: usize) {
         const ZEROS: [u8; 4_096] = [0; 4_096];
         let clear = |at: u64, _, len: usize| {
-            (0..len).step_by(ZEROS.len()).try_for_each(|done| {
-                self.dma.write(at.wrapping_add(done as u64), &ZEROS[..ZEROS.len().min(len - done)])
-            })
+            (0..len)
+                .step_by(ZEROS.len())
+                .try_for_each(|done| self.put(at.wrapping_add(done as u64), &ZEROS[..ZEROS.len().min(len - done)]))
         };
         self.note(self.pieces(start, len, clear));
     }
 
     fn cover(&self, bytes: usize) -> Result<(), Status> {
         drop(self.walked(bytes)?);
-        let check = |at, _, len| self.dma.check(at, len, self.access);
-        if self.pieces(0, bytes, check) { Ok(()) } else { Err(Status::DATA_TRANSFER_ERROR) }
+        let check = |at, _, len| self.dma.check(at, len, self.access).or_else(|fault| self.check_remote(fault, len));
+        match self.pieces(0, bytes, check) && !self.lacks() {
+            true => Ok(()),
+            false => Err(Status::DATA_TRANSFER_ERROR),
+        }
     }
 
     fn has_failed(&self) -> bool {
@@ -191,9 +215,149 @@ impl Memory for DataPointer {
         }
         let mut first = SglDescriptor::new(SglType::DATA_BLOCK, pointer, u32::MAX);
         if is_described {
-            self.dma.read(pointer, first.as_mut_bytes())?;
+            Lists(self).read(pointer, first.as_mut_bytes())?;
         }
         let description = Description::Sgl { first, describes_metadata: false };
-        Ok(Some(HostMem::over(Rc::new(DataPointer::over(&self.dma, description, self.access)))))
+        let metadata = DataPointer::over(&self.dma, description, self.access);
+        // The command settles data and metadata at once.
+        metadata.remote.replace(Some(self.remote()));
+        Ok(Some(HostMem::over(Rc::new(metadata))))
+    }
+
+    fn is_settled(&self) -> bool {
+        !self.failed.get() && self.need() == Need::Nothing
+    }
+
+    fn need(&self) -> Need {
+        self.remote.borrow().as_ref().map_or(Need::Nothing, |remote| remote.borrow().stage.need())
+    }
+
+    fn settle(self: Rc<Self>, settled: Settled) {
+        {
+            let remote = self.remote();
+            let mut remote = remote.borrow_mut();
+            remote.stage.admit();
+            remote.settled = Some(settled);
+        }
+        self.ask();
+    }
+
+    fn give_up(&self) {
+        let remote = self.remote();
+        let mut remote = remote.borrow_mut();
+        remote.stage.give_up();
+        remote.settled = None;
+    }
+}
+
+/// Memory that only the host reaches.
+impl DataPointer {
+    #[cold]
+    fn remote(&self) -> Rc<RefCell<Remote>> {
+        self.remote.borrow_mut().get_or_insert_default().clone()
+    }
+
+    /// Whether something has to be read first.
+    #[inline]
+    fn lacks(&self) -> bool {
+        self.need() == Need::Fetch
+    }
+
+    /// Works on the stage, if the host can be asked after a fault.
+    #[cold]
+    fn with_stage<R>(&self, fault: DmaFault, work: impl FnOnce(&mut Stage) -> R) -> Result<R, DmaFault> {
+        match fault.is_remote {
+            true => Ok(work(&mut self.remote().borrow_mut().stage)),
+            false => Err(fault),
+        }
+    }
+
+    /// Copies out what was read before.
+    fn read_remote(&self, fault: DmaFault, bytes: &mut [u8]) -> Result<(), DmaFault> {
+        let copied = self.with_stage(fault, |stage| stage.copy(fault.address, bytes))?;
+        if copied { Ok(()) } else { Err(fault) }
+    }
+
+    /// Copies in, or keeps what is to be written.
+    fn put(&self, address: u64, bytes: &[u8]) -> Result<(), DmaFault> {
+        self.dma.write(address, bytes).or_else(|fault| self.with_stage(fault, |stage| stage.put(address, bytes)))
+    }
+
+    /// Whether a range can be used. What has to be read first is noted, and all of it is looked for.
+    fn check_remote(&self, fault: DmaFault, len: usize) -> Result<(), DmaFault> {
+        let reads = self.access == Access::Read;
+        let (has, lacks) = self.with_stage(fault, |stage| {
+            let has = stage.has(fault.address, len, reads);
+            (has, stage.need() == Need::Fetch)
+        })?;
+        if has || lacks { Ok(()) } else { Err(fault) }
+    }
+
+    /// Asks the host for what is left, a few transfers at a time, and says so when all are answered.
+    fn ask(self: Rc<Self>) {
+        let shared = self.remote();
+        loop {
+            let next = {
+                let mut remote = shared.borrow_mut();
+                let next = if remote.asked < ASKS_AT_A_TIME { remote.stage.next() } else { None };
+                remote.asked += u32::from(next.is_some());
+                next
+            };
+            let Some(ask) = next else { break };
+            let (address, reads) = match &ask {
+                Ask::Read { address, .. } => (*address, true),
+                Ask::Write { address, .. } => (*address, false),
+            };
+            let this = self.clone();
+            self.dma.ask(ask, Box::new(move |answer| this.answered(address, reads, answer)));
+        }
+        let settled = {
+            let mut remote = shared.borrow_mut();
+            if remote.asked == 0 { remote.settled.take() } else { None }
+        };
+        if let Some(settled) = settled {
+            settled();
+        }
+    }
+
+    /// The host has answered.
+    fn answered(self: Rc<Self>, address: u64, reads: bool, answer: Option<Vec<u8>>) {
+        {
+            let remote = self.remote();
+            let mut remote = remote.borrow_mut();
+            remote.asked -= 1;
+            match reads {
+                true => remote.stage.was_read(address, answer),
+                false => self.note(answer.is_some()),
+            }
+        }
+        self.ask();
+    }
+}
+
+/// The memory that lists of a command lie in: what was read of them before is not read again.
+struct Lists<'a>(&'a DataPointer);
+
+impl Dma for Lists<'_> {
+    fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), DmaFault> {
+        let Lists(pointer) = self;
+        let fault = match pointer.dma.read(address, bytes) {
+            Ok(()) => return Ok(()),
+            Err(fault) => fault,
+        };
+        let has = pointer.with_stage(fault, |stage| stage.has(address, bytes.len(), true))?;
+        if has { pointer.read_remote(fault, bytes) } else { Err(fault) }
+    }
+
+    fn write(&self, address: u64, bytes: &[u8]) -> Result<(), DmaFault> {
+        self.0.dma.write(address, bytes)
+    }
+
+    fn store(&self, address: u64, value: u32) -> Result<(), DmaFault> {
+        self.0.dma.store(address, value)
+    }
+
+    fn check(&self, address: u64, len: usize, access: Access) -> Result<(), DmaFault> {
+        self.0.dma.check(address, len, access)
     }
 }

@@ -14,12 +14,49 @@ pub enum Access {
     Write,
 }
 
-/// An address that cannot be reached: nothing is mapped there, what is mapped may not be written, or is gone.
+/// An address that cannot be reached: nothing is mapped there, what is mapped may not be written, or is gone. Or only the host
+/// itself can reach it, and has to be asked.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct DmaFault {
     /// Where the access began.
     pub address: u64,
+    /// The host can be asked: see [`Dma::ask`].
+    pub is_remote: bool,
 }
+
+impl DmaFault {
+    /// An access that nobody can carry out.
+    pub const fn at(address: u64) -> DmaFault {
+        DmaFault { address, is_remote: false }
+    }
+
+    /// An access that the host can carry out.
+    pub const fn remote(address: u64) -> DmaFault {
+        DmaFault { address, is_remote: true }
+    }
+}
+
+/// A transfer that a host is asked to carry out with its own memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// Read so many bytes.
+    Read {
+        /// From here on.
+        address: u64,
+        /// How many, [`LONGEST_ASK`](super::LONGEST_ASK) at most.
+        len: usize,
+    },
+    /// Write bytes.
+    Write {
+        /// From here on.
+        address: u64,
+        /// Them, [`LONGEST_ASK`](super::LONGEST_ASK) at most.
+        bytes: Vec<u8>,
+    },
+}
+
+/// Is called with the answer: the data read, nothing for a write, or `None` for a failure.
+pub type Answered = Box<dyn FnOnce(Option<Vec<u8>>)>;
 
 impl From<DmaFault> for Status {
     fn from(_: DmaFault) -> Status {
@@ -55,4 +92,10 @@ pub trait Dma {
     /// # Errors
     /// [`DmaFault`] when some of it cannot be.
     fn check(&self, address: u64, len: usize, access: Access) -> Result<(), DmaFault>;
+
+    /// Asks the host for a transfer whose access has failed as a remote one. Hosts carry out what they are asked for in order.
+    /// `then` is called once, or dropped when the host has left.
+    fn ask(&self, _ask: Ask, then: Answered) {
+        then(None);
+    }
 }

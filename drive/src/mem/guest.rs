@@ -1,7 +1,9 @@
 //! The memory of a guest: regions of its address space, each a part of a file that the guest's process shares. Regions
 //! are mapped and unmapped at any time; accesses outside of them fail.
 //!
-//! Left out: regions that have no file and would have to be asked for by messages.
+//! A region without a file is remote: only the guest's process can reach it, and has to be asked (see [`Dma::ask`]).
+//!
+//! Left out: asking, which the transport does.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,6 +16,15 @@ use super::mapping::Mapping;
 pub struct GuestMemory {
     /// By their first address; they do not overlap.
     regions: RefCell<BTreeMap<u64, Mapping>>,
+    /// Regions without a file, likewise; they do not overlap those.
+    remote: RefCell<BTreeMap<u64, Remote>>,
+}
+
+/// A region without a file.
+#[derive(Copy, Clone, Debug)]
+struct Remote {
+    len: u64,
+    is_writable: bool,
 }
 
 /// Why a region cannot be mapped or unmapped.
@@ -38,15 +49,31 @@ impl GuestMemory {
     /// # Errors
     /// [`RegionError`] when it is empty, too long, or overlaps another.
     pub fn map(&self, address: u64, mapping: Mapping) -> Result<(), RegionError> {
-        let last = (mapping.len() as u64).checked_sub(1).and_then(|rest| address.checked_add(rest));
-        let last = last.ok_or(RegionError::Range)?;
-        let mut regions = self.regions.borrow_mut();
-        let before = regions.range(..=last).next_back();
-        if before.is_some_and(|(start, mapping)| start + (mapping.len() as u64 - 1) >= address) {
-            return Err(RegionError::Overlaps);
-        }
-        regions.insert(address, mapping);
+        self.check_free(address, mapping.len() as u64)?;
+        self.regions.borrow_mut().insert(address, mapping);
         Ok(())
+    }
+
+    /// Puts a region without a file at `address`.
+    ///
+    /// # Errors
+    /// As for [`GuestMemory::map`].
+    pub fn map_remote(&self, address: u64, len: u64, is_writable: bool) -> Result<(), RegionError> {
+        self.check_free(address, len)?;
+        self.remote.borrow_mut().insert(address, Remote { len, is_writable });
+        Ok(())
+    }
+
+    /// Whether a region can be put somewhere.
+    fn check_free(&self, address: u64, len: u64) -> Result<(), RegionError> {
+        let last = len.checked_sub(1).and_then(|rest| address.checked_add(rest)).ok_or(RegionError::Range)?;
+        let (regions, remote) = (self.regions.borrow(), self.remote.borrow());
+        let mapped = regions.range(..=last).next_back().map(|(start, mapping)| start + (mapping.len() as u64 - 1));
+        let known = remote.range(..=last).next_back().map(|(start, region)| start + (region.len - 1));
+        match [mapped, known].into_iter().flatten().any(|end| end >= address) {
+            true => Err(RegionError::Overlaps),
+            false => Ok(()),
+        }
     }
 
     /// Takes a region away again. Nothing of it is reached afterwards.
@@ -54,17 +81,19 @@ impl GuestMemory {
     /// # Errors
     /// [`RegionError::Unknown`] when there is no such region.
     pub fn unmap(&self, address: u64, len: u64) -> Result<(), RegionError> {
-        let mut regions = self.regions.borrow_mut();
-        match regions.get(&address).is_some_and(|mapping| mapping.len() as u64 == len) {
-            true => drop(regions.remove(&address)),
-            false => return Err(RegionError::Unknown),
+        let (mut regions, mut remote) = (self.regions.borrow_mut(), self.remote.borrow_mut());
+        if regions.get(&address).is_some_and(|mapping| mapping.len() as u64 == len) {
+            regions.remove(&address);
+            return Ok(());
         }
-        Ok(())
+        let known = remote.get(&address).is_some_and(|region| region.len == len);
+        known.then(|| remote.remove(&address)).map(drop).ok_or(RegionError::Unknown)
     }
 
     /// Takes all regions away.
     pub fn unmap_all(&self) {
         self.regions.borrow_mut().clear();
+        self.remote.borrow_mut().clear();
     }
 
     /// Reads a dword at once, before everything that is read after it: see [`Mapping::load`].
@@ -87,7 +116,7 @@ impl GuestMemory {
         len: usize,
         mut each: impl FnMut(&Mapping, usize, usize, usize) -> std::io::Result<()>,
     ) -> Result<(), DmaFault> {
-        let fault = DmaFault { address };
+        let fault = DmaFault::at(address);
         let regions = self.regions.borrow();
         let mut done = 0;
         while done < len {
@@ -101,15 +130,41 @@ impl GuestMemory {
         }
         Ok(())
     }
+
+    /// How an access fails that does not lie in regions with files: as a remote one if the guest's process can carry it out.
+    #[cold]
+    fn fault(&self, address: u64, len: usize, access: Access) -> DmaFault {
+        let (regions, remote) = (self.regions.borrow(), self.remote.borrow());
+        let (mut done, mut is_remote) = (0, false);
+        while done < len as u64 {
+            let Some(at) = address.checked_add(done) else { return DmaFault::at(address) };
+            let mapping =
+                regions.range(..=at).next_back().filter(|(start, mapping)| at - *start < mapping.len() as u64);
+            let region = remote.range(..=at).next_back().filter(|(start, region)| at - *start < region.len);
+            let (end, is_writable) = match (mapping, region) {
+                (Some((start, mapping)), _) => (start + (mapping.len() as u64 - 1), mapping.is_writable()),
+                (None, Some((start, region))) => (start + (region.len - 1), region.is_writable),
+                (None, None) => return DmaFault::at(address),
+            };
+            if access == Access::Write && !is_writable {
+                return DmaFault::at(address);
+            }
+            is_remote |= mapping.is_none();
+            done += end - at + 1;
+        }
+        DmaFault { address, is_remote }
+    }
 }
 
 impl Dma for GuestMemory {
     fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), DmaFault> {
         self.pieces(address, bytes.len(), |mapping, at, done, len| mapping.read(at, &mut bytes[done..done + len]))
+            .map_err(|_| self.fault(address, bytes.len(), Access::Read))
     }
 
     fn write(&self, address: u64, bytes: &[u8]) -> Result<(), DmaFault> {
         self.pieces(address, bytes.len(), |mapping, at, done, len| mapping.write(at, &bytes[done..done + len]))
+            .map_err(|_| self.fault(address, bytes.len(), Access::Write))
     }
 
     fn store(&self, address: u64, value: u32) -> Result<(), DmaFault> {
@@ -122,6 +177,7 @@ impl Dma for GuestMemory {
             true => Ok(()),
             false => Err(std::io::ErrorKind::PermissionDenied.into()),
         })
+        .map_err(|_| self.fault(address, len, access))
     }
 }
 
@@ -205,12 +261,29 @@ mod tests {
         assert_eq!(guest.map(u64::MAX - 6, mapping(8)), Err(RegionError::Range));
         assert_eq!(guest.map(u64::MAX - 7, mapping(8)), Ok(()));
         assert!(guest.write(u64::MAX - 7, &[1; 8]).is_ok());
-        assert_eq!(guest.read(u64::MAX - 3, &mut [0; 8]), Err(DmaFault { address: u64::MAX - 3 }));
+        assert_eq!(guest.read(u64::MAX - 3, &mut [0; 8]), Err(DmaFault::at(u64::MAX - 3)));
         assert!(guest.store(u64::MAX - 7, 5).is_ok() && guest.store(u64::MAX - 6, 5).is_err());
         assert_eq!(guest.load(u64::MAX - 7), Ok(5));
         assert!(guest.load(u64::MAX - 6).is_err() && guest.load(u64::MAX - 2).is_err());
         guest.unmap_all();
         assert!(guest.read(u64::MAX, &mut [0]).is_err() && guest.read(u64::MAX, &mut []).is_ok());
+    }
+
+    #[test]
+    fn what_only_the_guest_reaches_is_told_from_what_nobody_does() {
+        let guest = GuestMemory::new();
+        guest.map(0, mapping(64)).unwrap();
+        guest.map_remote(64, 64, true).unwrap();
+        guest.map_remote(128, 64, false).unwrap();
+        assert_eq!(guest.map_remote(60, 8, true), Err(RegionError::Overlaps));
+        assert_eq!(guest.map(120, mapping(16)), Err(RegionError::Overlaps));
+        assert_eq!(guest.read(70, &mut [0; 8]), Err(DmaFault::remote(70)));
+        assert_eq!(guest.read(60, &mut [0; 132]), Err(DmaFault::remote(60)), "partly");
+        assert_eq!(guest.read(60, &mut [0; 133]), Err(DmaFault::at(60)), "beyond the end");
+        assert_eq!(guest.write(100, &[0; 64]), Err(DmaFault::at(100)), "not to be written");
+        assert_eq!(guest.check(100, 64, Access::Read), Err(DmaFault::remote(100)));
+        assert_eq!((guest.unmap(64, 64), guest.unmap(64, 64)), (Ok(()), Err(RegionError::Unknown)));
+        assert_eq!(guest.read(70, &mut [0; 8]), Err(DmaFault::at(70)));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! | `mapping` | a part of a file that is shared with another process (Linux) |
 //! | `data_pointer` | a `Memory` that a command describes by PRPs or an SGL |
 //! | `prp`, `sgl` | walking them |
+//! | `remote` | what a command moves to and from memory that only its host reaches |
 //!
 //! Metadata that does not follow the data has a pointer of its own, which leads to a memory of its own.
 
@@ -21,6 +22,7 @@ pub mod guest;
 #[cfg(target_os = "linux")]
 pub mod mapping;
 mod prp;
+mod remote;
 mod sgl;
 
 use std::cell::RefCell;
@@ -29,11 +31,15 @@ use std::rc::Rc;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 pub use data_pointer::DataPointer;
-pub use dma::{Access, Dma, DmaFault};
+pub use dma::{Access, Answered, Ask, Dma, DmaFault};
 #[cfg(target_os = "linux")]
 pub use guest::GuestMemory;
 #[cfg(target_os = "linux")]
 pub use mapping::Mapping;
+pub use remote::{LONGEST_ASK, Need};
+
+/// Is called when a host has answered all that it was asked for.
+pub type Settled = Box<dyn FnOnce()>;
 
 /// Memory of a host. No code holds references into it: it may change or disappear at any time, and is copied.
 ///
@@ -77,6 +83,25 @@ pub trait Memory {
     fn may_exceed(&self) -> bool {
         true
     }
+
+    /// Whether no copy has failed, and nothing is needed of the host.
+    fn is_settled(&self) -> bool {
+        true
+    }
+
+    /// What is needed of the host.
+    fn need(&self) -> Need {
+        Need::Nothing
+    }
+
+    /// Asks the host for what is needed, and calls `settled` when it has answered. From now on the memory may keep data that the
+    /// host does not have yet.
+    fn settle(self: Rc<Self>, settled: Settled) {
+        settled();
+    }
+
+    /// The command ends: nothing more is asked for, and what was written and has not been sent is dropped.
+    fn give_up(&self) {}
 }
 
 /// A buffer of this process, shared by reference counting.
@@ -253,6 +278,32 @@ impl HostMem {
         match &self.0 {
             Some(slice) => slice.memory.metadata(entry.metadata.get()),
             None => Ok(None),
+        }
+    }
+
+    /// Whether no copy has failed, and nothing is needed of the host.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.0.as_ref().is_none_or(|slice| slice.memory.is_settled())
+    }
+
+    /// What is needed of the host: see [`Memory::need`].
+    pub fn need(&self) -> Need {
+        self.0.as_ref().map_or(Need::Nothing, |slice| slice.memory.need())
+    }
+
+    /// Asks the host for what is needed: see [`Memory::settle`].
+    pub fn settle(&self, settled: Settled) {
+        match &self.0 {
+            Some(slice) => slice.memory.clone().settle(settled),
+            None => settled(),
+        }
+    }
+
+    /// The command ends early: see [`Memory::give_up`].
+    pub fn give_up(&self) {
+        if let Some(slice) = &self.0 {
+            slice.memory.give_up();
         }
     }
 

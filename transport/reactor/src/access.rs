@@ -1,5 +1,5 @@
 //! A controller's accesses to its host's memory. The host may write, map and unmap it at any time, so the outcome of each
-//! access is recorded. A replay takes the outcomes from the recording, so the model sees the same memory again.
+//! access is recorded. What only the host reaches is asked for, and its answer is an arrival. A replay takes the outcomes from the recording, so the model sees the same memory again.
 //!
 //! Left out: the memory.
 
@@ -7,28 +7,40 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use nandscape_drive::mem::{Access, Dma, DmaFault};
+use nandscape_drive::mem::{Access, Answered, Ask, Dma, DmaFault};
 
+use crate::asks::Asks;
+use crate::outbox::{Outbox, ToHost, What};
 use crate::port::ConnectionId;
 use crate::recording::Recorder;
 
 /// Where arrivals and accesses are recorded, if they are.
 pub(crate) type Tape = Rc<RefCell<Option<Recorder>>>;
 
-/// The outcome of one access: the data read, nothing for a write that succeeded, or `None` for a failure.
-pub(crate) type Outcome = Option<Vec<u8>>;
+/// The outcome of one access.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It succeeded: the data read, nothing for a write.
+    Done(Vec<u8>),
+    /// It failed.
+    Failed,
+    /// The host had to be asked.
+    Remote,
+}
 
 /// A host's memory, with a record of all accesses.
 pub(crate) struct Recorded {
     pub(crate) dma: Rc<dyn Dma>,
     pub(crate) connection: ConnectionId,
     pub(crate) tape: Tape,
+    pub(crate) asks: Rc<Asks>,
+    pub(crate) outbox: Rc<Outbox>,
 }
 
 impl Recorded {
     fn note(&self, result: Result<(), DmaFault>, data: &[u8]) -> Result<(), DmaFault> {
         if let Some(recorder) = &mut *self.tape.borrow_mut() {
-            recorder.access(self.connection, result.is_ok().then_some(data));
+            recorder.access(self.connection, result.map(|()| data));
         }
         result
     }
@@ -49,6 +61,11 @@ impl Dma for Recorded {
 
     fn check(&self, address: u64, len: usize, access: Access) -> Result<(), DmaFault> {
         self.note(self.dma.check(address, len, access), &[])
+    }
+
+    fn ask(&self, ask: Ask, then: Answered) {
+        let what = What::Ask(self.asks.begin(&ask, then), Box::new(ask));
+        self.outbox.to_hosts.borrow_mut().push(ToHost { connection: self.connection, what });
     }
 }
 
@@ -72,12 +89,13 @@ impl Outcomes {
     /// The outcome of the next access, which is one of `connection` and has `len` bytes unless it failed.
     fn next(&self, connection: ConnectionId, address: u64, len: usize) -> Result<Vec<u8>, DmaFault> {
         match self.queue.borrow_mut().pop_front() {
-            Some((of, None)) if of == connection => return Err(DmaFault { address }),
-            Some((of, Some(data))) if of == connection && data.len() == len => return Ok(data),
+            Some((of, Outcome::Failed)) if of == connection => return Err(DmaFault::at(address)),
+            Some((of, Outcome::Remote)) if of == connection => return Err(DmaFault::remote(address)),
+            Some((of, Outcome::Done(data))) if of == connection && data.len() == len => return Ok(data),
             _ => {}
         }
         self.differs.set(true);
-        Err(DmaFault { address })
+        Err(DmaFault::at(address))
     }
 }
 
@@ -115,12 +133,15 @@ mod tests {
         let outcomes = Rc::new(Outcomes::default());
         let host = |number| Replayed { outcomes: outcomes.clone(), connection: ConnectionId(number) };
         let (first, second) = (host(1), host(2));
-        for (number, outcome) in [(1, Some(vec![1, 2])), (2, None), (1, Some(Vec::new())), (1, Some(vec![3]))] {
+        let done = |bytes: &[u8]| Outcome::Done(bytes.to_vec());
+        let all = [(1, done(&[1, 2])), (2, Outcome::Failed), (2, Outcome::Remote), (1, done(&[])), (1, done(&[3]))];
+        for (number, outcome) in all {
             outcomes.push(ConnectionId(number), outcome);
         }
         let mut bytes = [0; 2];
         assert!(first.read(0, &mut bytes).is_ok() && bytes == [1, 2]);
-        assert_eq!(second.check(7, 1, Access::Read), Err(DmaFault { address: 7 }), "it failed then");
+        assert_eq!(second.check(7, 1, Access::Read), Err(DmaFault::at(7)), "it failed then");
+        assert_eq!(second.write(9, &[1]), Err(DmaFault::remote(9)), "the host was asked then");
         assert!(first.write(0, &[5; 9]).is_ok() && !outcomes.differ());
         assert!(first.read(0, &mut bytes).is_err() && outcomes.differ(), "of another length");
         outcomes.differs.set(false);

@@ -4,6 +4,7 @@
 use std::os::fd::BorrowedFd;
 
 use nandscape_drive::HostMem;
+use nandscape_drive::mem::Ask;
 use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::SubmissionEntry;
 
@@ -74,6 +75,12 @@ impl<'a> Intake<'a> {
         self.port.arrive(self.connection, arrival);
     }
 
+    /// A host with queues of its own answers what it was asked for under a number: the data read, nothing for a write, or `None`
+    /// for a failure.
+    pub fn answer(&mut self, number: u64, answer: Option<Vec<u8>>) {
+        self.port.answer(self.connection, number, answer);
+    }
+
     /// The dword of the controller's properties at a byte offset.
     pub fn register(&self, offset: u32) -> u32 {
         self.port.register(self.connection, offset)
@@ -121,6 +128,12 @@ pub trait Client {
 
     /// An interrupt of a host with queues of its own, whose completions are in its memory.
     fn interrupt(&mut self, _vector: u16) {}
+
+    /// A host is asked for a transfer with memory that only it reaches. It answers by [`Intake::answer`], in the order in which
+    /// it was asked.
+    fn ask(&mut self, _number: u64, _ask: Ask) {
+        unreachable!("all of its memory is mapped");
+    }
 
     /// Sends what can be sent without waiting.
     ///

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_drive::guest_queues::{GuestCompletions, GuestSubmissions};
-use nandscape_drive::mem::Dma;
+use nandscape_drive::mem::{Access, Dma};
 use nandscape_drive::queue_memory::DoorbellBuffers;
 use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{Breakdown, Completion, CompletionMemory, HostMemory, QueueId, SubmissionMemory};
 
+use crate::asks::Asks;
 use crate::doorbells::{Doorbells, QueueKind};
-use crate::outbox::{Interrupt, Outbox, Outstanding, bytes_of};
+use crate::outbox::{Outbox, Outstanding, ToHost, What, bytes_of};
 use crate::port::ConnectionId;
 
 /// Bytes of a memory page: the only size that controllers here support (CAP.MPSMAX).
@@ -30,6 +31,9 @@ pub(crate) struct Host {
     pub(crate) doorbells: Rc<dyn Doorbells>,
     pub(crate) outbox: Rc<Outbox>,
     pub(crate) commands: Rc<Commands>,
+    pub(crate) asks: Rc<Asks>,
+    /// Queues whose entries have come that the host was asked for, and their tails.
+    pub(crate) came: Rc<RefCell<Vec<(QueueId, u16)>>>,
 }
 
 /// I/O commands in work, by submission queue and command identifier.
@@ -53,7 +57,9 @@ impl HostMemory for Host {
 
     fn submissions(&self, id: QueueId, base: u64, entries: u32) -> Rc<dyn SubmissionMemory> {
         self.doorbells.created(QueueKind::Submission, id, entries);
+        let came = self.came.clone();
         let queue = GuestSubmissions::new(&self.outbox.sim, &self.dma, id, base, entries, PAGE);
+        let queue = queue.tells(Rc::new(move |queue, tail| came.borrow_mut().push((queue, tail))));
         if id == QueueId::ADMIN {
             return Rc::new(queue);
         }
@@ -65,8 +71,8 @@ impl HostMemory for Host {
         self.doorbells.created(QueueKind::Completion, id, entries);
         let (outbox, connection) = (self.outbox.clone(), self.connection);
         let notify = vector.map(|vector| {
-            let interrupt = Interrupt { connection, vector };
-            Rc::new(move || outbox.interrupts.borrow_mut().push(interrupt)) as Rc<dyn Fn()>
+            let tell = move || outbox.to_hosts.borrow_mut().push(ToHost { connection, what: What::Interrupt(vector) });
+            Rc::new(tell) as Rc<dyn Fn()>
         });
         let queue = GuestCompletions::new(&self.dma, base, entries, notify);
         Rc::new(Counting { queue, commands: self.commands.clone(), outbox: self.outbox.clone() })
@@ -74,6 +80,12 @@ impl HostMemory for Host {
 
     fn takes_doorbell_buffers(&self) -> bool {
         true
+    }
+
+    /// The code that watches doorbells sends no messages.
+    fn can_watch(&self, address: u64) -> bool {
+        let checked = self.dma.check(address, PAGE as usize, Access::Read);
+        checked.is_ok() || checked.is_err_and(|fault| !fault.is_remote)
     }
 
     fn set_doorbell_buffers(&self, buffers: Option<DoorbellBuffers>) {
@@ -115,6 +127,10 @@ impl SubmissionMemory for Counted {
         // A host may use an identifier twice at a time: the latter counts.
         self.commands.0.borrow_mut().insert((self.id.0, entry.cid.get()), command);
         Some(submission)
+    }
+
+    fn is_coming(&self) -> bool {
+        self.queue.is_coming()
     }
 
     fn cid(&self, index: u16) -> Option<u16> {

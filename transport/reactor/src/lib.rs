@@ -8,7 +8,8 @@
 //! | file | what |
 //! |---|---|
 //! | `port` | connections, commands in, completions out |
-//! | `outbox` | completions and interrupts on their way out |
+//! | `outbox` | completions, interrupts and questions on their way out |
+//! | `asks` | what hosts were asked for and have not answered |
 //! | `arrival` | arrivals from a host that has queues of its own in a controller |
 //! | `doorbells` | what its transport is told, to watch its doorbells |
 //! | `association`, `message_queue` | hosts whose commands pass as messages, as over TCP |
@@ -37,8 +38,9 @@
 //!
 //! Left out: wire protocols, accepting clients, and all blocking work: side threads do that and pass on the results.
 
-mod access;
+pub mod access;
 pub mod arrival;
+mod asks;
 pub mod association;
 #[cfg(target_os = "linux")]
 mod buffers;
@@ -87,7 +89,7 @@ pub use handle::Handle;
 #[cfg(target_os = "linux")]
 pub use idle_states::NoIdleStates;
 pub use order::{FaultCount, Order};
-pub use outbox::{Interrupt, Released};
+pub use outbox::{Released, ToHost, What};
 pub use port::{ConnectionId, Export, Pairs, Port, QueueExport};
 #[cfg(target_os = "linux")]
 pub use reactor::{PollMode, Reactor, Setup, pin_to_core};

@@ -1,9 +1,10 @@
-//! The output of the model: completions of commands, and interrupts for hosts that find their completions in their own
-//! memory.
+//! The output of the model: completions of commands, interrupts for hosts that find their completions in their own
+//! memory, and transfers that those are asked for.
 
 use std::cell::RefCell;
 
 use nandscape_drive::io::Sink;
+use nandscape_drive::mem::Ask;
 use nandscape_drive::{Completion, QueueId};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Time};
@@ -35,13 +36,22 @@ pub struct Released {
     pub completion: Completion,
 }
 
-/// An interrupt of a host.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Interrupt {
+/// Something that a host with queues of its own is told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToHost {
     /// The host's connection.
     pub connection: ConnectionId,
-    /// The interrupt vector.
-    pub vector: u16,
+    /// What.
+    pub what: What,
+}
+
+/// See [`ToHost`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum What {
+    /// An interrupt of this vector.
+    Interrupt(u16),
+    /// It is asked for a transfer, under this number.
+    Ask(u64, Box<Ask>),
 }
 
 /// A command in the model.
@@ -61,16 +71,17 @@ pub(crate) struct Outbox {
     /// Commands of connections that are drives.
     pub(crate) outstanding: RefCell<Slots<Outstanding>>,
     pub(crate) released: RefCell<Vec<Released>>,
-    pub(crate) interrupts: RefCell<Vec<Interrupt>>,
+    /// In order: an interrupt comes behind what was to be written before it.
+    pub(crate) to_hosts: RefCell<Vec<ToHost>>,
     /// Connections of queues that were deleted by others than their transport.
     pub(crate) ended: RefCell<Vec<ConnectionId>>,
 }
 
 impl Outbox {
     pub(crate) fn new(sim: &Sim) -> Outbox {
-        let (released, interrupts) = (RefCell::default(), RefCell::default());
+        let (released, to_hosts) = (RefCell::default(), RefCell::default());
         let ended = RefCell::default();
-        Outbox { sim: sim.clone(), outstanding: RefCell::default(), released, interrupts, ended }
+        Outbox { sim: sim.clone(), outstanding: RefCell::default(), released, to_hosts, ended }
     }
 
     pub(crate) fn release(&self, command: Outstanding, completion: Completion) {

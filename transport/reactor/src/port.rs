@@ -18,12 +18,13 @@ use nandscape_wire_nvme::{Status, SubmissionEntry, register};
 
 use crate::access::{Recorded, Tape};
 use crate::arrival::Arrival;
+use crate::asks::Asks;
 use crate::association::{Association, ConnectQueue, ConnectRefusal};
 use crate::doorbells::Doorbells;
 use crate::host::{Commands, Host};
 use crate::message_queue::{MessageQueue, Place};
 use crate::order::{FaultCount, Order};
-use crate::outbox::{Interrupt, Outbox, Outstanding, Released, bytes_of};
+use crate::outbox::{Outbox, Outstanding, Released, ToHost, bytes_of};
 use crate::queue_ids::QueueIds;
 use crate::recording::Recorder;
 
@@ -245,8 +246,10 @@ impl Port {
         let subsystem = self.exports.get(usize::from(export)).and_then(|drive| drive.subsystem());
         let subsystem = subsystem.ok_or(Status::INVALID_NAMESPACE)?;
         let info = subsystem.info();
+        let asks = Rc::<Asks>::default();
+        let (tape, outbox) = (self.tape.clone(), self.outbox.clone());
         let host = Rc::new(Host {
-            dma: Rc::new(Recorded { dma, connection: id, tape: self.tape.clone() }),
+            dma: Rc::new(Recorded { dma, connection: id, tape, asks: asks.clone(), outbox }),
             connection: id,
             export,
             lba_bytes: info.lba_bytes,
@@ -254,6 +257,8 @@ impl Port {
             doorbells,
             outbox: self.outbox.clone(),
             commands: Rc::new(Commands::default()),
+            asks,
+            came: Rc::default(),
         });
         let controller = subsystem.new_controller(HostIdentity::default(), TransportModel::Memory)?;
         controller.attach(host.clone())?;
@@ -362,6 +367,20 @@ impl Port {
         }
     }
 
+    /// A host has answered what it was asked for under a number: the data read, nothing for a write, or `None` for a failure.
+    ///
+    /// # Panics
+    /// When the connection is not open, or has no queues of its own.
+    pub fn answer(&mut self, connection: ConnectionId, number: u64, answer: Option<Vec<u8>>) {
+        self.arrived(|recorder| recorder.answer(connection, number, answer.as_deref()));
+        let Way::Controller { controller, host } = &self.connections[&connection].way else {
+            panic!("{connection:?} is asked for nothing")
+        };
+        host.asks.answer(number, answer);
+        let came = host.came.take();
+        came.into_iter().for_each(|(queue, tail)| controller.ring_submission(queue, tail));
+    }
+
     /// The dword of the controller's properties at a byte offset. Reading it changes nothing, and is no arrival.
     ///
     /// # Panics
@@ -382,7 +401,10 @@ impl Port {
     pub fn close(&mut self, connection: ConnectionId) {
         self.arrived(|recorder| recorder.close(connection));
         match self.connections.remove(&connection).map(|closed| closed.way) {
-            Some(Way::Controller { controller, .. }) => controller.detach(),
+            Some(Way::Controller { controller, host }) => {
+                controller.detach();
+                host.asks.forget();
+            }
             Some(Way::Queue { queue, association }) if queue.id == QueueId::ADMIN => {
                 let of_it = self.connections.iter().filter(|(_, open)| {
                     matches!(&open.way, Way::Queue { association: other, .. } if Rc::ptr_eq(other, &association))
@@ -445,6 +467,11 @@ impl Port {
         self.connections.values().filter(is_one).count()
     }
 
+    /// Whether a connection is open, and is asked for memory.
+    pub fn is_asked(&self, connection: ConnectionId) -> bool {
+        self.connections.get(&connection).is_some_and(|open| matches!(open.way, Way::Controller { .. }))
+    }
+
     /// Whether a connection is open, and has a controller.
     pub fn is_host(&self, connection: ConnectionId) -> bool {
         self.connections.get(&connection).is_some_and(|open| !matches!(open.way, Way::Drive(_)))
@@ -455,9 +482,9 @@ impl Port {
         into.append(&mut self.outbox.released.borrow_mut());
     }
 
-    /// Takes the interrupts since the last call, in order, into `into`.
-    pub fn take_interrupts(&mut self, into: &mut Vec<Interrupt>) {
-        into.append(&mut self.outbox.interrupts.borrow_mut());
+    /// Takes what hosts are to be told since the last call, in order, into `into`.
+    pub fn take_to_hosts(&mut self, into: &mut Vec<ToHost>) {
+        into.append(&mut self.outbox.to_hosts.borrow_mut());
     }
 
     fn arrived(&mut self, record: impl FnOnce(&mut Recorder)) {

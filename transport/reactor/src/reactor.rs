@@ -21,7 +21,7 @@ use crate::client::{Client, Deadline, Gone, Intake, Interest};
 use crate::clock::WallClock;
 use crate::handle::{ExportFigures, Figures, Handle, MakeClient, MakeHost, Message, NewHost, Refused, Reservation};
 use crate::linger::Linger;
-use crate::outbox::{Interrupt, Released};
+use crate::outbox::{Released, ToHost, What};
 use crate::port::{ConnectionId, Export, Port};
 use crate::timing::Timing;
 use crate::waiter::{Events, Wait, Waiter};
@@ -124,7 +124,7 @@ pub struct Reactor {
     /// When clients are asked for their deadlines; `None` while none has one.
     check_at: Option<Time>,
     released: Vec<Released>,
-    interrupts: Vec<Interrupt>,
+    to_hosts: Vec<ToHost>,
     /// When each of those was completed.
     completed_at: Vec<Time>,
     linger: Linger,
@@ -201,7 +201,7 @@ impl Reactor {
             ended: Vec::new(),
             check_at: None,
             released: Vec::new(),
-            interrupts: Vec::new(),
+            to_hosts: Vec::new(),
             completed_at: Vec::new(),
             linger: Linger::default(),
             slept: false,
@@ -341,20 +341,23 @@ impl Reactor {
             }
         }
         self.released = released;
-        self.interrupt();
+        self.tell_hosts();
     }
 
-    /// Interrupts hosts that find their completions in their own memory.
-    fn interrupt(&mut self) {
-        let mut interrupts = std::mem::take(&mut self.interrupts);
-        self.port.take_interrupts(&mut interrupts);
-        for Interrupt { connection, vector } in interrupts.drain(..) {
+    /// Interrupts hosts that find their completions in their own memory, and asks them for transfers.
+    fn tell_hosts(&mut self) {
+        let mut to_hosts = std::mem::take(&mut self.to_hosts);
+        self.port.take_to_hosts(&mut to_hosts);
+        for ToHost { connection, what } in to_hosts.drain(..) {
             let Some(&key) = self.by_connection.get(&connection) else { continue };
             let Some(connected) = self.clients.get_mut(key) else { continue };
-            connected.client.interrupt(vector);
+            match what {
+                What::Interrupt(vector) => connected.client.interrupt(vector),
+                What::Ask(number, ask) => connected.client.ask(number, *ask),
+            }
             self.dirty.push(key);
         }
-        self.interrupts = interrupts;
+        self.to_hosts = to_hosts;
     }
 
     /// Has clients send the replies of delivered completions.

@@ -8,12 +8,14 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
+use nandscape_drive::mem::DmaFault;
 use nandscape_drive::{HostIdentity, HostMem, QueueId};
 use nandscape_sim::Time;
 use nandscape_wire_nvme::SubmissionEntry;
 use nandscape_wire_nvme::opcode::Transfer;
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::access::Outcome;
 use crate::arrival::Arrival;
 use crate::association::ConnectQueue;
 use crate::chunks::{ChunkError, ChunkReader, ChunkWriter};
@@ -42,6 +44,12 @@ const ATTACH: u8 = 7;
 const ARRIVAL: u8 = 8;
 const ACCESS: u8 = 9;
 const CONNECT_QUEUE: u8 = 10;
+const ANSWER: u8 = 11;
+
+/// How an access ended, as it stands in a record.
+const FAILED: u8 = 0;
+const DONE: u8 = 1;
+const REMOTE: u8 = 2;
 
 /// One record after the header.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -98,8 +106,17 @@ pub enum Record {
     Access {
         /// Whose memory.
         connection: ConnectionId,
-        /// The data read, nothing for a write that succeeded, or `None` for a failure.
-        outcome: Option<Vec<u8>>,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// A host has answered what it was asked for.
+    Answer {
+        /// Which host.
+        connection: ConnectionId,
+        /// Under which number it was asked.
+        number: u64,
+        /// The data read, nothing for a write, or `None` for a failure.
+        answer: Option<Vec<u8>>,
     },
     /// A drive was given an order.
     Order {
@@ -237,9 +254,18 @@ impl Recorder {
         self.put(ARRIVAL, &[&connection.0.to_le_bytes(), &arrival.to_bytes()]);
     }
 
-    pub(crate) fn access(&mut self, connection: ConnectionId, outcome: Option<&[u8]>) {
-        let (succeeded, data) = (u8::from(outcome.is_some()), outcome.unwrap_or_default());
-        self.put(ACCESS, &[&connection.0.to_le_bytes(), &[succeeded], data]);
+    pub(crate) fn access(&mut self, connection: ConnectionId, outcome: Result<&[u8], DmaFault>) {
+        let (how, data) = match outcome {
+            Ok(data) => (DONE, data),
+            Err(fault) if fault.is_remote => (REMOTE, &[][..]),
+            Err(_) => (FAILED, &[][..]),
+        };
+        self.put(ACCESS, &[&connection.0.to_le_bytes(), &[how], data]);
+    }
+
+    pub(crate) fn answer(&mut self, connection: ConnectionId, number: u64, answer: Option<&[u8]>) {
+        let (how, data) = answer.map_or((FAILED, &[][..]), |data| (DONE, data));
+        self.put(ANSWER, &[&connection.0.to_le_bytes(), &number.to_le_bytes(), &[how], data]);
     }
 
     pub(crate) fn order(&mut self, export: u16, order: &Order) {
@@ -419,10 +445,21 @@ fn parse(kind: u8, body: &[u8]) -> Option<Record> {
         }
         ACCESS => {
             let connection = ConnectionId(take_u32(&mut rest)?);
-            let (&[succeeded], data) = rest.split_first_chunk::<1>()?;
-            let outcome = (succeeded != 0).then(|| data.to_vec());
-            rest = if outcome.is_some() { &[] } else { data };
+            let (&[how], data) = rest.split_first_chunk::<1>()?;
+            let outcome = match how {
+                FAILED => Outcome::Failed,
+                REMOTE => Outcome::Remote,
+                _ => Outcome::Done(data.to_vec()),
+            };
+            rest = if how == DONE { &[] } else { data };
             Record::Access { connection, outcome }
+        }
+        ANSWER => {
+            let (connection, number) = (ConnectionId(take_u32(&mut rest)?), take_u64(&mut rest)?);
+            let (&[how], data) = rest.split_first_chunk::<1>()?;
+            let answer = (how == DONE).then(|| data.to_vec());
+            rest = if how == DONE { &[] } else { data };
+            Record::Answer { connection, number, answer }
         }
         ORDER => {
             let export = take_u16(&mut rest)?;

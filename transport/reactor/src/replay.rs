@@ -30,7 +30,7 @@ pub fn replay(
     recording: &mut Reader,
     mut on_release: impl FnMut(Released),
 ) -> Result<Ending, RecordingError> {
-    let (mut released, mut interrupts, mut ended) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut released, mut to_hosts, mut ended) = (Vec::new(), Vec::new(), Vec::new());
     let mut player = Player { time: executor.sim().now(), outcomes: Rc::default() };
     let mut next = player.read(recording)?;
     while let Some(record) = next {
@@ -44,9 +44,9 @@ pub fn replay(
         player.play(executor, port, record).map_err(|problem| recording.damaged(problem))?;
         port.take_released(&mut released);
         released.drain(..).for_each(&mut on_release);
-        // There is no host to interrupt.
-        port.take_interrupts(&mut interrupts);
-        interrupts.clear();
+        // There is no host to be told; its answers are in the recording.
+        port.take_to_hosts(&mut to_hosts);
+        to_hosts.clear();
         // Their transports closed them, as the recording says.
         port.take_ended(&mut ended);
         ended.clear();
@@ -125,6 +125,12 @@ impl Player {
                     return Err("an arrival came from a host that is not connected");
                 }
                 port.arrive(connection, arrival);
+            }
+            Record::Answer { connection, number, answer } => {
+                if !port.is_asked(connection) {
+                    return Err("an answer came from a host that is not connected");
+                }
+                port.answer(connection, number, answer);
             }
             Record::Access { connection, outcome } => self.outcomes.push(connection, outcome),
             Record::Close { connection } => port.close(connection),

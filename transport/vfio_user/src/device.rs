@@ -5,15 +5,18 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
+use nandscape_drive::mem::Ask;
 use nandscape_sim::Span;
 use nandscape_transport_reactor::client::Gone;
 use nandscape_transport_reactor::{Arrival, Client, Intake, Interest, Released};
 use nandscape_wire_nvme::register;
 
+use crate::asking::Asking;
 use crate::doorbells::Watch;
 use crate::interrupts::Interrupts;
 use crate::listener::DoorbellMode;
 use crate::memory::Memory;
+use crate::writer::Outgoing;
 
 /// Something that the side thread wants done. It sends one at a time and waits for the outcome.
 pub(crate) type Act = Box<dyn FnOnce(&mut Device, &mut Intake<'_>) + Send>;
@@ -26,6 +29,8 @@ pub(crate) struct Device {
     doorbells: Rc<Watch>,
     /// Is told when the reset under way has ended.
     resetting: Option<Sender<()>>,
+    /// Messages to a client with memory that only it reaches.
+    asking: Option<Asking>,
     /// Dropped with this: then nothing of the guest's memory is used any more.
     _present: Sender<()>,
 }
@@ -50,7 +55,7 @@ impl Device {
     /// A device for a guest that is connected.
     pub(crate) fn new(parts: Parts) -> Device {
         let Parts { acts, memory, interrupts, doorbells, present } = parts;
-        Device { acts, memory, interrupts, doorbells, resetting: None, _present: present }
+        Device { acts, memory, interrupts, doorbells, resetting: None, asking: None, _present: present }
     }
 
     /// The guest writes a dword of the properties.
@@ -75,6 +80,23 @@ impl Device {
         self.doorbells.reset();
         self.interrupts.reset();
         self.resetting = Some(done);
+    }
+
+    /// The client has memory that only it reaches.
+    pub(crate) fn asks_by(&mut self, to: Sender<Outgoing>) {
+        self.asking = Some(Asking::new(to));
+    }
+
+    /// The client has answered a message with a payload, or has refused it.
+    pub(crate) fn answered(&mut self, id: u16, payload: Option<Vec<u8>>, intake: &mut Intake<'_>) {
+        let Some(asking) = &mut self.asking else { return };
+        if let Some((number, answer)) = asking.answered(id, payload) {
+            intake.answer(number, answer);
+        }
+        while let Some(vector) = asking.next_interrupt() {
+            self.interrupts.raise(vector);
+        }
+        self.interrupts.send();
     }
 
     /// Tells of a reset that has ended.
@@ -127,12 +149,18 @@ impl Client for Device {
     fn complete(&mut self, _: Released) {}
 
     fn interrupt(&mut self, vector: u16) {
-        self.interrupts.raise(vector);
+        if self.asking.as_mut().is_none_or(|asking| asking.interrupts(vector)) {
+            self.interrupts.raise(vector);
+        }
+    }
+
+    fn ask(&mut self, number: u64, ask: Ask) {
+        self.asking.as_mut().expect("it has said that it has such memory").send(number, ask);
     }
 
     fn flush(&mut self) -> Result<(), Gone> {
         self.interrupts.send();
-        Ok(())
+        self.asking.as_ref().map_or(Ok(()), Asking::check)
     }
 
     fn is_flushed(&self) -> bool {

@@ -17,11 +17,13 @@
 //! | `doorbells` | watches doorbells, in registers or in the guest's memory |
 //! | `interrupts` | MSI-X vectors: event descriptors, masks, pending bits |
 //! | `memory` | the guest's memory, as far as the device may reach it |
+//! | `asking`, `writer` | messages to the client for memory that only it reaches |
 //!
-//! Left out: MSI and interrupt pins, migration and dirty page logs, access to memory that comes without a descriptor.
+//! Left out: MSI and interrupt pins, migration and dirty page logs, doorbell buffers in memory that only the client reaches.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
+mod asking;
 mod channel;
 mod config_space;
 mod device;
@@ -33,5 +35,6 @@ mod maps;
 mod memory;
 mod regions;
 mod session;
+mod writer;
 
 pub use listener::{DoorbellMode, Function, Listener};

@@ -1,8 +1,8 @@
 //! Which parts of the client's memory are mapped: checks of new maps, and what is to be unmapped. The maps themselves are
 //! the reactor's.
 //!
-//! Memory that comes without a descriptor (ROM, registers of devices, or all memory of a client that does not share it)
-//! is known here and cannot be reached: reading it by messages would have the reactor wait for the client.
+//! Memory that comes without a descriptor (ROM, registers of devices, or all memory of a client that does not share it) is
+//! reached by messages, for which the client is asked.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -34,7 +34,7 @@ struct Map {
 enum Backing {
     Mapped,
     File,
-    None,
+    Remote,
 }
 
 /// What is wrong with a map, and the error number of the reply.
@@ -61,7 +61,7 @@ impl Maps {
             (Some(_), false) => return refused(Errno::EINVAL, "several descriptors for one map"),
         };
         let backing = match &mapping {
-            None => Backing::None,
+            None => Backing::Remote,
             Some(mapping) if mapping.is_mapped() => Backing::Mapped,
             Some(_) => Backing::File,
         };
@@ -101,17 +101,17 @@ impl Maps {
         }
     }
 
-    /// Takes maps away: all, or those within a range, which must not cut any. Returns address and size of those that the
-    /// reactor has.
+    /// Takes maps away: all, or those within a range, which must not cut any. Returns address and size of each.
     ///
     /// # Errors
     /// [`Refused`] when there is none in the range, or one that is only partly there.
     pub(crate) fn remove(&mut self, unmap: &DmaUnmap) -> Result<Vec<(u64, u64)>, Refused> {
         let (address, size) = (unmap.address.get(), unmap.size.get());
-        let known = |(address, map): (u64, Map)| (map.backing != Backing::None).then_some((address, map.size));
         if unmap.flags.get() & DmaUnmap::ALL != 0 {
             return match (address, size) {
-                (0, 0) => Ok(std::mem::take(&mut self.0).into_iter().filter_map(known).collect()),
+                (0, 0) => {
+                    Ok(std::mem::take(&mut self.0).into_iter().map(|(address, map)| (address, map.size)).collect())
+                }
                 _ => refused(Errno::EINVAL, "everything has no address and no size"),
             };
         }
@@ -127,8 +127,7 @@ impl Maps {
         if inside.is_empty() {
             return refused(Errno::ENOENT, "nothing is mapped there");
         }
-        let removed = inside.into_iter().filter_map(|start| Some((start, self.0.remove(&start)?)));
-        Ok(removed.filter_map(known).collect())
+        Ok(inside.into_iter().filter_map(|start| Some((start, self.0.remove(&start)?.size))).collect())
     }
 }
 
@@ -165,7 +164,7 @@ mod tests {
         }
         assert_eq!(unmap(&mut maps, 0, 0x8000, 0x1000), Err(Errno::ENOENT));
         assert_eq!(unmap(&mut maps, 0, 0x1000, 0x3000), Ok(vec![(0x1000, 0x3000)]));
-        assert_eq!(unmap(&mut maps, 0, 0x4000, 0x2000), Ok(vec![(0x4000, 0x1000)]), "the other has no file");
+        assert_eq!(unmap(&mut maps, 0, 0x4000, 0x2000), Ok(vec![(0x4000, 0x1000), (0x5000, 0x1000)]));
         assert_eq!(map(&mut maps, u64::MAX - 0xfff, 0x1000, file()), Ok(true));
         assert_eq!(unmap(&mut maps, DmaUnmap::ALL, 1, 0), Err(Errno::EINVAL));
         assert_eq!(unmap(&mut maps, DmaUnmap::ALL, 0, 0), Ok(vec![(u64::MAX - 0xfff, 0x1000)]));

@@ -20,7 +20,7 @@ impl Memory {
     }
 
     fn allow(&self, address: u64) -> Result<(), DmaFault> {
-        if self.bus_master.get() { Ok(()) } else { Err(DmaFault { address }) }
+        if self.bus_master.get() { Ok(()) } else { Err(DmaFault::at(address)) }
     }
 }
 

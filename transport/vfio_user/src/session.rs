@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use nandscape_drive::mem::Mapping;
 use nandscape_drive::mem::mapping::memory_file;
+use nandscape_drive::mem::{LONGEST_ASK, Mapping};
 use nandscape_transport_reactor::handle::{NewHost, Refused};
 use nandscape_transport_reactor::{Handle, Intake};
 use nandscape_wire_vfio_user::access::{DmaMap, DmaUnmap};
 use nandscape_wire_vfio_user::device::{DeviceInfo, InterruptInfo, InterruptSet, interrupt, region};
 use nandscape_wire_vfio_user::request::{Action, SetData};
 use nandscape_wire_vfio_user::version::{Capabilities, MAJOR, MINOR, Version};
-use nandscape_wire_vfio_user::{Errno, Request};
+use nandscape_wire_vfio_user::{Errno, Header, Request};
 use zerocopy::IntoBytes as _;
 
 use crate::channel::{self, MAX_DATA, MAX_DESCRIPTORS, Received};
@@ -29,6 +29,7 @@ use crate::layout::{DOORBELLS, Layout, PAGE};
 use crate::listener::{DoorbellMode, Function};
 use crate::maps::{MAX_MAPS, Maps};
 use crate::memory::Memory;
+use crate::writer::Writer;
 
 /// What a message is answered with.
 pub(crate) struct Reply {
@@ -54,7 +55,7 @@ pub(crate) struct Session {
     pub(crate) layout: Layout,
     pub(crate) mode: DoorbellMode,
     /// The file of the doorbells, laid out as BAR0, and the part that they lie in.
-    file: File,
+    file: Arc<File>,
     pub(crate) doorbells: Mapping,
     /// Tells the reactor's side of a write to them.
     pub(crate) rung: Arc<AtomicBool>,
@@ -63,8 +64,12 @@ pub(crate) struct Session {
     pub(crate) table: Vec<u8>,
     maps: Maps,
     agreed: bool,
-    /// Whether the client was told that memory without a descriptor cannot be reached.
+    /// Whether the client was told that memory without a descriptor is slow.
     told: bool,
+    /// Sends all messages, once there is memory that only the client reaches.
+    writer: Option<Writer>,
+    /// The longest data that the client takes in a message.
+    longest: u64,
 }
 
 /// Why a client cannot be served.
@@ -115,7 +120,7 @@ impl Session {
             log,
             layout,
             mode,
-            file,
+            file: Arc::new(file),
             doorbells,
             rung,
             config: ConfigSpace::new(layout),
@@ -123,6 +128,8 @@ impl Session {
             maps: Maps::default(),
             agreed: false,
             told: false,
+            writer: None,
+            longest: 0,
         })
     }
 
@@ -132,18 +139,23 @@ impl Session {
     /// Why the connection had to end.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let outcome = self.answer_all();
-        let Session { acts, present, handle, .. } = self;
+        let Session { acts, present, handle, writer, stream, .. } = self;
         drop(acts);
         handle.wake();
         // It ends without a word.
         let _ = present.recv();
+        if let Some(writer) = writer {
+            // It may wait for a client that takes nothing.
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+            writer.join();
+        }
         outcome
     }
 
     fn answer_all(&mut self) -> io::Result<()> {
         while let Some(received) = channel::receive(&self.stream)? {
-            // Replies to what was never asked.
             if !received.header.is_command() {
+                self.take_answer(received)?;
                 continue;
             }
             let header = received.header;
@@ -162,14 +174,33 @@ impl Session {
         Ok(())
     }
 
-    fn reply(&self, header: &nandscape_wire_vfio_user::Header, outcome: &Result<Reply, Errno>) -> io::Result<()> {
+    fn reply(&self, header: &Header, outcome: &Result<Reply, Errno>) -> io::Result<()> {
         match outcome {
             Ok(Reply { payload, descriptor }) => {
                 let message = [header.reply(payload.len()).as_bytes(), payload].concat();
-                channel::send(&self.stream, &message, descriptor.then_some(self.file.as_fd()))
+                self.send(message, *descriptor)
             }
-            Err(errno) => channel::send(&self.stream, header.failure(*errno).as_bytes(), None),
+            Err(errno) => self.send(header.failure(*errno).as_bytes().to_vec(), false),
         }
+    }
+
+    /// Sends a message, perhaps with the descriptor of the doorbells, behind everything that the client was asked for before.
+    fn send(&self, message: Vec<u8>, descriptor: bool) -> io::Result<()> {
+        match &self.writer {
+            Some(writer) => writer.reply(message, descriptor.then(|| self.file.clone())),
+            None => channel::send(&self.stream, &message, descriptor.then_some(self.file.as_fd())),
+        }
+    }
+
+    /// Takes a reply of the client. One to what was never asked is ignored.
+    fn take_answer(&self, received: Received) -> io::Result<()> {
+        if self.writer.is_none() {
+            return Ok(());
+        }
+        let (id, refused) = (received.header.id.get(), received.header.flags.get() & Header::ERROR != 0);
+        let payload = received.payload.filter(|_| !refused);
+        let taken = self.call(move |device, intake| device.answered(id, payload, intake));
+        taken.map_err(|_| io::Error::other("the drive has ended"))
     }
 
     fn answer(&mut self, received: Received) -> Result<Reply, Errno> {
@@ -181,7 +212,7 @@ impl Session {
             rejected.errno()
         })?;
         match request {
-            Request::Version(version, _) => self.agree(version),
+            Request::Version(version, capabilities) => self.agree(version, &capabilities),
             _ if !self.agreed => Err(Errno::EINVAL),
             Request::DmaMap(map) => self.map(&map, descriptors),
             Request::DmaUnmap(unmap) => self.unmap(&unmap),
@@ -210,11 +241,12 @@ impl Session {
         told.recv().map_err(|_| Errno::EIO)
     }
 
-    fn agree(&mut self, version: Version) -> Result<Reply, Errno> {
+    fn agree(&mut self, version: Version, of_client: &Capabilities) -> Result<Reply, Errno> {
         if self.agreed || version.major.get() != MAJOR {
             return Err(Errno::EINVAL);
         }
         self.agreed = true;
+        self.longest = of_client.max_data_xfer_size;
         let version = Version { major: MAJOR.into(), minor: MINOR.into() };
         let capabilities = Capabilities {
             max_msg_fds: MAX_DESCRIPTORS as u64,
@@ -235,9 +267,28 @@ impl Session {
             Some(mapping) => {
                 self.call(move |device, _| device.memory.guest.map(address, mapping))?.map_err(|_| Errno::EINVAL)?
             }
-            None => self.tell_unshared(map),
+            None => self.map_remote(map)?,
         }
         Ok(Reply::of(&[]))
+    }
+
+    /// Memory that only the client reaches, which it is asked for.
+    fn map_remote(&mut self, map: &DmaMap) -> Result<(), Errno> {
+        self.tell_unshared(map);
+        if self.longest < LONGEST_ASK as u64 {
+            // It could not answer: the memory cannot be reached.
+            return Ok(());
+        }
+        if self.writer.is_none() {
+            let writer = Writer::start(self.stream.clone()).map_err(|_| Errno::EIO)?;
+            let queue = writer.queue();
+            self.call(move |device, _| device.asks_by(queue))?;
+            self.writer = Some(writer);
+        }
+        let (address, size) = (map.address.get(), map.size.get());
+        let is_writable = map.flags.get() & DmaMap::WRITE != 0;
+        self.call(move |device, _| device.memory.guest.map_remote(address, size, is_writable))?
+            .map_err(|_| Errno::EINVAL)
     }
 
     /// Guests have ROM and registers of devices that come without descriptors; main memory is larger.
@@ -246,8 +297,8 @@ impl Session {
         if map.size.get() >= SMALLEST_MEMORY && !std::mem::replace(&mut self.told, true) {
             let (mib, address) = (map.size.get() >> 20, map.address.get());
             (self.log)(&format!(
-                "vfio-user: {mib} MiB of memory at {address:#x} came without a descriptor and cannot be reached; \
-                 QEMU shares memory with -object memory-backend-memfd,share=on"
+                "vfio-user: {mib} MiB of memory at {address:#x} came without a descriptor and is reached by messages, which \
+                 is slow; QEMU shares memory with -object memory-backend-memfd,share=on"
             ));
         }
     }
@@ -261,7 +312,8 @@ impl Session {
         if !removed.is_empty() {
             self.call(move |device, _| {
                 for (address, size) in removed {
-                    device.memory.guest.unmap(address, size).expect("it was mapped as it is unmapped");
+                    // Memory of a client that takes too short messages was never mapped.
+                    let _ = device.memory.guest.unmap(address, size);
                 }
             })?;
         }

@@ -43,6 +43,19 @@ impl DmaMap {
     pub const WRITE: u32 = 1 << 1;
 }
 
+/// A transfer that the server asks the client for (`VFIO_USER_DMA_READ`, `VFIO_USER_DMA_WRITE`). Behind it stands the data, in a
+/// write, and in the reply to a read.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct DmaAccess {
+    /// The first address.
+    pub address: U64,
+    /// How many bytes.
+    pub count: U64,
+}
+
+const _: () = assert!(size_of::<DmaAccess>() == 16);
+
 /// Memory that the device may reach no more (`VFIO_USER_DMA_UNMAP`).
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]

@@ -15,6 +15,7 @@ mod telemetry;
 
 use std::cell::{Cell, RefCell};
 
+use nandscape_drive::mem::Need;
 use nandscape_drive::{Breakdown, HostIdentity, HostMem, Stage};
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
@@ -150,7 +151,7 @@ impl<C: CommandSet> NvmeController<C> {
             _ => Err(Status::INVALID_OPCODE.into()),
         };
         Some(match answer {
-            Ok(answer) => self.deliver(entry, answer, mem, breakdown).await,
+            Ok(answer) => self.deliver((queue, entry), answer, mem, breakdown).await,
             Err(refusal) if TRANSIENT.contains(&refusal.status) => Err(refusal).into(),
             Err(refusal) => Err(refusal.final_()).into(),
         })
@@ -158,7 +159,7 @@ impl<C: CommandSet> NvmeController<C> {
 
     async fn deliver(
         &self,
-        entry: &SubmissionEntry,
+        (queue, entry): (QueueKey, &SubmissionEntry),
         answer: Answer,
         mem: &HostMem,
         breakdown: &mut Breakdown,
@@ -169,8 +170,16 @@ impl<C: CommandSet> NvmeController<C> {
             return mem.fits(0).map_or_else(|status| Err(status).into(), |()| Reply::value(answer.value));
         }
         if !answer.data.is_empty() {
-            if let Err(status) = mem.must_fit(answer.data.len()) {
-                return Err(status).into();
+            let mut permit = None;
+            // The answer is the one of now: the command is not served again where its host has to be asked for lists.
+            while let Err(status) = mem.must_fit(answer.data.len()) {
+                if mem.need() != Need::Fetch {
+                    return Err(status).into();
+                }
+                let stop = self.stop(queue, entry, self.subsystem.power.cuts().get());
+                if let Err(status) = self.ask_host(stop, entry, &[mem], &mut permit, breakdown).await {
+                    return Err(status).into();
+                }
             }
             self.subsystem.link.send(answer.data.len() as u64, breakdown).await;
             mem.write(0, &answer.data);

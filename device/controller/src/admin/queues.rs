@@ -61,7 +61,7 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// Doorbell Buffer Config (Base 5.2.5): the host's doorbells lie in two pages of its memory, which the code that watches
-    /// doorbells looks at.
+    /// doorbells looks at, and which no message can bring.
     pub(super) fn configure_doorbell_buffers(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let host = self.host()?;
         if !host.takes_doorbell_buffers() {
@@ -69,7 +69,7 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let (shadow, event_index) = (entry.prp1.get(), entry.prp2.get());
         for (address, field) in [(shadow, Parameter::DPTR), (event_index, Parameter::PRP2)] {
-            if !address.is_multiple_of(host.page().into()) {
+            if !address.is_multiple_of(host.page().into()) || !host.can_watch(address) {
                 return Err(Refusal::of(Status::INVALID_FIELD, field));
             }
         }

@@ -18,14 +18,14 @@ use crate::namespace::Access;
 
 /// The commands of a fused operation, or one that stands alone.
 pub(crate) struct FusedJob<C: CommandSet> {
-    controller: Rc<NvmeController<C>>,
-    queue: QueueKey,
-    first: Submission,
-    second: Option<Submission>,
+    pub(super) controller: Rc<NvmeController<C>>,
+    pub(super) queue: QueueKey,
+    pub(super) first: Submission,
+    pub(super) second: Option<Submission>,
     /// When they were fetched.
     at: Time,
     /// How often power had been cut by then.
-    power_cuts: u32,
+    pub(super) power_cuts: u32,
     /// The command whose end made room for them.
     behind: Cause,
 }
@@ -81,11 +81,15 @@ impl<C: CommandSet> FusedJob<C> {
                 [Err(begun.err().unwrap_or(Status::FUSED_MISSING)).into(); 2]
             }
         };
+        let memories = [Some(first), second.as_ref()].into_iter().flatten().map(|submission| &submission.mem);
+        let is_settled =
+            replies.iter().all(|reply| reply.status.is_success()) && { memories }.all(|mem| mem.is_settled());
+        let replies = if is_settled { replies } else { Box::pin(self.settle(replies, &mut shared)).await };
         for (submission, reply) in [Some(first), second.as_ref()].into_iter().flatten().zip(replies) {
             let (entry, submitted) = (&submission.entry, submission.submitted);
             let mut breakdown = shared.clone();
             breakdown.waits(Stage::Queue).add(*behind, at - submitted);
-            controller.finish(queue, entry, (reply, &submission.mem, power_cuts), submitted, breakdown);
+            controller.finish(queue, entry, (reply, power_cuts), submitted, breakdown);
             controller.trace_command(queue.id, entry, submitted);
         }
         // Whoever waits for the end of the commands of a namespace looks again.
@@ -100,12 +104,16 @@ impl<C: CommandSet> FusedJob<C> {
         let FusedJob { controller, queue, first, power_cuts, .. } = self;
         let stop = |submission: &Submission| controller.stop(*queue, &submission.entry, *power_cuts);
         match [first, second].map(|submission| stop(submission).check_begin()) {
-            [Ok(()), Ok(())] => {}
+            [Ok(()), Ok(())] => self.serve_both(second, breakdown).await,
             // One that was aborted takes the other with it.
-            begins => {
-                return begins.map(|begin| Err(begin.err().unwrap_or(Status::FUSED_FAILED)).into());
-            }
+            begins => begins.map(|begin| Err(begin.err().unwrap_or(Status::FUSED_FAILED)).into()),
         }
+    }
+
+    /// Serves both commands, which may begin.
+    pub(super) async fn serve_both(&self, second: &Submission, breakdown: &mut Breakdown) -> [Reply; 2] {
+        let FusedJob { controller, queue, first, power_cuts, .. } = self;
+        let stop = |submission: &Submission| controller.stop(*queue, &submission.entry, *power_cuts);
         let (subsystem, settings) = (&controller.subsystem, &controller.admin.settings);
         let namespace = |submission: &Submission| controller.namespace_of(queue.id, &submission.entry);
         let [Some(compared), Some(written)] = [first, second].map(namespace) else {

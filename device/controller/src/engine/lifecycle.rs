@@ -220,17 +220,19 @@ impl<C: CommandSet> NvmeController<C> {
     /// Whether memory of a queue could not be reached. No completion can say so: the status is fatal, and nothing is fetched
     /// until the next reset (Base 3.1.4.6, 9.5).
     #[cold]
-    pub(super) fn check_queue_memory(&self) {
-        if self.queues.borrow_mut().take_lost() {
+    pub(super) fn check_queue_memory(&self) -> bool {
+        let is_lost = self.queues.borrow_mut().take_lost();
+        if is_lost {
             self.registers.borrow_mut().set_fatal();
             self.update_fetching();
         }
+        is_lost
     }
 
-    /// Whether entries are fetched: the controller is ready, without a fatal status, and is not reset, and the drive does
-    /// not restart.
+    /// Whether entries are fetched: the controller is ready, without a fatal status, and is not reset, the drive does not
+    /// restart, and few commands wait for their host.
     pub(crate) fn update_fetching(&self) {
-        let ready = self.registers.borrow().can_fetch();
+        let ready = self.registers.borrow().can_fetch() && !self.asking.is_full();
         self.fetching.set(ready && self.clearing.get().is_none() && !self.subsystem.power.is_restarting());
     }
 }

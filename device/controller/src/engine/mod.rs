@@ -7,11 +7,13 @@
 //! | `serve` | a command from its fetch to its completion |
 //! | `fused` | two commands that are served as one |
 //! | `coalescing` | interrupts that are held back |
+//! | `asking` | commands that wait for memory which only their host reaches |
 //! | `guarded` | commands that have to ask whether they may be served |
 //! | `stop` | commands that end early |
 //! | `registers` | controller properties |
 //! | `lifecycle` | deleting queues, reset, shutdown |
 
+mod asking;
 mod coalescing;
 mod fused;
 mod guarded;
@@ -39,6 +41,7 @@ use crate::arbiter::{Arbiter, Priority, WeightedRoundRobin};
 use crate::command_set::CommandSet;
 use crate::namespace::Attached;
 use crate::subsystem::NvmSubsystem;
+use asking::Asking;
 use coalescing::Coalescing;
 use fused::is_fused;
 use lifecycle::Clearing;
@@ -66,6 +69,7 @@ pub struct NvmeController<C: CommandSet> {
     pub(crate) waiters: Waiters,
     arbiter: RefCell<Box<dyn Arbiter>>,
     coalescing: Coalescing,
+    asking: Rc<Asking>,
     registers: RefCell<Registers>,
     /// The host that names its queues by address, if there is one.
     pub(crate) attached: RefCell<Option<Rc<dyn HostMemory>>>,
@@ -104,6 +108,7 @@ impl<C: CommandSet> NvmeController<C> {
             waiters: Waiters::new(&sim),
             arbiter: RefCell::new(arbiter),
             coalescing: Coalescing::default(),
+            asking: Asking::new(&sim),
             registers: RefCell::new(registers),
             attached: RefCell::new(None),
             fetching: Cell::new(false),
@@ -204,7 +209,11 @@ impl<C: CommandSet> NvmeController<C> {
             let id = self.arbiter.borrow_mut().next(queues.waiting(), self.admin.settings.arbitration_burst());
             let Some((queue, submission)) = queues.fetch(id) else {
                 drop(queues);
-                return self.check_queue_memory();
+                if self.check_queue_memory() {
+                    return;
+                }
+                // Its entries were asked for. Other queues may have some.
+                continue;
             };
             drop(queues);
             if is_fused(id, &submission) && subsystem.set.fuses() {
@@ -338,7 +347,7 @@ impl<C: CommandSet> Controller for NvmeController<C> {
             Ok(None) => {}
             Ok(Some(memory)) => {
                 memory.notify();
-                self.check_queue_memory();
+                let _ = self.check_queue_memory();
                 self.fetch();
             }
             Err(event) => self.bad_doorbell(event),

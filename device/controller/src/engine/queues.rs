@@ -405,12 +405,13 @@ impl Queues {
         &self.waiting
     }
 
-    /// Fetches the next entry of a queue that has some. `None` when its memory cannot be reached.
+    /// Fetches the next entry of a queue that has some. `None` when its memory cannot be reached, or not yet: then the doorbell
+    /// is rung again.
     #[inline(always)]
     pub(crate) fn fetch(&mut self, id: QueueId) -> Option<(QueueKey, Submission)> {
         let queue = self.submission[usize::from(id.0)].as_mut().expect("a waiting queue exists");
         let Some(submission) = queue.memory.fetch(queue.head) else {
-            self.lost = true;
+            self.lost |= !queue.memory.is_coming();
             self.waiting.set(id, false);
             return None;
         };

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::ring::{Posted, Submission};
-use nandscape_drive::{Breakdown, HostMem, QueueId, Stage};
+use nandscape_drive::{Breakdown, QueueId, Stage};
 use nandscape_sim::trace::Event;
 use nandscape_sim::{Cause, Span, Time};
 use nandscape_wire_nvme::opcode::Transfer;
@@ -78,8 +78,12 @@ impl<C: CommandSet> CommandJob<C> {
                 None => Some(without_namespace(entry)),
             },
         };
+        let is_settled = reply.as_ref().is_none_or(|reply| reply.status.is_success() && mem.is_settled());
+        let reply = if is_settled { reply } else { Box::pin(self.settle(reply, &mut breakdown)).await };
+        let CommandJob { controller, submission: Submission { entry, .. }, .. } = &*self;
+        let subsystem = &*controller.subsystem;
         if let Some(reply) = reply {
-            controller.finish(queue, entry, (reply, mem, power_cuts), submitted, breakdown);
+            controller.finish(queue, entry, (reply, power_cuts), submitted, breakdown);
         }
         controller.report_events();
         controller.trace_command(queue.id, entry, submitted);
@@ -106,7 +110,7 @@ impl<C: CommandSet> NvmeController<C> {
         }
     }
 
-    pub(super) fn stop(&self, queue: QueueKey, entry: &SubmissionEntry, cuts: u32) -> Stop<'_> {
+    pub(crate) fn stop(&self, queue: QueueKey, entry: &SubmissionEntry, cuts: u32) -> Stop<'_> {
         let (cid, nsid) = (entry.cid.get(), entry.nsid.get());
         Stop {
             waiters: &self.waiters,
@@ -119,17 +123,17 @@ impl<C: CommandSet> NvmeController<C> {
         }
     }
 
-    /// Posts the completion of a command that was served, with its reply, its memory, and the power cuts when it was fetched.
+    /// Posts the completion of a command that was served, with its reply, and the power cuts when it was fetched.
     #[inline(always)]
     pub(super) fn finish(
         &self,
         queue: QueueKey,
         entry: &SubmissionEntry,
-        (reply, mem, power_cuts): (Reply, &HostMem, u32),
+        (reply, power_cuts): (Reply, u32),
         submitted: Time,
         breakdown: Breakdown,
     ) {
-        let mut reply = self.final_reply(reply, mem, power_cuts);
+        let mut reply = self.final_reply(reply, power_cuts);
         if !reply.status.is_success() {
             reply = self.log_failure(queue, entry, reply);
         }
@@ -137,13 +141,13 @@ impl<C: CommandSet> NvmeController<C> {
         self.complete(queue, entry.cid.get(), reply, breakdown);
     }
 
-    /// How a command ends whose memory has failed, or during which power was cut: its host cannot know what it did.
+    /// How a command ends during which power was cut: its host cannot know what it did.
     #[inline]
-    fn final_reply(&self, reply: Reply, mem: &HostMem, power_cuts: u32) -> Reply {
-        if power_cuts != self.subsystem.power.cuts().get() {
-            return Err(Status::ABORTED_POWER_LOSS).into();
+    fn final_reply(&self, reply: Reply, power_cuts: u32) -> Reply {
+        match power_cuts == self.subsystem.power.cuts().get() {
+            true => reply,
+            false => Err(Status::ABORTED_POWER_LOSS).into(),
         }
-        if mem.has_failed() { Err(Status::DATA_TRANSFER_ERROR).into() } else { reply }
     }
 
     /// Notes a failure in the error log; the completion's status says so.
@@ -172,7 +176,7 @@ impl<C: CommandSet> NvmeController<C> {
         match posted_to {
             Some(memory) if self.admin.settings.coalesces() => self.coalesce(queue, memory),
             Some(memory) => memory.notify(),
-            None => self.check_queue_memory(),
+            None => _ = self.check_queue_memory(),
         }
     }
 
@@ -200,7 +204,7 @@ pub(super) fn without_namespace(entry: &SubmissionEntry) -> Reply {
 
 /// On whose behalf a command works. In every command set the opcode tells which way its data goes (Base, Figure "Common
 /// Command Format", OPC bits 1:0).
-fn cause_of(opcode: u8) -> Cause {
+pub(super) fn cause_of(opcode: u8) -> Cause {
     match Transfer::of(opcode) {
         Transfer::ToHost => cause::HOST_READ,
         _ => cause::HOST_WRITE,

@@ -27,7 +27,7 @@ struct Flat(RefCell<Vec<u8>>);
 impl Flat {
     fn range(address: u64, len: usize) -> Result<std::ops::Range<usize>, DmaFault> {
         let end = (address as usize).checked_add(len).filter(|end| *end <= MEMORY);
-        end.map(|end| address as usize..end).ok_or(DmaFault { address })
+        end.map(|end| address as usize..end).ok_or(DmaFault::at(address))
     }
 }
 

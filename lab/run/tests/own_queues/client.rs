@@ -8,7 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
 use nandscape_drive::QueueId;
-use nandscape_drive::mem::{GuestMemory, Mapping};
+use nandscape_drive::mem::{Ask, Dma as _, GuestMemory, Mapping};
+use nandscape_sim::Span;
 use nandscape_transport_reactor::client::Gone;
 use nandscape_transport_reactor::doorbells::Unwatched;
 use nandscape_transport_reactor::handle::NewHost;
@@ -22,6 +23,10 @@ struct HostClient {
     socket: UnixStream,
     file: File,
     memory: Rc<GuestMemory>,
+    /// Where the memory is reached by asking: what the host reaches.
+    reached: Option<GuestMemory>,
+    /// What was asked for, done and not answered yet.
+    done: Vec<(u64, Option<Vec<u8>>)>,
     doorbells: Mapping,
     /// Tail and head of each pair as last seen.
     seen: [[u16; 2]; PAIRS as usize],
@@ -29,8 +34,8 @@ struct HostClient {
     answers: Vec<u8>,
 }
 
-/// Connects a host whose socket is `socket` to the first drive.
-pub(crate) fn attach(handle: &Handle, socket: UnixStream) {
+/// Connects a host whose socket is `socket` to the first drive. Its memory is mapped, or it is asked for it.
+pub(crate) fn attach(handle: &Handle, socket: UnixStream, is_asked: bool) {
     let mut path = String::new();
     // The host waits for an answer after this line: nothing of what follows it is read.
     BufReader::with_capacity(1, &socket).read_line(&mut path).unwrap();
@@ -43,7 +48,9 @@ pub(crate) fn attach(handle: &Handle, socket: UnixStream) {
             let doorbells = Mapping::new(&file, 0, PAGE as usize, true).unwrap();
             assert!(doorbells.is_mapped(), "a memory file is sealed");
             let (seen, inbox, answers) = ([[0; 2]; PAIRS as usize], Vec::new(), Vec::new());
-            let client = HostClient { socket, file, memory: memory.clone(), doorbells, seen, inbox, answers };
+            let (reached, done) = (is_asked.then(GuestMemory::new), Vec::new());
+            let client =
+                HostClient { socket, file, memory: memory.clone(), reached, done, doorbells, seen, inbox, answers };
             NewHost { client: Box::new(client), memory, vectors: PAIRS, doorbells: Rc::new(Unwatched) }
         }),
     );
@@ -66,9 +73,18 @@ impl HostClient {
             }
             Message::Map { address, len } => {
                 let mapping = Mapping::new(&self.file, address, len as usize, true);
-                mapping.is_ok_and(|mapping| self.memory.map(address, mapping).is_ok())
+                let map = |mapping| match &self.reached {
+                    Some(reached) => {
+                        reached.map(address, mapping).is_ok() && self.memory.map_remote(address, len, true).is_ok()
+                    }
+                    None => self.memory.map(address, mapping).is_ok(),
+                };
+                mapping.is_ok_and(map)
             }
-            Message::Unmap { address, len } => self.memory.unmap(address, len).is_ok(),
+            Message::Unmap { address, len } => {
+                let reached = self.reached.as_ref().is_none_or(|reached| reached.unmap(address, len).is_ok());
+                reached && self.memory.unmap(address, len).is_ok()
+            }
         };
         Some(if done { DONE } else { REFUSED })
     }
@@ -123,7 +139,26 @@ impl Client for HostClient {
             let answer = self.obey(message, intake);
             self.answers.extend(answer);
         }
-        Ok(self.look_at_doorbells(intake) || read > 0)
+        let done = std::mem::take(&mut self.done);
+        let answered = !done.is_empty();
+        done.into_iter().for_each(|(number, answer)| intake.answer(number, answer));
+        Ok(self.look_at_doorbells(intake) || answered || read > 0)
+    }
+
+    fn before_sleep(&mut self, _: Span) -> Option<Span> {
+        (!self.done.is_empty()).then_some(Span::from_us(1))
+    }
+
+    fn ask(&mut self, number: u64, ask: Ask) {
+        let reached = self.reached.as_ref().expect("its memory is not mapped");
+        let answer = match ask {
+            Ask::Read { address, len } => {
+                let mut bytes = vec![0; len];
+                reached.read(address, &mut bytes).ok().map(|()| bytes)
+            }
+            Ask::Write { address, bytes } => reached.write(address, &bytes).ok().map(|()| Vec::new()),
+        };
+        self.done.push((number, answer));
     }
 
     fn complete(&mut self, _: Released) {

@@ -71,14 +71,29 @@ fn a_host_on_a_thread() {
             let (ours, theirs) = UnixStream::pair().unwrap();
             thread::scope(|scope| {
                 let host = scope.spawn(move || Host::connect(theirs, seed(), in_order, 0).work(in_order));
-                client::attach(handle, ours);
+                client::attach(handle, ours, false);
                 host.join().unwrap();
             });
         }
     });
 }
 
-/// Two hosts with a controller each, and a client of the controller in this process, use one drive at once. Each resets
+/// The same where the drive reaches none of the hosts' memory, and asks for all of it.
+#[test]
+fn a_host_that_is_asked_for_its_memory() {
+    the_clocks_agree(|handle| {
+        for in_order in [true, false] {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            thread::scope(|scope| {
+                let host = scope.spawn(move || Host::connect(theirs, seed(), in_order, 0).work(in_order));
+                client::attach(handle, ours, true);
+                host.join().unwrap();
+            });
+        }
+    });
+}
+
+/// Two hosts with a controller each, one of which is asked for its memory, and a client of the controller in this process, use one drive at once. Each resets
 /// its controller and leaves in the middle of its work; the others see nothing of it.
 #[test]
 fn several_hosts_at_once() {
@@ -92,7 +107,7 @@ fn several_hosts_at_once() {
             let work = |first| {
                 let (ours, theirs) = UnixStream::pair().unwrap();
                 let host = scope.spawn(move || Host::connect(theirs, seed(), true, first).work(false));
-                client::attach(handle, ours);
+                client::attach(handle, ours, first > 0);
                 host
             };
             let hosts = [work(0), work(40_000)];
@@ -117,7 +132,7 @@ fn a_host_that_is_another_process() {
         let listener = UnixListener::bind(&path).unwrap();
         let mut host = Command::new(std::env::current_exe().unwrap());
         let mut host = host.args(["--exact", "the_other_process"]).env(SOCKET, &path).spawn().unwrap();
-        client::attach(handle, listener.accept().unwrap().0);
+        client::attach(handle, listener.accept().unwrap().0, false);
         assert!(host.wait().unwrap().success(), "the host found something wrong");
     });
 }

@@ -6,10 +6,13 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use nandscape_wire_vfio_user::access::{DmaMap, DmaUnmap, RegionAccess};
+use nandscape_drive::mem::Mapping;
+use nandscape_drive::mem::mapping::memory_file;
+use nandscape_wire_vfio_user::access::{DmaAccess, DmaMap, DmaUnmap, RegionAccess};
 use nandscape_wire_vfio_user::device::InterruptSet;
 use nandscape_wire_vfio_user::version::{Capabilities, Version};
-use nandscape_wire_vfio_user::{Command, Header};
+use nandscape_wire_vfio_user::{Command, Errno, Header};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg,
@@ -27,6 +30,18 @@ pub(crate) struct Client {
     next: u16,
     /// Descriptors that came with the last reply.
     pub(crate) received: Vec<OwnedFd>,
+    /// The memory that the server asks for.
+    pub(crate) served: Option<Served>,
+}
+
+/// Memory that is reached by messages.
+pub(crate) struct Served {
+    pub(crate) base: u64,
+    pub(crate) memory: Mapping,
+    /// Bytes of the count before the data: 8, or 4 as QEMU has it.
+    pub(crate) count_bytes: usize,
+    /// Messages of the server so far.
+    pub(crate) asked: u32,
 }
 
 impl Client {
@@ -35,7 +50,7 @@ impl Client {
         let stream = UnixStream::connect(path).unwrap();
         // A reply that never comes ends the test.
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Client { stream, next: 1, received: Vec::new() }
+        Client { stream, next: 1, received: Vec::new(), served: None }
     }
 
     /// Connects and agrees on the version.
@@ -84,12 +99,41 @@ impl Client {
 
     pub(crate) fn call_with(&mut self, command: Command, payload: &[u8], descriptors: &[BorrowedFd<'_>]) -> Answer {
         let sent = self.send(command, payload, descriptors);
-        let (header, data) = self.receive().expect("the server has hung up");
+        let (header, data) = loop {
+            let (header, data) = self.receive().expect("the server has hung up");
+            if !header.is_command() {
+                break (header, data);
+            }
+            self.serve(&header, &data);
+        };
         assert_eq!((header.id, header.command, header.is_command()), (sent.id, sent.command, false));
         match header.flags.get() & Header::ERROR {
             0 => Ok(data),
             _ => Err(header.error.get()),
         }
+    }
+
+    /// Serves what the server asks for, if it asks for something within a moment.
+    pub(crate) fn serve_next(&mut self) {
+        let mut polled = [PollFd::new(&self.stream, PollFlags::IN)];
+        let moment = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        if poll(&mut polled, Some(&moment)).unwrap() > 0 {
+            let (header, data) = self.receive().expect("the server has hung up");
+            assert!(header.is_command(), "nothing was asked of the server");
+            self.serve(&header, &data);
+        }
+    }
+
+    /// Answers a command of the server.
+    fn serve(&mut self, header: &Header, payload: &[u8]) {
+        let Some(served) = &mut self.served else { return };
+        served.asked += 1;
+        let reply = served.answer(Command(header.command.get()), payload);
+        let bytes = match &reply {
+            Some(reply) => [header.reply(reply.len()).as_bytes(), reply].concat(),
+            None => header.failure(Errno::EINVAL).as_bytes().to_vec(),
+        };
+        self.send_bytes(&bytes, &[]);
     }
 
     /// The next reply; `None` when the server has hung up.
@@ -147,5 +191,35 @@ impl Client {
         let (flags, start, count) = (flags.into(), start.into(), count.into());
         let set = InterruptSet { argsz: 20.into(), flags, index: 2.into(), start, count };
         self.call_with(Command::DEVICE_SET_IRQS, set.as_bytes(), events)
+    }
+}
+
+impl Served {
+    /// Refuses all that it is asked for.
+    pub(crate) fn refusing() -> Served {
+        let memory = Mapping::new(&memory_file(4_096).unwrap(), 0, 4_096, true).unwrap();
+        Served { base: u64::MAX, memory, count_bytes: 8, asked: 0 }
+    }
+
+    /// The payload of a reply; `None` refuses.
+    fn answer(&self, command: Command, payload: &[u8]) -> Option<Vec<u8>> {
+        let head = 8 + self.count_bytes;
+        let address = u64::from_le_bytes(payload.get(..8)?.try_into().ok()?);
+        let mut count = [0; 8];
+        count[..self.count_bytes].copy_from_slice(payload.get(8..head)?);
+        let (at, count) = (address.checked_sub(self.base)? as usize, u64::from_le_bytes(count) as usize);
+        if count > 1 << 20 {
+            return None;
+        }
+        let mut reply = payload[..size_of::<DmaAccess>()].to_vec();
+        match command {
+            Command::DMA_READ => {
+                reply.resize(size_of::<DmaAccess>() + count, 0);
+                self.memory.read(at, &mut reply[head..head + count]).ok()?;
+            }
+            Command::DMA_WRITE => self.memory.write(at, payload.get(head..head + count)?).ok()?,
+            _ => return None,
+        }
+        Some(reply)
     }
 }

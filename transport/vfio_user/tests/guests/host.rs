@@ -16,7 +16,7 @@ use nandscape_wire_vfio_user::device::{InterruptSet, RegionInfo, SparseMap};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
-use crate::client::Client;
+use crate::client::{Client, Served};
 
 pub(crate) const PAGE: u64 = 4_096;
 /// Pages of memory, and where the device sees them.
@@ -97,6 +97,17 @@ impl Host {
         let half = PAGES / 2 * PAGE;
         for (address, offset) in [(BASE, 0), (HALF, half)] {
             self.client.map(READ_WRITE, address, half, Some((self.file.as_fd(), offset))).unwrap();
+        }
+    }
+
+    /// Maps the memory without descriptors, as far as `remote` says of each half: it is reached by messages.
+    pub(crate) fn map_remote(&mut self, remote: [bool; 2], count_bytes: usize) {
+        let half = PAGES / 2 * PAGE;
+        let memory = Mapping::new(&self.file, 0, (PAGES * PAGE) as usize, true).unwrap();
+        self.client.served = Some(Served { base: BASE, memory, count_bytes, asked: 0 });
+        for ((address, offset), is_remote) in [(BASE, 0), (HALF, half)].into_iter().zip(remote) {
+            let file = (!is_remote).then(|| (self.file.as_fd(), offset));
+            self.client.map(READ_WRITE, address, half, file).unwrap();
         }
     }
 
@@ -241,12 +252,16 @@ impl Host {
 
     /// Waits for an interrupt until the next completion is there.
     pub(crate) fn wait(&mut self, id: u16) -> CompletionEntry {
-        loop {
+        for _ in 0..LOOKS {
             if let Some(entry) = self.reap(id) {
                 return entry;
             }
-            self.wait_interrupt(id);
+            match self.client.served.is_some() {
+                true => self.client.serve_next(),
+                false => self.wait_interrupt(id),
+            }
         }
+        panic!("no completion in queue {id} after {LOOKS} looks");
     }
 
     /// Waits for an interrupt of a vector.

@@ -9,5 +9,6 @@ mod hostile;
 mod leaving;
 mod maps;
 mod messages;
+mod remote;
 mod resets;
 mod server;

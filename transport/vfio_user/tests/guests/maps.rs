@@ -8,6 +8,7 @@ use nandscape_transport_vfio_user::DoorbellMode;
 use nandscape_wire_nvme::{IoOpcode, Status, register};
 use nandscape_wire_vfio_user::access::{DmaMap, DmaUnmap};
 
+use crate::client::Served;
 use crate::host::{HALF, Host, PAGE, Pointer, READ_WRITE};
 use crate::server::Server;
 
@@ -30,9 +31,11 @@ fn data_in_memory_that_was_unmapped_fails_and_works_again_afterwards() {
         host.client.unmap(0, HALF, HALF_BYTES).unwrap();
         assert_eq!(read(&mut host).meaning(), Status::DATA_TRANSFER_ERROR);
         let file = host.file.try_clone().unwrap();
-        // Memory without a descriptor takes its place, and cannot be reached.
+        // Memory without a descriptor takes its place, and the client refuses what it is asked for.
+        host.client.served = Some(Served::refusing());
         host.client.map(READ_WRITE, HALF, HALF_BYTES, None).unwrap();
         assert_eq!(read(&mut host).meaning(), Status::DATA_TRANSFER_ERROR);
+        host.client.served = None;
         assert_eq!(host.client.map(READ_WRITE, HALF, PAGE, Some((file.as_fd(), 0))), Err(17), "EEXIST");
         host.client.unmap(0, HALF, HALF_BYTES).unwrap();
         // ROM: the drive may not write it.

@@ -9,16 +9,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::Nvm;
 use crate::command_set::{Command, Reply};
-
-/// Commands of one range of blocks.
-const OF_A_RANGE: [IoOpcode; 6] = [
-    IoOpcode::READ,
-    IoOpcode::WRITE,
-    IoOpcode::COMPARE,
-    IoOpcode::VERIFY,
-    IoOpcode::WRITE_ZEROES,
-    IoOpcode::WRITE_UNCORRECTABLE,
-];
+use crate::refusal::OF_BLOCKS;
 
 /// The caller of `serve_whole` here.
 enum Pieces {}
@@ -26,7 +17,7 @@ enum Pieces {}
 impl<F: Ftl> Nvm<F> {
     /// Serves a command of a namespace whose blocks do not all lie in a row.
     pub(super) async fn serve_pieces(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
-        if !OF_A_RANGE.contains(&IoOpcode(command.entry.opcode)) {
+        if !OF_BLOCKS.contains(&IoOpcode(command.entry.opcode)) {
             return self.serve_whole::<Pieces>(command, breakdown).await;
         }
         let namespace = command.namespace;
