@@ -1,9 +1,9 @@
 //! What the reactor asks a client for, as messages (`DMA_READ`, `DMA_WRITE`): their numbers, and the interrupts that wait for
 //! completions to be written.
 //!
-//! Clients differ in where the data stands: the specification has a count of 64 bits before it, QEMU one of 32 bits (as of
-//! version 10.2). Which one a client has is found out by the first message: a read with a bit set that is a part of the longer
-//! count only. One that reads the longer count refuses so much.
+//! Clients differ in where the data stands: the specification has a count of 64 bits before it, QEMU's source one of 32 bits.
+//! The first message finds out which one a client has: a read with a bit set that is a part of the longer count only. A client
+//! with the longer count refuses so much.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::Sender;
