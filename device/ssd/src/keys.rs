@@ -270,7 +270,8 @@ section! {
 section! {
     /// The flash translation layer.
     FtlKeys at "ftl" {
-        /// The kind of FTL: `"page"`.
+        /// The kind of FTL: `"page"`, or [`"ox_block"`](techniques/ox-block.md), which keeps its tables in flash and recovers
+        /// them. `allocation`, `restart_time`, `ftl.gc` and `ftl.wear` are of the first, `ftl.ox_block` is of the second.
         kind: Text<Choice<FtlKind>>,
         /// Flash beyond the capacity, as a share of the capacity: `"12%"`. The reserve that garbage collection needs
         /// comes on top.
@@ -291,6 +292,8 @@ section! {
         gc: GcKeys,
         /// Wear levelling.
         wear: WearKeys,
+        /// OX-Block.
+        ox_block: OxBlockKeys,
     }
 }
 
@@ -335,6 +338,26 @@ section! {
         /// Static: data is moved off a block once it lags this many erases behind the most worn one of its plane;
         /// 0 is never. It takes an additional block of every plane, which comes on top of the over-provisioning.
         static_threshold: u32,
+    }
+}
+
+section! {
+    /// OX-Block.
+    OxBlockKeys at "ftl.ox_block" {
+        /// Whether each write is a transaction: after a power cut all of it is there, or nothing. Up to the size of the write
+        /// buffer.
+        transactions: bool,
+        /// The time from one checkpoint to the next, while data is written: `"10s"`.
+        checkpoint_interval: Text<Span>,
+        /// Memory for the map, of which the rest is in flash only: `"16MiB"`.
+        map_memory: Text<Bytes>,
+        /// Channels that are collected at a time, as long as there is room for the host's data. Without it, half of them.
+        gc_slots: u32,
+        /// The share of a channel's blocks in use from which it is collected: `"70%"`.
+        gc_threshold: Text<Ratio>,
+        /// The share of garbage from which a block of such a channel is always collected: `"90%"`. The fuller the channel, the
+        /// less it takes.
+        gc_target: Text<Ratio>,
     }
 }
 

@@ -10,6 +10,8 @@
 //! drive that is smaller still has smaller blocks, which changes what garbage collection costs. What is given together
 //! with the capacity stays ([`Kept`]).
 
+use nandscape_device_ftl::ox_block::reserve_per_plane;
+
 use crate::profile::Kept;
 
 /// Blocks for data in each plane below which a drive gets fewer channels, fewer dies or smaller blocks.
@@ -40,6 +42,8 @@ pub(crate) struct Demand {
     pub open_blocks: u64,
     /// Free blocks of a plane at which garbage collection begins.
     pub gc_free_blocks: u64,
+    /// Whether the FTL keeps its tables in flash, for which it has blocks of its own.
+    pub keeps_tables: bool,
     /// Share of blocks that are bad from the factory.
     pub factory_bad: f64,
     /// The counts that do not shrink with the capacity.
@@ -142,7 +146,10 @@ impl Demand {
 
     /// Blocks of each plane beyond `data` that are the reserve of garbage collection.
     fn reserve(&self, data: u64) -> u64 {
-        let turning = self.open_blocks + self.gc_free_blocks;
+        let turning = match self.keeps_tables {
+            true => reserve_per_plane(self.channels, self.planes()),
+            false => self.open_blocks + self.gc_free_blocks,
+        };
         // When the host waits, each plane has at least as much garbage as it is over-provisioned. Spread evenly, some block
         // has a page of it if there is a page of it for each block. Blocks missing for that are added.
         let garbage_pages = (data as f64 * self.over_provisioning.max(0.0)) * self.pages_per_block as f64;
@@ -188,6 +195,7 @@ mod tests {
             word_line: 1,
             open_blocks: 2,
             gc_free_blocks: 2,
+            keeps_tables: false,
             factory_bad: 0.0,
             kept: Kept::default(),
         }

@@ -4,7 +4,7 @@ use std::io;
 use std::rc::Rc;
 
 use nandscape_device_controller::{Nvm, NvmSubsystem, NvmeController};
-use nandscape_device_ftl::{Ftl, PageFtl, Plant, PlantReport, Stats};
+use nandscape_device_ftl::{Ftl, OxBlock, PageFtl, Plant, PlantReport, Stats};
 use nandscape_device_media::{Media, OpCounts, StoreKind};
 use nandscape_drive::{Controller, Subsystem};
 use nandscape_sim::account::Totals;
@@ -16,8 +16,61 @@ use crate::resolve::Resolved;
 /// An emulated SSD.
 pub struct Ssd {
     media: Rc<Media>,
-    ftl: Rc<PageFtl>,
-    controller: Rc<NvmeController<Nvm<PageFtl>>>,
+    drive: Box<dyn Assembled>,
+}
+
+/// An FTL under its controller. Commands do not pass here: their way is made for each kind of FTL by the compiler.
+trait Assembled {
+    fn controller(&self) -> Rc<dyn Controller>;
+    fn subsystem(&self) -> Rc<dyn Subsystem>;
+    fn link_usage(&self) -> [Totals; 2];
+    fn check(&self) -> Result<(), String>;
+    fn stats(&self) -> Stats;
+    fn is_read_only(&self) -> bool;
+    fn page_ftl(&self) -> Option<&PageFtl>;
+    fn ox_block(&self) -> Option<&Rc<OxBlock>>;
+}
+
+/// The parts of a drive with an FTL of type `F`.
+struct Parts<F: Ftl> {
+    ftl: Rc<F>,
+    page: Option<Rc<PageFtl>>,
+    ox_block: Option<Rc<OxBlock>>,
+    controller: Rc<NvmeController<Nvm<F>>>,
+}
+
+impl<F: Ftl> Assembled for Parts<F> {
+    fn controller(&self) -> Rc<dyn Controller> {
+        self.controller.clone()
+    }
+
+    fn subsystem(&self) -> Rc<dyn Subsystem> {
+        self.controller.subsystem().clone()
+    }
+
+    fn link_usage(&self) -> [Totals; 2] {
+        self.controller.subsystem().link_usage()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.ftl.check()
+    }
+
+    fn stats(&self) -> Stats {
+        self.ftl.stats()
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.ftl.is_read_only()
+    }
+
+    fn page_ftl(&self) -> Option<&PageFtl> {
+        self.page.as_deref()
+    }
+
+    fn ox_block(&self) -> Option<&Rc<OxBlock>> {
+        self.ox_block.as_ref()
+    }
 }
 
 impl Ssd {
@@ -27,27 +80,48 @@ impl Ssd {
     /// When the system does not give the memory for its tables.
     pub fn new(sim: &Sim, profile: &Resolved, store: StoreKind, seed: Seed) -> io::Result<Ssd> {
         let media = Rc::new(Media::new(sim, profile.media(store, seed.child("media")))?);
-        let ftl = PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?;
-        let config = profile.controller();
-        let set = Nvm::new(sim, media.clone(), ftl.clone(), &config);
-        let names = profile.names(seed.child("identity"));
-        let controller = NvmSubsystem::new(sim, set, config, names, policies::arbiter).in_process();
-        Ok(Ssd { media, ftl, controller })
+        let drive: Box<dyn Assembled> = match profile.ox_block() {
+            Some(config) => {
+                let ftl = OxBlock::new(sim, media.clone(), config);
+                let controller = controller(sim, &media, &ftl, profile, seed);
+                Box::new(Parts { page: None, ox_block: Some(ftl.clone()), ftl, controller })
+            }
+            None => {
+                let ftl = PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?;
+                let controller = controller(sim, &media, &ftl, profile, seed);
+                Box::new(Parts { page: Some(ftl.clone()), ox_block: None, ftl, controller })
+            }
+        };
+        Ok(Ssd { media, drive })
     }
 
     /// The drive as queue pairs, for hosts in this process.
     pub fn controller(&self) -> Rc<dyn Controller> {
-        self.controller.clone()
+        self.drive.controller()
     }
 
     /// The drive as a subsystem, which gives every other host a controller of its own.
     pub fn subsystem(&self) -> Rc<dyn Subsystem> {
-        self.controller.subsystem().clone()
+        self.drive.subsystem()
+    }
+
+    /// Whether [`Ssd::plant`] may be called: the page FTL can be given another state in no time, others have to be written.
+    pub fn can_be_planted(&self) -> bool {
+        self.drive.page_ftl().is_some()
     }
 
     /// Gives an unused drive the state of a used one, in no time; see [`PageFtl::plant`].
+    ///
+    /// # Panics
+    /// When the drive has another FTL than the page FTL.
     pub fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
-        self.ftl.plant(plant, seed, progress)
+        let ftl = self.drive.page_ftl().expect("only the page FTL is planted");
+        ftl.plant(plant, seed, progress)
+    }
+
+    /// The FTL, if it is an OX-Block.
+    pub fn ox_block(&self) -> Option<&Rc<OxBlock>> {
+        self.drive.ox_block()
     }
 
     /// Checks the drive's tables against each other and the flash.
@@ -55,12 +129,12 @@ impl Ssd {
     /// # Errors
     /// The problem, in one sentence.
     pub fn check(&self) -> Result<(), String> {
-        self.ftl.check()
+        self.drive.check()
     }
 
     /// Counters of the FTL.
     pub fn ftl_stats(&self) -> Stats {
-        self.ftl.stats()
+        self.drive.stats()
     }
 
     /// Counts of flash operations.
@@ -70,7 +144,7 @@ impl Ssd {
 
     /// Whether the drive has too few good blocks to take writes.
     pub fn is_read_only(&self) -> bool {
-        self.ftl.is_read_only()
+        self.drive.is_read_only()
     }
 
     /// The flash.
@@ -80,12 +154,22 @@ impl Ssd {
 
     /// Busy time so far of each plane, each channel, and the link to and from the host.
     pub fn usage(&self) -> Usage {
-        Usage {
-            planes: self.media.array_usage(),
-            channels: self.media.channel_usage(),
-            link: self.controller.subsystem().link_usage(),
-        }
+        Usage { planes: self.media.array_usage(), channels: self.media.channel_usage(), link: self.drive.link_usage() }
     }
+}
+
+/// The controller over an FTL.
+fn controller<F: Ftl>(
+    sim: &Sim,
+    media: &Rc<Media>,
+    ftl: &Rc<F>,
+    profile: &Resolved,
+    seed: Seed,
+) -> Rc<NvmeController<Nvm<F>>> {
+    let config = profile.controller();
+    let set = Nvm::new(sim, media.clone(), ftl.clone(), &config);
+    let names = profile.names(seed.child("identity"));
+    NvmSubsystem::new(sim, set, config, names, policies::arbiter).in_process()
 }
 
 /// Busy time by cause.

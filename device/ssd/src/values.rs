@@ -114,6 +114,8 @@ impl<T: Named> fmt::Display for Choice<T> {
 pub enum FtlKind {
     /// The page-mapping FTL.
     Page,
+    /// OX-Block, which keeps its tables in flash.
+    OxBlock,
 }
 
 /// Which block is cleaned next.
@@ -159,7 +161,7 @@ named! {
     BufferMode => BufferMode::ALL;
     Duplex => Duplex::ALL;
     StripeOrder => StripeOrder::ALL;
-    FtlKind => [("page", FtlKind::Page)];
+    FtlKind => [("page", FtlKind::Page), ("ox_block", FtlKind::OxBlock)];
     Admission => [
         ("all", Admission::All),
         ("one_per_die", Admission::OnePerDie),

@@ -35,7 +35,7 @@ impl Precondition {
 /// Builds a drive and brings it into its state, which takes no drive time.
 ///
 /// # Errors
-/// When memory for its tables cannot be allocated.
+/// When memory for its tables cannot be allocated, or the drive's FTL cannot be brought into the state in no time.
 pub fn build_drive(
     sim: &Sim,
     profile: &Resolved,
@@ -50,6 +50,13 @@ pub fn build_drive(
         Precondition::Full => Plant::Full,
         Precondition::Steady => Plant::Steady,
     };
+    if !ssd.can_be_planted() {
+        let problem = format!(
+            "ftl.kind = \"ox_block\" cannot be preconditioned in no time (\"{}\"); \"none\" is valid",
+            precondition.name()
+        );
+        return Err(std::io::Error::other(problem));
+    }
     ssd.plant(plant, seed.child("precondition"), &mut |share| progress.at(Phase::Preconditioning, share));
     Ok(ssd)
 }

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use nandscape_device_media::UnitId;
 use smallvec::SmallVec;
 
+use super::mistakes::{self, Mistake};
 use crate::address::{Piece, SECTOR, SlotId, UnitSize};
 use crate::ftl::{Milestone, Settling};
 
@@ -304,7 +305,8 @@ impl WriteCache {
 
     /// Number and slots of the first transaction, if all of them were programmed.
     pub(super) fn complete(&self) -> Option<(u64, Vec<SlotId>)> {
-        let first = self.transactions.front().filter(|transaction| transaction.left == 0)?;
+        let in_order = if mistakes::is_made(Mistake::CommitInAnyOrder) { self.transactions.len() } else { 1 };
+        let first = self.transactions.iter().take(in_order).find(|transaction| transaction.left == 0)?;
         Some((first.id, first.slots.clone()))
     }
 

@@ -9,6 +9,7 @@ use nandscape_device_media::BlockId;
 
 use super::chores::Chore;
 use super::core::{Core, Latch, Mark, Phase, Stopped};
+use super::mistakes::{self, Mistake};
 use super::pages::Kind;
 use super::state::{Mover, State};
 use crate::component::{Checkpoint, Key, Log, LogPosition};
@@ -101,21 +102,30 @@ impl Core {
     /// CHECKPOINT.
     pub(super) async fn checkpoint(&self) -> Result<(), Stopped> {
         loop {
-            let Mark { head, held, breaks } = self.next_mark().await?;
+            let mut mark = self.next_mark().await?;
             let mapped = self.write_tables().await?;
+            if mistakes::is_made(Mistake::LateHead) {
+                mark = self.next_mark().await?;
+            }
+            let Mark { head, mut held, breaks } = mark;
             // What it says is of this instant, and the records up to it are written before it.
             let (last, place, bytes) = {
                 let state = self.state.borrow();
                 (state.log.last(), state.places.checkpoint(), state.checkpoint(&head, mapped).encode())
             };
-            if !self.log_written(last, breaks).await? {
+            if !mistakes::is_made(Mistake::NoFence) && !self.log_written(last, breaks).await? {
                 // The chain that begins at the head is broken: another head is needed.
                 if self.phase.get() == Phase::ReadOnly {
                     return Ok(());
                 }
                 continue;
             }
-            self.write_fixed(place, bytes).await?;
+            if !mistakes::is_made(Mistake::NoCheckpoint) || self.phase.get() == Phase::Starting {
+                self.write_fixed(place, bytes).await?;
+            }
+            if mistakes::is_made(Mistake::HeldTooShort) {
+                held = self.state.borrow().held.len();
+            }
             self.checkpoint_ended(&head, held);
             return Ok(());
         }
@@ -125,7 +135,10 @@ impl Core {
     /// the table of blocks. Returns the position of the last record before that instant.
     async fn write_tables(&self) -> Result<LogPosition, Stopped> {
         let latch = Latch::new(&self.sim);
-        let fragments = self.state.borrow().map.unwritten();
+        let mut fragments = self.state.borrow().map.unwritten();
+        if mistakes::is_made(Mistake::WritesIgnored) {
+            fragments.retain(|index| !self.state.borrow().map.is_writing(*index));
+        }
         for index in fragments {
             latch.below(WRITES).await;
             self.chores.start(Chore::Fragment { index, _held: latch.begin() });

@@ -12,6 +12,7 @@ use nandscape_drive::breakdown::cause;
 
 use super::chores::{Chore, Move};
 use super::core::{Core, Latch, Stopped};
+use super::mistakes::{self, Mistake};
 use super::pages::{self, NO_LPN};
 use super::state::{Mover, State};
 use super::streams::{COLD, LOG, META};
@@ -79,7 +80,7 @@ impl State {
     /// A unit was copied: the copy becomes current if the unit is where it was read.
     fn moved(&mut self, lpn: Lpn, old: UnitId, new: UnitId) {
         let entry = self.map.lookup(lpn).unwrap_or_else(|_| panic!("the fragment was pinned"));
-        if entry.unit() == Some(old) {
+        if entry.unit() == Some(old) || mistakes::is_made(Mistake::CollectorWins) {
             let remapped = self.remap(lpn, Entry::new(Some(new), entry.lost()), Mover::Gc, 0);
             remapped.unwrap_or_else(|_| panic!("the fragment was pinned"));
             self.counters.gc_units += 1;
@@ -124,8 +125,7 @@ impl Core {
     pub(super) async fn collect(&self, channel: u32) -> Result<(), Stopped> {
         let is_closed = self.close_channel(channel);
         while is_closed && self.state.borrow().channels.contexts(channel) > 0 {
-            self.space.changed().await;
-            self.still_running()?;
+            self.wait(&self.space).await?;
         }
         for _ in 0..self.config.gc.batch {
             let target = {
@@ -177,6 +177,11 @@ impl Core {
         if state.chunks.get(block).valid == 0 {
             state.counters.gc_blocks += 1;
             state.recycle(block);
+            if mistakes::is_made(Mistake::NotHeld) {
+                state.held.retain(|held| *held != block);
+                state.releasing += 1;
+                self.chores.start(Chore::Release(block));
+            }
         } else {
             state.stuck.insert(block);
             if !is_retiring {

@@ -157,6 +157,16 @@ impl Core {
         if self.is_alive() && self.phase.get() != Phase::Failed { Ok(()) } else { Err(Stopped) }
     }
 
+    /// Waits for a signal.
+    ///
+    /// # Errors
+    /// When power is cut meanwhile, or was before.
+    pub(super) async fn wait(&self, signal: &Signal) -> Result<(), Stopped> {
+        self.still_running()?;
+        signal.changed().await;
+        self.still_running()
+    }
+
     /// Wakes whoever waits for something that will not happen any more.
     pub(super) fn wake_all(&self) {
         for signal in [&self.log_changed, &self.space, &self.unpinned, &self.map_changed, &self.checkpointed] {

@@ -8,6 +8,7 @@ use nandscape_sim::{Class, Span, Who};
 
 use super::OxBlock;
 use super::core::{Core, Phase, Stopped};
+use super::mistakes::{self, Mistake};
 use super::state::Mover;
 use crate::address::{Extent, Lpn, Piece};
 use crate::component::Mapping;
@@ -22,7 +23,9 @@ const BACKLOG: usize = 8;
 
 /// See [`Ftl::deallocate`](crate::Ftl::deallocate).
 pub(super) async fn deallocate(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {
+    let begun = ftl.sim.now();
     ftl.in_service().await;
+    breakdown.waits(Stage::Queue).add(cause::METADATA, ftl.sim.now() - begun);
     let who = Who::new(cause::HOST_WRITE, Class::new(0));
     for step in extent.steps(STEP) {
         let core = ftl.core();
@@ -55,6 +58,7 @@ pub(super) async fn deallocate(ftl: &OxBlock, extent: Extent, breakdown: &mut Br
 /// See [`Ftl::spoil`](crate::Ftl::spoil).
 pub(super) async fn spoil(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdown) {
     let begun = ftl.sim.now();
+    ftl.in_service().await;
     let core = ftl.core();
     let pieces: Vec<Piece> = extent.pieces(ftl.unit).collect();
     let open: Vec<Lpn> = pieces.iter().filter(|piece| core.spoil_now(piece)).map(|piece| piece.lpn).collect();
@@ -83,14 +87,18 @@ impl Core {
             if self.look_up(piece.lpn).await? != Entry::UNMAPPED {
                 let index = self.pin_fragment(piece.lpn).await?;
                 let mut state = self.state.borrow_mut();
-                let remapped = state.remap(piece.lpn, Entry::UNMAPPED, Mover::Host, 0);
-                remapped.unwrap_or_else(|_| panic!("the fragment was pinned"));
+                if mistakes::is_made(Mistake::TrimNotLogged) {
+                    let old = state.map.upsert(piece.lpn, Entry::UNMAPPED).ok().and_then(Entry::unit);
+                    state.move_validity(old, None);
+                } else {
+                    let remapped = state.remap(piece.lpn, Entry::UNMAPPED, Mover::Host, 0);
+                    remapped.unwrap_or_else(|_| panic!("the fragment was pinned"));
+                }
                 state.map.unpin(index);
             }
             while self.is_writing() && self.state.borrow().log.backlog() > BACKLOG {
                 self.kick_log();
-                self.log_changed.changed().await;
-                self.still_running()?;
+                self.wait(&self.log_changed).await?;
             }
         }
         if self.is_writing() {

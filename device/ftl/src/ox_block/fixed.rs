@@ -9,6 +9,7 @@ use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
 
 use super::core::{Core, Stopped};
+use super::mistakes::{self, Mistake};
 use super::pages::{self, Kind};
 use crate::parts::{FixedPage, FixedRecord, Reassembly};
 
@@ -131,6 +132,16 @@ impl Core {
             (place.kind, place.version, place.copies.len())
         };
         let record = FixedRecord { kind, version, bytes }.pages(self.media.geometry().page_size() as usize);
+        if mistakes::is_made(Mistake::CopiesTogether) {
+            let all = self.state.borrow().places.places[number].copies.clone();
+            for (index, copy) in all.iter().enumerate() {
+                let who = self.config.priority.who(cause::METADATA);
+                let erased = self.media.erase(copy.block, who, &mut Breakdown::new()).await;
+                self.still_running()?;
+                let next = if erased.is_ok() { 0 } else { copy.next };
+                self.state.borrow_mut().places.places[number].copies[index].next = next;
+            }
+        }
         for index in 0..copies {
             let mut copy = self.state.borrow().places.places[number].copies[index].clone();
             if !copy.given_up {

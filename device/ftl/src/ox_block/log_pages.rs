@@ -57,8 +57,7 @@ impl Core {
         }
         self.flags.mark_wanted.set(true);
         loop {
-            self.log_changed.changed().await;
-            self.still_running()?;
+            self.wait(&self.log_changed).await?;
             if let Some(mark) = self.flags.mark.take() {
                 return Ok(mark);
             }
@@ -86,8 +85,7 @@ impl Core {
             if now != breaks || is_written {
                 return Ok(is_written);
             }
-            self.log_changed.changed().await;
-            self.still_running()?;
+            self.wait(&self.log_changed).await?;
         }
     }
 
@@ -100,7 +98,7 @@ impl Core {
             if self.state.borrow().log.is_durable(last) || !self.is_writing() {
                 return self.still_running();
             }
-            self.log_changed.changed().await;
+            self.wait(&self.log_changed).await?;
         }
     }
 

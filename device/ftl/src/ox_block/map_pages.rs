@@ -62,8 +62,7 @@ impl Core {
     /// Writes a fragment of the map, if it was changed since it was written.
     pub(super) async fn write_fragment(&self, index: u32, mover: Mover) -> Result<(), Stopped> {
         while self.state.borrow().map.is_writing(index) {
-            self.map_changed.changed().await;
-            self.still_running()?;
+            self.wait(&self.map_changed).await?;
         }
         let Some(bytes) = self.state.borrow_mut().map.begin_write(index) else { return Ok(()) };
         let image = pages::image(self.media.geometry(), Kind::MapLarge, index, &bytes);

@@ -26,6 +26,7 @@
 //! | `restart` | after a power cut |
 //! | `memory` | the memory of each component |
 //! | `check` | the invariants |
+//! | `mistakes` | what tests have it do wrong, to see that they notice |
 //!
 //! Left out: wear levelling beyond writing the free block erased least often; multi-plane and word-line programs; several FTLs
 //! in one drive; preconditioning without running.
@@ -42,6 +43,7 @@ mod fixed;
 mod log_pages;
 mod map_pages;
 mod memory;
+mod mistakes;
 mod pages;
 mod program;
 mod read;
@@ -50,10 +52,12 @@ mod release;
 mod restart;
 mod state;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::breakdown::cause;
@@ -61,6 +65,7 @@ use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::credits::Credits;
 use nandscape_sim::signal::Signal;
+use nandscape_sim::workers::Workers;
 use nandscape_sim::{Resource, Sim, Wait};
 
 use self::chores::Chore;
@@ -89,6 +94,8 @@ pub struct OxBlock {
     postponed: RefCell<Vec<Extent>>,
     /// Firmware that deallocates, a step at a time.
     deallocating: Resource,
+    /// Wakes processes after a power cut.
+    _cut: Rc<Workers<()>>,
 }
 
 impl OxBlock {
@@ -105,7 +112,8 @@ impl OxBlock {
         });
         let core = Core::new(sim, &media, config, &shared);
         core.chores.start(Chore::Start);
-        Rc::new(OxBlock {
+        Rc::new_cyclic(|weak: &Weak<OxBlock>| OxBlock {
+            _cut: OxBlock::told_of_cuts(sim, &media, weak),
             sim: sim.clone(),
             unit: UnitSize::of_bytes(media.geometry().unit_size()),
             media,
@@ -116,6 +124,19 @@ impl OxBlock {
             postponed: RefCell::default(),
             deallocating: Resource::new(sim),
         })
+    }
+
+    /// Has processes wake at a power cut, so that commands that wait for them end.
+    fn told_of_cuts(sim: &Sim, media: &Media, weak: &Weak<OxBlock>) -> Rc<Workers<()>> {
+        let ftl = weak.clone();
+        let workers = Rc::new(Workers::new(sim, async move |(): &mut ()| {
+            if let Some(ftl) = ftl.upgrade() {
+                ftl.core().wake_all();
+            }
+        }));
+        let told = Rc::downgrade(&workers);
+        media.on_power_cut(move || told.upgrade().into_iter().for_each(|workers| workers.start(())));
+        workers
     }
 
     /// The flash below.

@@ -68,7 +68,6 @@ impl Core {
     /// Waits for a page of a stream.
     pub(super) async fn page_of(&self, stream: Stream, channel: Option<u32>) -> Result<PageId, Stopped> {
         loop {
-            self.still_running()?;
             if let Some(page) = self.state.borrow_mut().page_for(stream, channel) {
                 return Ok(page);
             }
@@ -78,7 +77,7 @@ impl Core {
                 return Err(Stopped);
             }
             self.request_checkpoint();
-            self.space.changed().await;
+            self.wait(&self.space).await?;
         }
     }
 
@@ -131,6 +130,9 @@ impl Core {
             self.space.notify();
         }
         if let Err(error) = ended {
+            if let MediaError::Misuse(misuse) = error {
+                panic!("a bug of OX-Block: program of {:?}: {misuse}", job.page);
+            }
             if error == MediaError::NoAnswer {
                 let plane = state.geometry.plane_of(state.geometry.block_of(job.page));
                 state.dead[plane.0 as usize] = true;

@@ -20,6 +20,7 @@ use nandscape_drive::breakdown::cause;
 use super::checkpoint::Restored;
 use super::chores::Chore;
 use super::core::{Core, Latch, Phase, Stopped};
+use super::mistakes::{self, Mistake};
 use super::pages::{self, Kind};
 use super::release::Formatted;
 use super::state::State;
@@ -71,6 +72,7 @@ impl Core {
             Ok(true) => {
                 self.phase.set(Phase::Running);
                 self.check_read_only();
+                self.write_changed_bad_tables();
             }
             Ok(false) | Err(Stopped) => {
                 self.phase.set(Phase::Failed);
@@ -239,7 +241,7 @@ impl Core {
     async fn replay(&self, timestamp: u64, record: Record, replay: &mut Replay) -> Result<(), Stopped> {
         replay.done.records += 1;
         match record {
-            Record::UserWrite(remap) if remap.transaction != 0 => {
+            Record::UserWrite(remap) if remap.transaction != 0 && !mistakes::is_made(Mistake::CommitIgnored) => {
                 self.state.borrow_mut().reach_unit(&remap, HOT);
                 replay.open.entry(remap.transaction).or_default().push(remap);
             }
@@ -277,6 +279,8 @@ impl Core {
         for block in (0..state.geometry.blocks()).map(BlockId) {
             let (info, stream) = (*state.chunks.get(block), state.chunks.stream(block));
             match info.state {
+                // It has gone bad, and power was cut before its channel's table said so.
+                BlockState::Bad if !state.bad.is_bad(block) => state.retire(block),
                 BlockState::Bad | BlockState::Free | BlockState::Open(FIXED) => {}
                 _ if stream == LOG => state.hold_again(block),
                 BlockState::Full | BlockState::Collecting if info.valid == 0 => state.hold_again(block),
@@ -303,7 +307,10 @@ impl Core {
             match info.state {
                 BlockState::Free => self.clean(block).await?,
                 BlockState::Open(stream) if stream != FIXED => {
-                    let end = self.first_erased(block, info.allocated).await?;
+                    let end = match mistakes::is_made(Mistake::OpenNotProbed) {
+                        true => info.allocated,
+                        false => self.first_erased(block, info.allocated).await?,
+                    };
                     self.state.borrow_mut().reopen(block, end);
                 }
                 _ => {}
@@ -314,7 +321,7 @@ impl Core {
 
     /// Erases a free block, unless it is.
     async fn clean(&self, block: BlockId) -> Result<(), Stopped> {
-        if self.first_erased(block, 0).await? == 0 {
+        if mistakes::is_made(Mistake::FreeNotProbed) || self.first_erased(block, 0).await? == 0 {
             return Ok(());
         }
         let who = self.config.priority.who(cause::METADATA);
@@ -357,7 +364,8 @@ impl State {
         let is_new = timestamp > restored.last;
         match record {
             Record::MapLarge(moved) | Record::GcMapping(moved) => {
-                self.redo_fragment(Kind::MapLarge, *moved, timestamp > restored.mapped);
+                let is_new = timestamp > restored.mapped || mistakes::is_made(Mistake::FragmentsBack);
+                self.redo_fragment(Kind::MapLarge, *moved, is_new);
             }
             Record::MapSmall(moved) => self.redo_fragment(Kind::MapSmall, *moved, is_new),
             Record::ChunkMetadata(moved) => self.redo_fragment(Kind::Chunks, *moved, is_new),
@@ -398,6 +406,9 @@ impl State {
     fn reach(&mut self, page: PageId, stream: Stream) {
         let (block, number) = (self.geometry.block_of(page), self.geometry.page_in_block(page));
         let state = self.chunks.get(block).state;
+        if state == BlockState::Bad {
+            return;
+        }
         let is_over = state == BlockState::Collecting && self.chunks.get(block).valid == 0;
         if state == BlockState::Free || is_over || self.chunks.stream(block) == LOG {
             self.chunks.set_state(block, BlockState::Open(stream));

@@ -29,8 +29,7 @@ impl Core {
     /// Erases a block whose content a checkpoint has made superfluous, when no read needs it any more.
     pub(super) async fn release(&self, block: BlockId) -> Result<(), Stopped> {
         while self.state.borrow().chunks.pins(block) > 0 {
-            self.unpinned.changed().await;
-            self.still_running()?;
+            self.wait(&self.unpinned).await?;
         }
         let is_doomed = self.state.borrow_mut().doomed.remove(&block);
         let is_good = !is_doomed
@@ -65,8 +64,9 @@ impl Core {
         }
     }
 
-    fn write_changed_bad_tables(&self) {
-        if !self.flags.writing_bad.replace(true) {
+    /// Has the tables of bad blocks written that were changed.
+    pub(super) fn write_changed_bad_tables(&self) {
+        if !self.state.borrow().bad_changed.is_empty() && !self.flags.writing_bad.replace(true) {
             self.chores.start(Chore::BadTables);
         }
     }

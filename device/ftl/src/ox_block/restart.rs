@@ -4,6 +4,7 @@
 use super::OxBlock;
 use super::cache::WriteCache;
 use super::core::{Core, Phase};
+use super::mistakes::{self, Mistake};
 use crate::ftl::{Refusal, Stats};
 use crate::parts::Record;
 
@@ -58,7 +59,8 @@ impl OxBlock {
         let mut state = old.state.borrow_mut();
         let mut told = state.cache.give_up_watchers();
         told.extend(state.waiting.drain(..).map(|(_, settling)| settling));
-        let records = if keeps_buffer { state.log.kept() } else { Vec::new() };
+        let records =
+            if keeps_buffer && !mistakes::is_made(Mistake::KeptIgnored) { state.log.kept() } else { Vec::new() };
         let empty = WriteCache::new(self.config.buffer_units, self.unit, self.media.keeps_data());
         let mut cache = std::mem::replace(&mut state.cache, empty);
         let used = cache.used();

@@ -9,6 +9,7 @@ use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId, UnitId};
 use super::OxBlockConfig;
 use super::cache::WriteCache;
 use super::fixed::FixedPlaces;
+use super::mistakes::{self, Mistake};
 use super::pages::Kind;
 use super::streams::{COLD, HOT, LOG, META, RULES};
 use crate::address::{Lpn, UnitSize};
@@ -239,7 +240,8 @@ impl State {
     /// Whether nothing is under way that may make units of a block current.
     pub(super) fn is_settled(&self, block: BlockId) -> bool {
         let info = self.chunks.get(block);
-        self.pending[block.0 as usize] == 0 && info.programmed >= info.allocated
+        let is_pending = self.pending[block.0 as usize] > 0 && !mistakes::is_made(Mistake::PendingIgnored);
+        !is_pending && info.programmed >= info.allocated
     }
 
     /// Gives a unit a new entry, with its record.

@@ -12,6 +12,7 @@ use super::OxBlock;
 use super::cache::{SlotState, Transaction, WriteCache};
 use super::chores::Chore;
 use super::core::{Core, Phase, Stopped};
+use super::mistakes::{self, Mistake};
 use super::pages::NO_LPN;
 use super::program::{ProgramJob, Then};
 use super::state::{Mover, State};
@@ -36,7 +37,9 @@ impl Drop for Reservation<'_> {
 
 /// Waits until the drive is in service and has slots for an extent.
 pub(super) async fn reserve<'a>(ftl: &'a OxBlock, extent: Extent, waited: &mut Wait) -> Reservation<'a> {
+    let begun = ftl.sim.now();
     ftl.in_service().await;
+    waited.add(cause::METADATA, ftl.sim.now() - begun);
     let slots = extent.units(ftl.unit);
     if !ftl.shared.free_slots.try_take(slots as usize) {
         let core = ftl.core();
@@ -94,8 +97,12 @@ pub(super) fn accept(
 pub(super) fn flush(ftl: &OxBlock) -> Option<Rc<Settling>> {
     let core = ftl.core();
     let settling = Settling::new(&core.sim, 1, Milestone::Flash, core.shared.free_slots.totals());
+    if core.is_alive() && core.phase.get() == Phase::Starting {
+        // Nothing was written since the last power cut.
+        return None;
+    }
     if !core.is_writing() {
-        let why = if core.phase.get() == Phase::ReadOnly { Refusal::ReadOnly } else { Refusal::PowerLost };
+        let why = if core.is_alive() { Refusal::ReadOnly } else { Refusal::PowerLost };
         settling.give_up(1, why);
         return Some(settling);
     }
@@ -261,7 +268,7 @@ impl Core {
             if self.make_current(&slots, Some(id)).await.is_err() {
                 return;
             }
-            self.state.borrow_mut().cache.transactions.pop_front();
+            self.state.borrow_mut().cache.transactions.retain(|transaction| transaction.id != id);
         }
         self.flags.committing.set(false);
     }
@@ -304,6 +311,9 @@ impl Core {
         state.waiting.extend(told.into_iter().map(|settling| (position, settling)));
         state.log.persist(position);
         drop(state);
+        if mistakes::is_made(Mistake::FlushOfData) {
+            self.state.borrow_mut().waiting.drain(..).for_each(|(_, settling)| settling.one_settled(None));
+        }
         self.tell_durable(None);
     }
 

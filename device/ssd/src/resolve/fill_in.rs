@@ -16,6 +16,9 @@ impl Resolved {
         self.fill_in_flash();
         self.fill_in_controller();
         self.fill_in_ftl();
+        if let Some(config) = &self.ox_block {
+            super::ox_block::fill_in(&mut self.keys, config);
+        }
     }
 
     fn fill_in_flash(&mut self) {
@@ -49,7 +52,11 @@ impl Resolved {
         let PageFtlConfig { gc, wear, firmware, .. } = self.ftl;
         let keys = &mut self.keys.ftl;
         keys.kind.get_or_insert(Text(Choice(FtlKind::Page)));
-        keys.over_provisioning.get_or_insert(Text(DEFAULT_OVER_PROVISIONING));
+        let default = match self.ox_block {
+            Some(_) => super::ox_block::DEFAULT_OVER_PROVISIONING,
+            None => DEFAULT_OVER_PROVISIONING,
+        };
+        keys.over_provisioning.get_or_insert(Text(default));
         keys.mapping_unit = Some(Text(Bytes(self.geometry.unit_size.into())));
         keys.allocation.get_or_insert(Text(Choice(DEFAULT_ALLOCATION)));
         keys.deallocate_time = Some(Text(firmware.deallocate_unit));

@@ -10,6 +10,7 @@ use super::Result;
 use super::bounds::{need, not_too_long, not_too_slow, or, power_of_two, within, wrong};
 use super::features::features;
 use super::ftl::{DEFAULT_FREE_BLOCKS, wear};
+use super::ox_block;
 use crate::keys::{ProfileKeys, TimingKeys};
 use crate::profile::{Kept, Profile, ProfileError};
 use crate::sizing::{Demand, Sizing};
@@ -95,7 +96,9 @@ pub(super) fn counts(keys: &ProfileKeys) -> Result<Counts> {
 
 /// The inputs of the drive's size except the capacity.
 fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand> {
-    let over_provisioning = or(&keys.ftl.over_provisioning, DEFAULT_OVER_PROVISIONING);
+    let keeps_tables = ox_block::is_chosen(keys);
+    let default = if keeps_tables { ox_block::DEFAULT_OVER_PROVISIONING } else { DEFAULT_OVER_PROVISIONING };
+    let over_provisioning = or(&keys.ftl.over_provisioning, default);
     if over_provisioning.0 > 100.0 {
         let problem =
             format!("{over_provisioning} is out of range; from 0 to 1, or from \"0%\" to \"10000%\", is valid");
@@ -117,6 +120,7 @@ fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand
         word_line: u64::from(timing.pages_per_program()),
         open_blocks: wear(&keys.ftl.wear).streams().len() as u64,
         gc_free_blocks: within("ftl.gc.free_blocks", free_blocks, 2, 1 << 16)?,
+        keeps_tables,
         factory_bad,
         kept: Kept::ALL,
     })

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `bounds` | checks that a value is given and within bounds |
 //! | `flash`, `ftl`, `controller` | the sections of a profile |
+//! | `ox_block` | OX-Block |
 //! | `identity` | the names of the drive |
 //! | `features` | options of the flash, and checks that they fit together |
 //! | `smaller` | notes on what a small capacity changes |
@@ -16,10 +17,11 @@ mod fill_in;
 mod flash;
 mod ftl;
 mod identity;
+pub(crate) mod ox_block;
 mod smaller;
 
 use nandscape_device_controller::ControllerConfig;
-use nandscape_device_ftl::{FirmwareTimes, PageFtlConfig, Policies};
+use nandscape_device_ftl::{FirmwareTimes, OxBlockConfig, PageFtlConfig, Policies};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{Geometry, MediaConfig, Rule, StoreKind, Timing};
 use nandscape_drive::Names;
@@ -46,6 +48,7 @@ pub struct Resolved {
     timing: Timing,
     geometry: Counts,
     ftl: PageFtlConfig,
+    ox_block: Option<OxBlockConfig>,
     controller: ControllerConfig,
 }
 
@@ -64,14 +67,16 @@ impl Profile {
         let Sizing { channels, dies_per_channel, pages_per_block, blocks_per_plane, .. } = sizing;
         let geometry = Counts { channels, dies_per_channel, pages_per_block, blocks_per_plane, ..given };
         Geometry::new(geometry).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
+        let page_ftl = ftl::ftl(keys, &geometry, logical_units)?;
         let mut resolved = Resolved {
             name: self.name.clone(),
             keys: keys.clone(),
             sizing,
             notes: smaller::notes(&given, &geometry),
+            ox_block: ox_block::ox_block(keys, &geometry, &timing, &page_ftl)?,
             timing,
             geometry,
-            ftl: ftl::ftl(keys, &geometry, logical_units)?,
+            ftl: page_ftl,
             controller: controller::controller(keys)?,
         };
         identity::check(&keys.identity)?;
@@ -151,6 +156,9 @@ impl Resolved {
         self.timing = flash::timing(&self.keys.timing).expect("no time is a time");
         (self.keys.ftl.deallocate_time, self.keys.ftl.restart_time) = (Some(zero), Some(zero));
         self.ftl.firmware = FirmwareTimes::default();
+        if let Some(ox_block) = &mut self.ox_block {
+            ox_block.firmware = FirmwareTimes::default();
+        }
         self.controller = controller::controller(&self.keys).expect("no time is a time");
         self
     }
@@ -174,6 +182,11 @@ impl Resolved {
 
     pub(crate) fn ftl(&self) -> PageFtlConfig {
         self.ftl
+    }
+
+    /// The configuration of an OX-Block, if the drive has one.
+    pub(crate) fn ox_block(&self) -> Option<OxBlockConfig> {
+        self.ox_block
     }
 
     pub(crate) fn policies(&self) -> Policies {

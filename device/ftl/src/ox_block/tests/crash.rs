@@ -2,31 +2,33 @@
 
 use std::cell::RefCell;
 
-use nandscape_device_ftl::Ftl;
-use nandscape_sim::{Executor, Seed};
+use crate::Ftl;
+use nandscape_sim::{Executor, Seed, Span};
 
 use super::load::{self, Load};
 use super::model::Model;
-use super::rig::{Rig, Setup, units};
+use super::rig::{Cut, Rig, Setup, units};
 
 /// A run, and where it is cut.
 #[derive(Clone, Debug)]
-pub(crate) struct Case {
-    pub(crate) setup: Setup,
-    pub(crate) load: Load,
-    pub(crate) seed: u64,
+pub(super) struct Case {
+    pub(super) setup: Setup,
+    pub(super) load: Load,
+    pub(super) seed: u64,
     /// Faults, as rules: power cuts among them.
-    pub(crate) faults: Vec<String>,
+    pub(super) faults: Vec<String>,
     /// How often the load runs after a power cut, each time with another seed.
-    pub(crate) rounds: u64,
+    pub(super) rounds: u64,
+    /// Which copies of fixed places are lost with power at the end of each load: the first ones, the second ones, or none.
+    pub(super) lost: Option<bool>,
 }
 
 /// What a run was like.
 #[derive(Copy, Clone, Default, Debug)]
-pub(crate) struct Outcome {
+pub(super) struct Outcome {
     /// Power cuts.
-    pub(crate) cuts: u32,
-    pub(crate) gc_blocks: u64,
+    pub(super) cuts: u32,
+    pub(super) gc_blocks: u64,
 }
 
 impl Case {
@@ -34,7 +36,7 @@ impl Case {
     ///
     /// # Errors
     /// What is wrong with what was found after a cut.
-    pub(crate) fn run(&self) -> Result<Outcome, String> {
+    pub(super) fn run(&self) -> Result<Outcome, String> {
         let mut executor = Executor::new();
         let rig = Rig::new(&executor, &self.setup, self.seed);
         for fault in &self.faults {
@@ -49,7 +51,13 @@ impl Case {
         let model = RefCell::new(Model::new(self.setup.config.logical_units, self.setup.config.transactions));
         for round in 0..self.rounds {
             let seed = Seed::new(self.seed).nth(round);
-            let ended = load::run(rig, &model, &self.load, seed).await;
+            let mut ended = load::run(rig, &model, &self.load, seed).await;
+            if self.lost.is_some() && ended.is_ok() {
+                // Not in the middle of a checkpoint: a copy that is being written is lost as well.
+                rig.ftl.checkpoint().await;
+                rig.media.cut_power(Span::from_us(1));
+                ended = Err(Cut);
+            }
             if ended.is_err() {
                 self.recover(rig, &model).await?;
             }
@@ -59,6 +67,10 @@ impl Case {
 
     async fn recover(&self, rig: &Rig, model: &RefCell<Model>) -> Result<(), String> {
         let contents = loop {
+            if let Some(second) = self.lost {
+                rig.media.power_returns().await;
+                rig.lose_copies(second);
+            }
             rig.recover().await;
             if rig.ftl.has_failed() {
                 return Err("the tables cannot be read".to_owned());

@@ -6,11 +6,9 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use nandscape_device_ftl::ftl::{Milestone, Refusal};
-use nandscape_device_ftl::ox_block::{CheckpointConfig, OxGcConfig, OxReader};
-use nandscape_device_ftl::{
-    Destination, Extent, FirmwareTimes, Ftl, OxBlock, OxBlockConfig, ReadError, Reader, Unreadable,
-};
+use crate::ftl::{Milestone, Refusal};
+use crate::ox_block::{CheckpointConfig, OxGcConfig, OxReader};
+use crate::{Destination, Extent, FirmwareTimes, Ftl, OxBlock, OxBlockConfig, ReadError, Reader, Unreadable};
 use nandscape_device_media::{Media, MediaError, Priority, StoreKind};
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::{Breakdown, HostMem};
@@ -18,20 +16,20 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::{Executor, Seed, Span, Wait};
 
 /// Sectors of a unit.
-pub(crate) const UNIT_SECTORS: u32 = 8;
+pub(super) const UNIT_SECTORS: u32 = 8;
 
 /// What a drive is made of.
 #[derive(Clone, Debug)]
-pub(crate) struct Setup {
-    pub(crate) flash: TestFlash,
-    pub(crate) config: OxBlockConfig,
+pub(super) struct Setup {
+    pub(super) flash: TestFlash,
+    pub(super) config: OxBlockConfig,
     /// Whether the write cache and the log survive a power cut in memory.
-    pub(crate) keeps: bool,
+    pub(super) keeps: bool,
 }
 
 impl Setup {
     /// A drive of two channels with two planes each, small enough to be collected after a few hundred writes.
-    pub(crate) fn small() -> Setup {
+    pub(super) fn small() -> Setup {
         let flash = TestFlash {
             channels: 2,
             planes: 2,
@@ -58,22 +56,36 @@ impl Setup {
     }
 
     /// The same, with transactions.
-    pub(crate) fn transactions(mut self) -> Setup {
+    pub(super) fn transactions(mut self) -> Setup {
         self.config.transactions = true;
         self
     }
 
+    /// A drive whose map is larger than its memory for it.
+    pub(super) fn paged() -> Setup {
+        let mut setup = Setup::small();
+        setup.flash = TestFlash { channels: 1, planes: 4, blocks: 70, units_per_page: 1, ..setup.flash };
+        setup.config.logical_units = 1_250;
+        setup
+    }
+
+    /// The same, on a drive that says it has no volatile cache.
+    pub(super) fn through(mut self) -> Setup {
+        self.config.waits_for_log = true;
+        self
+    }
+
     /// The same, with capacitors.
-    pub(crate) fn capacitors(mut self) -> Setup {
+    pub(super) fn capacitors(mut self) -> Setup {
         (self.config.keeps_log, self.keeps) = (true, true);
         self
     }
 }
 
 /// An FTL on its flash.
-pub(crate) struct Rig {
-    pub(crate) media: Rc<Media>,
-    pub(crate) ftl: Rc<OxBlock>,
+pub(super) struct Rig {
+    pub(super) media: Rc<Media>,
+    pub(super) ftl: Rc<OxBlock>,
     reader: OxReader<ToMemory>,
     keeps: bool,
     /// Power cuts so far, and a signal of each.
@@ -82,7 +94,7 @@ pub(crate) struct Rig {
 
 /// Power was cut before a command ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Cut;
+pub(super) struct Cut;
 
 #[derive(Clone)]
 struct ToMemory(HostMem);
@@ -100,7 +112,7 @@ impl Destination for ToMemory {
 }
 
 impl Rig {
-    pub(crate) fn new(executor: &Executor, setup: &Setup, seed: u64) -> Rig {
+    pub(super) fn new(executor: &Executor, setup: &Setup, seed: u64) -> Rig {
         let sim = executor.sim();
         let flash = TestFlash { seed: Seed::new(seed).child("media"), ..setup.flash.clone() };
         let media = flash.media(&sim);
@@ -135,7 +147,7 @@ impl Rig {
     }
 
     /// Writes an extent; with `forced`, to flash. Calls `accepted` when the drive has taken it.
-    pub(crate) async fn write(
+    pub(super) async fn write(
         &self,
         extent: Extent,
         bytes: &[u8],
@@ -156,7 +168,7 @@ impl Rig {
     }
 
     /// Deallocates an extent.
-    pub(crate) async fn deallocate(&self, extent: Extent) -> Result<(), Cut> {
+    pub(super) async fn deallocate(&self, extent: Extent) -> Result<(), Cut> {
         match self.until_cut(self.ftl.deallocate(extent, &mut Breakdown::new())).await? {
             Ok(()) => Ok(()),
             Err(MediaError::PowerLost) => Err(Cut),
@@ -165,7 +177,7 @@ impl Rig {
     }
 
     /// Waits until all is on flash.
-    pub(crate) async fn flush(&self) -> Result<(), Cut> {
+    pub(super) async fn flush(&self) -> Result<(), Cut> {
         match self.ftl.flush() {
             Some(settling) => settle(self.until_cut(async { settling.settled().await.map(|_| ()) }).await),
             None => Ok(()),
@@ -173,7 +185,7 @@ impl Rig {
     }
 
     /// Reads an extent.
-    pub(crate) async fn read(&self, extent: Extent) -> Result<Result<Vec<u8>, ReadError>, Cut> {
+    pub(super) async fn read(&self, extent: Extent) -> Result<Result<Vec<u8>, ReadError>, Cut> {
         let mem = HostMem::zeroed(extent.bytes() as usize);
         let mut breakdown = Breakdown::new();
         let to = ToMemory(mem.clone());
@@ -184,8 +196,14 @@ impl Rig {
         }
     }
 
+    /// Loses one copy of every fixed place: the first, or the second.
+    pub(super) fn lose_copies(&self, second: bool) {
+        let blocks: Vec<_> = self.ftl.core().state.borrow().places.all().collect();
+        blocks.iter().skip(usize::from(second)).step_by(2).for_each(|block| self.media.plant_erase(*block));
+    }
+
     /// Waits until power is back, and the drive has recovered, however often power is cut meanwhile.
-    pub(crate) async fn recover(&self) {
+    pub(super) async fn recover(&self) {
         loop {
             let cuts = self.media.power_cuts();
             self.media.power_returns().await;
@@ -206,6 +224,6 @@ fn settle(ended: Result<Result<(), Refusal>, Cut>) -> Result<(), Cut> {
 }
 
 /// The sectors of some units.
-pub(crate) fn units(first: u32, count: u32) -> Extent {
+pub(super) fn units(first: u32, count: u32) -> Extent {
     Extent { start: u64::from(first) * u64::from(UNIT_SECTORS), sectors: count * UNIT_SECTORS }
 }

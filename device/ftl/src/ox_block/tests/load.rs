@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use nandscape_device_ftl::Extent;
+use crate::Extent;
 use nandscape_sim::{Rng, Seed};
 
 use super::model::Model;
@@ -10,21 +10,21 @@ use super::rig::{Cut, Rig, UNIT_SECTORS, units};
 
 /// What a load is made of.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Load {
+pub(super) struct Load {
     /// Commands.
-    pub(crate) steps: u32,
+    pub(super) steps: u32,
     /// Units that they go to, from the first on.
-    pub(crate) span: u32,
+    pub(super) span: u32,
     /// Units of a command at the most.
-    pub(crate) most: u32,
+    pub(super) most: u32,
     /// Whether units are deallocated.
-    pub(crate) deallocates: bool,
+    pub(super) deallocates: bool,
     /// Whether every write is forced to flash before the next begins.
-    pub(crate) forced: bool,
+    pub(super) forced: bool,
 }
 
 /// Runs a load until its end or a power cut.
-pub(crate) async fn run(rig: &Rig, model: &RefCell<Model>, load: &Load, seed: Seed) -> Result<(), Cut> {
+pub(super) async fn run(rig: &Rig, model: &RefCell<Model>, load: &Load, seed: Seed) -> Result<(), Cut> {
     let mut rng = seed.rng();
     for _ in 0..load.steps {
         step(rig, model, load, &mut rng).await?;

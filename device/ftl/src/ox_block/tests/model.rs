@@ -1,6 +1,6 @@
 //! What the drive may hold: for each unit, its states in their order, from the last one that must be durable on.
 
-use nandscape_device_ftl::Extent;
+use crate::Extent;
 
 use super::rig::UNIT_SECTORS;
 
@@ -10,7 +10,7 @@ const SECTOR: usize = 512;
 type State = [u32; UNIT_SECTORS as usize];
 
 /// See the module.
-pub(crate) struct Model {
+pub(super) struct Model {
     /// Of each unit, states with the number of the write that made them. The first is the oldest that it may have.
     units: Vec<Vec<(u32, State)>>,
     /// Writes and deallocations so far.
@@ -23,12 +23,12 @@ pub(crate) struct Model {
 
 impl Model {
     /// An empty drive.
-    pub(crate) fn new(units: u32, transactions: bool) -> Model {
+    pub(super) fn new(units: u32, transactions: bool) -> Model {
         Model { units: vec![vec![(0, State::default())]; units as usize], steps: 0, durable: 0, transactions }
     }
 
     /// A write of an extent has been accepted. Returns its bytes.
-    pub(crate) fn write(&mut self, extent: Extent) -> (u32, Vec<u8>) {
+    pub(super) fn write(&mut self, extent: Extent) -> (u32, Vec<u8>) {
         self.steps += 1;
         let version = self.steps;
         self.change(extent, version);
@@ -37,7 +37,7 @@ impl Model {
     }
 
     /// An extent of whole units was deallocated.
-    pub(crate) fn deallocate(&mut self, extent: Extent) {
+    pub(super) fn deallocate(&mut self, extent: Extent) {
         self.steps += 1;
         self.change(extent, 0);
     }
@@ -56,12 +56,12 @@ impl Model {
     }
 
     /// The number of steps so far.
-    pub(crate) fn steps(&self) -> u32 {
+    pub(super) fn steps(&self) -> u32 {
         self.steps
     }
 
     /// All steps up to one are durable.
-    pub(crate) fn flushed(&mut self, step: u32) {
+    pub(super) fn flushed(&mut self, step: u32) {
         self.durable = self.durable.max(step);
         for states in &mut self.units {
             let first = states.iter().rposition(|(number, _)| *number <= step).unwrap_or(0);
@@ -70,7 +70,7 @@ impl Model {
     }
 
     /// A write of one step is durable, and whatever its units held before is not what they hold.
-    pub(crate) fn forced(&mut self, extent: Extent, step: u32) {
+    pub(super) fn forced(&mut self, extent: Extent, step: u32) {
         for unit in extent.start / u64::from(UNIT_SECTORS)..extent.end().div_ceil(u64::from(UNIT_SECTORS)) {
             let states = &mut self.units[unit as usize];
             let first = states.iter().rposition(|(number, _)| *number <= step).unwrap_or(0);
@@ -83,7 +83,7 @@ impl Model {
     }
 
     /// The bytes that a unit holds while power is on.
-    pub(crate) fn now(&self, unit: u32) -> Vec<u8> {
+    pub(super) fn now(&self, unit: u32) -> Vec<u8> {
         bytes(unit, &self.units[unit as usize].last().expect("a unit has a state").1)
     }
 
@@ -91,7 +91,7 @@ impl Model {
     ///
     /// # Errors
     /// The unit that holds what it never held, or no longer, or not together with others.
-    pub(crate) fn found(&mut self, contents: &[Vec<u8>]) -> Result<(), String> {
+    pub(super) fn found(&mut self, contents: &[Vec<u8>]) -> Result<(), String> {
         let (mut low, mut high) = (self.durable, self.steps);
         for (unit, found) in (0..).zip(contents) {
             let states = &self.units[unit as usize];

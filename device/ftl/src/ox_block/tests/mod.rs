@@ -8,6 +8,7 @@
 //! | `crash` | a run that is cut, recovery, and the check |
 //! | `cuts` | power cuts at every operation of short runs, and at random ones of long runs |
 //! | `data` | loads without cuts |
+//! | `mistakes` | that each of a number of deliberate mistakes is noticed |
 //!
 //! What is checked after each cut: every unit holds a state that it had at or after the last flush or forced write; with
 //! transactions, all units together hold the state after some whole number of writes; the tables agree with each other and
@@ -20,5 +21,6 @@ mod crash;
 mod cuts;
 mod data;
 mod load;
+mod mistakes;
 mod model;
 mod rig;

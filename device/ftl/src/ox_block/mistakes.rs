@@ -1,0 +1,67 @@
+//! Deliberate mistakes, each of which the tests must notice. None is made in a build that is not a test: whether one is, is a
+//! constant there.
+
+#[cfg(test)]
+use std::cell::Cell;
+
+/// A mistake.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Mistake {
+    /// A checkpoint does not wait for the log.
+    NoFence,
+    /// Collected blocks are erased at once.
+    NotHeld,
+    /// Blocks that were collected since the head of the log was taken are erased after the checkpoint.
+    HeldTooShort,
+    /// The head of the log is taken when the tables have been written.
+    LateHead,
+    /// A checkpoint does not wait for fragments that are being written.
+    WritesIgnored,
+    /// Redo points to older fragments of the map.
+    FragmentsBack,
+    /// A flush does not wait for the log.
+    FlushOfData,
+    /// Redo takes records of transactions that were not committed.
+    CommitIgnored,
+    /// Transactions become current as they are programmed.
+    CommitInAnyOrder,
+    /// A unit that was moved becomes current whatever the host has written since.
+    CollectorWins,
+    /// Blocks are collected though programmed units are not current yet.
+    PendingIgnored,
+    /// Free blocks are not looked at after a power cut.
+    FreeNotProbed,
+    /// Open blocks are written on where the log ends.
+    OpenNotProbed,
+    /// Records that survive in memory are not replayed.
+    KeptIgnored,
+    /// Deallocations have no record.
+    TrimNotLogged,
+    /// All copies of a fixed place are erased before one is written.
+    CopiesTogether,
+    /// Checkpoints are not written.
+    NoCheckpoint,
+}
+
+#[cfg(test)]
+thread_local! {
+    static MADE: Cell<Option<Mistake>> = const { Cell::new(None) };
+}
+
+/// Whether a mistake is made.
+#[cfg(test)]
+pub(super) fn is_made(mistake: Mistake) -> bool {
+    MADE.with(Cell::get) == Some(mistake)
+}
+
+/// Whether a mistake is made.
+#[cfg(not(test))]
+pub(super) const fn is_made(_: Mistake) -> bool {
+    false
+}
+
+/// Makes a mistake, or none, in this thread from now on.
+#[cfg(test)]
+pub(super) fn make(mistake: Option<Mistake>) {
+    MADE.with(|made| made.set(mistake));
+}

@@ -1,0 +1,104 @@
+//! `[ftl.ox_block]`.
+
+use nandscape_device_controller::BufferMode;
+use nandscape_device_ftl::ox_block::{CheckpointConfig, OxGcConfig};
+use nandscape_device_ftl::{OxBlockConfig, PageFtlConfig};
+use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::{Geometry, ProgramUnit, Timing};
+use nandscape_sim::Span;
+use nandscape_sim::units::{Bytes, Ratio};
+
+use super::Result;
+use super::bounds::{not_too_long, or, within, wrong};
+use crate::keys::{OxBlockKeys, ProfileKeys};
+use crate::profile::ProfileError;
+use crate::values::{Choice, FtlKind, Text};
+
+/// `ftl.over_provisioning` of an OX-Block whose profile does not give it: 30% of the flash (OX 6.1.8).
+pub(super) const DEFAULT_OVER_PROVISIONING: Ratio = Ratio(0.4286);
+const DEFAULT_INTERVAL: Span = Span::from_ms(10_000);
+const DEFAULT_MAP_MEMORY: Bytes = Bytes(16 << 20);
+const DEFAULT_THRESHOLD: Ratio = Ratio(0.7);
+const DEFAULT_TARGET: Ratio = Ratio(0.9);
+
+/// Blocks of the log that are full when a checkpoint is taken, whenever the last was.
+const LOG_BLOCKS: u64 = 2;
+/// Blocks of a channel that are collected before it is open to the host's data again.
+const BATCH: u32 = 4;
+
+/// Whether a profile asks for an OX-Block.
+pub(crate) fn is_chosen(keys: &ProfileKeys) -> bool {
+    keys.ftl.kind.is_some_and(|text| text.0.0 == FtlKind::OxBlock)
+}
+
+/// The configuration, if the profile asks for one.
+pub(super) fn ox_block(
+    keys: &ProfileKeys,
+    counts: &Counts,
+    timing: &Timing,
+    page: &PageFtlConfig,
+) -> Result<Option<OxBlockConfig>> {
+    if !is_chosen(keys) {
+        return Ok(None);
+    }
+    if timing.features.program_unit == ProgramUnit::WordLine {
+        return wrong(
+            "timing.program_unit",
+            "\"word_line\" does not go with ftl.kind = \"ox_block\", which programs page by page",
+        );
+    }
+    let given = &keys.ftl.ox_block;
+    let mode = keys.buffer.mode.map(|text| text.0.0);
+    let slots = given.gc_slots.unwrap_or(counts.channels.div_ceil(2));
+    let config = OxBlockConfig {
+        logical_units: page.logical_units,
+        buffer_units: page.buffer_units,
+        priority: page.priority,
+        firmware: page.firmware,
+        transactions: given.transactions.unwrap_or(false),
+        keeps_log: mode == Some(BufferMode::Capacitor),
+        waits_for_log: mode == Some(BufferMode::Through),
+        map_memory: or(&given.map_memory, DEFAULT_MAP_MEMORY).0,
+        checkpoint: CheckpointConfig {
+            interval: not_too_long(
+                "ftl.ox_block.checkpoint_interval",
+                or(&given.checkpoint_interval, DEFAULT_INTERVAL),
+            )?,
+            log_pages: LOG_BLOCKS * u64::from(counts.pages_per_block),
+        },
+        gc: OxGcConfig {
+            slots: within("ftl.ox_block.gc_slots", slots.into(), 1, 256)? as u32,
+            threshold: thousandths("ftl.ox_block.gc_threshold", &given.gc_threshold, DEFAULT_THRESHOLD)?,
+            target: thousandths("ftl.ox_block.gc_target", &given.gc_target, DEFAULT_TARGET)?,
+            batch: BATCH,
+        },
+    };
+    let geometry = Geometry::new(*counts).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
+    config.check(&geometry).map_err(|problem| ProfileError::new("ftl.kind", format!("\"ox_block\": {problem}")))?;
+    Ok(Some(config))
+}
+
+fn thousandths(key: &str, given: &Option<Text<Ratio>>, default: Ratio) -> Result<u32> {
+    let share = or(given, default);
+    if !(0.0..1.0).contains(&share.0) {
+        return wrong(
+            key,
+            format!("{share} is out of range; from 0 to below 1, or from \"0%\" to below \"100%\", is valid"),
+        );
+    }
+    Ok((share.0 * 1_000.0).round() as u32)
+}
+
+/// Writes what was decided into the keys.
+pub(super) fn fill_in(keys: &mut ProfileKeys, config: &OxBlockConfig) {
+    keys.ftl.kind = Some(Text(Choice(FtlKind::OxBlock)));
+    let ratio = |thousandths: u32| Some(Text(Ratio(f64::from(thousandths) / 1_000.0)));
+    keys.ftl.ox_block = OxBlockKeys {
+        transactions: Some(config.transactions),
+        checkpoint_interval: Some(Text(config.checkpoint.interval)),
+        map_memory: Some(Text(Bytes(config.map_memory))),
+        gc_slots: Some(config.gc.slots),
+        gc_threshold: ratio(config.gc.threshold),
+        gc_target: ratio(config.gc.target),
+    };
+}

@@ -1,0 +1,132 @@
+//! Drives with OX-Block pass the checks that every drive must, lose nothing but what they tell of when power is cut and flash
+//! fails, and refuse what they cannot do.
+//!
+//! `NANDSCAPE_TEST_SEED` gives another seed.
+
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, Resolved, Ssd};
+use nandscape_drive::conformance::{self, Ask, Damaged, Deallocation, Load, Subject};
+use nandscape_drive::{QueueDrive, QueueId};
+use nandscape_sim::{Executor, Seed, Sim};
+
+const SMALL: [&str; 11] = [
+    "ftl.kind=ox_block",
+    "capacity=8MiB",
+    "geometry.channels=2",
+    "geometry.dies_per_channel=1",
+    "geometry.planes_per_die=2",
+    "geometry.pages_per_block=16",
+    "buffer.size=256KiB",
+    "controller.queue_pairs=2",
+    "controller.max_transfer=128KiB",
+    "ftl.over_provisioning=42.86%",
+    "ftl.ox_block.checkpoint_interval=50ms",
+];
+
+fn seed() -> u64 {
+    std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("NANDSCAPE_TEST_SEED is a number"))
+}
+
+fn resolved(changes: &[&str]) -> Resolved {
+    let mut profile = Profile::load("default").expect("a built-in profile");
+    SMALL.iter().chain(changes).for_each(|change| profile.set(change).expect("a valid change"));
+    profile.resolve().unwrap_or_else(|error| panic!("{changes:?}: {error}"))
+}
+
+fn ssd(sim: &Sim, changes: &[&str]) -> Rc<Ssd> {
+    let ssd = Rc::new(Ssd::new(sim, &resolved(changes), StoreKind::Ram, Seed::new(9)).expect("memory"));
+    assert!(ssd.ox_block().is_some() && !ssd.can_be_planted());
+    ssd
+}
+
+fn subject(sim: &Sim, changes: &[&str]) -> Subject {
+    let ssd = ssd(sim, changes);
+    let drive = QueueDrive::new(sim, ssd.controller(), QueueId(1), 17).expect("a free queue pair");
+    Subject { drive, deallocation: Deallocation::WholeUnitsReadZeros, check: Box::new(move || ssd.check()) }
+}
+
+#[test]
+fn passes_every_check_with_each_buffer_mode() {
+    for mode in ["capacitor", "volatile", "register", "through"] {
+        let mode = format!("buffer.mode={mode}");
+        let passed = conformance::all(&|sim| subject(sim, &[&mode]), seed());
+        passed.unwrap_or_else(|what| panic!("{mode}: {what}"));
+    }
+}
+
+#[test]
+fn keeps_its_data_with_transactions_and_a_map_that_is_not_in_memory() {
+    let load = Load { steps: 2_500, depth: 16, most_blocks: 96, span: u64::MAX, reads: 0.2, trims: 0.1 };
+    for changes in [
+        &["ftl.ox_block.transactions=true", "buffer.mode=volatile"][..],
+        &["ftl.ox_block.map_memory=4KiB", "geometry.page_size=4KiB", "ftl.mapping_unit=4KiB"],
+        &["geometry.factory_bad_blocks=5%", "lba_size=512", "buffer.mode=volatile"],
+        &["ftl.over_provisioning=12%", "ftl.ox_block.gc_slots=1"],
+    ] {
+        let passed = conformance::data(&|sim| subject(sim, changes), &load, seed());
+        passed.unwrap_or_else(|what| panic!("{changes:?}: {what}"));
+    }
+}
+
+/// A host uses a drive with faults.
+fn survive(changes: &[&str], seed: u64) -> Result<(), String> {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = ssd(&sim, changes);
+    let drive = QueueDrive::new(&sim, ssd.controller(), QueueId(1), 32).expect("a free queue pair");
+    let counted = ssd.clone();
+    let mut host = Damaged::new(&sim, drive, move || counted.media().power_cuts(), seed);
+    let ended = executor.block_on(async {
+        for _ in 0..30 {
+            host.round(&Ask::ALL).await?;
+        }
+        host.read_all().await
+    });
+    ended.map_err(|stalled| format!("{stalled}: {:?}", ssd.ftl_stats()))??;
+    ssd.check()
+}
+
+#[test]
+fn power_cuts_and_failing_flash_lose_nothing_but_what_is_told() {
+    let faults = [
+        r#"faults=["power_cut every=311 count=8"]"#,
+        r#"faults=["power_cut program probability=1% count=6", "fail program every=170 count=4"]"#,
+        r#"faults=["power_cut erase off=5ms every=5 count=5", "fail erase probability=3% count=3"]"#,
+    ];
+    for mode in ["capacitor", "volatile", "register", "through"] {
+        let mode = format!("buffer.mode={mode}");
+        for fault in faults {
+            let changes = [&mode[..], fault, "ftl.over_provisioning=100%"];
+            survive(&changes, seed()).unwrap_or_else(|what| panic!("{changes:?}, seed {}: {what}", seed()));
+        }
+    }
+}
+
+#[test]
+fn what_it_cannot_do_is_refused() {
+    let error = |changes: &[&str]| {
+        let mut profile = Profile::load("default").unwrap();
+        SMALL.iter().chain(changes).for_each(|change| profile.set(change).expect("a valid change"));
+        profile.resolve().unwrap_err().to_string()
+    };
+    for (changes, expected) in [
+        (
+            &["ftl.mapping_unit=32KiB", "geometry.page_size=32KiB"][..],
+            "ftl.kind: \"ox_block\": mapping units are 16KiB",
+        ),
+        (&["ftl.ox_block.gc_threshold=100%"], "ftl.ox_block.gc_threshold: 1 is out of range"),
+        (&["ftl.ox_block.gc_slots=0"], "ftl.ox_block.gc_slots: 0 is out of range"),
+        (
+            &["timing.program_unit=word_line", "timing.program=1ms", "geometry.pages_per_block=18"],
+            "timing.program_unit: \"word_line\" does not go with",
+        ),
+    ] {
+        let found = error(changes);
+        assert!(found.starts_with(expected), "{changes:?}: {found}");
+    }
+    let resolved = resolved(&[]);
+    let again = Profile::parse("default", &resolved.to_toml()).unwrap().resolve().unwrap();
+    assert_eq!(again, resolved);
+}
