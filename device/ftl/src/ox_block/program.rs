@@ -68,6 +68,7 @@ impl Core {
     /// Waits for a page of a stream.
     pub(super) async fn page_of(&self, stream: Stream, channel: Option<u32>) -> Result<PageId, Stopped> {
         loop {
+            self.still_running()?;
             if let Some(page) = self.state.borrow_mut().page_for(stream, channel) {
                 return Ok(page);
             }
@@ -107,6 +108,13 @@ impl Core {
     pub(super) async fn program(&self, job: &mut ProgramJob) {
         let issued = self.shared.free_slots.totals();
         let mut breakdown = Breakdown::new();
+        if !self.is_alive() {
+            // Power may be back by now, and the page another's.
+            if let Then::Tell(done) = &job.then {
+                done.tell(Err(MediaError::PowerLost), breakdown);
+            }
+            return;
+        }
         let image = std::mem::take(&mut job.image);
         let who = self.config.priority.who(job.cause);
         let loaded = |breakdown: &Breakdown| self.slots_loaded(&job.then, &issued, breakdown);
@@ -124,11 +132,7 @@ impl Core {
 
     fn page_ended(&self, job: &ProgramJob, ended: Result<(), MediaError>) {
         let mut state = self.state.borrow_mut();
-        state.page_ended(job.page);
-        if matches!(job.then, Then::Slots(_)) {
-            state.host_program_ended(job.page);
-            self.space.notify();
-        }
+        // Closed first: a block whose last page fails must not count as full.
         if let Err(error) = ended {
             if let MediaError::Misuse(misuse) = error {
                 panic!("a bug of OX-Block: program of {:?}: {misuse}", job.page);
@@ -138,6 +142,11 @@ impl Core {
                 state.dead[plane.0 as usize] = true;
             }
             state.close(job.page);
+        }
+        state.page_ended(job.page);
+        if matches!(job.then, Then::Slots(_)) {
+            state.host_program_ended(job.page);
+            self.space.notify();
         }
     }
 

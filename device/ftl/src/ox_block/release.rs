@@ -28,6 +28,7 @@ const HEADER: usize = 40;
 impl Core {
     /// Erases a block whose content a checkpoint has made superfluous, when no read needs it any more.
     pub(super) async fn release(&self, block: BlockId) -> Result<(), Stopped> {
+        self.still_running()?;
         while self.state.borrow().chunks.pins(block) > 0 {
             self.wait(&self.unpinned).await?;
         }

@@ -1,6 +1,7 @@
 //! A run that is cut, recovery, and the check.
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::Ftl;
 use nandscape_sim::{Executor, Seed, Span};
@@ -37,6 +38,12 @@ impl Case {
     /// # Errors
     /// What is wrong with what was found after a cut.
     pub(super) fn run(&self) -> Result<Outcome, String> {
+        // A panic of the FTL does not say which run it was.
+        let run = catch_unwind(AssertUnwindSafe(|| self.run_once()));
+        run.unwrap_or_else(|_| Err("a panic, see above".to_owned()))
+    }
+
+    fn run_once(&self) -> Result<Outcome, String> {
         let mut executor = Executor::new();
         let rig = Rig::new(&executor, &self.setup, self.seed);
         for fault in &self.faults {

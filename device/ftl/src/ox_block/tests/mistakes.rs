@@ -1,7 +1,5 @@
 //! Each deliberate mistake is noticed by some run that is cut.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use nandscape_sim::Seed;
 
 use super::crash::Case;
@@ -41,8 +39,7 @@ fn notices(mistake: Mistake) -> Option<(u64, String)> {
         let mut rng = Seed::new(seed).child("cuts").rng();
         let faults = (0..4).map(|_| format!("power_cut nth={}", 1 + rng.below(2_500))).collect();
         let case = Case { setup: setup.clone(), load: load(setup, 400), seed, faults, rounds: 5, lost: None };
-        let run = catch_unwind(AssertUnwindSafe(|| case.run().map(drop)));
-        let how = run.unwrap_or_else(|_| Err("a panic".to_owned())).err()?;
+        let how = case.run().err()?;
         Some((number, format!("{name}: {how}")))
     });
     make(None);
