@@ -113,6 +113,8 @@ pub struct Reactor {
     long_turn: bool,
     /// Socket events, by client.
     events: Events,
+    /// Room for the next of their lists.
+    served: Vec<u64>,
     /// Clients that have no socket.
     polled: Vec<Key>,
     /// Clients with completions to send.
@@ -195,6 +197,7 @@ impl Reactor {
             skipped_sockets: false,
             long_turn: false,
             events: Events::default(),
+            served: Vec::new(),
             polled: Vec::new(),
             dirty: Vec::new(),
             lost: Vec::new(),
@@ -436,12 +439,13 @@ impl Reactor {
         }
         // A client with more work is served again in the next turn. Each client has one share of a turn, even if it is listed
         // several times.
-        let mut ready = std::mem::take(&mut self.events.ready);
+        let mut ready = std::mem::replace(&mut self.events.ready, std::mem::take(&mut self.served));
         ready.sort_unstable();
         ready.dedup();
-        for number in ready {
+        for number in ready.drain(..) {
             came |= self.serve_client(Key::from_bits(number));
         }
+        self.served = ready;
         came |= self.serve_waiting();
         let mut index = 0;
         while let Some(&key) = self.polled.get(index) {

@@ -18,7 +18,10 @@ const RIVAL: &str = "NANDSCAPE_BENCH_NVME_TCP";
 /// Turns of a run.
 const TURNS: usize = 3;
 /// The load of one measurement.
-const READS: [&str; 9] = ["--rw", "randread", "--bs", "4k", "--runtime", "3s", "--warmup-count", "20000", "--json"];
+const READS: [&str; 5] = ["--rw", "randread", "--bs", "4k", "--json"];
+const TIMED: [&str; 6] = ["--poll", "busy", "--runtime", "3s", "--warmup-count", "20000"];
+/// Clock ticks a second of `/proc`'s CPU times: the same on all of Linux (USER_HZ).
+const TICKS: f64 = 100.0;
 
 pub(crate) fn qd1(subject: &Subject) -> Measured {
     measure(subject, "1")
@@ -42,46 +45,69 @@ impl Drop for Target {
     }
 }
 
-fn start(subject: &Subject) -> anyhow::Result<Target> {
-    let mut command = Command::new(subject.program());
-    command.args(["serve", "--drive", "default", "--set", "capacity=256MiB", "--precondition", "full", "--no-delay"]);
-    command.args(["--poll", "busy", "--nvme-tcp", "127.0.0.1:0"]).stdout(Stdio::null()).stderr(Stdio::piped());
-    let words = run::words(&command);
-    let mut child = command.spawn().with_context(|| format!("cannot run: {words}"))?;
-    let stderr = child.stderr.take().context("its messages were asked for")?;
-    let mut target = Target { child, url: String::new() };
-    let mut lines = BufReader::new(stderr).lines();
-    while let Some(line) = lines.next().transpose()? {
-        if let Some(at) = line.find("nvme-tcp://") {
-            target.url = line[at..].to_owned();
-            // What it says later is read, so that it never waits for a reader.
-            std::thread::spawn(move || lines.for_each(drop));
-            return Ok(target);
+impl Target {
+    /// Serves, by a command that takes the arguments of `nandscape`.
+    fn start(mut command: Command, poll: &str) -> anyhow::Result<Target> {
+        command.args(["serve", "--drive", "default", "--set", "capacity=256MiB", "--precondition", "full"]);
+        command.args(["--no-delay", "--poll", poll, "--nvme-tcp", "127.0.0.1:0"]);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let words = run::words(&command);
+        let mut child = command.spawn().with_context(|| format!("cannot run: {words}"))?;
+        let stderr = child.stderr.take().context("its messages were asked for")?;
+        let mut target = Target { child, url: String::new() };
+        let mut lines = BufReader::new(stderr).lines();
+        while let Some(line) = lines.next().transpose()? {
+            if let Some(at) = line.find("nvme-tcp://") {
+                target.url = line[at..].to_owned();
+                // What it says later is read, so that it never waits for a reader.
+                std::thread::spawn(move || lines.for_each(drop));
+                return Ok(target);
+            }
         }
+        bail!("serves nothing: {words}")
     }
-    bail!("serves nothing: {words}")
+
+    /// CPU time so far in seconds, of all its threads.
+    fn cpu_s(&self) -> anyhow::Result<f64> {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+        cpu_of(&text).with_context(|| format!("{path} has no CPU times"))
+    }
+}
+
+/// User and system time of a line of `/proc/PID/stat`. The name before them is in brackets, and may hold anything.
+fn cpu_of(stat: &str) -> Option<f64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / TICKS)
+}
+
+/// Runs the load on a target.
+fn load(mut command: Command, url: &str, depth: &str, words: &[&str]) -> anyhow::Result<Value> {
+    command.args(["bench", "--iodepth", depth, "--to", url]).args(READS).args(words);
+    let text = run::output(&mut command)?;
+    serde_json::from_str(&text).with_context(|| format!("no figures: {text}"))
 }
 
 fn measure(subject: &Subject, depth: &str) -> Measured {
-    let ours = start(subject)?;
-    let mut targets = vec![ours.url.clone()];
-    match std::env::var(RIVAL) {
-        Ok(rival) => targets.push(rival),
-        Err(_) => say::line(&format!("no rival target is named in {RIVAL}: left out")),
+    let ours = Target::start(Command::new(subject.program()), "busy")?;
+    let rival = std::env::var(RIVAL).ok();
+    if rival.is_none() {
+        say::line(&format!("no rival target is named in {RIVAL}: left out"));
     }
     let mut turns: Vec<Vec<Value>> = Vec::new();
     for _ in 0..TURNS {
-        let one = |target: &String| {
-            let mut command = Command::new(subject.program());
-            command.args(["bench", "--poll", "busy", "--iodepth", depth, "--to", target]).args(READS);
-            let text = run::output(&mut command)?;
-            serde_json::from_str(&text).with_context(|| format!("no figures: {text}"))
-        };
-        turns.push(targets.iter().map(one).collect::<anyhow::Result<_>>()?);
+        let one = |url: &String| load(Command::new(subject.program()), url, depth, &TIMED);
+        let before = ours.cpu_s()?;
+        let mut report = one(&ours.url)?;
+        report["server_cpu_s"] = (ours.cpu_s()? - before).into();
+        let others = rival.iter().map(one).collect::<anyhow::Result<Vec<_>>>()?;
+        turns.push([vec![report], others].concat());
     }
-    let figures = figures(&turns, targets.len()).context("a figure is missing")?;
+    let targets = turns[0].len();
+    let figures = figures(&turns, targets).context("a figure is missing")?;
     let names = ["nandscape", "rival"];
-    Ok(Some((figures, json!({"targets": &names[..targets.len()], "turns": turns}))))
+    Ok(Some((figures, json!({"targets": &names[..targets], "turns": turns}))))
 }
 
 fn figures(turns: &[Vec<Value>], targets: usize) -> Option<Vec<Figure>> {
@@ -92,20 +118,22 @@ fn figures(turns: &[Vec<Value>], targets: usize) -> Option<Vec<Figure>> {
     let mut figures = vec![
         figure("IOPS", median(&all(0, "/iops")?), "", true),
         figure("mean latency, us", median(&all(0, "/latency_us/read/mean")?), "", false),
-        figure("CPU of the client, us a request", median(&cpu(turns)?), "", false),
         figure("p99 latency, us", median(&all(0, "/latency_us/read/p99")?), "", false),
+        figure("CPU of the target, us a request", median(&cpu(turns, "/server_cpu_s")?), "", false),
+        figure("CPU of the host, us a request", median(&cpu(turns, "/host/cpu_s")?), "", false),
     ];
     if targets > 1 {
         let ratios: Vec<f64> =
             all(0, "/iops")?.iter().zip(all(1, "/iops")?).map(|(ours, theirs)| ours / theirs).collect();
+        figures.push(figure("rival's IOPS", median(&all(1, "/iops")?), "", true));
         figures.push(figure("IOPS / rival's", median(&ratios), "at least 0.8", true));
     }
     Some(figures)
 }
 
-/// CPU time of the client for a request of ours, in each turn.
-fn cpu(turns: &[Vec<Value>]) -> Option<Vec<f64>> {
-    let of = |turn: &Vec<Value>| Some(turn[0].pointer("/host/cpu_s")?.as_f64()? * 1e6 / turn[0]["requests"].as_f64()?);
+/// CPU time for a request of ours, in each turn. That of the server includes the warm-up.
+fn cpu(turns: &[Vec<Value>], name: &str) -> Option<Vec<f64>> {
+    let of = |turn: &Vec<Value>| Some(turn[0].pointer(name)?.as_f64()? * 1e6 / turn[0]["requests"].as_f64()?);
     turns.iter().map(of).collect()
 }
 
@@ -117,13 +145,21 @@ mod tests {
     fn ratios_are_of_neighbours() {
         let report = |iops: f64| {
             let latency = json!({"read": {"mean": 1e6 / iops, "p99": 2e6 / iops}});
-            json!({"iops": iops, "requests": 1_000, "latency_us": latency, "host": {"cpu_s": 0.003}})
+            let host = json!({"cpu_s": 0.003});
+            json!({"iops": iops, "requests": 1_000, "latency_us": latency, "host": host, "server_cpu_s": 0.004})
         };
         let turns = [vec![report(10.0), report(20.0)], vec![report(40.0), report(100.0)]];
         let values: Vec<f64> = figures(&turns, 2).unwrap().iter().map(|figure| figure.value).collect();
-        assert_eq!(values[0], 25.0);
-        assert_eq!((values[2], values[4]), (3.0, 0.45));
-        assert_eq!(figures(&turns, 1).unwrap().len(), 4);
+        assert_eq!((values[0], values[3], values[4]), (25.0, 4.0, 3.0));
+        assert_eq!((values[5], values[6]), (60.0, 0.45));
+        assert_eq!(figures(&turns, 1).unwrap().len(), 5);
         assert!(figures(&[vec![json!({})]], 1).is_none());
+    }
+
+    #[test]
+    fn cpu_times_stand_behind_a_name_that_may_hold_anything() {
+        let stat = "4711 (a ) 9 b) S 1 2 3 4 5 6 7 8 9 10 250 150 0 0 20 0 4 0";
+        assert_eq!(cpu_of(stat), Some(4.0));
+        assert_eq!(cpu_of("4711 (a"), None);
     }
 }

@@ -169,7 +169,7 @@ impl NvmeTcp {
             std::mem::swap(&mut done, &mut self.state.borrow_mut().done);
         }
         let mut state = self.state.borrow_mut();
-        if state.done.is_empty() {
+        if done.capacity() > state.done.capacity() && state.done.is_empty() {
             // Its room is used again.
             state.done = done;
         }

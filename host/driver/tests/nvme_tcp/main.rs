@@ -2,6 +2,7 @@
 //! when connections break.
 #![cfg(target_os = "linux")]
 
+mod allocations;
 mod breaking;
 mod proxy;
 #[path = "../../../../transport/nvme_tcp/tests/nvme_tcp/server.rs"]

@@ -2,6 +2,7 @@
 //! disturbs anybody else.
 #![cfg(target_os = "linux")]
 
+mod allocations;
 mod breaking_off;
 mod connecting;
 mod host;

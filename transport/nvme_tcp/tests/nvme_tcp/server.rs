@@ -77,6 +77,16 @@ impl Server {
         memory: usize,
         make: impl FnOnce(&Sim) -> Rc<E> + Send + 'static,
     ) -> Server {
+        Server::run_by(record, memory, make, |reactor| reactor.run().unwrap().1)
+    }
+
+    /// As [`Server::of`]; the reactor is run by `run`.
+    pub(crate) fn run_by<E: Export + 'static>(
+        record: Option<&Path>,
+        memory: usize,
+        make: impl FnOnce(&Sim) -> Rc<E> + Send + 'static,
+        run: impl FnOnce(Reactor) -> Figures + Send + 'static,
+    ) -> Server {
         let complaints: Arc<Mutex<Vec<String>>> = Arc::default();
         let (tell, told) = channel();
         let hears = complaints.clone();
@@ -92,7 +102,7 @@ impl Server {
             let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log };
             let (reactor, handle) = Reactor::with_memory(setup, memory).unwrap();
             tell.send((handle, nqn)).unwrap();
-            reactor.run().unwrap().1
+            run(reactor)
         });
         let (handle, nqn) = told.recv().unwrap();
         let hears = complaints.clone();
