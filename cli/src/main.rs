@@ -8,8 +8,10 @@ mod demo;
 mod drives;
 mod failure;
 mod files;
+mod fsck;
 #[cfg(target_os = "linux")]
 mod guest;
+mod inspect;
 mod lab;
 mod output;
 mod progress;
@@ -56,6 +58,10 @@ enum Command {
     /// Run a workload on a drive behind a socket or a ring, at the wall clock
     #[cfg(target_os = "linux")]
     Bench(Box<bench::BenchArgs>),
+    /// Show what a file holds that a drive is in
+    Inspect(inspect::InspectArgs),
+    /// Check a file that a drive is in, without changing it
+    Fsck(fsck::FsckArgs),
     /// Start a Linux guest that has an emulated NVMe drive
     #[cfg(target_os = "linux")]
     Guest(Box<guest::GuestArgs>),
@@ -83,6 +89,8 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         #[cfg(target_os = "linux")]
         Command::Guest(args) => guest::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Fsck(args) => fsck::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),
         Command::Workloads(args) => workloads::run(&args),

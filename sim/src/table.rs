@@ -47,6 +47,18 @@ impl Table {
         u32::from_ne_bytes(self.map[at..at + ENTRY].try_into().expect("four bytes"))
     }
 
+    /// Sets the entries from `first` on, of which `bytes` holds each in four bytes, the lowest first; what goes beyond the end
+    /// is left out.
+    pub fn load(&mut self, first: u32, bytes: &[u8]) {
+        let at = (first as usize * ENTRY).min(self.len * ENTRY);
+        let len = bytes.len().min(self.len * ENTRY - at);
+        let to = &mut self.map[at..at + len];
+        to.copy_from_slice(&bytes[..len]);
+        if cfg!(target_endian = "big") {
+            to.chunks_exact_mut(ENTRY).for_each(<[u8]>::reverse);
+        }
+    }
+
     /// Prefetches the cache line of the entry at `index`, which is used soon.
     #[inline]
     pub fn prefetch(&self, index: u32) {
@@ -94,6 +106,15 @@ mod tests {
         let mut table = Table::new(1 << 28).unwrap();
         table.set((1 << 28) - 1, 7);
         assert_eq!((table.get(0), table.get((1 << 28) - 1), table.len()), (0, 7, 1 << 28));
+    }
+
+    #[test]
+    fn entries_are_loaded_up_to_the_end() {
+        let mut table = Table::new(3).unwrap();
+        let bytes: Vec<u8> = [7u32, 8, 9, 10].into_iter().flat_map(u32::to_le_bytes).collect();
+        table.load(1, &bytes);
+        assert_eq!([table.get(0), table.get(1), table.get(2)], [0, 7, 8]);
+        table.load(5, &bytes);
     }
 
     #[test]

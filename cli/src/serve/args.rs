@@ -11,6 +11,7 @@ use nandscape_transport_reactor::{NoIdleStates, PollMode};
 
 use super::functions::{self, DoorbellsArg, FunctionArg};
 use super::plan::{Named, Part, PlannedDrive};
+use super::stores::{self, StoreArg};
 use super::{faults, memory, plan};
 use crate::failure::Failure;
 use crate::sim::{resolve_with, tell_if_unseen};
@@ -32,6 +33,8 @@ Examples:
   nvme discover --transport tcp --traddr 127.0.0.1 --trsvcid 4420
 
   nandscape serve --drive far=nvme-tcp://127.0.0.1:4420/NQN --nbd unix:far.sock     another server's drive, over NBD
+  nandscape serve --drive default --set capacity=32GiB --store file:drive.nand --nbd unix:n.sock
+  nandscape inspect drive.nand                               what it holds; it goes on where it was, even after kill -9
 
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --record run.rec
   nandscape sim --replay run.rec --chrome-trace run.json     the same run again, in virtual time
@@ -50,10 +53,15 @@ pub(crate) struct ServeArgs {
     /// in `nandscape sim`; may be repeated. A running drive takes rules over --control
     #[arg(long, value_name = "[NAME=]RULE")]
     fault: Vec<String>,
-    /// Where data is kept: in memory, or nowhere (reads give zeros)
-    #[arg(long, value_enum, default_value = "ram")]
-    store: StoreArg,
-    /// The state the drives begin in
+    /// Where the flash of a drive is: ram (in memory); none (data is kept nowhere, and reads give zeros); or a file, which
+    /// outlasts the process and is made if it does not exist. May be repeated, with a file for each of several drives.
+    /// Left out: ram
+    #[arg(long, value_name = "ram|none|[NAME=][file:]PATH")]
+    store: Vec<String>,
+    /// What a drive in a file acknowledges outlasts the host's loss of power, too, not only the end of the process
+    #[arg(long)]
+    pub(super) store_sync: bool,
+    /// The state the drives begin in; a drive that is in a file already goes on as it was
     #[arg(long, value_enum, default_value = "none")]
     precondition: crate::sim::PreconditionArg,
     /// Seed of everything random
@@ -110,12 +118,6 @@ pub(crate) struct ServeArgs {
     json: bool,
 }
 
-#[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
-enum StoreArg {
-    None,
-    Ram,
-}
-
 #[derive(Copy, Clone, ValueEnum)]
 pub(crate) enum PollArg {
     Busy,
@@ -150,15 +152,18 @@ impl ServeArgs {
         }
         self.check_remote(&named, &names)?;
         let faults = faults::of_each(&self.fault, &names)?;
-        let plan = |(((name, what), faults), number): (((String, Named<'_>), &Vec<Rule>), u64)| match what {
-            Named::Profile(profile) => self.spec(name, profile, faults, number).map(PlannedDrive::Model),
+        let stores = stores::of_each(&self.store, &names)?;
+        self.check_stores(&named, &stores)?;
+        let plan = |(number, (name, what)): (usize, (String, Named<'_>))| match what {
+            Named::Profile(profile) => {
+                self.spec(name, profile, &faults[number], (number as u64, &stores[number])).map(PlannedDrive::Model)
+            }
             // A rule that names no drive is for the models.
             Named::Url(url) => self.remote(name, url).map(PlannedDrive::Remote),
         };
-        let drives = named.into_iter().zip(&faults).zip(0..).map(plan).collect::<Result<Vec<_>, Failure>>()?;
-        if self.store == StoreArg::Ram {
-            memory::tell_if_too_large(drives.iter().map(PlannedDrive::memory).sum());
-        }
+        let drives = named.into_iter().enumerate().map(plan).collect::<Result<Vec<_>, Failure>>()?;
+        let in_memory = drives.iter().zip(&stores).filter(|(_, store)| **store == StoreArg::Ram);
+        memory::tell_if_too_large(in_memory.map(|(drive, _)| drive.memory()).sum());
         let share = |reactor: usize| reactor * drives.len() / self.reactors;
         let part =
             |reactor: usize| Part { seed: self.seed, drives: drives[share(reactor)..share(reactor + 1)].to_vec() };
@@ -207,11 +212,34 @@ impl ServeArgs {
         }
     }
 
+    /// A file is for a model, and cannot be recorded.
+    fn check_stores(&self, named: &[(String, Named<'_>)], stores: &[StoreArg]) -> Result<(), Failure> {
+        for ((name, what), store) in named.iter().zip(stores) {
+            let Some(path) = store.path() else { continue };
+            if let Named::Url(url) = what {
+                let path = path.display();
+                return input(format!("--store {name}={path}: the drive is {url}; its data is where it is served"));
+            }
+            if self.record.is_some() {
+                return input(
+                    "--record: a recording is replayed on a new drive, so drives in files cannot be recorded",
+                );
+            }
+        }
+        Ok(())
+    }
+
     fn remote(&self, name: String, url: &str) -> Result<RemoteSpec, Failure> {
         match url.parse() {
             Ok(target) => Ok(RemoteSpec { name, target, seed: self.seed }),
             Err(problem) => input(format!("--drive {problem}")),
         }
+    }
+
+    /// Where each drive's flash is.
+    pub(super) fn stores(&self) -> Result<Vec<StoreArg>, Failure> {
+        let names: Vec<String> = self.named()?.into_iter().map(|(name, _)| name).collect();
+        stores::of_each(&self.store, &names)
     }
 
     /// The PCI functions.
@@ -220,11 +248,17 @@ impl ServeArgs {
         functions::of_words(&self.vfio_user, &names)
     }
 
-    fn spec(&self, name: String, profile: &str, faults: &[Rule], number: u64) -> Result<DriveSpec, Failure> {
+    fn spec(
+        &self,
+        name: String,
+        profile: &str,
+        faults: &[Rule],
+        (number, store): (u64, &StoreArg),
+    ) -> Result<DriveSpec, Failure> {
         let resolved = resolve_with(profile, &self.set, faults)?;
         let resolved = if self.no_delay { resolved.without_delay() } else { resolved };
         resolved.notes.iter().for_each(|note| crate::output::note(note));
-        let keeps_data = self.store == StoreArg::Ram;
+        let keeps_data = *store != StoreArg::None;
         tell_if_unseen(&resolved, if keeps_data { StoreKind::Ram } else { StoreKind::None });
         Ok(DriveSpec {
             name,

@@ -10,6 +10,7 @@ mod memory;
 mod notes;
 mod plan;
 mod reactors;
+mod stores;
 mod summary;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::output;
 use functions::FunctionArg;
 use notes::Notes;
 use reactors::{LiveDrive, Running, start_all};
+use stores::StoreArg;
 
 /// Why the server is to end.
 enum Ending {
@@ -49,10 +51,17 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let (tell, ending) = channel();
     let serving = Arc::<AtomicBool>::default();
     watch_signals(tell.clone(), serving.clone()).map_err(Failure::run)?;
+    survive_full_disks().map_err(Failure::run)?;
     prepare_files(args)?;
     let (notes, printer) = Notes::start().context("cannot start a thread").map_err(Failure::Run)?;
     let broken = tell.clone();
-    let running = start_all(&plan, args, &notes, move || {
+    let mut stores = args.stores()?.into_iter();
+    let mut files = Vec::new();
+    for part in &plan {
+        let of_reactor: Vec<StoreArg> = stores.by_ref().take(part.drives.len()).collect();
+        files.push(stores::open_all(part, &of_reactor, args)?);
+    }
+    let running = start_all(plan.into_iter().zip(files).collect(), args, &notes, move || {
         // The receiver is gone once the server has ended.
         let _ = broken.send(Ending::Broken);
     })?;
@@ -105,6 +114,9 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let sockets = sockets.chain(args.control.iter().map(|path| ("--control", path.as_path())));
     let files = sockets.fold(files, |files, (option, path)| files.writes(option, path));
     outputs.fold(files, |files, (option, path)| files.writes(option, path)).check()?;
+    let stores = args.stores()?;
+    let stores = stores.iter().filter_map(|store| Some(("--store", store.path()?)));
+    stores.fold(Files::default(), |files, (option, path)| files.writes(option, path)).check()?;
     let Some(trace) = &args.chrome_trace else { return Ok(()) };
     crate::sim::can_write(trace).map_err(|error| Failure::Input(error.context("--chrome-trace")))
 }
@@ -147,6 +159,14 @@ fn check_nqns(drives: &[LiveDrive]) -> Result<(), Failure> {
 
 fn wait(ending: &Receiver<Ending>) -> Ending {
     ending.recv().unwrap_or(Ending::Broken)
+}
+
+/// A file that reaches the limit of its size (setrlimit(2), RLIMIT_FSIZE) is like a full disk: an error, not the end of the
+/// process.
+fn survive_full_disks() -> anyhow::Result<()> {
+    let noticed = Arc::<AtomicBool>::default();
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noticed).context("cannot watch for signals")?;
+    Ok(())
 }
 
 /// Signals within this time of the first one are the same request: `timeout` sends one to the server, and one to its group.

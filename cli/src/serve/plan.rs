@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use nandscape_device_media::durable::StoreFile;
 use nandscape_device_ssd::Profile;
 use nandscape_drive::DriveInfo;
 use nandscape_lab_run::{DriveSpec, LiveDrives, Progress, RemoteExport, RemoteSpec, SsdExport};
@@ -72,11 +73,16 @@ impl Part {
         LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed: self.seed, drives: models.collect() }
     }
 
-    /// Makes the drives.
-    pub(super) fn build(&self, sim: &Sim, progress: &dyn Progress) -> anyhow::Result<Vec<Served>> {
-        let build = |drive: &PlannedDrive| match drive {
+    /// Makes the drives, those that have a file in it.
+    pub(super) fn build(
+        &self,
+        sim: &Sim,
+        files: Vec<Option<StoreFile>>,
+        progress: &dyn Progress,
+    ) -> anyhow::Result<Vec<Served>> {
+        let build = |(drive, file): (&PlannedDrive, Option<StoreFile>)| match drive {
             PlannedDrive::Model(spec) => {
-                let export = Rc::new(spec.build(sim, self.seed, progress)?);
+                let export = Rc::new(spec.build_in(sim, self.seed, file, progress)?);
                 Ok(Served::Model(export, spec.profile_name.clone()))
             }
             PlannedDrive::Remote(spec) => {
@@ -84,7 +90,7 @@ impl Part {
                 Ok(Served::Remote(Rc::new(export), spec.target.to_string()))
             }
         };
-        self.drives.iter().map(build).collect()
+        self.drives.iter().zip(files).map(build).collect()
     }
 }
 
@@ -130,6 +136,14 @@ impl Served {
             // They are where the drive is.
             Served::Remote(..) => Ok(()),
         }
+    }
+
+    /// Turns the drive off. What went wrong with its file.
+    pub(super) fn close(&self, name: &str) -> Option<anyhow::Error> {
+        let Served::Model(export, _) = self else { return None };
+        let error = export.ssd().close().err()?;
+        let left = "it holds what was written before";
+        Some(anyhow::anyhow!("the file of drive {name} cannot be written: {error}; {left}"))
     }
 
     /// What a user should know of a drive that the command line does not describe.

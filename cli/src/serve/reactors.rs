@@ -4,6 +4,7 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 use anyhow::Context as _;
+use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::DriveInfo;
 use nandscape_sim::Executor;
 use nandscape_transport_reactor::handle::Figures;
@@ -48,6 +49,8 @@ struct Ended {
     trace: Option<String>,
     /// The inconsistency of its drives, if any.
     inconsistency: Option<String>,
+    /// Files that could not be written.
+    closed: Vec<anyhow::Error>,
 }
 
 /// The results of all reactors besides figures.
@@ -84,13 +87,13 @@ struct Wishes {
 
 /// Starts a thread for each part of the plan, and waits until their drives are built. `on_end` is called when one ends.
 pub(super) fn start_all(
-    plan: &[Part],
+    plan: Vec<(Part, Vec<Option<StoreFile>>)>,
     args: &ServeArgs,
     notes: &Notes,
     on_end: impl Fn() + Send + Clone + 'static,
 ) -> Result<Running, Failure> {
     let mut running = Running { drives: Vec::new(), handles: Vec::new(), threads: Vec::new() };
-    for (core, part) in plan.iter().enumerate() {
+    for (core, (part, files)) in plan.into_iter().enumerate() {
         let wishes = Wishes {
             poll: args.poll_mode(),
             core: args.pin.then_some(core),
@@ -99,10 +102,10 @@ pub(super) fn start_all(
             check: args.check,
             notes: notes.clone(),
         };
-        let (part, on_end) = (part.clone(), on_end.clone());
+        let on_end = on_end.clone();
         let (tell, told) = channel();
         let thread = std::thread::Builder::new().name(format!("reactor {core}")).spawn(move || {
-            let result = serve(&part, &wishes, move |served| {
+            let result = serve(&part, files, &wishes, move |served| {
                 // The thread that started this one waits for it.
                 let _ = tell.send(served);
             });
@@ -133,10 +136,11 @@ impl Running {
         let (mut figures, mut ends) = (Vec::new(), Ends::default());
         for thread in self.threads {
             match thread.join() {
-                Ok(Ok(Ended { figures: last, trace, inconsistency })) => {
+                Ok(Ok(Ended { figures: last, trace, inconsistency, closed })) => {
                     let problems = inconsistency.into_iter().chain(last.recording_problem.clone());
                     let problems = problems.chain(last.flush_problem.clone());
                     ends.problems.extend(problems.map(anyhow::Error::msg));
+                    ends.problems.extend(closed);
                     ends.traces.extend(trace);
                     figures.push(last);
                 }
@@ -159,13 +163,18 @@ impl Running {
 }
 
 /// Runs on a reactor's thread until it ends.
-fn serve(part: &Part, wishes: &Wishes, tell: impl FnOnce((Handle, Vec<LiveDrive>))) -> anyhow::Result<Ended> {
+fn serve(
+    part: &Part,
+    files: Vec<Option<StoreFile>>,
+    wishes: &Wishes,
+    tell: impl FnOnce((Handle, Vec<LiveDrive>)),
+) -> anyhow::Result<Ended> {
     if let Some(core) = wishes.core {
         nandscape_transport_reactor::pin_to_core(core).with_context(|| format!("--pin: core {core}"))?;
     }
     let executor = Executor::new();
     let sim = executor.sim();
-    let drives = part.build(&sim, &*progress::bar())?;
+    let drives = part.build(&sim, files, &*progress::bar())?;
     if wishes.trace {
         sim.trace().switch_on();
     }
@@ -182,8 +191,9 @@ fn serve(part: &Part, wishes: &Wishes, tell: impl FnOnce((Handle, Vec<LiveDrive>
     tell((handle.clone(), described(part, &drives, &handle)));
     let (executor, figures) = reactor.run()?;
     let checked = if wishes.check { drives.iter().try_for_each(Served::check) } else { Ok(()) };
+    let closed = part.names().iter().zip(&drives).filter_map(|(name, drive)| drive.close(name)).collect();
     let trace = wishes.trace.then(|| executor.sim().trace().to_chrome_json());
-    Ok(Ended { figures, trace, inconsistency: checked.err() })
+    Ok(Ended { figures, trace, inconsistency: checked.err(), closed })
 }
 
 fn described(part: &Part, drives: &[Served], handle: &Handle) -> Vec<LiveDrive> {

@@ -4,7 +4,7 @@ use crate::program::{refuse, succeed};
 
 #[test]
 fn every_command_has_help() {
-    let commands: [&[&str]; 19] = [
+    let commands: [&[&str]; 21] = [
         &[],
         &["sim"],
         &["demo"],
@@ -12,6 +12,8 @@ fn every_command_has_help() {
         &["bench"],
         &["guest"],
         &["compare"],
+        &["inspect"],
+        &["fsck"],
         &["drives"],
         &["drives", "show"],
         &["drives", "keys"],

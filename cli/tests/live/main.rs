@@ -13,6 +13,7 @@
 //! | `bench` | workloads of our own on served drives |
 //! | `faults` | what goes wrong on order, as clients meet it |
 //! | `remote` | a drive of one server, served by another |
+//! | `store` | drives in files, killed and started again |
 //! | `recordings` | recorded and replayed, and what is no recording |
 #![cfg(target_os = "linux")]
 
@@ -26,4 +27,5 @@ mod recordings;
 mod remote;
 mod server;
 mod sockets;
+mod store;
 mod tools;

@@ -57,13 +57,32 @@ impl Server {
 
     /// Runs the program in a folder and waits until it says that it serves.
     pub(crate) fn start(folder: tempfile::TempDir, args: &[&str]) -> Server {
-        let mut child = command(folder.path(), args).spawn().unwrap();
+        let command = command(folder.path(), args);
+        Server::of(folder, command)
+    }
+
+    fn of(folder: tempfile::TempDir, mut command: Command) -> Server {
+        command.current_dir(folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let (heard, rest) = listen(&mut child);
         let Ok(place) = heard.recv() else {
             let out = child.wait().unwrap();
             panic!("the server does not serve: {out}\n{}", rest.join().unwrap());
         };
         Server { child, folder, place, rest: Some(rest) }
+    }
+
+    /// As [`Server::start`], with files of at most `bytes` bytes: writes beyond fail as on a full disk.
+    pub(crate) fn start_limited(folder: tempfile::TempDir, args: &[&str], bytes: u64) -> Server {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--fsize={bytes}")).arg(env!("CARGO_BIN_EXE_nandscape")).arg("serve").args(args);
+        Server::of(folder, command)
+    }
+
+    /// The folder, for the next server. This one has ended.
+    pub(crate) fn keep_folder(mut self) -> tempfile::TempDir {
+        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -159,6 +178,13 @@ fn listen(child: &mut Child) -> (Receiver<String>, JoinHandle<String>) {
 /// Runs `nandscape serve` to an end that comes by itself.
 pub(crate) fn refuse(folder: &Path, args: &[&str]) -> Ended {
     run(command(folder, args))
+}
+
+/// Runs `nandscape` with any words.
+pub(crate) fn nandscape(folder: &Path, args: &[&str]) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    command.args(args).current_dir(folder);
+    run(command)
 }
 
 /// Runs `nandscape sim`.

@@ -23,4 +23,6 @@ pub mod policy;
 pub use address::Extent;
 pub use ftl::{Destination, Ftl, ReadError, Reader, Sanitization, Stats, Unreadable};
 pub use ox_block::{OxBlock, OxBlockConfig};
-pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};
+pub use page::{
+    FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, TableSummary, WearConfig,
+};

@@ -10,7 +10,8 @@ use std::io;
 
 use nandscape_sim::table::Table;
 
-use crate::fault::Misuse;
+use crate::durable::FileCells;
+use crate::fault::{MediaError, Misuse};
 use crate::geometry::{BlockId, Geometry, PageId, UnitId};
 use crate::image::{Oob, OobBytes, PageImage};
 use crate::outcome::Broken;
@@ -59,6 +60,8 @@ pub(crate) struct Contents {
     metadata: Sparse<UnitData>,
     /// The out-of-band bytes that the FTL defines.
     oob_bytes: Sparse<OobBytes>,
+    /// Where the cells are in a file, which then holds all of the above but what counts operations.
+    file: Option<Box<FileCells>>,
     pub(crate) counts: OpCounts,
 }
 
@@ -78,24 +81,75 @@ impl Contents {
             store,
             metadata: Sparse::new(geometry),
             oob_bytes: Sparse::new(geometry),
+            file: None,
             counts: OpCounts::default(),
         })
+    }
+
+    /// Flash in a file, with its blocks programmed and erased so far.
+    ///
+    /// # Errors
+    /// When the system does not give an empty table.
+    pub(crate) fn in_file(geometry: &Geometry, file: FileCells) -> io::Result<Contents> {
+        let (programmed, erased) = (file.recorded().to_vec(), file.erases());
+        let store = store::open(StoreKind::None, geometry);
+        Ok(Contents {
+            stores: file.keeps_data(),
+            tags: Table::new(0)?,
+            programmed,
+            erased,
+            unreadable: BTreeSet::new(),
+            store,
+            metadata: Sparse::new(geometry),
+            oob_bytes: Sparse::new(geometry),
+            file: Some(Box::new(file)),
+            counts: OpCounts::default(),
+        })
+    }
+
+    /// The file that holds the cells, if one does.
+    #[inline]
+    pub(crate) fn file(&self) -> Option<&FileCells> {
+        self.file.as_deref()
+    }
+
+    #[inline]
+    pub(crate) fn file_mut(&mut self) -> Option<&mut FileCells> {
+        self.file.as_deref_mut()
     }
 
     /// The out-of-band tag of a unit.
     #[inline]
     pub(crate) fn tag(&self, unit: UnitId) -> u32 {
-        self.tags.get(unit.0)
+        match self.file() {
+            None => self.tags.get(unit.0),
+            Some(file) => file.oob(unit).tag,
+        }
     }
 
     /// The out-of-band area of a unit.
     pub(crate) fn oob(&self, unit: UnitId) -> Oob {
+        if let Some(file) = self.file() {
+            return file.oob(unit);
+        }
         Oob { tag: self.tag(unit), bytes: self.oob_bytes.get(unit).copied().unwrap_or_default() }
     }
 
     #[inline]
     pub(crate) fn set_tag(&mut self, unit: UnitId, tag: u32) {
-        self.tags.set(unit.0, tag);
+        match self.file.as_deref_mut() {
+            None => self.tags.set(unit.0, tag),
+            // The file notes that it failed, and nothing can be written any more.
+            Some(file) => _ = file.set_tag(unit, tag),
+        }
+    }
+
+    /// Programs the tags of a page that was used up.
+    pub(crate) fn plant(&mut self, geometry: &Geometry, page: PageId, tags: impl IntoIterator<Item = u32>) {
+        match self.file.as_deref_mut() {
+            Some(file) => _ = file.plant(page, tags),
+            None => (geometry.unit_at(page, 0).0..).zip(tags).for_each(|(unit, tag)| self.tags.set(unit, tag)),
+        }
     }
 
     /// Pages programmed in a block since its erase, including programs that failed.
@@ -116,6 +170,9 @@ impl Contents {
     /// The data of a unit, if it has any.
     #[inline]
     pub(crate) fn data(&self, unit: UnitId) -> Option<UnitData> {
+        if let Some(file) = self.file() {
+            return file.data(unit);
+        }
         let stored = if self.stores { self.store.get(unit) } else { None };
         stored.or_else(|| self.metadata.get(unit).cloned())
     }
@@ -131,12 +188,25 @@ impl Contents {
     /// Whether a page cannot be read until its block is erased.
     #[inline]
     pub(crate) fn is_unreadable(&self, page: PageId) -> bool {
-        !self.unreadable.is_empty() && self.unreadable.contains(&page)
+        match self.file() {
+            None => !self.unreadable.is_empty() && self.unreadable.contains(&page),
+            Some(file) => file.is_unreadable(page),
+        }
     }
 
     /// Marks a page as unreadable until its block is erased.
     pub(crate) fn set_unreadable(&mut self, page: PageId) {
-        self.unreadable.insert(page);
+        match self.file.as_deref_mut() {
+            None => _ = self.unreadable.insert(page),
+            // A page without a record is as unreadable as one that says so.
+            Some(file) => _ = file.set_unreadable(page),
+        }
+    }
+
+    /// Pages of a block were under way when power went, and are unreadable: those up to `used`.
+    pub(crate) fn tear_rest(&mut self, geometry: &Geometry, block: BlockId, used: u32) {
+        (self.programmed(block)..used).for_each(|page| self.set_unreadable(geometry.page_at(block, page)));
+        self.programmed[block.0 as usize] = used;
     }
 
     /// Tears an erase: no page of the block can be read.
@@ -146,6 +216,11 @@ impl Contents {
 
     /// Inverts one bit of each unit of a page.
     pub(crate) fn corrupt(&mut self, geometry: &Geometry, page: PageId) {
+        if let Some(file) = self.file_mut() {
+            // The file notes that it failed.
+            let _ = file.corrupt(page);
+            return;
+        }
         let bytes = geometry.unit_size() as usize;
         for number in 0..geometry.units_per_page() {
             let unit = geometry.unit_at(page, number);
@@ -219,7 +294,20 @@ impl Contents {
     }
 
     /// Stores a page of an image, from the unit `from` of the image on.
-    pub(crate) fn fill(&mut self, geometry: &Geometry, page: PageId, image: &PageImage, from: usize) {
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    #[inline]
+    pub(crate) fn fill(
+        &mut self,
+        geometry: &Geometry,
+        page: PageId,
+        image: &PageImage,
+        from: usize,
+    ) -> Result<(), MediaError> {
+        if let Some(file) = self.file_mut() {
+            return file.program(page, image, from);
+        }
         let per_page = geometry.units_per_page() as usize;
         let first = geometry.unit_at(page, 0).0;
         for (unit, (tag, data)) in (first..).zip(&image.units[from..from + per_page]) {
@@ -231,10 +319,18 @@ impl Contents {
         for (unit, bytes) in (first..).zip(image.oob_bytes(from).iter().take(per_page)) {
             self.oob_bytes.put(UnitId(unit), *bytes);
         }
+        Ok(())
     }
 
     /// Copies a programmed page to one that was used up by [`Contents::use_up`].
-    pub(crate) fn copy(&mut self, geometry: &Geometry, from: PageId, to: PageId) {
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn copy(&mut self, geometry: &Geometry, from: PageId, to: PageId) -> Result<(), MediaError> {
+        self.counts.copybacks += 1;
+        if let Some(file) = self.file_mut() {
+            return file.copy(from, to);
+        }
         for unit in 0..geometry.units_per_page() {
             let (from, to) = (geometry.unit_at(from, unit), geometry.unit_at(to, unit));
             self.tags.set(to.0, self.tags.get(from.0));
@@ -248,13 +344,20 @@ impl Contents {
                 self.oob_bytes.put(to, bytes);
             }
         }
-        self.counts.copybacks += 1;
+        Ok(())
     }
 
     /// Erases a block.
-    pub(crate) fn erase(&mut self, geometry: &Geometry, block: BlockId) {
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn erase(&mut self, geometry: &Geometry, block: BlockId) -> Result<(), MediaError> {
+        let erases = self.erases(block) + 1;
+        if let Some(file) = self.file_mut() {
+            file.erase(block, erases)?;
+        }
         self.programmed[block.0 as usize] = 0;
-        self.erased[block.0 as usize] += 1;
+        self.erased[block.0 as usize] = erases;
         if !self.unreadable.is_empty() {
             self.unreadable.retain(|page| geometry.block_of(*page) != block);
         }
@@ -262,5 +365,6 @@ impl Contents {
         self.metadata.erase(block);
         self.oob_bytes.erase(block);
         self.counts.erases += 1;
+        Ok(())
     }
 }

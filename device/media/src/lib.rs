@@ -16,6 +16,8 @@
 //! | `image` | what is programmed: data and out-of-band areas |
 //! | `sparse` | values that few units have |
 //! | `store` | where data is kept, or that it is not |
+//! | `durable` | flash in a file, and durable memory of the controller |
+//! | `in_file` | opening, asking and closing flash in a file |
 //! | `fault` | what can go wrong: the fault model, and the plan of a drive |
 //! | `power` | whether there is any, and what was under way when it went |
 //! | `outcome` | how operations end, and what that leaves in the cells |
@@ -29,10 +31,12 @@
 
 pub mod cell;
 mod contents;
+pub mod durable;
 pub mod fault;
 pub mod features;
 pub mod geometry;
 mod image;
+mod in_file;
 mod lun;
 pub mod media;
 mod multi_plane;
@@ -51,6 +55,7 @@ pub use fault::{FaultPlan, MediaError, Misuse, Rule};
 pub use features::{Ecc, Features, PlaneMode, ProgramUnit, ReadRetry, Suspend};
 pub use geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 pub use image::{Oob, OobBytes, PageImage};
+pub use in_file::Changed;
 pub use media::{Media, MediaConfig};
 pub use outcome::Broken;
 pub use power::Counted;

@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::rc::Rc;
 
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
@@ -14,6 +15,7 @@ use nandscape_sim::{Resource, Seed, Sim, Span, Time, Who};
 use smallvec::SmallVec;
 
 use crate::contents::{Contents, OpCounts};
+use crate::durable::DurableMemory;
 use crate::fault::{FaultPlan, MediaError, Misuse, Operation, Rule};
 use crate::features::PlaneMode;
 use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
@@ -65,6 +67,8 @@ pub struct Media {
     retries: Seed,
     pub(crate) faults: FaultPlan,
     pub(crate) power: Power,
+    /// Where the flash is in a file.
+    pub(crate) durable: Option<Rc<DurableMemory>>,
 }
 
 /// A step of the array.
@@ -88,13 +92,23 @@ impl Media {
     /// # Errors
     /// When the system does not give the memory for out-of-band tags.
     pub fn new(sim: &Sim, config: MediaConfig) -> io::Result<Media> {
-        let MediaConfig { geometry, timing, store, factory_bad, lba_bytes, faults, seed } = config;
-        let contents = Contents::new(&geometry, store)?;
+        let contents = Contents::new(&config.geometry, config.store)?;
+        Ok(Media::with_contents(sim, config, contents, None))
+    }
+
+    /// Flash with what it holds.
+    pub(crate) fn with_contents(
+        sim: &Sim,
+        config: MediaConfig,
+        contents: Contents,
+        durable: Option<Rc<DurableMemory>>,
+    ) -> Media {
+        let MediaConfig { geometry, timing, store: _, factory_bad, lba_bytes, faults, seed } = config;
         let planes_per_lun = match timing.features.planes {
             PlaneMode::Independent => 1,
             PlaneMode::Die | PlaneMode::MultiPlane => geometry.counts().planes_per_die,
         };
-        Ok(Media {
+        Media {
             sim: sim.clone(),
             geometry,
             read_rate: Remembering::new(timing.bus),
@@ -111,8 +125,9 @@ impl Media {
             contents: RefCell::new(contents),
             tracks: Tracks::new(sim, &geometry),
             factory_bad: choose_bad(&geometry, factory_bad, seed.child("factory-bad-blocks")),
+            durable,
             timing,
-        })
+        }
     }
 
     /// The geometry.
@@ -319,7 +334,10 @@ impl Media {
     #[inline]
     pub fn copy_to(&self, image: &mut PageImage, unit: UnitId) {
         let contents = self.contents.borrow();
-        image.push(contents.tag(unit), contents.data(unit));
+        match contents.file() {
+            None => image.push(contents.tag(unit), contents.data(unit)),
+            Some(file) => image.push_with_oob(file.oob(unit), file.data(unit)),
+        }
     }
 
     /// The data of a programmed unit, for a caller that has read its page and keeps its block from being erased.
@@ -372,9 +390,7 @@ impl Media {
     pub fn plant_program(&self, page: PageId, tags: impl IntoIterator<Item = u32>) {
         let contents = &mut *self.contents.borrow_mut();
         contents.use_up_page(&self.geometry, page).unwrap_or_else(|misuse| panic!("{page:?}: {misuse}"));
-        for (unit, tag) in (self.geometry.unit_at(page, 0).0..).zip(tags) {
-            contents.set_tag(UnitId(unit), tag);
-        }
+        contents.plant(&self.geometry, page, tags);
     }
 
     /// Sets the out-of-band tag of a unit that was programmed in no time.
@@ -385,7 +401,8 @@ impl Media {
 
     /// Erases a block in no time and without resources.
     pub fn plant_erase(&self, block: BlockId) {
-        self.contents.borrow_mut().erase(&self.geometry, block);
+        // Where a file cannot be written any more, it says so when it is asked.
+        let _ = self.contents.borrow_mut().erase(&self.geometry, block);
     }
 
     /// Whether the command and address cycles of a command that moves no data take time.

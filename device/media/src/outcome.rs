@@ -93,7 +93,8 @@ impl Media {
         let per_page = self.geometry.units_per_page() as usize;
         assert_eq!(image.len(), pages.len() * per_page, "a page is programmed whole");
         for (number, page) in pages.iter().enumerate() {
-            contents.fill(&self.geometry, *page, image, number * per_page);
+            let filled = contents.fill(&self.geometry, *page, image, number * per_page);
+            filled.map_err(|error| Broken { error, page: *page })?;
         }
         if let Some(page) = under_way.corrupts() {
             contents.corrupt(&self.geometry, pages[page]);
@@ -105,7 +106,7 @@ impl Media {
     pub(crate) fn end_erase(&self, under_way: &Underway<'_>, block: BlockId) -> Result<(), MediaError> {
         let mut contents = self.contents.borrow_mut();
         match under_way.end() {
-            Ok(()) => contents.erase(&self.geometry, block),
+            Ok(()) => contents.erase(&self.geometry, block)?,
             Err(MediaError::PowerLost) => contents.tear(&self.geometry, block),
             Err(_) => {}
         }

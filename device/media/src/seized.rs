@@ -138,7 +138,9 @@ impl<'a> Seized<'a> {
         self.array("copyback", time, moves.len() as u32).await;
         copying.end().map_err(|error| Broken { error, page })?;
         let contents = &mut *contents.borrow_mut();
-        moves.iter().for_each(|&(from, to)| contents.copy(geometry, from, to));
+        for &(from, to) in moves {
+            contents.copy(geometry, from, to).map_err(|error| Broken { error, page: to })?;
+        }
         Ok(Unreadable::new())
     }
 
@@ -185,6 +187,8 @@ impl<'a> Seized<'a> {
             Crossing::Page => self.read_out(geometry.page_size()).await,
         }
         let sensed = self.media.sensed(&reading, from);
+        let sensed =
+            if crossing == Crossing::Page { sensed.and_then(|()| self.media.check_sound(from)) } else { sensed };
         if let Err(error @ (MediaError::NoAnswer | MediaError::PowerLost | MediaError::Misuse(_))) = sensed {
             return Err(Broken { error, page: from });
         }
@@ -202,7 +206,7 @@ impl<'a> Seized<'a> {
         self.step(Step { name: "copyback", time, detail: to.0, suspend }).await;
         programming.end().map_err(|error| Broken { error, page: to })?;
         let mut contents = contents.borrow_mut();
-        contents.copy(geometry, from, to);
+        contents.copy(geometry, from, to).map_err(|error| Broken { error, page: to })?;
         if programming.corrupts().is_some() {
             contents.corrupt(geometry, to);
         }
@@ -224,7 +228,7 @@ impl<'a> Seized<'a> {
                 Some(time) => self.hang(time, page.0).await,
                 None => self.read_page(page, bytes, &reading).await,
             }
-            match self.media.end_read(&reading, page) {
+            match self.media.end_read(&reading, page).and_then(|()| self.media.check_sound(page)) {
                 Ok(()) => {}
                 Err(MediaError::Uncorrectable | MediaError::Failed) => unreadable.push(page),
                 Err(error) => return Err(Broken { error, page }),

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use nandscape_device_media::durable::{MemoryFile, StoreFile, StoreSpec};
 use nandscape_device_media::store::UnitData;
 use nandscape_device_media::{
     BlockId, Crossing, Holding, Media, MediaError, Misuse, Oob, OobBytes, OpCounts, PageId, PageImage, PlaneId,
@@ -22,7 +24,11 @@ const PAGES: u32 = 5;
 const UNITS: u32 = 2;
 
 fn media(sim: &Sim, store: StoreKind, factory_bad: u32, bus: Rate) -> Rc<Media> {
-    let flash = TestFlash {
+    flash(store, factory_bad, bus).media(sim)
+}
+
+fn flash(store: StoreKind, factory_bad: u32, bus: Rate) -> TestFlash {
+    TestFlash {
         planes: PLANES,
         blocks: BLOCKS,
         pages: PAGES,
@@ -35,8 +41,7 @@ fn media(sim: &Sim, store: StoreKind, factory_bad: u32, bus: Rate) -> Rc<Media> 
         store,
         factory_bad,
         ..TestFlash::default()
-    };
-    flash.media(sim)
+    }
 }
 
 fn gc() -> Who {
@@ -156,12 +161,28 @@ impl Oracle {
         self.counts.erases += 1;
     }
 
+    /// Takes over which pages are torn.
+    fn forget_torn(&mut self, media: &Media) {
+        for (block, pages) in &mut self.pages {
+            let programmed = media.pages_programmed(BlockId(*block)) as usize;
+            if programmed > pages.len() {
+                assert_eq!(programmed, pages.len() + 1);
+                pages.push((u32::MAX, Content::default()));
+            }
+        }
+    }
+
     fn agrees(&self, media: &Media, keeps: bool) -> Result<(), TestCaseError> {
         prop_assert_eq!(media.counts(), self.counts);
         for page in 0..PLANES * BLOCKS * PAGES {
             for unit in 0..UNITS {
                 let place = UnitId(page * UNITS + unit);
                 let expected = self.page(page);
+                if expected.is_some_and(|(tag, _)| tag == u32::MAX) {
+                    prop_assert_eq!(media.data(place), None);
+                    prop_assert!(media.take_read_failure());
+                    continue;
+                }
                 if let Some((tag, content)) = expected {
                     prop_assert_eq!(media.tag(place), tag + unit);
                     prop_assert_eq!(media.oob(place), oob(tag + unit, content));
@@ -211,7 +232,11 @@ async fn act(media: &Media, oracle: &mut Oracle, act: Act) {
         }
         Act::Read { page } => {
             let ended = media.read(PageId(page), 4_096, gc(), breakdown).await;
-            let expected = oracle.page(page).map(drop).ok_or(MediaError::Misuse(Misuse::NotProgrammed));
+            let expected = match oracle.page(page) {
+                None => Err(MediaError::Misuse(Misuse::NotProgrammed)),
+                Some((u32::MAX, _)) => Err(MediaError::Uncorrectable),
+                Some(_) => Ok(()),
+            };
             assert_eq!(ended, expected);
             oracle.counts.reads += 1;
         }
@@ -226,16 +251,69 @@ async fn act(media: &Media, oracle: &mut Oracle, act: Act) {
     }
 }
 
+/// The flash of these tests in a file.
+fn in_file(sim: &Sim, file: StoreFile) -> Media {
+    Media::open(sim, flash(StoreKind::None, 0, Rate::UNLIMITED).config(), file).unwrap()
+}
+
+fn spec(keeps_data: bool) -> StoreSpec {
+    StoreSpec {
+        geometry: *flash(StoreKind::None, 0, Rate::UNLIMITED).geometry().counts(),
+        keeps_data,
+        pages_per_program: 1,
+        logical_units: 1,
+        slots: 0,
+        snapshot_bytes: 0,
+        seed: 1,
+        text: String::new(),
+    }
+}
+
 proptest! {
     #[test]
-    fn units_hold_what_was_programmed_last(acts in acts(), ram in any::<bool>()) {
+    fn units_hold_what_was_programmed_last(acts in acts(), keeps in any::<bool>(), is_file in any::<bool>()) {
         let mut executor = Executor::new();
-        let media = media(&executor.sim(), if ram { StoreKind::Ram } else { StoreKind::None }, 0, Rate::UNLIMITED);
-        prop_assert_eq!(media.keeps_data(), ram);
+        let media = match is_file {
+            true => Rc::new(in_file(&executor.sim(), StoreFile::in_memory(spec(keeps)).unwrap())),
+            false => media(&executor.sim(), if keeps { StoreKind::Ram } else { StoreKind::None }, 0, Rate::UNLIMITED),
+        };
+        prop_assert_eq!(media.keeps_data(), keeps);
         let mut oracle = Oracle::default();
         for each in acts {
             executor.block_on(act(&media, &mut oracle, each)).unwrap();
-            oracle.agrees(&media, ram)?;
+            oracle.agrees(&media, keeps)?;
+        }
+    }
+
+    /// Closed with a snapshot, closed without one, or killed: what is in a file is found again, and the erases too.
+    #[test]
+    fn a_file_that_is_opened_again_holds_what_it_held(sessions in prop::collection::vec((acts(), 0..3u8), 1..4)) {
+        let backing = Arc::new(MemoryFile::new());
+        let mut file = StoreFile::create_on(backing.clone(), spec(true), false).unwrap();
+        let (mut oracle, mut backing) = (Oracle::default(), backing);
+        for (acts, end) in sessions {
+            let mut executor = Executor::new();
+            let media = in_file(&executor.sim(), file);
+            oracle.counts = OpCounts::default();
+            // What was under way when the process was killed is torn.
+            oracle.forget_torn(&media);
+            oracle.agrees(&media, true)?;
+            for each in acts {
+                executor.block_on(act(&media, &mut oracle, each)).unwrap();
+            }
+            if end > 0 {
+                media.save_snapshot(&[], &mut |_, _| ()).unwrap();
+            }
+            if end > 1 {
+                media.close().unwrap();
+            }
+            let erases: Vec<u32> = (0..PLANES * BLOCKS).map(|block| media.erases(BlockId(block))).collect();
+            backing = Arc::new(backing.survivor());
+            file = StoreFile::open_on(backing.clone(), false).unwrap();
+            prop_assert_eq!(file.before().in_use, end < 2);
+            let again = in_file(&executor.sim(), StoreFile::open_on(Arc::new(backing.survivor()), false).unwrap());
+            let found: Vec<u32> = (0..PLANES * BLOCKS).map(|block| again.erases(BlockId(block))).collect();
+            prop_assert_eq!(found, erases);
         }
     }
 }

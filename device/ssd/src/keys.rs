@@ -7,7 +7,7 @@ use nandscape_device_media::{Cell, PlaneMode, Priority, ProgramUnit, Registers};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
-use crate::values::{Admission, Choice, Faults, FtlKind, PerPageType, Shares, Text, Victim};
+use crate::values::{Admission, Choice, Faults, FtlKind, PerPageType, Shares, Tables, Text, Victim};
 
 /// What a key means.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -287,6 +287,10 @@ section! {
         /// Firmware work on each block at a restart after a power cut: `"1us"`. The drive serves no command until all blocks
         /// were checked.
         restart_time: Text<Span>,
+        /// The mapping after a power cut: `"saved"`, the drive keeps it in memory that needs no power; or `"rebuilt"`, it is
+        /// found again in the out-of-band areas of the flash, which takes the time of reading them. Drives in a file always
+        /// rebuild it.
+        tables: Text<Choice<Tables>>,
     } with {
         /// Garbage collection.
         gc: GcKeys,

@@ -7,6 +7,7 @@
 //! | `keys` | every key, with its meaning |
 //! | `values` | how values are written |
 //! | `resolve` | from keys to a drive's configuration, checked |
+//! | `store` | what a file says of the drive that it holds |
 //! | `policies` | which policy stands behind which name |
 //! | `sizing` | how much flash a capacity needs |
 //! | `builtin` | the profiles that come with it (`profiles/*.toml`) |
@@ -18,6 +19,7 @@ mod profile;
 mod resolve;
 mod sizing;
 mod ssd;
+mod store;
 mod values;
 
 pub use builtin::{BUILTIN, Builtin};
@@ -26,3 +28,4 @@ pub use profile::{Profile, ProfileError};
 pub use resolve::Resolved;
 pub use sizing::Sizing;
 pub use ssd::Ssd;
+pub use store::StoredDrive;

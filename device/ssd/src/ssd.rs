@@ -4,14 +4,18 @@ use std::io;
 use std::rc::Rc;
 
 use nandscape_device_controller::{Nvm, NvmSubsystem, NvmeController};
-use nandscape_device_ftl::{Ftl, OxBlock, PageFtl, Plant, PlantReport, Stats};
-use nandscape_device_media::{Media, OpCounts, StoreKind};
-use nandscape_drive::{Controller, Subsystem};
+use nandscape_device_ftl::component::BlockInfo;
+use nandscape_device_ftl::{Ftl, OxBlock, PageFtl, Plant, PlantReport, Stats, TableSummary};
+use nandscape_device_media::durable::StoreFile;
+use nandscape_device_media::{BlockId, Media, OpCounts, StoreKind, UnitId};
+use nandscape_drive::{Controller, Names, Subsystem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Seed, Sim};
 
 use crate::policies;
 use crate::resolve::Resolved;
+use crate::store::StoredDrive;
+use crate::values::Tables;
 
 /// An emulated SSD.
 pub struct Ssd {
@@ -29,6 +33,8 @@ trait Assembled {
     fn is_read_only(&self) -> bool;
     fn page_ftl(&self) -> Option<&PageFtl>;
     fn ox_block(&self) -> Option<&Rc<OxBlock>>;
+    /// Has the controller write its notes.
+    fn note(&self);
 }
 
 /// The parts of a drive with an FTL of type `F`.
@@ -71,6 +77,10 @@ impl<F: Ftl> Assembled for Parts<F> {
     fn ox_block(&self) -> Option<&Rc<OxBlock>> {
         self.ox_block.as_ref()
     }
+
+    fn note(&self) {
+        self.controller.subsystem().note();
+    }
 }
 
 impl Ssd {
@@ -79,16 +89,39 @@ impl Ssd {
     /// # Errors
     /// When the system does not give the memory for its tables.
     pub fn new(sim: &Sim, profile: &Resolved, store: StoreKind, seed: Seed) -> io::Result<Ssd> {
-        let media = Rc::new(Media::new(sim, profile.media(store, seed.child("media")))?);
+        if profile.tables() == Tables::Rebuilt && profile.ox_block().is_none() {
+            let spec = profile.store_spec(store == StoreKind::Ram, seed);
+            return Ssd::open(sim, profile, StoreFile::in_memory(spec).map_err(io::Error::other)?);
+        }
+        let media = Media::new(sim, profile.media(store, seed.child("media")))?;
+        Ssd::over(sim, profile, media, profile.names(seed.child("identity")))
+    }
+
+    /// The drive that a file holds, which fits `profile` ([`Resolved::check_store`]): as it was left, if it was closed;
+    /// otherwise as after a loss of power.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written, or is damaged.
+    pub fn open(sim: &Sim, profile: &Resolved, file: StoreFile) -> io::Result<Ssd> {
+        let spec = file.spec().clone();
+        let fits = profile.check_store(&spec).and_then(|()| StoredDrive::of(&spec));
+        let names = fits.map_err(io::Error::other)?.names;
+        // The seed of the drive that was made, so that what was left to chance stays.
+        let config = profile.media(StoreKind::None, Seed::new(spec.seed).child("media"));
+        Ssd::over(sim, profile, Media::open(sim, config, file)?, names)
+    }
+
+    fn over(sim: &Sim, profile: &Resolved, media: Media, names: Names) -> io::Result<Ssd> {
+        let media = Rc::new(media);
         let drive: Box<dyn Assembled> = match profile.ox_block() {
             Some(config) => {
                 let ftl = OxBlock::new(sim, media.clone(), config);
-                let controller = controller(sim, &media, &ftl, profile, seed);
+                let controller = controller(sim, &media, &ftl, profile, names)?;
                 Box::new(Parts { page: None, ox_block: Some(ftl.clone()), ftl, controller })
             }
             None => {
                 let ftl = PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?;
-                let controller = controller(sim, &media, &ftl, profile, seed);
+                let controller = controller(sim, &media, &ftl, profile, names)?;
                 Box::new(Parts { page: Some(ftl.clone()), ox_block: None, ftl, controller })
             }
         };
@@ -124,12 +157,55 @@ impl Ssd {
         self.drive.ox_block()
     }
 
+    /// Turns the drive off, in order: where its flash is in a file, it starts again at once. The drive must not be used
+    /// afterwards.
+    ///
+    /// # Errors
+    /// Why the file could not be written.
+    pub fn close(&self) -> io::Result<()> {
+        self.drive.note();
+        let saved = self.drive.page_ftl().map_or(Ok(()), PageFtl::save);
+        let closed = saved.and_then(|()| self.media.close());
+        closed.map_err(|_| io::Error::other(self.store_failure().unwrap_or_default()))
+    }
+
+    /// Why nothing can be written to the file any more that the flash is in, if that is so.
+    pub fn store_failure(&self) -> Option<String> {
+        self.media.durable()?.failure()
+    }
+
     /// Checks the drive's tables against each other and the flash.
     ///
     /// # Errors
     /// The problem, in one sentence.
     pub fn check(&self) -> Result<(), String> {
         self.drive.check()
+    }
+
+    /// The page FTL.
+    ///
+    /// # Panics
+    /// When the drive has another one: drives in files have none.
+    fn page_ftl(&self) -> &PageFtl {
+        self.drive.page_ftl().expect("only tables of the page FTL are looked at")
+    }
+
+    /// What the page FTL knows of a block.
+    ///
+    /// # Panics
+    /// When the drive has another FTL, as for the next two.
+    pub fn block(&self, block: BlockId) -> BlockInfo {
+        self.page_ftl().block(block)
+    }
+
+    /// Whether a unit of the flash holds current data.
+    pub fn is_current(&self, unit: UnitId) -> bool {
+        self.page_ftl().is_current(unit)
+    }
+
+    /// What the FTL's tables hold, counted.
+    pub fn tables(&self) -> TableSummary {
+        self.page_ftl().summary()
     }
 
     /// Counters of the FTL.
@@ -164,12 +240,15 @@ fn controller<F: Ftl>(
     media: &Rc<Media>,
     ftl: &Rc<F>,
     profile: &Resolved,
-    seed: Seed,
-) -> Rc<NvmeController<Nvm<F>>> {
+    names: Names,
+) -> io::Result<Rc<NvmeController<Nvm<F>>>> {
     let config = profile.controller();
     let set = Nvm::new(sim, media.clone(), ftl.clone(), &config);
-    let names = profile.names(seed.child("identity"));
-    NvmSubsystem::new(sim, set, config, names, policies::arbiter).in_process()
+    let subsystem = NvmSubsystem::new(sim, set, config, names, policies::arbiter);
+    if let Some(memory) = media.durable() {
+        subsystem.take_up_notes(memory.clone())?;
+    }
+    Ok(subsystem.in_process())
 }
 
 /// Busy time by cause.

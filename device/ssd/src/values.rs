@@ -118,6 +118,15 @@ pub enum FtlKind {
     OxBlock,
 }
 
+/// What becomes of the mapping in a power cut.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Tables {
+    /// It survives.
+    Saved,
+    /// It is found again in the flash.
+    Rebuilt,
+}
+
 /// Which block is cleaned next.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Victim {
@@ -162,6 +171,7 @@ named! {
     Duplex => Duplex::ALL;
     StripeOrder => StripeOrder::ALL;
     FtlKind => [("page", FtlKind::Page), ("ox_block", FtlKind::OxBlock)];
+    Tables => [("saved", Tables::Saved), ("rebuilt", Tables::Rebuilt)];
     Admission => [
         ("all", Admission::All),
         ("one_per_die", Admission::OnePerDie),

@@ -23,7 +23,7 @@ fn one_of<'a>(rng: &mut Rng, values: &[&'a str]) -> &'a str {
 
 /// The changes that make a drive of the default one.
 fn draw(rng: &mut Rng) -> Vec<String> {
-    let choices: [(&str, &[&str]); 33] = [
+    let choices: [(&str, &[&str]); 34] = [
         ("capacity", &["1MiB", "2MiB", "4MiB", "8MiB"]),
         ("lba_size", &["512", "4096"]),
         ("geometry.channels", &["1", "2", "3"]),
@@ -58,6 +58,7 @@ fn draw(rng: &mut Rng) -> Vec<String> {
         ("ftl.gc.copyback_ecc", &["true", "false"]),
         ("link.duplex", &["full", "half"]),
         ("link.packet", &["128B", "4KiB"]),
+        ("ftl.tables", &["saved", "saved", "rebuilt"]),
     ];
     let mut changes: Vec<String> =
         choices.iter().map(|(key, values)| format!("{key}={}", one_of(rng, values))).collect();

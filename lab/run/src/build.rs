@@ -3,6 +3,7 @@
 
 use nandscape_device_ftl::Plant;
 use nandscape_device_media::StoreKind;
+use nandscape_device_media::durable::StoreFile;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_sim::{Seed, Sim};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,26 @@ impl Precondition {
     }
 }
 
+/// Starts the drive in a file. A new one is brought into its state, which takes no drive time; one that was used before goes on.
+///
+/// # Errors
+/// When the file cannot be read or written, or is damaged.
+pub(crate) fn open_drive(
+    sim: &Sim,
+    profile: &Resolved,
+    file: StoreFile,
+    precondition: Precondition,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> std::io::Result<Ssd> {
+    let is_new = file.before().starts == 0;
+    let ssd = Ssd::open(sim, profile, file)?;
+    if is_new {
+        prepare(&ssd, precondition, seed, progress)?;
+    }
+    Ok(ssd)
+}
+
 /// Builds a drive and brings it into its state, which takes no drive time.
 ///
 /// # Errors
@@ -45,8 +66,13 @@ pub fn build_drive(
     progress: &dyn Progress,
 ) -> std::io::Result<Ssd> {
     let ssd = Ssd::new(sim, profile, store, seed.child("drive"))?;
+    prepare(&ssd, precondition, seed, progress)?;
+    Ok(ssd)
+}
+
+fn prepare(ssd: &Ssd, precondition: Precondition, seed: Seed, progress: &dyn Progress) -> std::io::Result<()> {
     let plant = match precondition {
-        Precondition::None => return Ok(ssd),
+        Precondition::None => return Ok(()),
         Precondition::Full => Plant::Full,
         Precondition::Steady => Plant::Steady,
     };
@@ -58,5 +84,5 @@ pub fn build_drive(
         return Err(std::io::Error::other(problem));
     }
     ssd.plant(plant, seed.child("precondition"), &mut |share| progress.at(Phase::Preconditioning, share));
-    Ok(ssd)
+    Ok(())
 }

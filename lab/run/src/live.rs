@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use nandscape_device_media::durable::{StoreFile, StoreSpec};
 use nandscape_device_media::fault::RuleError;
 use nandscape_device_media::{OpCounts, Rule, StoreKind};
 use nandscape_device_ssd::{Profile, ProfileError, Resolved, Ssd};
@@ -12,7 +13,7 @@ use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport}
 use nandscape_wire_nvme::Status;
 use serde::{Deserialize, Serialize};
 
-use crate::build::{Precondition, build_drive};
+use crate::build::{Precondition, build_drive, open_drive};
 use crate::damage::Fault;
 use crate::simulation::Progress;
 
@@ -51,11 +52,40 @@ impl DriveSpec {
     /// # Errors
     /// As [`LiveDrives::build`].
     pub fn build(&self, sim: &Sim, seed: u64, progress: &dyn Progress) -> Result<SsdExport, BuildError> {
-        let profile = self.resolve()?;
+        self.build_in(sim, seed, None, progress)
+    }
+
+    /// The same, in a file if one is given.
+    ///
+    /// # Errors
+    /// As [`LiveDrives::build`], or when the file cannot be used.
+    pub fn build_in(
+        &self,
+        sim: &Sim,
+        seed: u64,
+        file: Option<StoreFile>,
+        progress: &dyn Progress,
+    ) -> Result<SsdExport, BuildError> {
+        let (profile, seed, precondition) = (self.resolve()?, self.seed_in(seed), self.precondition);
         let store = if self.keeps_data { StoreKind::Ram } else { StoreKind::None };
-        let seed = Seed::new(seed).child("live").nth(self.number);
-        let ssd = build_drive(sim, &profile, store, self.precondition, seed, progress)?;
+        let ssd = match file {
+            None => build_drive(sim, &profile, store, precondition, seed, progress)?,
+            Some(file) => open_drive(sim, &profile, file, precondition, seed, progress)
+                .map_err(|error| BuildError::Store { name: self.name.clone(), error })?,
+        };
         Ok(SsdExport::new(sim, Rc::new(ssd), profile))
+    }
+
+    /// What a new file for the drive of a run with this seed is made from.
+    ///
+    /// # Errors
+    /// When its profile does not fit this program.
+    pub fn store_spec(&self, seed: u64) -> Result<StoreSpec, ProfileError> {
+        Ok(self.resolve()?.store_spec(self.keeps_data, self.seed_in(seed).child("drive")))
+    }
+
+    fn seed_in(&self, seed: u64) -> Seed {
+        Seed::new(seed).child("live").nth(self.number)
     }
 }
 
@@ -89,6 +119,14 @@ pub enum BuildError {
     /// Its tables do not fit this machine.
     #[error("the drive's tables do not fit this machine's memory: {0}")]
     Memory(#[from] std::io::Error),
+    /// Its file cannot be used.
+    #[error("the file of drive {name} cannot be used: {error}")]
+    Store {
+        /// The drive.
+        name: String,
+        /// Why.
+        error: std::io::Error,
+    },
 }
 
 /// An emulated SSD that gives each client a queue pair, and each host with queues of its own a controller.
@@ -155,6 +193,7 @@ impl Export for SsdExport {
             ("dropped_units_total", ftl.dropped_units as f64),
             ("power_cuts_total", f64::from(self.ssd.media().power_cuts())),
             ("read_only", f64::from(u8::from(self.ssd.is_read_only()))),
+            ("store_failed", f64::from(u8::from(self.ssd.store_failure().is_some()))),
         ])
     }
 

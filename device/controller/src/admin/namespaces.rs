@@ -104,7 +104,10 @@ impl<C: CommandSet> NvmeController<C> {
             return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED.into());
         }
         let is_shared = given.nmic & identify::NMIC_SHARED != 0;
-        Ok(self.subsystem.namespaces.create(NewNamespace { blocks: given.nsze.get(), format, is_shared })?)
+        let new = NewNamespace { blocks: given.nsze.get(), format, is_shared };
+        let nsid = self.subsystem.namespaces.create(new)?;
+        self.subsystem.note();
+        Ok(nsid)
     }
 
     /// A format that the host can use: capsules have no pointer to metadata that does not follow the data.

@@ -81,6 +81,9 @@ impl<C: CommandSet> NvmeController<C> {
             IoOpcode::RESERVATION_RELEASE => self.release(entry, namespace, mem),
             _ => self.report(command, breakdown).await,
         };
+        if command.namespace.reservations.persists() && done.is_ok() {
+            self.subsystem.note();
+        }
         done.map_err(final_).into()
     }
 
@@ -102,6 +105,7 @@ impl<C: CommandSet> NvmeController<C> {
         };
         if let Some(persists) = persists {
             all.set_persists(persists);
+            self.subsystem.note();
         }
         self.changed(namespace, notices);
         Ok(())
@@ -199,6 +203,7 @@ impl<C: CommandSet> NvmeController<C> {
     pub(super) fn persist_reservations(&self, nsid: u32, persist: bool) {
         for namespace in self.named_here(nsid).into_iter().filter_map(|nsid| self.namespaces.get(nsid)) {
             namespace.reservations.set_persists(persist);
+            self.subsystem.note();
         }
     }
 

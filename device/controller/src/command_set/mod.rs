@@ -67,6 +67,14 @@ pub trait CommandSet: 'static {
     /// Why they cannot be read.
     fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> impl Future<Output = Result<(), Failure>>;
 
+    /// Counts of commands, to be noted; none where the set counts nothing.
+    fn totals(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    /// Counts go on from what was noted.
+    fn restore_totals(&self, _totals: &[u64]) {}
+
     /// Bytes that hosts have written so far.
     fn bytes_written(&self) -> u64;
 

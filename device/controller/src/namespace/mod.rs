@@ -10,6 +10,7 @@
 //! | `write_protection` | whether it may be written |
 //! | `space` | which sectors are free |
 //! | `layout` | where its sectors lie among those of the FTL |
+//! | `note` | namespaces as they are noted in durable memory |
 //! | `identifiers` | NGUID, EUI64 and UUID |
 //!
 //! Left out: what its data structures in Identify look like, which the command set knows.
@@ -18,6 +19,7 @@ mod attached;
 mod format;
 mod identifiers;
 mod layout;
+mod note;
 mod reservation;
 mod space;
 mod table;
@@ -27,6 +29,7 @@ pub(crate) use attached::Attached;
 pub(crate) use format::{Format, LbaFormat, PROTECTION_BYTES, ProtectionType, lba_formats};
 pub(crate) use identifiers::Identifiers;
 pub(crate) use layout::Layout;
+pub(crate) use note::NamespacesNote;
 pub(crate) use reservation::{Access, Kind, Notice, Registrant, Report, Reservations};
 pub(crate) use table::{Common, GRANULE_BOUNDARY, MAX_NAMESPACES, Namespaces, NewNamespace};
 pub(crate) use write_protection::WriteProtection;

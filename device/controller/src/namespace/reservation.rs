@@ -8,6 +8,8 @@ use std::cell::{Cell, RefCell};
 use nandscape_wire_nvme::reservation::{REGISTRATION_PREEMPTED, RESERVATION_PREEMPTED, RESERVATION_RELEASED};
 use nandscape_wire_nvme::{IoOpcode, Status};
 
+use super::note::{ReservationsNote, host_of};
+
 /// A host, as reservations know it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Registrant {
@@ -307,6 +309,29 @@ impl Reservations {
         self.state.borrow_mut().persists = persists;
     }
 
+    /// What outlasts a loss of power.
+    pub(super) fn note(&self) -> ReservationsNote {
+        let state = self.state.borrow();
+        if !state.persists {
+            return ReservationsNote::default();
+        }
+        let keys = state.keys.iter().filter_map(|(host, key)| Some((host_of(*host)?, *key)));
+        let holder = state.holder.and_then(|(kind, host)| Some((kind as u8, host_of(host)?)));
+        ReservationsNote { persists: true, generation: state.generation, keys: keys.collect(), holder }
+    }
+
+    /// As they were noted.
+    pub(super) fn of_note(note: &ReservationsNote) -> Reservations {
+        let all = Reservations::default();
+        all.change(|state| {
+            (state.persists, state.generation) = (note.persists, note.generation);
+            state.keys = note.keys.iter().map(|(host, key)| (Registrant::Host(*host), *key)).collect();
+            let holder = note.holder.and_then(|(kind, host)| Some((Kind::of(kind)?, Registrant::Host(host))));
+            state.holder = holder.filter(|(_, host)| state.key_of(*host).is_some());
+        });
+        all
+    }
+
     /// Power was lost.
     pub(crate) fn power_lost(&self) {
         self.change(|state| {
@@ -439,6 +464,8 @@ mod tests {
         all.set_persists(true);
         all.power_lost();
         assert!(all.is_held());
+        let again = Reservations::of_note(&all.note());
+        assert_eq!((again.report().registrants, again.is_held()), (all.report().registrants, true));
         all.set_persists(false);
         all.power_lost();
         assert_eq!((all.is_held(), all.report().registrants), (false, vec![]));

@@ -60,6 +60,24 @@ impl Space {
         None
     }
 
+    /// Takes runs of whole granules that are free; otherwise nothing more is to be taken. Whether they were.
+    pub(super) fn take_runs(&mut self, runs: &[Run]) -> bool {
+        runs.iter().all(|run| self.take_run(*run))
+    }
+
+    fn take_run(&mut self, run: Run) -> bool {
+        let first = (run.start / self.granule) as usize;
+        let Some(end) = run.start.checked_add(run.sectors).filter(|end| *end <= self.sectors && *end > run.start)
+        else {
+            return false;
+        };
+        let granules: Vec<usize> = (first..self.taken.len()).take_while(|index| self.run(*index).start < end).collect();
+        let last = granules.last().map(|index| self.run(*index));
+        let is_whole = first * self.granule as usize == run.start as usize
+            && last.is_some_and(|last| last.start + last.sectors == end);
+        is_whole && granules.iter().all(|index| !std::mem::replace(&mut self.taken[*index], true))
+    }
+
     /// Gives back what was taken.
     pub(super) fn give_back(&mut self, layout: &Layout) {
         for run in layout.runs() {
@@ -91,6 +109,12 @@ mod tests {
         assert!(space.take(1).is_none());
         space.give_back(&apart);
         assert_eq!((space.free(), space.take(351).is_none()), (350, true));
+        let mut other = Space::new(1_050, 100);
+        let run = |start, sectors| Run { start, sectors };
+        assert!(other.take_runs(&[run(200, 100), run(800, 250)]));
+        for wrong in [run(200, 100), run(350, 100), run(300, 150), run(900, 200), run(300, 0), run(u64::MAX, 9)] {
+            assert!(!other.take_runs(&[wrong]), "{wrong:?}");
+        }
         [a, c].iter().for_each(|layout| space.give_back(layout));
         assert_eq!(space.free(), 850);
         let tiny = Space::new(50, 100).take(50).unwrap();

@@ -30,7 +30,7 @@ pub(crate) struct Common {
 
 impl Common {
     /// Sectors of the pieces in which namespaces get space: a multiple of 1 MiB, of which the drive has at most 1,024.
-    fn granule(&self) -> u64 {
+    pub(super) fn granule(&self) -> u64 {
         let boundary = u64::from(GRANULE_BOUNDARY);
         (self.sectors / 1_024).next_power_of_two().max(boundary)
     }
@@ -48,21 +48,23 @@ pub(crate) struct NewNamespace {
 
 /// See the file.
 pub(crate) struct Namespaces {
-    common: Common,
-    state: RefCell<State>,
+    pub(super) common: Common,
+    pub(super) state: RefCell<State>,
 }
 
-struct State {
-    by_nsid: BTreeMap<u32, Entry>,
-    space: Space,
+pub(super) struct State {
+    pub(super) by_nsid: BTreeMap<u32, Entry>,
+    pub(super) space: Space,
     /// Namespaces that were created so far.
-    created: u64,
+    pub(super) created: u64,
 }
 
-struct Entry {
-    namespace: Rc<Namespace>,
+pub(super) struct Entry {
+    pub(super) namespace: Rc<Namespace>,
     /// New controllers have it attached.
-    is_in_use: bool,
+    pub(super) is_in_use: bool,
+    /// Namespaces that were created before it.
+    pub(super) number: u64,
 }
 
 impl Namespaces {
@@ -88,14 +90,15 @@ impl Namespaces {
         let sectors = new.blocks.checked_mul(new.format.lba().sectors().into());
         let sectors = sectors.ok_or(Status::NAMESPACE_INSUFFICIENT_CAPACITY)?;
         let layout = state.space.take(sectors).ok_or(Status::NAMESPACE_INSUFFICIENT_CAPACITY)?;
-        let identifiers = Identifiers::new(&self.common.nqn, state.created);
+        let number = state.created;
+        let identifiers = Identifiers::new(&self.common.nqn, number);
         state.created += 1;
         let namespace = Rc::new(self.build(nsid, new, identifiers, layout, Rc::default()));
-        state.by_nsid.insert(nsid, Entry { namespace, is_in_use: false });
+        state.by_nsid.insert(nsid, Entry { namespace, is_in_use: false, number });
         Ok(nsid)
     }
 
-    fn build(
+    pub(super) fn build(
         &self,
         nsid: u32,
         new: NewNamespace,

@@ -8,10 +8,12 @@
 //! | `sanitize` | dropping all data |
 //! | `self_test` | reading data in the background to see if it can be read |
 //! | `slots` | command slots, and whose turn it is when there are too few |
+//! | `notes` | what outlasts the process, of a drive in a file |
 //! | `power` | power cuts and the restart after them |
 
 mod controllers;
 mod namespaces;
+mod notes;
 mod power;
 mod sanitize;
 mod self_test;
@@ -39,6 +41,7 @@ use crate::link::Link;
 use crate::namespace::{Common, Format, Namespace, Namespaces, Registrant};
 use controllers::Controllers;
 use namespaces::Changes;
+use notes::Notebook;
 use power::Power;
 use sanitize::Sanitizing;
 use self_test::SelfTests;
@@ -62,6 +65,7 @@ pub struct NvmSubsystem<C: CommandSet> {
     /// Values of features that hosts have saved.
     pub(crate) saved: Saved,
     pub(crate) telemetry: Telemetry,
+    pub(crate) notebook: Notebook,
     /// Serve commands of all controllers.
     pub(crate) jobs: Workers<CommandJob<C>>,
     pub(crate) fused: Workers<FusedJob<C>>,
@@ -98,6 +102,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             media_errors: Cell::new(0),
             saved: Saved::default(),
             telemetry: Telemetry::default(),
+            notebook: Notebook::default(),
             jobs: Workers::new(sim, CommandJob::serve),
             fused: Workers::new(sim, FusedJob::serve),
             chores: Workers::new(sim, Chore::run),

@@ -69,6 +69,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
         self.drain(&namespace).await;
         self.set.erase(&namespace).await;
         self.namespaces.give_back(&namespace);
+        self.note();
         Ok(())
     }
 
@@ -82,6 +83,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
         self.drain(&old).await;
         self.set.erase(&new).await;
         new.set_formatting(false);
+        self.note();
         users.iter().for_each(|user| user.namespace_changed(nsid));
         Ok(())
     }
@@ -184,6 +186,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             controller.namespace_changed(nsid);
         }
         self.namespaces.set_in_use(nsid, true);
+        self.note();
         Ok(())
     }
 
@@ -197,6 +200,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             controller.namespace_changed(nsid);
         }
         self.namespaces.set_in_use(nsid, !self.controllers_with(nsid).is_empty());
+        self.note();
         Ok(())
     }
 

@@ -41,6 +41,16 @@ pub(crate) struct Sanitizing {
     by: Cell<u16>,
 }
 
+/// An operation as it is noted.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub(super) struct SanitizeNote {
+    status: u16,
+    command: u32,
+    pattern: u32,
+    in_failure: bool,
+    written: u64,
+}
+
 impl Default for Sanitizing {
     fn default() -> Sanitizing {
         Sanitizing {
@@ -78,6 +88,16 @@ impl Sanitizing {
         }
     }
 
+    pub(super) fn note(&self) -> SanitizeNote {
+        SanitizeNote {
+            status: self.status.get(),
+            command: self.command.get().0,
+            pattern: self.pattern.get(),
+            in_failure: self.in_failure.get(),
+            written: self.written.get(),
+        }
+    }
+
     fn report(&self, done: u64, all: u64) {
         self.progress.set((done * u64::from(NO_PROGRESS - 1) / all.max(1)) as u16);
     }
@@ -98,10 +118,31 @@ impl<C: CommandSet> NvmSubsystem<C> {
         sanitizing.by.set(by);
         self.self_tests.abort(manage::SELF_TEST_SANITIZED);
         self.update_sanitizing();
+        self.start_sanitize();
+        Ok(())
+    }
+
+    fn start_sanitize(&self) {
+        self.note();
         // A restart after a power cut waits for it as for a command.
         self.slots.take();
         self.chores.start(Chore::Sanitize(self.handle()));
-        Ok(())
+    }
+
+    /// Takes up the operation that was noted: one in progress begins again, for a drive that is sanitized stays so until all
+    /// data is gone.
+    pub(super) fn resume_sanitize(&self, note: &SanitizeNote) {
+        let sanitizing = &self.sanitizing;
+        sanitizing.status.set(note.status);
+        sanitizing.command.set(Sanitize(note.command));
+        sanitizing.pattern.set(note.pattern);
+        sanitizing.in_failure.set(note.in_failure);
+        sanitizing.written.set(note.written);
+        self.update_sanitizing();
+        if note.status == manage::SANITIZE_IN_PROGRESS {
+            sanitizing.progress.set(0);
+            self.start_sanitize();
+        }
     }
 
     /// Leaves the mode that a failure has left, if there was one.
@@ -111,6 +152,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             return Err(Status::SANITIZE_FAILED);
         }
         sanitizing.in_failure.set(false);
+        self.note();
         self.update_sanitizing();
         Ok(())
     }
@@ -139,6 +181,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
         sanitizing.status.set(succeeded);
         sanitizing.progress.set(NO_PROGRESS);
         sanitizing.written.set(self.set.bytes_written());
+        self.note();
         self.update_sanitizing();
         for controller in self.controllers_of(&[sanitizing.by.get()]).into_iter().flatten() {
             controller.raise(Event::SANITIZED);

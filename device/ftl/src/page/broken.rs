@@ -42,6 +42,15 @@ impl Damage {
         Damage { has_lost_blocks, lost: BTreeMap::new(), usable: 0, needed: 0, spare: 0, read_only: false }
     }
 
+    /// The sectors that are lost, by unit.
+    pub(super) fn lost(&self) -> impl Iterator<Item = (Lpn, u64)> {
+        self.lost.iter().map(|(lpn, sectors)| (*lpn, *sectors))
+    }
+
+    pub(super) fn set_lost(&mut self, lost: BTreeMap<Lpn, u64>) {
+        self.lost = lost;
+    }
+
     /// Whether a block of a plane has gone bad.
     #[inline]
     pub(super) fn has_lost_blocks(&self, plane: PlaneId) -> bool {
@@ -60,6 +69,16 @@ impl State {
         self.damage.needed = least + (least * garbage).div_ceil(units);
         self.damage.usable = (0..self.geometry.planes()).map(|plane| self.tables.good_blocks(PlaneId(plane))).sum();
         self.damage.spare = self.damage.usable.saturating_sub(self.damage.needed);
+    }
+
+    /// Blocks went bad before the drive was started.
+    pub(super) fn recount_spare(&mut self) {
+        for plane in (0..self.geometry.planes()).map(PlaneId) {
+            let grown = self.geometry.blocks_of(plane).filter(|block| self.is_remembered_bad(*block)).count();
+            self.damage.has_lost_blocks[plane.0 as usize] = grown > 0;
+            self.damage.usable -= grown as u64;
+        }
+        self.damage.read_only = self.damage.usable < self.damage.needed;
     }
 
     /// Spare blocks now, and when the drive was new.
@@ -82,6 +101,8 @@ impl State {
             MediaError::Failed => self.stop_writing(block),
             MediaError::NoAnswer => self.take_out(self.geometry.plane_of(block)),
             MediaError::Uncorrectable | MediaError::PowerLost => {}
+            // Nothing can be written any more, though no block is to blame.
+            MediaError::Store => self.damage.read_only = true,
             MediaError::Misuse(misuse) => panic!("a bug of the page FTL: {:?}: {misuse}", broken.page),
         }
         matches!(broken.error, MediaError::Failed | MediaError::Uncorrectable)
@@ -93,6 +114,7 @@ impl State {
         let info = self.tables.blocks.get_mut(block);
         if !matches!(info.state, BlockState::Bad | BlockState::Retiring) {
             info.state = BlockState::Retiring;
+            self.remember_retiring(block);
             self.check_retiring(block);
             // There is less space than there was.
             self.wake_collector(self.geometry.plane_of(block));
@@ -121,6 +143,7 @@ impl State {
     pub(super) fn retire(&mut self, block: BlockId) {
         let plane = self.geometry.plane_of(block);
         self.tables.bad.retire(block);
+        self.remember_bad(block);
         let info = self.tables.blocks.get_mut(block);
         *info = BlockInfo { state: BlockState::Bad, valid: 0, allocated: 0, programmed: 0, ..*info };
         self.counters.retired_blocks += 1;
@@ -160,7 +183,7 @@ impl State {
         for number in 0..self.geometry.units_per_page() {
             let unit = self.geometry.unit_at(page, number);
             if self.tables.blocks.is_valid(unit) {
-                self.lose_unit(owner(unit), unit);
+                self.lose_unit(self.owner_of(unit, owner(unit)), unit);
             }
         }
     }
@@ -170,11 +193,13 @@ impl State {
             Location::Buffered(slot) => {
                 let holder = self.holder(slot);
                 // If power drops the slot, the sectors that it holds are lost too.
+                self.remember_lost_copy(lpn, Some(holder));
                 let slot = self.buffer.slot_mut(holder);
                 (slot.previous, slot.was_lost) = (Location::Unmapped, slot.was_lost | slot.mask);
                 self.lose_rest(holder);
             }
             _ => {
+                self.remember_lost_copy(lpn, None);
                 self.tables.remap(lpn, Location::Unmapped);
                 self.lose(lpn, self.unit.mask());
             }
@@ -194,6 +219,7 @@ impl State {
 
     pub(super) fn lose(&mut self, lpn: Lpn, sectors: u64) {
         if sectors != 0 {
+            self.remember_lost(lpn, sectors);
             self.counters.lost_units += u64::from(!self.damage.lost.contains_key(&lpn));
             *self.damage.lost.entry(lpn).or_default() |= sectors;
         }
@@ -201,6 +227,7 @@ impl State {
 
     /// The host declares sectors unreadable. They do not count as lost.
     pub(super) fn spoil(&mut self, piece: &Piece) {
+        self.remember_lost(piece.lpn, piece.mask());
         *self.damage.lost.entry(piece.lpn).or_default() |= piece.mask();
     }
 
@@ -211,6 +238,9 @@ impl State {
         *lost &= !found;
         if *lost == 0 {
             self.damage.lost.remove(&piece.lpn);
+        }
+        if found != 0 {
+            self.remember_found(piece.lpn, found);
         }
         found
     }
@@ -231,6 +261,7 @@ impl PageFtl {
     /// If the drive has become read-only, tells all who wait for it to be written.
     pub(super) fn check_read_only(&self) {
         let mut state = self.state.borrow_mut();
+        state.damage.read_only |= self.media.store_has_failed();
         if !state.damage.read_only || self.read_only.replace(true) {
             return;
         }

@@ -42,6 +42,8 @@ pub(super) struct Slot {
     data: Option<Box<[u8]>>,
     /// Sectors that were lost on flash before they were written to the slot, a bit each.
     pub(super) was_lost: u64,
+    /// The number of the last write to it, where writes are numbered.
+    pub(super) sequence: u64,
     /// Writes that wait until the slot is on flash, or on its way there.
     watchers: Vec<Watcher>,
     /// Tells this use of the slot from earlier ones.
@@ -91,6 +93,7 @@ impl WriteBuffer {
             mask: 0,
             data: None,
             was_lost: 0,
+            sequence: 0,
             watchers: Vec::new(),
             generation: 0,
             arrival: 0,
@@ -194,6 +197,30 @@ impl WriteBuffer {
             *data = longer.into();
         }
         Some(data)
+    }
+
+    /// A slot holds what it held before the drive was off: a unit and the copy that it replaces; the number of its last write, the
+    /// sectors that it holds, and those that were lost before.
+    pub(super) fn restore(
+        &mut self,
+        id: SlotId,
+        (lpn, previous): (Lpn, Location),
+        (sequence, mask, was_lost): (u64, u64, u64),
+        data: Vec<u8>,
+    ) {
+        self.free.retain(|free| *free != id);
+        let bytes = self.unit.bytes() as usize;
+        let (mask, arrival) = (if previous == Location::Unmapped { self.unit.mask() } else { mask }, self.arrivals);
+        self.arrivals += 1;
+        let data = self.keeps_data.then(|| {
+            let mut data = data;
+            data.resize(bytes.max(data.len()), 0);
+            data.into_boxed_slice()
+        });
+        let slot = self.slot_mut(id);
+        (slot.lpn, slot.previous, slot.data, slot.mask) = (lpn, previous, data, mask);
+        (slot.sequence, slot.was_lost, slot.arrival) = (sequence, was_lost, arrival);
+        self.enqueue_back(id);
     }
 
     /// Writes a piece into its slot. `put` is given the piece's place to fill, where the drive keeps data.

@@ -340,6 +340,10 @@ impl PageFtl {
             Some(holding) => holding,
             None => seize().await,
         };
+        // Tables that were rebuilt meanwhile may have found the older of two copies.
+        if self.state.borrow().tables.blocks.get(victim).valid > 0 {
+            return self.leave(cursor);
+        }
         holding.flash.set_preemptible(self.may_preempt(plane));
         let erased = if cursor.retiring { Err(MediaError::Failed) } else { holding.flash.erase(victim).await };
         drop(holding);
@@ -348,6 +352,10 @@ impl PageFtl {
             Err(MediaError::PowerLost) => return self.leave(cursor),
             Err(MediaError::Uncorrectable | MediaError::Failed) => self.state.borrow_mut().retire(victim),
             Err(MediaError::Misuse(misuse)) => panic!("a bug of the page FTL: erase of {victim:?}: {misuse}"),
+            Err(MediaError::Store) => {
+                self.state.borrow_mut().damage.read_only = true;
+                return self.leave(cursor);
+            }
             Err(MediaError::NoAnswer) => {
                 self.state.borrow_mut().take_out(plane);
                 return self.leave(cursor);
@@ -430,7 +438,12 @@ impl PageFtl {
         let word_line = self.state.borrow().programs.together.word_line as usize;
         let units = word_line * self.media.geometry().units_per_page() as usize;
         for (pages, units) in moves.targets.chunks(word_line).zip(moves.units.chunks(units)) {
-            seized.program_together(pages, &self.image_of(units, pages.len())).await?;
+            let image = self.image_of(units, pages.len());
+            if self.media.take_read_failure() {
+                let page = self.media.geometry().page_of(units[0]);
+                return Err(Broken { error: MediaError::Uncorrectable, page });
+            }
+            seized.program_together(pages, &image).await?;
         }
         Ok(())
     }

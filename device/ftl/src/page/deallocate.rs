@@ -34,11 +34,17 @@ struct Deallocation {
     freed: usize,
     /// Those who waited for these slots to reach the flash.
     watchers: Vec<Rc<Settling>>,
+    /// Durable memory could not take it.
+    refused: bool,
 }
 
 impl State {
     /// Deallocates the whole units of an extent, from where `deallocation` stopped.
     fn deallocate(&mut self, extent: Extent, deallocation: &mut Deallocation) -> Result<(), MapMiss> {
+        if deallocation.done == 0 && self.memory.is_some() && self.remember_deallocation(extent).is_err() {
+            deallocation.refused = true;
+            return Ok(());
+        }
         let whole = self.unit.sectors();
         for piece in extent.pieces(self.unit).skip(deallocation.done) {
             if piece.sectors == whole {
@@ -46,6 +52,16 @@ impl State {
             }
             deallocation.done += 1;
         }
+        Ok(())
+    }
+
+    /// The whole units of an extent are one entry.
+    fn remember_deallocation(&mut self, extent: Extent) -> Result<(), MediaError> {
+        let whole = self.unit.sectors();
+        let mut units = extent.pieces(self.unit).filter(|piece| piece.sectors == whole);
+        let Some(first) = units.next() else { return Ok(()) };
+        self.remember_trim(first.lpn, 1 + units.count() as u32)?;
+        self.snapshot_if_due();
         Ok(())
     }
 
@@ -90,12 +106,16 @@ pub(super) async fn deallocate(ftl: &PageFtl, extent: Extent, breakdown: &mut Br
             ftl.load(miss, breakdown).await?;
             ftl.state.borrow_mut().tables.map.loaded(miss, &[]);
         }
+        if deallocation.refused {
+            return Err(MediaError::Store);
+        }
         let units = u64::from(step.units(ftl.state.borrow().unit));
         let time = ftl.config.firmware.deallocate_unit * units;
         let time = if step.end() < extent.end() { time.max(LEAST_STEP_TIME) } else { time };
         ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;
         breakdown.spend(Stage::Firmware, time);
     }
+    ftl.state.borrow().sync();
     Ok(())
 }
 

@@ -23,6 +23,7 @@
 //! | `broken` | operations that fail |
 //! | `restart` | after a power cut |
 //! | `sanitize` | removing all data from the flash |
+//! | `memory` | tables that are found again in a file |
 //! | `plant` | reaching a full or a worn-in drive without running to it |
 //! | `check` | the invariants |
 
@@ -37,6 +38,7 @@ mod flushes_test;
 mod gate;
 mod holdup;
 mod load;
+mod memory;
 mod moves;
 mod pace;
 mod plant;
@@ -61,7 +63,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::{Rc, Weak};
 
-use nandscape_device_media::{Media, MediaError, PlaneId, Priority};
+use nandscape_device_media::{BlockId, Geometry, Media, MediaError, PlaneId, Priority, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::account::Totals;
@@ -70,8 +72,8 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::workers::Workers;
 use nandscape_sim::{Resource, Sim, Span, Wait};
 
-use crate::address::{Extent, Lpn, UnitSize};
-use crate::component::{Mapping, StreamRule};
+use crate::address::{Extent, Location, Lpn, UnitSize};
+use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
 use crate::ftl::{Destination, Ftl, Milestone, Sanitization, Settling, Stats};
 use crate::policy::{AdmissionPolicy, AllocationPolicy, GcScheme, OwnerSource, VictimPolicy};
 use gate::Gate;
@@ -82,6 +84,17 @@ use write::{FillJob, ProgramJob};
 pub use plant::{Plant, PlantReport};
 pub use reader::PageReader;
 pub use write::Reservation;
+
+/// What the tables of a page-mapping FTL hold.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct TableSummary {
+    /// Logical units whose current data is on flash.
+    pub on_flash: u64,
+    /// Those whose current data is in the write buffer.
+    pub in_buffer: u64,
+    /// Sectors that are lost, or were declared unreadable.
+    pub lost_sectors: u64,
+}
 
 /// How a page-mapping FTL works.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -189,15 +202,16 @@ pub struct PageFtl {
 }
 
 impl PageFtl {
-    /// An FTL over erased flash.
+    /// An FTL over erased flash, or over flash in a file, which may hold data.
     ///
     /// # Errors
-    /// When the system does not give the memory for the mapping table.
+    /// When the system does not give the memory for the mapping table, or the file is damaged.
     pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig, policies: Policies) -> io::Result<Rc<PageFtl>> {
-        let state = State::new(&media, &config, policies)?;
+        let mut state = State::new(&media, &config, policies)?;
+        let kept = memory::start(&mut state, &media, &config)?;
         let go_on = (0..media.geometry().planes()).map(|_| Signal::new(sim)).collect();
         let free_slots = Credits::new(sim, config.buffer_units as usize, cause::HOST_WRITE);
-        Ok(Rc::new_cyclic(|weak: &Weak<PageFtl>| PageFtl {
+        let ftl = Rc::new_cyclic(|weak: &Weak<PageFtl>| PageFtl {
             sim: sim.clone(),
             media,
             state: RefCell::new(state),
@@ -214,7 +228,63 @@ impl PageFtl {
             sanitizers: pool(sim, weak, async |ftl, job| ftl.sanitize_plane(job).await),
             came_to_rest: Signal::new(sim),
             config,
-        }))
+        });
+        if let Some(kept) = kept {
+            assert!(ftl.free_slots.try_take(kept), "the buffer has as many slots as before");
+            ftl.resume();
+        }
+        Ok(ftl)
+    }
+
+    /// Bytes of a snapshot of the tables of such an FTL.
+    pub fn snapshot_bytes(geometry: &Geometry, config: &PageFtlConfig) -> u64 {
+        memory::snapshot_bytes(geometry, config.logical_units)
+    }
+
+    /// Goes on with what was found in a file.
+    fn resume(&self) {
+        let mut state = self.state.borrow_mut();
+        state.recount_spare();
+        state.resume_retiring();
+        for plane in (0..state.geometry.planes()).map(PlaneId) {
+            state.update_ready(plane);
+            state.check_collector(plane);
+        }
+        drop(state);
+        self.pump();
+    }
+
+    /// Writes a snapshot of the tables, so that the drive starts without a look at its flash. Nothing may be under way.
+    ///
+    /// # Errors
+    /// When the file cannot be written; [`MediaError::Store`].
+    pub fn save(&self) -> Result<(), MediaError> {
+        self.state.borrow_mut().save_snapshot()
+    }
+
+    /// What is known of a block.
+    pub fn block(&self, block: BlockId) -> BlockInfo {
+        *self.state.borrow().tables.blocks.get(block)
+    }
+
+    /// Whether a unit of the flash holds current data.
+    pub fn is_current(&self, unit: UnitId) -> bool {
+        self.state.borrow().tables.blocks.is_valid(unit)
+    }
+
+    /// What the tables hold, counted.
+    pub fn summary(&self) -> TableSummary {
+        let state = self.state.borrow();
+        let mut summary = TableSummary::default();
+        for lpn in (0..state.tables.map.units()).map(Lpn) {
+            match state.tables.location(lpn) {
+                Location::Unmapped => {}
+                Location::Flash(_) => summary.on_flash += 1,
+                Location::Buffered(_) => summary.in_buffer += 1,
+            }
+        }
+        summary.lost_sectors = state.damage.lost().map(|(_, sectors)| u64::from(sectors.count_ones())).sum();
+        summary
     }
 
     /// The flash below.

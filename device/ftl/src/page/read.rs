@@ -218,6 +218,10 @@ impl PageFtl {
             return Err(ReadError { sector: read.sector, why: Unreadable::Media(error) });
         }
         read.copies.iter().for_each(|copy| self.copy_out(copy, to));
+        if self.media.take_read_failure() {
+            self.page_not_read(read.page, MediaError::Uncorrectable);
+            return Err(ReadError { sector: read.sector, why: Unreadable::Media(MediaError::Uncorrectable) });
+        }
         self.unpin(read.page);
         Ok(u64::from(read.host_bytes))
     }

@@ -1,14 +1,22 @@
 //! Starting again after a power cut.
 //!
-//! The mapping and the block metadata survive: the drive saves them as its power goes, or keeps them in memory that needs
-//! none. The write buffer survives if capacitors keep it. Otherwise its data is lost, and the copies that it would have
+//! Where the flash is in a file, the mapping is found again in it ([`memory`](super::memory)): the drive reads the
+//! out-of-band areas of all pages that were programmed since its last snapshot, all planes at a time. Otherwise the mapping
+//! survives: the drive saves it as its power goes, or keeps it in memory that needs none. So does the state of blocks. The
+//! write buffer survives if capacitors keep it. Otherwise its data is lost, and the copies that it would have
 //! replaced are current again. A page that was being programmed holds nothing, and a block that was being erased must be
 //! erased again. Firmware checks block by block how far each was written, which takes time; programs and collections
 //! start when it has finished.
 //!
 //! Left out: mapping tables that are themselves kept in flash, with log and checkpoint.
 
-use nandscape_device_media::{BlockId, PlaneId};
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use nandscape_device_media::{BlockId, Changed, PlaneId};
+use nandscape_drive::Breakdown;
+use nandscape_drive::breakdown::cause;
 
 use super::PageFtl;
 use super::state::State;
@@ -37,6 +45,16 @@ pub(super) async fn restart(ftl: &PageFtl, keeps_buffer: bool) {
         let mut state = ftl.state.borrow_mut();
         step.map(BlockId).for_each(|block| state.reopen(block, ftl.media.pages_programmed(block)));
     }
+    if ftl.media.durable().is_some() {
+        ftl.read_areas().await;
+        if ftl.media.power_cuts() != cuts {
+            return;
+        }
+        // A file that cannot be read any more leaves the tables as they are in memory, and the drive read-only.
+        if ftl.state.borrow_mut().rebuild().is_err() {
+            ftl.state.borrow_mut().damage.read_only = true;
+        }
+    }
     let mut state = ftl.state.borrow_mut();
     for plane in (0..state.geometry.planes()).map(PlaneId) {
         state.update_ready(plane);
@@ -51,7 +69,25 @@ pub(super) async fn restart(ftl: &PageFtl, keeps_buffer: bool) {
 impl PageFtl {
     /// Whether operations of the flash may be started: power is on, and a restart after a cut has ended.
     pub(super) fn is_running(&self) -> bool {
-        self.media.is_powered() && !self.restarting.get()
+        self.media.is_powered() && !self.restarting.get() && !self.media.store_has_failed()
+    }
+
+    /// Reads the out-of-band areas of all pages that were programmed since the last snapshot, the planes side by side.
+    async fn read_areas(&self) {
+        let (geometry, changed) = (self.media.geometry(), self.media.changed_blocks());
+        let who = self.config.priority.who(cause::HOST_READ);
+        let planes = changed.chunk_by(|one, other| geometry.plane_of(one.block) == geometry.plane_of(other.block));
+        let read = planes.map(|changed| {
+            Box::pin(async move {
+                for Changed { block, first, .. } in changed {
+                    for page in *first..self.media.pages_programmed(*block) {
+                        // A page that cannot be read has no copy that counts.
+                        let _ = self.media.read_oob(geometry.page_at(*block, page), who, &mut Breakdown::new()).await;
+                    }
+                }
+            })
+        });
+        all(read.collect()).await;
     }
 
     /// The write buffer has lost its data.
@@ -65,6 +101,15 @@ impl PageFtl {
         watchers.iter().for_each(|(settling, slots)| settling.give_up(*slots, Refusal::PowerLost));
         self.free_slots.give(slots.len());
     }
+}
+
+/// Waits for all of several futures.
+async fn all<F: Future<Output = ()>>(mut futures: Vec<Pin<Box<F>>>) {
+    let mut waiting = pin!(std::future::poll_fn(move |context| {
+        futures.retain_mut(|future| future.as_mut().poll(context).is_pending());
+        if futures.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    }));
+    waiting.as_mut().await;
 }
 
 impl State {

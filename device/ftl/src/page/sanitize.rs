@@ -149,7 +149,7 @@ impl PageFtl {
         while self.drop_slots() {
             self.came_to_rest.changed().await;
         }
-        Ok(())
+        self.state.borrow().forget_writes()
     }
 
     /// Empties the slots of the write buffer, except those that are being programmed. Whether there are any.

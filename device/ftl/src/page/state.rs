@@ -7,6 +7,7 @@ use nandscape_device_media::{BlockId, Geometry, Media, Oob, PageId, PlaneId, Uni
 use super::broken::Damage;
 use super::buffer::WriteBuffer;
 use super::holdup::Holdups;
+use super::memory::Memory;
 use super::pace::Pace;
 use super::programs::HostPrograms;
 use super::schedule::{Collectors, Phase};
@@ -14,7 +15,7 @@ use super::streams::HOST;
 use super::tables::Tables;
 use super::{PageFtlConfig, Policies};
 use crate::address::{Location, Lpn, SlotId, UnitSize};
-use crate::component::{BlockMetadata, Provisioning};
+use crate::component::{BlockMetadata, Mapping, Provisioning};
 use crate::ftl::Stats;
 use crate::parts::COLLECTOR_RESERVE;
 use crate::policy::{OwnerSource, VictimPolicy};
@@ -37,6 +38,8 @@ pub(super) struct State {
     /// What has gone wrong so far.
     pub(super) damage: Damage,
     pub(super) counters: Stats,
+    /// What outlasts power, where the flash is in a file.
+    pub(super) memory: Option<Memory>,
 }
 
 impl State {
@@ -57,6 +60,7 @@ impl State {
             victim_policy: policies.victim,
             damage: Damage::new(&geometry),
             counters: Stats::default(),
+            memory: None,
         };
         state.count_spare(config.logical_units);
         (0..geometry.planes()).for_each(|plane| state.update_ready(PlaneId(plane)));
@@ -111,6 +115,9 @@ impl State {
         let first = get();
         for number in 1..count {
             assert_eq!(get().0, first.0 + number, "a word line is in one block");
+        }
+        if self.memory.is_some() && self.geometry.page_in_block(first) == 0 {
+            self.save_counters();
         }
         self.check_collector(plane);
         self.wake_collector(plane);
@@ -187,6 +194,7 @@ impl State {
         if !self.tables.blocks.is_valid(from) {
             return;
         }
+        let lpn = self.owner_of(from, lpn);
         let (old, new) = (Location::Flash(from), Location::Flash(to));
         match self.tables.location(lpn) {
             location if location == old => {
@@ -202,6 +210,16 @@ impl State {
         }
         self.tables.blocks.invalidate(from);
         self.tables.blocks.validate(to);
+    }
+
+    /// The logical unit whose current data is at `unit`: as its tag says, or where that cannot be read, as the map says.
+    pub(super) fn owner_of(&self, unit: UnitId, tag: Lpn) -> Lpn {
+        if tag.0 < self.tables.map.units() {
+            return tag;
+        }
+        let mut lpns = (0..self.tables.map.units()).map(Lpn);
+        let found = lpns.find(|lpn| self.flash_copy(*lpn) == Location::Flash(unit));
+        found.unwrap_or_else(|| panic!("{unit:?} is valid, and nothing refers to it"))
     }
 
     // ------------------------------------------------------------ collectors

@@ -34,6 +34,10 @@ pub(super) struct Tables {
     pub(super) bad: BadList,
 }
 
+fn free_order(config: &PageFtlConfig) -> FreeOrder {
+    if config.wear.dynamic { FreeOrder::LeastErased } else { FreeOrder::Fifo }
+}
+
 /// The answer of a table that is all in memory.
 pub(super) fn sure<T>(result: Result<T, Infallible>) -> T {
     match result {
@@ -51,9 +55,14 @@ impl Tables {
         let geometry = *media.geometry();
         let bad = BadList::from_factory(media);
         let blocks = Blocks::new(&geometry, &bad);
-        let order = if config.wear.dynamic { FreeOrder::LeastErased } else { FreeOrder::Fifo };
-        let free = FreeLists::new(&geometry, order, config.wear.streams(), &blocks);
+        let free = FreeLists::new(&geometry, free_order(config), config.wear.streams(), &blocks);
         Ok(Tables { geometry, map: Map::new(config.logical_units)?, blocks, free, bad })
+    }
+
+    /// Lists the blocks again, whose states have been found.
+    pub(super) fn list_blocks(&mut self, config: &PageFtlConfig, sequence: u64) {
+        self.free = FreeLists::new(&self.geometry, free_order(config), config.wear.streams(), &self.blocks);
+        self.free.resume(sequence);
     }
 
     #[inline]

@@ -129,7 +129,11 @@ impl State {
     fn image(&mut self, job: &ProgramJob) -> PageImage {
         let mut image = PageImage::default();
         for slot in &job.slots {
-            image.push(self.buffer.slot(*slot).lpn.0, self.buffer.share_data(*slot));
+            let data = self.buffer.share_data(*slot);
+            match self.oob_for(*slot) {
+                None => image.push(self.buffer.slot(*slot).lpn.0, data),
+                Some(oob) => image.push_with_oob(oob, data),
+            }
         }
         image.pad(job.pages.len() * self.geometry.units_per_page() as usize, NO_LPN);
         self.counters.host_units += job.slots.len() as u64;
@@ -158,6 +162,7 @@ pub(super) fn accept(
     let mut state = ftl.state.borrow_mut();
     let units = extent.units(state.unit);
     let settling = watch.map(|milestone| Settling::new(&ftl.sim, units, milestone, ftl.free_slots.totals()));
+    let mut remembered = Ok(());
     for piece in extent.pieces(state.unit) {
         let (slot, is_new) = state.slot_for(&piece);
         let found = state.find_again(&piece);
@@ -171,14 +176,31 @@ pub(super) fn accept(
         });
         reservation.slots -= u32::from(is_new);
         state.counters.buffer_merges += u64::from(!is_new);
+        if state.memory.is_some() {
+            remembered = remembered.and(state.remember_write(slot, units == 1));
+        }
         if let Some(settling) = &settling {
             state.buffer.watch(slot, settling);
         }
+    }
+    if state.memory.is_some() {
+        remembered = remembered.and(state.remember_whole_write(units));
     }
     state.counters.host_bytes += extent.bytes();
     drop(state);
     drop(reservation);
     ftl.pump();
+    match remembered {
+        Ok(()) => settling,
+        Err(_) => Some(not_kept(ftl)),
+    }
+}
+
+/// A write that the drive's durable memory could not take.
+#[cold]
+fn not_kept(ftl: &PageFtl) -> Rc<Settling> {
+    let settling = Settling::new(&ftl.sim, 1, Milestone::Flash, ftl.free_slots.totals());
+    settling.give_up(1, Refusal::ReadOnly);
     settling
 }
 
@@ -187,7 +209,9 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
     let mut state = ftl.state.borrow_mut();
     let slots = state.buffer.in_use();
     if slots == 0 {
-        return None;
+        // What was programmed before may not be safe from a loss of the host's power yet.
+        state.sync();
+        return if ftl.media.store_has_failed() { Some(not_kept(ftl)) } else { None };
     }
     let settling = Settling::new(&ftl.sim, slots, Milestone::Flash, ftl.free_slots.totals());
     if ftl.read_only.get() {
@@ -251,6 +275,9 @@ impl PageFtl {
             state.programs.holdups.programmed(geometry.plane_of(geometry.block_of(*page)), &breakdown);
         }
         state.host_program_ended(&job.pages);
+        if !watchers.is_empty() {
+            state.sync();
+        }
         let is_awaited = state.pace.is_suspended;
         drop(state);
         if is_awaited {
@@ -287,13 +314,15 @@ impl PageFtl {
             false => None,
         };
         let read = self.media.read(page, bytes, who, &mut Breakdown::new()).await;
+        let data = read.is_ok().then(|| self.media.data(job.from)).flatten();
+        let read = if self.media.take_read_failure() { Err(MediaError::Uncorrectable) } else { read };
 
         let mut state = self.state.borrow_mut();
         state.counters.read_modify_writes += 1;
         // The slot may have been deallocated, and even be in use again, since.
         if state.buffer.slot(job.slot).generation == job.generation {
             match read {
-                Ok(()) => state.buffer.fill(job.slot, self.media.data(job.from).as_deref()),
+                Ok(()) => state.buffer.fill(job.slot, data.as_deref()),
                 // It is filled after power has returned.
                 Err(MediaError::PowerLost) => {}
                 Err(error) => {

@@ -32,6 +32,38 @@ impl BlockTable {
         }
     }
 
+    /// Which units hold current data, 64 in a word, from the `first` word on.
+    pub fn valid_words(&self, first: usize) -> &[u64] {
+        self.valid.get(first..).unwrap_or_default()
+    }
+
+    /// Takes over words, each of eight bytes, the lowest first. [`BlockTable::count_valid`] must follow.
+    pub fn set_valid_words(&mut self, first: usize, bytes: &[u8]) {
+        let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
+        self.valid[first..].iter_mut().zip(words).for_each(|(to, word)| *to = word);
+    }
+
+    /// No unit holds current data.
+    pub fn clear_valid(&mut self) {
+        self.valid.fill(0);
+        self.blocks.iter_mut().for_each(|block| block.valid = 0);
+    }
+
+    /// Counts the current units of each block again.
+    pub fn count_valid(&mut self) {
+        let units = self.geometry.units_per_block();
+        for (number, block) in (0..).zip(&mut self.blocks) {
+            let (first, end) = (number * units, (number + 1) * units);
+            let words = (first / 64..end.div_ceil(64)).map(|index| {
+                let word = self.valid[index as usize];
+                let from = if index * 64 < first { u64::MAX << (first % 64) } else { u64::MAX };
+                let to = if (index + 1) * 64 > end { u64::MAX >> (64 - end % 64) } else { u64::MAX };
+                (word & from & to).count_ones()
+            });
+            block.valid = words.sum();
+        }
+    }
+
     fn block_of(&self, unit: UnitId) -> BlockId {
         self.geometry.block_of(self.geometry.page_of(unit))
     }
@@ -165,6 +197,14 @@ mod tests {
                 prop_assert_eq!(&stepped, &expected);
                 prop_assert_eq!(table.valid_units(BlockId(block), UnitId(0)).collect::<Vec<_>>(), expected);
             }
+            let mut again = BlockTable::new(&geometry, &NoneBad);
+            let bytes: Vec<u8> = table.valid_words(0).iter().flat_map(|word| word.to_le_bytes()).collect();
+            again.set_valid_words(0, &bytes);
+            again.count_valid();
+            let counts = |table: &BlockTable| table.blocks.iter().map(|block| block.valid).collect::<Vec<_>>();
+            prop_assert_eq!(counts(&again), counts(&table));
+            again.clear_valid();
+            prop_assert!(counts(&again).iter().all(|count| *count == 0) && again.valid.iter().all(|word| *word == 0));
         }
     }
 }

@@ -21,6 +21,11 @@ impl FlatMap {
     pub fn new(units: u32) -> io::Result<FlatMap> {
         Ok(FlatMap { table: Table::new(units as usize)? })
     }
+
+    /// Takes over entries from `first` on, as [`Location::to_raw`] gives them, each in four bytes, the lowest first.
+    pub fn load(&mut self, first: u32, bytes: &[u8]) {
+        self.table.load(first, bytes);
+    }
 }
 
 impl Mapping for FlatMap {

@@ -59,14 +59,19 @@ impl Lists {
 }
 
 impl PlaneLists {
-    /// All blocks free that `blocks` says are, and those open that it says are.
+    /// All blocks free that `blocks` says are, those first that come first in the order, and those open that it says are.
     pub fn new(geometry: &Geometry, order: FreeOrder, rules: &[StreamRule], blocks: &impl BlockMetadata) -> PlaneLists {
         let is_free = |block: &BlockId| blocks.get(*block).state == BlockState::Free;
+        let rank = |block: BlockId| match order {
+            FreeOrder::Fifo => 0,
+            FreeOrder::LeastErased => u64::from(blocks.get(block).erases),
+        };
+        let entry = |block: BlockId| Reverse((rank(block), block.0));
         let is_open = |plane, stream| {
             geometry.blocks_of(PlaneId(plane)).find(|block| blocks.get(*block).state == BlockState::Open(stream))
         };
         let lists = |plane| Lists {
-            free: geometry.blocks_of(PlaneId(plane)).filter(is_free).map(|block| Reverse((0, block.0))).collect(),
+            free: geometry.blocks_of(PlaneId(plane)).filter(is_free).map(entry).collect(),
             open: (0..rules.len()).map(|stream| is_open(plane, Stream(stream as u8))).collect(),
             left: Cell::new(None),
         };
@@ -77,6 +82,11 @@ impl PlaneLists {
     /// The open block of a stream on a plane.
     pub fn open(&self, plane: PlaneId, stream: Stream) -> Option<BlockId> {
         self.planes[plane.0 as usize].open[stream.index()]
+    }
+
+    /// The clock by which blocks age goes on from `sequence`.
+    pub fn resume(&mut self, sequence: u64) {
+        self.sequence = sequence;
     }
 
     fn open_block(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, stream: Stream) -> Option<BlockId> {

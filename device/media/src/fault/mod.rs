@@ -59,6 +59,9 @@ pub enum MediaError {
     /// The LUN does not answer.
     #[error("the LUN does not answer")]
     NoAnswer,
+    /// The file that holds the flash cannot be written any more. The page or block is as good as before.
+    #[error("the file that holds the flash cannot be written")]
+    Store,
     /// Power was lost before the operation ended.
     #[error("power was lost before the operation ended")]
     PowerLost,

@@ -7,7 +7,7 @@ use super::Resolved;
 use super::flash::{DEFAULT_FACTORY_BAD, DEFAULT_OVER_PROVISIONING};
 use super::ftl::DEFAULT_PREEMPT_FLOOR;
 use crate::policies::{DEFAULT_ADMISSION, DEFAULT_ALLOCATION, DEFAULT_VICTIM};
-use crate::values::{Choice, FtlKind, Text};
+use crate::values::{Choice, FtlKind, Tables, Text};
 
 impl Resolved {
     pub(super) fn fill_in(&mut self) {
@@ -61,6 +61,7 @@ impl Resolved {
         keys.allocation.get_or_insert(Text(Choice(DEFAULT_ALLOCATION)));
         keys.deallocate_time = Some(Text(firmware.deallocate_unit));
         keys.restart_time = Some(Text(firmware.check_block));
+        keys.tables.get_or_insert(Text(Choice(Tables::Saved)));
         keys.gc.victim.get_or_insert(Text(Choice(DEFAULT_VICTIM)));
         keys.gc.admission.get_or_insert(Text(Choice(DEFAULT_ADMISSION)));
         let GcConfig { scheme, owner, copyback, copyback_ecc, batch, free_blocks, preempt_above } = gc;

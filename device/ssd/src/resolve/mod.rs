@@ -32,7 +32,7 @@ use crate::keys::{LinkKeys, ProfileKeys, TimingKeys};
 use crate::policies;
 use crate::profile::{Profile, ProfileError};
 use crate::sizing::Sizing;
-use crate::values::{PerPageType, Text};
+use crate::values::{PerPageType, Tables, Text};
 
 /// A profile with every value decided.
 #[derive(Clone, PartialEq, Debug)]
@@ -180,6 +180,15 @@ impl Resolved {
         }
     }
 
+    /// What becomes of the mapping in a power cut.
+    pub(crate) fn tables(&self) -> Tables {
+        self.keys.ftl.tables.map_or(Tables::Saved, |text| text.0.0)
+    }
+
+    pub(crate) fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
     pub(crate) fn ftl(&self) -> PageFtlConfig {
         self.ftl
     }
@@ -202,7 +211,7 @@ impl Resolved {
         identity::names(&self.name, &self.keys.identity, seed)
     }
 
-    fn geometry(&self) -> Geometry {
+    pub(crate) fn geometry(&self) -> Geometry {
         Geometry::new(self.geometry).expect("checked when it was resolved")
     }
 }

@@ -26,9 +26,9 @@ use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 use crate::namespace::MAX_NAMESPACES;
 use crate::refusal::Refusal;
-pub(crate) use settings::Saved;
 pub use settings::Settings;
 use settings::{Name, default_of};
+pub(crate) use settings::{Saved, SavedNote};
 pub(super) use table::{CRITICAL_TEMPERATURE, TEMPERATURE, WARNING_TEMPERATURE};
 use table::{Row, row_of};
 pub(super) use write_protection::is_named as sets_write_protection;
@@ -123,6 +123,7 @@ impl<C: CommandSet> NvmeController<C> {
         }
         if save {
             self.subsystem.saved.set(self.host.hostid, name, value);
+            self.subsystem.note();
         }
         Ok(())
     }

@@ -19,6 +19,15 @@ pub(super) type Name = (u8, u32);
 #[derive(Default)]
 pub(crate) struct Saved(RefCell<BTreeMap<([u8; 16], Name), u32>>);
 
+/// A value that was saved, as it is noted.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub(crate) struct SavedNote {
+    host: [u8; 16],
+    feature: u8,
+    selector: u32,
+    value: u32,
+}
+
 /// What the host has set, as commands see it.
 #[derive(Default)]
 pub struct Settings {
@@ -78,6 +87,24 @@ impl Saved {
 
     pub(super) fn set(&self, host: [u8; 16], name: Name, value: u32) {
         self.0.borrow_mut().insert((host, name), value);
+    }
+
+    /// All of them, to be noted.
+    pub(crate) fn note(&self) -> Vec<SavedNote> {
+        let saved = self.0.borrow();
+        let note = |((host, (feature, selector)), value): (&([u8; 16], Name), &u32)| SavedNote {
+            host: *host,
+            feature: *feature,
+            selector: *selector,
+            value: *value,
+        };
+        saved.iter().map(note).collect()
+    }
+
+    /// As they were noted.
+    pub(crate) fn restore(&self, notes: &[SavedNote]) {
+        let value = |note: &SavedNote| ((note.host, (note.feature, note.selector)), note.value);
+        self.0.replace(notes.iter().map(value).collect());
     }
 
     /// All that a host has saved.

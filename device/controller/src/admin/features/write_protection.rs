@@ -38,6 +38,7 @@ impl<C: CommandSet> NvmeController<C> {
                 }
             }
         }
+        self.subsystem.note();
         Ok(())
     }
 

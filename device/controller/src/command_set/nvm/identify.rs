@@ -101,8 +101,10 @@ impl<F: Ftl> Nvm<F> {
         let (host, stats, cuts) = (self.counts.get(), self.ftl.stats(), u64::from(self.media.power_cuts()));
         smart.available_spare = self.available_spare();
         smart.available_spare_threshold = SPARE_THRESHOLD;
-        smart.unsafe_shutdowns = cuts.into();
-        smart.power_cycles = (1 + cuts).into();
+        // Of a drive in a file, the starts of its process count too, and those after a kill.
+        let before = self.media.durable().map(|memory| memory.before()).unwrap_or_default();
+        smart.unsafe_shutdowns = (cuts + before.unclean + u64::from(before.in_use)).into();
+        smart.power_cycles = (1 + cuts + before.starts).into();
         // In thousands of 512 bytes, rounded up.
         smart.data_units_read = host.read_bytes.div_ceil(512_000).into();
         smart.data_units_written = stats.host_bytes.div_ceil(512_000).into();

@@ -205,6 +205,17 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.read_for_test(namespace, slba, blocks).await
     }
 
+    fn totals(&self) -> Vec<u64> {
+        let HostCounts { reads, read_bytes, writes } = self.counts.get();
+        vec![reads, read_bytes, writes]
+    }
+
+    fn restore_totals(&self, totals: &[u64]) {
+        if let [reads, read_bytes, writes] = *totals {
+            self.counts.set(HostCounts { reads, read_bytes, writes });
+        }
+    }
+
     fn bytes_written(&self) -> u64 {
         self.ftl.stats().host_bytes
     }

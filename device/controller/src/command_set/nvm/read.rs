@@ -135,6 +135,7 @@ pub(super) fn status_of(error: MediaError) -> Status {
         MediaError::Uncorrectable | MediaError::Failed | MediaError::NoAnswer | MediaError::Misuse(_) => {
             Status::UNRECOVERED_READ_ERROR
         }
+        MediaError::Store => Status::WRITE_FAULT,
         MediaError::PowerLost => Status::ABORTED_POWER_LOSS,
     }
 }

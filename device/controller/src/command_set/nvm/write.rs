@@ -148,7 +148,8 @@ impl<F: Ftl> Nvm<F> {
         }
         self.check_writable()?;
         self.ftl.spoil(extent, breakdown).await;
-        Ok(())
+        // Durable memory may have failed to take it.
+        self.check_writable()
     }
 
     /// The most sectors that are written at once: all or none of them, whatever else is written and read meanwhile.

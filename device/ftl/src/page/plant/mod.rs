@@ -61,6 +61,8 @@ impl PageFtl {
         };
         self.hand_over();
         self.state.borrow_mut().counters = Stats::default();
+        // What was planted has no numbers; the snapshot tells which copies count.
+        let _ = self.save();
         report
     }
 

@@ -1,0 +1,306 @@
+//! `nandscape inspect`: what a file holds that a drive is in. The drive is started on the file as it is, with all changes kept in
+//! memory, so that it shows what a start would find; the file stays as it is.
+//!
+//! Left out: data.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use clap::Args;
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use nandscape_device_ftl::component::BlockState;
+use nandscape_device_media::durable::{PageStatus, StoreFile, StoreUse};
+use nandscape_device_media::{BlockId, Geometry, PageId};
+use nandscape_device_ssd::{Profile, Resolved, Ssd, StoredDrive};
+use nandscape_sim::Executor;
+use nandscape_sim::units::Bytes;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// Show what a file holds that a drive is in.
+///
+/// The file stays as it is. A drive that was killed is shown as a start would find it; one that runs, as it is about now.
+#[derive(Args)]
+pub(crate) struct InspectArgs {
+    /// The file that was given to `nandscape serve --store`
+    file: PathBuf,
+    /// List all blocks
+    #[arg(long)]
+    blocks: bool,
+    /// Show a page: its number, or CHANNEL/DIE/PLANE/BLOCK/PAGE
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "blocks")]
+    page: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A drive that was started on a file to look at it.
+pub(crate) struct Inspected {
+    pub(crate) ssd: Ssd,
+    pub(crate) profile: Resolved,
+    pub(crate) drive: StoredDrive,
+    /// How the file was used so far.
+    pub(crate) used: StoreUse,
+    /// Whether another process uses it now.
+    pub(crate) in_use: bool,
+}
+
+impl Inspected {
+    /// Starts the drive.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Inspected> {
+        let shown = path.display().to_string();
+        let (file, in_use) = StoreFile::open_to_read(path).map_err(|error| anyhow!("{shown}: {error}"))?;
+        let used = file.before();
+        let drive = StoredDrive::of(file.spec()).map_err(|error| anyhow!("{shown}: {error}"))?;
+        let profile = Profile::of_keys(&drive.profile_name, drive.keys.clone()).resolve();
+        let profile = profile.with_context(|| format!("{shown}: its profile"))?;
+        let ssd = Ssd::open(&Executor::new().sim(), &profile, file).with_context(|| shown)?;
+        Ok(Inspected { ssd, profile, drive, used, in_use })
+    }
+
+    fn geometry(&self) -> &Geometry {
+        self.ssd.media().geometry()
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = BlockId> + use<> {
+        (0..self.geometry().blocks()).map(BlockId)
+    }
+}
+
+/// Shows it.
+pub(crate) fn run(args: &InspectArgs) -> Result<(), Failure> {
+    let inspected = Inspected::open(&args.file).map_err(Failure::Input)?;
+    if inspected.in_use {
+        output::note("the drive is in use: what it shows may be of different moments");
+    }
+    match &args.page {
+        Some(address) => page(&inspected, parse_page(address, inspected.geometry())?, args.json),
+        None if args.json => {
+            output::result(&serde_json::to_string_pretty(&as_json(&inspected, args.blocks)).expect("plain data"))
+        }
+        None => {
+            let mut text = overview(&inspected);
+            if args.blocks {
+                write!(text, "\n{}", block_table(&inspected).trim_fmt()).expect("a string takes all");
+            }
+            output::result(&text)
+        }
+    }
+}
+
+fn state_name(state: BlockState) -> &'static str {
+    match state {
+        BlockState::Bad => "bad",
+        BlockState::Free => "free",
+        BlockState::Open(_) => "open",
+        BlockState::Full | BlockState::Collecting => "full",
+        BlockState::Retiring => "retiring",
+    }
+}
+
+const STATES: [&str; 5] = ["free", "open", "full", "retiring", "bad"];
+
+/// Blocks by state.
+fn counts(inspected: &Inspected) -> [u64; 5] {
+    let mut counts = [0; 5];
+    for block in inspected.blocks() {
+        let name = state_name(inspected.ssd.block(block).state);
+        counts[STATES.iter().position(|state| *state == name).expect("all states are listed")] += 1;
+    }
+    counts
+}
+
+fn as_json(inspected: &Inspected, with_blocks: bool) -> Value {
+    let Inspected { ssd, profile, drive, used, in_use } = inspected;
+    let (memory, tables, stats) = (ssd.media().durable().expect("it is in a file"), ssd.tables(), ssd.ftl_stats());
+    let blocks: serde_json::Map<String, Value> =
+        STATES.iter().zip(counts(inspected)).map(|(state, count)| ((*state).to_owned(), count.into())).collect();
+    let mut value = json!({
+        "schema": 1,
+        "profile": drive.profile_name,
+        "identity": { "serial": drive.names.serial, "model": drive.names.model, "nqn": drive.names.nqn },
+        "capacity_bytes": profile.capacity(),
+        "file_bytes": memory.file_len(),
+        "in_use": in_use,
+        "closed_in_order": !used.in_use,
+        "starts": used.starts,
+        "unclean_starts": used.unclean,
+        "syncs": used.syncs,
+        "snapshot": { "epoch": memory.snapshot_epoch(), "chunks": memory.snapshot_chunks().0 },
+        "journal_entries": memory.journal_len(),
+        "map": { "on_flash": tables.on_flash, "in_buffer": tables.in_buffer, "lost_sectors": tables.lost_sectors },
+        "blocks": blocks,
+        "erases": { "least": stats.erases.0, "most": stats.erases.1, "sum": stats.erases.2 },
+        "host_written_bytes": stats.host_bytes,
+    });
+    if with_blocks {
+        let list = inspected.blocks().map(|block| {
+            let info = ssd.block(block);
+            json!({
+                "block": block.0, "state": state_name(info.state), "pages": ssd.media().pages_programmed(block),
+                "current_units": info.valid, "erases": info.erases, "factory_bad": ssd.media().is_factory_bad(block),
+            })
+        });
+        value["block_list"] = list.collect();
+    }
+    value
+}
+
+fn overview(inspected: &Inspected) -> String {
+    let Inspected { ssd, profile, drive, used, .. } = inspected;
+    let (geometry, counts) = (inspected.geometry().counts(), counts(inspected));
+    let (memory, tables, stats) = (ssd.media().durable().expect("it is in a file"), ssd.tables(), ssd.ftl_stats());
+    let unit = u64::from(geometry.unit_size);
+    let good = u64::from(inspected.geometry().blocks()) - counts[4];
+    let mean = stats.erases.2 as f64 / good.max(1) as f64;
+    let states = STATES.iter().zip(counts).map(|(state, count)| format!("{count} {state}"));
+    let (chunks, all) = memory.snapshot_chunks();
+    let changed = ssd.media().changed_blocks().len();
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    let ended = if used.in_use { "not closed in order" } else { "closed in order" };
+    let rows: [(&str, String); 10] = [
+        ("drive", format!("{} ({}), {}", drive.names.serial, drive.profile_name, Bytes(profile.capacity()))),
+        ("subsystem", drive.names.nqn.clone()),
+        (
+            "geometry",
+            format!(
+                "{} channels x {} dies x {} planes x {} blocks x {} pages of {}",
+                geometry.channels,
+                geometry.dies_per_channel,
+                geometry.planes_per_die,
+                geometry.blocks_per_plane,
+                geometry.pages_per_block,
+                Bytes(geometry.page_size.into())
+            ),
+        ),
+        ("used", format!("{} starts, {} of them after a kill; {ended}", used.starts, used.unclean)),
+        (
+            "file",
+            format!("{} with holes, {}", Bytes(memory.file_len()), if used.syncs { "synced" } else { "not synced" }),
+        ),
+        (
+            "map",
+            format!(
+                "{} of data on flash, {} in the write buffer, {} sectors unreadable",
+                Bytes(tables.on_flash * unit),
+                Bytes(tables.in_buffer * unit),
+                tables.lost_sectors
+            ),
+        ),
+        ("blocks", states.collect::<Vec<_>>().join(", ")),
+        ("wear", format!("{} to {} erases a block, mean {mean:.1}", stats.erases.0, stats.erases.1)),
+        ("written", format!("{} by the host; {} blocks collected", Bytes(stats.host_bytes), stats.gc_blocks)),
+        (
+            "tables",
+            format!(
+                "snapshot {} with {chunks} of {all} chunks; since then {changed} blocks have changed and the journal has {} \
+                 entries",
+                memory.snapshot_epoch(),
+                memory.journal_len()
+            ),
+        ),
+    ];
+    table.add_rows(rows.map(|(name, value)| [name.to_owned(), value]));
+    format!("{}\n", table.trim_fmt())
+}
+
+fn block_table(inspected: &Inspected) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["block", "place", "state", "pages", "current units", "erases"]);
+    let geometry = inspected.geometry();
+    for block in inspected.blocks() {
+        let info = inspected.ssd.block(block);
+        let factory = inspected.ssd.media().is_factory_bad(block);
+        let state = if factory { "bad from the factory" } else { state_name(info.state) };
+        table.add_row([
+            block.0.to_string(),
+            place(geometry, block),
+            state.to_owned(),
+            inspected.ssd.media().pages_programmed(block).to_string(),
+            info.valid.to_string(),
+            info.erases.to_string(),
+        ]);
+    }
+    table
+}
+
+/// CHANNEL/DIE/PLANE/BLOCK.
+fn place(geometry: &Geometry, block: BlockId) -> String {
+    let plane = geometry.plane_of(block);
+    let (channel, die, inside) = geometry.place(plane);
+    format!("{channel}/{die}/{inside}/{}", block.0 - plane.0 * geometry.blocks_per_plane())
+}
+
+fn page(inspected: &Inspected, page: PageId, json: bool) -> Result<(), Failure> {
+    let (geometry, media) = (inspected.geometry(), inspected.ssd.media());
+    let block = geometry.block_of(page);
+    let address = format!("{}/{}", place(geometry, block), geometry.page_in_block(page));
+    let is_programmed = geometry.page_in_block(page) < media.pages_programmed(block);
+    let record = media.page_record(page).filter(|_| is_programmed);
+    let status = match &record {
+        None if is_programmed => "unreadable: it has no record",
+        None => "erased",
+        Some(record) if record.status == PageStatus::Unreadable => "unreadable: its program failed or was torn",
+        Some(_) if media.check_sound(page).is_err() => "programmed; data of some unit is damaged",
+        Some(_) => "programmed",
+    };
+    let units: Vec<_> = record.iter().flat_map(|record| record.units.iter().copied()).collect();
+    if json {
+        let units: Vec<Value> = units
+            .iter()
+            .map(
+                |unit| json!({ "tag": unit.tag, "number": number(&unit.oob), "bytes": unit.len, "checksum": unit.sum }),
+            )
+            .collect();
+        let value = json!({ "schema": 1, "page": page.0, "address": address, "status": status, "units": units });
+        return output::result(&serde_json::to_string_pretty(&value).expect("plain data"));
+    }
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["unit", "logical unit", "number of its write", "bytes", "checksum"]);
+    for (index, unit) in units.iter().enumerate() {
+        let tag = if unit.tag == u32::MAX { "none".to_owned() } else { unit.tag.to_string() };
+        let sum = format!("{:08x}", unit.sum);
+        table.add_row([index.to_string(), tag, number(&unit.oob).to_string(), unit.len.to_string(), sum]);
+    }
+    output::result(&format!("page {} at {address}: {status}\n{}", page.0, table.trim_fmt()))
+}
+
+/// The number of the write in an out-of-band area of the page FTL.
+fn number(oob: &[u8; 12]) -> u64 {
+    u64::from_le_bytes(*oob.first_chunk().expect("it is as long"))
+}
+
+fn parse_page(address: &str, geometry: &Geometry) -> Result<PageId, Failure> {
+    let counts = geometry.counts();
+    let limits = [
+        counts.channels,
+        counts.dies_per_channel,
+        counts.planes_per_die,
+        counts.blocks_per_plane,
+        counts.pages_per_block,
+    ];
+    let wrong = |problem: String| Failure::Input(anyhow!("--page {address}: {problem}"));
+    let numbers: Option<Vec<u32>> = address.split('/').map(|part| part.parse().ok()).collect();
+    match numbers.as_deref() {
+        Some(&[page]) => {
+            let pages = geometry.units() / geometry.units_per_page();
+            if page < pages { Ok(PageId(page)) } else { Err(wrong(format!("pages go from 0 to {}", pages - 1))) }
+        }
+        Some(parts) if parts.len() == limits.len() => {
+            let names = ["channel", "die", "plane", "block", "page"];
+            for ((part, limit), name) in parts.iter().zip(limits).zip(names) {
+                if *part >= limit {
+                    return Err(wrong(format!("{name} {part} is not there; from 0 to {}", limit - 1)));
+                }
+            }
+            Ok(PageId(parts.iter().zip(limits).fold(0, |flat, (part, limit)| flat * limit + part)))
+        }
+        _ => Err(wrong("give a number, or CHANNEL/DIE/PLANE/BLOCK/PAGE".to_owned())),
+    }
+}

@@ -1,0 +1,131 @@
+//! `--store`: where the flash of each drive is.
+
+use std::path::{Path, PathBuf};
+
+use nandscape_device_media::durable::{StoreError, StoreFile};
+use nandscape_lab_run::DriveSpec;
+
+use super::ServeArgs;
+use super::plan::{Part, PlannedDrive};
+use crate::failure::Failure;
+use crate::output;
+
+/// Where the flash of a drive is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum StoreArg {
+    None,
+    Ram,
+    File(PathBuf),
+}
+
+impl StoreArg {
+    pub(super) fn path(&self) -> Option<&Path> {
+        if let StoreArg::File(path) = self { Some(path) } else { None }
+    }
+}
+
+/// The stores of all drives. `ram` and `none` are for all that have no file; a path is for the drive that it names, or for the
+/// only one.
+pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<StoreArg>, Failure> {
+    let (mut rest, mut files) = (None, vec![None; names.len()]);
+    for word in words {
+        let given = match word.as_str() {
+            "none" => Some(StoreArg::None),
+            "ram" => Some(StoreArg::Ram),
+            _ => None,
+        };
+        if let Some(given) = given {
+            if rest.replace(given).is_some() {
+                return input(word, "ram or none is given twice; it is for all drives that have no file");
+            }
+            continue;
+        }
+        let (drive, path) = split(word, names)?;
+        if files[drive].replace(StoreArg::File(path)).is_some() {
+            return input(word, &format!("drive {:?} has a file already", names[drive]));
+        }
+    }
+    let rest = rest.unwrap_or(StoreArg::Ram);
+    Ok(files.into_iter().map(|file| file.unwrap_or_else(|| rest.clone())).collect())
+}
+
+/// The place of the drive that a word is for, and the path of its file.
+fn split(word: &str, names: &[String]) -> Result<(usize, PathBuf), Failure> {
+    let named = names.iter().enumerate();
+    let named = named.filter_map(|(drive, name)| Some((drive, word.strip_prefix(name.as_str())?.strip_prefix('=')?)));
+    // Of two names of which one begins as the other, the longer one.
+    let (drive, path) = match named.min_by_key(|(_, path)| path.len()) {
+        Some(found) => found,
+        // A path with an = in it is told by file: from a name.
+        None if names.len() == 1 && (word.starts_with("file:") || !word.contains('=')) => (0, word),
+        None if names.len() == 1 => {
+            return input(word, &format!("there is no such drive; the only one is {}", names[0]));
+        }
+        None => {
+            let names = names.join(", ");
+            return input(word, &format!("of several drives, say which one it is for: NAME=PATH with one of {names}"));
+        }
+    };
+    match path.strip_prefix("file:").unwrap_or(path) {
+        "" => input(word, "a file needs a path, as in file:drive.nand"),
+        path => Ok((drive, PathBuf::from(path))),
+    }
+}
+
+fn input<T>(word: &str, problem: &str) -> Result<T, Failure> {
+    Err(Failure::Input(anyhow::anyhow!("--store {word}: {problem}")))
+}
+
+/// Opens the files of a reactor's drives, and makes those that do not exist. `stores` are those of its drives.
+pub(super) fn open_all(part: &Part, stores: &[StoreArg], args: &ServeArgs) -> Result<Vec<Option<StoreFile>>, Failure> {
+    let open = |(drive, store): (&PlannedDrive, &StoreArg)| match (drive, store.path()) {
+        (PlannedDrive::Model(spec), Some(path)) => open(spec, part.seed, path, args.store_sync).map(Some),
+        _ => Ok(None),
+    };
+    part.drives.iter().zip(stores).map(open).collect()
+}
+
+fn open(spec: &DriveSpec, seed: u64, path: &Path, syncs: bool) -> Result<StoreFile, Failure> {
+    let shown = path.display();
+    let failed = |error: StoreError| Failure::Input(anyhow::anyhow!("--store {shown}: {error}"));
+    if !StoreFile::exists(path).map_err(|error| failed(error.into()))? {
+        let store = spec.store_spec(seed).map_err(Failure::input)?;
+        let fits = spec.resolve().map_err(Failure::input)?.check_store(&store);
+        fits.map_err(|problem| Failure::Input(anyhow::anyhow!("--store {shown}: {problem}")))?;
+        let file = StoreFile::create(path, store, syncs).map_err(failed)?;
+        output::note(&format!("drive {} is new, in {shown}", spec.name));
+        return Ok(file);
+    }
+    let file = StoreFile::open(path, syncs).map_err(failed)?;
+    let profile = spec.resolve().map_err(Failure::input)?;
+    profile.check_store(file.spec()).map_err(|problem| {
+        let advice = "give the profile that it was made with, or another file";
+        Failure::Input(anyhow::anyhow!("--store {shown}: it holds another drive: {problem}; {advice}"))
+    })?;
+    let was_killed =
+        if file.before().in_use { ", which was not closed in order: it has found its tables again" } else { "" };
+    output::note(&format!("drive {} goes on from {shown}{was_killed}", spec.name));
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_drive_has_one_store() {
+        let names = ["a", "b"].map(str::to_owned);
+        let of = |words: &[&str]| of_each(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), &names);
+        let file = |path: &str| StoreArg::File(PathBuf::from(path));
+        assert_eq!(of(&[]).unwrap(), [StoreArg::Ram, StoreArg::Ram]);
+        assert_eq!(of(&["none", "b=file:x"]).unwrap(), [StoreArg::None, file("x")]);
+        assert_eq!(of(&["a=x=y", "b=b=z"]).unwrap(), [file("x=y"), file("b=z")]);
+        let error = |words: &[&str]| of(words).unwrap_err().to_string();
+        assert!(error(&["x"]).contains("--store x: of several drives, say which one it is for: NAME=PATH"));
+        assert!(error(&["a=x", "a=y"]).contains("has a file already"));
+        assert!(error(&["ram", "none"]).contains("is given twice"));
+        assert!(error(&["a=file:"]).contains("a file needs a path"));
+        let one = of_each(&["file:./c=d".to_owned()], &["a".to_owned()]);
+        assert_eq!(one.unwrap(), [file("./c=d")]);
+    }
+}

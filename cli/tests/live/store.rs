@@ -1,0 +1,246 @@
+//! Drives in files under `kill -9`: a client writes and counts what was acknowledged, fio keeps the drive busy beside it, the
+//! server is killed and started again, and what was acknowledged is there.
+//!
+//! `NANDSCAPE_TEST_KILLS` gives another number of kills than five.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use nandscape_sim::{Rng, Seed};
+use rustix::process::Signal;
+
+use crate::server::{SMALL, Server, nandscape, refuse};
+use crate::tools::{fio, start_fio};
+
+const BLOCK: usize = 4_096;
+/// The client's part of the drive, in blocks; fio has the rest.
+const BLOCKS: u64 = 8_192;
+/// Magic and command of a simple request (NBD, "Request message").
+const REQUEST: u32 = 0x2560_9513;
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const FLUSH: u16 = 3;
+
+/// An NBD client with one request at a time.
+struct Client(UnixStream);
+
+impl Client {
+    fn connect(socket: &Path) -> Client {
+        let mut stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting).unwrap();
+        // No zeroes after the size; the option that names the export, which has no reply.
+        let mut hello = 3u32.to_be_bytes().to_vec();
+        hello.extend(b"IHAVEOPT");
+        hello.extend(1u32.to_be_bytes());
+        hello.extend((b"small".len() as u32).to_be_bytes());
+        hello.extend(b"small");
+        stream.write_all(&hello).unwrap();
+        stream.read_exact(&mut [0; 10]).unwrap();
+        Client(stream)
+    }
+
+    /// A request; `None` when the server is gone, or has failed it.
+    fn request(&mut self, kind: u16, block: u64, data: &mut [u8]) -> Option<()> {
+        let len = if kind == FLUSH { 0 } else { data.len() as u32 };
+        let mut request = REQUEST.to_be_bytes().to_vec();
+        request.extend([0u16, kind].into_iter().flat_map(u16::to_be_bytes));
+        request.extend([7, block * BLOCK as u64].into_iter().flat_map(u64::to_be_bytes));
+        request.extend(len.to_be_bytes());
+        if kind == WRITE {
+            request.extend(&*data);
+        }
+        self.0.write_all(&request).ok()?;
+        let mut reply = [0; 16];
+        self.0.read_exact(&mut reply).ok()?;
+        if reply[4..8] != [0; 4] {
+            return None;
+        }
+        if kind == READ { self.0.read_exact(data).ok() } else { Some(()) }
+    }
+}
+
+/// A block that was written for the `number`th time in the test.
+fn content(block: u64, number: u64) -> Vec<u8> {
+    [block, number].into_iter().flat_map(u64::to_le_bytes).collect::<Vec<u8>>().repeat(BLOCK / 16)
+}
+
+/// What each block may hold: the number of the last write that is promised, and those of later ones.
+struct Model(Vec<Vec<u64>>);
+
+impl Model {
+    /// Writes until the server is gone, or `most` times. `is_durable` tells whether an acknowledged write is promised.
+    fn write(&mut self, client: &mut Client, rng: &mut Rng, most: u64, (next, is_durable): (&mut u64, bool)) {
+        for count in 0..most {
+            let block = rng.below(BLOCKS);
+            *next += 1;
+            let may = &mut self.0[block as usize];
+            may.push(*next);
+            if client.request(WRITE, block, &mut content(block, *next)).is_none() {
+                return;
+            }
+            if is_durable {
+                *may = vec![*next];
+            } else if count % 64 == 63 && client.request(FLUSH, 0, &mut []).is_some() {
+                self.0.iter_mut().for_each(|may| *may = vec![*may.last().unwrap()]);
+            }
+        }
+    }
+
+    /// Holds that each block holds what it may.
+    fn verify(&mut self, client: &mut Client) {
+        for (block, may) in (0..).zip(&mut self.0) {
+            let mut data = vec![0; BLOCK];
+            client.request(READ, block, &mut data).expect("the block is read");
+            let number = u64::from_le_bytes(data[8..16].try_into().unwrap());
+            assert!(may.contains(&number), "block {block} holds {number}, and may hold {may:?}");
+            assert!(number == 0 || data == content(block, number), "block {block} holds parts of several writes");
+            *may = vec![number];
+        }
+    }
+}
+
+fn serve(folder: tempfile::TempDir, more: &[&str]) -> Server {
+    let fixed = ["--nbd", "unix:n.sock", "--check", "--json", "--store", "small=file:drive.nand", "--no-delay"];
+    Server::start(folder, &[&SMALL[..], &fixed, more].concat())
+}
+
+fn kills(mode: &str, count: u64, more: &[&str]) {
+    let (mut rng, mut next) = (Seed::new(1).child(mode).rng(), 0);
+    let mode_set = format!("buffer.mode={mode}");
+    let args = [&["--set", &mode_set], more].concat();
+    let mut model = Model(vec![vec![0]; BLOCKS as usize]);
+    let mut folder = tempfile::tempdir().unwrap();
+    for _ in 0..count {
+        let mut server = serve(folder, &args);
+        let mut client = Client::connect(&server.path("n.sock"));
+        model.verify(&mut client);
+        let load =
+            ["--rw=randwrite", "--bs=16k", "--iodepth=8", "--offset=32m", "--size=24m", "--time_based", "--runtime=60"];
+        let mut load = start_fio(&server, &load);
+        // Each write of a drive that syncs waits for the disk.
+        let most = if more.is_empty() { 500 + rng.below(6_000) } else { 100 + rng.below(200) };
+        model.write(&mut client, &mut rng, most, (&mut next, mode != "volatile"));
+        server.signal(Signal::KILL);
+        server.wait();
+        load.kill().unwrap();
+        load.wait().unwrap();
+        // What fio has left on the socket of a server that is gone.
+        std::fs::remove_file(server.path("n.sock")).unwrap();
+        folder = server.keep_folder();
+        let checked = nandscape(folder.path(), &["fsck", "drive.nand"]);
+        assert!(checked.code == Some(0) && checked.out.contains("is sound"), "{checked:?}");
+    }
+    let server = serve(folder, &args);
+    model.verify(&mut Client::connect(&server.path("n.sock")));
+    // fio's own verification of what it writes, on the drive as it is by now.
+    fio(&server, &["--rw=randwrite", "--bs=4k", "--iodepth=16", "--offset=32m", "--size=8m", "--verify=crc32c"]);
+    // A stop in order, after which all of it is there.
+    model.write(&mut Client::connect(&server.path("n.sock")), &mut rng, 500, (&mut next, true));
+    let mut server = server;
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let server = serve(server.keep_folder(), &args);
+    model.verify(&mut Client::connect(&server.path("n.sock")));
+    assert_eq!(server.end().code, Some(0));
+}
+
+fn count(default: u64) -> u64 {
+    std::env::var("NANDSCAPE_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn what_was_acknowledged_outlasts_kills() {
+    kills("capacitor", count(3), &[]);
+    kills("volatile", count(1), &[]);
+    kills("through", count(1), &["--store-sync"]);
+}
+
+#[test]
+fn a_file_that_is_not_the_drives_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder, &[]);
+    let path = server.path("drive.nand");
+    let args = |more: &[&'static str]| [&SMALL[..], &["--nbd", "unix:o.sock"], more].concat();
+    let ended = refuse(server.folder.path(), &args(&["--store", "drive.nand"]));
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.err.contains("--store drive.nand: another process uses the file"), "{}", ended.err);
+    let mut server = server;
+    server.signal(Signal::TERM);
+    server.wait();
+    let folder = server.keep_folder();
+    let refused = |more: &[&'static str], expected: &str| {
+        let ended = refuse(folder.path(), &args(more));
+        assert!(ended.code == Some(2) && ended.err.contains(expected), "{more:?}: {}", ended.err);
+    };
+    let modified = || path.metadata().unwrap().modified().unwrap();
+    let before = modified();
+    refused(
+        &["--store", "drive.nand", "--set", "capacity=128MiB"],
+        "it holds another drive: capacity is \"64MiB\" there",
+    );
+    refused(&["--store", "drive.nand", "--set", "buffer.mode=through"], "buffer.mode is \"capacitor\" there");
+    refused(&["--store", "drive.nand", "--record", "r"], "drives in files cannot be recorded");
+    refused(&["--store", "other=x"], "--store other=x: there is no such drive; the only one is small");
+    assert_eq!(modified(), before);
+    std::fs::write(folder.path().join("letter"), "Dear reader").unwrap();
+    refused(&["--store", "letter"], "--store letter: it is no store of a drive");
+    assert_eq!(nandscape(folder.path(), &["fsck", "letter"]).code, Some(2));
+    look_at(folder.path());
+    // Both superblocks.
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for copy in 0..2 {
+        std::os::unix::fs::FileExt::write_all_at(&file, &[0xff; 8], (copy << 16) + 40).unwrap();
+    }
+    let damaged = nandscape(folder.path(), &["fsck", "drive.nand"]);
+    assert!(damaged.code == Some(1) && damaged.err.contains("its superblock is damaged"), "{damaged:?}");
+}
+
+/// What `inspect` shows of a drive that was filled and closed.
+fn look_at(folder: &Path) {
+    let shown = nandscape(folder, &["inspect", "drive.nand"]);
+    for expected in ["64MiB", "2 channels x 4 dies", "closed in order", "1 starts", "64MiB of data on flash"] {
+        assert!(shown.out.contains(expected), "{expected}: {}", shown.out);
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&nandscape(folder, &["inspect", "drive.nand", "--json"]).out).unwrap();
+    assert_eq!((&json["map"]["on_flash"], &json["closed_in_order"]), (&16_384.into(), &true.into()));
+    let blocks = nandscape(folder, &["inspect", "drive.nand", "--blocks"]).out;
+    assert!(blocks.lines().any(|line| line.contains("1/3/1/0")) && blocks.contains(" full "), "{blocks}");
+    let page = nandscape(folder, &["inspect", "drive.nand", "--page", "0/0/0/0/0"]).out;
+    assert!(page.contains("page 0 at 0/0/0/0/0: programmed") && page.contains("logical unit"), "{page}");
+    let wrong = nandscape(folder, &["inspect", "drive.nand", "--page", "2/0/0/0/0"]);
+    assert!(wrong.code == Some(2) && wrong.err.contains("channel 2 is not there; from 0 to 1"), "{wrong:?}");
+    assert_eq!(nandscape(folder, &["fsck", "drive.nand"]).code, Some(0));
+}
+
+/// A disk that is full, as a limit on the length of files: writes fail, nothing crashes, and what was written is there.
+#[test]
+fn a_full_disk_fails_writes_and_the_server_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixed = ["--nbd", "unix:n.sock", "--json", "--store", "small=file:drive.nand", "--no-delay"];
+    let mut model = Model(vec![vec![0]; BLOCKS as usize]);
+    let (mut rng, mut next) = (Seed::new(2).rng(), 0);
+    // The first start makes the file, which no limit would let it make.
+    let mut server = serve(folder, &[]);
+    server.signal(Signal::TERM);
+    server.wait();
+    let folder = server.keep_folder();
+    let len = std::fs::metadata(folder.path().join("drive.nand")).unwrap().len();
+    let limit = len - (40 << 20);
+    let mut server = Server::start_limited(folder, &[&SMALL[..], &fixed].concat(), limit);
+    let mut client = Client::connect(&server.path("n.sock"));
+    model.write(&mut client, &mut rng, 100_000, (&mut next, true));
+    assert!(next < 100_000, "the disk was never full");
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.err.contains("the file of drive small cannot be written"), "{}", ended.err);
+    let server = serve(server.keep_folder(), &[]);
+    model.verify(&mut Client::connect(&server.path("n.sock")));
+    assert_eq!(server.end().code, Some(0));
+}

@@ -1,0 +1,129 @@
+//! Namespaces as they are noted in the durable memory of a drive.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use super::layout::Run;
+use super::space::Space;
+use super::table::{Entry, MAX_NAMESPACES, Namespaces, NewNamespace};
+use super::{Format, Identifiers, Layout, Registrant, Reservations, WriteProtection};
+
+/// All namespaces.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct NamespacesNote {
+    /// Namespaces that were created so far.
+    created: u64,
+    namespaces: Vec<NamespaceNote>,
+}
+
+/// A namespace.
+#[derive(Serialize, Deserialize)]
+struct NamespaceNote {
+    nsid: u32,
+    /// How many were created before it: its identifiers derive from that.
+    number: u64,
+    blocks: u64,
+    format: FormatNote,
+    is_shared: bool,
+    is_in_use: bool,
+    /// First sector and sectors of each run.
+    runs: Vec<(u64, u64)>,
+    reservations: ReservationsNote,
+    /// As it is after a loss of power.
+    write_protection: u32,
+}
+
+/// A format, as a host asks for it.
+#[derive(Serialize, Deserialize)]
+struct FormatNote {
+    index: u8,
+    is_extended: bool,
+    /// DPS: the type of protection information, and whether it comes first.
+    protection: u8,
+}
+
+/// Reservations that outlast a loss of power; otherwise only that they do not.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub(super) struct ReservationsNote {
+    pub(super) persists: bool,
+    pub(super) generation: u32,
+    /// Host and key.
+    pub(super) keys: Vec<([u8; 16], u64)>,
+    /// The type, and who acquired it.
+    pub(super) holder: Option<(u8, [u8; 16])>,
+}
+
+/// Why notes contradict the drive.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Contradiction {
+    #[error("namespace {0} lies outside the drive, or where another one does")]
+    Place(u32),
+    #[error("namespace {0} has a format that there is not")]
+    Format(u32),
+    #[error("there can be no namespace {0}")]
+    Number(u32),
+}
+
+impl Namespaces {
+    pub(crate) fn note(&self) -> NamespacesNote {
+        let state = self.state.borrow();
+        let namespaces = state.by_nsid.values().map(|Entry { namespace, is_in_use, number }| NamespaceNote {
+            nsid: namespace.nsid,
+            number: *number,
+            blocks: namespace.blocks,
+            format: FormatNote {
+                index: namespace.format.index,
+                is_extended: namespace.format.is_extended,
+                protection: namespace.format.dps(),
+            },
+            is_shared: namespace.is_shared,
+            is_in_use: *is_in_use,
+            runs: namespace.layout.runs().map(|run| (run.start, run.sectors)).collect(),
+            reservations: namespace.reservations.note(),
+            write_protection: namespace.write_protection().after_power_loss() as u32,
+        });
+        NamespacesNote { created: state.created, namespaces: namespaces.collect() }
+    }
+
+    /// Puts noted namespaces in the place of those that a new drive has.
+    pub(crate) fn restore(&self, note: &NamespacesNote) -> Result<(), Contradiction> {
+        let mut space = Space::new(self.common.sectors, self.common.granule());
+        let mut by_nsid = BTreeMap::new();
+        for note in &note.namespaces {
+            let nsid = note.nsid;
+            if !(1..=MAX_NAMESPACES).contains(&nsid) || by_nsid.contains_key(&nsid) {
+                return Err(Contradiction::Number(nsid));
+            }
+            let runs = note.runs.iter().map(|(start, sectors)| Run { start: *start, sectors: *sectors });
+            let runs: Vec<Run> = runs.collect();
+            if runs.is_empty() || !space.take_runs(&runs) {
+                return Err(Contradiction::Place(nsid));
+            }
+            let layout = Layout::new(runs);
+            let FormatNote { index, is_extended, protection } = note.format;
+            let format = Format::asked_for(self.formats(), index, is_extended, (protection & 7, protection & 8 != 0));
+            let format = format.map_err(|_| Contradiction::Format(nsid))?;
+            let fits =
+                note.blocks.checked_mul(format.lba().sectors().into()).is_some_and(|all| all <= layout.sectors());
+            if !fits || note.blocks == 0 {
+                return Err(Contradiction::Place(nsid));
+            }
+            let new = NewNamespace { blocks: note.blocks, format, is_shared: note.is_shared };
+            let identifiers = Identifiers::new(&self.common.nqn, note.number);
+            let reservations = Rc::new(Reservations::of_note(&note.reservations));
+            let namespace = Rc::new(self.build(nsid, new, identifiers, layout, reservations));
+            namespace.set_write_protection(WriteProtection::of(note.write_protection).unwrap_or_default());
+            by_nsid.insert(nsid, Entry { namespace, is_in_use: note.is_in_use, number: note.number });
+        }
+        let mut state = self.state.borrow_mut();
+        (state.by_nsid, state.space, state.created) = (by_nsid, space, note.created);
+        Ok(())
+    }
+}
+
+/// The host of a registrant that can come back.
+pub(super) fn host_of(registrant: Registrant) -> Option<[u8; 16]> {
+    if let Registrant::Host(host) = registrant { Some(host) } else { None }
+}

@@ -1,0 +1,69 @@
+//! What a subsystem notes in the durable memory of a drive in a file, as JSON, and takes up again when the drive is started:
+//! namespaces with formats, places and reservations that persist, saved features, the last sanitize operation, and counts of
+//! commands. The notes are written whenever one of these changes; counts alone do not count as a change.
+//!
+//! Left out: error log, self-test log, telemetry and what belongs to a controller, which end with the process.
+
+use std::cell::OnceCell;
+use std::io;
+use std::rc::Rc;
+
+use nandscape_device_media::durable::DurableMemory;
+use serde::{Deserialize, Serialize};
+
+use super::NvmSubsystem;
+use super::sanitize::SanitizeNote;
+use crate::admin::SavedNote;
+use crate::command_set::CommandSet;
+use crate::namespace::NamespacesNote;
+
+/// Where notes are written; empty where the drive is in no file.
+#[derive(Default)]
+pub(crate) struct Notebook(OnceCell<Rc<DurableMemory>>);
+
+/// All of the notes.
+#[derive(Serialize, Deserialize)]
+struct Notes {
+    namespaces: NamespacesNote,
+    saved_features: Vec<SavedNote>,
+    sanitize: SanitizeNote,
+    media_errors: u64,
+    /// As [`CommandSet::totals`] gives them.
+    totals: Vec<u64>,
+}
+
+impl<C: CommandSet> NvmSubsystem<C> {
+    /// Takes up what was noted, and notes from now on. The subsystem has no controller yet.
+    ///
+    /// # Errors
+    /// When the notes cannot be read, or contradict the drive.
+    pub fn take_up_notes(&self, memory: Rc<DurableMemory>) -> io::Result<()> {
+        if let Some(bytes) = memory.notes()? {
+            let notes: Notes = serde_json::from_slice(&bytes).map_err(|error| damaged(&error))?;
+            self.namespaces.restore(&notes.namespaces).map_err(|error| damaged(&error))?;
+            self.saved.restore(&notes.saved_features);
+            self.media_errors.set(notes.media_errors);
+            self.set.restore_totals(&notes.totals);
+            self.resume_sanitize(&notes.sanitize);
+        }
+        assert!(self.notebook.0.set(memory).is_ok(), "notes are taken up once");
+        Ok(())
+    }
+
+    /// Something of the notes has changed. Where they cannot be written, the drive is read-only, which is told elsewhere.
+    pub fn note(&self) {
+        let Some(memory) = self.notebook.0.get() else { return };
+        let notes = Notes {
+            namespaces: self.namespaces.note(),
+            saved_features: self.saved.note(),
+            sanitize: self.sanitizing.note(),
+            media_errors: self.media_errors.get(),
+            totals: self.set.totals(),
+        };
+        let _ = memory.set_notes(&serde_json::to_vec(&notes).expect("plain data"));
+    }
+}
+
+fn damaged(what: &dyn std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the notes of the controller are damaged: {what}"))
+}

@@ -1,0 +1,293 @@
+//! Finding the map again. It begins as the snapshot says, without what lies in blocks that were erased since. The out-of-band
+//! areas of all pages that were programmed since are looked at: of several copies of a unit the one with the highest number
+//! counts. Then deallocations of the journal take away what has lower numbers, and at last the kept slots of the write buffer
+//! count where theirs are higher.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use nandscape_device_media::durable::{PageRecord, PageStatus};
+use nandscape_device_media::{Changed, PageId, UnitId};
+use nandscape_sim::table::Table;
+
+use super::super::tables::{Map, sure};
+use super::entry::Entry;
+use super::tables::{Kept, on_flash};
+use super::trims::Trims;
+use super::{Memory, sequence_of};
+use crate::address::{Location, Lpn, SlotId};
+use crate::component::Mapping;
+
+/// What was found.
+pub(super) struct Recalled {
+    /// With entries that point into the flash.
+    pub(super) map: Map,
+    /// Sectors that are lost, a bit each.
+    pub(super) lost: BTreeMap<Lpn, u64>,
+    /// Those of them whose next write did not come to flash. A later write of the same units must not find them again.
+    pub(super) unsettled: Vec<(Lpn, u64)>,
+    /// Slots of the write buffer, in the order of their numbers.
+    pub(super) kept: Vec<Kept>,
+    /// The highest number that was used.
+    pub(super) sequence: u64,
+    /// Whether nothing on flash has changed since the snapshot, and nothing was deallocated.
+    pub(super) is_as_snapshot: bool,
+}
+
+/// What was deallocated: since the snapshot, and lately before it.
+#[derive(Default)]
+struct Deallocated {
+    since: Trims,
+    before: Trims,
+}
+
+impl Deallocated {
+    fn all(&self) -> impl Iterator<Item = (std::ops::Range<u32>, u64)> {
+        self.since.ranges().chain(self.before.ranges())
+    }
+}
+
+struct Search<'a> {
+    memory: &'a Memory,
+    map: Map,
+    /// Two halves for each logical unit: the number of the copy that counts, plus one, where that is known.
+    numbers: Option<Table>,
+    highest: u64,
+}
+
+impl Memory {
+    /// Finds the map.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or its snapshot is damaged.
+    pub(super) fn recall(&self, logical_units: u32) -> io::Result<Recalled> {
+        let highest = self.snapshot_numbers(logical_units)?.sequence;
+        let mut search = Search { memory: self, map: self.snapshot_map(logical_units)?, numbers: None, highest };
+        let changed = self.media.changed_blocks();
+        if !changed.is_empty() {
+            search.numbers = Some(Table::new(logical_units as usize * 2)?);
+            search.drop_erased(&changed);
+            changed.iter().try_for_each(|block| search.look_at_block(block))?;
+        }
+        let entries = self.read_journal()?;
+        search.highest = entries.iter().map(|entry| entry.sequence()).fold(search.highest, u64::max);
+        let trims = search.trim(&entries);
+        let kept = search.keep_slots(&trims)?;
+        let lost = search.find_lost(&entries, &kept);
+        let unsettled = unsettled(&entries, &lost);
+        let is_as_snapshot = changed.is_empty() && trims.all().next().is_none();
+        Ok(Recalled { map: search.map, lost, unsettled, kept, sequence: search.highest, is_as_snapshot })
+    }
+
+    fn read_journal(&self) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        self.durable.entries(|entry| entries.extend(Entry::decode(entry)))?;
+        Ok(entries)
+    }
+}
+
+impl Search<'_> {
+    fn location(&self, lpn: Lpn) -> Location {
+        sure(self.map.lookup(lpn))
+    }
+
+    fn set(&mut self, lpn: Lpn, location: Location) {
+        sure(self.map.upsert(lpn, location));
+    }
+
+    /// Drops what points into blocks that were erased since the snapshot, or have gone bad: nothing in them is current.
+    fn drop_erased(&mut self, changed: &[Changed]) {
+        let geometry = *self.memory.media.geometry();
+        let mut erased = vec![false; geometry.blocks() as usize];
+        for Changed { block, was_erased, .. } in changed {
+            erased[block.0 as usize] = *was_erased || self.memory.media.is_marked_bad(*block);
+        }
+        if !erased.contains(&true) {
+            return;
+        }
+        for lpn in (0..self.map.units()).map(Lpn) {
+            if let Location::Flash(unit) = self.location(lpn)
+                && erased[geometry.block_of(geometry.page_of(unit)).0 as usize]
+            {
+                self.set(lpn, Location::Unmapped);
+            }
+        }
+    }
+
+    /// Looks at the pages of a block that were programmed since the snapshot. Where the host may have lost its power, data
+    /// counts only if it is whole.
+    fn look_at_block(&mut self, changed: &Changed) -> io::Result<()> {
+        let media = &self.memory.media;
+        if media.is_marked_bad(changed.block) {
+            return Ok(());
+        }
+        let (programmed, before) = (media.pages_programmed(changed.block), self.memory.durable.before());
+        let verifies = before.in_use && before.syncs;
+        let mut pages: Vec<(PageId, PageRecord)> = Vec::new();
+        media.page_records(changed.block, changed.first.min(programmed)..programmed, |page, record| {
+            if record.status == PageStatus::Programmed {
+                pages.push((page, record.clone()));
+            }
+        })?;
+        pages.retain(|(page, _)| !verifies || media.check_sound(*page).is_ok());
+        let units = self.map.units();
+        let known = |record: &PageRecord| record.units.iter().map(|unit| unit.tag).filter(|tag| *tag < units).collect();
+        let tags: Vec<Vec<u32>> = pages.iter().map(|(_, record)| known(record)).collect();
+        tags.iter().flatten().for_each(|tag| self.map.prefetch(Lpn(*tag)));
+        for (page, record) in &pages {
+            for (unit, number) in record.units.iter().zip(0..) {
+                if unit.tag < units {
+                    let place = self.memory.media.geometry().unit_at(*page, number);
+                    self.consider(Lpn(unit.tag), place, sequence_of(&unit.oob));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A copy of a unit. Of two with the same number, which hold the same, the later one stays.
+    fn consider(&mut self, lpn: Lpn, place: UnitId, sequence: u64) {
+        self.highest = self.highest.max(sequence);
+        if self.number(lpn).is_none_or(|other| sequence >= other) {
+            self.set(lpn, Location::Flash(place));
+            self.set_number(lpn, sequence);
+        }
+    }
+
+    /// The number of the copy on flash that counts so far.
+    fn number(&self, lpn: Lpn) -> Option<u64> {
+        if let Some(numbers) = &self.numbers {
+            let half = |index| u64::from(numbers.get(lpn.0 * 2 + index));
+            if let number @ 1.. = half(0) | half(1) << 32 {
+                return Some(number - 1);
+            }
+        }
+        let unit = on_flash(self.location(lpn))?;
+        Some(sequence_of(&self.memory.media.oob(unit).bytes))
+    }
+
+    fn set_number(&mut self, lpn: Lpn, sequence: u64) {
+        if let Some(numbers) = &mut self.numbers {
+            let number = sequence + 1;
+            numbers.set(lpn.0 * 2, number as u32);
+            numbers.set(lpn.0 * 2 + 1, (number >> 32) as u32);
+        }
+    }
+
+    /// Whether the copy that counts is of the time before the snapshot.
+    fn is_of_snapshot(&self, lpn: Lpn) -> bool {
+        let is_unknown = |numbers: &Table| numbers.get(lpn.0 * 2) == 0 && numbers.get(lpn.0 * 2 + 1) == 0;
+        self.numbers.as_ref().is_none_or(is_unknown)
+    }
+
+    /// Takes away what was deallocated: all copies of the time before the snapshot where it was since, and those with lower
+    /// numbers.
+    fn trim(&mut self, entries: &[Entry]) -> Deallocated {
+        let mut trims = Deallocated::default();
+        let units = self.map.units();
+        let range = |lpn: u32, count: u32| lpn.min(units)..lpn.saturating_add(count).min(units);
+        for entry in entries {
+            match *entry {
+                Entry::Trim { sequence, lpn, count } => trims.since.add(range(lpn, count), sequence),
+                Entry::Void { sequence, lpn, count } => trims.before.add(range(lpn, count), sequence),
+                Entry::Lost { .. } | Entry::Found { .. } => {}
+            }
+        }
+        for (range, sequence) in trims.before.ranges() {
+            range.map(Lpn).for_each(|lpn| self.void_below(lpn, sequence));
+        }
+        for (range, sequence) in trims.since.ranges() {
+            for lpn in range.map(Lpn) {
+                match self.is_of_snapshot(lpn) {
+                    true => self.forget(lpn),
+                    false => self.void_below(lpn, sequence),
+                }
+            }
+        }
+        trims
+    }
+
+    fn void_below(&mut self, lpn: Lpn, sequence: u64) {
+        if self.location(lpn) != Location::Unmapped && self.number(lpn) < Some(sequence) {
+            self.forget(lpn);
+        }
+    }
+
+    fn forget(&mut self, lpn: Lpn) {
+        if self.location(lpn) != Location::Unmapped {
+            self.set(lpn, Location::Unmapped);
+            self.forget_number(lpn);
+        }
+    }
+
+    fn forget_number(&mut self, lpn: Lpn) {
+        if let Some(numbers) = &mut self.numbers {
+            numbers.set(lpn.0 * 2, 0);
+            numbers.set(lpn.0 * 2 + 1, 0);
+        }
+    }
+
+    /// The slots that hold something newer than the flash, one of each unit.
+    fn keep_slots(&mut self, trims: &Deallocated) -> io::Result<Vec<Kept>> {
+        let mut newest: BTreeMap<u32, Kept> = BTreeMap::new();
+        if !self.memory.keeps_buffer {
+            return Ok(Vec::new());
+        }
+        for (record, data) in self.memory.durable.slots()? {
+            let sequence = record.sequence;
+            self.highest = self.highest.max(sequence);
+            let is_known = record.lpn < self.map.units();
+            let is_newer = is_known && self.number(Lpn(record.lpn)).is_none_or(|number| sequence > number);
+            let is_newest = newest.get(&record.lpn).is_none_or(|other| sequence > other.sequence);
+            let is_void =
+                [trims.since.of(record.lpn), trims.before.of(record.lpn)].iter().any(|trim| Some(sequence) < *trim);
+            if is_newer && is_newest && !is_void {
+                let (slot, lpn) = (SlotId(record.slot), Lpn(record.lpn));
+                let kept = Kept { slot, lpn, sequence, mask: record.mask, was_lost: record.was_lost, data };
+                newest.insert(record.lpn, kept);
+            }
+        }
+        let mut kept: Vec<Kept> = newest.into_values().collect();
+        kept.sort_by_key(|kept| kept.sequence);
+        Ok(kept)
+    }
+
+    /// The sectors that are lost, entry by entry.
+    fn find_lost(&self, entries: &[Entry], kept: &[Kept]) -> BTreeMap<Lpn, u64> {
+        let in_buffer: BTreeMap<Lpn, u64> = kept.iter().map(|kept| (kept.lpn, kept.sequence)).collect();
+        let mut lost: BTreeMap<Lpn, u64> = BTreeMap::new();
+        for entry in entries {
+            match *entry {
+                Entry::Trim { lpn, count, .. } => {
+                    let covered = lost.range(Lpn(lpn)..Lpn(lpn.saturating_add(count)));
+                    let covered: Vec<Lpn> = covered.map(|(lpn, _)| *lpn).collect();
+                    covered.iter().for_each(|lpn| _ = lost.remove(lpn));
+                }
+                Entry::Lost { lpn, sectors, .. } if lpn < self.map.units() => {
+                    *lost.entry(Lpn(lpn)).or_default() |= sectors;
+                }
+                Entry::Found { sequence, lpn, sectors } if lpn < self.map.units() => {
+                    let number = in_buffer.get(&Lpn(lpn)).copied().max(self.number(Lpn(lpn)));
+                    if number >= Some(sequence) {
+                        lost.entry(Lpn(lpn)).and_modify(|lost| *lost &= !sectors);
+                    }
+                }
+                Entry::Lost { .. } | Entry::Found { .. } | Entry::Void { .. } => {}
+            }
+        }
+        lost.retain(|_, sectors| *sectors != 0);
+        lost
+    }
+}
+
+fn unsettled(entries: &[Entry], lost: &BTreeMap<Lpn, u64>) -> Vec<(Lpn, u64)> {
+    let mut unsettled: BTreeMap<Lpn, u64> = BTreeMap::new();
+    for entry in entries {
+        if let Entry::Found { lpn, sectors, .. } = *entry
+            && let Some(left) = lost.get(&Lpn(lpn)).map(|lost| lost & sectors).filter(|left| *left != 0)
+        {
+            *unsettled.entry(Lpn(lpn)).or_default() |= left;
+        }
+    }
+    unsettled.into_iter().collect()
+}

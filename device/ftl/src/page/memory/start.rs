@@ -1,0 +1,185 @@
+//! All tables of a drive that is started from a file, and the tables of one whose power was cut.
+//!
+//! The state of a block follows from the flash: erased, written to the end, or in between. Of blocks in between, each stream
+//! of a plane goes on with one, the one that was written last first; others are closed. The age of blocks is as the snapshot
+//! says; blocks that have changed since are younger, in the order of their last writes.
+
+use std::cmp::Reverse;
+use std::io;
+use std::rc::Rc;
+
+use nandscape_device_media::{BlockId, Media, PlaneId};
+
+use super::super::PageFtlConfig;
+use super::super::state::State;
+use super::recall::Recalled;
+use super::tables::on_flash;
+use super::{Memory, sequence_of};
+use crate::address::{Location, Lpn, SlotId};
+use crate::component::{BadBlocks, BlockMetadata, BlockState, Mapping, Stream};
+
+/// Fills the tables of a new FTL with what its flash holds. How many slots of the write buffer were found again; `None` where the
+/// flash is not in a file.
+///
+/// # Errors
+/// When the file cannot be read, or is damaged.
+pub(in super::super) fn start(
+    state: &mut State,
+    media: &Rc<Media>,
+    config: &PageFtlConfig,
+) -> io::Result<Option<usize>> {
+    let Some(durable) = media.durable() else { return Ok(None) };
+    let keeps_buffer = durable.spec().slots > 0;
+    let mut memory = Memory { media: media.clone(), durable: durable.clone(), sequence: 0, keeps_buffer };
+    let recalled = memory.recall(config.logical_units)?;
+    memory.sequence = recalled.sequence;
+    state.memory = Some(memory);
+    let Recalled { map, lost, unsettled, kept, is_as_snapshot, .. } = recalled;
+    unsettled.iter().for_each(|(lpn, sectors)| state.remember_lost(*lpn, *sectors));
+    state.tables.map = map;
+    state.damage.set_lost(lost);
+    state.recall_counters()?;
+    state.recall_blocks(config)?;
+    match is_as_snapshot {
+        true => state.recall_valid()?,
+        false => state.validate_mapped(),
+    }
+    let count = kept.len();
+    for kept in kept {
+        let previous = state.tables.remap(kept.lpn, Location::Buffered(kept.slot));
+        state.buffer.restore(kept.slot, (kept.lpn, previous), (kept.sequence, kept.mask, kept.was_lost), kept.data);
+    }
+    Ok(Some(count))
+}
+
+/// A block that is written in part, or to the end since the snapshot.
+struct Written {
+    block: BlockId,
+    /// The number of the last write in it.
+    last: u64,
+    stream: Option<Stream>,
+}
+
+impl State {
+    /// Units are current where the map points to them.
+    fn validate_mapped(&mut self) {
+        for lpn in (0..self.tables.map.units()).map(Lpn) {
+            match on_flash(self.tables.location(lpn)) {
+                // No two units of a sound file are at one place.
+                Some(unit) if self.tables.blocks.is_valid(unit) => _ = self.tables.remap(lpn, Location::Unmapped),
+                Some(unit) => self.tables.blocks.validate(unit),
+                None => {}
+            }
+        }
+    }
+
+    /// The state of each block.
+    fn recall_blocks(&mut self, config: &PageFtlConfig) -> io::Result<()> {
+        let Some(memory) = &self.memory else { return Ok(()) };
+        let (media, numbers) = (memory.media.clone(), memory.snapshot_numbers(config.logical_units)?);
+        let mut sequence = numbers.provisioning;
+        let mut changed = vec![false; self.geometry.blocks() as usize];
+        media.changed_blocks().iter().for_each(|block| changed[block.block.0 as usize] = true);
+        let (mut full, mut partial) = (Vec::new(), Vec::new());
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            let (sealed_at, stream) = numbers.blocks[block.0 as usize];
+            let state = self.block_state(&media, block);
+            let programmed = media.pages_programmed(block);
+            let info = self.tables.blocks.get_mut(block);
+            (info.erases, info.sealed_at) = (media.erases(block), sealed_at);
+            if state == BlockState::Bad {
+                info.state = state;
+                self.tables.bad.retire(block);
+                continue;
+            }
+            (info.state, info.allocated, info.programmed) = (state, programmed, programmed);
+            let is_partial = state == BlockState::Full && programmed < self.geometry.pages_per_block();
+            if is_partial || state == BlockState::Full && changed[block.0 as usize] {
+                let last = last_write(&media, block, programmed);
+                let written = Written { block, last, stream: stream.filter(|_| is_partial) };
+                if is_partial { &mut partial } else { &mut full }.push(written);
+            }
+        }
+        full.extend(self.reopen_all(partial, config));
+        full.sort_by_key(|written| written.last);
+        for Written { block, .. } in full {
+            sequence += 1;
+            let pages = self.geometry.pages_per_block();
+            let info = self.tables.blocks.get_mut(block);
+            (info.allocated, info.programmed, info.sealed_at) = (pages, pages, sequence);
+        }
+        self.tables.list_blocks(config, sequence);
+        Ok(())
+    }
+
+    fn block_state(&self, media: &Media, block: BlockId) -> BlockState {
+        match () {
+            () if self.tables.bad.is_bad(block) || media.is_marked_bad(block) => BlockState::Bad,
+            () if media.is_marked_retiring(block) => BlockState::Retiring,
+            () if media.pages_programmed(block) == 0 => BlockState::Free,
+            () => BlockState::Full,
+        }
+    }
+
+    /// Gives each stream of each plane a block that is written in part. Returns those that are left.
+    fn reopen_all(&mut self, mut partial: Vec<Written>, config: &PageFtlConfig) -> Vec<Written> {
+        partial.sort_by_key(|written| {
+            (self.geometry.plane_of(written.block), written.stream.is_none(), Reverse(written.last))
+        });
+        let streams = config.wear.streams().len() as u8;
+        let mut left = Vec::new();
+        let mut of_plane: (Option<PlaneId>, Vec<Stream>) = (None, Vec::new());
+        for written in partial {
+            let plane = self.geometry.plane_of(written.block);
+            if of_plane.0 != Some(plane) {
+                of_plane = (Some(plane), (0..streams).map(Stream).collect());
+            }
+            let free = &mut of_plane.1;
+            let wanted = written.stream.and_then(|stream| free.iter().position(|free| *free == stream));
+            match wanted.or(if free.is_empty() { None } else { Some(0) }) {
+                Some(index) => self.tables.blocks.get_mut(written.block).state = BlockState::Open(free.remove(index)),
+                None => left.push(written),
+            }
+        }
+        left
+    }
+
+    /// Blocks that were to be retired still are.
+    pub(in super::super) fn resume_retiring(&mut self) {
+        let blocks = (0..self.geometry.blocks()).map(BlockId);
+        let retiring = blocks.filter(|block| self.tables.blocks.get(*block).state == BlockState::Retiring);
+        retiring.collect::<Vec<_>>().into_iter().for_each(|block| self.check_retiring(block));
+    }
+
+    /// The tables after a power cut, found in the flash. What the write buffer holds stays in it.
+    pub(in super::super) fn rebuild(&mut self) -> io::Result<()> {
+        let Some(memory) = &mut self.memory else { return Ok(()) };
+        let recalled = memory.recall(self.tables.map.units())?;
+        memory.sequence = memory.sequence.max(recalled.sequence);
+        recalled.unsettled.iter().for_each(|(lpn, sectors)| self.remember_lost(*lpn, *sectors));
+        let newest: Vec<SlotId> = self.buffer.occupied().collect();
+        let is_newest = |slot: &SlotId| self.tables.location(self.buffer.slot(*slot).lpn) == Location::Buffered(*slot);
+        let newest: Vec<SlotId> = newest.into_iter().filter(is_newest).collect();
+        self.tables.map = recalled.map;
+        self.damage.set_lost(recalled.lost);
+        self.tables.blocks.clear_valid();
+        self.validate_mapped();
+        for slot in newest {
+            let lpn = self.buffer.slot(slot).lpn;
+            let copy = self.tables.remap(lpn, Location::Buffered(slot));
+            let holder = self.holder(slot);
+            self.buffer.slot_mut(holder).previous = copy;
+            if copy == Location::Unmapped && !self.buffer.is_whole(holder) {
+                self.buffer.fill(holder, None);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The number of the last write whose data is in a block.
+fn last_write(media: &Media, block: BlockId, programmed: u32) -> u64 {
+    let pages = (0..programmed).rev().map(|page| media.geometry().page_at(block, page));
+    let record = pages.into_iter().find_map(|page| media.page_record(page));
+    record.and_then(|record| record.units.iter().map(|unit| sequence_of(&unit.oob)).max()).unwrap_or_default()
+}

@@ -1,0 +1,100 @@
+//! What the store needs of a file. Reads beyond what was written give zeros, as holes do; reads beyond the end fail.
+
+use std::fs::File;
+use std::io;
+
+/// A file, or what stands for one.
+pub trait Backing: Send + Sync {
+    /// Reads at an offset.
+    ///
+    /// # Errors
+    /// When the file ends before, or cannot be read.
+    fn read_at(&self, at: u64, bytes: &mut [u8]) -> io::Result<()>;
+
+    /// Writes at an offset.
+    ///
+    /// # Errors
+    /// When it could not be written as a whole, as on a full disk.
+    fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Waits until everything written is safe from a loss of power.
+    ///
+    /// # Errors
+    /// When some of it may not be.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Gives the room of a range back to the system, where it can: it reads as zeros then, or as before.
+    ///
+    /// # Errors
+    /// When the system cannot.
+    fn punch(&self, at: u64, len: u64) -> io::Result<()>;
+
+    /// Its length in bytes.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether it has no bytes.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Makes it longer, by a hole.
+    ///
+    /// # Errors
+    /// When the file system has no files as long.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+}
+
+impl Backing for File {
+    #[cfg(unix)]
+    fn read_at(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, bytes, at)
+    }
+
+    #[cfg(unix)]
+    fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(self, bytes, at)
+    }
+
+    #[cfg(not(unix))]
+    fn read_at(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    #[cfg(not(unix))]
+    fn write_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn punch(&self, at: u64, len: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        match fallocate(self, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, len) {
+            // A file system without holes keeps what is there.
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            result => Ok(result?),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn punch(&self, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        File::set_len(self, len)
+    }
+}

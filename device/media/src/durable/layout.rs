@@ -1,0 +1,93 @@
+//! Where each region of the file lies. All of it follows from the [`StoreSpec`], so that nothing in the file can point
+//! astray. Regions begin at multiples of 4 KiB, and most are holes until they are used.
+
+use crate::geometry::Geometry;
+
+use super::snapshot::{self, CHUNK};
+use super::superblock::StoreSpec;
+use super::{journal, notes, record, slots, superblock};
+
+const ALIGN: u64 = 4_096;
+/// Bytes of a sector's metadata at the most, which follow the data of their unit.
+const SECTOR_METADATA: u64 = 8;
+const SECTOR: u32 = 512;
+
+/// A part of the file.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Region {
+    pub(crate) at: u64,
+    pub(crate) len: u64,
+}
+
+impl Region {
+    pub(crate) fn end(self) -> u64 {
+        self.at + self.len
+    }
+}
+
+/// The regions, in the order in which they lie.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Layout {
+    /// Two copies.
+    pub(crate) superblock: [Region; 2],
+    /// Two copies.
+    pub(crate) notes: [Region; 2],
+    /// Two copies.
+    pub(crate) counters: [Region; 2],
+    pub(crate) slots: Region,
+    /// Used in turn, an epoch each.
+    pub(crate) journals: [Region; 2],
+    /// A record a block.
+    pub(crate) blocks: Region,
+    /// Written in turn.
+    pub(crate) snapshots: [Region; 2],
+    /// A record a page.
+    pub(crate) pages: Region,
+    /// Data of units beyond their size: metadata of sectors.
+    pub(crate) tails: Region,
+    pub(crate) data: Region,
+    /// Bytes of a page's record.
+    pub(crate) page_stride: u64,
+    /// Bytes of a unit's tail.
+    pub(crate) tail_stride: u64,
+    /// Bytes of a slot's copy.
+    pub(crate) slot_stride: u64,
+}
+
+impl Layout {
+    pub(crate) fn new(spec: &StoreSpec, geometry: &Geometry) -> Layout {
+        let mut end = 0;
+        let mut next = |len: u64| {
+            let region = Region { at: end, len };
+            end += len.next_multiple_of(ALIGN);
+            region
+        };
+        let (units, pages) = (u64::from(geometry.units()), u64::from(geometry.units() / geometry.units_per_page()));
+        let tail_stride = u64::from(geometry.unit_size() / SECTOR).max(1) * SECTOR_METADATA;
+        let page_stride = record::page_stride(geometry.units_per_page());
+        let slot_stride = slots::stride(u64::from(geometry.unit_size()) + tail_stride);
+        Layout {
+            superblock: [next(superblock::BYTES), next(superblock::BYTES)],
+            notes: [next(notes::BYTES), next(notes::BYTES)],
+            counters: [next(notes::COUNTERS), next(notes::COUNTERS)],
+            slots: next(slots::region_bytes(u64::from(spec.slots), slot_stride)),
+            journals: [(); 2].map(|()| next(journal::region_bytes(spec.logical_units))),
+            blocks: next(u64::from(geometry.blocks()) * record::BLOCK as u64),
+            snapshots: {
+                let bytes = snapshot::region_bytes(geometry.blocks(), spec.snapshot_bytes.next_multiple_of(CHUNK));
+                [next(bytes), next(bytes)]
+            },
+            pages: next(pages * page_stride),
+            tails: next(units * tail_stride),
+            data: next(units * u64::from(geometry.unit_size())),
+            page_stride,
+            tail_stride,
+            slot_stride,
+        }
+    }
+
+    /// Length of the file.
+    pub(crate) fn len(&self) -> u64 {
+        self.data.end()
+    }
+}

@@ -1,0 +1,279 @@
+//! The durable memory of a controller and its FTL: a journal, a snapshot of tables, the slots of a write buffer, counters, and
+//! notes. It stands for what real controllers keep in memory with capacitors and in a small flash of their own; the model
+//! gives it no time.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+
+use super::disk::Disk;
+use super::journal::{ENTRY, Journal};
+use super::notes::Notes;
+use super::scan::{Found, scan};
+use super::slots::{SlotRecord, Slots};
+use super::snapshot::{CHUNK, Snapshot};
+use super::store_file::StoreFile;
+use super::superblock::{StoreSpec, StoreUse};
+use crate::fault::MediaError;
+use crate::geometry::{BlockId, Geometry};
+
+/// See the file.
+pub struct DurableMemory {
+    file: RefCell<StoreFile>,
+    spec: StoreSpec,
+    /// How the file had been used before it was opened.
+    before: StoreUse,
+    disk: Rc<Disk>,
+    epoch: Rc<Cell<u32>>,
+    journal: Journal,
+    slots: Slots,
+    notes: Notes,
+    counters: Notes,
+    snapshot: RefCell<Option<Snapshot>>,
+}
+
+impl DurableMemory {
+    /// Opens the memory in a file, and looks at its blocks.
+    pub(crate) fn open(file: StoreFile, geometry: &Geometry) -> io::Result<(DurableMemory, Found)> {
+        let (spec, before) = (file.spec().clone(), file.before());
+        let disk = Rc::new(file.disk(geometry));
+        let snapshot = Snapshot::open(&disk, geometry.blocks(), payload(&spec))?;
+        let found = scan(&disk, geometry, snapshot.as_ref())?;
+        let epoch = Rc::new(Cell::new(snapshot.as_ref().map_or(0, |snapshot| snapshot.epoch) + 1));
+        let memory = DurableMemory {
+            file: RefCell::new(file),
+            before,
+            journal: Journal::open(&disk, &epoch, snapshot.as_ref().map_or(0, |snapshot| snapshot.nonce))?,
+            slots: Slots::open(&disk, spec.slots)?,
+            notes: Notes::open(&disk, disk.layout.notes)?,
+            counters: Notes::open(&disk, disk.layout.counters)?,
+            snapshot: RefCell::new(snapshot),
+            spec,
+            disk,
+            epoch,
+        };
+        Ok((memory, found))
+    }
+
+    /// What the file holds.
+    pub fn spec(&self) -> &StoreSpec {
+        &self.spec
+    }
+
+    /// How the file had been used before it was opened.
+    pub fn before(&self) -> StoreUse {
+        self.before
+    }
+
+    /// Why nothing can be written any more, if that is so.
+    pub fn failure(&self) -> Option<String> {
+        self.disk.failure().map(str::to_owned)
+    }
+
+    /// Whether nothing can be written any more.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.disk.failure().is_some()
+    }
+
+    pub(crate) fn disk(&self) -> &Rc<Disk> {
+        &self.disk
+    }
+
+    pub(crate) fn epoch(&self) -> &Rc<Cell<u32>> {
+        &self.epoch
+    }
+
+    /// Makes everything written so far safe from a loss of the host's power, where that is wanted.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn sync(&self) -> Result<(), MediaError> {
+        self.disk.sync()
+    }
+
+    // ------------------------------------------------------------ journal
+
+    /// Appends an entry to the journal.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn append(&self, entry: &[u8; JOURNAL_ENTRY]) -> Result<(), MediaError> {
+        self.journal.append(entry)
+    }
+
+    /// All entries since the snapshot, in order.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn entries(&self, each: impl FnMut(&[u8; JOURNAL_ENTRY])) -> io::Result<()> {
+        self.journal.read(each)
+    }
+
+    /// Entries since the snapshot.
+    pub fn journal_len(&self) -> u64 {
+        self.journal.len()
+    }
+
+    /// Whether the journal is so long that a snapshot is due.
+    pub fn is_snapshot_due(&self) -> bool {
+        self.journal.is_long()
+    }
+
+    // ------------------------------------------------------------ slots
+
+    /// Writes a slot. Where it `is_alone`, it counts at once; else when [`DurableMemory::commit_slots`] names its number or a
+    /// higher one.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn save_slot(&self, record: &SlotRecord, data: Option<&[u8]>, is_alone: bool) -> Result<(), MediaError> {
+        self.slots.save(record, data, is_alone)
+    }
+
+    /// All slots written so far count.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn commit_slots(&self, sequence: u64) -> Result<(), MediaError> {
+        self.slots.commit(sequence)
+    }
+
+    /// Makes a slot void.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn clear_slot(&self, slot: u32) -> Result<(), MediaError> {
+        self.slots.clear(slot)
+    }
+
+    /// Makes all slots void, and keeps nothing of their data.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn wipe_slots(&self) -> Result<(), MediaError> {
+        self.slots.wipe()
+    }
+
+    /// The slots that count, with their data.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn slots(&self) -> io::Result<Vec<(SlotRecord, Vec<u8>)>> {
+        self.slots.restore()
+    }
+
+    // ------------------------------------------------------------ notes
+
+    /// Replaces the controller's notes, of 1 MiB at the most.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn set_notes(&self, notes: &[u8]) -> Result<(), MediaError> {
+        self.notes.write(notes)?;
+        self.disk.sync()
+    }
+
+    /// The controller's notes.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn notes(&self) -> io::Result<Option<Vec<u8>>> {
+        self.notes.read()
+    }
+
+    /// Replaces the FTL's counters, of 4,000 bytes at the most.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn set_counters(&self, counters: &[u8]) -> Result<(), MediaError> {
+        self.counters.write(counters)
+    }
+
+    /// The FTL's counters.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn counters(&self) -> io::Result<Option<Vec<u8>>> {
+        self.counters.read()
+    }
+
+    // ------------------------------------------------------------ snapshots
+
+    /// Writes a snapshot of how far blocks are written and of the FTL's tables, and begins the next epoch with a journal of
+    /// the entries that are `carried` over.
+    pub(crate) fn save_snapshot(
+        &self,
+        blocks: (Vec<u32>, Vec<u32>),
+        carried: &[[u8; JOURNAL_ENTRY]],
+        fill: &mut dyn FnMut(u64, &mut [u8]),
+    ) -> Result<(), MediaError> {
+        let epoch = self.epoch.get();
+        // Of each start one snapshot at the most fails, for nothing is written any more afterwards.
+        let nonce = self.before.starts + 1;
+        let last = || self.journal.carry_over(nonce, carried);
+        let snapshot = Snapshot::write(&self.disk, (epoch, nonce), blocks, payload(&self.spec), fill, last)?;
+        self.snapshot.replace(Some(snapshot));
+        self.epoch.set(epoch + 1);
+        self.journal.begin_epoch(nonce, carried.len() as u64);
+        Ok(())
+    }
+
+    /// Reads a chunk of the FTL's part of the latest snapshot; `false` where it is all zeros, or there is no snapshot.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is damaged.
+    pub fn read_snapshot(&self, at: u64, chunk: &mut [u8]) -> io::Result<bool> {
+        self.snapshot.borrow().as_ref().map_or(Ok(false), |snapshot| snapshot.read(&self.disk, at, chunk))
+    }
+
+    /// Whether there is a snapshot.
+    pub fn has_snapshot(&self) -> bool {
+        self.snapshot.borrow().is_some()
+    }
+
+    /// The epoch that the snapshot has closed; 0 without one.
+    pub fn snapshot_epoch(&self) -> u32 {
+        self.snapshot.borrow().as_ref().map_or(0, |snapshot| snapshot.epoch)
+    }
+
+    /// Chunks of the snapshot that hold anything, and all of them.
+    pub fn snapshot_chunks(&self) -> (u64, u64) {
+        self.snapshot.borrow().as_ref().map_or((0, 0), Snapshot::chunks)
+    }
+
+    /// The erases and the programmed pages of a block as of the snapshot.
+    pub fn at_snapshot(&self, block: BlockId) -> (u32, u32) {
+        let at = |snapshot: &Snapshot| (snapshot.erases[block.0 as usize], snapshot.programmed[block.0 as usize]);
+        self.snapshot.borrow().as_ref().map_or((0, 0), at)
+    }
+
+    // ------------------------------------------------------------ the file
+
+    /// The file is in use from now on.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub(crate) fn begin_use(&self) -> Result<(), MediaError> {
+        self.file.borrow_mut().begin_use(&self.disk)
+    }
+
+    /// The file is as it is to be found.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub(crate) fn end_use(&self) -> Result<(), MediaError> {
+        self.file.borrow_mut().end_use(&self.disk)
+    }
+
+    /// Length of the file in bytes.
+    pub fn file_len(&self) -> u64 {
+        self.file.borrow().backing().len().unwrap_or_default()
+    }
+}
+
+const JOURNAL_ENTRY: usize = ENTRY;
+
+fn payload(spec: &StoreSpec) -> u64 {
+    spec.snapshot_bytes.next_multiple_of(CHUNK)
+}

@@ -1,0 +1,53 @@
+//! Flash that outlasts the process: cells and the controller's durable memory in a file.
+//!
+//! | file | what |
+//! |---|---|
+//! | `backing` | what a file can do, and a real one |
+//! | `memory_file` | a file in memory, for drives that forget with the process and for tests of every kind of failure |
+//! | `overlay` | a file that is looked at and never written |
+//! | `layout` | where each region of the file lies |
+//! | `superblock` | what the file is: version, geometry, identity, how often it was started |
+//! | `store_file` | creating, opening, checking and locking it |
+//! | `disk` | reads and writes in it, and the first failure of one |
+//! | `record` | what is written of a page and of a block, each with a checksum |
+//! | `cells` | pages and blocks in it, as the flash uses them |
+//! | `scan` | how far blocks are written, found out when the file is opened |
+//! | `journal`, `snapshot`, `slots`, `notes` | the durable memory of an FTL and a controller |
+//! | `memory` | these together |
+//!
+//! The order of writes makes every instant a good one to be killed at: data before the record of its page, the record of a
+//! block before the first page that changes in it, a snapshot before the header that makes it valid.
+//!
+//! No file operation takes model time. A write that fails makes the drive read-only until it is started again: nothing is
+//! retried, and no block counts as bad for it.
+//!
+//! Left out: compression, and more than one process on a file.
+
+mod backing;
+mod cells;
+mod disk;
+mod journal;
+mod layout;
+mod memory;
+mod memory_file;
+mod notes;
+mod overlay;
+mod record;
+mod scan;
+mod slots;
+mod snapshot;
+mod store_file;
+mod superblock;
+
+pub use backing::Backing;
+pub use journal::ENTRY as JOURNAL_ENTRY;
+pub use memory::DurableMemory;
+pub use memory_file::MemoryFile;
+pub use record::{PageRecord, PageStatus, UnitRecord};
+pub use slots::SlotRecord;
+pub use snapshot::CHUNK as SNAPSHOT_CHUNK;
+pub use store_file::{StoreError, StoreFile};
+pub use superblock::{StoreSpec, StoreUse};
+
+pub(crate) use cells::FileCells;
+pub(crate) use record::marks;

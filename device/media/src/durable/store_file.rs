@@ -1,0 +1,224 @@
+//! Creating, opening and locking a file. A file that is not what it should be is refused, and nothing in it changes.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::backing::Backing;
+use super::disk::Disk;
+use super::layout::Layout;
+use super::memory_file::MemoryFile;
+use super::overlay::Overlay;
+use super::superblock::{BYTES, NoSuperblock, StoreSpec, StoreUse, Superblock, VERSION};
+use crate::fault::MediaError;
+use crate::geometry::Geometry;
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The system refuses.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// Another process has it.
+    #[error("another process uses the file; one at a time can")]
+    InUse,
+    /// It is something else.
+    #[error(
+        "it is no store of a drive: it does not begin with NANDFILE; name a file that does not exist yet, or a store"
+    )]
+    Foreign,
+    /// It was written by a later version of this program.
+    #[error("it has format {0}, and this program knows formats up to {VERSION}; use a later version")]
+    Newer(u32),
+    /// Both superblocks are damaged.
+    #[error("its superblock is damaged: {0}")]
+    Damaged(&'static str),
+    /// It is shorter than its superblock says.
+    #[error("it is truncated: {found} bytes of {expected} are there")]
+    Truncated {
+        /// Bytes that are there.
+        found: u64,
+        /// Bytes that should be.
+        expected: u64,
+    },
+    /// The drive does not fit into a store.
+    #[error("the description of the drive is too long for a store")]
+    TooLong,
+}
+
+/// A file that was opened, and not yet used.
+pub struct StoreFile {
+    backing: Arc<dyn Backing>,
+    superblock: Superblock,
+    before: StoreUse,
+    syncs: bool,
+}
+
+impl StoreFile {
+    /// Whether there is a file that is not empty.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn exists(path: &Path) -> io::Result<bool> {
+        match path.metadata() {
+            Ok(found) => Ok(!found.is_file() || found.len() > 0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates a store for an erased drive, which appears at `path` when it is whole. With `syncs`, what the drive
+    /// acknowledges outlasts the host's power.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn create(path: &Path, spec: StoreSpec, syncs: bool) -> Result<StoreFile, StoreError> {
+        let new = with_suffix(path, ".new");
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&new)?;
+        lock(&file)?;
+        file.set_len(0)?;
+        let store = StoreFile::create_on(Arc::new(file), spec, syncs)?;
+        store.backing.sync()?;
+        std::fs::rename(&new, path)?;
+        if let Some(folder) = path.parent().filter(|_| syncs) {
+            let folder = if folder == Path::new("") { Path::new(".") } else { folder };
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(store)
+    }
+
+    /// Opens a store. Nothing in it changes before a drive uses it.
+    ///
+    /// # Errors
+    /// When it is not a whole store, or is in use.
+    pub fn open(path: &Path, syncs: bool) -> Result<StoreFile, StoreError> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        lock(&file)?;
+        StoreFile::open_on(Arc::new(file), syncs)
+    }
+
+    /// Opens a store to look at it: what a drive changes is kept in memory, and the file stays as it is. Whether another process
+    /// uses it meanwhile.
+    ///
+    /// # Errors
+    /// When it is not a whole store.
+    pub fn open_to_read(path: &Path) -> Result<(StoreFile, bool), StoreError> {
+        let file = File::open(path)?;
+        let in_use = match file.try_lock_shared() {
+            Ok(()) => false,
+            Err(TryLockError::WouldBlock) => true,
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        };
+        Ok((StoreFile::open_on(Arc::new(Overlay::new(Arc::new(file))), false)?, in_use))
+    }
+
+    /// A store in memory.
+    ///
+    /// # Errors
+    /// When the drive does not fit into one.
+    pub fn in_memory(spec: StoreSpec) -> Result<StoreFile, StoreError> {
+        StoreFile::create_on(Arc::new(MemoryFile::new()), spec, false)
+    }
+
+    /// Creates a store in an empty file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn create_on(backing: Arc<dyn Backing>, spec: StoreSpec, syncs: bool) -> Result<StoreFile, StoreError> {
+        let geometry = spec.checked_geometry().ok().filter(|_| spec.fits()).ok_or(StoreError::TooLong)?;
+        let layout = Layout::new(&spec, &geometry);
+        backing.set_len(layout.len())?;
+        let used = StoreUse { syncs, ..StoreUse::default() };
+        let superblock = Superblock { generation: 1, spec, used };
+        layout.superblock.iter().try_for_each(|copy| backing.write_at(copy.at, &superblock.encode()))?;
+        Ok(StoreFile { backing, superblock, before: used, syncs })
+    }
+
+    /// Opens a store in a file.
+    ///
+    /// # Errors
+    /// When it is not a whole store.
+    pub fn open_on(backing: Arc<dyn Backing>, syncs: bool) -> Result<StoreFile, StoreError> {
+        let found = backing.len()?;
+        let mut latest: Option<Superblock> = None;
+        let mut problem = NoSuperblock::Foreign;
+        for copy in 0..2 {
+            let len = found.saturating_sub(copy * BYTES).min(BYTES);
+            let mut bytes = vec![0; len as usize];
+            backing.read_at(copy * BYTES, &mut bytes)?;
+            match Superblock::decode(&bytes) {
+                Ok(superblock) if latest.as_ref().is_none_or(|other| superblock.generation > other.generation) => {
+                    latest = Some(superblock);
+                }
+                Ok(_) | Err(NoSuperblock::Foreign) => {}
+                Err(other) => problem = other,
+            }
+        }
+        let superblock = latest.ok_or(match problem {
+            NoSuperblock::Foreign => StoreError::Foreign,
+            NoSuperblock::Version(version) => StoreError::Newer(version),
+            NoSuperblock::Damaged(what) => StoreError::Damaged(what),
+        })?;
+        let geometry =
+            superblock.spec.checked_geometry().map_err(|_| StoreError::Damaged("its geometry is impossible"))?;
+        let expected = Layout::new(&superblock.spec, &geometry).len();
+        if found < expected {
+            return Err(StoreError::Truncated { found, expected });
+        }
+        let before = superblock.used;
+        Ok(StoreFile { backing, superblock, before, syncs })
+    }
+
+    /// What it holds.
+    pub fn spec(&self) -> &StoreSpec {
+        &self.superblock.spec
+    }
+
+    /// How it was used before it was opened.
+    pub fn before(&self) -> StoreUse {
+        self.before
+    }
+
+    pub(crate) fn backing(&self) -> &Arc<dyn Backing> {
+        &self.backing
+    }
+
+    pub(crate) fn disk(&self, geometry: &Geometry) -> Disk {
+        Disk::new(self.backing.clone(), Layout::new(self.spec(), geometry), self.syncs)
+    }
+
+    pub(crate) fn begin_use(&mut self, disk: &Disk) -> Result<(), MediaError> {
+        let StoreUse { in_use, starts, unclean, .. } = self.before;
+        let unclean = unclean + u64::from(in_use);
+        self.superblock.used = StoreUse { in_use: true, syncs: self.syncs, starts: starts + 1, unclean };
+        self.put(disk)
+    }
+
+    pub(crate) fn end_use(&mut self, disk: &Disk) -> Result<(), MediaError> {
+        self.superblock.used.in_use = false;
+        self.put(disk)
+    }
+
+    fn put(&mut self, disk: &Disk) -> Result<(), MediaError> {
+        self.superblock.generation += 1;
+        let copy = disk.layout.superblock[(self.superblock.generation % 2) as usize];
+        disk.sync()?;
+        disk.write(copy.at, &self.superblock.encode())?;
+        disk.sync()
+    }
+}
+
+fn lock(file: &File) -> Result<(), StoreError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

@@ -1,0 +1,246 @@
+//! The superblock: what the file is. It is written when the file is created, opened and closed, in turn into two copies, so
+//! that one of them is always whole. The higher generation counts.
+
+use crate::geometry::{Counts, Geometry, GeometryError};
+
+/// Bytes of a copy.
+pub(crate) const BYTES: u64 = 64 << 10;
+/// What the file begins with.
+pub(crate) const MAGIC: [u8; 8] = *b"NANDFILE";
+/// The format that this program reads and writes.
+pub(crate) const VERSION: u32 = 1;
+/// Bytes of the fields before the text.
+const FIXED: usize = 256;
+/// Bytes of the text at the most.
+const LONGEST_TEXT: usize = BYTES as usize - FIXED;
+
+/// What a file holds: fixed when it is created.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoreSpec {
+    /// The flash.
+    pub geometry: Counts,
+    /// Whether data of the host is kept, or only that it was written.
+    pub keeps_data: bool,
+    /// Pages that one program takes of a block.
+    pub pages_per_program: u32,
+    /// Units of the host's address space.
+    pub logical_units: u32,
+    /// Slots of a write buffer that outlasts power.
+    pub slots: u32,
+    /// Bytes of a snapshot of the FTL's tables.
+    pub snapshot_bytes: u64,
+    /// The drive's seed: what is left to chance stays the same.
+    pub seed: u64,
+    /// What the drive is, for the one who assembles it.
+    pub text: String,
+}
+
+/// How a file was used.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct StoreUse {
+    /// Whether it is in use, or was when its process ended.
+    pub in_use: bool,
+    /// Whether writes are made safe from a loss of the host's power.
+    pub syncs: bool,
+    /// How often it was opened.
+    pub starts: u64,
+    /// How often it was opened although it had not been closed.
+    pub unclean: u64,
+}
+
+/// See the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Superblock {
+    pub(crate) generation: u64,
+    pub(crate) spec: StoreSpec,
+    pub(crate) used: StoreUse,
+}
+
+/// Why bytes are no superblock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum NoSuperblock {
+    /// They do not begin as one.
+    Foreign,
+    /// The format is newer than this program.
+    Version(u32),
+    /// The checksum or a field is wrong.
+    Damaged(&'static str),
+}
+
+impl StoreSpec {
+    /// The geometry, checked.
+    ///
+    /// # Errors
+    /// The count that is not valid.
+    pub fn checked_geometry(&self) -> Result<Geometry, GeometryError> {
+        Geometry::new(self.geometry)
+    }
+
+    /// Whether it fits into a superblock.
+    pub(crate) fn fits(&self) -> bool {
+        self.text.len() <= LONGEST_TEXT && self.is_sane()
+    }
+
+    fn is_sane(&self) -> bool {
+        let fields = self.slots <= 1 << 24 && self.snapshot_bytes <= 1 << 40 && self.pages_per_program >= 1;
+        let fields = fields && self.pages_per_program <= self.geometry.pages_per_block;
+        fields && self.checked_geometry().is_ok_and(|geometry| self.logical_units <= geometry.units())
+    }
+}
+
+impl Superblock {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer(Vec::with_capacity(BYTES as usize));
+        let StoreSpec { geometry, keeps_data, pages_per_program, logical_units, slots, snapshot_bytes, seed, text } =
+            &self.spec;
+        let StoreUse { in_use, syncs, starts, unclean } = self.used;
+        out.0.extend(MAGIC);
+        out.u32(VERSION);
+        // The checksum's place.
+        out.u32(0);
+        out.u64(self.generation);
+        out.u32(u32::from(*keeps_data) | u32::from(in_use) << 1 | u32::from(syncs) << 2);
+        let Counts { channels, dies_per_channel, planes_per_die, blocks_per_plane, .. } = *geometry;
+        [channels, dies_per_channel, planes_per_die, blocks_per_plane].into_iter().for_each(|count| out.u32(count));
+        [geometry.pages_per_block, geometry.page_size, geometry.unit_size].into_iter().for_each(|count| out.u32(count));
+        [*pages_per_program, *logical_units, *slots, text.len() as u32].into_iter().for_each(|count| out.u32(count));
+        [*snapshot_bytes, *seed, starts, unclean].into_iter().for_each(|count| out.u64(count));
+        out.0.resize(FIXED, 0);
+        out.0.extend(text.as_bytes());
+        out.0.resize(BYTES as usize, 0);
+        let sum = checksum(&out.0);
+        out.0[12..16].copy_from_slice(&sum.to_le_bytes());
+        out.0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Superblock, NoSuperblock> {
+        if !bytes.starts_with(&MAGIC) {
+            return Err(NoSuperblock::Foreign);
+        }
+        if bytes.len() < BYTES as usize {
+            return Err(NoSuperblock::Damaged("it is cut short"));
+        }
+        let mut from = Reader(&bytes[8..]);
+        let (version, sum) = (from.u32(), from.u32());
+        if version > VERSION {
+            return Err(NoSuperblock::Version(version));
+        }
+        if sum != checksum(&bytes[..BYTES as usize]) || version == 0 {
+            return Err(NoSuperblock::Damaged("its checksum is wrong"));
+        }
+        let (generation, flags) = (from.u64(), from.u32());
+        let geometry = Counts {
+            channels: from.u32(),
+            dies_per_channel: from.u32(),
+            planes_per_die: from.u32(),
+            blocks_per_plane: from.u32(),
+            pages_per_block: from.u32(),
+            page_size: from.u32(),
+            unit_size: from.u32(),
+        };
+        let [pages_per_program, logical_units, slots, text_len] = [(); 4].map(|()| from.u32());
+        let [snapshot_bytes, seed, starts, unclean] = [(); 4].map(|()| from.u64());
+        let text = bytes[FIXED..].get(..text_len as usize).and_then(|text| std::str::from_utf8(text).ok());
+        let text = text.ok_or(NoSuperblock::Damaged("its text is none"))?.to_owned();
+        let keeps_data = flags & 1 != 0;
+        let spec =
+            StoreSpec { geometry, keeps_data, pages_per_program, logical_units, slots, snapshot_bytes, seed, text };
+        let used = StoreUse { in_use: flags & 2 != 0, syncs: flags & 4 != 0, starts, unclean };
+        match spec.is_sane() {
+            true => Ok(Superblock { generation, spec, used }),
+            false => Err(NoSuperblock::Damaged("its geometry is impossible")),
+        }
+    }
+}
+
+/// Over all of a copy, the checksum's own bytes as zeros.
+fn checksum(copy: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&copy[..12]);
+    sum.update(&[0; 4]);
+    sum.update(&copy[16..]);
+    sum.finalize()
+}
+
+/// Little-endian fields, one after another.
+pub(crate) struct Writer(pub(crate) Vec<u8>);
+
+impl Writer {
+    pub(crate) fn u32(&mut self, value: u32) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    pub(crate) fn u64(&mut self, value: u64) {
+        self.0.extend(value.to_le_bytes());
+    }
+}
+
+/// Reads them back, from bytes that are long enough.
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+
+impl Reader<'_> {
+    pub(crate) fn u32(&mut self) -> u32 {
+        let (head, rest) = self.0.split_first_chunk().expect("the caller has checked the length");
+        self.0 = rest;
+        u32::from_le_bytes(*head)
+    }
+
+    pub(crate) fn u64(&mut self) -> u64 {
+        let (head, rest) = self.0.split_first_chunk().expect("the caller has checked the length");
+        self.0 = rest;
+        u64::from_le_bytes(*head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn superblock() -> Superblock {
+        let geometry = Counts {
+            channels: 2,
+            dies_per_channel: 3,
+            planes_per_die: 1,
+            blocks_per_plane: 5,
+            pages_per_block: 6,
+            page_size: 16_384,
+            unit_size: 4_096,
+        };
+        let spec = StoreSpec {
+            geometry,
+            keeps_data: true,
+            pages_per_program: 3,
+            logical_units: 100,
+            slots: 9,
+            snapshot_bytes: 400,
+            seed: u64::MAX - 1,
+            text: "a drive, ä".to_owned(),
+        };
+        let used = StoreUse { in_use: true, syncs: false, starts: 4, unclean: 2 };
+        Superblock { generation: 7, spec, used }
+    }
+
+    #[test]
+    fn it_is_read_as_it_was_written() {
+        let superblock = superblock();
+        assert_eq!(Superblock::decode(&superblock.encode()), Ok(superblock));
+    }
+
+    #[test]
+    fn what_is_no_superblock_is_told() {
+        let good = superblock().encode();
+        assert_eq!(Superblock::decode(&[0; BYTES as usize]), Err(NoSuperblock::Foreign));
+        assert!(matches!(Superblock::decode(&good[..100]), Err(NoSuperblock::Damaged(_))));
+        let mut newer = good.clone();
+        newer[8] = 2;
+        assert_eq!(Superblock::decode(&newer), Err(NoSuperblock::Version(2)));
+        for at in [12, 20, 30, 60, 90, 300, 60_000] {
+            let mut flipped = good.clone();
+            flipped[at] ^= 4;
+            assert!(matches!(Superblock::decode(&flipped), Err(NoSuperblock::Damaged(_))), "byte {at}");
+        }
+        let mut impossible = superblock();
+        impossible.spec.geometry.unit_size = 5_000;
+        assert!(matches!(Superblock::decode(&impossible.encode()), Err(NoSuperblock::Damaged(_))));
+    }
+}

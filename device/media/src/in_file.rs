@@ -1,0 +1,196 @@
+//! Flash in a file: how it is opened and closed, and what an FTL can ask of it when it starts.
+
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
+
+use nandscape_sim::Sim;
+
+use crate::contents::Contents;
+use crate::durable::{DurableMemory, FileCells, JOURNAL_ENTRY, PageRecord, StoreFile, marks};
+use crate::fault::MediaError;
+use crate::geometry::{BlockId, PageId};
+use crate::media::{Media, MediaConfig};
+
+/// A block that has changed since the snapshot.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Changed {
+    /// The block.
+    pub block: BlockId,
+    /// Whether it was erased since.
+    pub was_erased: bool,
+    /// The first page that was programmed since.
+    pub first: u32,
+}
+
+impl Media {
+    /// Flash in a file, as it was left. If its process was killed, power has failed at that instant: of each block that was being
+    /// written the next page, or word line, was under way and is torn.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written, or is damaged.
+    pub fn open(sim: &Sim, config: MediaConfig, file: StoreFile) -> io::Result<Media> {
+        let keeps_data = file.spec().keeps_data;
+        let was_in_use = file.before().in_use;
+        let (memory, found) = DurableMemory::open(file, &config.geometry)?;
+        let cells = FileCells::new(memory.disk(), &config.geometry, keeps_data, memory.epoch(), &found);
+        let contents = Contents::in_file(&config.geometry, cells)?;
+        let media = Media::with_contents(sim, config, contents, Some(Rc::new(memory)));
+        let memory = media.durable.as_ref().expect("it was just given");
+        memory.begin_use().map_err(|_| not_written(memory))?;
+        if was_in_use {
+            media.tear_what_was_under_way();
+        }
+        match memory.failure() {
+            None => Ok(media),
+            Some(_) => Err(not_written(memory)),
+        }
+    }
+
+    fn tear_what_was_under_way(&self) {
+        let (word_line, pages) = (self.timing.pages_per_program(), self.geometry.pages_per_block());
+        for Changed { block, .. } in self.changed_blocks() {
+            let programmed = self.pages_programmed(block);
+            if (1..pages).contains(&programmed) {
+                let used = ((programmed / word_line + 1) * word_line).min(pages);
+                self.contents.borrow_mut().tear_rest(&self.geometry, block, used);
+            }
+        }
+    }
+
+    /// The durable memory, where the flash is in a file.
+    #[inline]
+    pub fn durable(&self) -> Option<&Rc<DurableMemory>> {
+        self.durable.as_ref()
+    }
+
+    /// The blocks that have changed since the snapshot.
+    pub fn changed_blocks(&self) -> Vec<Changed> {
+        let (contents, Some(memory)) = (self.contents.borrow(), &self.durable) else { return Vec::new() };
+        let changed = contents.file().into_iter().flat_map(|file| file.changed_after(memory.snapshot_epoch()));
+        let changed = changed.map(|block| {
+            let (erases, programmed) = memory.at_snapshot(block);
+            let was_erased = erases != contents.erases(block);
+            Changed { block, was_erased, first: if was_erased { 0 } else { programmed } }
+        });
+        changed.collect()
+    }
+
+    /// The record of a programmed page, without a read; `None` when it has none, or the flash is not in a file.
+    pub fn page_record(&self, page: PageId) -> Option<Rc<PageRecord>> {
+        self.contents.borrow().file()?.record(page)
+    }
+
+    /// The records of a block's pages in a range, as far as there are any, without a read.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn page_records(
+        &self,
+        block: BlockId,
+        pages: Range<u32>,
+        each: impl FnMut(PageId, &PageRecord),
+    ) -> io::Result<()> {
+        let contents = self.contents.borrow();
+        contents.file().map_or(Ok(()), |file| file.records(block, pages, each))
+    }
+
+    /// Whether the file that holds the flash cannot be written any more.
+    #[inline]
+    pub fn store_has_failed(&self) -> bool {
+        self.durable.as_ref().is_some_and(|memory| memory.has_failed())
+    }
+
+    /// How often a block was erased, without a read.
+    pub fn erases(&self, block: BlockId) -> u32 {
+        self.contents.borrow().erases(block)
+    }
+
+    /// Whether data of programmed units could not be read back from the file since this was asked last.
+    #[inline]
+    pub fn take_read_failure(&self) -> bool {
+        self.durable.is_some() && self.contents.borrow().file().is_some_and(FileCells::take_failure)
+    }
+
+    /// Whether the data of a page is what was programmed; always, where it is not in a file.
+    ///
+    /// # Errors
+    /// [`MediaError::Uncorrectable`].
+    pub fn check_sound(&self, page: PageId) -> Result<(), MediaError> {
+        match self.contents.borrow().file() {
+            Some(file) if !file.is_sound(page) => Err(MediaError::Uncorrectable),
+            _ => Ok(()),
+        }
+    }
+
+    /// An FTL marks a block as bad, for good.
+    pub fn mark_bad(&self, block: BlockId) {
+        self.mark(block, marks::BAD);
+    }
+
+    /// An FTL marks a block as one to be emptied, for good.
+    pub fn mark_retiring(&self, block: BlockId) {
+        self.mark(block, marks::RETIRING);
+    }
+
+    fn mark(&self, block: BlockId, mark: u32) {
+        if let Some(file) = self.contents.borrow_mut().file_mut() {
+            // A file that cannot be written any more says so when it is asked.
+            let _ = file.mark(block, mark);
+        }
+    }
+
+    /// Whether an FTL has marked a block as bad.
+    pub fn is_marked_bad(&self, block: BlockId) -> bool {
+        self.is_marked(block, marks::BAD)
+    }
+
+    /// Whether an FTL has marked a block as one to be emptied.
+    pub fn is_marked_retiring(&self, block: BlockId) -> bool {
+        self.is_marked(block, marks::RETIRING)
+    }
+
+    fn is_marked(&self, block: BlockId, mark: u32) -> bool {
+        self.contents.borrow().file().is_some_and(|file| file.is_marked(block, mark))
+    }
+
+    /// Makes everything acknowledged so far safe from a loss of the host's power, where the file promises that.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    #[inline]
+    pub fn sync(&self) -> Result<(), MediaError> {
+        self.durable.as_ref().map_or(Ok(()), |memory| memory.sync())
+    }
+
+    /// Writes a snapshot: how far blocks are written, and an FTL's tables, of which `fill` gives the chunk at an offset. The
+    /// journal begins anew with the entries that are `carried` over.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn save_snapshot(
+        &self,
+        carried: &[[u8; JOURNAL_ENTRY]],
+        fill: &mut dyn FnMut(u64, &mut [u8]),
+    ) -> Result<(), MediaError> {
+        let Some(memory) = &self.durable else { return Ok(()) };
+        let blocks = {
+            let contents = self.contents.borrow();
+            let file = contents.file().expect("durable memory is in the file of the flash");
+            (file.erases(), file.recorded().to_vec())
+        };
+        memory.save_snapshot(blocks, carried, fill)
+    }
+
+    /// The drive is off from now on: the file need not be looked through when it is opened again.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn close(&self) -> Result<(), MediaError> {
+        self.durable.as_ref().map_or(Ok(()), |memory| memory.end_use())
+    }
+}
+
+fn not_written(memory: &DurableMemory) -> io::Error {
+    io::Error::other(memory.failure().unwrap_or_default())
+}

@@ -1,0 +1,8 @@
+//! Flash in a file: killed at any write, on a full disk, after a loss of the host's power, and with files that are damaged or
+//! something else.
+
+mod damage;
+mod kill;
+#[cfg(unix)]
+mod real_file;
+mod rig;

@@ -1,0 +1,63 @@
+//! Stores in files of the system: one process at a time, and what is no store is left alone.
+
+use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::MetadataExt as _;
+
+use nandscape_device_media::Media;
+use nandscape_device_media::durable::{StoreError, StoreFile};
+use nandscape_sim::{Executor, Seed};
+
+use crate::rig::{BLOCKS, Model, agree, flash, spec, work};
+
+#[test]
+fn a_file_is_created_sparse_used_by_one_and_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive");
+    assert!(!StoreFile::exists(&path).unwrap());
+    let (mut model, mut rng): (Model, _) = (vec![Default::default(); BLOCKS as usize], Seed::new(3).rng());
+    let mut file = StoreFile::create(&path, spec(), false).unwrap();
+    for _ in 0..3 {
+        let mut executor = Executor::new();
+        let media = Media::open(&executor.sim(), flash().config(), file).unwrap();
+        assert!(matches!(StoreFile::open(&path, false), Err(StoreError::InUse)));
+        agree(&mut executor, &media, &mut model);
+        work(&mut executor, &media, &mut model, &mut rng, 40);
+        media.save_snapshot(&[], &mut |_, _| ()).unwrap();
+        media.close().unwrap();
+        drop(media);
+        file = StoreFile::open(&path, false).unwrap();
+        assert_eq!(file.spec(), &spec());
+    }
+    let found = path.metadata().unwrap();
+    assert!(found.blocks() * 512 < found.len() / 4, "{} of {}", found.blocks() * 512, found.len());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_is_no_store_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive");
+    let refused = |text: &str| {
+        let before = std::fs::read(&path).unwrap();
+        let error = StoreFile::open(&path, false).err().expect("it was opened").to_string();
+        assert!(error.contains(text), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    };
+    std::fs::write(&path, "a letter").unwrap();
+    refused("no store of a drive");
+    std::fs::write(&path, vec![0; 1 << 20]).unwrap();
+    refused("no store of a drive");
+    drop(StoreFile::create(&path, spec(), false).unwrap());
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 1).unwrap();
+    refused("truncated");
+    file.set_len(1_000).unwrap();
+    refused("cut short");
+    drop(StoreFile::create(&path, spec(), false).unwrap());
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for copy in 0..2 {
+        file.write_all_at(&[9], (copy << 16) + 8).unwrap();
+    }
+    refused("format 9");
+    assert!(matches!(StoreFile::open(folder.path(), false), Err(StoreError::Io(_))));
+}

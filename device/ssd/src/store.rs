@@ -1,0 +1,138 @@
+//! What a file says of the drive that it holds: names and profile. A drive is opened with a profile that fits: what the contents
+//! depend on must be the same, such as geometry and capacity; times and policies may differ.
+
+use nandscape_device_controller::BufferMode;
+use nandscape_device_ftl::PageFtl;
+use nandscape_device_media::durable::StoreSpec;
+use nandscape_drive::Names;
+use nandscape_sim::Seed;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::keys::ProfileKeys;
+use crate::resolve::Resolved;
+
+/// The keys, and sections of them, that the contents of a file depend on.
+const FIXED: [&str; 10] = [
+    "capacity",
+    "lba_size",
+    "geometry",
+    "timing.cell",
+    "timing.program_unit",
+    "buffer.mode",
+    "buffer.size",
+    "ftl.kind",
+    "ftl.mapping_unit",
+    "ftl.over_provisioning",
+];
+
+/// The text of a store.
+#[derive(Serialize, Deserialize)]
+struct Text {
+    /// The profile's name.
+    profile_name: String,
+    names: NamesText,
+    profile: ProfileKeys,
+}
+
+#[derive(Serialize, Deserialize)]
+struct NamesText {
+    serial: String,
+    model: String,
+    nqn: String,
+}
+
+/// The drive that a file holds.
+pub struct StoredDrive {
+    /// The name of the profile that it was made from.
+    pub profile_name: String,
+    /// Its names.
+    pub names: Names,
+    /// All keys of the profile.
+    pub keys: ProfileKeys,
+}
+
+impl StoredDrive {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When it is not the text of a drive that this program knows.
+    pub fn of(spec: &StoreSpec) -> Result<StoredDrive, String> {
+        let text: Text = toml::from_str(&spec.text)
+            .map_err(|error| format!("it does not describe a drive that this version knows: {}", error.message()))?;
+        let NamesText { serial, model, nqn } = text.names;
+        let names = Names { nqn, serial, model, firmware: env!("CARGO_PKG_VERSION").to_owned() };
+        Ok(StoredDrive { profile_name: text.profile_name, names, keys: text.profile })
+    }
+}
+
+impl Resolved {
+    /// The store for a new drive of this profile, built with `seed`.
+    pub fn store_spec(&self, keeps_data: bool, seed: Seed) -> StoreSpec {
+        let Names { nqn, serial, model, .. } = self.names(seed.child("identity"));
+        let names = NamesText { serial, model, nqn };
+        let text = Text { profile_name: self.name.clone(), names, profile: self.keys.clone() };
+        let (ftl, timing) = (self.ftl(), self.timing());
+        StoreSpec {
+            geometry: *self.geometry().counts(),
+            keeps_data,
+            pages_per_program: timing.pages_per_program(),
+            logical_units: ftl.logical_units,
+            slots: if self.controller().buffer == BufferMode::Capacitor { ftl.buffer_units } else { 0 },
+            snapshot_bytes: PageFtl::snapshot_bytes(&self.geometry(), &ftl),
+            seed: seed.value(),
+            text: toml::to_string(&text).expect("keys are plain values"),
+        }
+    }
+
+    /// Whether a drive that a file holds can be started as one of this profile.
+    ///
+    /// # Errors
+    /// The first key that differs and must not.
+    pub fn check_store(&self, spec: &StoreSpec) -> Result<(), String> {
+        if self.ox_block().is_some() {
+            return Err("ftl.kind is \"ox_block\", and only drives with \"page\" can be in files".to_owned());
+        }
+        let stored = StoredDrive::of(spec)?;
+        let (there, here) = (values(&stored.keys), values(&self.keys));
+        for path in FIXED {
+            compare(path, at(&there, path), at(&here, path))?;
+        }
+        let Names { serial, model, nqn, .. } = &stored.names;
+        let identity = &self.keys.identity;
+        for (key, is, given) in
+            [("serial", serial, &identity.serial), ("model", model, &identity.model), ("nqn", nqn, &identity.nqn)]
+        {
+            if let Some(given) = given.as_ref().filter(|given| *given != is) {
+                return Err(format!("identity.{key} is \"{is}\" there, and \"{given}\" in the profile"));
+            }
+        }
+        if self.store_spec(spec.keeps_data, Seed::new(spec.seed)).geometry != spec.geometry {
+            return Err("its geometry is another one".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn values(keys: &ProfileKeys) -> Value {
+    Value::try_from(keys).expect("keys are plain values")
+}
+
+fn at<'a>(keys: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(keys, |value, key| value.get(key))
+}
+
+/// A section differs in the first of its keys that does.
+fn compare(path: &str, there: Option<&Value>, here: Option<&Value>) -> Result<(), String> {
+    if there == here {
+        return Ok(());
+    }
+    if let (Some(Value::Table(there)), Some(Value::Table(here))) = (there, here) {
+        let keys = |table: &Table| table.keys().cloned().collect::<Vec<_>>();
+        for key in keys(there).into_iter().chain(keys(here)) {
+            compare(&format!("{path}.{key}"), there.get(&key), here.get(&key))?;
+        }
+    }
+    let shown = |value: Option<&Value>| value.map_or_else(|| "not given".to_owned(), Value::to_string);
+    Err(format!("{path} is {} there, and {} in the profile", shown(there), shown(here)))
+}

@@ -1,0 +1,170 @@
+//! What a controller keeps over a kill: namespaces with their formats, data and identifiers, reservations that persist, saved
+//! features, and a sanitize operation that was in progress.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nandscape_device_media::durable::{MemoryFile, StoreFile};
+use nandscape_device_ssd::Ssd;
+use nandscape_drive::conformance::Host;
+use nandscape_drive::{Controller, HostIdentity, HostMem, QueueDrive, QueueId, TransportModel};
+use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_wire_nvme::identify::{Namespace, cns};
+use nandscape_wire_nvme::manage::{self, ControllerList};
+use nandscape_wire_nvme::register::{self, CC_EN};
+use nandscape_wire_nvme::reservation::Keys;
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, feature};
+use zerocopy::{FromZeros as _, IntoBytes as _};
+
+use crate::host::{open, small};
+
+const ENABLED: u32 = CC_EN | 6 << 16 | 4 << 20;
+const PERSIST: u32 = 0b11 << 30;
+const WRITE_EXCLUSIVE: u32 = 1 << 8;
+
+struct Tenant {
+    controller: Rc<dyn Controller>,
+    admin: Host,
+    io: Host,
+}
+
+/// A host with a controller of its own.
+fn tenant(sim: &Sim, ssd: &Ssd, id: u8) -> Tenant {
+    let identity = HostIdentity { hostid: [id; 16], hostnqn: format!("nqn.2026-11.org.example:{id}") };
+    let controller = ssd.subsystem().new_controller(identity, TransportModel::Message).unwrap();
+    controller.set_register(register::CC, ENABLED);
+    let queue = |id| Host::new(sim, QueueDrive::new(sim, controller.clone(), QueueId(id), 32).unwrap());
+    Tenant { admin: queue(0), io: queue(1), controller }
+}
+
+async fn run(host: &Host, entry: SubmissionEntry, mem: HostMem) -> Result<u32, Status> {
+    let ended = host.execute(entry, mem).await.unwrap();
+    if ended.status.is_success() { Ok(ended.dw0) } else { Err(ended.status.meaning()) }
+}
+
+fn admin(opcode: AdminOpcode, nsid: u32, cdw10: u32, cdw11: u32) -> SubmissionEntry {
+    SubmissionEntry { nsid: nsid.into(), cdw10: cdw10.into(), cdw11: cdw11.into(), ..SubmissionEntry::admin(opcode) }
+}
+
+async fn page(host: &Host, entry: SubmissionEntry) -> Vec<u8> {
+    let mem = HostMem::zeroed(4_096);
+    run(host, entry, mem.clone()).await.unwrap();
+    mem.to_vec()
+}
+
+/// Namespace 1 of 512 KiB with blocks of 4 KiB, namespace 2 of 1 MiB with blocks of 512 bytes, both attached.
+async fn divide(tenant: &Tenant) {
+    let of_all = manage::NAMESPACE_DELETE.into();
+    run(&tenant.admin, admin(AdminOpcode::NAMESPACE_MANAGEMENT, 1, of_all, 0), HostMem::none()).await.unwrap();
+    for (nsid, blocks, format) in [(1, 128, 1), (2, 2_048, 0)] {
+        let wish = Namespace {
+            nsze: u64::into(blocks),
+            ncap: blocks.into(),
+            flbas: format,
+            nmic: 1,
+            ..Namespace::new_zeroed()
+        };
+        let create = admin(AdminOpcode::NAMESPACE_MANAGEMENT, 0, manage::NAMESPACE_CREATE.into(), 0);
+        assert_eq!(run(&tenant.admin, create, HostMem::from_bytes(wish.as_bytes())).await, Ok(nsid));
+        let list = ControllerList::of([1, tenant.controller.id()]);
+        let attach = admin(AdminOpcode::NAMESPACE_ATTACHMENT, nsid, manage::NAMESPACE_ATTACH.into(), 0);
+        run(&tenant.admin, attach, HostMem::from_bytes(list.as_bytes())).await.unwrap();
+    }
+}
+
+async fn reserve(tenant: &Tenant, opcode: IoOpcode, cdw10: u32, current: u64, other: u64) {
+    let entry = SubmissionEntry { cdw10: cdw10.into(), ..SubmissionEntry::io(opcode, 2) };
+    let keys = Keys { current: current.into(), other: other.into() };
+    run(&tenant.io, entry, HostMem::from_bytes(keys.as_bytes())).await.unwrap();
+}
+
+fn new_file() -> Arc<MemoryFile> {
+    let backing = Arc::new(MemoryFile::new());
+    let spec = small("capacitor", &[]).store_spec(true, Seed::new(5));
+    drop(StoreFile::create_on(backing.clone(), spec, false).unwrap());
+    backing
+}
+
+#[test]
+fn namespaces_features_and_reservations_outlast_a_kill() {
+    let (backing, profile) = (new_file(), small("capacitor", &[]));
+    let threshold = 321;
+    let temperature = u32::from(feature::TEMPERATURE_THRESHOLD);
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = open(&sim, &profile, &backing, false);
+    let before = executor.block_on(async {
+        let one = tenant(&sim, &ssd, 1);
+        divide(&one).await;
+        let write = SubmissionEntry::blocks(IoOpcode::WRITE, 2, 5, 3);
+        run(&one.io, write, HostMem::from_bytes(&[7; 1_536])).await.unwrap();
+        run(&one.io, SubmissionEntry::blocks(IoOpcode::WRITE, 1, 5, 1), HostMem::from_bytes(&[8; 4_096]))
+            .await
+            .unwrap();
+        let save = admin(AdminOpcode::SET_FEATURES, 0, temperature | feature::SAVE, threshold);
+        run(&one.admin, save, HostMem::none()).await.unwrap();
+        reserve(&one, IoOpcode::RESERVATION_REGISTER, PERSIST, 0, 42).await;
+        reserve(&one, IoOpcode::RESERVATION_ACQUIRE, WRITE_EXCLUSIVE, 42, 0).await;
+        page(&one.admin, SubmissionEntry::identify(cns::NAMESPACE_DESCRIPTORS, 2)).await
+    });
+    let again = Arc::new(backing.survivor());
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = open(&sim, &profile, &again, false);
+    let after = executor.block_on(async {
+        let (one, two) = (tenant(&sim, &ssd, 1), tenant(&sim, &ssd, 2));
+        for (nsid, block, bytes, value) in [(2, 5, 1_536, 7), (1, 5, 4_096, 8)] {
+            let mem = HostMem::zeroed(bytes);
+            let blocks = if nsid == 1 { 1 } else { 3 };
+            run(&two.io, SubmissionEntry::blocks(IoOpcode::READ, nsid, block, blocks), mem.clone()).await.unwrap();
+            assert!(mem.to_vec().iter().all(|byte| *byte == value), "namespace {nsid}");
+        }
+        let get = admin(AdminOpcode::GET_FEATURES, 0, temperature, 0);
+        assert_eq!(run(&one.admin, get, HostMem::none()).await, Ok(threshold));
+        let write = || (SubmissionEntry::blocks(IoOpcode::WRITE, 2, 5, 3), HostMem::from_bytes(&[9; 1_536]));
+        let (entry, mem) = write();
+        assert_eq!(run(&two.io, entry, mem).await, Err(Status::RESERVATION_CONFLICT));
+        let (entry, mem) = write();
+        assert!(run(&one.io, entry, mem).await.is_ok(), "the holder may write");
+        page(&one.admin, SubmissionEntry::identify(cns::NAMESPACE_DESCRIPTORS, 2)).await
+    });
+    assert_eq!(after.unwrap(), before.unwrap());
+    ssd.check().unwrap();
+}
+
+#[test]
+fn a_sanitize_operation_goes_on_after_a_kill() {
+    let (backing, profile) = (new_file(), small("capacitor", &[]));
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = open(&sim, &profile, &backing, false);
+    executor
+        .block_on(async {
+            let one = tenant(&sim, &ssd, 1);
+            for block in 0..64 {
+                let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, block * 64, 64);
+                run(&one.io, write, HostMem::from_bytes(&[7; 32_768])).await.unwrap();
+            }
+            let erase = admin(AdminOpcode::SANITIZE, 0, 2, 0);
+            run(&one.admin, erase, HostMem::none()).await.unwrap();
+        })
+        .unwrap();
+    let again = Arc::new(backing.survivor());
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = open(&sim, &profile, &again, false);
+    executor
+        .block_on(async {
+            let one = tenant(&sim, &ssd, 1);
+            let read = || run(&one.io, SubmissionEntry::blocks(IoOpcode::READ, 1, 0, 64), HostMem::zeroed(32_768));
+            assert_eq!(read().await, Err(Status::SANITIZE_IN_PROGRESS));
+            sim.sleep(Span::from_s(10)).await;
+            assert!(read().await.is_ok());
+        })
+        .unwrap();
+    let geometry = *ssd.media().geometry();
+    let used = (0..geometry.blocks())
+        .map(nandscape_device_media::BlockId)
+        .filter(|block| ssd.media().pages_programmed(*block) > 0);
+    assert_eq!(used.count(), 0);
+}
