@@ -203,12 +203,12 @@ impl SubmissionMemory for GuestSubmissions {
     }
 
     /// Reads the first dword alone, which ends with the identifier.
-    fn cid(&self, index: u16) -> Option<u16> {
+    fn peek(&self, index: u16) -> Option<(u8, u16)> {
         let mut dword = [0; 4];
         let address = self.base.checked_add(u64::from(index) * size_of::<SubmissionEntry>() as u64)?;
         match self.dma.read(address, &mut dword) {
-            Ok(()) => Some(u16::from_le_bytes([dword[2], dword[3]])),
-            Err(_) => self.came(index).map(|entry| entry.cid.get()),
+            Ok(()) => Some((dword[1], u16::from_le_bytes([dword[2], dword[3]]))),
+            Err(_) => self.came(index).map(|entry| (entry.flags, entry.cid.get())),
         }
     }
 }

@@ -29,8 +29,8 @@ pub trait SubmissionMemory {
         false
     }
 
-    /// The command identifier of the entry at `index`, which stays; `None` when the memory cannot be reached.
-    fn cid(&self, index: u16) -> Option<u16>;
+    /// Flags and command identifier of the entry at `index`, which stays; `None` when the memory cannot be reached.
+    fn peek(&self, index: u16) -> Option<(u8, u16)>;
 }
 
 /// The entries of a completion queue.

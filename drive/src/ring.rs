@@ -113,8 +113,9 @@ impl SubmissionMemory for Ring {
         Some(Submission { entry: slot.entry, mem: std::mem::take(&mut slot.mem), submitted: slot.submitted })
     }
 
-    fn cid(&self, index: u16) -> Option<u16> {
-        Some(self.submissions.borrow()[usize::from(index)].entry.cid.get())
+    fn peek(&self, index: u16) -> Option<(u8, u16)> {
+        let entry = &self.submissions.borrow()[usize::from(index)].entry;
+        Some((entry.flags, entry.cid.get()))
     }
 }
 

@@ -204,7 +204,7 @@ fn identify_lists_and_bad_fields() {
 #[test]
 fn opcodes_and_flags_that_are_not_supported() {
     with_admin(config(), async |admin, _| {
-        // Queues are created and deleted by whoever holds the rings, not through the admin queue.
+        // Queues are created and deleted by the owner of the rings, not through the admin queue.
         for opcode in [
             AdminOpcode::CREATE_IO_SQ,
             AdminOpcode::CREATE_IO_CQ,

@@ -118,8 +118,14 @@ async fn newest_parameter(admin: &Host) -> u16 {
 }
 
 /// The field at fault where a command that creates or deletes a queue ends with a status.
-fn location(status: Status) -> Parameter {
+fn location(entry: &SubmissionEntry, status: Status) -> Parameter {
+    let completions = (entry.cdw11.get() >> 16) as u16;
     match status {
+        Status::INVALID_QUEUE_ID
+            if entry.opcode == AdminOpcode::CREATE_IO_SQ.0 && !(1..=PAIRS).contains(&completions) =>
+        {
+            Parameter::at(11, 16)
+        }
         Status::INVALID_QUEUE_ID | Status::INVALID_QUEUE_DELETION => Parameter::at(10, 0),
         Status::INVALID_QUEUE_SIZE => Parameter::at(10, 16),
         Status::PRP_OFFSET_INVALID => Parameter::DPTR,
@@ -149,8 +155,8 @@ fn each_bad_field_has_its_status() {
             (cq(1, 8, PAGE, Some(3)), Status::SUCCESS),
             (cq(1, 8, PAGE, None), Status::INVALID_QUEUE_ID),
             (sq(1, 8, 2 * PAGE, 2), Status::COMPLETION_QUEUE_INVALID),
-            (sq(1, 8, 2 * PAGE, 0), Status::COMPLETION_QUEUE_INVALID),
-            (sq(1, 8, 2 * PAGE, u16::MAX), Status::COMPLETION_QUEUE_INVALID),
+            (sq(1, 8, 2 * PAGE, 0), Status::INVALID_QUEUE_ID),
+            (sq(1, 8, 2 * PAGE, u16::MAX), Status::INVALID_QUEUE_ID),
             (sq(0, 8, 2 * PAGE, 1), Status::INVALID_QUEUE_ID),
             (sq(PAIRS + 1, 8, 2 * PAGE, 1), Status::INVALID_QUEUE_ID),
             (sq(2, 1, 2 * PAGE, 1), Status::INVALID_QUEUE_SIZE),
@@ -172,7 +178,7 @@ fn each_bad_field_has_its_status() {
         for (number, (entry, right)) in cases.into_iter().enumerate() {
             assert_eq!(status(entry).await.meaning(), right, "case {number}: {entry:?}");
             if right != Status::SUCCESS {
-                assert_eq!(newest_parameter(&admin).await, location(right).bits(), "case {number}: {entry:?}");
+                assert_eq!(newest_parameter(&admin).await, location(&entry, right).bits(), "case {number}: {entry:?}");
             }
         }
         assert!(machine.interrupts.borrow().is_empty());
@@ -204,7 +210,7 @@ fn submission_queues_share_a_completion_queue() {
         drive.ring_submission(QueueId(3), 2);
         sim.sleep(LONG).await;
         assert_eq!(completions(&memory, PAGE, 8)[3..], [(3, 7)]);
-        // The queue takes seven completions; the eighth waits, and nobody who posts here is fetched from.
+        // The queue takes seven completions; the eighth waits, and no queue that posts here is fetched from.
         (2..6).for_each(|index| put(&memory, 13 * PAGE, index, 10 + index as u16));
         drive.ring_submission(QueueId(3), 6);
         sim.sleep(LONG).await;

@@ -71,3 +71,21 @@ fn a_number_of_completions_or_the_age_of_the_first_notifies() {
         assert_eq!(queue.reads(sim, drive, 19, 3).await.0, 3, "without a time there is none");
     });
 }
+
+/// What was posted to a queue that is deleted is not told any more, and the vector goes on with other queues.
+#[test]
+fn a_queue_that_is_deleted_is_forgotten() {
+    with(config(), async |sim, drive| {
+        set(sim, drive, feature::INTERRUPT_COALESCING, 3 | 200 << 8).await;
+        let queue = Noting::new(sim, drive, 1);
+        let entry = SubmissionEntry { cid: 0.into(), ..read(0, 1) };
+        queue.ring.put(0, Submission { entry, mem: HostMem::none(), submitted: sim.now() });
+        drive.ring_submission(queue.id, 1);
+        sim.sleep(Span::from_ms(1)).await;
+        drive.delete_queue_pair(queue.id).unwrap();
+        sim.sleep(Span::from_ms(50)).await;
+        assert!(queue.at.borrow().is_empty(), "the host may have given its memory to others");
+        let next = Noting::new(sim, drive, 1);
+        assert_eq!(next.reads(sim, drive, 0, 4).await.0, 1);
+    });
+}

@@ -56,7 +56,7 @@ fn a_threshold_below_the_temperature_is_told_if_the_host_wants_to_know() {
     with_admin(async |sim, _, admin| {
         assert_eq!(submit(sim, admin, request()).await, []);
         let threshold = |kelvin| set(feature::TEMPERATURE_THRESHOLD, kelvin);
-        assert_eq!(submit(sim, admin, threshold(300)).await, [DONE], "nobody has asked");
+        assert_eq!(submit(sim, admin, threshold(300)).await, [DONE], "it was not asked for");
         assert_eq!(submit(sim, admin, set(feature::ASYNC_EVENT_CONFIG, 0b10)).await, [DONE, HOT]);
         // The warning passes and comes back: it is told again, after the log was read.
         assert_eq!(submit(sim, admin, request()).await, []);

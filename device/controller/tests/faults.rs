@@ -291,7 +291,7 @@ fn data_that_cannot_be_read_is_told_and_never_made_up() {
     }
 }
 
-/// Without spare blocks the drive is read-only: writes are refused, nobody waits, all data can be read.
+/// Without spare blocks the drive is read-only: writes are refused, no command waits, all data can be read.
 #[test]
 fn a_drive_without_spare_blocks_is_read_only() {
     for buffer in [BufferMode::Capacitor, BufferMode::Volatile, BufferMode::Through] {

@@ -7,7 +7,10 @@ use nandscape_device_controller::{BufferMode, ControllerConfig};
 use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::command::{FLAGS_FUSED_FIRST, FLAGS_FUSED_SECOND};
-use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::identify::Namespace;
+use nandscape_wire_nvme::manage::{self, ControllerList};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
+use zerocopy::IntoBytes;
 
 /// Longer than any command here takes.
 const LONG: Span = Span::from_ms(20);
@@ -90,6 +93,69 @@ fn a_queue_full_of_halves() {
         let ended = submit(sim, &pair, commands).await;
         assert_eq!(ended[..249], [Status::FUSED_MISSING; 249]);
         assert_eq!(ended[249..], [Status::SUCCESS; 2]);
+    });
+}
+
+/// Halves that stand alone take command slots as other commands do.
+#[test]
+fn halves_wait_for_command_slots() {
+    with(ControllerConfig { command_slots: 3, ..config() }, async |sim, drive| {
+        let pair = Pair::new(sim, drive, 1, 256);
+        for _ in 0..100 {
+            pair.put(compare((0, 1), 0).0, HostMem::zeroed(512));
+        }
+        pair.ring();
+        sim.sleep(common::FIRMWARE + common::LINK_LATENCY + Span::from_us(1)).await;
+        assert_eq!(pair.reap_all().len(), 3);
+        sim.sleep(LONG).await;
+        assert_eq!(pair.reap_all().len(), 97);
+    });
+}
+
+/// Creates a namespace of a format and attaches it to this process's controller.
+async fn create(sim: &Sim, drive: &Drive, flbas: u8) {
+    let admin = host(sim, drive, QueueId::ADMIN);
+    let run = async |opcode, nsid: u32, mem| {
+        let entry = SubmissionEntry { nsid: nsid.into(), ..SubmissionEntry::admin(opcode) };
+        let ended = admin.execute(entry, mem).await.unwrap();
+        assert!(ended.status.is_success(), "{:?}", ended.status);
+        ended.dw0
+    };
+    let wish = Namespace { nsze: 64.into(), ncap: 64.into(), flbas, ..Namespace::zeroed() };
+    let nsid = run(AdminOpcode::NAMESPACE_MANAGEMENT, 0, HostMem::from_bytes(wish.as_bytes())).await;
+    let list = HostMem::from_bytes(ControllerList::of([1]).as_bytes());
+    run(AdminOpcode::NAMESPACE_ATTACHMENT, nsid, list).await;
+}
+
+/// Pairs whose halves name namespaces of different formats are refused, and write nothing.
+#[test]
+fn a_pair_is_of_one_namespace() {
+    with(config(), async |sim, drive| {
+        let admin = host(sim, drive, QueueId::ADMIN);
+        let delete = SubmissionEntry {
+            nsid: 1.into(),
+            cdw10: u32::from(manage::NAMESPACE_DELETE).into(),
+            ..SubmissionEntry::admin(AdminOpcode::NAMESPACE_MANAGEMENT)
+        };
+        assert!(admin.execute(delete, HostMem::none()).await.unwrap().status.is_success());
+        drop(admin);
+        // 512 bytes, 4,096, and 512 with metadata behind each block and apart.
+        for flbas in [0, 1, 0x12, 2] {
+            create(sim, drive, flbas).await;
+        }
+        let pair = Pair::new(sim, drive, 1, 32);
+        let of =
+            |nsid: u32, (entry, mem): (SubmissionEntry, HostMem)| (SubmissionEntry { nsid: nsid.into(), ..entry }, mem);
+        for (one, other) in (1..=4).flat_map(|one| (1..=4).map(move |other| (one, other))) {
+            let ended = submit(sim, &pair, vec![of(one, compare((0, 8), 0)), of(other, then_write((0, 8), 0))]).await;
+            if one != other {
+                assert_eq!(ended, [Status::INVALID_FIELD.final_().with_more(); 2], "{one} and {other}");
+            }
+        }
+        assert_eq!(
+            submit(sim, &pair, vec![of(1, compare((0, 1), 0)), of(1, then_write((0, 1), 5))]).await,
+            [Status::SUCCESS; 2]
+        );
     });
 }
 

@@ -89,6 +89,7 @@ fn telemetry_holds_a_snapshot_of_when_it_was_asked_for() {
         assert_eq!((header.lid, header.last_blocks[0].get(), header.host_generation), (7, 0, 0), "there is none");
         let (header, first) = read(true).await;
         assert_eq!((header.last_blocks.map(|last| last.get()), header.host_generation), ([2; 3], 1));
+        assert_eq!(header.host_scope, log::TELEMETRY_SUBSYSTEM);
         assert_eq!(first.magic, vendor::MAGIC);
         let (entry, mem) = write(0, 8);
         assert!(io.execute(entry, mem).await.unwrap().status.is_success());
@@ -117,6 +118,8 @@ fn the_drive_takes_a_snapshot_after_a_power_cut() {
                 Telemetry::read_from_bytes(&bytes).unwrap()
             };
             assert_eq!(header(0).await.controller_available, 0);
+            // The scope stands at another place than in the other log.
+            assert_eq!((header(0).await.host_scope, header(0).await.host_generation), (0, log::TELEMETRY_SUBSYSTEM));
             for slba in 0..40 {
                 let (_, mem) = write(0, 256);
                 let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba * 256, 256);

@@ -332,10 +332,36 @@ fn hosts_do_not_change_the_blocks_of_clients_in_this_process() {
         let local = host(sim, drive, QueueId(1));
         assert_eq!(format(&tenant.admin, 1, 1).await, Err(Status::OPERATION_DENIED));
         assert_eq!(delete(&tenant.admin, 1).await, Err(Status::OPERATION_DENIED));
+        let detach = manage::NAMESPACE_DETACH;
+        assert_eq!(attach(&tenant.admin, detach, 1, &[1]).await, Err(Status::OPERATION_DENIED));
+        assert_eq!(attach(&tenant.admin, detach, 1, &[tenant.id]).await, Ok(0), "its own controller");
         assert_eq!(format(&tenant.admin, 1, 0).await, Ok(0), "the blocks stay");
         drop(local);
         sim.sleep(Span::from_ms(1)).await;
         assert_eq!(format(&tenant.admin, 1, 1).await, Ok(0));
         assert_eq!(drive.info().lba_bytes, 4_096);
+    });
+}
+
+/// A command for all namespaces that may not change one of them changes none.
+#[test]
+fn all_namespaces_change_or_none() {
+    with(config(), async |sim, drive| {
+        let tenant = tenant(sim, drive);
+        delete(&tenant.admin, 1).await.unwrap();
+        for nsid in [1, 2] {
+            assert_eq!(create(&tenant.admin, wish(2_048, 2_048, 0, 1)).await, Ok(nsid));
+            attach(&tenant.admin, manage::NAMESPACE_ATTACH, nsid, &[tenant.id]).await.unwrap();
+        }
+        attach(&tenant.admin, manage::NAMESPACE_ATTACH, 2, &[1]).await.unwrap();
+        keeps(&tenant.io, 1, 0, 8, 3).await;
+        let local = host(sim, drive, QueueId(1));
+        assert_eq!(format(&tenant.admin, NSID_ALL, 1).await, Err(Status::OPERATION_DENIED));
+        assert_eq!(delete(&tenant.admin, NSID_ALL).await, Err(Status::OPERATION_DENIED));
+        assert!(reads(&tenant.io, 1, 0, 8, 3).await, "the first has neither gone nor lost its data");
+        drop(local);
+        sim.sleep(Span::from_ms(1)).await;
+        assert_eq!(format(&tenant.admin, NSID_ALL, 1).await, Ok(0));
+        assert_eq!(namespace(&tenant.admin, 2).await.lba_bytes(), 4_096);
     });
 }

@@ -179,7 +179,7 @@ fn a_shutdown_before_a_reset_is_not_reported_after_it() {
     });
 }
 
-/// The kind of shutdown is the one that was asked for, whatever the host writes next.
+/// The kind of shutdown is the one that was asked for; what the host writes next does not change it.
 #[test]
 fn a_shutdown_is_of_the_kind_that_began_it() {
     with(ControllerConfig { buffer: BufferMode::Volatile, ..config() }, async |sim, drive| {

@@ -3,16 +3,19 @@
 
 mod common;
 
-use common::{config, faulty_drive, host, read, with, write};
+use common::{Pair, config, faulty_drive, host, read, with, write};
+use nandscape_device_controller::ControllerConfig;
 use nandscape_device_media::StoreKind;
 use nandscape_drive::conformance::Host;
-use nandscape_drive::{HostMem, QueueId};
+use nandscape_drive::{HostIdentity, HostMem, QueueDrive, QueueId, Subsystem, TransportModel};
 use nandscape_sim::{Executor, Sim, Span};
 use nandscape_wire_nvme::manage::{self, SanitizeStatus, SelfTestLog};
+use nandscape_wire_nvme::register;
 use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Status, SubmissionEntry, log};
 use zerocopy::FromBytes;
 
 const CRYPTO: u32 = 4;
+const BLOCK_ERASE: u32 = 2;
 
 async fn run(host: &Host, entry: SubmissionEntry, mem: HostMem) -> Result<u32, Status> {
     let ended = host.execute(entry, mem).await.unwrap();
@@ -257,4 +260,73 @@ async fn is_sanitized(control: &Host, sim: &Sim) -> bool {
         sim.sleep(Span::from_ms(1)).await;
     }
     false
+}
+
+/// A change that has waited for another one while the drive began to be sanitized is refused, and the namespaces stay closed.
+#[test]
+fn a_change_that_waits_is_refused_once_the_drive_is_sanitized() {
+    with(config(), async |sim, drive| {
+        let (control, io) = (host(sim, drive, QueueId::ADMIN), host(sim, drive, QueueId(1)));
+        fill(&io, 7).await;
+        io.submit(read(0, 256), HostMem::zeroed(256 * 512));
+        let format = SubmissionEntry { nsid: 1.into(), ..SubmissionEntry::admin(AdminOpcode::FORMAT_NVM) };
+        let sanitize = SubmissionEntry { cdw10: CRYPTO.into(), ..SubmissionEntry::admin(AdminOpcode::SANITIZE) };
+        let tokens = [format, format, sanitize].map(|entry| control.submit(entry, HostMem::none()));
+        let mut ended = Vec::new();
+        for _ in tokens {
+            ended.push(control.next().await.unwrap().completion.status.meaning());
+        }
+        ended.sort_by_key(|status| status.bits());
+        let mut right = [Status::SUCCESS, Status::SUCCESS, Status::SANITIZE_IN_PROGRESS];
+        right.sort_by_key(|status| status.bits());
+        assert_eq!(ended, right);
+        assert!(io.next().await.unwrap().completion.status.is_success());
+        assert!(is_sanitized(&control, sim).await);
+        assert!(holds(&io, 0).await);
+    });
+}
+
+/// Work in the background takes no command slot: with one slot, commands are served beside it.
+#[test]
+fn one_command_slot_is_enough_beside_a_self_test() {
+    with(ControllerConfig { command_slots: 1, ..config() }, async |sim, drive| {
+        let (control, io) = (host(sim, drive, QueueId::ADMIN), host(sim, drive, QueueId(1)));
+        fill(&io, 7).await;
+        admin(&control, AdminOpcode::DEVICE_SELF_TEST, NSID_ALL, manage::SELF_TEST_EXTENDED.into()).await.unwrap();
+        assert!(holds(&io, 7).await);
+        assert_eq!(self_tests(&control).await.current, manage::SELF_TEST_EXTENDED, "it goes on");
+        admin(&control, AdminOpcode::SANITIZE, 0, CRYPTO).await.unwrap();
+        assert!(is_sanitized(&control, sim).await);
+    });
+}
+
+/// The controller that has begun it is gone at its end, and another one has its identifier: the host of that one is not told.
+#[test]
+fn the_end_is_not_told_to_another_controller_of_the_same_identifier() {
+    with(config(), async |sim, drive| {
+        let (control, io) = (host(sim, drive, QueueId::ADMIN), host(sim, drive, QueueId(1)));
+        fill(&io, 7).await;
+        let new = || {
+            let made = drive.subsystem().new_controller(HostIdentity::default(), TransportModel::Message).unwrap();
+            // Enabled, with entries of 64 and of 16 bytes.
+            made.set_register(register::CC, register::CC_EN | 6 << 16 | 4 << 20);
+            made
+        };
+        let first = new();
+        let id = first.id();
+        let its = Host::new(sim, QueueDrive::new(sim, first.clone(), QueueId::ADMIN, 32).unwrap());
+        admin(&its, AdminOpcode::SANITIZE, 0, BLOCK_ERASE).await.unwrap();
+        drop(its);
+        first.detach();
+        drop(first);
+        sim.sleep(Span::from_us(50)).await;
+        let second = new();
+        assert_eq!(second.id(), id);
+        let pair = Pair::over(sim, second.clone(), 0, 32);
+        pair.put(SubmissionEntry::admin(AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST), HostMem::none());
+        pair.ring();
+        assert_eq!(sanitize_status(&control).await.0 & 0b111, manage::SANITIZE_IN_PROGRESS);
+        assert!(is_sanitized(&control, sim).await);
+        assert!(pair.reap().is_none(), "it has not begun the operation");
+    });
 }

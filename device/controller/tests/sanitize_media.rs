@@ -1,4 +1,4 @@
-//! Block erase and overwrite: nothing is left in the flash, whatever state its blocks are in, whatever becomes of power; and
+//! Block erase and overwrite: nothing is left in the flash, in each state of its blocks and over power cuts; and
 //! what follows where a block cannot be erased. `NANDSCAPE_TEST_SEED` sets the first seed of what is random; failures print
 //! theirs.
 

@@ -152,7 +152,7 @@ async fn storm(sim: &Sim, drive: &Drive, rng: &mut Rng) {
 }
 
 #[test]
-fn whatever_comes_every_command_ends_once() {
+fn every_command_ends_once() {
     let first = std::env::var("NANDSCAPE_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     for seed in first..first + SEEDS {
         let ended = std::panic::catch_unwind(|| run(seed));

@@ -5,9 +5,14 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
-use nandscape_drive::{Controller, HostIdentity, HostMem, TransportModel};
+use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
+use nandscape_drive::{Controller, HostIdentity, HostMem, QueueId, TransportModel};
 use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_wire_nvme::identify::{NMIC_SHARED, Namespace};
+use nandscape_wire_nvme::manage::{self, ControllerList};
 use nandscape_wire_nvme::register::{CC, CC_EN, CSTS, CSTS_CFS, CSTS_RDY};
+use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry};
+use zerocopy::IntoBytes;
 
 use crate::entry::entry;
 use crate::input::Input;
@@ -15,6 +20,8 @@ use crate::pair::Pair;
 
 /// Longer than any command takes on so small a drive.
 const LONG: Span = Span::from_s(100);
+/// Blocks of each namespace.
+const BLOCKS: u64 = 16 << 11;
 /// The most steps of an input.
 const MOST_STEPS: usize = 100;
 /// The most bytes of a command's data.
@@ -81,7 +88,32 @@ impl Host {
     }
 }
 
+/// Two namespaces of different formats take the place of the one that the drive begins with.
+async fn create_namespaces(sim: &Sim, ssd: &Ssd) {
+    let admin = Pair::new(sim, &ssd.controller(), 0).expect("it is the first");
+    let entry = |opcode, select: u8, nsid: u32| {
+        let entry = SubmissionEntry::admin(opcode);
+        SubmissionEntry { cdw10: u32::from(select).into(), nsid: nsid.into(), ..entry }
+    };
+    let management = AdminOpcode::NAMESPACE_MANAGEMENT;
+    admin.submit(entry(management, manage::NAMESPACE_DELETE, 1), HostMem::none());
+    sim.sleep(LONG).await;
+    for (nsid, flbas) in [(1, 0), (2, 2)] {
+        let wish =
+            Namespace { nsze: BLOCKS.into(), ncap: BLOCKS.into(), flbas, nmic: NMIC_SHARED, ..Namespace::zeroed() };
+        admin.submit(entry(management, manage::NAMESPACE_CREATE, 0), HostMem::from_bytes(wish.as_bytes()));
+        sim.sleep(LONG).await;
+        let list = HostMem::from_bytes(ControllerList::of([IN_PROCESS_CONTROLLER]).as_bytes());
+        admin.submit(entry(AdminOpcode::NAMESPACE_ATTACHMENT, manage::NAMESPACE_ATTACH, nsid), list);
+        sim.sleep(LONG).await;
+    }
+    admin.check_ended();
+    assert_eq!(ssd.controller().info().blocks, BLOCKS, "a namespace is in place");
+    ssd.controller().delete_queue_pair(QueueId::ADMIN).expect("it is there");
+}
+
 async fn run(sim: &Sim, ssd: &Ssd, input: &mut Input<'_>) {
+    create_namespaces(sim, ssd).await;
     let other = HostIdentity { hostid: [2; 16], hostnqn: "nqn.2014-08.org.nvmexpress:uuid:other".to_owned() };
     let other = ssd.subsystem().new_controller(other, TransportModel::Message).expect("there is room for it");
     let mut hosts = [Host::new(sim, ssd.controller()), Host { controller: other, pairs: Vec::new() }];
@@ -93,6 +125,7 @@ async fn run(sim: &Sim, ssd: &Ssd, input: &mut Input<'_>) {
         }
         step(sim, &mut hosts, input, cc).await;
     }
+    hosts.iter().flat_map(|host| &host.pairs).for_each(Pair::ring);
     sim.sleep(LONG).await;
     let ready = hosts.iter().filter(|host| host.is_ready());
     ready.flat_map(|host| &host.pairs).for_each(Pair::check_ended);

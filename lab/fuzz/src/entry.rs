@@ -59,7 +59,7 @@ pub(crate) fn entry(input: &mut Input<'_>, is_admin: bool) -> SubmissionEntry {
     }
     let table: &[u8] = if is_admin { &ADMIN } else { &IO };
     let mut entry = SubmissionEntry { opcode: table[usize::from(kind) % table.len()], ..SubmissionEntry::default() };
-    entry.nsid = 1.into();
+    entry.nsid = (1 + u32::from(kind >> 7)).into();
     let fields = input.byte();
     let mut set = |bit: u32, field: &mut zerocopy::little_endian::U32| {
         if fields >> bit & 1 != 0 {

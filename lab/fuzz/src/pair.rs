@@ -7,6 +7,7 @@ use std::rc::Rc;
 use nandscape_drive::ring::{Ring, Submission};
 use nandscape_drive::{Controller, HostMem, QueueId};
 use nandscape_sim::Sim;
+use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST};
 use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry};
 
 /// Entries of a queue.
@@ -61,7 +62,8 @@ impl Pair {
         self.controller.ring_completion(self.id, self.head.get());
     }
 
-    /// Submits a command, unless the queue is full.
+    /// Submits a command, unless the queue is full. The first half of a fused operation waits for the next command, with
+    /// which it is made known by one doorbell.
     pub(crate) fn submit(&self, entry: SubmissionEntry, mem: HostMem) {
         self.reap();
         let cid = self.next_cid.replace(self.next_cid.get().wrapping_add(1));
@@ -72,6 +74,13 @@ impl Pair {
         self.outstanding.borrow_mut().insert(cid, entry);
         self.ring.put(self.tail.get(), Submission { entry, mem, submitted: self.sim.now() });
         self.tail.set(self.ring.next(self.tail.get()));
+        if entry.flags & FLAGS_FUSED != FLAGS_FUSED_FIRST {
+            self.ring();
+        }
+    }
+
+    /// Rings the submission doorbell.
+    pub(crate) fn ring(&self) {
         self.controller.ring_submission(self.id, self.tail.get());
     }
 

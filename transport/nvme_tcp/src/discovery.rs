@@ -11,6 +11,7 @@ use nandscape_wire_nvme::discovery::{
 };
 use nandscape_wire_nvme::fabrics::{self, DISCOVERY_NQN, DYNAMIC, FABRICS, Property, SIZE_8, name_field};
 use nandscape_wire_nvme::identify::{self, Controller, ascii, cns};
+use nandscape_wire_nvme::log::LogPart;
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::register::{
     self, CSTS_RDY, CSTS_SHUT_DOWN, Capabilities, ControllerConfiguration, VERSION_2_1,
@@ -195,9 +196,7 @@ impl<'a, S: Read + Write> Discovery<'a, S> {
 
     fn get_log_page(&self, capsule: &Capsule) -> Answer {
         let entry = &capsule.entry;
-        let dwords_z = u64::from(entry.cdw10.get() >> 16) | u64::from(entry.cdw11.get() & 0xffff) << 16;
-        let offset = u64::from(entry.cdw12.get()) | u64::from(entry.cdw13.get()) << 32;
-        let bytes = (dwords_z + 1) * 4;
+        let LogPart { offset, bytes } = LogPart::of(entry);
         if entry.cdw10.get() as u8 != DISCOVERY {
             return Err(Status::INVALID_LOG_PAGE);
         }

@@ -133,8 +133,8 @@ impl SubmissionMemory for Counted {
         self.queue.is_coming()
     }
 
-    fn cid(&self, index: u16) -> Option<u16> {
-        self.queue.cid(index)
+    fn peek(&self, index: u16) -> Option<(u8, u16)> {
+        self.queue.peek(index)
     }
 }
 

@@ -138,8 +138,9 @@ impl SubmissionMemory for MessageQueue {
         Some(Submission { entry: slot.entry, mem: std::mem::take(&mut slot.mem), submitted: slot.submitted })
     }
 
-    fn cid(&self, index: u16) -> Option<u16> {
-        Some(self.ring.borrow()[usize::from(index)].entry.cid.get())
+    fn peek(&self, index: u16) -> Option<(u8, u16)> {
+        let entry = &self.ring.borrow()[usize::from(index)].entry;
+        Some((entry.flags, entry.cid.get()))
     }
 }
 

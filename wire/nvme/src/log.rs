@@ -3,6 +3,8 @@
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::command::SubmissionEntry;
+
 /// Supported Log Pages (Base 5.1.12.1.1).
 pub const SUPPORTED_LOG_PAGES: u8 = 0x00;
 /// Error Information (Base 5.1.12.1.2).
@@ -79,6 +81,24 @@ impl ErrorInformation {
 
 /// Retain Asynchronous Event, of Get Log Page's CDW10: reading the log does not clear the event (bit 15).
 pub const RETAIN_EVENT: u32 = 1 << 15;
+
+/// The part of a log that Get Log Page asks for (Base 5.1.12).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct LogPart {
+    /// Log Page Offset (CDW13 and CDW12), in bytes.
+    pub offset: u64,
+    /// Number of Dwords (CDW11 bits 15:0 and CDW10 bits 31:16), in bytes.
+    pub bytes: u64,
+}
+
+impl LogPart {
+    /// What a command asks for.
+    pub fn of(entry: &SubmissionEntry) -> LogPart {
+        let dwords_z = u64::from(entry.cdw10.get() >> 16) | u64::from(entry.cdw11.get() & 0xffff) << 16;
+        let offset = u64::from(entry.cdw12.get()) | u64::from(entry.cdw13.get()) << 32;
+        LogPart { offset, bytes: (dwords_z + 1) * 4 }
+    }
+}
 
 /// Critical Warning: the spare has fallen below its threshold (bit 0).
 pub const WARNING_SPARE: u8 = 1 << 0;
@@ -219,6 +239,8 @@ pub const LOG_SUPPORTED: u32 = 1 << 0;
 pub const TELEMETRY_CREATE: u8 = 1 << 0;
 /// Bytes of a telemetry data block, and of the header in front of the first.
 pub const TELEMETRY_BLOCK: usize = 512;
+/// Scope of a telemetry log: the NVM subsystem.
+pub const TELEMETRY_SUBSYSTEM: u8 = 2;
 
 /// The header of both telemetry logs (Base 5.1.12.1.8, 5.1.12.1.9). Data areas follow in blocks of 512 bytes; each area
 /// holds those of lower number.
@@ -237,9 +259,11 @@ pub struct Telemetry {
     pub reserved_14: [u8; 2],
     /// The last block of Data Area 4 (19:16).
     pub last_block_4: U32,
-    /// (380:20).
-    pub reserved_20: [u8; 361],
-    /// Host-Initiated Data Generation Number (381).
+    /// (379:20).
+    pub reserved_20: [u8; 360],
+    /// Telemetry Host-Initiated Scope; reserved in the controller-initiated log (380).
+    pub host_scope: u8,
+    /// Host-Initiated Data Generation Number; in the controller-initiated log its scope (381).
     pub host_generation: u8,
     /// Controller-Initiated Data Available (382).
     pub controller_available: u8,

@@ -180,6 +180,7 @@ fn other_logs() {
         last_blocks[0] = 4.into(), 8, [4];
         last_blocks[2] = 5.into(), 12, [5];
         last_block_4 = 6.into(), 16, [6];
+        host_scope = 2, 380, [2];
         host_generation = 8, 381, [8];
         controller_available = 1, 382, [1];
         controller_generation = 9, 383, [9];

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use nandscape_drive::QueueId;
 use nandscape_wire_nvme::log::ErrorInformation;
-use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Parameter, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use crate::command_set::Culprit;
@@ -32,7 +32,7 @@ pub(crate) struct ErrorLog {
 }
 
 impl ErrorLog {
-    /// A command of `queue` has failed. The entry names the block that `culprit` is, else the first of the command. Whether
+    /// A command of `queue` has failed. The entry names the block that `culprit` is, else the first that the command names. Whether
     /// there is an entry: commands that were aborted, or came too many at a time, have none.
     pub(crate) fn ended(&mut self, queue: u16, entry: &SubmissionEntry, status: Status, culprit: Culprit) -> bool {
         if NO_ENTRY.contains(&status.meaning()) {
@@ -40,8 +40,10 @@ impl ErrorLog {
         }
         let (lba, parameter) = match culprit {
             Culprit::Block(lba) => (lba, Parameter::NONE),
-            Culprit::Field(parameter) => (entry.slba(), parameter),
-            Culprit::Unknown => (entry.slba(), refusal::by_status(status, entry, queue == QueueId::ADMIN.0)),
+            Culprit::Field(parameter) => (first_block(queue, entry), parameter),
+            Culprit::Unknown => {
+                (first_block(queue, entry), refusal::by_status(status, entry, queue == QueueId::ADMIN.0))
+            }
         };
         self.count += 1;
         self.entries.truncate(usize::from(KEPT) - 1);
@@ -76,5 +78,30 @@ impl ErrorLog {
         let mut page: Vec<u8> = self.entries.iter().flat_map(|entry| entry.as_bytes().to_vec()).collect();
         page.resize(usize::from(KEPT) * size_of::<ErrorInformation>(), 0);
         page
+    }
+}
+
+/// The first block that a command names; 0 where it names none.
+fn first_block(queue: u16, entry: &SubmissionEntry) -> u64 {
+    let has_blocks = match IoOpcode(entry.opcode) {
+        _ if queue == QueueId::ADMIN.0 => false,
+        IoOpcode::READ | IoOpcode::WRITE | IoOpcode::COMPARE | IoOpcode::VERIFY => true,
+        IoOpcode::WRITE_ZEROES | IoOpcode::WRITE_UNCORRECTABLE | IoOpcode::COPY => true,
+        _ => false,
+    };
+    if has_blocks { entry.slba() } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_commands_over_blocks_name_one() {
+        let entry = |opcode: u8| SubmissionEntry { opcode, cdw10: 7.into(), ..SubmissionEntry::default() };
+        assert_eq!(first_block(1, &entry(IoOpcode::READ.0)), 7);
+        assert_eq!(first_block(1, &entry(IoOpcode::DATASET_MANAGEMENT.0)), 0);
+        assert_eq!(first_block(1, &entry(IoOpcode::RESERVATION_REGISTER.0)), 0);
+        assert_eq!(first_block(0, &entry(IoOpcode::READ.0)), 0, "Get Log Page");
     }
 }

@@ -24,7 +24,7 @@ const UNITS: u16 = 1;
 pub(crate) struct KeepAlive {
     /// When the host was heard of.
     heard: Cell<Time>,
-    /// Somebody watches the timer.
+    /// The timer is watched.
     watched: Cell<bool>,
     /// Notified when the timeout has changed, and when the controller goes.
     changed: Rc<Signal>,

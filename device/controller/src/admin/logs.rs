@@ -1,7 +1,7 @@
 //! Get Log Page (Base 5.1.12).
 
 use nandscape_wire_nvme::identify::ascii;
-use nandscape_wire_nvme::log::{self, CommandsAndEffects, FirmwareSlot, Identifiers, Smart};
+use nandscape_wire_nvme::log::{self, CommandsAndEffects, FirmwareSlot, Identifiers, LogPart, Smart};
 use nandscape_wire_nvme::vendor::{self, DriveLog};
 use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
@@ -12,19 +12,14 @@ use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 use crate::refusal::Refusal;
 
-/// The most that one command returns of a log.
-const MAX_BYTES: u64 = 1 << 20;
 /// Number of Dwords Lower, and Log Page Offset Lower.
 const NUMBER_OF_DWORDS: Refusal = Refusal::field(10, 16);
 const OFFSET: Refusal = Refusal::field(12, 0);
 
 impl<C: CommandSet> NvmeController<C> {
     pub(super) fn get_log_page(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
-        // Number of dwords, counted from zero over two fields; the offset is in bytes.
-        let dwords_z = u64::from(entry.cdw10.get() >> 16) | u64::from(entry.cdw11.get() & 0xffff) << 16;
-        let offset = u64::from(entry.cdw12.get()) | u64::from(entry.cdw13.get()) << 32;
-        let bytes = (dwords_z + 1) * 4;
-        if bytes > MAX_BYTES {
+        let LogPart { offset, bytes } = LogPart::of(entry);
+        if bytes > self.subsystem.config.max_transfer.into() {
             return Err(NUMBER_OF_DWORDS);
         }
         if !offset.is_multiple_of(4) {

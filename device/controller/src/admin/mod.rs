@@ -16,7 +16,7 @@ mod telemetry;
 use std::cell::{Cell, RefCell};
 
 use nandscape_drive::mem::Need;
-use nandscape_drive::{Breakdown, HostIdentity, HostMem, Stage};
+use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::opcode::Transfer;
@@ -24,6 +24,7 @@ use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 
 use crate::command_set::{CommandSet, Reply};
 use crate::engine::{NvmeController, QueueKey};
+use crate::namespace::Registrant;
 use crate::refusal::Refusal;
 use errors::ErrorLog;
 pub(crate) use events::Event;
@@ -70,10 +71,10 @@ pub(crate) struct Admin {
 
 impl Admin {
     /// Of a new controller for a host.
-    pub(crate) fn new(sim: &Sim, saved: &Saved, host: &HostIdentity) -> Admin {
+    pub(crate) fn new(sim: &Sim, saved: &Saved, host: Registrant) -> Admin {
         Admin {
             aborts: Cell::new(0),
-            settings: Settings::new(saved, host.hostid),
+            settings: Settings::new(saved, host),
             keep_alive: KeepAlive::new(sim),
             events: Events::default(),
             errors: RefCell::default(),
@@ -88,8 +89,8 @@ impl Admin {
     }
 
     /// The controller is reset.
-    pub(crate) fn reset(&self, saved: &Saved, host: &HostIdentity) {
-        self.settings.reset(saved, host.hostid);
+    pub(crate) fn reset(&self, saved: &Saved, host: Registrant) {
+        self.settings.reset(saved, host);
         self.events.reset();
         self.changed_namespaces.clear();
         self.notifications.clear();
@@ -141,7 +142,7 @@ impl<C: CommandSet> NvmeController<C> {
                 breakdown.spend(Stage::Firmware, self.sim.now() - begun);
                 answer
             }
-            // Fetched from a queue that has gone since: nobody waits for it.
+            // Fetched from a queue that has gone since: no host waits for it.
             AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if !self.queues.borrow().serves(queue) => return None,
             // It stays outstanding until there is an event.
             AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if self.admin.events.request(queue, entry.cid.get()) => {

@@ -120,13 +120,16 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     async fn delete_namespaces(&self, nsid: u32) -> Result<Answer, Refusal> {
-        let named = self.named(nsid)?;
-        self.check_write_protection(&named)?;
-        for nsid in named {
-            self.check_reservations(nsid)?;
-            self.check_unused_in_process(nsid)?;
-            self.subsystem.delete_namespace(nsid).await?;
-        }
+        let which = || {
+            let named = self.named(nsid)?;
+            self.check_write_protection(&named)?;
+            for nsid in &named {
+                self.check_reservations(*nsid)?;
+                self.check_unused_in_process(*nsid)?;
+            }
+            Ok(named)
+        };
+        self.subsystem.delete_namespaces(which).await?;
         Ok(Answer::default())
     }
 
@@ -140,6 +143,11 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let controllers = self.subsystem.controllers_of(&controller_list(mem)?);
         let controllers = controllers.ok_or(Status::CONTROLLER_LIST_INVALID)?;
+        if select == manage::NAMESPACE_DETACH
+            && controllers.iter().any(|controller| controller.id() == IN_PROCESS_CONTROLLER)
+        {
+            self.check_unused_in_process(nsid)?;
+        }
         match select {
             manage::NAMESPACE_ATTACH => self.subsystem.attach_namespace(&namespace, &controllers)?,
             _ => self.subsystem.detach_namespace(nsid, &controllers)?,
@@ -147,7 +155,7 @@ impl<C: CommandSet> NvmeController<C> {
         Ok(Answer::default())
     }
 
-    /// All data is dropped whatever the Secure Erase Settings: no host can read it any more. A cryptographic erase is the
+    /// All data is dropped with each of the Secure Erase Settings: no host can read it any more. A cryptographic erase is the
     /// same, as a key that is forgotten.
     async fn format(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let fields = FormatNvm(entry.cdw10.get());
@@ -165,17 +173,18 @@ impl<C: CommandSet> NvmeController<C> {
         if fields.secure_erase() > 2 {
             return Err(Refusal::field(10, 9));
         }
-        let named = self.named(entry.nsid.get())?;
-        self.check_write_protection(&named)?;
-        for nsid in named {
-            let before = self.subsystem.namespaces.get(nsid).ok_or(UNKNOWN_NAMESPACE)?;
-            self.check_reservations(nsid)?;
-            if before.format != format {
-                self.check_unused_in_process(nsid)?;
+        let which = || {
+            let named = self.named(entry.nsid.get())?;
+            self.check_write_protection(&named)?;
+            for nsid in &named {
+                self.check_reservations(*nsid)?;
+                if self.subsystem.namespaces.get(*nsid).is_some_and(|before| before.format != format) {
+                    self.check_unused_in_process(*nsid)?;
+                }
             }
-            drop(before);
-            self.subsystem.format_namespace(nsid, format).await?;
-        }
+            Ok(named)
+        };
+        self.subsystem.format_namespaces(format, which).await?;
         Ok(Answer::default())
     }
 
@@ -195,7 +204,7 @@ impl<C: CommandSet> NvmeController<C> {
             Sanitize::BLOCK_ERASE | Sanitize::OVERWRITE | Sanitize::CRYPTO_ERASE => {
                 self.check_write_protection(&self.subsystem.namespaces.above(0))?;
                 self.subsystem.namespaces.above(0).into_iter().try_for_each(|nsid| self.check_reservations(nsid))?;
-                self.subsystem.begin_sanitize(fields, entry.cdw11.get(), self.id())?;
+                self.subsystem.begin_sanitize(fields, entry.cdw11.get(), self.number)?;
             }
             _ => return Err(SELECT),
         }
@@ -213,7 +222,7 @@ impl<C: CommandSet> NvmeController<C> {
         };
         match manage::select(entry) {
             code @ (manage::SELF_TEST_SHORT | manage::SELF_TEST_EXTENDED) => {
-                self.subsystem.begin_self_test(code, namespaces, self.id())?;
+                self.subsystem.begin_self_test(code, namespaces, self.number)?;
             }
             manage::SELF_TEST_ABORT => self.subsystem.self_tests.abort(manage::SELF_TEST_ABORTED),
             _ => return Err(SELECT),
@@ -246,7 +255,7 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// Hosts in this process learn size and format of their namespace once and get no events: while they have I/O queues,
-    /// no other host may change them.
+    /// no other host may change or detach it.
     fn check_unused_in_process(&self, nsid: u32) -> Result<(), Status> {
         if self.id() == IN_PROCESS_CONTROLLER {
             return Ok(());

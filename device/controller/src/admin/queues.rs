@@ -34,8 +34,8 @@ impl<C: CommandSet> NvmeController<C> {
         let host = self.host()?;
         let (id, entries, base) = new_queue(&*host, entry)?;
         let to = QueueId((entry.cdw11.get() >> 16) as u16);
-        if to == QueueId::ADMIN {
-            return Err(Status::COMPLETION_QUEUE_INVALID.into());
+        if to == QueueId::ADMIN || to.0 > self.subsystem.config.max_queue_pairs {
+            return Err(Refusal::of(Status::INVALID_QUEUE_ID, Parameter::at(11, 16)));
         }
         let memory = || host.submissions(id, base, entries);
         self.queues.borrow_mut().create_submission(id, to, entries, memory)?;
@@ -56,7 +56,7 @@ impl<C: CommandSet> NvmeController<C> {
     pub(super) fn delete_completion_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         self.host()?;
         let deleted = self.queues.borrow_mut().delete_completion(io_queue(entry)?)?;
-        deleted.released();
+        self.queue_deleted(&deleted);
         Ok(Answer::value(0))
     }
 

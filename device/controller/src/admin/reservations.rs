@@ -20,8 +20,6 @@ use crate::refusal::Refusal;
 const MOST: usize = 255;
 /// CNTLID of a registrant that has no controller now.
 const NO_CONTROLLER: u16 = 0xffff;
-/// The most bytes of a report.
-const LONGEST_REPORT: u64 = 1 << 20;
 /// Fields of CDW10: the action, Ignore Existing Key, Reservation Type.
 const ACTION: Refusal = Refusal::field(10, 0);
 const IGNORE_KEY: Refusal = Refusal::field(10, 3);
@@ -170,7 +168,7 @@ impl<C: CommandSet> NvmeController<C> {
         // Number of dwords, counted from zero, and Extended Data Structure.
         let bytes = (u64::from(entry.cdw10.get()) + 1) * 4;
         let extended = entry.cdw11.get() & 1 != 0;
-        if bytes > LONGEST_REPORT {
+        if bytes > self.subsystem.config.max_transfer.into() {
             return Err(Refusal::field(10, 0));
         }
         if extended != self.has_long_host_id() {

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use nandscape_wire_nvme::log::{self, TELEMETRY_BLOCK, Telemetry as Header};
+use nandscape_wire_nvme::log::{self, TELEMETRY_BLOCK, TELEMETRY_SUBSYSTEM, Telemetry as Header};
 use nandscape_wire_nvme::vendor::DriveLog;
 use zerocopy::IntoBytes;
 
@@ -57,7 +57,13 @@ impl Telemetry {
         let data = snapshot.log.borrow();
         let mut header = Header::zeroed();
         header.lid = lid;
-        header.host_generation = self.host.generation.get();
+        match lid {
+            log::TELEMETRY_HOST => {
+                (header.host_scope, header.host_generation) = (TELEMETRY_SUBSYSTEM, self.host.generation.get());
+            }
+            // The scope stands elsewhere in this log.
+            _ => header.host_generation = TELEMETRY_SUBSYSTEM,
+        }
         header.controller_generation = self.controller.generation.get();
         header.controller_available = self.available.get().into();
         if data.is_some() {

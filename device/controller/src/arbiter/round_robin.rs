@@ -3,6 +3,7 @@
 use nandscape_drive::QueueId;
 
 use super::{Arbiter, Waiting};
+use crate::engine::QueueSet;
 
 /// See the file.
 #[derive(Default)]
@@ -11,20 +12,37 @@ pub struct RoundRobin {
     current: Option<(QueueId, u32)>,
 }
 
-impl Arbiter for RoundRobin {
+impl RoundRobin {
+    /// The next queue among those waiting of a class, of which there is at least one.
+    pub(super) fn next_of(&mut self, class: &QueueSet, waiting: &Waiting, burst: Option<u32>) -> QueueId {
+        self.turn(burst, |id| class.contains(id) && waiting.contains(id), |from| waiting.first_of(class, from))
+    }
+
     #[inline]
-    fn next(&mut self, waiting: &Waiting, burst: Option<u32>) -> QueueId {
+    fn turn(
+        &mut self,
+        burst: Option<u32>,
+        waits: impl Fn(QueueId) -> bool,
+        first_from: impl Fn(u16) -> Option<QueueId>,
+    ) -> QueueId {
         if let Some((id, taken)) = self.current
             && burst.is_none_or(|burst| taken < burst)
-            && waiting.contains(id)
+            && waits(id)
         {
             self.current = Some((id, taken + 1));
             return id;
         }
         let after = self.current.map_or(0, |(id, _)| id.0 + 1);
-        let id = waiting.first_from(after).or_else(|| waiting.first_from(0)).expect("some queue waits");
+        let id = first_from(after).or_else(|| first_from(0)).expect("some queue waits");
         self.current = Some((id, 1));
         id
+    }
+}
+
+impl Arbiter for RoundRobin {
+    #[inline]
+    fn next(&mut self, waiting: &Waiting, burst: Option<u32>) -> QueueId {
+        self.turn(burst, |id| waiting.contains(id), |from| waiting.first_from(from))
     }
 }
 

@@ -4,6 +4,7 @@
 use nandscape_drive::QueueId;
 
 use super::{Arbiter, Priority, RoundRobin, Waiting};
+use crate::engine::QueueSet;
 
 /// See the file.
 pub struct WeightedRoundRobin {
@@ -18,14 +19,14 @@ pub struct WeightedRoundRobin {
 /// The queues of a class, and whose turn it is.
 #[derive(Default)]
 struct Class {
-    queues: Vec<QueueId>,
+    queues: QueueSet,
     turn: RoundRobin,
 }
 
 impl Class {
-    /// Those of its queues that wait.
-    fn waiting(&self, waiting: &Waiting) -> Waiting {
-        waiting.among(&self.queues)
+    /// The next of its queues that wait, if one does.
+    fn next(&mut self, waiting: &Waiting, burst: Option<u32>) -> Option<QueueId> {
+        waiting.has_of(&self.queues).then(|| self.turn.next_of(&self.queues, waiting, burst))
     }
 }
 
@@ -41,19 +42,19 @@ impl Arbiter for WeightedRoundRobin {
             return QueueId::ADMIN;
         }
         let [urgent, weighted @ ..] = &mut self.classes;
-        let urgent_waiting = urgent.waiting(waiting);
-        if !urgent_waiting.is_empty() {
-            return urgent.turn.next(&urgent_waiting, burst);
+        if let Some(id) = urgent.next(waiting, burst) {
+            return id;
         }
         loop {
             for (class, left) in weighted.iter_mut().zip(&mut self.left) {
-                let waiting = class.waiting(waiting);
-                if *left > 0 && !waiting.is_empty() {
+                if *left > 0
+                    && let Some(id) = class.next(waiting, burst)
+                {
                     *left -= 1;
-                    return class.turn.next(&waiting, burst);
+                    return id;
                 }
             }
-            if weighted.iter().all(|class| class.waiting(waiting).is_empty()) {
+            if !weighted.iter().any(|class| waiting.has_of(&class.queues)) {
                 // A queue that was created without a priority: zero is urgent.
                 let id = waiting.first_from(0).expect("some queue waits");
                 self.created(id, Priority::Urgent);
@@ -64,8 +65,8 @@ impl Arbiter for WeightedRoundRobin {
     }
 
     fn created(&mut self, id: QueueId, priority: Priority) {
-        self.classes.iter_mut().for_each(|class| class.queues.retain(|queue| *queue != id));
-        self.classes[priority as usize].queues.push(id);
+        self.classes.iter_mut().for_each(|class| class.queues.remove(id));
+        self.classes[priority as usize].queues.insert(id);
     }
 
     fn set_weights(&mut self, weights: [u32; 3]) {

@@ -1,5 +1,5 @@
 //! Interrupt coalescing (Base 3.5.1, 5.1.25.2.2): the host is notified of completions in I/O queues when a number of them was
-//! posted for a vector, or when the first of them is older than a time, whatever comes first. Each vector can be excepted
+//! posted for a vector, or when the first of them is older than a time. Each vector can be excepted
 //! (Interrupt Vector Configuration). The admin queue is never coalesced.
 
 use std::cell::{Cell, RefCell};
@@ -46,7 +46,15 @@ impl<C: CommandSet> Timer<C> {
 }
 
 impl Coalescing {
-    /// All queues are deleted: nobody waits for a notification.
+    /// A queue is deleted: its host is not notified of it, and the time of an aggregation of it alone ends.
+    pub(super) fn forget_queue(&self, memory: &Rc<dyn CompletionMemory>) {
+        self.held.borrow_mut().retain(|_, held| {
+            held.memories.retain(|each| !Rc::ptr_eq(each, memory));
+            !held.memories.is_empty()
+        });
+    }
+
+    /// All queues are deleted: no host waits for a notification.
     pub(super) fn forget(&self) {
         self.held.borrow_mut().clear();
     }

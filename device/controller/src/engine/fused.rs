@@ -31,22 +31,19 @@ pub(crate) struct FusedJob<C: CommandSet> {
 }
 
 impl<C: CommandSet> NvmeController<C> {
-    /// A command with FUSE set was fetched from an I/O queue: fetches the second command after it, and starts both.
-    ///
-    /// Halves that stand one after the other are all fetched, beyond the command slots: none of them does any work.
+    /// A command with FUSE set was fetched from an I/O queue: fetches the second command after it, if it is one, and starts
+    /// both. A pair takes two command slots, the second of which may be one beyond the limit.
     #[cold]
     pub(super) fn fetch_fused(&self, queue: QueueKey, first: Submission) {
-        let mut fetched = Some(first);
-        while let Some(first) = fetched.take() {
-            let mut next = match first.entry.flags & FLAGS_FUSED {
-                FLAGS_FUSED_FIRST => self.queues.borrow_mut().fetch_next(queue.id),
-                FLAGS_FUSED_SECOND => None,
-                // No half; or 11b, which is reserved, and for which the parser has the status.
-                _ => return self.start(queue, first),
-            };
-            let second = next.take_if(|next| next.entry.flags & FLAGS_FUSED == FLAGS_FUSED_SECOND);
-            self.start_fused(queue, first, second);
-            fetched = next;
+        let is_second = |flags: u8| flags & FLAGS_FUSED == FLAGS_FUSED_SECOND;
+        match first.entry.flags & FLAGS_FUSED {
+            FLAGS_FUSED_FIRST => {
+                let second = self.queues.borrow_mut().fetch_with(queue.id, is_second);
+                self.start_fused(queue, first, second);
+            }
+            FLAGS_FUSED_SECOND => self.start_fused(queue, first, None),
+            // 11b is reserved: the parser has the status.
+            _ => self.start(queue, first),
         }
     }
 
@@ -92,7 +89,7 @@ impl<C: CommandSet> FusedJob<C> {
             controller.finish(queue, entry, (reply, power_cuts), submitted, breakdown);
             controller.trace_command(queue.id, entry, submitted);
         }
-        // Whoever waits for the end of the commands of a namespace looks again.
+        // A change of a namespace may wait for the end of its commands.
         controller.subsystem.changes.released();
         controller.report_events();
         for _ in 0..1 + u32::from(second.is_some()) {
@@ -114,6 +111,10 @@ impl<C: CommandSet> FusedJob<C> {
     pub(super) async fn serve_both(&self, second: &Submission, breakdown: &mut Breakdown) -> [Reply; 2] {
         let FusedJob { controller, queue, first, power_cuts, .. } = self;
         let stop = |submission: &Submission| controller.stop(*queue, &submission.entry, *power_cuts);
+        // Both are commands of one namespace (Base 3.4.2).
+        if first.entry.nsid != second.entry.nsid {
+            return [(); 2].map(|()| Err(Status::INVALID_FIELD.final_()).into());
+        }
         let (subsystem, settings) = (&controller.subsystem, &controller.admin.settings);
         let namespace = |submission: &Submission| controller.namespace_of(queue.id, &submission.entry);
         let [Some(compared), Some(written)] = [first, second].map(namespace) else {

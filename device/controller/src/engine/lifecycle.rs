@@ -96,7 +96,9 @@ impl<C: CommandSet> NvmeController<C> {
         if id == QueueId::ADMIN {
             self.admin.forget_event_requests();
         }
-        release(memory);
+        if let Some(memory) = memory {
+            self.queue_deleted(&memory);
+        }
         self.deleted.notify();
         self.end_clearing();
     }
@@ -193,9 +195,9 @@ impl<C: CommandSet> NvmeController<C> {
             return;
         }
         let unused = self.queues.borrow_mut().take_unused_completions();
-        unused.into_iter().for_each(|memory| release(Some(memory)));
+        unused.iter().for_each(|memory| self.queue_deleted(memory));
         let keep_alive = self.keep_alive_over_reset();
-        self.admin.reset(&self.subsystem.saved, &self.host);
+        self.admin.reset(&self.subsystem.saved, self.owner());
         match keep_alive {
             Some(timeout_ms) => self.connected_with_keep_alive(timeout_ms),
             None => self.keep_alive_changed(),
@@ -205,7 +207,7 @@ impl<C: CommandSet> NvmeController<C> {
             host.set_doorbell_buffers(None);
         }
         self.subsystem.forget_registrations(self.id);
-        self.subsystem.self_tests.controller_reset(self.id);
+        self.subsystem.self_tests.controller_reset(self.number);
         self.clearing.set(None);
         if why == Clearing::Reset {
             self.registers.borrow_mut().set_ready(false);
@@ -215,6 +217,12 @@ impl<C: CommandSet> NvmeController<C> {
             }
         }
         self.update_fetching();
+    }
+
+    /// A completion queue was deleted: its host is no longer notified of it.
+    pub(crate) fn queue_deleted(&self, memory: &Rc<dyn CompletionMemory>) {
+        self.coalescing.forget_queue(memory);
+        memory.released();
     }
 
     /// Whether memory of a queue could not be reached. No completion can say so: the status is fatal, and nothing is fetched
@@ -234,11 +242,5 @@ impl<C: CommandSet> NvmeController<C> {
     pub(crate) fn update_fetching(&self) {
         let ready = self.registers.borrow().can_fetch() && !self.asking.is_full();
         self.fetching.set(ready && self.clearing.get().is_none() && !self.subsystem.power.is_restarting());
-    }
-}
-
-fn release(memory: Option<Rc<dyn CompletionMemory>>) {
-    if let Some(memory) = memory {
-        memory.released();
     }
 }

@@ -3,7 +3,9 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `queues` | how far each submission queue is fetched, each completion queue filled |
+//! | `queues` | all queues: created, deleted, fetched from, posted to |
+//! | `submissions`, `completions` | one queue of each kind |
+//! | `waiting` | the queues that have entries |
 //! | `serve` | a command from its fetch to its completion |
 //! | `fused` | two commands that are served as one |
 //! | `coalescing` | interrupts that are held back |
@@ -15,6 +17,7 @@
 
 mod asking;
 mod coalescing;
+mod completions;
 mod fused;
 mod guarded;
 mod lifecycle;
@@ -22,6 +25,8 @@ mod queues;
 mod registers;
 mod serve;
 mod stop;
+mod submissions;
+mod waiting;
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -39,7 +44,7 @@ use nandscape_wire_nvme::register::{self, ControllerConfiguration};
 use crate::admin::Admin;
 use crate::arbiter::{Arbiter, Priority, WeightedRoundRobin};
 use crate::command_set::CommandSet;
-use crate::namespace::Attached;
+use crate::namespace::{Attached, Registrant};
 use crate::subsystem::NvmSubsystem;
 use asking::Asking;
 use coalescing::Coalescing;
@@ -50,16 +55,19 @@ use stop::Waiters;
 
 pub(crate) use fused::FusedJob;
 pub(crate) use lifecycle::Chore;
-pub use queues::Waiting;
 pub(crate) use queues::{QueueKey, Queues, Search};
 pub(crate) use serve::CommandJob;
 pub use stop::Stop;
+pub(crate) use waiting::QueueSet;
+pub use waiting::Waiting;
 
 /// An NVMe controller of a subsystem: queues, properties, features, events and errors of one host.
 pub struct NvmeController<C: CommandSet> {
     pub(crate) sim: Sim,
     pub(crate) subsystem: Rc<NvmSubsystem<C>>,
     id: u16,
+    /// Which controller of the subsystem it was to be created: identifiers are used again.
+    pub(crate) number: u64,
     pub(crate) host: HostIdentity,
     pub(crate) model: TransportModel,
     pub(crate) admin: Admin,
@@ -88,7 +96,7 @@ impl<C: CommandSet> NvmeController<C> {
     /// A controller with no queue yet: ready for hosts in this process, disabled for others.
     pub(crate) fn new(
         subsystem: Rc<NvmSubsystem<C>>,
-        id: u16,
+        (id, number): (u16, u64),
         host: HostIdentity,
         model: TransportModel,
         arbiter: Box<dyn Arbiter>,
@@ -100,7 +108,8 @@ impl<C: CommandSet> NvmeController<C> {
         };
         let controller = Rc::new_cyclic(|me: &Weak<NvmeController<C>>| NvmeController {
             id,
-            admin: Admin::new(&sim, &subsystem.saved, &host),
+            number,
+            admin: Admin::new(&sim, &subsystem.saved, owner(&host, id)),
             host,
             model,
             namespaces: Attached::none(),
@@ -121,6 +130,11 @@ impl<C: CommandSet> NvmeController<C> {
         });
         controller.update_fetching();
         controller
+    }
+
+    /// The host that values of features are saved for.
+    pub(crate) fn owner(&self) -> Registrant {
+        owner(&self.host, self.id)
     }
 
     /// A handle for work on behalf of the controller.
@@ -284,6 +298,14 @@ impl<C: CommandSet> NvmeController<C> {
             next.waits_for_slot.set(false);
             next.fetch();
         }
+    }
+}
+
+/// A host, by the identifier that it gave its controller when it got it, or else by the controller.
+fn owner(host: &HostIdentity, controller: u16) -> Registrant {
+    match host.hostid {
+        id if id == [0; 16] => Registrant::Controller(controller),
+        id => Registrant::Host(id),
     }
 }
 

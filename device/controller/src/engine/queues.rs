@@ -11,6 +11,9 @@ use nandscape_drive::{CompletionMemory, QueueId, SubmissionMemory};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::QueueDepth;
 
+use super::completions::{Completions, after};
+use super::submissions::Submissions;
+use super::waiting::Waiting;
 use crate::admin::Event;
 
 /// All queues of a controller.
@@ -23,98 +26,6 @@ pub(crate) struct Queues {
     waiting: Waiting,
     /// Memory of a queue could not be reached; see [`Queues::take_lost`].
     lost: bool,
-}
-
-/// Queues with entries to fetch: a bit each.
-pub struct Waiting {
-    words: Vec<u64>,
-    count: u32,
-}
-
-impl Waiting {
-    fn none(queues: usize) -> Waiting {
-        Waiting { words: vec![0; queues.div_ceil(64)], count: 0 }
-    }
-
-    /// Given ones.
-    #[cfg(test)]
-    pub(crate) fn of(queues: &[u16]) -> Waiting {
-        let mut waiting = Waiting::none(256);
-        queues.iter().for_each(|id| waiting.set(QueueId(*id), true));
-        waiting
-    }
-
-    #[inline]
-    fn set(&mut self, id: QueueId, waits: bool) {
-        let (word, bit) = (&mut self.words[usize::from(id.0) / 64], 1 << (id.0 % 64));
-        if (*word & bit != 0) != waits {
-            *word ^= bit;
-            self.count = if waits { self.count + 1 } else { self.count - 1 };
-        }
-    }
-
-    /// Those of the given queues.
-    pub(crate) fn among(&self, queues: &[QueueId]) -> Waiting {
-        let mut among = Waiting { words: vec![0; self.words.len()], count: 0 };
-        queues.iter().for_each(|id| among.set(*id, self.contains(*id)));
-        among
-    }
-
-    /// Whether there is none.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Whether a queue has entries to fetch.
-    pub fn contains(&self, id: QueueId) -> bool {
-        self.words[usize::from(id.0) / 64] & 1 << (id.0 % 64) != 0
-    }
-
-    /// The first queue from `from` on, in ascending order.
-    pub fn first_from(&self, from: u16) -> Option<QueueId> {
-        let start = usize::from(from) / 64;
-        let word = |index: usize| self.words[index] & if index == start { u64::MAX << (from % 64) } else { u64::MAX };
-        let index = (start..self.words.len()).find(|index| word(*index) != 0)?;
-        Some(QueueId(index as u16 * 64 + word(index).trailing_zeros() as u16))
-    }
-}
-
-/// A submission queue.
-struct Submissions {
-    memory: Rc<dyn SubmissionMemory>,
-    entries: u32,
-    /// Tells this queue from an earlier one of the same identifier.
-    generation: u32,
-    head: u16,
-    tail: u16,
-    /// The completion queue.
-    to: QueueId,
-    /// Completions wait for room there.
-    blocked: bool,
-    /// Commands that were fetched and have not ended.
-    in_work: u32,
-    /// Identifiers of commands that are to be aborted when they are fetched.
-    aborts: Vec<u16>,
-    /// Nothing is fetched any more: the queue is deleted when the last of its commands has ended. `true` deletes the
-    /// completion queue that it posts to, too, unless others post there.
-    deletion: Option<bool>,
-}
-
-/// A completion queue.
-struct Completions {
-    memory: Rc<dyn CompletionMemory>,
-    entries: u32,
-    /// The interrupt vector; a host in this process has one for each queue.
-    vector: Option<u16>,
-    head: u16,
-    tail: u16,
-    phase: bool,
-    /// Completions that could not be posted: the queue is full, or its memory could not be reached. Submission queues that
-    /// post here are not fetched from meanwhile, so there are never more than command slots.
-    overflow: VecDeque<Posted>,
-    /// Submission queues that post here.
-    users: u32,
 }
 
 /// How far a search through a submission queue has come.
@@ -313,7 +224,7 @@ impl Queues {
             if index == queue.tail {
                 return Search::Absent;
             }
-            if queue.memory.cid(index) == Some(cid) {
+            if queue.memory.peek(index).is_some_and(|(_, each)| each == cid) {
                 queue.aborts.push(cid);
                 return Search::Found;
             }
@@ -423,9 +334,15 @@ impl Queues {
         Some((QueueKey { id, generation: queue.generation }, submission))
     }
 
-    /// Fetches the entry after the one that was just fetched, if there is one.
-    pub(crate) fn fetch_next(&mut self, id: QueueId) -> Option<Submission> {
-        if self.waiting.contains(id) { self.fetch(id).map(|(_, submission)| submission) } else { None }
+    /// Fetches the entry after the one that was just fetched, if there is one with such flags. Any
+    /// other stays in the queue.
+    pub(crate) fn fetch_with(&mut self, id: QueueId, flags: impl Fn(u8) -> bool) -> Option<Submission> {
+        if !self.waiting.contains(id) {
+            return None;
+        }
+        let queue = self.submission[usize::from(id.0)].as_ref().expect("a waiting queue exists");
+        queue.memory.peek(queue.head).filter(|(next, _)| flags(*next))?;
+        self.fetch(id).map(|(_, submission)| submission)
     }
 
     /// Posts a completion; the queue's memory is to be notified by the caller. `None` when the submission queue is gone,
@@ -470,61 +387,6 @@ impl Queues {
     }
 }
 
-impl Submissions {
-    /// Whether there is something to fetch.
-    #[inline]
-    fn has_next(&self) -> bool {
-        self.head != self.tail && !self.blocked && self.deletion.is_none()
-    }
-}
-
-impl Completions {
-    /// Whether the queue takes another entry.
-    #[inline]
-    fn has_room(&self) -> bool {
-        !self.is_full() && self.memory.is_reachable(self.tail)
-    }
-
-    #[inline]
-    fn is_full(&self) -> bool {
-        after(self.tail, self.entries) == self.head
-    }
-
-    /// Puts a completion at the tail.
-    #[inline]
-    fn put(&mut self, mut posted: Posted) {
-        let status = posted.entry.status();
-        posted.entry.set_status(status, self.phase);
-        self.memory.post(self.tail, posted);
-        self.tail = after(self.tail, self.entries);
-        self.phase ^= self.tail == 0;
-    }
-
-    /// Moves completions to the memory while it takes them.
-    fn flush_overflow(&mut self) {
-        while self.has_room() {
-            let Some(posted) = self.overflow.pop_front() else { break };
-            self.put(posted);
-        }
-    }
-}
-
 fn check_size(entries: u32, max: u32) -> Result<(), Status> {
     if (MIN_ENTRIES..=max).contains(&entries) { Ok(()) } else { Err(Status::INVALID_QUEUE_SIZE.final_()) }
-}
-
-impl Submissions {
-    /// Whether an entry lies between head and tail.
-    fn holds(&self, index: u16) -> bool {
-        match self.head <= self.tail {
-            true => (self.head..self.tail).contains(&index),
-            false => index >= self.head || index < self.tail,
-        }
-    }
-}
-
-/// The index after `index`.
-#[inline]
-fn after(index: u16, entries: u32) -> u16 {
-    if u32::from(index) + 1 == entries { 0 } else { index + 1 }
 }

@@ -114,7 +114,7 @@ impl Namespace {
         self.is_guarded.get()
     }
 
-    /// Whether commands are served, whoever sends them.
+    /// Whether commands are served, of any host.
     ///
     /// # Errors
     /// The status with which one is to end.
@@ -136,6 +136,11 @@ impl Namespace {
     pub(crate) fn set_sanitizing(&self, status: Option<Status>) {
         self.sanitizing.set(status);
         self.update_guard();
+    }
+
+    /// The status with which commands end because of a sanitize operation, if they do.
+    pub(crate) fn sanitizing(&self) -> Option<Status> {
+        self.sanitizing.get()
     }
 
     /// What is checked of commands has changed.

@@ -77,6 +77,9 @@ impl Access {
     }
 }
 
+/// Hosts that can be registered at a time. Registrations outlast connections, so that without a limit their number has none.
+const MOST_REGISTRANTS: usize = 256;
+
 /// A host to be notified, and of what.
 pub(crate) type Notice = (Registrant, u8);
 
@@ -186,6 +189,8 @@ impl Reservations {
             match state.key_of(host) {
                 Some(registered) if registered != key => return Err(Status::RESERVATION_CONFLICT),
                 Some(_) => {}
+                // No status is given for it but that of a controller without the means.
+                None if state.keys.len() == MOST_REGISTRANTS => return Err(Status::INTERNAL_ERROR),
                 None => state.keys.push((host, key)),
             }
             state.bump();
@@ -411,6 +416,17 @@ mod tests {
         assert_eq!(all.unregister(B, None).map(drop), conflict);
         assert_eq!(all.release(A, 1, Kind::ExclusiveAccess), Err(Status::INVALID_FIELD));
         assert_eq!(all.report().generation, 5);
+    }
+
+    #[test]
+    fn registrants_are_bounded() {
+        let all = Reservations::default();
+        let host = |number: usize| Registrant::Host((number as u128).to_le_bytes());
+        (0..MOST_REGISTRANTS).for_each(|number| all.register(host(number), 1).unwrap());
+        assert_eq!(all.register(host(MOST_REGISTRANTS), 1), Err(Status::INTERNAL_ERROR));
+        assert_eq!(all.register(host(3), 1), Ok(()), "one that is registered");
+        all.unregister(host(0), None).unwrap();
+        assert_eq!(all.register(host(MOST_REGISTRANTS), 1), Ok(()));
     }
 
     #[test]

@@ -125,6 +125,7 @@ impl Namespaces {
         let (layout, reservations) = (old.layout.clone(), old.reservations.clone());
         let mut new = self.build(nsid, new, old.identifiers, layout, reservations);
         new.share_write_protection(&old);
+        new.set_sanitizing(old.sanitizing());
         entry.namespace = Rc::new(new);
         (old, entry.namespace.clone())
     }

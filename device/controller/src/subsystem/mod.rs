@@ -24,10 +24,10 @@ use std::rc::{Rc, Weak};
 
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use nandscape_drive::{Controller, DriveInfo, HostIdentity, Names, Subsystem, TransportModel};
+use nandscape_sim::Sim;
 use nandscape_sim::account::Totals;
 use nandscape_sim::trace::Track;
 use nandscape_sim::workers::Workers;
-use nandscape_sim::{Cause, Sim};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::DriveLog;
 
@@ -133,7 +133,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
     }
 
     fn controller(&self, id: u16, host: HostIdentity, model: TransportModel) -> Rc<NvmeController<C>> {
-        NvmeController::new(self.handle(), id, host, model, (self.arbiter)())
+        NvmeController::new(self.handle(), (id, self.controllers.next_number()), host, model, (self.arbiter)())
     }
 
     /// A handle for work on behalf of the subsystem.
@@ -182,15 +182,9 @@ impl<C: CommandSet> NvmSubsystem<C> {
         log
     }
 
-    /// Work that is no command gives its command slot back.
-    fn give_back_slot(&self, cause: Cause) {
-        if self.slots.give_back(cause) && self.power.is_restarting() {
-            self.slots.report_idle();
-        }
-    }
-
     /// A controller has gone.
     pub(crate) fn forget(&self, id: u16) {
+        self.saved.forget(Registrant::Controller(id));
         for namespace in self.namespaces.all() {
             namespace.reservations.forget(Registrant::Controller(id));
             namespace.update_guard();

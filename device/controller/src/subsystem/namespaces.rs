@@ -16,6 +16,7 @@ use super::NvmSubsystem;
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 use crate::namespace::{Format, Namespace, Registrant};
+use crate::refusal::Refusal;
 
 /// Changes that wait for each other, and for commands.
 pub(crate) struct Changes {
@@ -56,35 +57,63 @@ impl Drop for Change<'_> {
 }
 
 impl<C: CommandSet> NvmSubsystem<C> {
-    /// Deletes a namespace: its data is dropped, and its space is free. Controllers that had it are notified.
-    pub(crate) async fn delete_namespace(&self, nsid: u32) -> Result<(), Status> {
-        let _change = self.changes.begin().await;
-        let namespace = self.namespaces.remove(nsid).ok_or(Status::INVALID_FIELD)?;
+    /// Begins a change on behalf of a command. The drive may have been sanitized while the command waited for its turn.
+    async fn begin_change(&self) -> Result<Change<'_>, Status> {
+        let change = self.changes.begin().await;
+        self.sanitizing.refuses().map_or(Ok(change), Err)
+    }
+
+    /// Deletes namespaces, all or none: their data is dropped, and their space is free. Controllers that had them are
+    /// notified. `which` names and checks them when no other change is under way.
+    pub(crate) async fn delete_namespaces(
+        &self,
+        which: impl FnOnce() -> Result<Vec<u32>, Refusal>,
+    ) -> Result<(), Refusal> {
+        let _change = self.begin_change().await?;
+        let removed: Vec<_> = which()?.into_iter().filter_map(|nsid| self.remove_namespace(nsid)).collect();
+        for namespace in removed {
+            self.drain(&namespace).await;
+            self.set.erase(&namespace).await;
+            self.namespaces.give_back(&namespace);
+            self.note();
+        }
+        Ok(())
+    }
+
+    /// Takes a namespace from the table and from all controllers.
+    fn remove_namespace(&self, nsid: u32) -> Option<Rc<Namespace>> {
+        let namespace = self.namespaces.remove(nsid)?;
         self.self_tests.namespace_changes(nsid, manage::SELF_TEST_NAMESPACE_REMOVED);
         for controller in self.controllers.all() {
             if controller.namespaces.detach(nsid) {
                 controller.namespace_changed(nsid);
             }
         }
-        self.drain(&namespace).await;
-        self.set.erase(&namespace).await;
-        self.namespaces.give_back(&namespace);
-        self.note();
-        Ok(())
+        Some(namespace)
     }
 
-    /// Drops all data of a namespace and gives it another format. Commands on it fail meanwhile.
-    pub(crate) async fn format_namespace(&self, nsid: u32, format: Format) -> Result<(), Status> {
-        let _change = self.changes.begin().await;
-        self.namespaces.get(nsid).ok_or(Status::INVALID_FIELD)?;
-        let (old, new, users) = self.replace(nsid, format);
-        new.set_formatting(true);
-        self.self_tests.namespace_changes(nsid, manage::SELF_TEST_FORMATTED);
-        self.drain(&old).await;
-        self.set.erase(&new).await;
-        new.set_formatting(false);
-        self.note();
-        users.iter().for_each(|user| user.namespace_changed(nsid));
+    /// Drops all data of namespaces and gives them another format, all or none. Commands on them fail meanwhile. `which` is
+    /// as in [`NvmSubsystem::delete_namespaces`].
+    pub(crate) async fn format_namespaces(
+        &self,
+        format: Format,
+        which: impl FnOnce() -> Result<Vec<u32>, Refusal>,
+    ) -> Result<(), Refusal> {
+        let _change = self.begin_change().await?;
+        let replace = |nsid| {
+            let replaced = self.replace(nsid, format);
+            replaced.1.set_formatting(true);
+            self.self_tests.namespace_changes(nsid, manage::SELF_TEST_FORMATTED);
+            replaced
+        };
+        let replaced: Vec<_> = which()?.into_iter().map(replace).collect();
+        for (old, new, users) in replaced {
+            self.drain(&old).await;
+            self.set.erase(&new).await;
+            new.set_formatting(false);
+            self.note();
+            users.iter().for_each(|user| user.namespace_changed(new.nsid));
+        }
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! Sanitize (Base 5.1.22, 8.1.24): all data of all namespaces is dropped, in the background, whatever becomes of the controller
-//! or of power. Commands that use data are refused meanwhile.
+//! Sanitize (Base 5.1.22, 8.1.24): all data of all namespaces is dropped, in the background, over resets of controllers and
+//! cuts of power. Commands that use data are refused meanwhile.
 //!
 //! A block erase erases all flash that holds anything, an overwrite programs it with a pattern before. A cryptographic erase
 //! is modelled: the key of all data is forgotten, so that what is left in the flash tells nothing. Where a block cannot be
@@ -9,10 +9,10 @@
 //! Left out: media verification; Identify does not offer it.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use nandscape_device_ftl::Sanitization;
 use nandscape_device_ftl::ftl::Overwrite;
-use nandscape_drive::breakdown::cause;
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::manage::{self, Sanitize, SanitizeStatus};
 use zerocopy::FromZeros;
@@ -20,7 +20,7 @@ use zerocopy::FromZeros;
 use super::NvmSubsystem;
 use crate::admin::Event;
 use crate::command_set::CommandSet;
-use crate::engine::Chore;
+use crate::engine::{Chore, NvmeController};
 
 /// SPROG when nothing is in progress.
 const NO_PROGRESS: u16 = 0xffff;
@@ -37,8 +37,8 @@ pub(crate) struct Sanitizing {
     in_failure: Cell<bool>,
     /// Bytes that hosts had written when the last one ended.
     written: Cell<u64>,
-    /// The controller whose host is notified of the end.
-    by: Cell<u16>,
+    /// The number of the controller whose host is notified of the end; its identifier may have become another's.
+    by: Cell<u64>,
 }
 
 /// An operation as it is noted.
@@ -105,7 +105,7 @@ impl Sanitizing {
 
 impl<C: CommandSet> NvmSubsystem<C> {
     /// Begins to sanitize everything on behalf of a controller. `pattern` is what an overwrite writes.
-    pub(crate) fn begin_sanitize(&self, command: Sanitize, pattern: u32, by: u16) -> Result<(), Status> {
+    pub(crate) fn begin_sanitize(&self, command: Sanitize, pattern: u32, by: u64) -> Result<(), Status> {
         let sanitizing = &self.sanitizing;
         // A failure that can be left only by an operation that succeeds is not to become one that can be left otherwise.
         if sanitizing.in_failure.get() && command.allows_exit() && !sanitizing.command.get().allows_exit() {
@@ -125,7 +125,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
     fn start_sanitize(&self) {
         self.note();
         // A restart after a power cut waits for it as for a command.
-        self.slots.take();
+        self.slots.begin_background();
         self.chores.start(Chore::Sanitize(self.handle()));
     }
 
@@ -168,9 +168,9 @@ impl<C: CommandSet> NvmSubsystem<C> {
         let ended = loop {
             match self.sanitize_once().await {
                 Err(Status::ABORTED_POWER_LOSS) => {
-                    self.give_back_slot(cause::HOST_WRITE);
+                    self.slots.end_background();
                     self.power.is_back().await;
-                    self.slots.take();
+                    self.slots.begin_background();
                 }
                 ended => break ended,
             }
@@ -183,10 +183,9 @@ impl<C: CommandSet> NvmSubsystem<C> {
         sanitizing.written.set(self.set.bytes_written());
         self.note();
         self.update_sanitizing();
-        for controller in self.controllers_of(&[sanitizing.by.get()]).into_iter().flatten() {
-            controller.raise(Event::SANITIZED);
-        }
-        self.give_back_slot(cause::HOST_WRITE);
+        let begun_by = |controller: &&Rc<NvmeController<C>>| controller.number == sanitizing.by.get();
+        self.controllers.all().iter().filter(begun_by).for_each(|controller| controller.raise(Event::SANITIZED));
+        self.slots.end_background();
     }
 
     async fn sanitize_once(&self) -> Result<(), Status> {
@@ -194,7 +193,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
         if self.power.is_restarting() {
             return Err(Status::ABORTED_POWER_LOSS);
         }
-        // By number: whoever holds a namespace is waited for.
+        // By number: each reference to a namespace is waited for.
         let (all, how) = (self.namespaces.above(0), self.sanitizing.how());
         let mut namespaces = Vec::new();
         for nsid in &all {

@@ -5,7 +5,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use nandscape_drive::breakdown::cause;
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::manage::{self, SelfTestLog, SelfTestResult};
 use zerocopy::FromZeros;
@@ -38,8 +37,8 @@ struct SelfTest {
     number: u64,
     code: u8,
     namespaces: Vec<u32>,
-    /// The controller that began it.
-    by: u16,
+    /// The number of the controller that began it.
+    by: u64,
     percent: u8,
 }
 
@@ -52,8 +51,8 @@ impl SelfTests {
     }
 
     /// A controller is reset: a short test that it began is aborted, an extended one goes on (Base 8.1.7).
-    pub(crate) fn controller_reset(&self, id: u16) {
-        let is_short = |test: &SelfTest| test.code == manage::SELF_TEST_SHORT && test.by == id;
+    pub(crate) fn controller_reset(&self, number: u64) {
+        let is_short = |test: &SelfTest| test.code == manage::SELF_TEST_SHORT && test.by == number;
         if self.current.borrow().as_ref().is_some_and(is_short) {
             self.abort(manage::SELF_TEST_RESET);
         }
@@ -91,7 +90,7 @@ impl SelfTests {
 
 impl<C: CommandSet> NvmSubsystem<C> {
     /// Begins a self-test of namespaces on behalf of a controller.
-    pub(crate) fn begin_self_test(&self, code: u8, namespaces: Vec<u32>, by: u16) -> Result<(), Status> {
+    pub(crate) fn begin_self_test(&self, code: u8, namespaces: Vec<u32>, by: u64) -> Result<(), Status> {
         if self.self_tests.current.borrow().is_some() {
             return Err(Status::SELF_TEST_IN_PROGRESS);
         }
@@ -165,17 +164,16 @@ impl<C: CommandSet> NvmSubsystem<C> {
         }
     }
 
-    /// Reads blocks as a command would: a restart after a power cut, and whoever waits for the commands of the namespace,
-    /// wait for it.
+    /// Reads blocks as a command would: a restart after a power cut and a change of the namespace wait for it.
     async fn test_blocks(&self, namespace: Rc<Namespace>, slba: u64, blocks: u32) -> Result<(), Failure> {
-        self.slots.take();
+        self.slots.begin_background();
         let read = self.set.test(&namespace, slba, blocks).await;
         let is_leaving = namespace.is_leaving();
         drop(namespace);
         if is_leaving {
             self.changes.released();
         }
-        self.give_back_slot(cause::HOST_READ);
+        self.slots.end_background();
         read
     }
 }

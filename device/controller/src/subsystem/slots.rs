@@ -16,12 +16,14 @@ use crate::engine::NvmeController;
 pub(crate) struct CommandSlots<C: CommandSet> {
     limit: u32,
     in_work: Cell<u32>,
+    /// Work that uses data as commands do, and takes no slot: no command waits for it.
+    background: Cell<u32>,
     /// What the command was that ended last: a command that gets its slot has waited for it.
     last_ended: Cell<Cause>,
     /// There are several controllers.
     shared: Cell<bool>,
     waiting: RefCell<VecDeque<Weak<NvmeController<C>>>>,
-    /// Notified when no command is in work any more.
+    /// Notified when no command is in work any more, and when background work has ended.
     idle: Signal,
 }
 
@@ -30,6 +32,7 @@ impl<C: CommandSet> CommandSlots<C> {
         CommandSlots {
             limit,
             in_work: Cell::new(0),
+            background: Cell::new(0),
             last_ended: Cell::new(cause::HOST_READ),
             shared: Cell::new(false),
             waiting: RefCell::default(),
@@ -63,6 +66,17 @@ impl<C: CommandSet> CommandSlots<C> {
         self.in_work.get() == 0
     }
 
+    /// Background work begins to use data: a restart after a power cut waits for it as for a command.
+    pub(super) fn begin_background(&self) {
+        self.background.set(self.background.get() + 1);
+    }
+
+    /// It has ended.
+    pub(super) fn end_background(&self) {
+        self.background.set(self.background.get() - 1);
+        self.report_idle();
+    }
+
     /// What the command was that ended last.
     pub(crate) fn last_ended(&self) -> Cause {
         self.last_ended.get()
@@ -88,14 +102,14 @@ impl<C: CommandSet> CommandSlots<C> {
         self.waiting.borrow_mut().pop_front()
     }
 
-    /// Reports that no command is in work.
+    /// Reports that no command is in work, or no background work.
     pub(crate) fn report_idle(&self) {
         self.idle.notify();
     }
 
-    /// Waits until no command is in work.
+    /// Waits until no command is in work, and no background work.
     pub(super) async fn all_ended(&self) {
-        while self.in_work.get() > 0 {
+        while self.in_work.get() > 0 || self.background.get() > 0 {
             self.idle.changed().await;
         }
     }

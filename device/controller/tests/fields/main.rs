@@ -160,11 +160,13 @@ fn identify_and_logs() {
         log_page(log::SMART, 512).is("LPO beyond the log").dword(12, 516).fails(S::INVALID_FIELD).at(12, 0),
         log_page(log::SMART, 512).is("LPO beyond the log").dword(13, 1).fails(S::INVALID_FIELD).at(12, 0),
         log_page(log::SMART, 512).is("LPO within a dword").dword(12, 2).fails(S::INVALID_FIELD).at(12, 0),
-        log_page(log::SMART, 512)
-            .is("NUMD beyond what is returned at a time")
-            .dword(11, 0x10)
+        log_page(log::SMART, (128 << 10) + 4).is("NUMD beyond MDTS").fails(S::INVALID_FIELD).at(10, 16),
+        log_page(log::SMART, 128 << 10).is("NUMD to MDTS").succeeds(),
+        io(IoOpcode::RESERVATION_REPORT, 0, 1)
+            .is("NUMD beyond MDTS")
+            .dword(10, 1 << 15)
             .fails(S::INVALID_FIELD)
-            .at(10, 16),
+            .at(10, 0),
         log_page(log::SMART, 512).is("short data").bytes(508).fails(S::DATA_SGL_LENGTH_INVALID).at(6, 0),
         log_page(log::TELEMETRY_HOST, 512).is("LPO within a block").dword(12, 4).fails(S::INVALID_FIELD).at(12, 0),
         log_page(vendor::DRIVE_LOG, 1_024).is("NUMD to the end").succeeds(),

@@ -122,7 +122,7 @@ impl<C: CommandSet> NvmeController<C> {
             _ => {}
         }
         if save {
-            self.subsystem.saved.set(self.host.hostid, name, value);
+            self.subsystem.saved.set(self.owner(), name, value);
             self.subsystem.note();
         }
         Ok(())
@@ -202,7 +202,7 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     fn saved(&self, name: Name) -> u32 {
-        self.subsystem.saved.get(self.host.hostid, name).unwrap_or_else(|| default_of(name))
+        self.subsystem.saved.get(self.owner(), name).unwrap_or_else(|| default_of(name))
     }
 
     fn queue_counts(&self) -> NumberOfQueues {

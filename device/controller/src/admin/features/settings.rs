@@ -5,19 +5,25 @@
 //! Error Recovery, the vector of Interrupt Vector Configuration.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
+use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use nandscape_wire_nvme::NSID_ALL;
 use nandscape_wire_nvme::feature::{self, Arbitration, ERROR_RECOVERY_DULBE, InterruptCoalescing, WRITE_CACHE_ENABLE};
 
 use super::table;
+use crate::namespace::Registrant;
 
 /// A feature and its selector.
 pub(super) type Name = (u8, u32);
 
-/// Values that were saved, by the identifier of the host that did. They belong to the subsystem.
+/// Hosts whose values are kept. When another host saves its first value, those of the host are dropped that began to save
+/// first.
+const SAVING_HOSTS: usize = 128;
+
+/// Values that were saved, by the host that did. They belong to the subsystem.
 #[derive(Default)]
-pub(crate) struct Saved(RefCell<BTreeMap<([u8; 16], Name), u32>>);
+pub(crate) struct Saved(RefCell<VecDeque<(Registrant, BTreeMap<Name, u32>)>>);
 
 /// A value that was saved, as it is noted.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -81,42 +87,66 @@ pub(super) fn default_of((id, selector): Name) -> u32 {
 
 impl Saved {
     /// The value that a host has saved.
-    pub(super) fn get(&self, host: [u8; 16], name: Name) -> Option<u32> {
-        self.0.borrow().get(&(host, name)).copied()
+    pub(super) fn get(&self, host: Registrant, name: Name) -> Option<u32> {
+        let all = self.0.borrow();
+        all.iter().find(|(each, _)| *each == host)?.1.get(&name).copied()
     }
 
-    pub(super) fn set(&self, host: [u8; 16], name: Name, value: u32) {
-        self.0.borrow_mut().insert((host, name), value);
+    pub(super) fn set(&self, host: Registrant, name: Name, value: u32) {
+        let mut all = self.0.borrow_mut();
+        if let Some((_, values)) = all.iter_mut().find(|(each, _)| *each == host) {
+            values.insert(name, value);
+            return;
+        }
+        if all.len() == SAVING_HOSTS {
+            all.pop_front();
+        }
+        all.push_back((host, BTreeMap::from([(name, value)])));
     }
 
-    /// All of them, to be noted.
+    /// Drops what a host has saved: the next host of its controller is another one.
+    pub(crate) fn forget(&self, host: Registrant) {
+        self.0.borrow_mut().retain(|(each, _)| *each != host);
+    }
+
+    /// Those that outlast the process, to be noted: of hosts with an identifier, and of hosts in the drive's own process,
+    /// whose identifier is zeros.
     pub(crate) fn note(&self) -> Vec<SavedNote> {
-        let saved = self.0.borrow();
-        let note = |((host, (feature, selector)), value): (&([u8; 16], Name), &u32)| SavedNote {
-            host: *host,
-            feature: *feature,
-            selector: *selector,
-            value: *value,
-        };
-        saved.iter().map(note).collect()
+        let mut notes = Vec::new();
+        for (host, values) in &*self.0.borrow() {
+            let host = match host {
+                Registrant::Host(id) => *id,
+                Registrant::Controller(IN_PROCESS_CONTROLLER) => [0; 16],
+                Registrant::Controller(_) => continue,
+            };
+            let note = |(&(feature, selector), &value): (&Name, &u32)| SavedNote { host, feature, selector, value };
+            notes.extend(values.iter().map(note));
+        }
+        notes
     }
 
     /// As they were noted.
     pub(crate) fn restore(&self, notes: &[SavedNote]) {
-        let value = |note: &SavedNote| ((note.host, (note.feature, note.selector)), note.value);
-        self.0.replace(notes.iter().map(value).collect());
+        self.0.take();
+        for note in notes {
+            let host = match note.host {
+                id if id == [0; 16] => Registrant::Controller(IN_PROCESS_CONTROLLER),
+                id => Registrant::Host(id),
+            };
+            self.set(host, (note.feature, note.selector), note.value);
+        }
     }
 
     /// All that a host has saved.
-    fn of(&self, host: [u8; 16]) -> BTreeMap<Name, u32> {
-        let saved = self.0.borrow();
-        saved.iter().filter(|((each, _), _)| *each == host).map(|((_, name), value)| (*name, *value)).collect()
+    fn of(&self, host: Registrant) -> BTreeMap<Name, u32> {
+        let all = self.0.borrow();
+        all.iter().find(|(each, _)| *each == host).map_or_else(BTreeMap::new, |(_, values)| values.clone())
     }
 }
 
 impl Settings {
     /// The settings of a new controller for a host.
-    pub(crate) fn new(saved: &Saved, host: [u8; 16]) -> Settings {
+    pub(crate) fn new(saved: &Saved, host: Registrant) -> Settings {
         let settings = Settings::default();
         settings.reset(saved, host);
         settings
@@ -188,7 +218,7 @@ impl Settings {
 
     /// The controller is reset: values that the host has saved, and defaults of the others. The timestamp counts on (Base
     /// 5.1.25.1.7).
-    pub(crate) fn reset(&self, saved: &Saved, host: [u8; 16]) {
+    pub(crate) fn reset(&self, saved: &Saved, host: Registrant) {
         self.values.replace(saved.of(host));
         self.host_behavior.take();
         self.host_id.set(None);
@@ -207,5 +237,25 @@ impl Settings {
         let values = self.values.borrow();
         let mut recovery = values.iter().filter(|((id, _), _)| *id == feature::ERROR_RECOVERY);
         self.hot.deallocated.set(recovery.any(|(_, value)| value & ERROR_RECOVERY_DULBE != 0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saved_values_belong_to_a_host_and_are_bounded() {
+        let (saved, name) = (Saved::default(), (feature::ARBITRATION, 0));
+        let host = |number: u8| Registrant::Host([number; 16]);
+        (1..=SAVING_HOSTS as u8 + 1).for_each(|number| saved.set(host(number), name, number.into()));
+        assert_eq!(saved.get(host(1), name), None, "the first has made room");
+        assert_eq!((saved.get(host(2), name), saved.get(host(129), name)), (Some(2), Some(129)));
+        assert_eq!(saved.0.borrow().len(), SAVING_HOSTS);
+        // Hosts without an identifier are told apart by their controllers.
+        saved.set(Registrant::Controller(2), name, 7);
+        assert_eq!(saved.of(Registrant::Controller(3)), BTreeMap::new());
+        saved.forget(Registrant::Controller(2));
+        assert_eq!(saved.get(Registrant::Controller(2), name), None);
     }
 }

@@ -39,7 +39,7 @@ impl Exclusive {
         self.any.get()
     }
 
-    /// Waits until nobody holds a part of `extent`.
+    /// Waits until no part of `extent` is held.
     async fn wait(&self, extent: Extent) {
         let overlaps = |held: &Extent| held.start < extent.end() && extent.start < held.end();
         while self.held.borrow().iter().any(overlaps) {
@@ -47,7 +47,7 @@ impl Exclusive {
         }
     }
 
-    /// Waits until nobody holds a part of `extent`, and holds it.
+    /// Waits until no part of `extent` is held, and holds it.
     pub(super) async fn hold(&self, extent: Extent) -> Held<'_> {
         self.wait(extent).await;
         self.held.borrow_mut().push(extent);
@@ -68,7 +68,7 @@ impl Drop for Held<'_> {
 }
 
 impl<F: Ftl> Nvm<F> {
-    /// A command that changes `extent` waits for those who hold a part of it.
+    /// A command that changes `extent` waits for those that hold a part of it.
     pub(super) async fn wait_for_exclusive(
         &self,
         command: &Command<'_>,

@@ -1,8 +1,8 @@
 //! A fused Compare and Write (Base 3.4.2, NVM 2.1.2): the write happens if the comparison finds no difference, and no other
 //! command changes the blocks in between.
 //!
-//! The write has its room in the buffer and its data before the blocks are held, so that it waits for nobody while others
-//! wait for it.
+//! The write has its room in the buffer and its data before the blocks are held, so that it waits for no
+//! other command while others wait for it.
 
 use std::rc::Rc;
 

@@ -130,7 +130,10 @@ impl<F: Ftl> Nvm<F> {
     }
 
     pub(super) fn critical_warnings(&self) -> u8 {
-        let spare = if self.available_spare() < SPARE_THRESHOLD { log::WARNING_SPARE } else { 0 };
+        // Looked at whenever a command ends: as `available_spare`, without a division.
+        let (left, new) = self.ftl.spare_blocks();
+        let is_low = new == 0 || left * 100 < u64::from(SPARE_THRESHOLD) * new;
+        let spare = if is_low { log::WARNING_SPARE } else { 0 };
         spare | if self.ftl.is_read_only() { log::WARNING_READ_ONLY } else { 0 }
     }
 

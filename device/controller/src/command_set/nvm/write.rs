@@ -152,7 +152,7 @@ impl<F: Ftl> Nvm<F> {
         self.check_writable()
     }
 
-    /// The most sectors that are written at once: all or none of them, whatever else is written and read meanwhile.
+    /// The most sectors that are written at once: all or none of them, as other commands see it.
     pub(super) fn atomic_sectors(&self) -> u32 {
         self.ftl.max_reserve()
     }

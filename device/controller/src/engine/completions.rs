@@ -1,0 +1,60 @@
+//! A completion queue: where its next entry goes, and what it cannot take.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use nandscape_drive::CompletionMemory;
+use nandscape_drive::ring::Posted;
+
+/// A completion queue.
+pub(super) struct Completions {
+    pub(super) memory: Rc<dyn CompletionMemory>,
+    pub(super) entries: u32,
+    /// The interrupt vector; a host in this process has one for each queue.
+    pub(super) vector: Option<u16>,
+    pub(super) head: u16,
+    pub(super) tail: u16,
+    pub(super) phase: bool,
+    /// Completions that could not be posted: the queue is full, or its memory could not be reached. Submission queues that
+    /// post here are not fetched from meanwhile, so there are never more than command slots.
+    pub(super) overflow: VecDeque<Posted>,
+    /// Submission queues that post here.
+    pub(super) users: u32,
+}
+
+impl Completions {
+    /// Whether the queue takes another entry.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        !self.is_full() && self.memory.is_reachable(self.tail)
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        after(self.tail, self.entries) == self.head
+    }
+
+    /// Puts a completion at the tail.
+    #[inline]
+    pub(super) fn put(&mut self, mut posted: Posted) {
+        let status = posted.entry.status();
+        posted.entry.set_status(status, self.phase);
+        self.memory.post(self.tail, posted);
+        self.tail = after(self.tail, self.entries);
+        self.phase ^= self.tail == 0;
+    }
+
+    /// Moves completions to the memory while it takes them.
+    pub(super) fn flush_overflow(&mut self) {
+        while self.has_room() {
+            let Some(posted) = self.overflow.pop_front() else { break };
+            self.put(posted);
+        }
+    }
+}
+
+/// The index after `index`.
+#[inline]
+pub(super) fn after(index: u16, entries: u32) -> u16 {
+    if u32::from(index) + 1 == entries { 0 } else { index + 1 }
+}

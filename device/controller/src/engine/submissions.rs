@@ -1,0 +1,42 @@
+//! A submission queue: how far it is fetched, and what becomes of its commands.
+
+use std::rc::Rc;
+
+use nandscape_drive::{QueueId, SubmissionMemory};
+
+/// A submission queue.
+pub(super) struct Submissions {
+    pub(super) memory: Rc<dyn SubmissionMemory>,
+    pub(super) entries: u32,
+    /// Tells this queue from an earlier one of the same identifier.
+    pub(super) generation: u32,
+    pub(super) head: u16,
+    pub(super) tail: u16,
+    /// The completion queue.
+    pub(super) to: QueueId,
+    /// Completions wait for room there.
+    pub(super) blocked: bool,
+    /// Commands that were fetched and have not ended.
+    pub(super) in_work: u32,
+    /// Identifiers of commands that are to be aborted when they are fetched.
+    pub(super) aborts: Vec<u16>,
+    /// Nothing is fetched any more: the queue is deleted when the last of its commands has ended. `true` deletes the
+    /// completion queue that it posts to, too, unless others post there.
+    pub(super) deletion: Option<bool>,
+}
+
+impl Submissions {
+    /// Whether there is something to fetch.
+    #[inline]
+    pub(super) fn has_next(&self) -> bool {
+        self.head != self.tail && !self.blocked && self.deletion.is_none()
+    }
+
+    /// Whether an entry lies between head and tail.
+    pub(super) fn holds(&self, index: u16) -> bool {
+        match self.head <= self.tail {
+            true => (self.head..self.tail).contains(&index),
+            false => index >= self.head || index < self.tail,
+        }
+    }
+}
