@@ -33,7 +33,8 @@ const RUNS: u64 = 300;
 fn notices(mistake: Mistake) -> Option<(u64, String)> {
     make(Some(mistake));
     let noticed = (0..RUNS).find_map(|number| {
-        let kinds = kinds();
+        // The three that are quickest.
+        let kinds = &kinds()[..3];
         let (name, setup) = &kinds[number as usize % kinds.len()];
         let seed = seed() + number;
         let mut rng = Seed::new(seed).child("cuts").rng();
