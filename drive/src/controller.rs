@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::drive::DriveInfo;
 use crate::queue_memory::{CompletionMemory, HostMemory, SubmissionMemory};
@@ -81,6 +81,16 @@ pub trait Controller {
     /// The host has told its Keep Alive Timeout when it connected, in milliseconds (Base 6.3, Connect). It is the value of the
     /// feature until the host sets another one.
     fn set_keep_alive(&self, _timeout_ms: u32) {}
+
+    /// The priority class of a queue pair that the host has connected: 0 is urgent, 3 is low (Base 6.3, CATTR). It matters to a
+    /// weighted round robin.
+    fn set_priority_class(&self, _id: QueueId, _class: u8) {}
+
+    /// A transport refuses a command of a queue pair before the controller has seen it. The controller notes it in its error
+    /// log; the status that the host gets says so.
+    fn refuse(&self, _id: QueueId, _command: &SubmissionEntry, status: Status) -> Status {
+        status
+    }
 
     /// Aborts a command of a queue pair that waits (Abort, Base 5.1.1): it completes with Command Abort Requested. Whether
     /// it was aborted.

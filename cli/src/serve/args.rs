@@ -32,6 +32,10 @@ Examples:
   nandscape serve --drive default --set capacity=32GiB --nvme-tcp 127.0.0.1:4420
   nvme discover --transport tcp --traddr 127.0.0.1 --trsvcid 4420
 
+  nandscape serve --drive default --set capacity=32GiB --vfio-user n.sock
+  qemu-system-x86_64 -machine q35,memory-backend=m -object memory-backend-memfd,id=m,size=1G,share=on \\
+      -device '{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\",\"path\":\"n.sock\"}}' ...
+
   nandscape serve --drive far=nvme-tcp://127.0.0.1:4420/NQN --nbd unix:far.sock     another server's drive, over NBD
   nandscape serve --drive default --set capacity=32GiB --store file:drive.nand --nbd unix:n.sock
   nandscape inspect drive.nand                               what it holds; it goes on where it was, even after kill -9

@@ -5,7 +5,9 @@
 use nandscape_drive::{HostIdentity, QueueId};
 use nandscape_transport_reactor::{ConnectQueue, ConnectRefusal};
 use nandscape_wire_nvme::Status;
-use nandscape_wire_nvme::fabrics::{Connect, ConnectData, DISCOVERY_NQN, DYNAMIC, NameProblem, offset, qualified_name};
+use nandscape_wire_nvme::fabrics::{
+    Connect, ConnectData, DISCOVERY_NQN, DYNAMIC, NameProblem, PRIORITY_CLASS, offset, qualified_name,
+};
 
 use crate::discovery;
 
@@ -60,7 +62,8 @@ pub(crate) fn aim_of<'a>(
     // Connect of an I/O queue has no timeout of its own.
     let keep_alive_ms = if new { connect.keep_alive_ms.get() } else { 0 };
     let (queue, entries) = (QueueId(queue), entries.into());
-    let ask = ConnectQueue { export: 0, controller, host, queue, entries, keep_alive_ms };
+    let priority = connect.attributes & PRIORITY_CLASS;
+    let ask = ConnectQueue { export: 0, controller, host, queue, entries, keep_alive_ms, priority };
     Ok(Aim::Drive { place, ask })
 }
 
@@ -106,6 +109,16 @@ mod tests {
         assert_eq!((ask.controller, ask.queue, ask.entries), (None, QueueId(0), 32));
         let Ok(Aim::Drive { ask, .. }) = aim(&good(7)) else { panic!("it is the second") };
         assert_eq!((ask.controller, ask.queue, ask.host.hostnqn.as_str()), (Some(5), QueueId(7), "nqn.host"));
+    }
+
+    #[test]
+    fn a_queue_has_the_priority_class_that_the_host_asks_for() {
+        for class in 0..4 {
+            let (mut connect, data) = good(7);
+            connect.attributes = 0b100 | class;
+            let Ok(Aim::Drive { ask, .. }) = aim(&(connect, data)) else { panic!("it is the second") };
+            assert_eq!(ask.priority, class);
+        }
     }
 
     /// Changes one field of a good Connect.

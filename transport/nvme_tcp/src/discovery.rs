@@ -31,35 +31,29 @@ const MAX_DATA: u32 = 128 << 10;
 /// The longest time to become ready, in 500 ms.
 const TIMEOUT: u8 = 10;
 
-/// A subsystem at an address.
-#[derive(Clone, Debug)]
-pub(crate) struct Record {
-    pub(crate) nqn: String,
-    pub(crate) address: SocketAddr,
-}
-
-/// The discovery log of a server that listens at `address`, whose subsystems are `records`.
-pub(crate) fn log_page(address: SocketAddr, records: &[Record]) -> Vec<u8> {
-    let own = Record { nqn: DISCOVERY_NQN.to_owned(), address };
-    let own = entry(&own, THIS_DISCOVERY);
-    let entries = records.iter().map(|record| entry(record, NVM_SUBSYSTEM)).chain([own]);
-    let mut log = Header::of(records.len() as u64 + 1).as_bytes().to_vec();
-    entries.for_each(|entry| log.extend_from_slice(entry.as_bytes()));
+/// The discovery log of a server whose subsystems have the names `nqns`, for a host that reached it at `address`.
+pub(crate) fn log_page<'a>(address: SocketAddr, nqns: impl Iterator<Item = &'a str>) -> Vec<u8> {
+    // An IPv4 host of a socket that takes both is an IPv4 host.
+    let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+    let own = entry(DISCOVERY_NQN, address, THIS_DISCOVERY);
+    let entries: Vec<Entry> = nqns.map(|nqn| entry(nqn, address, NVM_SUBSYSTEM)).chain([own]).collect();
+    let mut log = Header::of(entries.len() as u64).as_bytes().to_vec();
+    log.extend_from_slice(entries.as_bytes());
     log
 }
 
-fn entry(record: &Record, kind: u8) -> Entry {
+fn entry(nqn: &str, address: SocketAddr, kind: u8) -> Entry {
     let mut entry = Entry::zeroed();
     entry.transport = TCP;
-    entry.family = if record.address.is_ipv4() { IPV4 } else { IPV6 };
+    entry.family = if address.is_ipv4() { IPV4 } else { IPV6 };
     entry.subsystem_type = kind;
     entry.requirements = REQUIREMENTS;
     entry.port = 1.into();
     entry.controller = DYNAMIC.into();
     entry.admin_size = ENTRIES.into();
-    entry.service = ascii(&record.address.port().to_string());
-    entry.subsystem = name_field(&record.nqn);
-    entry.address = ascii(&record.address.ip().to_string());
+    entry.service = ascii(&address.port().to_string());
+    entry.subsystem = name_field(nqn);
+    entry.address = ascii(&address.ip().to_string());
     entry
 }
 

@@ -28,7 +28,7 @@ impl Session {
         let cid = entry.cid.get();
         match answer {
             Ok(value) => self.work.respond(cid, Status::SUCCESS, value),
-            Err(status) => self.work.respond(cid, status.final_(), 0),
+            Err(status) => self.work.refuse(entry, status.final_(), intake),
         }
     }
 }

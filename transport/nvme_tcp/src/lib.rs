@@ -14,6 +14,7 @@
 //! | `receive` | bytes become PDUs |
 //! | `capsule` | where a command's data is |
 //! | `fabrics` | Property Get and Set, Disconnect |
+//! | `fused` | which capsules are one fused operation |
 //! | `work` | commands in work, from their capsule to their response |
 //! | `commands` | commands and transfers, by number |
 //! | `data` | buffers of commands |
@@ -28,6 +29,7 @@ mod connect;
 mod data;
 mod discovery;
 mod fabrics;
+mod fused;
 mod handshake;
 mod listener;
 mod outgoing;

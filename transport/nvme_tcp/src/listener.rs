@@ -2,7 +2,6 @@
 //! connection to the reactor of its drive.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
@@ -18,7 +17,7 @@ use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::fabrics::{CONTROLLER_BUSY, Connect, DISABLE_SQ_FLOW};
 
 use crate::connect::{Aim, aim_of, reason};
-use crate::discovery::{Discovery, Record, log_page};
+use crate::discovery::{Discovery, log_page};
 use crate::handshake::{Peer, Terms};
 use crate::session::Session;
 
@@ -56,9 +55,9 @@ pub struct Listener {
 
 struct Server {
     subsystems: Vec<Subsystem>,
-    log_page: Vec<u8>,
     slots: ClientSlots,
-    discoveries: ClientSlots,
+    /// Hosts of discovery controllers.
+    discoveries: Negotiating,
     /// Controller ID of the next discovery controller.
     next_discovery: AtomicU16,
     negotiating: Arc<Negotiating>,
@@ -88,14 +87,10 @@ impl Listener {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "NVMe/TCP needs HOST:PORT, as in 127.0.0.1:4420"));
         }
         let listening = address.listen(allow_remote)?;
-        let here = socket_address(listening.address())?;
-        let records: Vec<Record> =
-            subsystems.iter().map(|subsystem| Record { nqn: subsystem.nqn.clone(), address: here }).collect();
         let server = Arc::new(Server {
-            log_page: log_page(here, &records),
             subsystems,
             slots: ClientSlots::new(max_clients),
-            discoveries: ClientSlots::new(MAX_DISCOVERIES),
+            discoveries: Negotiating::new(MAX_DISCOVERIES, Duration::ZERO),
             next_discovery: AtomicU16::new(1),
             negotiating: Arc::new(Negotiating::new(MAX_NEGOTIATING, GRACE)),
             patience,
@@ -113,15 +108,12 @@ impl Listener {
     }
 }
 
-fn socket_address(address: &Address) -> io::Result<SocketAddr> {
-    address.to_string().parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
-}
-
 impl Drop for Listener {
     /// Hosts that connect are cut off, for which the thread that accepts may wait.
     fn drop(&mut self) {
         self.accepting.stop();
         self.server.negotiating.close();
+        self.server.discoveries.close();
     }
 }
 
@@ -138,7 +130,6 @@ enum Outcome {
     Discovery {
         connect: Connect,
         entries: u16,
-        slot: ClientSlot,
     },
     /// It was refused, and knows.
     Refused(String),
@@ -173,7 +164,7 @@ impl Server {
         };
         let result = match outcome {
             Outcome::Refused(reason) => return report(&format!("a host was refused: {reason}")),
-            Outcome::Discovery { connect, entries, slot } => self.discover(&stream, peer, &connect, entries, slot),
+            Outcome::Discovery { connect, entries } => self.enter_discovery(&stream, peer, &connect, entries),
             Outcome::Queue(admitted) => match Arc::into_inner(stream) {
                 Some(stream) => start_session(stream, admitted),
                 None => Err(io::Error::other("its socket is still in use")),
@@ -191,10 +182,7 @@ impl Server {
         let outcome = data.map_err(ConnectRefusal::from).and_then(|data| {
             let names = self.subsystems.iter().map(|subsystem| subsystem.nqn.as_str());
             match aim_of(&connect, &data, names)? {
-                Aim::Discovery { entries } => {
-                    let slot = self.discoveries.take().map_err(|_| busy())?;
-                    Ok(Outcome::Discovery { connect, entries, slot })
-                }
+                Aim::Discovery { entries } => Ok(Outcome::Discovery { connect, entries }),
                 Aim::Drive { place, ask } => self.admit(&peer, &connect, place, ask, number).map(Outcome::Queue),
             }
         });
@@ -238,15 +226,19 @@ impl Server {
         Ok(Admitted { terms, place, slot })
     }
 
+    /// Serves a host of the discovery controller. While there are too many, the one that came first makes room, whatever
+    /// Keep Alive Timeout it has: a host needs no discovery controller for long.
+    fn enter_discovery(&self, stream: &Arc<Stream>, peer: Peer<()>, connect: &Connect, entries: u16) -> io::Result<()> {
+        let Some(number) = self.discoveries.enter(stream.clone()) else { return Ok(()) };
+        let served = self.discover(stream, peer, connect, entries);
+        match self.discoveries.leave(number) {
+            true => served,
+            false => Err(io::Error::other("it made room for another host of the discovery controller")),
+        }
+    }
+
     /// Serves a host of the discovery controller until it leaves.
-    fn discover(
-        &self,
-        stream: &Stream,
-        peer: Peer<()>,
-        connect: &Connect,
-        entries: u16,
-        _slot: ClientSlot,
-    ) -> io::Result<()> {
+    fn discover(&self, stream: &Stream, peer: Peer<()>, connect: &Connect, entries: u16) -> io::Result<()> {
         let timeout = match connect.keep_alive_ms.get() {
             0 => SILENCE,
             ms => Duration::from_millis(ms.into()) + GRANULARITY,
@@ -257,7 +249,9 @@ impl Server {
         let controller = self.next_discovery.fetch_add(1, Ordering::Relaxed).clamp(1, 0xffef);
         let head = if connect.attributes & DISABLE_SQ_FLOW != 0 { u16::MAX } else { 1 };
         peer.respond(connect.cid.get(), Status::SUCCESS, controller.into(), head)?;
-        Discovery::new(&mut peer, &self.log_page, controller, entries).serve()
+        // The address that the host has reached is one that it can connect to.
+        let log = log_page(stream.local_address()?, self.subsystems.iter().map(|subsystem| subsystem.nqn.as_str()));
+        Discovery::new(&mut peer, &log, controller, entries).serve()
     }
 }
 

@@ -148,6 +148,7 @@ impl Session {
             let entries = self.terms.entries;
             return Err(Gone::because(format!("more commands than its queue of {entries} entries holds")).into());
         }
+        self.work.follows(&entry, intake);
         let came = shape.data as u32;
         if entry.opcode == FABRICS {
             self.fabrics(&entry, intake);
@@ -155,17 +156,17 @@ impl Session {
         }
         if self.terms.queue == 0 && intake.register(register::CSTS) & register::CSTS_RDY == 0 {
             // Before the controller is ready it takes Fabrics commands only (Base, message-based initialisation).
-            self.work.respond(entry.cid.get(), Status::COMMAND_SEQUENCE_ERROR.final_(), 0);
+            self.work.refuse(&entry, Status::COMMAND_SEQUENCE_ERROR.final_(), intake);
             return Ok(after_capsule(shape));
         }
         match data_of(&entry, Transfer::of(entry.opcode), came, MAX_COMMAND) {
-            Err(status) => self.work.respond(entry.cid.get(), status, 0),
+            Err(status) => self.work.refuse_capsule(&entry, status, intake),
             Ok(Move::None) => self.work.start(entry, intake),
             Ok(Move::ToHost(len)) => self.work.start_transfer(entry, len, false, intake),
             Ok(Move::FromHost(len)) => self.work.start_transfer(entry, len, true, intake),
             Ok(Move::InCapsule { len: 0, .. }) => self.work.start_transfer(entry, 0, true, intake),
             Ok(Move::InCapsule { start, len }) => {
-                let number = self.work.start_in_capsule(entry, len);
+                let number = self.work.start_in_capsule(entry, len, intake);
                 return Ok(Phase::Data(data_of_capsule(shape, number, start as usize, len as usize)));
             }
         }

@@ -17,6 +17,7 @@ use nandscape_wire_nvme::{AdminOpcode, CompletionEntry, Status, SubmissionEntry}
 
 use crate::commands::{Command, Commands, TRANSFER, Transfers};
 use crate::data::{Buffers, Data};
+use crate::fused::{Fused, Outcome, is_half};
 use crate::handshake::Terms;
 use crate::outgoing::Outgoing;
 
@@ -42,6 +43,9 @@ pub(crate) struct Work {
     /// SQ Head Pointer: commands taken, modulo the entries of the queue; `None` without flow control.
     head: Option<u16>,
     entries: u16,
+    fused: Fused,
+    /// Whether the queue is the admin queue, where no commands are fused.
+    is_admin: bool,
 }
 
 impl Work {
@@ -57,6 +61,8 @@ impl Work {
             empty: Rc::new(RefCell::new(Vec::new())),
             head: (!terms.without_flow_control).then_some(0),
             entries: terms.entries,
+            fused: Fused::default(),
+            is_admin: terms.queue == 0,
         }
     }
 
@@ -90,13 +96,13 @@ impl Work {
 
     /// Takes a command whose data has come, or which has none.
     pub(crate) fn start(&mut self, entry: SubmissionEntry, intake: &mut Intake<'_>) {
-        let number = self.insert(entry, 0, false);
+        let number = self.insert(entry, 0, false, intake);
         self.submit(number, intake);
     }
 
     /// Takes a command whose data stands in its capsule.
-    pub(crate) fn start_in_capsule(&mut self, entry: SubmissionEntry, len: u32) -> u16 {
-        self.insert(entry, len, true)
+    pub(crate) fn start_in_capsule(&mut self, entry: SubmissionEntry, len: u32, intake: &mut Intake<'_>) -> u16 {
+        self.insert(entry, len, true, intake)
     }
 
     /// Takes a command whose data is to be moved.
@@ -107,7 +113,7 @@ impl Work {
         to_controller: bool,
         intake: &mut Intake<'_>,
     ) {
-        let number = self.insert(entry, len, to_controller);
+        let number = self.insert(entry, len, to_controller, intake);
         if len == 0 {
             return self.submit(number, intake);
         }
@@ -116,8 +122,8 @@ impl Work {
         }
     }
 
-    fn insert(&mut self, entry: SubmissionEntry, len: u32, to_controller: bool) -> u16 {
-        self.commands.insert(Command {
+    fn insert(&mut self, entry: SubmissionEntry, len: u32, to_controller: bool, intake: &mut Intake<'_>) -> u16 {
+        let number = self.commands.insert(Command {
             entry,
             data: Data::None,
             len,
@@ -126,7 +132,50 @@ impl Work {
             came: 0,
             transfers: 0,
             damaged: false,
-        })
+        });
+        if !self.is_admin && is_half(&entry) {
+            let outcome = self.fused.came(&entry, Some(number));
+            self.end_fused(outcome, intake);
+        }
+        number
+    }
+
+    /// A command was taken from the host's queue: what it means for a first half of a fused operation before it.
+    pub(crate) fn follows(&mut self, entry: &SubmissionEntry, intake: &mut Intake<'_>) {
+        if self.fused.is_open() {
+            let outcome = self.fused.capsule(entry);
+            self.end_fused(outcome, intake);
+        }
+    }
+
+    /// Answers a command that does not reach the drive.
+    pub(crate) fn refuse(&mut self, entry: &SubmissionEntry, status: Status, intake: &mut Intake<'_>) {
+        let status = intake.refuse(entry, status);
+        self.respond(entry.cid.get(), status, 0);
+    }
+
+    /// A command is not valid as its capsule came.
+    pub(crate) fn refuse_capsule(&mut self, entry: &SubmissionEntry, status: Status, intake: &mut Intake<'_>) {
+        self.refuse(entry, status, intake);
+        if !self.is_admin && is_half(entry) {
+            let outcome = self.fused.came(entry, None);
+            self.end_fused(outcome, intake);
+        }
+    }
+
+    /// It is known what becomes of a fused operation.
+    fn end_fused(&mut self, outcome: Option<Outcome>, intake: &mut Intake<'_>) {
+        match outcome {
+            Some(Outcome::Submit(pair)) => pair.into_iter().for_each(|number| self.submit_one(number, intake)),
+            Some(Outcome::Refuse(number, status)) => self.drop_command(number, status, intake),
+            None => {}
+        }
+    }
+
+    fn drop_command(&mut self, number: u16, status: Status, intake: &mut Intake<'_>) {
+        let Some(command) = self.commands.remove(number) else { return };
+        self.refuse(&command.entry, status, intake);
+        self.buffers.put_back_all(command.data);
     }
 
     /// Whether there is memory for the data of a command that comes in its capsule: it is taken.
@@ -238,12 +287,21 @@ impl Work {
             return self.submit(number, intake);
         }
         // A data digest error fails the command, not the connection (3.3.1.1).
-        let Some(command) = self.commands.remove(number) else { return };
-        self.respond(command.entry.cid.get(), Status::TRANSIENT_TRANSPORT_ERROR, 0);
-        self.buffers.put_back_all(command.data);
+        self.drop_command(number, Status::TRANSIENT_TRANSPORT_ERROR, intake);
+        let outcome = self.fused.has_data(number, false);
+        self.end_fused(outcome, intake);
     }
 
     fn submit(&mut self, number: u16, intake: &mut Intake<'_>) {
+        let Some(command) = self.commands.get_mut(number) else { return };
+        if !self.is_admin && is_half(&command.entry) {
+            let outcome = self.fused.has_data(number, true);
+            return self.end_fused(outcome, intake);
+        }
+        self.submit_one(number, intake);
+    }
+
+    fn submit_one(&mut self, number: u16, intake: &mut Intake<'_>) {
         let Some(command) = self.commands.get_mut(number) else { return };
         let mut entry = command.entry;
         entry.flags &= !FLAGS_PSDT;

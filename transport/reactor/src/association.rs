@@ -26,6 +26,8 @@ pub struct ConnectQueue {
     pub entries: u32,
     /// Keep Alive Timeout in milliseconds, for the admin queue; 0 is none.
     pub keep_alive_ms: u32,
+    /// Priority class, for an I/O queue: from urgent (0) to low (3).
+    pub priority: u8,
 }
 
 /// Why a queue is refused: the status of Connect, and DW0 of its completion.

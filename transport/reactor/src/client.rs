@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use nandscape_drive::HostMem;
 use nandscape_drive::mem::Ask;
 use nandscape_sim::{Span, Time};
-use nandscape_wire_nvme::SubmissionEntry;
+use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::arrival::Arrival;
 use crate::outbox::Released;
@@ -68,6 +68,11 @@ impl<'a> Intake<'a> {
     /// Submits a command; its completion comes back under `tag`.
     pub fn submit(&mut self, tag: u64, command: SubmissionEntry, mem: HostMem) {
         self.port.submit(self.connection, tag, command, mem);
+    }
+
+    /// A command fails before it reaches the drive: the status that its host gets. The controller notes it in its error log.
+    pub fn refuse(&mut self, command: &SubmissionEntry, status: Status) -> Status {
+        self.port.refuse(self.connection, command, status)
     }
 
     /// A host with queues of its own does something to its controller.

@@ -3,6 +3,9 @@
 //!
 //! The host's command identifiers stay in the commands, so that Abort and the error log name what the host knows.
 //!
+//! The first command of a fused operation is made known with the next command of the queue, by one doorbell (Base 3.4.2).
+//! The transport submits it only right before the second one.
+//!
 //! Left out: messages, which the transport makes; flow control, which is its business, too.
 
 use std::cell::{Cell, RefCell};
@@ -11,6 +14,7 @@ use std::rc::{Rc, Weak};
 use nandscape_drive::queue_memory::MIN_ENTRIES;
 use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{Completion, CompletionMemory, Controller, HostMem, QueueId, SubmissionMemory};
+use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::outbox::{Outbox, Outstanding, bytes_of};
@@ -30,6 +34,8 @@ pub(crate) struct MessageQueue {
     commands: RefCell<Commands>,
     /// The controller has deleted the queue, or does not have it yet.
     deleted: Cell<bool>,
+    /// The last command is the first of a fused operation, and its doorbell was not rung.
+    held: Cell<bool>,
 }
 
 /// Commands that have not completed, by identifier.
@@ -75,6 +81,7 @@ impl MessageQueue {
             tails: Cell::new((0, 0)),
             commands: RefCell::new(Commands::new(depth)),
             deleted: Cell::new(true),
+            held: Cell::new(false),
         }
     }
 
@@ -86,6 +93,7 @@ impl MessageQueue {
         self.tails.set((0, 0));
         controller.create_queue_pair(self.id, self.clone(), self.clone())?;
         self.deleted.set(false);
+        self.held.set(false);
         Ok(())
     }
 
@@ -116,7 +124,12 @@ impl MessageQueue {
             false => self.commands.borrow_mut().insert(entry.cid.get(), command),
         };
         if let Err((command, status)) = refusal {
-            return self.outbox.release(command, Completion::of(status));
+            self.outbox.release(command, Completion::of(status));
+            if self.held.take() {
+                // The command before it stands alone.
+                controller.ring_submission(self.id, self.tails.get().0);
+            }
+            return;
         }
         let (tail, posted) = self.tails.get();
         let mut ring = self.ring.borrow_mut();
@@ -124,7 +137,10 @@ impl MessageQueue {
         let tail = if usize::from(tail) + 1 == ring.len() { 0 } else { tail + 1 };
         drop(ring);
         self.tails.set((tail, posted));
-        controller.ring_submission(self.id, tail);
+        self.held.set(entry.flags & FLAGS_FUSED == FLAGS_FUSED_FIRST && self.id != QueueId::ADMIN);
+        if !self.held.get() {
+            controller.ring_submission(self.id, tail);
+        }
     }
 }
 

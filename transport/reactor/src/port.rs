@@ -290,6 +290,7 @@ impl Port {
         let place = Place { connection, export: ask.export, lba_bytes: info.lba_bytes, id: ask.queue };
         let queue = Rc::new(MessageQueue::new(place, depth, &self.outbox, &association.controller));
         association.create(&queue)?;
+        association.controller.set_priority_class(ask.queue, ask.priority);
         let way = Way::Queue { queue, association };
         self.connections.insert(connection, Connection { export: ask.export, info, way });
         Ok((connection, controller))
@@ -346,6 +347,18 @@ impl Port {
         let outstanding = Outstanding { connection, export: *export, tag, queue: None, opcode, bytes, arrived };
         let key = self.outbox.outstanding.borrow_mut().insert(outstanding);
         drive.submit(Io { command, mem, token: Token::new(self.outbox.clone(), key.to_bits()) });
+    }
+
+    /// The transport refuses a command of a message queue: the status with which it does. It is in the error log then.
+    ///
+    /// # Panics
+    /// When the connection is not open, or is no message queue.
+    pub fn refuse(&mut self, connection: ConnectionId, command: &SubmissionEntry, status: Status) -> Status {
+        self.arrived(|recorder| recorder.refusal(connection, command, status));
+        match &self.connections[&connection].way {
+            Way::Queue { queue, association } => association.controller.refuse(queue.id, command, status),
+            Way::Drive(_) | Way::Controller { .. } => panic!("{connection:?} is no message queue"),
+        }
     }
 
     /// A host with queues of its own does something to its controller.

@@ -11,8 +11,8 @@ use std::path::Path;
 use nandscape_drive::mem::DmaFault;
 use nandscape_drive::{HostIdentity, HostMem, QueueId};
 use nandscape_sim::Time;
-use nandscape_wire_nvme::SubmissionEntry;
 use nandscape_wire_nvme::opcode::Transfer;
+use nandscape_wire_nvme::{Status, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::access::Outcome;
@@ -24,7 +24,7 @@ use crate::port::ConnectionId;
 use crate::side_file::SideFile;
 
 /// The first bytes of every recording; the last but one is the version.
-pub const MAGIC: [u8; 8] = *b"NSCREC3\n";
+pub const MAGIC: [u8; 8] = *b"NSCREC4\n";
 /// The place of the version in them.
 const VERSION: usize = 6;
 /// The largest body that is read: larger than a command with the largest transfer.
@@ -45,6 +45,7 @@ const ARRIVAL: u8 = 8;
 const ACCESS: u8 = 9;
 const CONNECT_QUEUE: u8 = 10;
 const ANSWER: u8 = 11;
+const REFUSAL: u8 = 12;
 
 /// How an access ended, as it stands in a record.
 const FAILED: u8 = 0;
@@ -101,6 +102,15 @@ pub enum Record {
         connection: ConnectionId,
         /// What.
         arrival: Arrival,
+    },
+    /// The transport refused a command of a message queue.
+    Refusal {
+        /// Of which connection.
+        connection: ConnectionId,
+        /// The command.
+        entry: Box<SubmissionEntry>,
+        /// With this status.
+        status: Status,
     },
     /// The controller accessed its memory. Accesses stand after the arrival that they follow, and before the next one.
     Access {
@@ -236,7 +246,7 @@ impl Recorder {
     }
 
     pub(crate) fn connect_queue(&mut self, connection: ConnectionId, ask: &ConnectQueue) {
-        let ConnectQueue { export, controller, host, queue, entries, keep_alive_ms } = ask;
+        let ConnectQueue { export, controller, host, queue, entries, keep_alive_ms, priority } = ask;
         let fixed = [
             &connection.0.to_le_bytes()[..],
             &export.to_le_bytes(),
@@ -244,6 +254,7 @@ impl Recorder {
             &queue.0.to_le_bytes(),
             &entries.to_le_bytes(),
             &keep_alive_ms.to_le_bytes(),
+            &[*priority],
             &host.hostid,
             host.hostnqn.as_bytes(),
         ];
@@ -252,6 +263,10 @@ impl Recorder {
 
     pub(crate) fn arrival(&mut self, connection: ConnectionId, arrival: Arrival) {
         self.put(ARRIVAL, &[&connection.0.to_le_bytes(), &arrival.to_bytes()]);
+    }
+
+    pub(crate) fn refusal(&mut self, connection: ConnectionId, entry: &SubmissionEntry, status: Status) {
+        self.put(REFUSAL, &[&connection.0.to_le_bytes(), entry.as_bytes(), &status.bits().to_le_bytes()]);
     }
 
     pub(crate) fn access(&mut self, connection: ConnectionId, outcome: Result<&[u8], DmaFault>) {
@@ -443,6 +458,11 @@ fn parse(kind: u8, body: &[u8]) -> Option<Record> {
             let connection = ConnectionId(take_u32(&mut rest)?);
             Record::Arrival { connection, arrival: Arrival::of_bytes(take(&mut rest)?)? }
         }
+        REFUSAL => {
+            let connection = ConnectionId(take_u32(&mut rest)?);
+            let entry = SubmissionEntry::read_from_bytes(&take::<64>(&mut rest)?).ok()?;
+            Record::Refusal { connection, entry: Box::new(entry), status: Status::from_bits(take_u16(&mut rest)?) }
+        }
         ACCESS => {
             let connection = ConnectionId(take_u32(&mut rest)?);
             let (&[how], data) = rest.split_first_chunk::<1>()?;
@@ -476,10 +496,10 @@ fn parse(kind: u8, body: &[u8]) -> Option<Record> {
 fn parse_connect_queue(mut rest: &[u8]) -> Option<ConnectQueue> {
     let (export, controller) = (take_u16(&mut rest)?, take_u16(&mut rest)?);
     let (queue, entries) = (QueueId(take_u16(&mut rest)?), take_u32(&mut rest)?);
-    let (keep_alive_ms, hostid) = (take_u32(&mut rest)?, take(&mut rest)?);
+    let (keep_alive_ms, [priority], hostid) = (take_u32(&mut rest)?, take(&mut rest)?, take(&mut rest)?);
     let host = HostIdentity { hostid, hostnqn: String::from_utf8(rest.to_vec()).ok()? };
     let controller = (controller != NEW_CONTROLLER).then_some(controller);
-    Some(ConnectQueue { export, controller, host, queue, entries, keep_alive_ms })
+    Some(ConnectQueue { export, controller, host, queue, entries, keep_alive_ms, priority })
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {

@@ -132,6 +132,12 @@ impl Player {
                 }
                 port.answer(connection, number, answer);
             }
+            Record::Refusal { connection, entry, status } => {
+                if !port.is_message_queue(connection) {
+                    return Err("a refused command came from a connection that is no message queue");
+                }
+                port.refuse(connection, &entry, status);
+            }
             Record::Access { connection, outcome } => self.outcomes.push(connection, outcome),
             Record::Close { connection } => port.close(connection),
             Record::Order { export, order } => {

@@ -324,6 +324,17 @@ impl Stream {
         }
     }
 
+    /// This side's address of a TCP connection.
+    ///
+    /// # Errors
+    /// When it is a unix socket, or the system does not say.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        match self {
+            Stream::Tcp(stream) => stream.local_addr(),
+            Stream::Unix(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "a unix socket has no such address")),
+        }
+    }
+
     /// Makes the socket non-blocking.
     ///
     /// # Errors

@@ -59,6 +59,8 @@ pub const fn invalid_parameter(offset: u16, in_data: bool) -> u32 {
     offset as u32 | (in_data as u32) << 16
 }
 
+/// Connect Attributes, bits 1:0: Priority Class of the queue, from urgent (0) to low (3).
+pub const PRIORITY_CLASS: u8 = 0b11;
 /// Connect Attributes, bit 2: SQ flow control is disabled on the queue.
 pub const DISABLE_SQ_FLOW: u8 = 1 << 2;
 

@@ -38,12 +38,12 @@ use nandscape_drive::{
 };
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Cause, Sim};
-use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::register::{self, ControllerConfiguration};
+use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::admin::Admin;
 use crate::arbiter::{Arbiter, Priority, WeightedRoundRobin};
-use crate::command_set::CommandSet;
+use crate::command_set::{CommandSet, Culprit};
 use crate::namespace::{Attached, Registrant};
 use crate::subsystem::NvmSubsystem;
 use asking::Asking;
@@ -389,6 +389,19 @@ impl<C: CommandSet> Controller for NvmeController<C> {
 
     fn set_keep_alive(&self, timeout_ms: u32) {
         self.connected_with_keep_alive(timeout_ms);
+    }
+
+    fn set_priority_class(&self, id: QueueId, class: u8) {
+        if id != QueueId::ADMIN {
+            self.set_priority(id, Priority::ALL[usize::from(class & 0b11)]);
+        }
+    }
+
+    fn refuse(&self, id: QueueId, command: &SubmissionEntry, status: Status) -> Status {
+        match self.admin.errors.borrow_mut().ended(id.0, command, status, Culprit::Unknown) {
+            true => status.with_more(),
+            false => status,
+        }
     }
 
     fn abort(&self, id: QueueId, cid: u16) -> bool {

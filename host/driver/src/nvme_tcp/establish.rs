@@ -184,6 +184,8 @@ impl Link {
             }
         }
         self.stream.write_all(&bytes)?;
+        // No other command before the queues are ready returns data.
+        let room = if entry.opcode == AdminOpcode::IDENTIFY.0 { IDENTIFY as usize } else { 0 };
         let mut returned = Vec::new();
         loop {
             let (header, data) = self.pdu(PduType::CAPSULE_RESP)?;
@@ -192,8 +194,12 @@ impl Link {
             {
                 return Ok((response.entry, returned));
             }
-            returned.extend(data);
             let header = Data::read_from_bytes(&header).expect("the shape has its length");
+            let fits = !data.is_empty() && returned.len() + data.len() <= room;
+            if !fits || (header.offset.get() as usize, header.cid.get()) != (returned.len(), entry.cid.get()) {
+                return Err(unusable("the target sends data that was not asked for"));
+            }
+            returned.extend(data);
             if header.common.flags & SUCCESS != 0 {
                 return Ok((CompletionEntry::default(), returned));
             }

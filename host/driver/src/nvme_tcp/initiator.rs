@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, HostMem, Io, Token};
 use nandscape_sim::{Span, Time};
-use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
+use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST, FLAGS_FUSED_SECOND, FLAGS_PSDT};
 use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
@@ -216,6 +216,8 @@ impl Drive for NvmeTcp {
         let mut state = self.state.borrow_mut();
         let refusal = match data_of(&command, &mem, &self.info) {
             _ if state.given_up => Status::HOST_PATHING_ERROR,
+            // Commands go to any queue, one by one: the target would wait for the second half.
+            _ if matches!(command.flags & FLAGS_FUSED, FLAGS_FUSED_FIRST | FLAGS_FUSED_SECOND) => Status::FUSED_MISSING,
             Err(status) => status,
             Ok(len) => {
                 let mut request = Request::new(command, mem, Some(token), len);

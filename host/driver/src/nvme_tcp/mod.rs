@@ -27,6 +27,8 @@
 //! Left out: TLS and authentication; several paths to a drive; more than one namespace.
 
 mod establish;
+#[cfg(test)]
+mod hostile;
 mod identity;
 mod initiator;
 mod queue;

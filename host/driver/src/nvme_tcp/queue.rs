@@ -44,7 +44,7 @@ pub(super) struct Request {
     pub(super) replays: u8,
     /// Its user wants it no more.
     pub(super) cancelled: bool,
-    /// Bytes that have come.
+    /// Bytes that have come, or that the target has asked for.
     came: u32,
     /// A digest of its data was wrong.
     damaged: bool,
@@ -174,7 +174,7 @@ impl Queue {
     ///
     /// # Panics
     /// When it has no room.
-    pub(super) fn send(&mut self, request: Request) {
+    pub(super) fn send(&mut self, mut request: Request) {
         let number = self.free.pop().expect("the caller has asked whether there is room");
         let mut entry = request.entry;
         entry.cid = number.into();
@@ -184,6 +184,8 @@ impl Queue {
             len => entry.with_sgl(SglDescriptor::transport(len)),
         };
         let data = if in_capsule { request.len as usize } else { 0 };
+        // The target has nothing to ask for.
+        request.came = data as u32;
         let digests = self.link.digests;
         let common = digests.common(PduType::CAPSULE_CMD, 0, size_of::<CapsuleCommand>(), data, self.link.align);
         self.put(CapsuleCommand { common, entry }.as_bytes(), &common, &request.mem, 0, data);
@@ -385,9 +387,15 @@ impl Queue {
     fn is_asked(&mut self, ready: &Data) -> Result<(), String> {
         let (number, offset, len) = (ready.cid.get(), ready.offset.get(), ready.len.get());
         let request = self.request(number)?;
-        let inside = offset.checked_add(len).is_some_and(|end| end <= request.len);
-        if !request.to_controller || !inside || len == 0 {
-            return Err("the target asks for data that a command does not have".to_owned());
+        let end = offset.checked_add(len).filter(|end| *end <= request.len && len > 0 && request.to_controller);
+        let end = end.ok_or("the target asks for data that a command does not have")?;
+        if offset < request.came {
+            return Err("the target asks for the same data of a command twice".to_owned());
+        }
+        request.came = end;
+        // MAXR2T of the initialisation is one.
+        if self.asked.iter().any(|asked| asked.number == number) {
+            return Err("the target asks for more data of a command before it has what it asked for".to_owned());
         }
         self.asked.push_back(Asked { number, tag: ready.tag.get(), offset, len });
         Ok(())

@@ -45,6 +45,24 @@ fn a_host_finds_the_drive_by_discovery_and_connects_to_it() {
     assert_eq!(queue.read(0, 8), (Status::SUCCESS, vec![0; 4_096]));
 }
 
+/// The hosts of discovery controllers are few at a time: the first makes room, however long it wants to stay.
+#[test]
+fn silent_hosts_do_not_lock_discovery() {
+    let server = Server::start();
+    let discovery = || {
+        let mut host = Host::initialized(&server, Digests::default(), 0, 0);
+        let status = host.connect(&server, 0, 32, |connect, data| {
+            (connect.keep_alive_ms, data.subsystem) = (u32::MAX.into(), name_field(DISCOVERY_NQN));
+        });
+        assert_eq!(status.0, Status::SUCCESS);
+        host
+    };
+    let mut hosts: Vec<Host> = (0..33).map(|_| discovery()).collect();
+    assert!(hosts[0].try_receive().is_none(), "it made room");
+    server.until_complaint("made room for another host");
+    hosts[1..].iter_mut().for_each(Host::is_alive);
+}
+
 #[test]
 fn identify_says_what_fabrics_hosts_ask_for() {
     let server = Server::start();
@@ -136,11 +154,11 @@ fn properties_are_those_of_the_controller() {
     let mut admin = Host::admin(&server, Digests::default());
     assert_eq!(admin.get(register::VS, SIZE_4), (Status::SUCCESS, register::VERSION_2_1.into()));
     for (offset, size) in [(register::CAP, SIZE_4), (register::CC, SIZE_8), (0x18, SIZE_4), (0x7fff_fff0, 7)] {
-        assert_eq!(admin.get(offset, size).0, Status::INVALID_FIELD.final_(), "{offset:#x}");
+        assert_eq!(admin.get(offset, size).0, Status::INVALID_FIELD.final_().with_more(), "{offset:#x}");
     }
-    assert_eq!(admin.set(register::VS, 0).0, Status::INVALID_FIELD.final_());
+    assert_eq!(admin.set(register::VS, 0).0, Status::INVALID_FIELD.final_().with_more());
     let mut queue = admin.queue(&server, 1, Digests::default());
-    assert_eq!(queue.get(register::CSTS, SIZE_4).0, Status::INVALID_OPCODE.final_());
+    assert_eq!(queue.get(register::CSTS, SIZE_4).0, Status::INVALID_OPCODE.final_().with_more());
     // A reset ends the I/O queues, keeps the admin queue, and the controller can be enabled again.
     assert_eq!(admin.set(register::CC, 0x0046_0000).0, Status::SUCCESS);
     assert!(queue.try_receive().is_none(), "its queue was deleted");
@@ -171,7 +189,7 @@ fn a_controller_that_is_not_enabled_refuses_admin_commands() {
     let server = Server::start();
     let mut admin = Host::initialized(&server, Digests::default(), 0, 0);
     assert_eq!(admin.connect(&server, 0, 32, |_, _| {}).0, Status::SUCCESS);
-    let early = Status::COMMAND_SEQUENCE_ERROR.final_();
+    let early = Status::COMMAND_SEQUENCE_ERROR.final_().with_more();
     let identify = SubmissionEntry::identify(cns::CONTROLLER, 0);
     assert_eq!(admin.read_command(identify, 4_096).0, early);
     assert_eq!(admin.execute(SubmissionEntry::admin(AdminOpcode::KEEP_ALIVE)).status(), early);
@@ -192,9 +210,10 @@ fn hosts_leave_in_order_and_their_queues_with_them() {
     let mut other = admin.queue(&server, 2, Digests::default());
     assert_eq!(queue.execute(SubmissionEntry::disconnect()).status(), Status::SUCCESS);
     assert!(queue.try_receive().is_none());
-    assert_eq!(admin.execute(SubmissionEntry::disconnect()).status(), fabrics::INVALID_QUEUE_TYPE.final_());
+    let refused = fabrics::INVALID_QUEUE_TYPE.final_().with_more();
+    assert_eq!(admin.execute(SubmissionEntry::disconnect()).status(), refused);
     let connect = SubmissionEntry { nsid: 1.into(), opcode: fabrics::FABRICS, ..Default::default() };
-    assert_eq!(admin.execute(connect).status(), Status::COMMAND_SEQUENCE_ERROR.final_());
+    assert_eq!(admin.execute(connect).status(), Status::COMMAND_SEQUENCE_ERROR.final_().with_more());
     let mut queue = admin.queue(&server, 1, Digests::default());
     assert_eq!(queue.read(0, 1).0, Status::SUCCESS);
     // An event request stays outstanding, and is no reason to complain when its host leaves.

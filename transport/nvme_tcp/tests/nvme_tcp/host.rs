@@ -283,7 +283,7 @@ impl Host {
     }
 
     /// Begins a command whose data the target is to ask for; its identifier.
-    fn begin_transfer(&mut self, entry: SubmissionEntry, len: u32) -> u16 {
+    pub(crate) fn begin_transfer(&mut self, entry: SubmissionEntry, len: u32) -> u16 {
         let mut entry = entry.with_sgl(SglDescriptor::transport(len));
         entry.cid = self.next_cid().into();
         self.send_capsule(entry, &[]);

@@ -102,7 +102,7 @@ fn a_wrong_data_digest_fails_the_command_and_nothing_else() {
     let mut capsule = queue.capsule(entry, &[2; 4_096]);
     *capsule.last_mut().unwrap() ^= 1;
     std::io::Write::write_all(&mut queue.stream, &capsule).unwrap();
-    assert_eq!(queue.response().status(), Status::TRANSIENT_TRANSPORT_ERROR);
+    assert_eq!(queue.response().status(), Status::TRANSIENT_TRANSPORT_ERROR.with_more());
     queue.begin_write(0, 8_192);
     let Pdu::Ready(ready) = queue.receive() else { panic!("it asks") };
     let common = queue.digests.common(nandscape_wire_nvme::tcp::PduType::H2C_DATA, 4, 24, 8_192, 4);
@@ -110,7 +110,7 @@ fn a_wrong_data_digest_fails_the_command_and_nothing_else() {
     let mut pdu = queue.pdu(zerocopy::IntoBytes::as_bytes(&header), common.data_offset, &[3; 8_192]);
     *pdu.last_mut().unwrap() ^= 1;
     std::io::Write::write_all(&mut queue.stream, &pdu).unwrap();
-    assert_eq!(queue.response().status(), Status::TRANSIENT_TRANSPORT_ERROR);
+    assert_eq!(queue.response().status(), Status::TRANSIENT_TRANSPORT_ERROR.with_more());
     assert_eq!(queue.read(0, 16), (Status::SUCCESS, [vec![1; 4_096], vec![0; 4_096]].concat()));
 }
 
@@ -129,7 +129,7 @@ fn commands_with_bad_pointers_or_fields_fail_alone() {
     let mut prp = read;
     (prp.flags, prp.cid) = (0, 1.into());
     queue.send_capsule(prp, &[]);
-    assert_eq!(queue.response().status(), Status::INVALID_FIELD.final_());
+    assert_eq!(queue.response().status(), Status::INVALID_FIELD.final_().with_more());
     let unknown = SubmissionEntry { opcode: 0x7c, ..read };
     assert_eq!(queue.execute(unknown).status().meaning(), Status::INVALID_OPCODE);
     // Queues are created by Connect.

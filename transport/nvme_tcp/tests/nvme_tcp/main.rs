@@ -5,6 +5,7 @@
 mod allocations;
 mod breaking_off;
 mod connecting;
+mod fused;
 mod host;
 mod hostile;
 mod io;
