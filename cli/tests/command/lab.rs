@@ -6,16 +6,20 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 9] = [
+const CLAIMS: [&str; 13] = [
     "femu-registers",
     "femu-gc-schemes",
     "femu-scalability",
     "femu-delay",
+    "femu-iops",
     "femu-unsafe-delay",
     "femu-grid",
     "femu-models",
     "ttflash-arithmetic",
     "gc-tail-motivation",
+    "leapio-virt",
+    "ox-mq",
+    "ox-fabric",
 ];
 
 /// A folder that goes away, and its name.

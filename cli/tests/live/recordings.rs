@@ -87,7 +87,7 @@ fn what_is_no_recording_is_refused() {
         ("empty", "empty: not a recording"),
         ("garbage", "garbage: not a recording"),
         ("magic", "the header is missing"),
-        ("old", "old: a recording of format 2; this program reads format 3"),
+        ("old", "old: a recording of format 2; this program reads format 4"),
         ("foreign", "foreign: the header cannot be read"),
         (".", "directory"),
     ] {

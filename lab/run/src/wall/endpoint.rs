@@ -40,7 +40,7 @@ impl FromStr for Endpoint {
             Some(("nbd" | "nbd+unix", _)) => text.parse().map(Endpoint::Nbd).map_err(BadEndpoint),
             Some(("nvme-tcp", _)) => text.parse().map(Endpoint::NvmeTcp).map_err(BadEndpoint),
             Some(("ring", profile)) if !profile.is_empty() => Ok(Endpoint::Ring(profile.to_owned())),
-            _ => Err(BadEndpoint(format!("{text:?} names no drive; valid are {FORMS}"))),
+            _ => Err(BadEndpoint(format!("it names no drive; valid are {FORMS}"))),
         }
     }
 }
