@@ -1,14 +1,21 @@
 //! A run that is cut, recovery, and the check.
 
 use std::cell::RefCell;
+use std::future::Future as _;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
 
 use crate::Ftl;
-use nandscape_sim::{Executor, Seed, Span};
+use nandscape_sim::{Executor, Seed, Sim, Span};
 
 use super::load::{self, Load};
 use super::model::Model;
 use super::rig::{Cut, Rig, Setup, units};
+
+/// The longest time that a run takes on the drive; sound ones end within seconds.
+const LONGEST: Span = Span::from_ms(60_000);
 
 /// A run, and where it is cut.
 #[derive(Clone, Debug)]
@@ -45,13 +52,24 @@ impl Case {
 
     fn run_once(&self) -> Result<Outcome, String> {
         let mut executor = Executor::new();
-        let rig = Rig::new(&executor, &self.setup, self.seed);
+        let (rig, sim) = (Rig::new(&executor, &self.setup, self.seed), executor.sim());
         for fault in &self.faults {
             rig.media.faults().add(fault.parse().expect("a rule"));
         }
-        let ended = executor.block_on(self.rounds(&rig));
-        let outcome = ended.unwrap_or_else(|stalled| Err(format!("stalled: {stalled}")))?;
-        Ok(outcome)
+        let ended = executor.block_on(self.bounded_rounds(&rig, &sim));
+        ended.unwrap_or_else(|stalled| Err(format!("stalled: {stalled}")))
+    }
+
+    /// The rounds, or an error where they do not end: a drive can go on for ever with a mistake.
+    async fn bounded_rounds(&self, rig: &Rig, sim: &Sim) -> Result<Outcome, String> {
+        let (mut rounds, mut limit) = (pin!(self.rounds(rig)), pin!(sim.sleep(LONGEST)));
+        poll_fn(|context| match rounds.as_mut().poll(context) {
+            Poll::Pending => {
+                limit.as_mut().poll(context).map(|()| Err(format!("no end after {LONGEST:?} of the drive's time")))
+            }
+            ended => ended,
+        })
+        .await
     }
 
     async fn rounds(&self, rig: &Rig) -> Result<Outcome, String> {
