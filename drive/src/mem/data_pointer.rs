@@ -1,6 +1,6 @@
 //! Memory that a command describes by PRPs or by an SGL. It is walked when the length of the command's data is known,
 //! and each copy finds the addresses again: what is unmapped in between is not reached. What only the host itself reaches
-//! passes through a [`Stage`].
+//! passes through a `Stage`.
 //!
 //! Left out: what an address is, which the [`Dma`] knows.
 
