@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
-use nandscape_lab_run::{Arrivals, Damage, Fault, Host, Latency, Report};
+use nandscape_lab_run::{Arrivals, Damage, Fault, Host, Latency, Report, Upkeep};
 use serde_json::Value;
 
 /// The report as text.
@@ -137,9 +137,31 @@ fn drive(report: &Report) -> String {
         percent(report.over_provisioning_asked),
         count(report.reserve_blocks)
     ));
+    text.push_str(&upkeep(report.upkeep.as_ref()));
     text.push_str(&damage(report));
     for (status, failed) in &report.errors {
         text.push_str(&format!("failed: {failed} requests with {status}\n"));
+    }
+    text
+}
+
+/// Tables in flash, and recoveries.
+fn upkeep(upkeep: Option<&Upkeep>) -> String {
+    let Some(Upkeep { pages, log_records, checkpoints, recoveries, .. }) = upkeep else { return String::new() };
+    let each: Vec<String> =
+        pages.iter().map(|(name, pages)| format!("{} {}", name.replace('_', " "), count(*pages))).collect();
+    let (log_records, checkpoints) = (count(*log_records), count(*checkpoints));
+    let mut text =
+        format!("pages of tables and log: {}; {log_records} log records, {checkpoints} checkpoints\n", each.join(", "));
+    if let Some(of) = recoveries {
+        text.push_str(&format!(
+            "recoveries: {} in {}, {} log records read, transactions applied {}, discarded {}\n",
+            count(of.count),
+            seconds(of.time_s),
+            count(of.log_records),
+            count(of.transactions_applied),
+            count(of.transactions_discarded),
+        ));
     }
     text
 }

@@ -17,6 +17,7 @@ use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Sim, Wait};
 
+use crate::Upkeep;
 use crate::address::{Extent, UnitSize};
 
 /// A flash translation layer.
@@ -336,6 +337,8 @@ pub struct Stats {
     pub wear_units: u64,
     /// Units programmed without data, to fill a page.
     pub padding_units: u64,
+    /// Units programmed with tables and logs.
+    pub metadata_units: u64,
     /// Blocks reclaimed by garbage collection.
     pub gc_blocks: u64,
     /// Blocks moved for wear levelling.
@@ -358,6 +361,8 @@ pub struct Stats {
     pub spare_blocks: (u64, u64),
     /// Lowest, highest and summed erase count of the blocks in use.
     pub erases: (u32, u32, u64),
+    /// What the tables in flash have cost.
+    pub upkeep: Upkeep,
 }
 
 impl Stats {
@@ -369,6 +374,7 @@ impl Stats {
             gc_units: self.gc_units - earlier.gc_units,
             wear_units: self.wear_units - earlier.wear_units,
             padding_units: self.padding_units - earlier.padding_units,
+            metadata_units: self.metadata_units - earlier.metadata_units,
             gc_blocks: self.gc_blocks - earlier.gc_blocks,
             wear_blocks: self.wear_blocks - earlier.wear_blocks,
             read_modify_writes: self.read_modify_writes - earlier.read_modify_writes,
@@ -376,12 +382,13 @@ impl Stats {
             retired_blocks: self.retired_blocks - earlier.retired_blocks,
             lost_units: self.lost_units - earlier.lost_units,
             dropped_units: self.dropped_units - earlier.dropped_units,
+            upkeep: self.upkeep.since(&earlier.upkeep),
             ..*self
         }
     }
 
     /// Units programmed.
     pub fn programmed_units(&self) -> u64 {
-        self.host_units + self.gc_units + self.wear_units + self.padding_units
+        self.host_units + self.gc_units + self.wear_units + self.padding_units + self.metadata_units
     }
 }

@@ -9,6 +9,7 @@
 //! | `policy` | victims, allocation: one trait a question, one file an answer |
 //! | `page` | the page-mapping FTL |
 //! | `ox_block` | OX-Block, which keeps its tables in flash |
+//! | `upkeep` | counters of what it does for them |
 //!
 //! Tables are consulted without waiting; only the media awaits.
 
@@ -19,6 +20,7 @@ pub mod ox_block;
 pub mod page;
 pub mod parts;
 pub mod policy;
+mod upkeep;
 
 pub use address::Extent;
 pub use ftl::{Destination, Ftl, ReadError, Reader, Sanitization, Stats, Unreadable};
@@ -26,3 +28,4 @@ pub use ox_block::{OxBlock, OxBlockConfig};
 pub use page::{
     FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, TableSummary, WearConfig,
 };
+pub use upkeep::{Recoveries, Upkeep, UpkeepPages};

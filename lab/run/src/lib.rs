@@ -12,6 +12,7 @@
 //! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
 //! | `snapshot` | a drive's counters at one time |
+//! | `upkeep` | tables in flash, log, checkpoints and recoveries |
 //! | `damage` | planned faults, and the damage they have done |
 //! | `record` | latency, throughput, the drive and its dies over time, on request |
 //! | `latency` | latencies, and how many requests a percentile needs |
@@ -43,6 +44,7 @@ mod snapshot;
 mod stack;
 mod state;
 mod tap;
+mod upkeep;
 #[cfg(target_os = "linux")]
 pub mod wall;
 
@@ -61,3 +63,4 @@ pub use report::{Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
 pub use simulation::{Finished, Phase, Progress, RunError, Simulation};
 pub use stack::{Layer, Stack, StackFinished};
+pub use upkeep::{Recoveries, Upkeep};

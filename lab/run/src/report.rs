@@ -14,6 +14,7 @@ use crate::damage::{Damage, Fault, is_for_faults};
 use crate::inputs::Inputs;
 use crate::latency::Latency;
 use crate::pressure::{self, Arrivals};
+use crate::upkeep::Upkeep;
 
 /// The version of the format.
 pub(crate) const SCHEMA: u32 = 1;
@@ -70,6 +71,9 @@ pub struct Report {
     pub reserve_blocks: u64,
     /// Operations of the flash.
     pub flash: Flash,
+    /// Tables, log and recoveries; left out of a drive whose tables are not in flash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upkeep: Option<Upkeep>,
     /// Share of the time that resources were busy: the mean over all of a kind, and the busiest.
     pub busy: BTreeMap<&'static str, Busy>,
     /// Erases of the blocks in use since the drive was made.
@@ -122,6 +126,9 @@ pub struct Flash {
     pub units_padding: u64,
     /// Mapping units moved for wear levelling.
     pub units_wear: u64,
+    /// Mapping units programmed with tables and logs; left out of a drive whose tables are not in flash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units_metadata: Option<u64>,
     /// Mapping units read because a write covered a part of them only.
     pub read_modify_writes: u64,
     /// Writes that found their unit in the write buffer.
@@ -181,6 +188,7 @@ pub(crate) struct Parts {
     pub(crate) over_provisioning_asked: f64,
     pub(crate) reserve_blocks: u64,
     pub(crate) ftl: Stats,
+    pub(crate) upkeep: Option<Upkeep>,
     pub(crate) free_blocks_before: u64,
     pub(crate) ops: OpCounts,
     pub(crate) busy: BTreeMap<&'static str, Busy>,
@@ -246,9 +254,11 @@ impl Report {
                 units_programmed: ftl.programmed_units(),
                 units_padding: ftl.padding_units,
                 units_wear: ftl.wear_units,
+                units_metadata: parts.upkeep.is_some().then_some(ftl.metadata_units),
                 read_modify_writes: ftl.read_modify_writes,
                 buffer_merges: ftl.buffer_merges,
             },
+            upkeep: parts.upkeep,
             busy: parts.busy,
             erases: Erases { min: ftl.erases.0, max: ftl.erases.1 },
             damage: (!parts.faults.is_empty() || !parts.damage.is_none()).then_some(parts.damage),

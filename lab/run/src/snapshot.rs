@@ -14,12 +14,14 @@ use crate::damage::{Damage, Fault};
 use crate::host::{Moment, peak_rss_bytes};
 use crate::inputs::{Inputs, is_closed};
 use crate::report::{Busy, Host, Parts, Report};
+use crate::upkeep::Upkeep;
 use crate::{pressure, state};
 
 /// The counters of one drive at one time.
 pub(crate) struct Snapshot {
     moment: Moment,
     unit_bytes: u64,
+    page_bytes: u64,
     ftl: Stats,
     ops: OpCounts,
     planes: Vec<Totals>,
@@ -35,6 +37,7 @@ impl Snapshot {
         Snapshot {
             moment: Moment::now(),
             unit_bytes: u64::from(ssd.controller().info().unit_bytes),
+            page_bytes: u64::from(ssd.media().geometry().page_size()),
             ftl: ssd.ftl_stats(),
             ops: ssd.op_counts(),
             planes: usage.planes,
@@ -65,6 +68,9 @@ impl About<'_> {
         let profile = self.profile;
         let own_state = self.workload.and_then(|workload| state::note(self.precondition, ended.unit_bytes, workload));
         let standstill = pressure::standstill_note(outcome, &profile.keys);
+        let ftl = ended.ftl.since(&begun.ftl);
+        // A drive that keeps tables in flash has written some when it was made.
+        let has_tables = ended.ftl.metadata_units > 0;
         let parts = Parts {
             profile: profile.name.clone(),
             workload: self.name.clone(),
@@ -77,7 +83,8 @@ impl About<'_> {
             over_provisioning: profile.sizing.over_provisioning,
             over_provisioning_asked: asked_over_provisioning(profile),
             reserve_blocks: profile.reserve_blocks(),
-            ftl: ended.ftl.since(&begun.ftl),
+            ftl,
+            upkeep: has_tables.then(|| Upkeep::of(&ftl.upkeep, ended.page_bytes)),
             free_blocks_before: begun.ftl.free_blocks,
             ops: ended.ops.since(&begun.ops),
             busy: BTreeMap::from([

@@ -224,14 +224,44 @@ pub struct DriveLog {
     pub commands: [U32; 2],
     /// Entries of `queues` that are used (393:392).
     pub queue_count: U16,
-    /// (511:394).
-    pub reserved_394: [u8; 118],
+    /// (399:394).
+    pub reserved_394: [u8; 6],
+    /// What tables in flash cost; all zero of a drive that has none there (511:400).
+    pub upkeep: UpkeepLog,
     /// The submission queues of the controller that returns the log, by identifier (1023:512).
     pub queues: [QueueDepth; LOGGED_QUEUES],
 }
 
 const _: () = assert!(size_of::<DriveLog>() == 1_024);
 const _: () = assert!(core::mem::offset_of!(DriveLog, queues) == 512);
+
+/// What tables in flash cost, in the drive log.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct UpkeepLog {
+    /// Pages programmed: fragments of the map by checkpoints, and to make room in memory; of the table of where those are; of
+    /// the table of blocks; moved by collections; pages of the log; pages at fixed places (455:400).
+    pub pages: [U64; 7],
+    /// Records appended to the log (463:456).
+    pub records: U64,
+    /// Checkpoints (471:464).
+    pub checkpoints: U64,
+    /// Units of garbage reclaimed from blocks of the host's data (479:472).
+    pub reclaimed_units: U64,
+    /// Recoveries (483:480).
+    pub recoveries: U32,
+    /// Channels that are being collected or are due to be, now (487:484).
+    pub channels_to_collect: U32,
+    /// The time of all recoveries (495:488).
+    pub recovery_time: U64,
+    /// Records that recoveries have read (503:496).
+    pub recovered_records: U64,
+    /// Transactions that recoveries have applied, and discarded (511:504).
+    pub transactions: [U32; 2],
+}
+
+const _: () = assert!(size_of::<UpkeepLog>() == 112);
+const _: () = assert!(core::mem::offset_of!(DriveLog, upkeep) == 400);
 
 impl DriveLog {
     /// All fields zero but magic and version.

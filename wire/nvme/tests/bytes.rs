@@ -316,9 +316,11 @@ fn drive_log() {
     let mut log = vendor::DriveLog::new();
     (log.now, log.spare_blocks[1], log.erases[2]) = (7.into(), 8.into(), 9.into());
     (log.buffer_waits[5], log.commands[1], log.queues[63]) = (10.into(), 11.into(), depth);
+    (log.upkeep.pages[6], log.upkeep.records, log.upkeep.transactions[1]) = (12.into(), 13.into(), 14.into());
     let bytes = log.as_bytes();
     assert_eq!(bytes[..16], [b'N', b'A', b'N', b'D', 1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!((bytes[128], bytes[152], bytes[376], bytes[388]), (8, 9, 10, 11));
+    assert_eq!((bytes[448], bytes[456], bytes[508]), (12, 13, 14));
     assert_eq!(bytes[1_016..], [1, 0, 3, 2, 4, 0, 5, 0]);
 }
 

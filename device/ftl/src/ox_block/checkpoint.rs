@@ -172,6 +172,7 @@ impl Core {
             let mut state = self.state.borrow_mut();
             state.log.truncate(*head);
             state.checkpoints += 1;
+            state.counters.upkeep.checkpoints += 1;
             let truncated = state.truncated(head);
             let blocks: Vec<BlockId> = state.held.drain(..held).chain(truncated).collect();
             state.releasing += blocks.len() as u32;

@@ -15,7 +15,7 @@ use super::core::{Core, Latch, Stopped};
 use super::mistakes::{self, Mistake};
 use super::pages::{self, NO_LPN};
 use super::state::{Mover, State};
-use super::streams::{COLD, LOG, META};
+use super::streams::{COLD, HOT, LOG, META};
 use crate::address::Lpn;
 use crate::component::{BlockMetadata, BlockState, Channels, Mapping, Provisioning};
 use crate::parts::Entry;
@@ -46,6 +46,15 @@ impl State {
         let room = (WHOLE - config.threshold).max(1);
         let least = units * u64::from(config.target) / 1_000 * u64::from(room.saturating_sub(over)) / u64::from(room);
         (least as u32).max(1)
+    }
+
+    /// Units of garbage in a block of the host's data; none in other blocks.
+    pub(super) fn garbage(&self, block: BlockId) -> u64 {
+        let info = self.chunks.get(block);
+        let holds_data = matches!(info.state, BlockState::Open(_) | BlockState::Full | BlockState::Retiring)
+            && matches!(self.chunks.stream(block), HOT | COLD);
+        let written = info.programmed * self.geometry.units_per_page();
+        if holds_data { u64::from(written.saturating_sub(info.valid)) } else { 0 }
     }
 
     /// TARGET: the block of a channel with the most garbage, if it has enough. One to be retired comes first.
@@ -83,7 +92,6 @@ impl State {
         if entry.unit() == Some(old) || mistakes::is_made(Mistake::CollectorWins) {
             let remapped = self.remap(lpn, Entry::new(Some(new), entry.lost()), Mover::Gc, 0);
             remapped.unwrap_or_else(|_| panic!("the fragment was pinned"));
-            self.counters.gc_units += 1;
         } else {
             // What it was part of was lost with its fragment of the map.
             self.chunks.set_valid(old, false);
@@ -158,13 +166,14 @@ impl Core {
 
     /// RECYCLE: moves what is current out of a block.
     async fn collect_block(&self, block: BlockId, channel: u32) -> Result<(), Stopped> {
-        let (stream, is_retiring) = {
+        let (stream, garbage, is_retiring) = {
             let mut state = self.state.borrow_mut();
             let is_retiring = state.chunks.get(block).state == BlockState::Retiring;
+            let garbage = state.garbage(block);
             if !is_retiring {
                 state.chunks.set_state(block, BlockState::Collecting);
             }
-            (state.chunks.stream(block), is_retiring)
+            (state.chunks.stream(block), garbage, is_retiring)
         };
         let latch = Latch::new(&self.sim);
         match stream {
@@ -176,6 +185,7 @@ impl Core {
         let mut state = self.state.borrow_mut();
         if state.chunks.get(block).valid == 0 {
             state.counters.gc_blocks += 1;
+            state.counters.upkeep.reclaimed_units += garbage;
             state.recycle(block);
             if mistakes::is_made(Mistake::NotHeld) {
                 state.held.retain(|held| *held != block);
@@ -244,6 +254,11 @@ impl Core {
         let mut image = std::mem::take(&mut batch.image);
         image.pad(geometry.units_per_page() as usize, NO_LPN);
         let page = self.write_page(COLD, Some(batch.channel), image, cause::GC).await?;
+        {
+            let counters = &mut self.state.borrow_mut().counters;
+            counters.gc_units += batch.units.len() as u64;
+            counters.padding_units += u64::from(geometry.units_per_page()) - batch.units.len() as u64;
+        }
         for (number, (lpn, old)) in (0..).zip(&batch.units) {
             let index = self.pin_fragment(*lpn).await?;
             let mut state = self.state.borrow_mut();

@@ -187,6 +187,7 @@ impl Core {
             if programmed.is_err() {
                 return Ok(false);
             }
+            self.state.borrow_mut().counters.upkeep.pages.fixed += 1;
         }
         Ok(true)
     }

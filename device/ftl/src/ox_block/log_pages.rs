@@ -36,6 +36,7 @@ impl Core {
                 let number = state.log.number();
                 state.log_blocks.insert(block, number);
                 state.log.written(&outgoing);
+                state.counters.upkeep.pages.log += 1;
                 drop(state);
                 self.tell_durable(Some((&issued, &breakdown)));
             }

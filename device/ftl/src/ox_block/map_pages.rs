@@ -68,6 +68,7 @@ impl Core {
         let image = pages::image(self.media.geometry(), Kind::MapLarge, index, &bytes);
         let page = self.write_page(META, None, image, cause::METADATA).await?;
         let mut state = self.state.borrow_mut();
+        state.count_fragment(Kind::MapLarge, mover);
         state.move_fragment(Kind::MapLarge, index, page, mover);
         state.map.end_write(index);
         let block = state.geometry.block_of(page);
@@ -91,6 +92,7 @@ impl Core {
         let image = pages::image(self.media.geometry(), kind, index, bytes);
         let page = self.write_page(META, None, image, cause::METADATA).await?;
         let mut state = self.state.borrow_mut();
+        state.count_fragment(kind, mover);
         if from.is_none() || state.fragment(kind, index) == from {
             state.move_fragment(kind, index, page, mover);
         }

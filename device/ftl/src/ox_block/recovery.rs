@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use nandscape_device_media::{BlockId, MediaError, Misuse, PageId, PlaneId};
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
+use nandscape_sim::{Span, Time};
 
 use super::checkpoint::Restored;
 use super::chores::Chore;
@@ -25,6 +26,7 @@ use super::pages::{self, Kind};
 use super::release::Formatted;
 use super::state::State;
 use super::streams::{COLD, HOT, LOG, META, RULES};
+use crate::Recoveries;
 use crate::address::Lpn;
 use crate::component::{BadBlocks, BlockMetadata, BlockState, Fragments, Log, Mapping, Stream};
 use crate::parts::{
@@ -35,6 +37,8 @@ use crate::parts::{
 /// What recovery has replayed.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Recovered {
+    /// From the start until the drive was in service; zero where it was formatted.
+    pub time: Span,
     /// Pages of the log.
     pub pages: u64,
     /// Records.
@@ -94,6 +98,7 @@ impl Core {
     }
 
     async fn bring_up(&self) -> Result<bool, Stopped> {
+        let begun = self.sim.now();
         let mut bad = BadBlockTable::from_factory(&self.media);
         let mut is_formatted = false;
         for channel in 0..self.media.geometry().channels() {
@@ -105,9 +110,32 @@ impl Core {
         let place = self.state.borrow().places.checkpoint();
         match self.read_fixed(place).await? {
             _ if !is_formatted => self.format(bad).await,
-            Some(checkpoint) => self.recover(bad, &checkpoint).await,
+            Some(checkpoint) => {
+                let is_up = self.recover(bad, &checkpoint).await;
+                self.count_recovery(begun);
+                is_up
+            }
             None => Ok(false),
         }
+    }
+
+    /// Notes a recovery that began at a time and has ended now.
+    fn count_recovery(&self, begun: Time) {
+        if !self.is_alive() {
+            return;
+        }
+        let Recovered { pages, records, committed, aborted, .. } = self.recovered.get();
+        let time = self.sim.now() - begun;
+        self.recovered.set(Recovered { time, ..self.recovered.get() });
+        let total = &mut self.state.borrow_mut().counters.upkeep.recovered;
+        *total = Recoveries {
+            count: total.count + 1,
+            time: total.time + time,
+            pages: total.pages + pages,
+            records: total.records + records,
+            committed: total.committed + committed,
+            aborted: total.aborted + aborted,
+        };
     }
 
     /// New tables, for the blocks that `bad` leaves.

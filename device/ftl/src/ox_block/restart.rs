@@ -32,6 +32,9 @@ pub(super) async fn restart(ftl: &OxBlock, keeps_buffer: bool) {
     *ftl.core.borrow_mut() = core.clone();
     // When power was cut meanwhile, the restart begins anew.
     if core.start().await.is_err() {
+        if let Some(kept) = &mut *ftl.kept.borrow_mut() {
+            kept.counters = core.state.borrow().total_counters();
+        }
         return;
     }
     if let Some(Kept { cache: Some(cache), .. }) = ftl.kept.take() {
@@ -67,7 +70,7 @@ impl OxBlock {
         if !keeps_buffer {
             state.counters.dropped_units += u64::from(used);
         }
-        let counters = state.counters;
+        let counters = state.total_counters();
         drop(state);
         told.iter().for_each(|settling| settling.give_up(1, Refusal::PowerLost));
         if !keeps_buffer {

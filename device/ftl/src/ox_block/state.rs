@@ -12,6 +12,7 @@ use super::fixed::FixedPlaces;
 use super::mistakes::{self, Mistake};
 use super::pages::Kind;
 use super::streams::{COLD, HOT, LOG, META, RULES};
+use crate::Upkeep;
 use crate::address::{Lpn, UnitSize};
 use crate::component::{
     BadBlocks, BlockMetadata, BlockState, Channels, Fragments, Log, LogPosition, Mapping, Provisioning, Stream,
@@ -271,6 +272,19 @@ impl State {
         }
     }
 
+    /// A page of a table was programmed.
+    pub(super) fn count_fragment(&mut self, kind: Kind, mover: Mover) {
+        let pages = &mut self.counters.upkeep.pages;
+        *match (kind, mover) {
+            (_, Mover::Gc) => &mut pages.moved,
+            (Kind::MapLarge, Mover::Host) => &mut pages.map_evicted,
+            (Kind::MapLarge, Mover::Checkpoint) => &mut pages.map,
+            (Kind::MapSmall, _) => &mut pages.map_small,
+            (Kind::Chunks, _) => &mut pages.blocks,
+            (Kind::Log | Kind::Fixed, _) => unreachable!("no table has such fragments"),
+        } += 1;
+    }
+
     /// A fragment of a table was written, with its record.
     pub(super) fn move_fragment(&mut self, kind: Kind, index: u32, new: PageId, mover: Mover) {
         let moved = Moved { index, old: self.fragment(kind, index), new: Some(new) };
@@ -372,16 +386,31 @@ impl State {
         (new.saturating_sub(self.retired), new)
     }
 
+    /// The counters, with what the log counts.
+    pub(super) fn total_counters(&self) -> Stats {
+        let mut counters = self.counters;
+        counters.upkeep.records += self.log.appended();
+        counters
+    }
+
     pub(super) fn stats(&self) -> Stats {
-        let (mut low, mut high, mut sum, mut free) = (u32::MAX, 0, 0, 0);
+        let (mut low, mut high, mut sum, mut free, mut garbage) = (u32::MAX, 0, 0, 0, 0);
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let info = self.chunks.get(block);
             if info.state != BlockState::Bad {
                 (low, high, sum) = (low.min(info.erases), high.max(info.erases), sum + u64::from(info.erases));
                 free += u64::from(info.state == BlockState::Free);
             }
+            garbage += self.garbage(block);
         }
+        let upkeep = Upkeep {
+            garbage_units: garbage,
+            channels_to_collect: self.collecting.iter().filter(|collecting| **collecting).count() as u32,
+            ..self.total_counters().upkeep
+        };
         Stats {
+            metadata_units: upkeep.pages.total() * u64::from(self.geometry.units_per_page()),
+            upkeep,
             free_blocks: free,
             spare_blocks: self.spare(),
             erases: (low.min(high), high, sum),

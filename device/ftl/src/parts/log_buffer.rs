@@ -48,6 +48,8 @@ pub struct LogBuffer {
     page_bytes: usize,
     /// Records that are not written, with their timestamps.
     pending: VecDeque<(u64, Record)>,
+    /// The timestamp of the last record before those that were appended here.
+    first: u64,
     /// The timestamp of the last record.
     last: u64,
     /// Records up to this one are written.
@@ -77,6 +79,7 @@ impl LogBuffer {
         LogBuffer {
             page_bytes,
             pending: VecDeque::new(),
+            first: last,
             last,
             written: last,
             durable: last,
@@ -185,6 +188,11 @@ impl LogBuffer {
     /// The number of the page that is written next.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Records that were appended.
+    pub fn appended(&self) -> u64 {
+        self.last - self.first
     }
 
     /// Pages since the last checkpoint.

@@ -1,9 +1,9 @@
 //! What the drive log says of flash and FTL.
 
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl::{Ftl, Upkeep};
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::account::Totals;
-use nandscape_wire_nvme::vendor::{CAUSES, DriveLog};
+use nandscape_wire_nvme::vendor::{CAUSES, DriveLog, UpkeepLog};
 use zerocopy::little_endian::U64;
 
 use super::Nvm;
@@ -34,6 +34,23 @@ impl<F: Ftl> Nvm<F> {
         log.array_busy = by_cause(&self.media.array_usage());
         log.channel_busy = by_cause(&self.media.channel_usage());
         log.buffer_waits = by_cause(&[self.ftl.buffer_waits()]);
+        log.upkeep = upkeep(&stats.upkeep);
+    }
+}
+
+fn upkeep(counted: &Upkeep) -> UpkeepLog {
+    let short = |number: u64| u32::try_from(number).unwrap_or(u32::MAX).into();
+    let recovered = &counted.recovered;
+    UpkeepLog {
+        pages: counted.pages.by_name().map(|(_, pages)| pages.into()),
+        records: counted.records.into(),
+        checkpoints: counted.checkpoints.into(),
+        reclaimed_units: counted.reclaimed_units.into(),
+        recoveries: short(recovered.count),
+        channels_to_collect: counted.channels_to_collect.into(),
+        recovery_time: recovered.time.ns().into(),
+        recovered_records: recovered.records.into(),
+        transactions: [short(recovered.committed), short(recovered.aborted)],
     }
 }
 

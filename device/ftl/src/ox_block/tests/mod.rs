@@ -8,6 +8,7 @@
 //! | `crash` | a run that is cut, recovery, and the check |
 //! | `cuts` | power cuts at every operation of short runs, and at random ones of long runs |
 //! | `data` | loads without cuts |
+//! | `counters` | that programs and recoveries are counted |
 //! | `mistakes` | that each of a number of deliberate mistakes is noticed |
 //!
 //! What is checked after each cut: every unit holds a state that it had at or after the last flush or forced write; with
@@ -17,6 +18,7 @@
 //! Not covered: flash operations that end partly (a torn page cannot be read, it never holds half of its data); several hosts'
 //! writes to one unit at the same time; loss of both copies of a fixed place, after which the drive is out of service.
 
+mod counters;
 mod crash;
 mod cuts;
 mod data;

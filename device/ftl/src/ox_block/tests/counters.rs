@@ -1,0 +1,67 @@
+//! Every page that the flash has programmed is counted once, under its purpose; recoveries and reclaimed garbage are counted.
+
+use std::cell::RefCell;
+
+use crate::{Ftl, Stats};
+use nandscape_sim::{Executor, Seed, Span};
+
+use super::cuts::{load, seed};
+use super::load;
+use super::model::Model;
+use super::rig::{Rig, Setup};
+
+fn run(setup: &Setup, steps: u32) -> (Stats, u64) {
+    let mut executor = Executor::new();
+    let (rig, sim) = (Rig::new(&executor, setup, seed()), executor.sim());
+    let model = RefCell::new(Model::new(setup.config.logical_units, setup.config.transactions));
+    executor
+        .block_on(async {
+            load::run(&rig, &model, &load(setup, steps), Seed::new(seed())).await.expect("no cut");
+            // Nothing is under way after a checkpoint with all data on flash, but for collections.
+            rig.flush().await.expect("no cut");
+            rig.ftl.checkpoint().await;
+            while rig.ftl.stats().upkeep.channels_to_collect > 0 {
+                sim.sleep(Span::from_ms(1)).await;
+            }
+        })
+        .expect("the load ends");
+    (rig.ftl.stats(), rig.media.counts().programs)
+}
+
+#[test]
+fn every_program_is_counted_under_its_purpose() {
+    for setup in [Setup::small(), Setup::paged(), Setup::small().transactions()] {
+        let units_per_page = u64::from(setup.flash.units_per_page);
+        let (stats, programs) = run(&setup, 2_000);
+        assert_eq!(stats.programmed_units(), programs * units_per_page, "{stats:?}");
+        let upkeep = stats.upkeep;
+        assert!(upkeep.checkpoints > 5 && upkeep.records > stats.host_units, "{upkeep:?}");
+        let pages = upkeep.pages;
+        assert!([pages.map, pages.map_small, pages.blocks, pages.log, pages.fixed].iter().all(|count| *count > 0));
+        assert!(pages.fixed >= 2 * upkeep.checkpoints, "{pages:?}");
+        assert!(upkeep.reclaimed_units > 0 && upkeep.garbage_units > 0, "{upkeep:?}");
+    }
+}
+
+#[test]
+fn recoveries_are_counted_with_what_they_read() {
+    let setup = Setup::small().transactions();
+    let mut executor = Executor::new();
+    let rig = Rig::new(&executor, &setup, seed());
+    let model = RefCell::new(Model::new(setup.config.logical_units, true));
+    executor
+        .block_on(async {
+            rig.ftl.in_service().await;
+            assert_eq!(rig.ftl.stats().upkeep.recovered.count, 0, "formatting is no recovery");
+            load::run(&rig, &model, &load(&setup, 200), Seed::new(seed())).await.expect("no cut");
+            let before = rig.ftl.stats().upkeep;
+            rig.media.cut_power(Span::from_us(1));
+            rig.recover().await;
+            let after = rig.ftl.stats().upkeep;
+            let (recovered, last) = (after.recovered, rig.ftl.recovered());
+            assert_eq!((recovered.count, recovered.records, recovered.time), (1, last.records, last.time));
+            assert!(last.records > 0 && last.committed > 0 && last.time > Span::from_us(1), "{last:?}");
+            assert!(after.records >= before.records, "{after:?}, {before:?}");
+        })
+        .expect("the load ends");
+}
