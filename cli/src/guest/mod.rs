@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use nandscape_lab_guest::{ExtraFile, GuestError, Kit, Machine, Output};
+use nandscape_lab_guest::{Device, ExtraFile, GuestError, Kit, Machine, Output};
 use nandscape_sim::units::Bytes;
 
 use crate::failure::Failure;
@@ -32,6 +32,7 @@ Examples:
   nandscape guest --drive wd-zn540-block --set capacity=8GiB --transport nvme-tcp
   nandscape guest --run 'nvme list'                           one command, whose exit status is that of this one
   nandscape guest --file job.fio --run 'fio job.fio'
+  nandscape guest --null-drive 1GiB --run 'nvme list'         beside QEMU's own NVMe drive without data
   nandscape guest -- --precondition full --control c.sock     more options of `nandscape serve`
 
 In the shell: Ctrl-A x ends the guest at once, Ctrl-A c is QEMU's monitor, and leaving the shell powers off.")]
@@ -51,6 +52,9 @@ pub(crate) struct GuestArgs {
     /// Give the guest a copy of a file, in /root unless said otherwise; may be repeated
     #[arg(long, value_name = "FILE[:PATH]")]
     file: Vec<FileArg>,
+    /// Also give the guest QEMU's own NVMe drive, to compare with: this many bytes that read as zeros, stored nowhere
+    #[arg(long, value_name = "SIZE")]
+    null_drive: Option<Bytes>,
     /// The guest's memory
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     memory: Bytes,
@@ -58,7 +62,7 @@ pub(crate) struct GuestArgs {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     processors: u32,
     /// Only fetch what is missing, and print the packages with their versions
-    #[arg(long, conflicts_with_all = ["run", "file", "set", "serve"])]
+    #[arg(long, conflicts_with_all = ["run", "file", "set", "null_drive", "serve"])]
     prepare: bool,
     /// More options of `nandscape serve`
     #[arg(last = true, value_name = "SERVE OPTIONS")]
@@ -99,10 +103,17 @@ impl FromStr for FileArg {
 /// The smallest memory that holds the guest's kernel and programs.
 const LEAST_MEMORY: u64 = 512 << 20;
 
+/// The bytes of a block of QEMU's own drive.
+const BLOCK: u64 = 512;
+
 /// Starts the guest, and ends with it.
 pub(crate) fn run(args: &GuestArgs) -> Result<(), Failure> {
     if args.memory.0 < LEAST_MEMORY || args.memory.0 > u64::from(u32::MAX) << 20 {
         let problem = format!("--memory {}: a guest needs at least {}", args.memory, Bytes(LEAST_MEMORY));
+        return Err(Failure::Input(anyhow::anyhow!(problem)));
+    }
+    if let Some(size) = args.null_drive.filter(|size| size.0 == 0 || !size.0.is_multiple_of(BLOCK)) {
+        let problem = format!("--null-drive {size}: a drive has whole blocks of {BLOCK} bytes, at least one");
         return Err(Failure::Input(anyhow::anyhow!(problem)));
     }
     let kit = Kit::prepare(&|step| output::note(step)).map_err(failure)?;
@@ -114,7 +125,7 @@ pub(crate) fn run(args: &GuestArgs) -> Result<(), Failure> {
     let machine = Machine {
         memory_mib: (args.memory.0 >> 20) as u32,
         processors: args.processors,
-        devices: arrival.devices,
+        devices: arrival.devices.into_iter().chain(args.null_drive.map(|size| Device::NullNvme(size.0))).collect(),
         files: args.file.iter().map(|file| file.0.clone()).collect(),
         first: arrival.first,
     };

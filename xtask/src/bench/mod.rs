@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `suite` | the benchmarks, and the figures taken from a run's report |
 //! | `live`, `servers` | the live benchmarks; the servers under test and the reference servers |
+//! | `guest` | a drive in a Linux guest |
 //! | `instructions` | instructions of a command, by stage |
 //! | `neighbour` | what one client of a live drive costs another |
 //! | `price` | cost of the options of NAND timing |
@@ -15,6 +16,7 @@
 //! No benchmark passes or fails: speed is a ratio to a reference measured in the same session.
 
 mod calibration;
+mod guest;
 mod instructions;
 mod live;
 mod neighbour;

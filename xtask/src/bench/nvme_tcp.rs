@@ -1,9 +1,12 @@
 //! NVMe/TCP on loopback without delays: random reads of 4 KiB over one connection by `nandscape bench`; client and server
-//! never sleep. A rival target that runs already (SPDK's nvmf_tgt on a null bdev) is measured in turn if it is named in
-//! [`RIVAL`].
+//! never sleep. A rival target (SPDK's nvmf_tgt on a null bdev) is measured in turn if [`RIVAL`] names it. A target that
+//! never sleeps takes a core also from the other's measurement, so each runs only while it is measured: [`START`] has the
+//! rival's command.
 
 use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
@@ -11,10 +14,16 @@ use serde_json::{Value, json};
 use super::subject::Subject;
 use super::suite::{Figure, Measured};
 use super::summary::median;
+use crate::clock::Moment;
 use crate::{run, say};
 
 /// The environment variable that names a rival: `nvme-tcp://HOST:PORT/NQN`.
 const RIVAL: &str = "NANDSCAPE_BENCH_NVME_TCP";
+/// The environment variable with the command, in sh, that runs the rival until it is killed. Without it the rival runs
+/// already.
+const START: &str = "NANDSCAPE_BENCH_NVME_TCP_START";
+/// Time in which a rival has to accept connections.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Turns of a run.
 const TURNS: usize = 3;
 /// The load of one measurement.
@@ -67,6 +76,28 @@ impl Target {
         bail!("serves nothing: {words}")
     }
 
+    /// Starts the rival, and waits until it accepts connections.
+    fn rival(words: &str, url: &str) -> anyhow::Result<Target> {
+        let address = url.strip_prefix("nvme-tcp://").and_then(|rest| Some(rest.split_once('/')?.0));
+        let address = address.with_context(|| format!("{RIVAL}={url}: no nvme-tcp://HOST:PORT/NQN"))?;
+        // The shell becomes the rival, so that killing it kills the rival.
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("exec {words}")]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().context("cannot run sh")?;
+        let mut target = Target { child, url: url.to_owned() };
+        let begun = Moment::now();
+        while TcpStream::connect(address).is_err() {
+            if let Some(status) = target.child.try_wait()? {
+                bail!("{START}: ended with {status}: {words}");
+            }
+            if begun.passed() > PATIENCE {
+                bail!("{START}: {address} accepts no connections after {} s: {words}", PATIENCE.as_secs());
+            }
+            std::thread::yield_now();
+        }
+        Ok(target)
+    }
+
     /// CPU time so far in seconds, of all its threads.
     fn cpu_s(&self) -> anyhow::Result<f64> {
         let path = format!("/proc/{}/stat", self.child.id());
@@ -90,19 +121,26 @@ fn load(mut command: Command, url: &str, depth: &str, words: &[&str]) -> anyhow:
 }
 
 fn measure(subject: &Subject, depth: &str) -> Measured {
-    let ours = Target::start(Command::new(subject.program()), "busy")?;
     let rival = std::env::var(RIVAL).ok();
     if rival.is_none() {
         say::line(&format!("no rival target is named in {RIVAL}: left out"));
     }
+    let one = |target: &Target| -> anyhow::Result<Value> {
+        let before = target.cpu_s()?;
+        let mut report = load(Command::new(subject.program()), &target.url, depth, &TIMED)?;
+        report["server_cpu_s"] = (target.cpu_s()? - before).into();
+        Ok(report)
+    };
     let mut turns: Vec<Vec<Value>> = Vec::new();
     for _ in 0..TURNS {
-        let one = |url: &String| load(Command::new(subject.program()), url, depth, &TIMED);
-        let before = ours.cpu_s()?;
-        let mut report = one(&ours.url)?;
-        report["server_cpu_s"] = (ours.cpu_s()? - before).into();
-        let others = rival.iter().map(one).collect::<anyhow::Result<Vec<_>>>()?;
-        turns.push([vec![report], others].concat());
+        let mut turn = vec![one(&Target::start(Command::new(subject.program()), "busy")?)?];
+        if let Some(url) = &rival {
+            turn.push(match std::env::var(START) {
+                Ok(words) => one(&Target::rival(&words, url)?)?,
+                Err(_) => load(Command::new(subject.program()), url, depth, &TIMED)?,
+            });
+        }
+        turns.push(turn);
     }
     let targets = turns[0].len();
     let figures = figures(&turns, targets).context("a figure is missing")?;

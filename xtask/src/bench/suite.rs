@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::subject::Subject;
-use super::{instructions, live, neighbour, nvme_tcp, price};
+use super::{guest, instructions, live, neighbour, nvme_tcp, price};
 
 /// One benchmark.
 pub(crate) struct Benchmark {
@@ -209,6 +209,11 @@ pub(crate) const SUITE: &[Benchmark] = &[
         how: How::Own(nvme_tcp::qd1),
     },
     Benchmark { name: "nvme-tcp-qd32", about: "the same, 32 at a time", how: How::Own(nvme_tcp::qd32) },
+    Benchmark {
+        name: "guest",
+        about: "4 KiB random reads by fio in a Linux guest, one at a time and 32; against QEMU's own NVMe drive beside",
+        how: How::Own(guest::reads),
+    },
     Benchmark {
         name: "neighbour-1m",
         about: "4 KiB random reads over NBD, 1,000 a second, beside a client that reads 1 MiB 8 at a time; against nbdkit memory",

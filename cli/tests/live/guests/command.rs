@@ -30,6 +30,17 @@ fn options_of_the_server_and_its_refusals_pass_through() {
     );
     let ended = nandscape_guest(&["--drive", "no-such", "--run", "true"]);
     assert!(ended.code == Some(2) && ended.err.contains("no-such"), "{ended:?}");
+    let ended = nandscape_guest(&["--null-drive", "1000B"]);
+    assert!(ended.code == Some(2) && ended.err.contains("whole blocks of 512"), "{ended:?}");
     let ended = nandscape_guest(&["--memory", "64MiB"]);
     assert!(ended.code == Some(2) && ended.err.contains("at least 512MiB"), "{ended:?}");
+}
+
+#[test]
+fn qemus_own_drive_comes_beside() {
+    let ended =
+        nandscape_guest(&["--null-drive", "1GiB", "--run", "cat /sys/class/nvme/*/model /sys/block/nvme*n1/size"]);
+    let (models, sizes) = ended.out.split_at(ended.out.find(|c: char| c.is_ascii_digit()).unwrap_or_default());
+    assert!(ended.code == Some(0) && models.contains("Nandscape") && models.contains("QEMU"), "{ended:?}");
+    assert!(sizes.contains("524288") && sizes.contains("2097152"), "{ended:?}");
 }
