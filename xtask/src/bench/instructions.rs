@@ -7,7 +7,7 @@
 //! Left out: what a command costs in cache misses, which only time tells.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
@@ -60,8 +60,9 @@ const LOADS: [Load; 2] = [
 ];
 
 /// Stages, and the beginnings of the paths of their sources.
-const STAGES: [(&str, &[&str]); 9] = [
+const STAGES: [(&str, &[&str]); 10] = [
     ("host: requests and records", &["lab/", "sim/src/rng", "sim/src/histogram", "sim/src/slots"]),
+    ("transport", &["transport/"]),
     ("queue pair", &["drive/src/ring", "drive/src/queue", "drive/src/io", "drive/src/mem", "wire/"]),
     ("host link", &["device/controller/src/link", "sim/src/units"]),
     ("controller: fetch, parse, serve, post", &["device/controller/src/"]),
@@ -73,21 +74,18 @@ const STAGES: [(&str, &[&str]); 9] = [
 ];
 
 /// Instructions by stage.
-type Counts = BTreeMap<&'static str, f64>;
+pub(super) type Counts = BTreeMap<&'static str, f64>;
 
 /// Reads and overwrites.
 pub(crate) fn instructions(subject: &Subject) -> Measured {
-    if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
-        say::line("valgrind is not installed: left out");
+    if !has_valgrind() {
         return Ok(None);
     }
     let (mut figures, mut runs) = (Vec::new(), Vec::new());
     for load in &LOADS {
         let (short, long) = load.requests;
         let (before, after) = (count(subject, load, short)?, count(subject, load, long)?);
-        let each =
-            |stage| (after.get(stage).unwrap_or(&0.0) - before.get(stage).unwrap_or(&0.0)) / f64::from(long - short);
-        let stages: BTreeMap<&str, f64> = STAGES.iter().map(|(stage, _)| (*stage, each(*stage))).collect();
+        let stages = difference(&before, &after, long - short);
         let value = stages.values().sum();
         figures.push(Figure { name: load.figure, value, aim: load.aim, more_is_better: false });
         runs.push(json!({"load": load.words, "requests": [short, long], "stages": stages}));
@@ -95,15 +93,42 @@ pub(crate) fn instructions(subject: &Subject) -> Measured {
     Ok(Some((figures, json!({"load": LOAD, "runs": runs}))))
 }
 
-/// Runs a load under callgrind.
-fn count(subject: &Subject, load: &Load, requests: u32) -> anyhow::Result<Counts> {
+/// Whether valgrind is installed; a line says it if it is not.
+pub(super) fn has_valgrind() -> bool {
+    let has = Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !has {
+        say::line("valgrind is not installed: left out");
+    }
+    has
+}
+
+/// The program under callgrind, with the file for its counts.
+pub(super) fn callgrind(subject: &Subject) -> (Command, PathBuf) {
     let file = target().join("bench/callgrind.out");
     let mut command = Command::new("valgrind");
     command.args(["--quiet", "--tool=callgrind"]).arg(format!("--callgrind-out-file={}", file.display()));
-    command.arg(subject.program()).args(["sim", "--json"]).args(LOAD).args(load.words);
+    command.arg(subject.program());
+    (command, file)
+}
+
+/// Instructions of each request, by the counts of two runs, the second of which has this many requests more.
+pub(super) fn difference(before: &Counts, after: &Counts, requests: u32) -> Counts {
+    let of = |counts: &Counts, stage| counts.get(stage).copied().unwrap_or(0.0);
+    STAGES.iter().map(|(stage, _)| (*stage, (of(after, stage) - of(before, stage)) / f64::from(requests))).collect()
+}
+
+/// Runs a load under callgrind.
+fn count(subject: &Subject, load: &Load, requests: u32) -> anyhow::Result<Counts> {
+    let (mut command, file) = callgrind(subject);
+    command.args(["sim", "--json"]).args(LOAD).args(load.words);
     let report: Value = serde_json::from_str(&output(command.args(["--io-count", &requests.to_string()]))?)?;
     report.pointer("/requests").context("the report has no requests")?;
-    Ok(by_stage(&std::fs::read_to_string(&file).with_context(|| format!("{}", file.display()))?))
+    counts_in(&file)
+}
+
+/// Reads a file of callgrind.
+pub(super) fn counts_in(file: &Path) -> anyhow::Result<Counts> {
+    Ok(by_stage(&std::fs::read_to_string(file).with_context(|| format!("{}", file.display()))?))
 }
 
 /// Sums the costs in a file of callgrind, the format of which its manual describes.
@@ -144,7 +169,7 @@ fn full_name<'a>(names: &'a mut BTreeMap<String, String>, name: &str) -> &'a str
 
 /// The stage of a source of the project.
 fn stage_of(path: &str) -> Option<&'static str> {
-    let folders = ["lab/", "drive/src/", "wire/", "device/", "sim/src/"];
+    let folders = ["lab/", "transport/", "drive/src/", "wire/", "device/", "sim/src/"];
     // From the workspace's root on: the last of the folders that has a crate's sources.
     let from = folders.iter().filter_map(|folder| path.rfind(&format!("/{folder}"))).min()?;
     let path = &path[from + 1..];

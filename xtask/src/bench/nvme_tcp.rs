@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
+use super::instructions;
 use super::subject::Subject;
 use super::suite::{Figure, Measured};
 use super::summary::median;
@@ -26,6 +27,8 @@ const START: &str = "NANDSCAPE_BENCH_NVME_TCP_START";
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Turns of a run.
 const TURNS: usize = 3;
+/// Reads of the two runs whose instructions are counted.
+const COUNTED: (u32, u32) = (10_000, 30_000);
 /// The load of one measurement.
 const READS: [&str; 5] = ["--rw", "randread", "--bs", "4k", "--json"];
 const TIMED: [&str; 6] = ["--poll", "busy", "--runtime", "3s", "--warmup-count", "20000"];
@@ -38,6 +41,27 @@ pub(crate) fn qd1(subject: &Subject) -> Measured {
 
 pub(crate) fn qd32(subject: &Subject) -> Measured {
     measure(subject, "32")
+}
+
+/// Instructions of the target for a command, by callgrind, which makes it so slow that a host at full speed always has the
+/// next commands ready: it neither sleeps nor looks in vain. Two runs of different lengths; the difference counts.
+pub(crate) fn instructions(subject: &Subject) -> Measured {
+    if !instructions::has_valgrind() {
+        return Ok(None);
+    }
+    let count = |requests: u32| {
+        let (command, file) = instructions::callgrind(subject);
+        let target = Target::start(command, "adaptive")?;
+        let words = ["--poll", "busy", "--warmup-count", "1000", "--io-count", &requests.to_string()];
+        load(Command::new(subject.program()), &target.url, "32", &words)?;
+        target.end()?;
+        instructions::counts_in(&file)
+    };
+    let (short, long) = COUNTED;
+    let stages = instructions::difference(&count(short)?, &count(long)?, long - short);
+    let value = stages.values().sum();
+    let figure = Figure { name: "instructions of the target, a read", value, aim: "", more_is_better: false };
+    Ok(Some((vec![figure], json!({"requests": [short, long], "stages": stages}))))
 }
 
 /// A server, killed when dropped, and how to reach it.
@@ -96,6 +120,14 @@ impl Target {
             std::thread::yield_now();
         }
         Ok(target)
+    }
+
+    /// Ends it in order.
+    fn end(mut self) -> anyhow::Result<()> {
+        run::output(Command::new("kill").args(["-TERM", &self.child.id().to_string()]))?;
+        let status = self.child.wait()?;
+        anyhow::ensure!(status.success(), "the target ended with {status}");
+        Ok(())
     }
 
     /// CPU time so far in seconds, of all its threads.

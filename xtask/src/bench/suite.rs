@@ -210,6 +210,11 @@ pub(crate) const SUITE: &[Benchmark] = &[
     },
     Benchmark { name: "nvme-tcp-qd32", about: "the same, 32 at a time", how: How::Own(nvme_tcp::qd32) },
     Benchmark {
+        name: "nvme-tcp-instructions",
+        about: "instructions of a target for a 4 KiB read over NVMe/TCP, 32 at a time, and of each stage, by callgrind",
+        how: How::Own(nvme_tcp::instructions),
+    },
+    Benchmark {
         name: "guest",
         about: "4 KiB random reads by fio in a Linux guest, one at a time and 32; against QEMU's own NVMe drive beside",
         how: How::Own(guest::reads),
