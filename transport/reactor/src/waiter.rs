@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use nandscape_sim::Span;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
 use rustix::io::Errno;
 
 use crate::client::Interest;
@@ -78,6 +78,8 @@ pub(crate) struct Waiter {
     /// Sockets that are watched.
     sockets: usize,
     announced: bool,
+    /// The system has no epoll_pwait2(2), which came with Linux 5.11: there, ppoll(2) waits to the nanosecond.
+    by_ppoll: bool,
 }
 
 /// The number of the waker's own event.
@@ -95,7 +97,7 @@ impl Waiter {
         // By default the kernel may delay a thread's timers by 50 us.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let waker = Waker { shared: Arc::new(Shared { event, asleep: AtomicBool::new(false) }) };
-        Ok(Waiter { epoll, waker, events: Vec::with_capacity(EVENTS), sockets: 0, announced: false })
+        Ok(Waiter { epoll, waker, events: Vec::with_capacity(EVENTS), sockets: 0, announced: false, by_ppoll: false })
     }
 
     pub(crate) fn waker(&self) -> Waker {
@@ -152,11 +154,19 @@ impl Waiter {
             }
             Wait::Forever => None,
         };
+        let timeout = match self.by_ppoll && patience != Wait::None {
+            true => self.wait_by_ppoll(timeout)?,
+            false => timeout,
+        };
         self.events.clear();
         let spare: &mut [MaybeUninit<Event>] = self.events.spare_capacity_mut();
         let came = match epoll::wait(self.epoll.as_fd(), spare, timeout.as_ref()) {
             Ok((came, _)) => came,
             Err(Errno::INTR) => &mut [],
+            Err(Errno::NOSYS) if !self.by_ppoll => {
+                self.by_ppoll = true;
+                &mut []
+            }
             Err(error) => return Err(error.into()),
         };
         let mut woken = false;
@@ -184,6 +194,14 @@ impl Waiter {
         }
         Ok(())
     }
+
+    /// Waits until the set has an event or the timeout is over; the timeout of what collects the events.
+    fn wait_by_ppoll(&self, timeout: Option<Timespec>) -> io::Result<Option<Timespec>> {
+        match rustix::event::poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(Some(Timespec { tv_sec: 0, tv_nsec: 0 })),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 /// A hang-up is always watched for. While a client reads nothing, it is edge-triggered: level-triggered, it would end every
@@ -194,4 +212,26 @@ fn flags(interest: Interest) -> EventFlags {
     flags.set(EventFlags::ET, !interest.read);
     flags.set(EventFlags::OUT, interest.write);
     flags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_without_epoll_pwait2_waits_by_ppoll() {
+        let mut waiter = Waiter::new().unwrap();
+        waiter.by_ppoll = true;
+        let mut events = Events::default();
+        waiter.wait(Wait::For(Span::from_ns(1_000)), &mut events).unwrap();
+        let socket = eventfd(1, EventfdFlags::CLOEXEC).unwrap();
+        waiter.add(socket.as_fd(), 7, Interest { read: true, write: false }).unwrap();
+        waiter.wait(Wait::Forever, &mut events).unwrap();
+        assert_eq!(events.ready, [7]);
+        waiter.remove(socket.as_fd());
+        waiter.announce_sleep();
+        waiter.waker().wake();
+        waiter.wait(Wait::Forever, &mut events).unwrap();
+        assert_eq!(events.ready, [7], "a waker is no socket");
+    }
 }
