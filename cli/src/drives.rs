@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
+use nandscape_device_ftl::registry::{self, Set};
 use nandscape_device_ssd::{BUILTIN, Profile, key_docs};
 use nandscape_lab_report::format::percent;
 use nandscape_sim::units::Bytes;
@@ -32,6 +33,8 @@ enum DrivesCommand {
     },
     /// List every key of a profile with its value in the default drive and its meaning
     Keys,
+    /// List the components that an OX-Block is assembled from, for the keys of [ftl.ox]
+    Components,
 }
 
 /// Lists, or shows one.
@@ -40,6 +43,7 @@ pub(crate) fn run(args: &DrivesArgs) -> Result<(), Failure> {
         None => list(),
         Some(DrivesCommand::Show { drive, resolved, set }) => show(drive, *resolved, set),
         Some(DrivesCommand::Keys) => output::result(&keys()?),
+        Some(DrivesCommand::Components) => output::result(&components()),
     }
 }
 
@@ -97,6 +101,16 @@ fn keys() -> Result<String, Failure> {
         text.push_str(&format!("  {:20} {}{value}\n", doc.key, without_links(meaning.join(" ").trim())));
     }
     Ok(text)
+}
+
+/// All components, the one of each set first that counts when none is named.
+fn components() -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["key", "component", "what it is"]);
+    for component in Set::ALL.iter().flat_map(|set| registry::components(*set)) {
+        table.add_row([format!("ftl.ox.{}", component.set().key()), component.name().into(), component.about().into()]);
+    }
+    table.trim_fmt()
 }
 
 /// Markdown's links as text: the page in parentheses, from the root of the repository.

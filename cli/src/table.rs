@@ -138,6 +138,7 @@ fn drive(report: &Report) -> String {
         count(report.reserve_blocks)
     ));
     text.push_str(&upkeep(report.upkeep.as_ref()));
+    text.push_str(&memory(report));
     text.push_str(&damage(report));
     for (status, failed) in &report.errors {
         text.push_str(&format!("failed: {failed} requests with {status}\n"));
@@ -164,6 +165,16 @@ fn upkeep(upkeep: Option<&Upkeep>) -> String {
         ));
     }
     text
+}
+
+/// The memory of the FTL, the largest component first.
+fn memory(report: &Report) -> String {
+    let mut parts: Vec<(&str, u64)> = report.memory_bytes.iter().map(|(name, bytes)| (*name, *bytes)).collect();
+    parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    let mib = |bytes: u64| format!("{:.2} MiB", bytes as f64 / f64::from(1 << 20));
+    let listed: Vec<String> =
+        parts.iter().map(|(name, bytes)| format!("{} {}", name.replace('_', " "), mib(*bytes))).collect();
+    format!("memory of the FTL: {}: {}\n", mib(parts.iter().map(|(_, bytes)| bytes).sum()), listed.join(", "))
 }
 
 /// The fault rules, with the number of times that each struck.

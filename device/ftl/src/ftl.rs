@@ -133,6 +133,9 @@ pub trait Ftl: 'static {
     /// Counters since the drive was made.
     fn stats(&self) -> Stats;
 
+    /// Bytes of memory by component: what their structures take in this program.
+    fn memory(&self) -> Vec<(&'static str, u64)>;
+
     /// How long each cause has held up data that waits for room in the write buffer.
     fn buffer_waits(&self) -> Totals;
 }

@@ -6,6 +6,7 @@
 //! | `address` | logical units, and where their data is |
 //! | `component` | the components of an FTL as traits, after OX-App |
 //! | `parts` | implementations of the components |
+//! | `registry` | components by name |
 //! | `policy` | victims, allocation: one trait a question, one file an answer |
 //! | `page` | the page-mapping FTL |
 //! | `ox_block` | OX-Block, which keeps its tables in flash |
@@ -20,6 +21,7 @@ pub mod ox_block;
 pub mod page;
 pub mod parts;
 pub mod policy;
+pub mod registry;
 mod upkeep;
 
 pub use address::Extent;

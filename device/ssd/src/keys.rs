@@ -3,6 +3,7 @@
 use nandscape_device_controller::{BufferMode, Duplex};
 use nandscape_device_ftl::policy::StripeOrder;
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
+use nandscape_device_ftl::registry::Set;
 use nandscape_device_media::{Cell, PlaneMode, Priority, ProgramUnit, Registers};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
@@ -298,6 +299,8 @@ section! {
         wear: WearKeys,
         /// OX-Block.
         ox_block: OxBlockKeys,
+        /// The components of OX-Block.
+        ox: OxKeys,
     }
 }
 
@@ -362,6 +365,51 @@ section! {
         /// The share of garbage from which a block of such a channel is always collected: `"90%"`. The fuller the channel, the
         /// less it takes.
         gc_target: Text<Ratio>,
+    }
+}
+
+section! {
+    /// The components that an OX-Block is assembled from, by name.
+    OxKeys at "ftl.ox" {
+        /// P1-BAD, bad blocks: `"table"` or `"list"`. Programs can [register more](ftl-components.md) components of all kinds;
+        /// `nandscape drives components` lists them.
+        bad_blocks: String,
+        /// P2-BLK, block metadata: `"table"`.
+        blocks: String,
+        /// P3-PRO, provisioning: `"lines"`, in which planes take turns with the channel the fastest, or `"planes_first"`, all planes
+        /// of a channel and then the next channel.
+        provisioning: String,
+        /// P4-MPE, where fragments of the map are: `"table"`.
+        persistent_mapping: String,
+        /// P5-MAP, the map in memory: `"paged"`, as much of it as `ftl.ox_block.map_memory` holds; or `"whole"`, all that was
+        /// loaded.
+        mapping: String,
+        /// P6-LOG, the log: `"chain"`.
+        log: String,
+        /// P7-REC, checkpoints: `"keyed"`.
+        checkpoint: String,
+        /// P8-GC, which block is collected next: `"most_garbage"`, `"cost_benefit"` or `"oldest"`.
+        gc: String,
+        /// P9-WCA, when data in the write cache is programmed: `"eager"`, as soon as it fills a page; or `"half_full"`, when half
+        /// of the cache is in use.
+        write_cache: String,
+    }
+}
+
+impl OxKeys {
+    /// The key of a set of components.
+    pub fn of(&mut self, set: Set) -> &mut Option<String> {
+        match set {
+            Set::BadBlocks => &mut self.bad_blocks,
+            Set::Blocks => &mut self.blocks,
+            Set::Provisioning => &mut self.provisioning,
+            Set::PersistentMapping => &mut self.persistent_mapping,
+            Set::Mapping => &mut self.mapping,
+            Set::Log => &mut self.log,
+            Set::Checkpoint => &mut self.checkpoint,
+            Set::GarbageCollection => &mut self.gc,
+            Set::WriteCache => &mut self.write_cache,
+        }
     }
 }
 

@@ -30,6 +30,7 @@ trait Assembled {
     fn link_usage(&self) -> [Totals; 2];
     fn check(&self) -> Result<(), String>;
     fn stats(&self) -> Stats;
+    fn memory(&self) -> Vec<(&'static str, u64)>;
     fn is_read_only(&self) -> bool;
     fn page_ftl(&self) -> Option<&PageFtl>;
     fn ox_block(&self) -> Option<&Rc<OxBlock>>;
@@ -64,6 +65,10 @@ impl<F: Ftl> Assembled for Parts<F> {
 
     fn stats(&self) -> Stats {
         self.ftl.stats()
+    }
+
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        self.ftl.memory()
     }
 
     fn is_read_only(&self) -> bool {
@@ -211,6 +216,11 @@ impl Ssd {
     /// Counters of the FTL.
     pub fn ftl_stats(&self) -> Stats {
         self.drive.stats()
+    }
+
+    /// Bytes of memory of the FTL by component.
+    pub fn ftl_memory(&self) -> Vec<(&'static str, u64)> {
+        self.drive.memory()
     }
 
     /// Counts of flash operations.

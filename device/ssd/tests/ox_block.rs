@@ -64,6 +64,8 @@ fn keeps_its_data_with_transactions_and_a_map_that_is_not_in_memory() {
         &["ftl.ox_block.map_memory=4KiB", "geometry.page_size=4KiB", "ftl.mapping_unit=4KiB"],
         &["geometry.factory_bad_blocks=5%", "lba_size=512", "buffer.mode=volatile"],
         &["ftl.over_provisioning=12%", "ftl.ox_block.gc_slots=1"],
+        &["ftl.ox.bad_blocks=list", "ftl.ox.provisioning=planes_first", "ftl.ox.mapping=whole", "ftl.ox.gc=oldest"],
+        &["ftl.ox.gc=cost_benefit", "ftl.ox.write_cache=half_full", "buffer.mode=volatile"],
     ] {
         let passed = conformance::data(&|sim| subject(sim, changes), &load, seed());
         passed.unwrap_or_else(|what| panic!("{changes:?}: {what}"));
@@ -117,6 +119,7 @@ fn what_it_cannot_do_is_refused() {
             "ftl.kind: \"ox_block\": mapping units are 16KiB",
         ),
         (&["ftl.ox_block.gc_threshold=100%"], "ftl.ox_block.gc_threshold: 1 is out of range"),
+        (&["ftl.ox.gc=worst"], "ftl.ox.gc: \"worst\" is none of most_garbage, cost_benefit, oldest"),
         (&["ftl.ox_block.gc_slots=0"], "ftl.ox_block.gc_slots: 0 is out of range"),
         (
             &["timing.program_unit=word_line", "timing.program=1ms", "geometry.pages_per_block=18"],

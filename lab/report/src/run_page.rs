@@ -155,6 +155,9 @@ fn drive(report: &Report) -> Vec<Value> {
         ),
         row("reserve", count(report.reserve_blocks), "spare blocks on top, for garbage collection to work in"),
     ];
+    rows.extend(report.memory_bytes.iter().map(|(component, bytes)| {
+        row(&format!("memory: {}", component.replace('_', " ")), format!("{} B", count(*bytes)), "of the FTL")
+    }));
     rows.extend(report.damage.iter().flat_map(|damage| went_wrong(&report.faults, damage)));
     for (kind, busy) in &report.busy {
         let by: Vec<String> = cause::ALL

@@ -69,6 +69,8 @@ pub struct Report {
     pub over_provisioning_asked: f64,
     /// Spare blocks that garbage collection works in.
     pub reserve_blocks: u64,
+    /// Bytes of memory of the FTL by component, at the end.
+    pub memory_bytes: BTreeMap<&'static str, u64>,
     /// Operations of the flash.
     pub flash: Flash,
     /// Tables, log and recoveries; left out of a drive whose tables are not in flash.
@@ -187,6 +189,7 @@ pub(crate) struct Parts {
     pub(crate) over_provisioning: f64,
     pub(crate) over_provisioning_asked: f64,
     pub(crate) reserve_blocks: u64,
+    pub(crate) memory_bytes: BTreeMap<&'static str, u64>,
     pub(crate) ftl: Stats,
     pub(crate) upkeep: Option<Upkeep>,
     pub(crate) free_blocks_before: u64,
@@ -246,6 +249,7 @@ impl Report {
             over_provisioning: parts.over_provisioning,
             over_provisioning_asked: parts.over_provisioning_asked,
             reserve_blocks: parts.reserve_blocks,
+            memory_bytes: parts.memory_bytes,
             flash: Flash {
                 page_reads: parts.ops.reads,
                 page_programs: parts.ops.programs,

@@ -1,4 +1,13 @@
 //! P2-BLK (OX table 5.3): what an FTL knows of each block, and which of its units hold current data.
+//!
+//! | OX | here |
+//! |---|---|
+//! | CREATE | the construction of the component |
+//! | GET | [`BlockMetadata::get`], [`BlockMetadata::get_mut`] |
+//! | INVALIDATE | [`BlockMetadata::invalidate`] |
+//! | MARK | every call that changes a block; [`StoredBlocks::take_dirty`] tells the marks |
+//! | PERSIST | [`StoredBlocks::page`]; the FTL writes the bytes |
+//! | LOAD | [`StoredBlocks::load`]; the FTL reads the bytes |
 
 use nandscape_device_media::{BlockId, UnitId};
 
@@ -66,7 +75,42 @@ pub trait BlockMetadata {
 
     /// The first unit from `from` on, and before `end`, that holds current data.
     fn next_valid(&self, from: UnitId, end: UnitId) -> Option<UnitId>;
+}
 
-    /// The units of a block from `from` on that hold current data, in order.
-    fn valid_units(&self, block: BlockId, from: UnitId) -> impl Iterator<Item = UnitId>;
+/// Block metadata that is kept in flash too, in pages.
+pub trait StoredBlocks: BlockMetadata {
+    /// Pages of the table.
+    fn pages(&self) -> u32;
+
+    /// MARK: the pages that were changed since the last call.
+    fn take_dirty(&mut self) -> Vec<u32>;
+
+    /// PERSIST: a page of the table in bytes, at most as many as a page of the flash has.
+    fn page(&self, index: u32) -> Vec<u8>;
+
+    /// LOAD: takes over a page that was read from flash.
+    fn load(&mut self, index: u32, bytes: &[u8]);
+
+    /// The stream that has written a block.
+    fn stream(&self, block: BlockId) -> Stream;
+
+    /// Gives a block a state.
+    fn set_state(&mut self, block: BlockId, state: BlockState);
+
+    /// A page of a block was handed out to a stream.
+    fn handed_out(&mut self, block: BlockId, stream: Stream);
+
+    /// Makes a unit hold current data or not, whatever it did before.
+    fn set_valid(&mut self, unit: UnitId, valid: bool) {
+        match (self.is_valid(unit), valid) {
+            (false, true) => self.validate(unit),
+            (true, false) => {
+                self.invalidate(unit);
+            }
+            _ => {}
+        }
+    }
+
+    /// Bytes of memory.
+    fn memory(&self) -> usize;
 }

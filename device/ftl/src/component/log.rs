@@ -1,8 +1,14 @@
 //! P6-LOG (OX table 5.7): a log of everything that changes the tables, from which they are rebuilt.
 //!
-//! INIT and EXIT are the construction of the component and the drop of it.
+//! | OX | here |
+//! |---|---|
+//! | INIT, EXIT | the construction of the component and the drop of it |
+//! | APPEND, TRUNCATE | [`Log::append`], [`Log::truncate`] |
+//! | PERSIST | [`Log::persist`]; a [`ChainedLog`] says which page is written where, and the FTL writes it |
 
-/// Where a record is in the log: records are numbered from 1 on, and the numbers never come again.
+use nandscape_device_media::PageId;
+
+/// Where a record is in the log: records are numbered from 1 on, and no number is used twice.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct LogPosition(pub u64);
 
@@ -27,4 +33,100 @@ pub trait Log {
 
     /// TRUNCATE: a checkpoint makes the records before `head` superfluous.
     fn truncate(&mut self, head: Self::Head);
+}
+
+/// Pages of a log that name the pages after them.
+pub const POINTERS: usize = 3;
+
+/// Where a chain of pages of the log begins.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct LogHead {
+    /// Where its first page may be.
+    pub pages: [Option<PageId>; POINTERS],
+    /// The number of that page.
+    pub number: u64,
+    /// The epoch of the chain.
+    pub epoch: u64,
+}
+
+/// A page of the log that is to be written.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// Where.
+    pub page: PageId,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// The timestamp of its last record.
+    pub last: u64,
+    /// Its records.
+    pub records: usize,
+}
+
+/// How a log begins, when a drive is started.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct LogStart {
+    /// Bytes of a page.
+    pub page_bytes: usize,
+    /// The epoch of its chain.
+    pub epoch: u64,
+    /// The number of the next page.
+    pub number: u64,
+    /// The timestamp of the last record that there ever was.
+    pub last: u64,
+    /// Whether records survive a power cut in memory.
+    pub keeps: bool,
+}
+
+/// A log in chained pages of the flash. The FTL offers pages, writes what is outgoing, and says how that has ended.
+pub trait ChainedLog: Log<Head = LogHead> {
+    /// Pages that are lacking to name the next ones.
+    fn lacking(&self) -> usize;
+
+    /// A page for the log, after those that it has.
+    fn offer(&mut self, page: PageId);
+
+    /// Takes back the pages that `gone` says cannot be used.
+    fn withdraw(&mut self, gone: &dyn Fn(PageId) -> bool);
+
+    /// Whether a page is among those that come next.
+    fn is_upcoming(&self, is_it: &dyn Fn(PageId) -> bool) -> bool;
+
+    /// Whether a page is to be written, if there is a place for it.
+    fn is_due(&self) -> bool;
+
+    /// Pages that the records take which are not written.
+    fn backlog(&self) -> usize;
+
+    /// The page that is to be written now, if any.
+    fn outgoing(&mut self) -> Option<Outgoing>;
+
+    /// A page was written.
+    fn written(&mut self, outgoing: &Outgoing);
+
+    /// Where a chain begins that has all records that are not written yet. To be asked between two pages.
+    fn mark(&mut self) -> LogHead;
+
+    /// How often the chain has broken.
+    fn breaks(&self) -> u32;
+
+    /// Whether the chain has broken, and no checkpoint has mended it.
+    fn is_broken(&self) -> bool;
+
+    /// Whether all records up to a position are in a chain, be it one that no checkpoint names yet.
+    fn is_written(&self, upto: LogPosition) -> bool;
+
+    /// Records that are not written, with their timestamps, for a log whose memory survives a power cut.
+    fn kept(&self) -> Vec<(u64, Self::Record)>;
+
+    /// The number of the page that is written next.
+    fn number(&self) -> u64;
+
+    /// Records that were appended since the drive was started.
+    fn appended(&self) -> u64;
+
+    /// Pages since the last checkpoint.
+    fn pages(&self) -> u64;
+
+    /// Bytes of memory.
+    fn memory(&self) -> usize;
 }

@@ -2,11 +2,20 @@
 //!
 //! A table answers at once: with a location, or with a [`Miss`] that says what must be read from flash first. The FTL
 //! reads it, hands it to [`Mapping::loaded`], and asks again.
+//!
+//! | OX | here |
+//! |---|---|
+//! | INIT | the construction of the component |
+//! | EXIT | a checkpoint, then the drop of it |
+//! | READ, UPSERT | [`Mapping::lookup`], [`Mapping::upsert`] |
+//!
+//! A map larger than memory is a [`CachedMapping`] too: it says what must leave memory, and what must be written first.
 
 use std::convert::Infallible;
 
 use nandscape_device_media::PageId;
 
+use super::Fragments;
 use crate::address::Lpn;
 
 /// Maps logical units.
@@ -57,4 +66,87 @@ impl Miss for Infallible {
     fn bytes(&self) -> u32 {
         match *self {}
     }
+}
+
+/// A fragment of a map that is not in memory.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct FragmentMiss {
+    /// Its number.
+    pub index: u32,
+    /// The page that holds it.
+    pub page: PageId,
+    /// Its length in bytes.
+    pub bytes: u32,
+}
+
+impl Miss for FragmentMiss {
+    fn page(&self) -> PageId {
+        self.page
+    }
+
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+}
+
+/// What is to be done to have room for a fragment.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Eviction {
+    /// Nothing: there is room.
+    Room,
+    /// This one is to be written first.
+    Write(u32),
+    /// Nothing can be: all are in use. The new one goes on top.
+    Stuck,
+}
+
+/// A map in fragments of a page each, of which some are in memory.
+pub trait CachedMapping: Mapping<Miss = FragmentMiss> {
+    /// The fragment that a unit is in.
+    fn fragment_of(&self, lpn: Lpn) -> u32;
+
+    /// Makes room for a fragment, as far as that can be done at once.
+    fn evict(&mut self, index: u32) -> Eviction;
+
+    /// Keeps a fragment in memory: one that is there, or that was never written.
+    fn pin(&mut self, index: u32);
+
+    /// Ends a call of [`CachedMapping::pin`].
+    fn unpin(&mut self, index: u32);
+
+    /// Whether a fragment is in memory.
+    fn is_cached(&self, index: u32) -> bool;
+
+    /// Whether a fragment is being written.
+    fn is_writing(&self, index: u32) -> bool;
+
+    /// The fragments in memory that were changed since they were written, or are being written.
+    fn unwritten(&self) -> Vec<u32>;
+
+    /// The bytes of a fragment that is to be written, if it was changed.
+    fn begin_write(&mut self, index: u32) -> Option<Vec<u8>>;
+
+    /// The write of a fragment has ended.
+    fn end_write(&mut self, index: u32);
+
+    /// A fragment cannot be read: all of its units are lost.
+    fn lose(&mut self, index: u32);
+
+    /// P4: where the fragments are (map_S).
+    fn small(&self) -> &dyn Fragments;
+
+    /// The same, for updating.
+    fn small_mut(&mut self) -> &mut dyn Fragments;
+
+    /// P4: where the fragments of that table are (map_T).
+    fn tiny(&self) -> &dyn Fragments;
+
+    /// The same, for updating.
+    fn tiny_mut(&mut self) -> &mut dyn Fragments;
+
+    /// Bytes of memory for fragments.
+    fn cache_memory(&self) -> usize;
+
+    /// Bytes of memory for all else.
+    fn table_memory(&self) -> usize;
 }

@@ -1,23 +1,30 @@
-//! The components of an FTL, after OX-App (OX ch. 5): each a trait, so that one can be replaced without the others
-//! noticing. Calls are synchronous; a component that would have to read flash says so instead of waiting.
+//! The components of an FTL, after OX-App (OX ch. 5): the nine function sets of tables 5.2 to 5.10 and the functions for channels
+//! of table 5.11, each a trait, so that one can be replaced without the others noticing.
 //!
-//! A trait is here once an FTL needs it. Garbage collection and write buffer (P8, P9) are processes rather than tables:
-//! they live in the FTL that runs them, and what can be varied about them hangs on the traits of [`policy`](crate::policy).
+//! Calls are synchronous. A component that would have to read flash says what must be read; one that is kept in flash gives its
+//! bytes and takes them back. The FTL reads and programs. So no trait names a device: a component can run on a host too, over
+//! flash that is not its own.
+//!
+//! Each file has a table of OX's functions and where they are here. [`registry`](crate::registry) makes components by name.
 
 mod bad_blocks;
 mod blocks;
 mod channels;
 mod checkpoint;
+mod garbage_collection;
 mod log;
 mod mapping;
 mod persistent_mapping;
 mod provisioning;
+mod write_caching;
 
 pub use bad_blocks::BadBlocks;
-pub use blocks::{BlockInfo, BlockMetadata, BlockState};
+pub use blocks::{BlockInfo, BlockMetadata, BlockState, StoredBlocks};
 pub use channels::Channels;
 pub use checkpoint::{Checkpoint, Key};
-pub use log::{Log, LogPosition};
-pub use mapping::{Mapping, Miss};
+pub use garbage_collection::GarbageCollection;
+pub use log::{ChainedLog, Log, LogHead, LogPosition, LogStart, Outgoing, POINTERS};
+pub use mapping::{CachedMapping, Eviction, FragmentMiss, Mapping, Miss};
 pub use persistent_mapping::Fragments;
-pub use provisioning::{NextBlock, Provisioning, Stream, StreamRule};
+pub use provisioning::{LineProvisioning, NextBlock, Provisioning, Stream, StreamRule};
+pub use write_caching::{CacheFill, WriteCaching};

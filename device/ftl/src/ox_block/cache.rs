@@ -378,15 +378,25 @@ impl WriteCache {
         told
     }
 
+    /// How many slots there are.
+    pub(super) fn slots(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
     /// How many slots are in use.
     pub(super) fn used(&self) -> u32 {
         (self.slots.len() - self.free.len()) as u32
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory for transactions that are not complete.
+    pub(super) fn transaction_memory(&self) -> usize {
+        let slots: usize = self.transactions.iter().map(|transaction| transaction.slots.capacity()).sum();
+        slots * size_of::<SlotId>() + self.transactions.len() * size_of::<Transaction>()
+    }
+
+    /// Bytes of memory of all else, with the data of all slots, also where the simulator keeps none.
     pub(super) fn memory(&self) -> usize {
-        let data = if self.keeps_data { self.used() as usize * self.unit.bytes() as usize } else { 0 };
-        self.slots.len() * size_of::<Slot>() + data
+        self.slots.len() * (size_of::<Slot>() + self.unit.bytes() as usize)
     }
 
     /// Checks the slots against each other.

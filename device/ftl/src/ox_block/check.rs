@@ -6,8 +6,8 @@ use super::pages::{self, Kind, NO_LPN};
 use super::state::State;
 use super::streams::LOG;
 use crate::address::Lpn;
-use crate::component::{BadBlocks, BlockMetadata, BlockState, Fragments, Mapping, Miss, Provisioning};
-use crate::parts::{Entry, FIXED, PagedMap, numbers_of_bytes};
+use crate::component::{BlockMetadata, BlockState, CachedMapping, LineProvisioning, Mapping, Miss, StoredBlocks};
+use crate::parts::{Entry, FIXED, MapPart, numbers_of_bytes};
 
 impl State {
     /// Checks the tables against each other and against what is in the flash.
@@ -24,8 +24,8 @@ impl State {
             }
         }
         let tables = [
-            (Kind::MapLarge, self.map.small.len()),
-            (Kind::MapSmall, self.map.tiny.len()),
+            (Kind::MapLarge, self.map.small().len()),
+            (Kind::MapSmall, self.map.tiny().len()),
             (Kind::Chunks, self.chunk_small.len()),
         ];
         for (kind, len) in tables {
@@ -78,7 +78,7 @@ impl State {
         for block in self.geometry.blocks_of(plane) {
             let info = self.chunks.get(block);
             let stream = self.chunks.stream(block);
-            let is_listed = stream != FIXED && self.lists.open(plane, stream) == Some(block);
+            let is_listed = stream != FIXED && self.provisioning.open(plane, stream) == Some(block);
             let is_right = match info.state {
                 BlockState::Free => {
                     free += 1;
@@ -92,14 +92,16 @@ impl State {
                 BlockState::Full => !is_listed || stream == LOG,
                 BlockState::Collecting | BlockState::Retiring => !is_listed,
             };
-            let valid = self.chunks.valid_units(block, UnitId(0)).count() as u32;
+            let units = self.geometry.units_per_block();
+            let of_block = (block.0 * units..(block.0 + 1) * units).map(UnitId);
+            let valid = of_block.filter(|unit| self.chunks.is_valid(*unit)).count() as u32;
             if !is_right || valid != info.valid {
                 return Err(format!(
                     "{block:?} is {info:?} of {stream:?}, in the list: {is_listed}, {valid} units valid"
                 ));
             }
         }
-        let listed = self.lists.free_blocks(plane);
+        let listed = self.provisioning.free_blocks(plane);
         let idle = |block: &BlockId| self.chunks.get(*block).state == BlockState::Collecting;
         let collected = self.geometry.blocks_of(plane).filter(idle).count();
         let held = self.held.iter().filter(|block| self.geometry.plane_of(**block) == plane).count();
@@ -113,7 +115,7 @@ impl State {
 }
 
 /// The entry of a unit, from flash if its fragment is not in memory.
-fn entry(map: &PagedMap, media: &Media, lpn: Lpn) -> Result<Entry, String> {
+fn entry(map: &MapPart, media: &Media, lpn: Lpn) -> Result<Entry, String> {
     match map.lookup(lpn) {
         Ok(entry) => Ok(entry),
         Err(miss) => {

@@ -12,8 +12,8 @@ use super::core::{Core, Latch, Mark, Phase, Stopped};
 use super::mistakes::{self, Mistake};
 use super::pages::Kind;
 use super::state::{Mover, State};
-use crate::component::{Checkpoint, Key, Log, LogPosition};
-use crate::parts::{KeyedEntries, LogHead, numbers_of_bytes, numbers_to_bytes, page_from_raw, page_to_raw};
+use crate::component::{CachedMapping, Checkpoint, Key, LineProvisioning, Log, LogHead, LogPosition, StoredBlocks};
+use crate::parts::{numbers_of_bytes, numbers_to_bytes, page_from_raw, page_to_raw};
 
 /// Fragments of tables that are written at the same time, at the most.
 const WRITES: usize = 16;
@@ -39,32 +39,30 @@ pub(super) struct Restored {
 }
 
 impl State {
-    fn checkpoint(&self, head: &LogHead, mapped: LogPosition) -> KeyedEntries {
-        let mut entries = KeyedEntries::default();
+    fn checkpoint(&self, head: &LogHead, mapped: LogPosition) -> Box<dyn Checkpoint> {
+        let mut entries = (self.components.checkpoint.make)();
         let pages = head.pages.map(page_to_raw);
         entries.set(CHUNK, self.chunk_small.encode());
-        entries.set(MAPPING, self.map.tiny.encode());
+        entries.set(MAPPING, self.map.tiny().encode());
         entries.set(LOG_HEAD, numbers_to_bytes(pages.into_iter().chain([head.number, head.epoch])));
         entries.set(TIMESTAMP, numbers_to_bytes([self.log.last().0]));
-        entries.set(PROV, numbers_to_bytes(self.lines.iter().map(|line| line.turn().into())));
+        entries.set(PROV, numbers_to_bytes(self.provisioning.turns()));
         entries.set(MAPPED, numbers_to_bytes([mapped.0]));
         entries.set(TRANSACTION, numbers_to_bytes([self.next_transaction]));
         entries
     }
 
     /// RECOVER: takes over what a checkpoint says; `None` if it does not fit the drive.
-    pub(super) fn restore(&mut self, entries: &KeyedEntries) -> Option<Restored> {
+    pub(super) fn restore(&mut self, entries: &dyn Checkpoint) -> Option<Restored> {
         let numbers = |key| entries.get(key).map(|bytes| numbers_of_bytes(bytes).collect::<Vec<u64>>());
-        if !self.chunk_small.decode(entries.get(CHUNK)?) || !self.map.tiny.decode(entries.get(MAPPING)?) {
+        if !self.chunk_small.decode(entries.get(CHUNK)?) || !self.map.tiny_mut().decode(entries.get(MAPPING)?) {
             return None;
         }
         let [first, second, third, number, epoch] = numbers(LOG_HEAD)?.try_into().ok()?;
         let [last] = numbers(TIMESTAMP)?.try_into().ok()?;
         let [mapped] = numbers(MAPPED)?.try_into().ok()?;
         let [next_transaction] = numbers(TRANSACTION)?.try_into().ok()?;
-        for (line, turn) in self.lines.iter_mut().zip(numbers(PROV)?) {
-            line.set_turn(turn as u32);
-        }
+        self.provisioning.set_turns(&numbers(PROV)?);
         self.next_transaction = next_transaction;
         let pages = [first, second, third].map(page_from_raw);
         Some(Restored { head: LogHead { pages, number, epoch }, last, mapped })
@@ -147,8 +145,8 @@ impl Core {
         self.still_running()?;
         let (small, chunks, mapped) = {
             let mut state = self.state.borrow_mut();
-            let small = state.map.small.take_dirty();
-            let small: Vec<_> = small.into_iter().map(|index| (index, state.map.small.fragment(index))).collect();
+            let small = state.map.small_mut().take_dirty();
+            let small: Vec<_> = small.into_iter().map(|index| (index, state.map.small().fragment(index))).collect();
             (small, state.chunks.take_dirty(), state.log.last())
         };
         let small = small.into_iter().map(|(index, bytes)| (Kind::MapSmall, index, Some(bytes)));

@@ -17,8 +17,9 @@ use super::pages::{self, NO_LPN};
 use super::state::{Mover, State};
 use super::streams::{COLD, HOT, LOG, META};
 use crate::address::Lpn;
-use crate::component::{BlockMetadata, BlockState, Channels, Mapping, Provisioning};
+use crate::component::{BlockMetadata, BlockState, CachedMapping, Channels, LineProvisioning, Mapping, StoredBlocks};
 use crate::parts::Entry;
+use crate::policy::Candidate;
 
 /// Pages of a block that are moved at the same time, at the most.
 const MOVES: usize = 8;
@@ -31,7 +32,7 @@ impl State {
         let per_channel = self.geometry.planes() / self.geometry.channels();
         let planes = channel * per_channel..(channel + 1) * per_channel;
         let all = per_channel * self.geometry.blocks_per_plane();
-        let free: u32 = planes.map(|plane| self.lists.free_blocks(PlaneId(plane))).sum();
+        let free: u32 = planes.map(|plane| self.provisioning.free_blocks(PlaneId(plane))).sum();
         let held = self.held.iter().filter(|block| self.channel_of(**block) == channel).count() as u32;
         (all - (free + held).min(all)) * WHOLE / all
     }
@@ -57,25 +58,37 @@ impl State {
         if holds_data { u64::from(written.saturating_sub(info.valid)) } else { 0 }
     }
 
-    /// TARGET: the block of a channel with the most garbage, if it has enough. One to be retired comes first.
+    /// TARGET: of the blocks of a channel with enough garbage, the one that P8 takes. One to be retired comes first.
     fn target(&self, channel: u32, least: u32) -> Option<BlockId> {
-        let units = self.geometry.units_per_block();
         let per_channel = self.geometry.blocks() / self.geometry.channels();
-        let blocks = (channel * per_channel..(channel + 1) * per_channel).map(BlockId);
-        let garbage = |block: BlockId| {
-            let info = self.chunks.get(block);
-            let is_candidate = matches!(info.state, BlockState::Full | BlockState::Retiring)
-                && self.chunks.stream(block) != LOG
-                && self.is_settled(block)
-                && (info.valid == 0 || !self.stuck.contains(&block));
-            let bonus = if info.state == BlockState::Retiring { units } else { 0 };
-            let garbage = units - info.valid + bonus;
-            (is_candidate && garbage >= least).then_some((garbage, block))
-        };
-        blocks
-            .filter_map(garbage)
-            .max_by_key(|(garbage, block)| (*garbage, std::cmp::Reverse(block.0)))
-            .map(|(_, block)| block)
+        let blocks = || (channel * per_channel..(channel + 1) * per_channel).map(BlockId);
+        let valid = |block: &BlockId| self.chunks.get(*block).valid;
+        let retiring = blocks().filter(|block| self.is_candidate(*block, BlockState::Retiring)).min_by_key(valid);
+        retiring.or_else(|| {
+            let full = blocks().filter(|block| self.is_candidate(*block, BlockState::Full));
+            let candidates = full.map(|block| (block, self.candidate(block)));
+            self.gc.target(&mut candidates.filter(|(_, candidate)| candidate.units - candidate.valid >= least))
+        })
+    }
+
+    /// Whether a block in a state may be collected.
+    fn is_candidate(&self, block: BlockId, state: BlockState) -> bool {
+        let info = self.chunks.get(block);
+        info.state == state
+            && self.chunks.stream(block) != LOG
+            && self.is_settled(block)
+            && (info.valid == 0 || !self.stuck.contains(&block))
+    }
+
+    /// What P8 is told of a block.
+    fn candidate(&self, block: BlockId) -> Candidate {
+        let info = self.chunks.get(block);
+        Candidate {
+            valid: info.valid,
+            units: self.geometry.units_per_block(),
+            age: self.provisioning.sequence().saturating_sub(info.sealed_at),
+            erases: info.erases,
+        }
     }
 
     fn is_collectable(&self, config: &super::OxGcConfig, channel: u32, is_urgent: bool) -> Option<BlockId> {

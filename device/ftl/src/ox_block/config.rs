@@ -5,6 +5,7 @@ use nandscape_sim::Span;
 
 use crate::page::FirmwareTimes;
 use crate::parts::{ChunkTable, FixedRecord};
+use crate::registry::Components;
 
 /// How an OX-Block works.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -29,6 +30,8 @@ pub struct OxBlockConfig {
     pub checkpoint: CheckpointConfig,
     /// Garbage collection.
     pub gc: OxGcConfig,
+    /// The components that it is assembled from.
+    pub components: Components,
 }
 
 /// When checkpoints are taken.

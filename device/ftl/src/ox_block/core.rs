@@ -19,9 +19,10 @@ use super::OxBlockConfig;
 use super::chores::Chore;
 use super::program::ProgramJob;
 use super::recovery::Recovered;
-use super::state::State;
+use super::state::{self, State};
+use crate::component::LogHead;
 use crate::ftl::Refusal;
-use crate::parts::{BadBlockTable, LogHead, Record};
+use crate::parts::Record;
 
 /// Power was cut: a process ends.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -114,7 +115,7 @@ pub(super) struct Flags {
 
 impl Core {
     pub(super) fn new(sim: &Sim, media: &Rc<Media>, config: OxBlockConfig, shared: &Rc<Shared>) -> Rc<Core> {
-        let state = State::new(media, &config, BadBlockTable::from_factory(media), 0);
+        let state = State::new(media, &config, state::factory_bad(media, &config), 0);
         Rc::new_cyclic(|weak| Core {
             sim: sim.clone(),
             media: media.clone(),

@@ -11,7 +11,7 @@ use super::core::{Core, Phase, Stopped};
 use super::mistakes::{self, Mistake};
 use super::state::Mover;
 use crate::address::{Extent, Lpn, Piece};
-use crate::component::Mapping;
+use crate::component::{CachedMapping, ChainedLog, Mapping};
 use crate::parts::Entry;
 
 /// Sectors that are dealt with in one step.

@@ -6,7 +6,7 @@ use super::chores::Chore;
 use super::core::{Core, Mark, Stopped};
 use super::pages::{self, Kind};
 use super::streams::LOG;
-use crate::component::{Log, LogPosition};
+use crate::component::{ChainedLog, Log, LogPosition};
 
 impl Core {
     /// Starts writing the log, if a page of it is due and none is being written.

@@ -9,12 +9,12 @@ use super::pages::{self, Kind};
 use super::state::Mover;
 use super::streams::META;
 use crate::address::Lpn;
-use crate::component::{Mapping, Miss};
-use crate::parts::{Entry, Eviction, MapMiss};
+use crate::component::{CachedMapping, ChainedLog, Eviction, FragmentMiss, Mapping, Miss};
+use crate::parts::Entry;
 
 impl Core {
     /// Reads a fragment of the map into memory. One that cannot be read is lost, and with it all of its units.
-    pub(super) async fn load(&self, miss: MapMiss, breakdown: &mut Breakdown) -> Result<(), Stopped> {
+    pub(super) async fn load(&self, miss: FragmentMiss, breakdown: &mut Breakdown) -> Result<(), Stopped> {
         if self.is_writing() {
             self.make_room(miss.index).await?;
         }

@@ -75,7 +75,6 @@ use crate::address::{Extent, UnitSize};
 use crate::ftl::{Destination, Ftl, Milestone, Settling, Stats};
 
 pub use config::{CheckpointConfig, OxBlockConfig, OxGcConfig, reserve_per_plane};
-pub use memory::Memory;
 pub use read::OxReader;
 pub use recovery::Recovered;
 pub use write::Reservation;
@@ -257,6 +256,10 @@ impl Ftl for OxBlock {
 
     fn stats(&self) -> Stats {
         self.core().state.borrow().stats()
+    }
+
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        self.memory_by_component()
     }
 
     fn buffer_waits(&self) -> Totals {

@@ -16,9 +16,9 @@ use super::OxBlock;
 use super::core::{Core, Phase};
 use super::state::State;
 use crate::address::{Extent, Piece, SECTOR};
-use crate::component::{BlockMetadata, Mapping};
+use crate::component::{BlockMetadata, FragmentMiss, Mapping};
 use crate::ftl::{Destination, ReadError, Reader, Unreadable};
-use crate::parts::{Entry, MapMiss};
+use crate::parts::Entry;
 
 /// A page to read, and what the host gets of it.
 struct PageRead {
@@ -77,7 +77,7 @@ impl State {
         to: &impl Destination,
         done: &mut usize,
         pages: &mut Pages,
-    ) -> Result<Result<(), ReadError>, MapMiss> {
+    ) -> Result<Result<(), ReadError>, FragmentMiss> {
         for piece in extent.pieces(self.unit).skip(*done) {
             if let Err(error) = self.look_up_piece(&piece, to, pages)? {
                 return Ok(Err(error));
@@ -92,7 +92,7 @@ impl State {
         piece: &Piece,
         to: &impl Destination,
         pages: &mut Pages,
-    ) -> Result<Result<(), ReadError>, MapMiss> {
+    ) -> Result<Result<(), ReadError>, FragmentMiss> {
         let (held, lost) = match self.cache.newest(piece.lpn.0) {
             Some(slot) => (self.cache.slot(slot).mask, self.cache.slot(slot).lost),
             None => (0, self.spoiled.get(&piece.lpn.0).copied().unwrap_or(0)),

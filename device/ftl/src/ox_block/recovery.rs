@@ -24,15 +24,15 @@ use super::core::{Core, Latch, Phase, Stopped};
 use super::mistakes::{self, Mistake};
 use super::pages::{self, Kind};
 use super::release::Formatted;
-use super::state::State;
-use super::streams::{COLD, HOT, LOG, META, RULES};
+use super::state::{self, State};
+use super::streams::{COLD, HOT, LOG, META};
 use crate::Recoveries;
 use crate::address::Lpn;
-use crate::component::{BadBlocks, BlockMetadata, BlockState, Fragments, Log, Mapping, Stream};
-use crate::parts::{
-    BadBlockTable, FIXED, FixedRecord, FreeOrder, KeyedEntries, LogBuffer, LogHead, LogPage, Moved, PlaneLists, Record,
-    Remap,
+use crate::component::{
+    BadBlocks, BlockMetadata, BlockState, CachedMapping, LineProvisioning, Log, LogHead, LogStart, Mapping,
+    StoredBlocks, Stream,
 };
+use crate::parts::{FIXED, FixedRecord, LogPage, Moved, Record, Remap};
 
 /// What recovery has replayed.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -99,13 +99,11 @@ impl Core {
 
     async fn bring_up(&self) -> Result<bool, Stopped> {
         let begun = self.sim.now();
-        let mut bad = BadBlockTable::from_factory(&self.media);
+        let mut bad = state::factory_bad(&self.media, &self.config);
         let mut is_formatted = false;
         for channel in 0..self.media.geometry().channels() {
-            if let Some((formatted, blocks)) = self.read_bad_table(channel).await? {
-                is_formatted |= formatted == Formatted::Ended;
-                blocks.into_iter().for_each(|block| bad.retire(block));
-            }
+            let formatted = self.read_bad_table(channel, &mut *bad).await?;
+            is_formatted |= formatted == Some(Formatted::Ended);
         }
         let place = self.state.borrow().places.checkpoint();
         match self.read_fixed(place).await? {
@@ -139,7 +137,7 @@ impl Core {
     }
 
     /// New tables, for the blocks that `bad` leaves.
-    fn begin_state(&self, bad: BadBlockTable, epoch: u64) {
+    fn begin_state(&self, bad: Box<dyn BadBlocks>, epoch: u64) {
         let mut state = self.state.borrow_mut();
         let mut new = State::new(&self.media, &self.config, bad, epoch);
         std::mem::swap(&mut new.places, &mut state.places);
@@ -149,7 +147,7 @@ impl Core {
 
     /// CREATE: the tables of an empty drive. What an interrupted formatting has left is erased; that costs no time on flash
     /// as the maker delivers it.
-    async fn format(&self, bad: BadBlockTable) -> Result<bool, Stopped> {
+    async fn format(&self, bad: Box<dyn BadBlocks>) -> Result<bool, Stopped> {
         self.begin_state(bad, 1);
         for block in (0..self.media.geometry().blocks()).map(BlockId) {
             let is_free = self.state.borrow().chunks.get(block).state == BlockState::Free;
@@ -173,10 +171,11 @@ impl Core {
     }
 
     /// RECOVER and REPLAY.
-    async fn recover(&self, bad: BadBlockTable, checkpoint: &FixedRecord) -> Result<bool, Stopped> {
+    async fn recover(&self, bad: Box<dyn BadBlocks>, checkpoint: &FixedRecord) -> Result<bool, Stopped> {
         self.begin_state(bad, 0);
-        let entries = KeyedEntries::decode(&checkpoint.bytes);
-        let restored = entries.and_then(|entries| self.state.borrow_mut().restore(&entries));
+        let mut entries = (self.config.components.checkpoint.make)();
+        let is_whole = entries.recover(&checkpoint.bytes);
+        let restored = if is_whole { self.state.borrow_mut().restore(&*entries) } else { None };
         let Some(restored) = restored else { return Ok(false) };
         if !self.load_tables().await? {
             return Ok(false);
@@ -205,7 +204,7 @@ impl Core {
     async fn load_tables(&self) -> Result<bool, Stopped> {
         let (small, chunks) = {
             let state = self.state.borrow();
-            (state.map.tiny.len(), state.chunk_small.len())
+            (state.map.tiny().len(), state.chunk_small.len())
         };
         let all = (0..small).map(|index| (Kind::MapSmall, index)).chain((0..chunks).map(|index| (Kind::Chunks, index)));
         for (kind, index) in all {
@@ -217,7 +216,7 @@ impl Core {
             };
             let mut state = self.state.borrow_mut();
             match kind {
-                Kind::MapSmall => state.map.small.load(index, &bytes),
+                Kind::MapSmall => state.map.small_mut().load(index, &bytes),
                 _ => state.chunks.load(index, &bytes),
             }
         }
@@ -482,9 +481,9 @@ impl State {
 
     /// The free blocks are known: lists, and a log of its own chain. Returns pages that are not used, in runs.
     fn begin_service(&mut self, restored: &Restored, number: u64, last: u64, keeps: bool) -> Vec<(PageId, u32)> {
-        self.lists = PlaneLists::new(&self.geometry, FreeOrder::LeastErased, &RULES, &self.chunks);
-        let page_bytes = self.geometry.page_size() as usize;
-        self.log = LogBuffer::new(page_bytes, restored.head.epoch + 1, number, last, keeps);
+        self.provisioning.relist(&self.chunks);
+        let (page_bytes, epoch) = (self.geometry.page_size() as usize, restored.head.epoch + 1);
+        self.log = (self.components.log.make)(&LogStart { page_bytes, epoch, number, last, keeps });
         std::mem::take(&mut self.abandoned)
     }
 }

@@ -1,5 +1,7 @@
 //! Blocks that come back: erased and free, or bad.
 
+use std::ops::Range;
+
 use nandscape_device_media::BlockId;
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
@@ -89,14 +91,18 @@ impl Core {
             let state_of_format = u64::from(formatted == Formatted::Ended);
             let header = [IDENTIFIER, VERSION, state_of_format, channel.into(), state.geometry.blocks().into()];
             let mut bytes = numbers_to_bytes(header);
-            bytes.extend(self.blocks_of(channel).map(|block| u8::from(state.bad.is_bad(block))));
+            bytes.extend(state.bad.encode(self.blocks_of(channel)));
             bytes
         };
         self.write_fixed(channel as usize, bytes).await
     }
 
-    /// LOAD of P1: reads the record of a channel, and which of its blocks are bad; `None` if it is not of this FTL.
-    pub(super) async fn read_bad_table(&self, channel: u32) -> Result<Option<(Formatted, Vec<BlockId>)>, Stopped> {
+    /// LOAD of P1: reads the record of a channel into `bad`; `None` if it is not of this FTL.
+    pub(super) async fn read_bad_table(
+        &self,
+        channel: u32,
+        bad: &mut dyn BadBlocks,
+    ) -> Result<Option<Formatted>, Stopped> {
         let Some(record) = self.read_fixed(channel as usize).await? else { return Ok(None) };
         let number = |at: usize| Some(u64::from_le_bytes(record.bytes.get(at..at + 8)?.try_into().ok()?));
         let blocks = u64::from(self.media.geometry().blocks());
@@ -105,14 +111,13 @@ impl Core {
             return Ok(None);
         }
         let formatted = if number(16) == Some(1) { Formatted::Ended } else { Formatted::Begun };
-        let flags = record.bytes[HEADER..].iter();
-        let bad = self.blocks_of(channel).zip(flags).filter(|(_, flag)| **flag != 0).map(|(block, _)| block);
-        Ok(Some((formatted, bad.collect())))
+        bad.load(self.blocks_of(channel), record.bytes.get(HEADER..).unwrap_or_default());
+        Ok(Some(formatted))
     }
 
-    fn blocks_of(&self, channel: u32) -> impl Iterator<Item = BlockId> + use<> {
+    fn blocks_of(&self, channel: u32) -> Range<u32> {
         let geometry = self.media.geometry();
         let per_channel = geometry.blocks() / geometry.channels();
-        (channel * per_channel..(channel + 1) * per_channel).map(BlockId)
+        channel * per_channel..(channel + 1) * per_channel
     }
 }

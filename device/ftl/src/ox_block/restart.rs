@@ -5,6 +5,7 @@ use super::OxBlock;
 use super::cache::WriteCache;
 use super::core::{Core, Phase};
 use super::mistakes::{self, Mistake};
+use crate::component::ChainedLog;
 use crate::ftl::{Refusal, Stats};
 use crate::parts::Record;
 

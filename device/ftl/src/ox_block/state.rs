@@ -11,20 +11,39 @@ use super::cache::WriteCache;
 use super::fixed::FixedPlaces;
 use super::mistakes::{self, Mistake};
 use super::pages::Kind;
-use super::streams::{COLD, HOT, LOG, META, RULES};
+use super::streams::{self, HOT, LOG};
 use crate::Upkeep;
 use crate::address::{Lpn, UnitSize};
 use crate::component::{
-    BadBlocks, BlockMetadata, BlockState, Channels, Fragments, Log, LogPosition, Mapping, Provisioning, Stream,
+    BadBlocks, BlockMetadata, BlockState, CachedMapping, ChainedLog, Channels, FragmentMiss, Fragments,
+    GarbageCollection, LineProvisioning, Log, LogHead, LogPosition, LogStart, Mapping, StoredBlocks, Stream,
+    WriteCaching,
 };
 use crate::ftl::{Settling, Stats};
 use crate::parts::{
-    BadBlockTable, ChannelTable, ChunkTable, Entry, FIXED, FragmentTable, FreeOrder, Line, LogBuffer, LogHead, MapMiss,
-    Moved, PagedMap, PlaneLists, Record, Remap,
+    BlocksPart, ChannelTable, Entry, FIXED, LogPart, MapPart, Moved, ProvisioningPart, Record, Remap, StreamLine,
 };
+use crate::registry::{Components, Needs};
 
 /// Programs of the host's data under way on a plane, at the most.
 const PROGRAMS_PER_PLANE: u32 = 2;
+
+/// What components are made for.
+pub(super) fn needs<'a>(geometry: &Geometry, config: &OxBlockConfig, streams: &'a [StreamLine]) -> Needs<'a> {
+    Needs {
+        geometry: *geometry,
+        logical_units: config.logical_units,
+        map_memory: config.map_memory,
+        cache_units: config.buffer_units,
+        streams,
+    }
+}
+
+/// P1 with the marks from the factory.
+pub(super) fn factory_bad(media: &Media, config: &OxBlockConfig) -> Box<dyn BadBlocks> {
+    let needs = needs(media.geometry(), config, &[]);
+    (config.components.bad_blocks.make)(&needs, &|block| media.is_factory_bad(block))
+}
 
 /// Who moves a unit or a fragment.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -38,20 +57,24 @@ pub(super) enum Mover {
 pub(super) struct State {
     pub(super) geometry: Geometry,
     pub(super) unit: UnitSize,
+    /// What the components below were made from.
+    pub(super) components: Components,
     /// P1.
-    pub(super) bad: BadBlockTable,
+    pub(super) bad: Box<dyn BadBlocks>,
     /// P2.
-    pub(super) chunks: ChunkTable,
-    /// Where the pages of the table of blocks are (chunk_S).
-    pub(super) chunk_small: FragmentTable,
-    /// P3: free and open blocks.
-    pub(super) lists: PlaneLists,
-    /// P3: the lines of the streams, by number.
-    pub(super) lines: [Line; 4],
-    /// P4 and P5.
-    pub(super) map: PagedMap,
+    pub(super) chunks: BlocksPart,
+    /// P4: where the pages of the table of blocks are (chunk_S).
+    pub(super) chunk_small: Box<dyn Fragments>,
+    /// P3.
+    pub(super) provisioning: ProvisioningPart,
+    /// P5, and P4 of the map.
+    pub(super) map: MapPart,
     /// P6.
-    pub(super) log: LogBuffer,
+    pub(super) log: LogPart,
+    /// P8.
+    pub(super) gc: Box<dyn GarbageCollection>,
+    /// P9: when data is programmed.
+    pub(super) caching: Box<dyn WriteCaching>,
     /// P9.
     pub(super) cache: WriteCache,
     pub(super) channels: ChannelTable,
@@ -96,16 +119,20 @@ pub(super) struct State {
 
 impl State {
     /// The tables of an empty drive whose bad blocks are known, with a log that begins at `epoch`.
-    pub(super) fn new(media: &Media, config: &OxBlockConfig, bad: BadBlockTable, epoch: u64) -> State {
+    pub(super) fn new(media: &Media, config: &OxBlockConfig, bad: Box<dyn BadBlocks>, epoch: u64) -> State {
         let geometry = *media.geometry();
+        let components = config.components;
+        let lines = streams::lines(&geometry);
+        let needs = needs(&geometry, config, &lines);
         let places = FixedPlaces::new(media);
-        let mut chunks = ChunkTable::new(&geometry, &bad);
+        let mut chunks = (components.blocks.make)(&needs, &*bad);
         for block in places.all() {
             chunks.set_state(block, BlockState::Open(FIXED));
         }
         let (planes, channels) = (geometry.planes(), geometry.channels());
-        let per_page = geometry.page_size() / 8;
-        let line = |stream, width| Line::new(&geometry, stream, width as usize);
+        let locations = components.persistent_mapping.make;
+        let log =
+            LogStart { page_bytes: geometry.page_size() as usize, epoch, number: 1, last: 0, keeps: config.keeps_log };
         let count = |is_bad: &dyn Fn(BlockId) -> bool| {
             (0..geometry.blocks()).filter(|block| !is_bad(BlockId(*block))).count() as u64
         };
@@ -113,11 +140,13 @@ impl State {
         let reserve = super::config::reserve_per_plane(channels.into(), planes.into()) * u64::from(planes);
         let data = u64::from(config.logical_units).div_ceil(geometry.units_per_block().into());
         State {
-            lists: PlaneLists::new(&geometry, FreeOrder::LeastErased, &RULES, &chunks),
-            lines: [line(HOT, planes), line(COLD, planes), line(LOG, 3), line(META, channels)],
-            chunk_small: FragmentTable::new(chunks.pages(), per_page),
-            map: PagedMap::new(config.logical_units, geometry.page_size(), channels, config.map_memory),
-            log: LogBuffer::new(geometry.page_size() as usize, epoch, 1, 0, config.keeps_log),
+            provisioning: (components.provisioning.make)(&needs, &chunks),
+            chunk_small: locations(chunks.pages(), geometry.page_size() / 8),
+            map: (components.mapping.make)(&needs, locations),
+            log: (components.log.make)(&log),
+            gc: (components.gc.make)(&needs),
+            caching: (components.write_cache.make)(&needs),
+            components,
             cache: WriteCache::new(config.buffer_units, UnitSize::of_bytes(geometry.unit_size()), media.keeps_data()),
             channels: ChannelTable::new(channels),
             pending: vec![0; geometry.blocks() as usize],
@@ -160,12 +189,12 @@ impl State {
 
     /// The next page for the host's data, if there is one where the plane is not busy.
     pub(super) fn host_page(&mut self) -> Option<PageId> {
-        let State { lines, chunks, lists, channels, in_flight, dead, geometry, .. } = self;
+        let State { provisioning, chunks, channels, in_flight, dead, geometry, .. } = self;
         let usable = |plane: PlaneId| {
             let number = plane.0 as usize;
             !dead[number] && in_flight[number] < PROGRAMS_PER_PLANE && channels.is_enabled(geometry.channel_of(plane))
         };
-        let page = lines[HOT.index()].get(chunks, lists, usable)?;
+        let page = provisioning.get(chunks, HOT, &usable)?;
         let block = geometry.block_of(page);
         chunks.handed_out(block, HOT);
         let plane = geometry.plane_of(block);
@@ -179,7 +208,7 @@ impl State {
     pub(super) fn has_room_for_host(&self) -> bool {
         let usable =
             |plane: PlaneId| !self.dead[plane.0 as usize] && self.channels.is_enabled(self.geometry.channel_of(plane));
-        self.lines[HOT.index()].has_room(&self.lists, usable)
+        self.provisioning.has_room(HOT, &usable)
     }
 
     /// A program of the host's data has ended.
@@ -191,18 +220,17 @@ impl State {
 
     /// The next page of another stream, on `channel` if there is room there.
     pub(super) fn page_for(&mut self, stream: Stream, channel: Option<u32>) -> Option<PageId> {
-        let State { lines, chunks, lists, dead, geometry, .. } = self;
-        let line = &mut lines[stream.index()];
+        let State { provisioning, chunks, dead, geometry, .. } = self;
         let alive = |plane: PlaneId| !dead[plane.0 as usize];
         let near = |plane: PlaneId| alive(plane) && channel.is_none_or(|channel| geometry.channel_of(plane) == channel);
-        let page = line.get(chunks, lists, near).or_else(|| line.get(chunks, lists, alive))?;
+        let page = provisioning.get(chunks, stream, &near).or_else(|| provisioning.get(chunks, stream, &alive))?;
         chunks.handed_out(geometry.block_of(page), stream);
         Some(page)
     }
 
     /// A page was programmed, or its program has failed.
     pub(super) fn page_ended(&mut self, page: PageId) {
-        self.lists.programmed(&mut self.chunks, page);
+        self.provisioning.programmed(&mut self.chunks, page);
     }
 
     /// A program on a page has failed: its block is closed, and will be retired (Amendment).
@@ -216,11 +244,11 @@ impl State {
     /// Takes a block out of use for writing. What it holds is moved out.
     pub(super) fn close_block(&mut self, block: BlockId) {
         let stream = self.chunks.stream(block);
-        self.lists.close(block);
+        self.provisioning.close(block);
         self.chunks.set_state(block, BlockState::Retiring);
         if stream == LOG {
             let geometry = self.geometry;
-            self.log.withdraw(|page| geometry.block_of(page) == block);
+            self.log.withdraw(&|page| geometry.block_of(page) == block);
             // It is erased when the checkpoint after its last page has ended, if it has one.
             self.log_blocks.entry(block).or_insert(self.log.number());
         }
@@ -246,7 +274,13 @@ impl State {
     }
 
     /// Gives a unit a new entry, with its record.
-    pub(super) fn remap(&mut self, lpn: Lpn, new: Entry, mover: Mover, transaction: u64) -> Result<Entry, MapMiss> {
+    pub(super) fn remap(
+        &mut self,
+        lpn: Lpn,
+        new: Entry,
+        mover: Mover,
+        transaction: u64,
+    ) -> Result<Entry, FragmentMiss> {
         let old = self.map.upsert(lpn, new)?;
         self.move_validity(old.unit(), new.unit());
         let remap = Remap { lpn: lpn.0, old, new, transaction };
@@ -265,8 +299,8 @@ impl State {
     /// Where a fragment of a table is.
     pub(super) fn fragment(&self, kind: Kind, index: u32) -> Option<PageId> {
         match kind {
-            Kind::MapLarge => self.map.small.get(index),
-            Kind::MapSmall => self.map.tiny.get(index),
+            Kind::MapLarge => self.map.small().get(index),
+            Kind::MapSmall => self.map.tiny().get(index),
             Kind::Chunks => self.chunk_small.get(index),
             Kind::Log | Kind::Fixed => None,
         }
@@ -302,8 +336,8 @@ impl State {
     pub(super) fn set_fragment(&mut self, kind: Kind, moved: Moved) {
         let Moved { index, new, .. } = moved;
         match kind {
-            Kind::MapLarge => drop(self.map.small.update(index, new)),
-            Kind::MapSmall => drop(self.map.tiny.update(index, new)),
+            Kind::MapLarge => drop(self.map.small_mut().update(index, new)),
+            Kind::MapSmall => drop(self.map.tiny_mut().update(index, new)),
             Kind::Chunks => drop(self.chunk_small.update(index, new)),
             Kind::Log | Kind::Fixed => {}
         }
@@ -342,7 +376,7 @@ impl State {
         if self.chunks.get(block).state == BlockState::Retiring {
             self.doomed.insert(block);
         }
-        self.lists.close(block);
+        self.provisioning.close(block);
         self.chunks.set_state(block, BlockState::Collecting);
     }
 
@@ -351,7 +385,7 @@ impl State {
         let geometry = self.geometry;
         let log = &self.log;
         let is_old = |block: &BlockId, last: &u64| {
-            *last < head.number && !log.is_upcoming(|page| geometry.block_of(page) == *block)
+            *last < head.number && !log.is_upcoming(&|page| geometry.block_of(page) == *block)
         };
         let old: Vec<BlockId> =
             self.log_blocks.extract_if(.., |block, last| is_old(block, last)).map(|(block, _)| block).collect();
@@ -361,7 +395,7 @@ impl State {
 
     /// A block was erased.
     pub(super) fn erased(&mut self, block: BlockId) {
-        self.lists.put(&mut self.chunks, block);
+        self.provisioning.put(&mut self.chunks, block);
     }
 
     /// A block has gone bad.
@@ -374,6 +408,11 @@ impl State {
     }
 
     // ------------------------------------------------------------ figures
+
+    /// Bytes of memory for what is under way on blocks and planes.
+    pub(super) fn write_memory(&self) -> usize {
+        (self.pending.len() + self.in_flight.len()) * size_of::<u32>() + self.dead.len()
+    }
 
     /// Whether there are fewer good blocks than are needed.
     pub(super) fn has_lost_too_much(&self) -> bool {

@@ -1,7 +1,10 @@
 //! The streams of OX-Block: what is written to blocks of its own (OX 6.1.3). The thesis keeps fragments of tables with the
 //! host's data; here they have blocks of their own, so that a checkpoint can be written when there is no room for data.
 
+use nandscape_device_media::Geometry;
+
 use crate::component::{NextBlock, Stream, StreamRule};
+use crate::parts::StreamLine;
 
 /// Data as the host wrote it.
 pub(super) const HOT: Stream = Stream(0);
@@ -16,11 +19,12 @@ pub(super) const META: Stream = Stream(3);
 pub(super) const HOT_LEAVES: u32 = 3;
 /// Free blocks of a plane that collectors leave to the log and the tables.
 const COLD_LEAVES: u32 = 1;
+/// Blocks of the log's line.
+const LOG_WIDTH: u32 = 3;
 
-/// How each stream takes free blocks, by its number.
-pub(super) const RULES: [StreamRule; 4] = [
-    StreamRule { leaves: HOT_LEAVES, next: NextBlock::InOrder },
-    StreamRule { leaves: COLD_LEAVES, next: NextBlock::InOrder },
-    StreamRule { leaves: 0, next: NextBlock::InOrder },
-    StreamRule { leaves: 0, next: NextBlock::InOrder },
-];
+/// How each stream takes free blocks and how wide its line is, by its number.
+pub(super) fn lines(geometry: &Geometry) -> [StreamLine; 4] {
+    let line = |leaves, width| StreamLine { rule: StreamRule { leaves, next: NextBlock::InOrder }, width };
+    let (planes, channels) = (geometry.planes(), geometry.channels());
+    [line(HOT_LEAVES, planes), line(COLD_LEAVES, planes), line(0, LOG_WIDTH), line(0, channels)]
+}

@@ -17,9 +17,9 @@ use super::pages::NO_LPN;
 use super::program::{ProgramJob, Then};
 use super::state::{Mover, State};
 use crate::address::{Extent, Lpn, SlotId};
-use crate::component::{BlockMetadata, Log, LogPosition, Mapping};
+use crate::component::{BlockMetadata, CacheFill, CachedMapping, FragmentMiss, Log, LogPosition, Mapping};
 use crate::ftl::{Milestone, Refusal, Settling};
-use crate::parts::{Entry, MapMiss, Record};
+use crate::parts::{Entry, Record};
 
 /// Slots set aside for a write, given back when dropped.
 pub struct Reservation<'a> {
@@ -140,7 +140,7 @@ impl State {
     /// The next fill or program, if one is due.
     fn next_step(&mut self, is_urgent: bool) -> Step {
         let want = self.geometry.units_per_page() as usize;
-        if self.cache.queued() == 0 || (self.cache.queued() < want && !is_urgent) {
+        if self.cache.queued() == 0 || (!is_urgent && (self.cache.queued() < want || !self.is_due(want))) {
             return Step::Nothing;
         }
         let mut whole: SmallVec<[SlotId; 8]> = SmallVec::new();
@@ -166,6 +166,16 @@ impl State {
             Some(page) => Step::Program(self.host_program(page, whole)),
             None => Step::Nothing,
         }
+    }
+
+    /// Whether P9 wants a page of data programmed now; no command waits for it.
+    fn is_due(&self, page: usize) -> bool {
+        self.caching.is_due(&CacheFill {
+            queued: self.cache.queued() as u32,
+            used: self.cache.used(),
+            slots: self.cache.slots(),
+            page: page as u32,
+        })
     }
 
     fn host_program(&mut self, page: PageId, slots: SmallVec<[SlotId; 8]>) -> ProgramJob {
@@ -197,7 +207,7 @@ impl State {
     }
 
     /// A programmed slot becomes current.
-    fn apply(&mut self, id: SlotId) -> Result<Vec<Rc<Settling>>, MapMiss> {
+    fn apply(&mut self, id: SlotId) -> Result<Vec<Rc<Settling>>, FragmentMiss> {
         let slot = self.cache.slot(id);
         let unit = slot.at.expect("the slot was programmed");
         let (lpn, lost, transaction, dropped) = (Lpn(slot.lpn), slot.lost as u32, slot.transaction, slot.dropped);

@@ -366,6 +366,11 @@ impl WriteBuffer {
         self.requeue(id);
     }
 
+    /// Bytes of memory, with the data of all slots, also where the simulator keeps none.
+    pub(super) fn memory(&self) -> u64 {
+        self.slots.len() as u64 * (size_of::<Slot>() as u64 + u64::from(self.unit.bytes()))
+    }
+
     /// Ends what waits for slots: each with the number of slots that it waited for.
     pub(super) fn give_up_watchers(&mut self) -> Vec<(Rc<Settling>, u32)> {
         (self.urgent, self.early) = (0, 0);

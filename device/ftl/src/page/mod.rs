@@ -404,6 +404,11 @@ impl Ftl for PageFtl {
         self.state.borrow().stats()
     }
 
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        let state = self.state.borrow();
+        state.tables.memory().into_iter().chain([("write_cache", state.buffer.memory())]).collect()
+    }
+
     fn buffer_waits(&self) -> Totals {
         self.free_slots.totals()
     }

@@ -65,6 +65,17 @@ impl Tables {
         self.free.resume(sequence);
     }
 
+    /// Bytes of memory by component.
+    pub(super) fn memory(&self) -> [(&'static str, u64); 4] {
+        let sizes = [
+            ("map", self.map.memory()),
+            ("block_tables", self.blocks.memory()),
+            ("bad_blocks", self.bad.memory()),
+            ("provisioning", self.free.memory()),
+        ];
+        sizes.map(|(component, bytes)| (component, bytes as u64))
+    }
+
     #[inline]
     pub(super) fn location(&self, lpn: Lpn) -> Location {
         sure(self.map.lookup(lpn))

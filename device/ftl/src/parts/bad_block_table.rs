@@ -12,8 +12,12 @@ pub struct BadBlockTable {
 impl BadBlockTable {
     /// CREATE: takes over the marks from the factory.
     pub fn from_factory(media: &Media) -> BadBlockTable {
-        let bad = (0..media.geometry().blocks()).map(|block| media.is_factory_bad(BlockId(block)));
-        BadBlockTable { bad: bad.collect() }
+        BadBlockTable::new(media.geometry().blocks(), &|block| media.is_factory_bad(block))
+    }
+
+    /// CREATE: `blocks` blocks with the marks from the factory.
+    pub fn new(blocks: u32, is_factory_bad: &dyn Fn(BlockId) -> bool) -> BadBlockTable {
+        BadBlockTable { bad: (0..blocks).map(|block| is_factory_bad(BlockId(block))).collect() }
     }
 }
 
@@ -24,5 +28,9 @@ impl BadBlocks for BadBlockTable {
 
     fn retire(&mut self, block: BlockId) {
         self.bad[block.0 as usize] = true;
+    }
+
+    fn memory(&self) -> usize {
+        self.bad.len()
     }
 }

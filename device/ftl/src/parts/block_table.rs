@@ -15,7 +15,7 @@ pub struct BlockTable {
 
 impl BlockTable {
     /// All blocks free, apart from the bad ones.
-    pub fn new(geometry: &Geometry, bad: &impl BadBlocks) -> BlockTable {
+    pub fn new(geometry: &Geometry, bad: &(impl BadBlocks + ?Sized)) -> BlockTable {
         let info = |block| BlockInfo {
             state: if bad.is_bad(BlockId(block)) { BlockState::Bad } else { BlockState::Free },
             valid: 0,
@@ -43,6 +43,12 @@ impl BlockTable {
         self.valid[first..].iter_mut().zip(words).for_each(|(to, word)| *to = word);
     }
 
+    /// Bytes of memory.
+    pub fn memory(&self) -> usize {
+        let blocks = self.blocks.len() * (size_of::<BlockInfo>() + size_of::<u32>());
+        blocks + self.valid.len() * size_of::<u64>()
+    }
+
     /// No unit holds current data.
     pub fn clear_valid(&mut self) {
         self.valid.fill(0);
@@ -62,6 +68,18 @@ impl BlockTable {
             });
             block.valid = words.sum();
         }
+    }
+
+    /// The units of a block from `from` on that hold current data, in order.
+    pub fn valid_units(&self, block: BlockId, from: UnitId) -> impl Iterator<Item = UnitId> {
+        let first = block.0 * self.geometry.units_per_block();
+        let end = UnitId(first + self.geometry.units_per_block());
+        let mut next = from.0.max(first);
+        std::iter::from_fn(move || {
+            let unit = if next < end.0 { self.next_valid(UnitId(next), end) } else { None };
+            next = unit.map_or(end.0, |unit| unit.0 + 1);
+            unit
+        })
     }
 
     fn block_of(&self, unit: UnitId) -> BlockId {
@@ -132,17 +150,6 @@ impl BlockMetadata for BlockTable {
         }
         Some(UnitId(index * 64 + word.trailing_zeros())).filter(|unit| *unit < end)
     }
-
-    fn valid_units(&self, block: BlockId, from: UnitId) -> impl Iterator<Item = UnitId> {
-        let first = block.0 * self.geometry.units_per_block();
-        let end = UnitId(first + self.geometry.units_per_block());
-        let mut next = from.0.max(first);
-        std::iter::from_fn(move || {
-            let unit = if next < end.0 { self.next_valid(UnitId(next), end) } else { None };
-            next = unit.map_or(end.0, |unit| unit.0 + 1);
-            unit
-        })
-    }
 }
 
 #[cfg(test)]
@@ -160,6 +167,10 @@ mod tests {
 
         fn retire(&mut self, _: BlockId) {
             unreachable!("nothing is retired here")
+        }
+
+        fn memory(&self) -> usize {
+            0
         }
     }
 

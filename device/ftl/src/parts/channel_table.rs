@@ -17,6 +17,11 @@ impl ChannelTable {
     pub fn new(channels: u32) -> ChannelTable {
         ChannelTable(vec![State { enabled: true, needs_gc: false, contexts: 0 }; channels as usize])
     }
+
+    /// Bytes of memory.
+    pub fn memory(&self) -> usize {
+        self.0.len() * size_of::<State>()
+    }
 }
 
 impl Channels for ChannelTable {

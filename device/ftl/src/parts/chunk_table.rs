@@ -17,7 +17,7 @@
 use nandscape_device_media::{BlockId, Geometry, UnitId};
 
 use super::BlockTable;
-use crate::component::{BadBlocks, BlockInfo, BlockMetadata, BlockState, Stream};
+use crate::component::{BadBlocks, BlockInfo, BlockMetadata, BlockState, StoredBlocks, Stream};
 
 const HEADER: usize = 24;
 
@@ -36,7 +36,7 @@ pub const FIXED: Stream = Stream(u8::MAX);
 
 impl ChunkTable {
     /// All blocks free, apart from the bad ones.
-    pub fn new(geometry: &Geometry, bad: &impl BadBlocks) -> ChunkTable {
+    pub fn new(geometry: &Geometry, bad: &(impl BadBlocks + ?Sized)) -> ChunkTable {
         let per_page = geometry.page_size() / entry_size(geometry) as u32;
         ChunkTable {
             geometry: *geometry,
@@ -50,69 +50,6 @@ impl ChunkTable {
     /// Whether a page holds an entry at all.
     pub fn fits(geometry: &Geometry) -> bool {
         entry_size(geometry) <= geometry.page_size() as usize
-    }
-
-    /// Pages of the table.
-    pub fn pages(&self) -> u32 {
-        self.dirty.len() as u32
-    }
-
-    /// The stream that has written a block.
-    pub fn stream(&self, block: BlockId) -> Stream {
-        match self.table.get(block).state {
-            BlockState::Open(stream) => stream,
-            _ => self.streams[block.0 as usize],
-        }
-    }
-
-    /// A block becomes one of a state.
-    pub fn set_state(&mut self, block: BlockId, state: BlockState) {
-        self.get_mut(block).state = state;
-        if let BlockState::Open(stream) = state {
-            self.streams[block.0 as usize] = stream;
-        }
-    }
-
-    /// A page of a block was handed out to a stream.
-    pub fn handed_out(&mut self, block: BlockId, stream: Stream) {
-        self.streams[block.0 as usize] = stream;
-    }
-
-    /// MARK: the pages that were changed since they were written. They count as written from now on.
-    pub fn take_dirty(&mut self) -> Vec<u32> {
-        let dirty = (0..).zip(&mut self.dirty).filter_map(|(index, dirty)| std::mem::take(dirty).then_some(index));
-        dirty.collect()
-    }
-
-    /// A page of the table in bytes.
-    pub fn page(&self, index: u32) -> Vec<u8> {
-        self.blocks_of(index).flat_map(|block| self.encode(BlockId(block))).collect()
-    }
-
-    /// LOAD: takes over a page that was read from flash.
-    pub fn load(&mut self, index: u32, bytes: &[u8]) {
-        let size = entry_size(&self.geometry);
-        for (block, entry) in self.blocks_of(index).zip(bytes.chunks_exact(size)) {
-            self.decode(BlockId(block), entry);
-        }
-        self.dirty[index as usize] = false;
-    }
-
-    /// Makes a unit hold current data or not, whatever it did before.
-    pub fn set_valid(&mut self, unit: UnitId, valid: bool) {
-        match (self.is_valid(unit), valid) {
-            (false, true) => self.validate(unit),
-            (true, false) => {
-                self.invalidate(unit);
-            }
-            _ => {}
-        }
-    }
-
-    /// Bytes of memory.
-    pub fn memory(&self) -> usize {
-        let blocks = self.geometry.blocks() as usize;
-        blocks * (size_of::<BlockInfo>() + size_of::<u32>() + 1) + self.geometry.units() as usize / 8 + self.dirty.len()
     }
 
     fn blocks_of(&self, index: u32) -> std::ops::Range<u32> {
@@ -221,9 +158,50 @@ impl BlockMetadata for ChunkTable {
     fn next_valid(&self, from: UnitId, end: UnitId) -> Option<UnitId> {
         self.table.next_valid(from, end)
     }
+}
 
-    fn valid_units(&self, block: BlockId, from: UnitId) -> impl Iterator<Item = UnitId> {
-        self.table.valid_units(block, from)
+impl StoredBlocks for ChunkTable {
+    fn pages(&self) -> u32 {
+        self.dirty.len() as u32
+    }
+
+    fn stream(&self, block: BlockId) -> Stream {
+        match self.table.get(block).state {
+            BlockState::Open(stream) => stream,
+            _ => self.streams[block.0 as usize],
+        }
+    }
+
+    fn set_state(&mut self, block: BlockId, state: BlockState) {
+        self.get_mut(block).state = state;
+        if let BlockState::Open(stream) = state {
+            self.streams[block.0 as usize] = stream;
+        }
+    }
+
+    fn handed_out(&mut self, block: BlockId, stream: Stream) {
+        self.streams[block.0 as usize] = stream;
+    }
+
+    fn take_dirty(&mut self) -> Vec<u32> {
+        let dirty = (0..).zip(&mut self.dirty).filter_map(|(index, dirty)| std::mem::take(dirty).then_some(index));
+        dirty.collect()
+    }
+
+    fn page(&self, index: u32) -> Vec<u8> {
+        self.blocks_of(index).flat_map(|block| self.encode(BlockId(block))).collect()
+    }
+
+    fn load(&mut self, index: u32, bytes: &[u8]) {
+        let size = entry_size(&self.geometry);
+        for (block, entry) in self.blocks_of(index).zip(bytes.chunks_exact(size)) {
+            self.decode(BlockId(block), entry);
+        }
+        self.dirty[index as usize] = false;
+    }
+
+    fn memory(&self) -> usize {
+        self.table.memory() + self.streams.len() * size_of::<Stream>() + self.dirty.len()
     }
 }
 
@@ -241,6 +219,10 @@ mod tests {
 
         fn retire(&mut self, _: BlockId) {
             unreachable!("nothing is retired here")
+        }
+
+        fn memory(&self) -> usize {
+            0
         }
     }
 

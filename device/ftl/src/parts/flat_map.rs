@@ -22,6 +22,11 @@ impl FlatMap {
         Ok(FlatMap { table: Table::new(units as usize)? })
     }
 
+    /// Bytes of memory.
+    pub fn memory(&self) -> usize {
+        self.table.len() * size_of::<u32>()
+    }
+
     /// Takes over entries from `first` on, as [`Location::to_raw`] gives them, each in four bytes, the lowest first.
     pub fn load(&mut self, first: u32, bytes: &[u8]) {
         self.table.load(first, bytes);

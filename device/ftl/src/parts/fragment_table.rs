@@ -15,57 +15,15 @@ pub struct FragmentTable {
 }
 
 impl FragmentTable {
+    /// As [`FragmentTable::new`], behind a pointer.
+    pub fn boxed(len: u32, per_fragment: u32) -> Box<dyn Fragments> {
+        Box::new(FragmentTable::new(len, per_fragment))
+    }
+
     /// A table of `len` fragments, none of them written.
     pub fn new(len: u32, per_fragment: u32) -> FragmentTable {
         let fragments = len.div_ceil(per_fragment) as usize;
         FragmentTable { pages: vec![None; len as usize], per_fragment, dirty: vec![false; fragments] }
-    }
-
-    /// The fragments of this table that were changed since they were written. They count as written from now on.
-    pub fn take_dirty(&mut self) -> Vec<u32> {
-        let dirty = (0..).zip(&mut self.dirty).filter_map(|(index, dirty)| std::mem::take(dirty).then_some(index));
-        dirty.collect()
-    }
-
-    /// A fragment of this table in bytes.
-    pub fn fragment(&self, index: u32) -> Vec<u8> {
-        let first = (index * self.per_fragment) as usize;
-        let last = (first + self.per_fragment as usize).min(self.pages.len());
-        numbers_to_bytes(self.pages[first..last].iter().map(|page| page_to_raw(*page)))
-    }
-
-    /// Takes over a fragment of this table that was read from flash.
-    pub fn load(&mut self, index: u32, bytes: &[u8]) {
-        let first = (index * self.per_fragment) as usize;
-        let last = (first + self.per_fragment as usize).min(self.pages.len());
-        for (page, raw) in self.pages[first..last].iter_mut().zip(numbers_of_bytes(bytes)) {
-            *page = page_from_raw(raw);
-        }
-    }
-
-    /// All locations in bytes.
-    pub fn encode(&self) -> Vec<u8> {
-        numbers_to_bytes(self.pages.iter().map(|page| page_to_raw(*page)))
-    }
-
-    /// Takes over all locations from bytes; whether there were as many.
-    pub fn decode(&mut self, bytes: &[u8]) -> bool {
-        let pages: Vec<Option<PageId>> = numbers_of_bytes(bytes).map(page_from_raw).collect();
-        let fits = pages.len() == self.pages.len();
-        if fits {
-            self.pages = pages;
-        }
-        fits
-    }
-
-    /// Number of fragments of this table.
-    pub fn fragments(&self) -> u32 {
-        self.dirty.len() as u32
-    }
-
-    /// Bytes of memory.
-    pub fn memory(&self) -> usize {
-        self.pages.len() * size_of::<Option<PageId>>() + self.dirty.len()
     }
 }
 
@@ -81,6 +39,46 @@ impl Fragments for FragmentTable {
 
     fn len(&self) -> u32 {
         self.pages.len() as u32
+    }
+
+    fn take_dirty(&mut self) -> Vec<u32> {
+        let dirty = (0..).zip(&mut self.dirty).filter_map(|(index, dirty)| std::mem::take(dirty).then_some(index));
+        dirty.collect()
+    }
+
+    fn fragment(&self, index: u32) -> Vec<u8> {
+        let first = (index * self.per_fragment) as usize;
+        let last = (first + self.per_fragment as usize).min(self.pages.len());
+        numbers_to_bytes(self.pages[first..last].iter().map(|page| page_to_raw(*page)))
+    }
+
+    fn load(&mut self, index: u32, bytes: &[u8]) {
+        let first = (index * self.per_fragment) as usize;
+        let last = (first + self.per_fragment as usize).min(self.pages.len());
+        for (page, raw) in self.pages[first..last].iter_mut().zip(numbers_of_bytes(bytes)) {
+            *page = page_from_raw(raw);
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        numbers_to_bytes(self.pages.iter().map(|page| page_to_raw(*page)))
+    }
+
+    fn decode(&mut self, bytes: &[u8]) -> bool {
+        let pages: Vec<Option<PageId>> = numbers_of_bytes(bytes).map(page_from_raw).collect();
+        let fits = pages.len() == self.pages.len();
+        if fits {
+            self.pages = pages;
+        }
+        fits
+    }
+
+    fn fragments(&self) -> u32 {
+        self.dirty.len() as u32
+    }
+
+    fn memory(&self) -> usize {
+        self.pages.len() * size_of::<Option<PageId>>() + self.dirty.len()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The entries of a checkpoint, by key (OX 6.1.7.1), and their bytes.
+//! The entries of a checkpoint, by key (OX 6.1.7.1). In bytes, each is its key, its length and its value.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,6 @@ use crate::component::{Checkpoint, Key};
 pub struct KeyedEntries(BTreeMap<u32, Vec<u8>>);
 
 impl KeyedEntries {
-    /// The entries in bytes: key, length and value of each.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for (key, value) in &self.0 {
-            bytes.extend(key.to_le_bytes());
-            bytes.extend((value.len() as u32).to_le_bytes());
-            bytes.extend(value);
-        }
-        bytes
-    }
-
     /// The entries of bytes; `None` if they are not entries.
     pub fn decode(mut bytes: &[u8]) -> Option<KeyedEntries> {
         let mut entries = BTreeMap::new();
@@ -41,6 +30,23 @@ impl Checkpoint for KeyedEntries {
 
     fn get(&self, key: Key) -> Option<&[u8]> {
         self.0.get(&key.0).map(Vec::as_slice)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (key, value) in &self.0 {
+            bytes.extend(key.to_le_bytes());
+            bytes.extend((value.len() as u32).to_le_bytes());
+            bytes.extend(value);
+        }
+        bytes
+    }
+
+    fn recover(&mut self, bytes: &[u8]) -> bool {
+        let entries = KeyedEntries::decode(bytes);
+        let is_whole = entries.is_some();
+        entries.into_iter().for_each(|entries| *self = entries);
+        is_whole
     }
 }
 

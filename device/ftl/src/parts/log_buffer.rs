@@ -8,31 +8,9 @@ use std::collections::VecDeque;
 
 use nandscape_device_media::PageId;
 
-use super::log_page::{LogPage, POINTERS, records_per_page};
+use super::log_page::{LogPage, records_per_page};
 use super::record::Record;
-use crate::component::{Log, LogPosition};
-
-/// Where a chain begins.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct LogHead {
-    /// Where its first page may be.
-    pub pages: [Option<PageId>; POINTERS],
-    /// The number of that page.
-    pub number: u64,
-    /// The epoch of the chain.
-    pub epoch: u64,
-}
-
-/// A page of the log that is to be written.
-#[derive(Debug)]
-pub struct Outgoing {
-    /// Where.
-    pub page: PageId,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-    last: u64,
-    records: usize,
-}
+use crate::component::{ChainedLog, Log, LogHead, LogPosition, LogStart, Outgoing, POINTERS};
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Chain {
@@ -74,8 +52,9 @@ pub struct LogBuffer {
 }
 
 impl LogBuffer {
-    /// An empty log: `last` is the timestamp of the last record that there ever was, `number` that of the next page.
-    pub fn new(page_bytes: usize, epoch: u64, number: u64, last: u64, keeps: bool) -> LogBuffer {
+    /// An empty log.
+    pub fn new(start: &LogStart) -> LogBuffer {
+        let LogStart { page_bytes, epoch, number, last, keeps } = *start;
         LogBuffer {
             page_bytes,
             pending: VecDeque::new(),
@@ -96,39 +75,38 @@ impl LogBuffer {
         }
     }
 
-    /// Pages that are lacking to name the next ones.
-    pub fn lacking(&self) -> usize {
+    fn first(&self, skip: usize) -> [Option<PageId>; POINTERS] {
+        std::array::from_fn(|index| self.upcoming.get(skip + index).copied())
+    }
+}
+
+impl ChainedLog for LogBuffer {
+    fn lacking(&self) -> usize {
         (POINTERS + 1).saturating_sub(self.upcoming.len())
     }
 
-    /// A page for the log, after those that it has.
-    pub fn offer(&mut self, page: PageId) {
+    fn offer(&mut self, page: PageId) {
         self.upcoming.push_back(page);
     }
 
-    /// Takes back the pages that `gone` says cannot be used.
-    pub fn withdraw(&mut self, gone: impl Fn(PageId) -> bool) {
+    fn withdraw(&mut self, gone: &dyn Fn(PageId) -> bool) {
         self.upcoming.retain(|page| !gone(*page));
     }
 
-    /// Whether a page is among those that come next.
-    pub fn is_upcoming(&self, is_it: impl Fn(PageId) -> bool) -> bool {
+    fn is_upcoming(&self, is_it: &dyn Fn(PageId) -> bool) -> bool {
         self.upcoming.iter().any(|page| is_it(*page))
     }
 
-    /// Whether a page is to be written, if there is a place for it.
-    pub fn is_due(&self) -> bool {
+    fn is_due(&self) -> bool {
         let is_wanted = self.wanted > self.written || self.pending.len() >= records_per_page(self.page_bytes);
         is_wanted && !self.pending.is_empty() && self.chain != Chain::Broken
     }
 
-    /// Pages that the records take which are not written.
-    pub fn backlog(&self) -> usize {
+    fn backlog(&self) -> usize {
         self.pending.len() / records_per_page(self.page_bytes)
     }
 
-    /// The page that is to be written now, if any.
-    pub fn outgoing(&mut self) -> Option<Outgoing> {
+    fn outgoing(&mut self) -> Option<Outgoing> {
         if !self.is_due() {
             return None;
         }
@@ -145,8 +123,7 @@ impl LogBuffer {
         Some(Outgoing { page, bytes, last, records: count })
     }
 
-    /// A page was written.
-    pub fn written(&mut self, outgoing: &Outgoing) {
+    fn written(&mut self, outgoing: &Outgoing) {
         self.promised = self.first(1);
         self.upcoming.pop_front();
         self.pending.drain(..outgoing.records);
@@ -157,56 +134,43 @@ impl LogBuffer {
         }
     }
 
-    /// Where a chain begins that has all records that are not written yet. To be asked between two pages.
-    pub fn mark(&mut self) -> LogHead {
+    fn mark(&mut self) -> LogHead {
         if self.chain == Chain::Broken {
             (self.chain, self.promised) = (Chain::Rejoining, self.first(0));
         }
         LogHead { pages: self.promised, number: self.number, epoch: self.epoch }
     }
 
-    /// How often the chain has broken.
-    pub fn breaks(&self) -> u32 {
+    fn breaks(&self) -> u32 {
         self.breaks
     }
 
-    /// Whether the chain has broken, and no checkpoint has mended it.
-    pub fn is_broken(&self) -> bool {
+    fn is_broken(&self) -> bool {
         self.chain == Chain::Broken
     }
 
-    /// Whether all records up to a position are in a chain, be it one that no checkpoint names yet.
-    pub fn is_written(&self, upto: LogPosition) -> bool {
+    fn is_written(&self, upto: LogPosition) -> bool {
         self.written >= upto.0 || self.keeps
     }
 
-    /// Records that are not written, for a log whose memory survives a power cut.
-    pub fn kept(&self) -> Vec<(u64, Record)> {
+    fn kept(&self) -> Vec<(u64, Record)> {
         if self.keeps { self.pending.iter().copied().collect() } else { Vec::new() }
     }
 
-    /// The number of the page that is written next.
-    pub fn number(&self) -> u64 {
+    fn number(&self) -> u64 {
         self.number
     }
 
-    /// Records that were appended.
-    pub fn appended(&self) -> u64 {
+    fn appended(&self) -> u64 {
         self.last - self.first
     }
 
-    /// Pages since the last checkpoint.
-    pub fn pages(&self) -> u64 {
+    fn pages(&self) -> u64 {
         self.number - self.head
     }
 
-    /// Bytes of memory.
-    pub fn memory(&self) -> usize {
+    fn memory(&self) -> usize {
         self.pending.capacity() * size_of::<(u64, Record)>()
-    }
-
-    fn first(&self, skip: usize) -> [Option<PageId>; POINTERS] {
-        std::array::from_fn(|index| self.upcoming.get(skip + index).copied())
     }
 }
 
@@ -250,7 +214,7 @@ mod tests {
 
     /// A log whose pages are those of the numbers given, on a chain that a checkpoint names.
     fn log(pages: std::ops::Range<u32>) -> LogBuffer {
-        let mut log = LogBuffer::new(256, 1, 10, 100, false);
+        let mut log = LogBuffer::new(&LogStart { page_bytes: 256, epoch: 1, number: 10, last: 100, keeps: false });
         pages.for_each(|page| log.offer(PageId(page)));
         let head = log.mark();
         log.truncate(head);
@@ -288,7 +252,7 @@ mod tests {
         let position = append(&mut log, 3);
         for failed in 0..3 {
             assert_eq!(log.outgoing().unwrap().page, PageId(failed));
-            log.withdraw(|page| page == PageId(failed));
+            log.withdraw(&|page| page == PageId(failed));
         }
         assert!(log.outgoing().is_none() && log.is_broken());
         let head = log.mark();

@@ -9,9 +9,7 @@ use nandscape_device_media::PageId;
 
 use super::entry::{page_from_raw, page_to_raw};
 use super::record::{CHAIN_POINTER, RECORD, Record};
-
-/// Pages where the next page of a chain may be: the first that could be written.
-pub(super) const POINTERS: usize = 3;
+use crate::component::POINTERS;
 
 /// A page of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,33 +1,43 @@
 //! Implementations of the components.
 
+mod bad_block_list;
 mod bad_block_table;
 mod block_table;
 mod channel_table;
 mod chunk_table;
 mod entry;
+mod filling;
 mod fixed_record;
 mod flat_map;
 mod fragment_table;
 mod keyed_entries;
 mod line;
+mod lines;
 mod log_buffer;
 mod log_page;
 mod paged_map;
+mod part;
 mod plane_lists;
 mod record;
+mod targets;
 
+pub use bad_block_list::BadBlockList;
 pub use bad_block_table::BadBlockTable;
 pub use block_table::BlockTable;
 pub use channel_table::ChannelTable;
 pub use chunk_table::{ChunkTable, FIXED};
 pub use entry::{Entry, page_from_raw, page_to_raw};
+pub use filling::{Eager, HalfFull};
 pub use fixed_record::{FixedPage, FixedRecord, Reassembly};
 pub use flat_map::FlatMap;
 pub use fragment_table::FragmentTable;
 pub use keyed_entries::{KeyedEntries, numbers_of_bytes, numbers_to_bytes};
-pub use line::Line;
-pub use log_buffer::{LogBuffer, LogHead, Outgoing};
+pub use line::{Line, LineOrder};
+pub use lines::{Lines, StreamLine};
+pub use log_buffer::LogBuffer;
 pub use log_page::{LogPage, records_per_page};
-pub use paged_map::{Eviction, MapMiss, PagedMap};
+pub use paged_map::PagedMap;
+pub use part::{BlocksPart, LogPart, MapPart, Part, ProvisioningPart};
 pub use plane_lists::{COLLECTOR_RESERVE, FreeOrder, PlaneLists};
 pub use record::{Moved, Record, Remap};
+pub use targets::{ByMerit, Oldest};

@@ -8,43 +8,10 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use nandscape_device_media::PageId;
-
 use super::entry::Entry;
-use super::fragment_table::FragmentTable;
 use super::keyed_entries::{numbers_of_bytes, numbers_to_bytes};
 use crate::address::Lpn;
-use crate::component::{Fragments, Mapping, Miss};
-
-/// A fragment that is not in memory.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct MapMiss {
-    /// Its number.
-    pub index: u32,
-    page: PageId,
-    bytes: u32,
-}
-
-impl Miss for MapMiss {
-    fn page(&self) -> PageId {
-        self.page
-    }
-
-    fn bytes(&self) -> u32 {
-        self.bytes
-    }
-}
-
-/// What is to be done to have room for a fragment.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Eviction {
-    /// Nothing: there is room.
-    Room,
-    /// This one is to be written first.
-    Write(u32),
-    /// Nothing can be: all are in use. The new one goes on top.
-    Stuck,
-}
+use crate::component::{CachedMapping, Eviction, FragmentMiss, Fragments, Mapping};
 
 struct Cached {
     entries: Box<[Entry]>,
@@ -68,38 +35,79 @@ pub struct PagedMap {
     cached: Vec<Option<Cached>>,
     /// By channel.
     queues: Vec<VecDeque<u32>>,
-    /// map_S.
-    pub small: FragmentTable,
-    /// map_T.
-    pub tiny: FragmentTable,
+    small: Box<dyn Fragments>,
+    tiny: Box<dyn Fragments>,
 }
 
 impl PagedMap {
-    /// `units` unmapped units, with `memory` bytes for fragments, two for each channel at least.
-    pub fn new(units: u32, page_bytes: u32, channels: u32, memory: u64) -> PagedMap {
+    /// `units` unmapped units, with `memory` bytes for fragments, two for each channel at least. `table` makes a table of
+    /// locations, of its number of locations and of those that a fragment of it holds.
+    pub fn new(
+        units: u32,
+        page_bytes: u32,
+        channels: u32,
+        memory: u64,
+        table: fn(u32, u32) -> Box<dyn Fragments>,
+    ) -> PagedMap {
         let per_fragment = page_bytes / Entry::SIZE as u32;
         let fragments = units.div_ceil(per_fragment);
-        let small = FragmentTable::new(fragments, per_fragment);
-        let capacity = (memory / u64::from(page_bytes) / u64::from(channels)).max(2) as usize;
+        let small = table(fragments, per_fragment);
+        let capacity = usize::try_from(memory / u64::from(page_bytes) / u64::from(channels));
         PagedMap {
             units,
             per_fragment,
             page_bytes,
-            capacity,
+            capacity: capacity.unwrap_or(usize::MAX).max(2),
             cached: (0..fragments).map(|_| None).collect(),
             queues: vec![VecDeque::new(); channels as usize],
-            tiny: FragmentTable::new(small.fragments(), per_fragment),
+            tiny: table(small.fragments(), per_fragment),
             small,
         }
     }
 
-    /// The fragment that a unit is in.
-    pub fn fragment_of(&self, lpn: Lpn) -> u32 {
+    /// Has an entry in a fragment that must be in memory, or was never written.
+    ///
+    /// # Errors
+    /// When it is neither.
+    fn entry_mut(&mut self, lpn: Lpn) -> Result<&mut Entry, FragmentMiss> {
+        let index = self.fragment_of(lpn);
+        if self.cached[index as usize].is_none() {
+            self.miss(index)?;
+            self.install(index, vec![Entry::UNMAPPED; self.per_fragment as usize].into());
+        }
+        let fragment = self.cached[index as usize].as_mut().expect("it was put there");
+        fragment.used.set(true);
+        Ok(&mut fragment.entries[(lpn.0 % self.per_fragment) as usize])
+    }
+
+    fn miss(&self, index: u32) -> Result<(), FragmentMiss> {
+        match self.small.get(index) {
+            Some(page) => Err(FragmentMiss { index, page, bytes: self.page_bytes }),
+            None => Ok(()),
+        }
+    }
+
+    fn install(&mut self, index: u32, entries: Box<[Entry]>) {
+        if self.cached[index as usize].is_some() {
+            return;
+        }
+        self.cached[index as usize] =
+            Some(Cached { entries, dirty: false, writing: false, pins: 0, used: Cell::new(true) });
+        let channel = index as usize % self.queues.len();
+        self.queues[channel].push_back(index);
+    }
+
+    fn fragment_mut(&mut self, index: u32) -> &mut Cached {
+        self.cached[index as usize].as_mut().expect("a fragment in use is in memory")
+    }
+}
+
+impl CachedMapping for PagedMap {
+    fn fragment_of(&self, lpn: Lpn) -> u32 {
         lpn.0 / self.per_fragment
     }
 
-    /// Makes room for a fragment in the memory of its channel, as far as that can be done at once.
-    pub fn evict(&mut self, index: u32) -> Eviction {
+    fn evict(&mut self, index: u32) -> Eviction {
         let channel = index as usize % self.queues.len();
         let mut write = None;
         // Once round to take note of the uses, and once more.
@@ -126,36 +134,32 @@ impl PagedMap {
         }
     }
 
-    /// Keeps a fragment in memory: one that is there, or that was never written.
-    pub fn pin(&mut self, index: u32) {
-        self.install(index, vec![Entry::UNMAPPED; self.per_fragment as usize].into());
+    fn pin(&mut self, index: u32) {
+        if !self.is_cached(index) {
+            self.install(index, vec![Entry::UNMAPPED; self.per_fragment as usize].into());
+        }
         self.fragment_mut(index).pins += 1;
     }
 
-    /// One less needs it.
-    pub fn unpin(&mut self, index: u32) {
+    fn unpin(&mut self, index: u32) {
         self.fragment_mut(index).pins -= 1;
     }
 
-    /// Whether a fragment is in memory.
-    pub fn is_cached(&self, index: u32) -> bool {
+    fn is_cached(&self, index: u32) -> bool {
         self.cached[index as usize].is_some()
     }
 
-    /// Whether a fragment is being written.
-    pub fn is_writing(&self, index: u32) -> bool {
+    fn is_writing(&self, index: u32) -> bool {
         self.cached[index as usize].as_ref().is_some_and(|fragment| fragment.writing)
     }
 
-    /// The fragments in memory that were changed since they were written, or are being written.
-    pub fn unwritten(&self) -> Vec<u32> {
+    fn unwritten(&self) -> Vec<u32> {
         let is_dirty =
             |fragment: &Option<Cached>| fragment.as_ref().is_some_and(|fragment| fragment.dirty || fragment.writing);
         (0..).zip(&self.cached).filter_map(|(index, fragment)| is_dirty(fragment).then_some(index)).collect()
     }
 
-    /// The bytes of a fragment that is to be written, if it was changed.
-    pub fn begin_write(&mut self, index: u32) -> Option<Vec<u8>> {
+    fn begin_write(&mut self, index: u32) -> Option<Vec<u8>> {
         let fragment = self.cached[index as usize].as_mut().filter(|fragment| fragment.dirty)?;
         (fragment.dirty, fragment.writing) = (false, true);
         let mut bytes = numbers_to_bytes(fragment.entries.iter().map(|entry| entry.to_raw()));
@@ -163,66 +167,45 @@ impl PagedMap {
         Some(bytes)
     }
 
-    /// The write of a fragment has ended.
-    pub fn end_write(&mut self, index: u32) {
+    fn end_write(&mut self, index: u32) {
         self.fragment_mut(index).writing = false;
     }
 
-    /// Has an entry in a fragment that must be in memory, or was never written.
-    ///
-    /// # Errors
-    /// When it is neither.
-    fn entry_mut(&mut self, lpn: Lpn) -> Result<&mut Entry, MapMiss> {
-        let index = self.fragment_of(lpn);
-        if self.cached[index as usize].is_none() {
-            self.miss(index)?;
-            self.install(index, vec![Entry::UNMAPPED; self.per_fragment as usize].into());
-        }
-        let fragment = self.cached[index as usize].as_mut().expect("it was put there");
-        fragment.used.set(true);
-        Ok(&mut fragment.entries[(lpn.0 % self.per_fragment) as usize])
-    }
-
-    /// A fragment cannot be read: all of its units are lost.
-    pub fn lose(&mut self, index: u32) {
+    fn lose(&mut self, index: u32) {
         self.install(index, vec![Entry::LOST; self.per_fragment as usize].into());
         self.fragment_mut(index).dirty = true;
     }
 
-    /// Bytes of memory: of the tables, and of fragments.
-    pub fn memory(&self) -> (usize, usize) {
-        let cached: usize = self.queues.iter().map(VecDeque::len).sum();
-        let slots = self.cached.len() * size_of::<Option<Cached>>();
-        (self.small.memory() + self.tiny.memory() + slots, cached * self.page_bytes as usize)
+    fn small(&self) -> &dyn Fragments {
+        &*self.small
     }
 
-    fn miss(&self, index: u32) -> Result<(), MapMiss> {
-        match self.small.get(index) {
-            Some(page) => Err(MapMiss { index, page, bytes: self.page_bytes }),
-            None => Ok(()),
-        }
+    fn small_mut(&mut self) -> &mut dyn Fragments {
+        &mut *self.small
     }
 
-    fn install(&mut self, index: u32, entries: Box<[Entry]>) {
-        if self.cached[index as usize].is_some() {
-            return;
-        }
-        self.cached[index as usize] =
-            Some(Cached { entries, dirty: false, writing: false, pins: 0, used: Cell::new(true) });
-        let channel = index as usize % self.queues.len();
-        self.queues[channel].push_back(index);
+    fn tiny(&self) -> &dyn Fragments {
+        &*self.tiny
     }
 
-    fn fragment_mut(&mut self, index: u32) -> &mut Cached {
-        self.cached[index as usize].as_mut().expect("a fragment in use is in memory")
+    fn tiny_mut(&mut self) -> &mut dyn Fragments {
+        &mut *self.tiny
+    }
+
+    fn cache_memory(&self) -> usize {
+        self.queues.iter().map(VecDeque::len).sum::<usize>() * self.page_bytes as usize
+    }
+
+    fn table_memory(&self) -> usize {
+        self.small.memory() + self.tiny.memory() + self.cached.len() * size_of::<Option<Cached>>()
     }
 }
 
 impl Mapping for PagedMap {
-    type Miss = MapMiss;
+    type Miss = FragmentMiss;
     type Value = Entry;
 
-    fn lookup(&self, lpn: Lpn) -> Result<Entry, MapMiss> {
+    fn lookup(&self, lpn: Lpn) -> Result<Entry, FragmentMiss> {
         let index = self.fragment_of(lpn);
         match &self.cached[index as usize] {
             Some(fragment) => {
@@ -235,14 +218,14 @@ impl Mapping for PagedMap {
 
     fn prefetch(&self, _: Lpn) {}
 
-    fn upsert(&mut self, lpn: Lpn, to: Entry) -> Result<Entry, MapMiss> {
+    fn upsert(&mut self, lpn: Lpn, to: Entry) -> Result<Entry, FragmentMiss> {
         let old = std::mem::replace(self.entry_mut(lpn)?, to);
         let index = self.fragment_of(lpn);
         self.fragment_mut(index).dirty = true;
         Ok(old)
     }
 
-    fn loaded(&mut self, miss: MapMiss, bytes: &[u8]) {
+    fn loaded(&mut self, miss: FragmentMiss, bytes: &[u8]) {
         let entries = numbers_of_bytes(bytes).map(Entry::from_raw).take(self.per_fragment as usize);
         self.install(miss.index, entries.collect());
     }
@@ -255,7 +238,9 @@ impl Mapping for PagedMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nandscape_device_media::UnitId;
+    use crate::component::Miss as _;
+    use crate::parts::FragmentTable;
+    use nandscape_device_media::{PageId, UnitId};
 
     fn at(unit: u32) -> Entry {
         Entry::new(Some(UnitId(unit)), 0)
@@ -263,17 +248,17 @@ mod tests {
 
     #[test]
     fn a_fragment_that_was_never_written_is_unmapped_and_one_that_was_must_be_loaded() {
-        let mut map = PagedMap::new(2_000, 4_096, 1, 0);
+        let mut map = PagedMap::new(2_000, 4_096, 1, 0, FragmentTable::boxed);
         assert_eq!(map.lookup(Lpn(1_999)), Ok(Entry::UNMAPPED));
         assert_eq!(map.upsert(Lpn(600), at(9)), Ok(Entry::UNMAPPED));
         assert_eq!((map.lookup(Lpn(600)), map.unwritten()), (Ok(at(9)), vec![1]));
         let bytes = map.begin_write(1).unwrap();
         assert!(map.unwritten() == [1] && map.is_writing(1));
-        map.small.update(1, Some(PageId(77)));
+        map.small_mut().update(1, Some(PageId(77)));
         map.end_write(1);
         assert!(map.unwritten().is_empty());
-        let mut other = PagedMap::new(2_000, 4_096, 1, 0);
-        other.small.update(1, Some(PageId(77)));
+        let mut other = PagedMap::new(2_000, 4_096, 1, 0, FragmentTable::boxed);
+        other.small_mut().update(1, Some(PageId(77)));
         let miss = other.upsert(Lpn(600), at(10)).unwrap_err();
         assert_eq!((miss.index, miss.page(), miss.bytes()), (1, PageId(77), 4_096));
         other.loaded(miss, &bytes);
@@ -282,9 +267,9 @@ mod tests {
 
     #[test]
     fn the_fragment_unused_for_longest_makes_room_and_a_dirty_one_is_written_first() {
-        let mut map = PagedMap::new(4_096, 4_096, 1, 2 * 4_096);
+        let mut map = PagedMap::new(4_096, 4_096, 1, 2 * 4_096, FragmentTable::boxed);
         for index in 0..3 {
-            map.small.update(index, Some(PageId(index)));
+            map.small_mut().update(index, Some(PageId(index)));
         }
         let load = |map: &mut PagedMap, index: u32| {
             let miss = map.lookup(Lpn(index * 512)).unwrap_err();

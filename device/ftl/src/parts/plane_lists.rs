@@ -50,7 +50,7 @@ impl Lists {
     }
 
     /// Looks at all of them: few are free, and this is rare.
-    fn take_most_worn(&mut self, blocks: &impl BlockMetadata) -> Option<BlockId> {
+    fn take_most_worn(&mut self, blocks: &(impl BlockMetadata + ?Sized)) -> Option<BlockId> {
         let most =
             self.free.iter().map(|Reverse((_, block))| BlockId(*block)).max_by_key(|id| blocks.get(*id).erases)?;
         self.free.retain(|Reverse((_, block))| *block != most.0);
@@ -60,7 +60,12 @@ impl Lists {
 
 impl PlaneLists {
     /// All blocks free that `blocks` says are, those first that come first in the order, and those open that it says are.
-    pub fn new(geometry: &Geometry, order: FreeOrder, rules: &[StreamRule], blocks: &impl BlockMetadata) -> PlaneLists {
+    pub fn new(
+        geometry: &Geometry,
+        order: FreeOrder,
+        rules: &[StreamRule],
+        blocks: &(impl BlockMetadata + ?Sized),
+    ) -> PlaneLists {
         let is_free = |block: &BlockId| blocks.get(*block).state == BlockState::Free;
         let rank = |block: BlockId| match order {
             FreeOrder::Fifo => 0,
@@ -84,12 +89,23 @@ impl PlaneLists {
         self.planes[plane.0 as usize].open[stream.index()]
     }
 
+    /// Bytes of memory.
+    pub fn memory(&self) -> usize {
+        let lists = |lists: &Lists| size_of::<Lists>() + lists.free.capacity() * size_of::<Reverse<(u64, u32)>>();
+        self.planes.iter().map(lists).sum()
+    }
+
     /// The clock by which blocks age goes on from `sequence`.
     pub fn resume(&mut self, sequence: u64) {
         self.sequence = sequence;
     }
 
-    fn open_block(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, stream: Stream) -> Option<BlockId> {
+    fn open_block(
+        &mut self,
+        blocks: &mut (impl BlockMetadata + ?Sized),
+        plane: PlaneId,
+        stream: Stream,
+    ) -> Option<BlockId> {
         if !self.has_room(plane, stream) {
             return None;
         }
@@ -112,7 +128,7 @@ impl PlaneLists {
 }
 
 impl Provisioning for PlaneLists {
-    fn get(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, stream: Stream) -> Option<PageId> {
+    fn get(&mut self, blocks: &mut (impl BlockMetadata + ?Sized), plane: PlaneId, stream: Stream) -> Option<PageId> {
         let block = self.open_block(blocks, plane, stream)?;
         let info = blocks.get_mut(block);
         let page = self.geometry.page_at(block, info.allocated);
@@ -131,11 +147,17 @@ impl Provisioning for PlaneLists {
         lists.open[stream.index()].is_some() || lists.free.len() > self.rules[stream.index()].leaves as usize
     }
 
-    fn next_number(&self, blocks: &impl BlockMetadata, plane: PlaneId, stream: Stream) -> u32 {
+    fn next_number(&self, blocks: &(impl BlockMetadata + ?Sized), plane: PlaneId, stream: Stream) -> u32 {
         self.planes[plane.0 as usize].open[stream.index()].map_or(0, |block| blocks.get(block).allocated)
     }
 
-    fn take_over(&mut self, blocks: &mut impl BlockMetadata, plane: PlaneId, from: Stream, to: Stream) -> bool {
+    fn take_over(
+        &mut self,
+        blocks: &mut (impl BlockMetadata + ?Sized),
+        plane: PlaneId,
+        from: Stream,
+        to: Stream,
+    ) -> bool {
         let open = &mut self.planes[plane.0 as usize].open;
         let Some(block) = open[from.index()] else { return false };
         let info = blocks.get_mut(block);
@@ -147,7 +169,7 @@ impl Provisioning for PlaneLists {
         can
     }
 
-    fn take_back(&mut self, blocks: &mut impl BlockMetadata, block: BlockId, used: u32) {
+    fn take_back(&mut self, blocks: &mut (impl BlockMetadata + ?Sized), block: BlockId, used: u32) {
         let pages = self.geometry.pages_per_block();
         let info = blocks.get_mut(block);
         let stream = match info.state {
@@ -174,7 +196,7 @@ impl Provisioning for PlaneLists {
         open.iter_mut().filter(|slot| **slot == Some(block)).for_each(|slot| *slot = None);
     }
 
-    fn programmed(&mut self, blocks: &mut impl BlockMetadata, page: PageId) -> Option<BlockId> {
+    fn programmed(&mut self, blocks: &mut (impl BlockMetadata + ?Sized), page: PageId) -> Option<BlockId> {
         let block = self.geometry.block_of(page);
         let info = blocks.get_mut(block);
         info.programmed += 1;
@@ -187,7 +209,7 @@ impl Provisioning for PlaneLists {
         Some(block)
     }
 
-    fn put(&mut self, blocks: &mut impl BlockMetadata, block: BlockId) {
+    fn put(&mut self, blocks: &mut (impl BlockMetadata + ?Sized), block: BlockId) {
         self.sequence += 1;
         assert_eq!((blocks.get(block).valid, blocks.pins(block)), (0, 0), "{block:?} is in use");
         let info = blocks.get_mut(block);
@@ -205,7 +227,7 @@ impl Provisioning for PlaneLists {
         self.planes[plane.0 as usize].free.len() as u32
     }
 
-    fn free_pages(&self, blocks: &impl BlockMetadata, plane: PlaneId) -> u32 {
+    fn free_pages(&self, blocks: &(impl BlockMetadata + ?Sized), plane: PlaneId) -> u32 {
         let pages = self.geometry.pages_per_block();
         let Lists { free, open, left } = &self.planes[plane.0 as usize];
         let count = || open.iter().flatten().map(|block| pages - blocks.get(*block).allocated).sum();

@@ -2,6 +2,7 @@
 
 use nandscape_device_controller::BufferMode;
 use nandscape_device_ftl::ox_block::{CheckpointConfig, OxGcConfig};
+use nandscape_device_ftl::registry::{Components, Set};
 use nandscape_device_ftl::{OxBlockConfig, PageFtlConfig};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{Geometry, ProgramUnit, Timing};
@@ -38,6 +39,7 @@ pub(super) fn ox_block(
     timing: &Timing,
     page: &PageFtlConfig,
 ) -> Result<Option<OxBlockConfig>> {
+    let components = components(keys)?;
     if !is_chosen(keys) {
         return Ok(None);
     }
@@ -72,10 +74,21 @@ pub(super) fn ox_block(
             target: thousandths("ftl.ox_block.gc_target", &given.gc_target, DEFAULT_TARGET)?,
             batch: BATCH,
         },
+        components,
     };
     let geometry = Geometry::new(*counts).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
     config.check(&geometry).map_err(|problem| ProfileError::new("ftl.kind", format!("\"ox_block\": {problem}")))?;
     Ok(Some(config))
+}
+
+/// The components that the profile names.
+fn components(keys: &ProfileKeys) -> Result<Components> {
+    let mut named = keys.ftl.ox.clone();
+    let names: Vec<(Set, Option<String>)> = Set::ALL.iter().map(|set| (*set, named.of(*set).take())).collect();
+    let name = |set| names.iter().find(|(other, _)| *other == set).and_then(|(_, name)| name.as_deref());
+    Components::named(name).map_err(|unknown| {
+        ProfileError::new(format!("ftl.ox.{}", unknown.set.key()), format!("{unknown}"))
+    })
 }
 
 fn thousandths(key: &str, given: &Option<Text<Ratio>>, default: Ratio) -> Result<u32> {
@@ -101,4 +114,7 @@ pub(super) fn fill_in(keys: &mut ProfileKeys, config: &OxBlockConfig) {
         gc_threshold: ratio(config.gc.threshold),
         gc_target: ratio(config.gc.target),
     };
+    for set in Set::ALL {
+        *keys.ftl.ox.of(*set) = Some(config.components.name(*set).to_owned());
+    }
 }

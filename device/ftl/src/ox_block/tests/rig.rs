@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use crate::ftl::{Milestone, Refusal};
 use crate::ox_block::{CheckpointConfig, OxGcConfig, OxReader};
+use crate::registry::Components;
 use crate::{Destination, Extent, FirmwareTimes, Ftl, OxBlock, OxBlockConfig, ReadError, Reader, Unreadable};
 use nandscape_device_media::{Media, MediaError, Priority, StoreKind};
 use nandscape_device_rig::TestFlash;
@@ -51,6 +52,7 @@ impl Setup {
             map_memory: 0,
             checkpoint: CheckpointConfig { interval: Span::from_ms(40), log_pages: 12 },
             gc: OxGcConfig { slots: 1, threshold: 600, target: 900, batch: 2 },
+            components: Components::default(),
         };
         Setup { flash, config, keeps: false }
     }

@@ -1,0 +1,97 @@
+//! Provisioning by lines (OX 6.1.3): lists of free blocks by plane, and a line of open blocks for each stream.
+
+use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId};
+
+use super::line::{Line, LineOrder};
+use super::plane_lists::{FreeOrder, PlaneLists};
+use crate::component::{BlockMetadata, LineProvisioning, Provisioning, Stream, StreamRule};
+
+/// A stream, as provisioning knows it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct StreamLine {
+    /// How it takes free blocks.
+    pub rule: StreamRule,
+    /// Blocks that its line has at the most.
+    pub width: u32,
+}
+
+/// Lists and lines.
+pub struct Lines {
+    geometry: Geometry,
+    rules: Vec<StreamRule>,
+    lists: PlaneLists,
+    /// By the number of the stream.
+    lines: Vec<Line>,
+}
+
+impl Lines {
+    /// Free blocks are those that `blocks` says are. The streams are numbered in their order.
+    pub fn new(geometry: &Geometry, order: LineOrder, streams: &[StreamLine], blocks: &dyn BlockMetadata) -> Lines {
+        let rules: Vec<StreamRule> = streams.iter().map(|stream| stream.rule).collect();
+        let line =
+            |(number, stream): (u8, &StreamLine)| Line::new(geometry, order, Stream(number), stream.width as usize);
+        Lines {
+            geometry: *geometry,
+            lists: PlaneLists::new(geometry, FreeOrder::LeastErased, &rules, blocks),
+            lines: (0..).zip(streams).map(line).collect(),
+            rules,
+        }
+    }
+}
+
+impl LineProvisioning for Lines {
+    fn get(
+        &mut self,
+        blocks: &mut dyn BlockMetadata,
+        stream: Stream,
+        usable: &dyn Fn(PlaneId) -> bool,
+    ) -> Option<PageId> {
+        self.lines[stream.index()].get(blocks, &mut self.lists, usable)
+    }
+
+    fn has_room(&self, stream: Stream, usable: &dyn Fn(PlaneId) -> bool) -> bool {
+        self.lines[stream.index()].has_room(&self.lists, usable)
+    }
+
+    fn programmed(&mut self, blocks: &mut dyn BlockMetadata, page: PageId) -> Option<BlockId> {
+        self.lists.programmed(blocks, page)
+    }
+
+    fn close(&mut self, block: BlockId) {
+        self.lists.close(block);
+    }
+
+    fn put(&mut self, blocks: &mut dyn BlockMetadata, block: BlockId) {
+        self.lists.put(blocks, block);
+    }
+
+    fn free_blocks(&self, plane: PlaneId) -> u32 {
+        self.lists.free_blocks(plane)
+    }
+
+    fn open(&self, plane: PlaneId, stream: Stream) -> Option<BlockId> {
+        self.lists.open(plane, stream)
+    }
+
+    fn relist(&mut self, blocks: &dyn BlockMetadata) {
+        self.lists = PlaneLists::new(&self.geometry, FreeOrder::LeastErased, &self.rules, blocks);
+        let sealed = (0..self.geometry.blocks()).map(|block| blocks.get(BlockId(block)).sealed_at);
+        self.lists.resume(sealed.max().unwrap_or(0));
+    }
+
+    fn sequence(&self) -> u64 {
+        self.lists.sequence()
+    }
+
+    fn turns(&self) -> Vec<u64> {
+        self.lines.iter().map(|line| line.turn().into()).collect()
+    }
+
+    fn set_turns(&mut self, turns: &[u64]) {
+        self.lines.iter_mut().zip(turns).for_each(|(line, turn)| line.set_turn(*turn as u32));
+    }
+
+    fn memory(&self) -> usize {
+        self.lists.memory() + self.lines.iter().map(Line::memory).sum::<usize>()
+    }
+}
