@@ -7,6 +7,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`ssd`] | profiles, and drives made from them |
+//! | [`ftl`] | components of an FTL: the traits, the built-in ones, and how to register your own |
 //! | [`workload`] | loads: fio-style jobs, loads from characteristics, filebench and YCSB |
 //! | [`trace`] | block traces: read, described, converted, and replayed as workloads |
 //! | [`run`] | a drive under a workload, and the report |
@@ -80,7 +81,7 @@
 //! # }
 //! ```
 //!
-//! Left out: the internals of the controller, the FTL and the flash, which are in the crates behind this one.
+//! Left out: the internals of the controller, the FTLs and the flash, which are in the crates behind this one.
 
 /// Time, the executor and its clock, resources, randomness, measurement.
 pub mod sim {
@@ -109,6 +110,16 @@ pub mod ssd {
     pub use nandscape_device_media::StoreKind;
     pub use nandscape_device_media::fault::{FaultPlan, Rule, RuleCount, RuleError};
     pub use nandscape_device_ssd::{BUILTIN, KeyDoc, Profile, ProfileError, Resolved, Sizing, Ssd, key_docs};
+}
+
+/// Components of an FTL, by name.
+pub mod ftl {
+    pub use nandscape_device_ftl::address::Lpn;
+    pub use nandscape_device_ftl::component::*;
+    pub use nandscape_device_ftl::parts;
+    pub use nandscape_device_ftl::policy::Candidate;
+    pub use nandscape_device_ftl::registry::{self, Choice, Needs, Set};
+    pub use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId, UnitId};
 }
 
 /// Loads.

@@ -1,17 +1,18 @@
 //! OX-Block: the generic FTL of OX (004 ch. 6), assembled from the components of OX-App. It keeps its tables in flash, with a log
-//! and checkpoints, and recovers them after a power cut at any instant.
+//! and checkpoints, and recovers them after a power cut at any instant. [`registry`](crate::registry) makes the components by
+//! name; the built-in ones are these:
 //!
 //! | component | what | where |
 //! |---|---|---|
 //! | P1-BAD | table of bad blocks by channel, at a fixed place | `BadBlockTable`, `fixed`, `release` |
 //! | P2-BLK | table of blocks, in pages | `ChunkTable` |
-//! | P3-PRO | lines over planes and channels, by stream | `Line`, `PlaneLists`, `streams` |
+//! | P3-PRO | lines over planes and channels, by stream | `Lines`, `streams` |
 //! | P4-MPE | where the fragments of the map are, in two levels | `FragmentTable` |
 //! | P5-MAP | fragments in memory | `PagedMap`, `map_pages` |
 //! | P6-LOG | log of 64-byte records in chained pages | `LogBuffer`, `log_pages` |
 //! | P7-REC | checkpoints and recovery | `KeyedEntries`, `checkpoint`, `recovery` |
-//! | P8-GC | by channel | `ChannelTable`, `collect` |
-//! | P9-WCA | write cache | `cache`, `write` |
+//! | P8-GC | by channel | `ByMerit`, `ChannelTable`, `collect` |
+//! | P9-WCA | write cache | `Eager`, `cache`, `write` |
 //!
 //! | file | what |
 //! |---|---|

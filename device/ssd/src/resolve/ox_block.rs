@@ -86,9 +86,8 @@ fn components(keys: &ProfileKeys) -> Result<Components> {
     let mut named = keys.ftl.ox.clone();
     let names: Vec<(Set, Option<String>)> = Set::ALL.iter().map(|set| (*set, named.of(*set).take())).collect();
     let name = |set| names.iter().find(|(other, _)| *other == set).and_then(|(_, name)| name.as_deref());
-    Components::named(name).map_err(|unknown| {
-        ProfileError::new(format!("ftl.ox.{}", unknown.set.key()), format!("{unknown}"))
-    })
+    Components::named(name)
+        .map_err(|unknown| ProfileError::new(format!("ftl.ox.{}", unknown.set.key()), format!("{unknown}")))
 }
 
 fn thousandths(key: &str, given: &Option<Text<Ratio>>, default: Ratio) -> Result<u32> {
