@@ -128,8 +128,17 @@ fn the_drive_takes_a_snapshot_after_a_power_cut() {
             sim.sleep(Span::from_ms(100)).await;
             let first = header(RETAIN_EVENT).await;
             assert_eq!((first.controller_available, first.controller_generation), (1, 1));
+            let cut = async || {
+                drive.subsystem().ftl().media().cut_power(Span::from_ms(1));
+                sim.sleep(Span::from_ms(100)).await;
+            };
+            cut().await;
+            assert_eq!(header(RETAIN_EVENT).await.controller_generation, 1, "it stays until a host has read it");
             assert_eq!(header(0).await.controller_available, 1, "this one reads it");
             assert_eq!(header(0).await.controller_available, 0);
+            cut().await;
+            let second = header(RETAIN_EVENT).await;
+            assert_eq!((second.controller_available, second.controller_generation), (1, 2));
         })
         .unwrap();
 }

@@ -343,6 +343,24 @@ fn hosts_do_not_change_the_blocks_of_clients_in_this_process() {
     });
 }
 
+/// Format NVM of all namespaces is one of those that its controller has attached (Base 5.1.10, "Operation Scope").
+#[test]
+fn all_attached_namespaces_are_formatted() {
+    with(config(), async |sim, drive| {
+        let (tenant, other) = (tenant(sim, drive), tenant(sim, drive));
+        delete(&tenant.admin, 1).await.unwrap();
+        for (nsid, id) in [(1, tenant.id), (2, other.id)] {
+            assert_eq!(create(&tenant.admin, wish(2_048, 2_048, 0, 1)).await, Ok(nsid));
+            attach(&tenant.admin, manage::NAMESPACE_ATTACH, nsid, &[id]).await.unwrap();
+        }
+        keeps(&other.io, 2, 0, 8, 3).await;
+        assert_eq!(format(&tenant.admin, NSID_ALL, 1).await, Ok(0));
+        assert_eq!(namespace(&tenant.admin, 1).await.lba_bytes(), 4_096);
+        assert!(reads(&other.io, 2, 0, 8, 3).await, "the other controller's is not formatted");
+        assert_eq!(namespace(&other.admin, 2).await.lba_bytes(), 512);
+    });
+}
+
 /// A command for all namespaces that may not change one of them changes none.
 #[test]
 fn all_namespaces_change_or_none() {

@@ -5,13 +5,14 @@ mod common;
 
 use common::{Pair, config, faulty_drive, host, read, with, write};
 use nandscape_device_controller::ControllerConfig;
+use nandscape_device_ftl::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_drive::conformance::Host;
 use nandscape_drive::{HostIdentity, HostMem, QueueDrive, QueueId, Subsystem, TransportModel};
-use nandscape_sim::{Executor, Sim, Span};
+use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::manage::{self, SanitizeStatus, SelfTestLog};
 use nandscape_wire_nvme::register;
-use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Status, SubmissionEntry, log};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, NSID_ALL, Status, SubmissionEntry, log};
 use zerocopy::FromBytes;
 
 const CRYPTO: u32 = 4;
@@ -78,6 +79,37 @@ fn sanitize_drops_everything_in_the_background() {
     });
 }
 
+/// Global Data Erased: whether anything was written since the drive was made, or since the last operation that succeeded.
+#[test]
+fn what_is_written_is_no_longer_erased() {
+    let (never, done, erased) = (manage::SANITIZE_NEVER, manage::SANITIZE_SUCCEEDED, manage::GLOBAL_DATA_ERASED);
+    with(config(), async |sim, drive| {
+        let (control, io) = (host(sim, drive, QueueId::ADMIN), host(sim, drive, QueueId(1)));
+        assert_eq!(sanitize_status(&control).await.0, never | erased, "as it was made");
+        let zeroes = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 0, 8);
+        run(&io, zeroes, HostMem::none()).await.unwrap();
+        assert_eq!(sanitize_status(&control).await.0, never);
+        for action in [CRYPTO, BLOCK_ERASE] {
+            fill(&io, 7).await;
+            admin(&control, AdminOpcode::SANITIZE, 0, action).await.unwrap();
+            assert!(is_sanitized(&control, sim).await);
+            run(&io, SubmissionEntry::io(IoOpcode::FLUSH, 1), HostMem::none()).await.unwrap();
+            assert!(holds(&io, 0).await);
+            assert_eq!(sanitize_status(&control).await.0, done | erased, "nothing was written");
+            run(&io, zeroes, HostMem::none()).await.unwrap();
+            assert_eq!(sanitize_status(&control).await.0, done);
+        }
+    });
+    with(config(), async |sim, drive| {
+        drive.subsystem().ftl().plant(Plant::Full, Seed::new(1), &mut |_| ());
+        let control = host(sim, drive, QueueId::ADMIN);
+        assert_eq!(sanitize_status(&control).await.0, never, "it was made full of data");
+        admin(&control, AdminOpcode::SANITIZE, 0, BLOCK_ERASE).await.unwrap();
+        sim.sleep(Span::from_ms(500)).await;
+        assert_eq!(sanitize_status(&control).await.0, done | erased);
+    });
+}
+
 /// A command in work keeps the operation in progress: meanwhile others are refused.
 #[test]
 fn what_is_refused_while_it_is_in_progress() {
@@ -88,7 +120,7 @@ fn what_is_refused_while_it_is_in_progress() {
         io.submit(read(0, 256), HostMem::zeroed(256 * 512));
         sim.sleep(common::FIRMWARE + common::LINK_LATENCY + Span::from_us(1)).await;
         let entry = |opcode, cdw10: u32| SubmissionEntry {
-            nsid: 1.into(),
+            nsid: u32::from(opcode != AdminOpcode::SANITIZE).into(),
             cdw10: cdw10.into(),
             ..SubmissionEntry::admin(opcode)
         };
@@ -181,7 +213,7 @@ fn self_tests_read_and_report() {
         ] {
             fill(&io, 7).await;
             admin(&control, AdminOpcode::DEVICE_SELF_TEST, 1, 2).await.unwrap();
-            admin(&control, opcode, 1, cdw10).await.unwrap();
+            admin(&control, opcode, u32::from(opcode != AdminOpcode::SANITIZE), cdw10).await.unwrap();
             let log = self_tests(&control).await;
             assert_eq!((log.current, log.results[0].status), (0, 2 << 4 | result));
             sim.sleep(Span::from_ms(20)).await;

@@ -147,6 +147,8 @@ fn an_overwrite_writes_the_pattern_before_it_erases() {
         let done = case.media().counts().since(&before);
         // The write buffer was emptied into one more block of each plane at most.
         assert!(done.erases >= 3 * used && done.programs >= 2 * 16 * used, "{done:?} for {used} blocks");
+        let (.., wear) = case.drive.subsystem().ftl().stats().erases;
+        assert_eq!(wear, case.media().counts().erases, "each pass wears its block");
         let status = case.log().await.status.get();
         let passes = 2 << manage::SANITIZE_PASSES;
         assert_eq!(status, manage::SANITIZE_SUCCEEDED | manage::GLOBAL_DATA_ERASED | passes);

@@ -87,6 +87,11 @@ pub trait Ftl: 'static {
     /// written or deallocated. The future is the time that firmware takes.
     fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) -> impl Future<Output = ()>;
 
+    /// Whether data of hosts may be in the flash or in the write buffer, be it current or stale.
+    fn may_hold_data(&self) -> bool {
+        self.stats().host_bytes > 0
+    }
+
     /// Whether [`Ftl::sanitize`] may be called.
     fn sanitizes(&self) -> bool {
         false

@@ -120,6 +120,11 @@ impl Events {
         self.masking.borrow_mut().retain(|event| event.log != log);
     }
 
+    fn withdraw(&self, event: Event) {
+        self.pending.borrow_mut().retain(|each| *each != event);
+        self.masking.borrow_mut().retain(|each| *each != event);
+    }
+
     fn raise(&self, event: Event) {
         let mut pending = self.pending.borrow_mut();
         if !pending.contains(&event) {
@@ -148,6 +153,11 @@ impl<C: CommandSet> NvmeController<C> {
             self.admin.events.raise(event);
             self.report_events();
         }
+    }
+
+    /// An event is of the past: a host that was not told of it is not told any more, and one that was need not read its log.
+    pub(crate) fn withdraw(&self, event: Event) {
+        self.admin.events.withdraw(event);
     }
 
     /// Critical Warning of the SMART log.

@@ -35,7 +35,7 @@ impl<C: CommandSet> NvmeController<C> {
             log::SUPPORTED_LOG_PAGES => self.supported_log_pages().as_bytes().to_vec(),
             log::ERROR_INFORMATION => self.admin.errors.borrow().page(),
             log::SMART => self.smart().as_bytes().to_vec(),
-            log::FIRMWARE_SLOT => firmware_slot().as_bytes().to_vec(),
+            log::FIRMWARE_SLOT => self.firmware_slot().as_bytes().to_vec(),
             log::SELF_TEST => self.subsystem.self_tests.log().as_bytes().to_vec(),
             log::SANITIZE_STATUS if self.subsystem.set.administers_namespaces() => {
                 self.subsystem.sanitize_status().as_bytes().to_vec()
@@ -99,7 +99,7 @@ impl<C: CommandSet> NvmeController<C> {
         log
     }
 
-    fn commands_and_effects(&self) -> CommandsAndEffects {
+    pub(super) fn commands_and_effects(&self) -> CommandsAndEffects {
         let mut effects = CommandsAndEffects::zeroed();
         let admin = [
             AdminOpcode::GET_LOG_PAGE,
@@ -139,6 +139,14 @@ impl<C: CommandSet> NvmeController<C> {
             features.ids[usize::from(id)] = (log::FEATURE_SUPPORTED | scope).into();
         }
         features
+    }
+
+    /// The one slot, whose revision Identify Controller tells too.
+    fn firmware_slot(&self) -> FirmwareSlot {
+        let mut slot = FirmwareSlot::zeroed();
+        slot.active = 1;
+        slot.revisions[0] = ascii(&self.subsystem.names.firmware);
+        slot
     }
 
     fn supported_log_pages(&self) -> Identifiers {
@@ -185,9 +193,3 @@ fn supported_log_pages() -> Identifiers {
     logs
 }
 
-fn firmware_slot() -> FirmwareSlot {
-    let mut slot = FirmwareSlot::zeroed();
-    slot.active = 1;
-    slot.revisions[0] = ascii(env!("CARGO_PKG_VERSION"));
-    slot
-}

@@ -20,7 +20,7 @@ use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::opcode::Transfer;
-use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode, Parameter, Status, SubmissionEntry, log};
 
 use crate::command_set::{CommandSet, Reply};
 use crate::engine::{NvmeController, QueueKey};
@@ -45,8 +45,21 @@ pub(crate) const EVENT_REQUESTS: u8 = 4;
 /// Abort Command Limit.
 pub(crate) const ABORTS: u8 = 4;
 
+/// Commands that name no namespace (Base 5, "Opcodes for Admin Commands").
+const WITHOUT_NAMESPACE: [AdminOpcode; 9] = [
+    AdminOpcode::DELETE_IO_SQ,
+    AdminOpcode::CREATE_IO_SQ,
+    AdminOpcode::DELETE_IO_CQ,
+    AdminOpcode::CREATE_IO_CQ,
+    AdminOpcode::ABORT,
+    AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST,
+    AdminOpcode::KEEP_ALIVE,
+    AdminOpcode::DOORBELL_BUFFER_CONFIG,
+    AdminOpcode::SANITIZE,
+];
+
 /// Statuses of admin commands that may succeed when they are sent again as they are.
-const TRANSIENT: [Status; 8] = [
+const TRANSIENT: [Status; 9] = [
     Status::ABORT_LIMIT_EXCEEDED,
     Status::EVENT_REQUEST_LIMIT_EXCEEDED,
     Status::DATA_TRANSFER_ERROR,
@@ -55,6 +68,7 @@ const TRANSIENT: [Status; 8] = [
     Status::SELF_TEST_IN_PROGRESS,
     Status::ABORT_REQUESTED,
     Status::ABORTED_POWER_LOSS,
+    Status::ABORTED_SQ_DELETION,
 ];
 
 /// What admin commands have set, and what they count.
@@ -109,6 +123,9 @@ impl<C: CommandSet> NvmeController<C> {
         if entry.flags & (FLAGS_FUSED | FLAGS_PSDT) != 0 {
             return Some(Err(Refusal::flags(entry.flags).final_()).into());
         }
+        if entry.nsid.get() != 0 && self.takes_no_namespace(AdminOpcode(entry.opcode)) {
+            return Some(Err(Refusal::of(Status::INVALID_FIELD, Parameter::NSID).final_()).into());
+        }
         let answer = match AdminOpcode(entry.opcode) {
             AdminOpcode::IDENTIFY => self.identify(entry),
             AdminOpcode::GET_LOG_PAGE => self.get_log_page(entry),
@@ -156,6 +173,13 @@ impl<C: CommandSet> NvmeController<C> {
             Err(refusal) if TRANSIENT.contains(&refusal.status) => Err(refusal).into(),
             Err(refusal) => Err(refusal.final_()).into(),
         })
+    }
+
+    /// Whether a command is supported, and its namespace identifier has to be zero (Base 4.1, NSID).
+    #[cold]
+    fn takes_no_namespace(&self, opcode: AdminOpcode) -> bool {
+        let is_supported = || self.commands_and_effects().admin[usize::from(opcode.0)].get() & log::EFFECT_SUPPORTED != 0;
+        WITHOUT_NAMESPACE.contains(&opcode) && is_supported()
     }
 
     async fn deliver(

@@ -121,7 +121,7 @@ impl<C: CommandSet> NvmeController<C> {
 
     async fn delete_namespaces(&self, nsid: u32) -> Result<Answer, Refusal> {
         let which = || {
-            let named = self.named(nsid)?;
+            let named = self.named(nsid, || self.subsystem.namespaces.above(0))?;
             self.check_write_protection(&named)?;
             for nsid in &named {
                 self.check_reservations(*nsid)?;
@@ -135,8 +135,10 @@ impl<C: CommandSet> NvmeController<C> {
 
     fn attach_namespaces(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Refusal> {
         let nsid = entry.nsid.get();
-        let (1..=MAX_NAMESPACES) = nsid else { return Err(Status::INVALID_NAMESPACE.into()) };
-        let namespace = self.subsystem.namespaces.get(nsid).ok_or(UNKNOWN_NAMESPACE)?;
+        let namespace = match nsid {
+            1..=MAX_NAMESPACES | NSID_ALL => self.subsystem.namespaces.get(nsid).ok_or(UNKNOWN_NAMESPACE)?,
+            _ => return Err(Status::INVALID_NAMESPACE.into()),
+        };
         let select = manage::select(entry);
         if ![manage::NAMESPACE_ATTACH, manage::NAMESPACE_DETACH].contains(&select) {
             return Err(SELECT);
@@ -174,7 +176,8 @@ impl<C: CommandSet> NvmeController<C> {
             return Err(Refusal::field(10, 9));
         }
         let which = || {
-            let named = self.named(entry.nsid.get())?;
+            // Of each scope in FNA: what this controller has attached.
+            let named = self.named(entry.nsid.get(), || self.namespaces.above(0))?;
             self.check_write_protection(&named)?;
             for nsid in &named {
                 self.check_reservations(*nsid)?;
@@ -190,18 +193,19 @@ impl<C: CommandSet> NvmeController<C> {
 
     fn sanitize(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let fields = Sanitize(entry.cdw10.get());
-        // The drive deallocates what it sanitizes, and has no state for verifying it.
-        if fields.no_deallocate() {
-            return Err(Refusal::field(10, 9));
-        }
-        if fields.verifies() {
-            return Err(Refusal::field(10, 10));
-        }
         let sanitizes = self.subsystem.set.info().sanitizes;
         match fields.action() {
+            // The fields of an operation are ignored.
             Sanitize::EXIT_FAILURE => self.subsystem.leave_sanitize_failure()?,
             Sanitize::BLOCK_ERASE | Sanitize::OVERWRITE if !sanitizes => return Err(SELECT),
             Sanitize::BLOCK_ERASE | Sanitize::OVERWRITE | Sanitize::CRYPTO_ERASE => {
+                // The drive deallocates what it sanitizes, and has no state for verifying it.
+                if fields.no_deallocate() {
+                    return Err(Refusal::field(10, 9));
+                }
+                if fields.verifies() {
+                    return Err(Refusal::field(10, 10));
+                }
                 self.check_write_protection(&self.subsystem.namespaces.above(0))?;
                 self.subsystem.namespaces.above(0).into_iter().try_for_each(|nsid| self.check_reservations(nsid))?;
                 self.subsystem.begin_sanitize(fields, entry.cdw11.get(), self.number)?;
@@ -224,7 +228,7 @@ impl<C: CommandSet> NvmeController<C> {
             code @ (manage::SELF_TEST_SHORT | manage::SELF_TEST_EXTENDED) => {
                 self.subsystem.begin_self_test(code, namespaces, self.number)?;
             }
-            manage::SELF_TEST_ABORT => self.subsystem.self_tests.abort(manage::SELF_TEST_ABORTED),
+            manage::SELF_TEST_ABORT => self.subsystem.self_tests.abort(manage::SELF_TEST_ABORTED, self.sim.now()),
             _ => return Err(SELECT),
         }
         Ok(Answer::default())
@@ -244,10 +248,10 @@ impl<C: CommandSet> NvmeController<C> {
         }
     }
 
-    /// The namespaces that a number names: one, or all of them.
-    fn named(&self, nsid: u32) -> Result<Vec<u32>, Refusal> {
+    /// The namespaces that a number names: one, or those that the broadcast value stands for.
+    fn named(&self, nsid: u32, all: impl FnOnce() -> Vec<u32>) -> Result<Vec<u32>, Refusal> {
         match nsid {
-            NSID_ALL => Ok(self.subsystem.namespaces.above(0)),
+            NSID_ALL => Ok(all()),
             1..=MAX_NAMESPACES if self.subsystem.namespaces.get(nsid).is_some() => Ok(vec![nsid]),
             1..=MAX_NAMESPACES => Err(UNKNOWN_NAMESPACE),
             _ => Err(Status::INVALID_NAMESPACE.into()),

@@ -40,10 +40,14 @@ impl Telemetry {
         self.host.take(log);
     }
 
-    /// The drive takes one.
-    pub(crate) fn take_for_drive(&self, log: DriveLog) {
-        self.controller.take(log);
-        self.available.set(true);
+    /// The drive takes one, unless a host is still to read the one before, which stays as it is until then (Base
+    /// 5.1.12.1.9, Telemetry Controller-Initiated Data Available). Whether it was taken.
+    pub(crate) fn take_for_drive(&self, log: DriveLog) -> bool {
+        let takes = !self.available.replace(true);
+        if takes {
+            self.controller.take(log);
+        }
+        takes
     }
 
     /// A host has read the drive's own snapshot.

@@ -78,6 +78,9 @@ pub trait CommandSet: 'static {
     /// Bytes that hosts have written so far.
     fn bytes_written(&self) -> u64;
 
+    /// Whether the media may hold data of hosts, be it current or stale.
+    fn may_hold_data(&self) -> bool;
+
     /// Sends all data that a power cut would lose to flash.
     fn flush(&self) -> impl Future<Output = ()>;
 

@@ -207,7 +207,7 @@ impl<C: CommandSet> NvmeController<C> {
             host.set_doorbell_buffers(None);
         }
         self.subsystem.forget_registrations(self.id);
-        self.subsystem.self_tests.controller_reset(self.number);
+        self.subsystem.self_tests.controller_reset(self.number, self.sim.now());
         self.clearing.set(None);
         if why == Clearing::Reset {
             self.registers.borrow_mut().set_ready(false);

@@ -26,7 +26,7 @@ mod table;
 mod write_protection;
 
 pub(crate) use attached::Attached;
-pub(crate) use format::{Format, LbaFormat, PROTECTION_BYTES, ProtectionType, lba_formats};
+pub(crate) use format::{Format, LbaFormat, PROTECTION_BYTES, Protection, ProtectionType, lba_formats};
 pub(crate) use identifiers::Identifiers;
 pub(crate) use layout::Layout;
 pub(crate) use note::NamespacesNote;

@@ -83,7 +83,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
     /// Takes a namespace from the table and from all controllers.
     fn remove_namespace(&self, nsid: u32) -> Option<Rc<Namespace>> {
         let namespace = self.namespaces.remove(nsid)?;
-        self.self_tests.namespace_changes(nsid, manage::SELF_TEST_NAMESPACE_REMOVED);
+        self.self_tests.namespace_changes(nsid, manage::SELF_TEST_NAMESPACE_REMOVED, self.sim.now());
         for controller in self.controllers.all() {
             if controller.namespaces.detach(nsid) {
                 controller.namespace_changed(nsid);
@@ -103,7 +103,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
         let replace = |nsid| {
             let replaced = self.replace(nsid, format);
             replaced.1.set_formatting(true);
-            self.self_tests.namespace_changes(nsid, manage::SELF_TEST_FORMATTED);
+            self.self_tests.namespace_changes(nsid, manage::SELF_TEST_FORMATTED, self.sim.now());
             replaced
         };
         let replaced: Vec<_> = which()?.into_iter().map(replace).collect();

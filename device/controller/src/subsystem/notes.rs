@@ -44,7 +44,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             self.saved.restore(&notes.saved_features);
             self.media_errors.set(notes.media_errors);
             self.set.restore_totals(&notes.totals);
-            self.resume_sanitize(&notes.sanitize);
+            self.resume_sanitize(&notes.sanitize, memory.before().in_use);
         }
         assert!(self.notebook.0.set(memory).is_ok(), "notes are taken up once");
         Ok(())

@@ -72,9 +72,10 @@ impl<C: CommandSet> NvmSubsystem<C> {
         }
         self.power.restarting.set(false);
         self.power.restarted.notify();
-        self.telemetry.take_for_drive(self.drive_log());
         let controllers = self.controllers.all();
-        controllers.iter().for_each(|controller| controller.raise(Event::TELEMETRY));
+        if self.telemetry.take_for_drive(self.drive_log()) {
+            controllers.iter().for_each(|controller| controller.raise(Event::TELEMETRY));
+        }
         controllers.iter().for_each(|controller| controller.update_fetching());
         controllers.iter().for_each(|controller| controller.fetch());
     }

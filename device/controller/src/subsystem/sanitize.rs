@@ -35,8 +35,9 @@ pub(crate) struct Sanitizing {
     pattern: Cell<u32>,
     /// It has failed, and no other has succeeded since, nor has the host left this mode.
     in_failure: Cell<bool>,
-    /// Bytes that hosts had written when the last one ended.
-    written: Cell<u64>,
+    /// Bytes that hosts had written when the drive last held no data of theirs: as it was made, until an operation begins, and
+    /// since an operation has succeeded.
+    erased_at: Cell<Option<u64>>,
     /// The number of the controller whose host is notified of the end; its identifier may have become another's.
     by: Cell<u64>,
 }
@@ -48,7 +49,7 @@ pub(super) struct SanitizeNote {
     command: u32,
     pattern: u32,
     in_failure: bool,
-    written: u64,
+    erased_at: Option<u64>,
 }
 
 impl Default for Sanitizing {
@@ -59,7 +60,7 @@ impl Default for Sanitizing {
             command: Cell::new(Sanitize(0)),
             pattern: Cell::new(0),
             in_failure: Cell::new(false),
-            written: Cell::new(0),
+            erased_at: Cell::new(Some(0)),
             by: Cell::new(0),
         }
     }
@@ -94,7 +95,7 @@ impl Sanitizing {
             command: self.command.get().0,
             pattern: self.pattern.get(),
             in_failure: self.in_failure.get(),
-            written: self.written.get(),
+            erased_at: self.erased_at.get(),
         }
     }
 
@@ -111,12 +112,17 @@ impl<C: CommandSet> NvmSubsystem<C> {
         if sanitizing.in_failure.get() && command.allows_exit() && !sanitizing.command.get().allows_exit() {
             return Err(Status::SANITIZE_FAILED);
         }
+        if sanitizing.status.get() == manage::SANITIZE_NEVER {
+            sanitizing.erased_at.set(None);
+        }
+        // The end of an operation before it is of the past (Base 8.1.24.4).
+        self.all_controllers().iter().for_each(|controller| controller.withdraw(Event::SANITIZED));
         sanitizing.status.set(manage::SANITIZE_IN_PROGRESS);
         sanitizing.progress.set(0);
         sanitizing.command.set(command);
         sanitizing.pattern.set(pattern);
         sanitizing.by.set(by);
-        self.self_tests.abort(manage::SELF_TEST_SANITIZED);
+        self.self_tests.abort(manage::SELF_TEST_SANITIZED, self.sim.now());
         self.update_sanitizing();
         self.start_sanitize();
         Ok(())
@@ -130,14 +136,17 @@ impl<C: CommandSet> NvmSubsystem<C> {
     }
 
     /// Takes up the operation that was noted: one in progress begins again, for a drive that is sanitized stays so until all
-    /// data is gone.
-    pub(super) fn resume_sanitize(&self, note: &SanitizeNote) {
+    /// data is gone. After a kill it is not known how much hosts had written by then: any data counts as written since the
+    /// last operation.
+    pub(super) fn resume_sanitize(&self, note: &SanitizeNote, was_killed: bool) {
         let sanitizing = &self.sanitizing;
         sanitizing.status.set(note.status);
         sanitizing.command.set(Sanitize(note.command));
         sanitizing.pattern.set(note.pattern);
         sanitizing.in_failure.set(note.in_failure);
-        sanitizing.written.set(note.written);
+        let is_erased = || !self.set.may_hold_data();
+        let after_kill = |_| is_erased().then(|| self.set.bytes_written());
+        sanitizing.erased_at.set(if was_killed { note.erased_at.and_then(after_kill) } else { note.erased_at });
         self.update_sanitizing();
         if note.status == manage::SANITIZE_IN_PROGRESS {
             sanitizing.progress.set(0);
@@ -180,7 +189,9 @@ impl<C: CommandSet> NvmSubsystem<C> {
         let succeeded = if ended.is_ok() { manage::SANITIZE_SUCCEEDED } else { manage::SANITIZE_FAILED };
         sanitizing.status.set(succeeded);
         sanitizing.progress.set(NO_PROGRESS);
-        sanitizing.written.set(self.set.bytes_written());
+        if ended.is_ok() {
+            sanitizing.erased_at.set(Some(self.set.bytes_written()));
+        }
         self.note();
         self.update_sanitizing();
         let begun_by = |controller: &&Rc<NvmeController<C>>| controller.number == sanitizing.by.get();
@@ -209,13 +220,20 @@ impl<C: CommandSet> NvmSubsystem<C> {
         Ok(())
     }
 
+    /// Whether nothing was written since the drive was made, as long as no operation has begun, or since the last operation
+    /// that has succeeded (Base 5.1.12.1.33, Global Data Erased). A drive may be made with data in it.
+    fn is_erased(&self) -> bool {
+        let sanitizing = &self.sanitizing;
+        let is_untouched = sanitizing.erased_at.get() == Some(self.set.bytes_written());
+        is_untouched && (sanitizing.status.get() != manage::SANITIZE_NEVER || !self.set.may_hold_data())
+    }
+
     /// Sanitize Status log.
     pub(crate) fn sanitize_status(&self) -> SanitizeStatus {
         let (mut log, sanitizing) = (SanitizeStatus::new_zeroed(), &self.sanitizing);
         let (status, command) = (sanitizing.status.get(), sanitizing.command.get());
         let is_done = status == manage::SANITIZE_SUCCEEDED;
-        let is_erased = is_done && sanitizing.written.get() == self.set.bytes_written();
-        let erased = if is_erased { manage::GLOBAL_DATA_ERASED } else { 0 };
+        let erased = if self.is_erased() { manage::GLOBAL_DATA_ERASED } else { 0 };
         // Each block has all of its passes before the next one.
         let passes = if is_done && command.action() == Sanitize::OVERWRITE { command.passes() } else { 0 };
         let passes = u16::from(passes) << manage::SANITIZE_PASSES;

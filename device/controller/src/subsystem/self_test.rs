@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use nandscape_sim::Time;
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::manage::{self, SelfTestLog, SelfTestResult};
 use zerocopy::FromZeros;
@@ -44,24 +45,24 @@ struct SelfTest {
 
 impl SelfTests {
     /// Ends the one in progress with a result, if there is one.
-    pub(crate) fn abort(&self, result: u8) {
+    pub(crate) fn abort(&self, result: u8, now: Time) {
         if let Some(test) = self.current.borrow_mut().take() {
-            self.keep(SelfTestResult { status: test.code << 4 | result, ..SelfTestResult::new_zeroed() });
+            self.keep(SelfTestResult { status: test.code << 4 | result, ..SelfTestResult::new_zeroed() }, now);
         }
     }
 
     /// A controller is reset: a short test that it began is aborted, an extended one goes on (Base 8.1.7).
-    pub(crate) fn controller_reset(&self, number: u64) {
+    pub(crate) fn controller_reset(&self, number: u64, now: Time) {
         let is_short = |test: &SelfTest| test.code == manage::SELF_TEST_SHORT && test.by == number;
         if self.current.borrow().as_ref().is_some_and(is_short) {
-            self.abort(manage::SELF_TEST_RESET);
+            self.abort(manage::SELF_TEST_RESET, now);
         }
     }
 
     /// A namespace is about to go, or to lose its data.
-    pub(crate) fn namespace_changes(&self, nsid: u32, result: u8) {
+    pub(crate) fn namespace_changes(&self, nsid: u32, result: u8, now: Time) {
         if self.current.borrow().as_ref().is_some_and(|test| test.namespaces.contains(&nsid)) {
-            self.abort(result);
+            self.abort(result, now);
         }
     }
 
@@ -70,10 +71,12 @@ impl SelfTests {
         self.current.borrow().as_ref().is_some_and(|current| current.number == test.number)
     }
 
-    fn keep(&self, result: SelfTestResult) {
+    /// Keeps a result; all of them tell when the test has ended.
+    fn keep(&self, result: SelfTestResult, now: Time) {
         let mut results = self.results.borrow_mut();
         results.truncate(KEPT - 1);
-        results.push_front(result);
+        let power_on_hours = (now.ns() / 3_600_000_000_000).into();
+        results.push_front(SelfTestResult { power_on_hours, ..result });
     }
 
     /// The log page.
@@ -130,8 +133,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             (result.sct, result.sc, result.valid) =
                 (status.kind(), status.code(), 0b1101 | u8::from(lba.is_some()) << 1);
         }
-        result.power_on_hours = (self.sim.now().ns() / 3_600_000_000_000).into();
-        self.self_tests.keep(result);
+        self.self_tests.keep(result, self.sim.now());
     }
 
     /// Reads blocks of a namespace; the first failure.
@@ -150,7 +152,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
                 Err(failure) if failure.status.meaning() != Status::ABORTED_POWER_LOSS => return Some((nsid, failure)),
                 // A loss of power is a reset, which only an extended test outlasts: it goes on when power is back.
                 Err(_) if test.code == manage::SELF_TEST_SHORT => {
-                    self.self_tests.abort(manage::SELF_TEST_RESET);
+                    self.self_tests.abort(manage::SELF_TEST_RESET, self.sim.now());
                     return None;
                 }
                 Err(_) => {}

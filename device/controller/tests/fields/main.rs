@@ -119,7 +119,9 @@ fn protection_information() {
         prinfos(8, 0, 0).is("PRACT of the read alone").fails(S::INVALID_FIELD).at(12, 12),
         prinfos(0, 8, 0).is("PRACT of the write alone").fails(S::INVALID_FIELD).at(12, 12),
         prinfos(8, 8, 0).is("PRACT of both").succeeds(),
-        prinfos(0, 0, 1).is("descriptors of another guard").bytes(40).fails(S::INVALID_FIELD).at(12, 8),
+        prinfos(0, 0, 1).is("descriptors of another guard").bytes(40).fails(S::INVALID_NAMESPACE).at(12, 8),
+        prinfos(8, 8, 1).is("the same with PRACT").bytes(40).fails(S::INVALID_NAMESPACE).at(12, 8),
+        copy(0, &[(0, 1)]).is("format 1h without protection").bytes(40).formatted(2 | 1 << 4).dword(12, 1 << 8).succeeds(),
         io(READ, 0, 253)
             .is("metadata beyond MDTS")
             .formatted(type_1)
@@ -145,6 +147,9 @@ fn admin_opcodes() {
         (AdminOpcode(0xc0), "an opcode of the vendor"),
     ];
     check(refused.map(|(opcode, why)| admin(opcode).is(why).fails(S::INVALID_OPCODE).at(0, 0)).into());
+    let named = [AdminOpcode::ABORT, AdminOpcode::KEEP_ALIVE, AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST];
+    check(named.map(|opcode| admin(opcode).is("a namespace").nsid(1).fails(S::INVALID_FIELD).at(1, 0)).into());
+    check(vec![admin(AdminOpcode::CREATE_IO_CQ).is("refused in any case").nsid(1).fails(S::INVALID_OPCODE).at(0, 0)]);
 }
 
 #[test]
@@ -227,11 +232,16 @@ fn namespaces_and_media() {
         manage.is("SEL reserved").dword(10, 2).fails(S::INVALID_FIELD).at(10, 0),
         admin(AdminOpcode::NAMESPACE_MANAGEMENT).is("CSI").dword(11, 2 << 24).fails(S::INVALID_FIELD).at(11, 24),
         attach.is("a namespace that there is not").nsid(2).fails(S::INVALID_FIELD).at(1, 0),
+        admin(AdminOpcode::NAMESPACE_ATTACHMENT).is("all namespaces").nsid(NSID_ALL).fails(S::INVALID_FIELD).at(1, 0),
+        admin(AdminOpcode::NAMESPACE_ATTACHMENT).is("namespace 0").nsid(0).fails(S::INVALID_NAMESPACE).at(1, 0),
         format(3 << 9).is("SES reserved").fails(S::INVALID_FIELD).at(10, 9),
         format(15).is("LBAF beyond NLBAF").fails(S::INVALID_FORMAT).at(10, 0),
         sanitize(7).is("SANACT reserved").fails(S::INVALID_FIELD).at(10, 0),
         sanitize(4 | 1 << 9).is("NDAS").fails(S::INVALID_FIELD).at(10, 9),
         sanitize(4 | 1 << 10).is("EMVS").fails(S::INVALID_FIELD).at(10, 10),
+        sanitize(1 | 3 << 9).is("NDAS and EMVS where nothing begins").succeeds(),
+        sanitize(4).is("a namespace").nsid(1).fails(S::INVALID_FIELD).at(1, 0),
+        sanitize(4).is("all namespaces").nsid(NSID_ALL).fails(S::INVALID_FIELD).at(1, 0),
         test(1, 5).is("STC reserved").fails(S::INVALID_FIELD).at(10, 0),
         test(2, 1).is("a namespace that there is not").fails(S::INVALID_FIELD).at(1, 0),
     ]);

@@ -372,6 +372,11 @@ impl Ftl for PageFtl {
         spoil::spoil(self, extent, breakdown).await;
     }
 
+    /// Planted data too, which was not written by a host and is not counted.
+    fn may_hold_data(&self) -> bool {
+        self.holds_anything()
+    }
+
     fn sanitizes(&self) -> bool {
         true
     }

@@ -189,9 +189,17 @@ impl PageFtl {
 
     /// Blocks that hold anything.
     fn blocks_to_sanitize(&self) -> u64 {
-        let geometry = self.media.geometry();
-        let holds = |block: &u32| self.media.pages_programmed(BlockId(*block)) > 0;
-        (0..geometry.blocks()).filter(holds).count() as u64
+        self.used_blocks().count() as u64
+    }
+
+    fn used_blocks(&self) -> impl Iterator<Item = BlockId> {
+        let blocks = (0..self.media.geometry().blocks()).map(BlockId);
+        blocks.filter(|block| self.media.pages_programmed(*block) > 0)
+    }
+
+    /// Whether the write buffer or some block of the flash holds anything.
+    pub(super) fn holds_anything(&self) -> bool {
+        self.state.borrow().buffer.in_use() > 0 || self.used_blocks().next().is_some()
     }
 
     /// Sanitizes the blocks of a plane, one after the other.
@@ -248,6 +256,8 @@ impl PageFtl {
         let who = self.who_sanitizes();
         for pass in 0..overwrite.passes {
             self.media.erase(block, who, &mut Breakdown::new()).await?;
+            // The erase that frees the block is counted when that happens.
+            self.state.borrow_mut().tables.blocks.get_mut(block).erases += 1;
             let data = self.pattern(overwrite.pattern_of(pass));
             for first in (0..geometry.pages_per_block()).step_by(word_line as usize) {
                 let pages: Pages = (first..first + word_line).map(|number| geometry.page_at(block, number)).collect();

@@ -10,11 +10,11 @@ use nandscape_drive::conformance::Host;
 use nandscape_drive::{Controller, HostIdentity, HostMem, QueueDrive, QueueId, TransportModel};
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::identify::{Namespace, cns};
-use nandscape_wire_nvme::manage::{self, ControllerList};
+use nandscape_wire_nvme::manage::{self, ControllerList, SanitizeStatus};
 use nandscape_wire_nvme::register::{self, CC_EN};
 use nandscape_wire_nvme::reservation::Keys;
-use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, feature};
-use zerocopy::{FromZeros as _, IntoBytes as _};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, feature, log};
+use zerocopy::{FromBytes as _, FromZeros as _, IntoBytes as _};
 
 use crate::host::{open, small};
 
@@ -130,6 +130,47 @@ fn namespaces_features_and_reservations_outlast_a_kill() {
     });
     assert_eq!(after.unwrap(), before.unwrap());
     ssd.check().unwrap();
+}
+
+/// A host uses the drive, which is killed then: what is left of it.
+fn life(backing: &Arc<MemoryFile>, uses: impl AsyncFnOnce(&Sim, &Tenant)) -> Arc<MemoryFile> {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = open(&sim, &small("capacitor", &[]), backing, false);
+    executor.block_on(async { uses(&sim, &tenant(&sim, &ssd, 1)).await }).unwrap();
+    Arc::new(backing.survivor())
+}
+
+#[test]
+fn whether_anything_was_written_is_known_after_a_kill() {
+    let status = async |one: &Tenant| {
+        let log = page(&one.admin, SubmissionEntry::get_log_page(log::SANITIZE_STATUS, 0, 512)).await;
+        SanitizeStatus::read_from_prefix(&log).unwrap().0.status.get()
+    };
+    let write = async |one: &Tenant| {
+        for block in 0..64 {
+            let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, block * 64, 64);
+            run(&one.io, write, HostMem::from_bytes(&[7; 32_768])).await.unwrap();
+        }
+    };
+    let (never, done, erased) = (manage::SANITIZE_NEVER, manage::SANITIZE_SUCCEEDED, manage::GLOBAL_DATA_ERASED);
+    let new = life(&new_file(), async |_, one| assert_eq!(status(one).await, never | erased));
+    let written = life(&new, async |_, one| {
+        assert_eq!(status(one).await, never | erased);
+        write(one).await;
+    });
+    let sanitized = life(&written, async |sim, one| {
+        assert_eq!(status(one).await, never);
+        run(&one.admin, admin(AdminOpcode::SANITIZE, 0, 2, 0), HostMem::none()).await.unwrap();
+        sim.sleep(Span::from_s(10)).await;
+        assert_eq!(status(one).await, done | erased);
+    });
+    let again = life(&sanitized, async |_, one| {
+        assert_eq!(status(one).await, done | erased);
+        write(one).await;
+        assert_eq!(status(one).await, done);
+    });
+    life(&again, async |_, one| assert_eq!(status(one).await, done));
 }
 
 #[test]

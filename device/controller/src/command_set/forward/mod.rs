@@ -261,7 +261,7 @@ impl CommandSet for Forward {
     /// Nothing is dropped: no command that would have it dropped is offered.
     async fn erase(&self, _: &Namespace) {}
 
-    /// Nothing can be removed from here, and nobody can ask for it.
+    /// Nothing can be removed from here, and no command asks for it.
     async fn sanitize(&self, _: Sanitization, _: &dyn Fn(u64, u64)) -> Result<(), Status> {
         Err(Status::SANITIZE_FAILED)
     }
@@ -276,6 +276,11 @@ impl CommandSet for Forward {
 
     fn bytes_written(&self) -> u64 {
         self.counts.get().written_bytes
+    }
+
+    /// It is not known here.
+    fn may_hold_data(&self) -> bool {
+        true
     }
 
     async fn flush(&self) {

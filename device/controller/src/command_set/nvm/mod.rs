@@ -220,6 +220,10 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.ftl.stats().host_bytes
     }
 
+    fn may_hold_data(&self) -> bool {
+        self.ftl.may_hold_data()
+    }
+
     async fn flush(&self) {
         if let Some(settling) = self.ftl.flush() {
             // A drive that cannot take the data any more is as flushed as it will be.

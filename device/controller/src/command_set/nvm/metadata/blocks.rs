@@ -87,13 +87,15 @@ impl Blocks {
         Ok(())
     }
 
-    /// Inserts protection information.
+    /// Inserts protection information. Blocks without data are zeros.
     pub(super) fn insert(&self, tags: &Tags) {
         let (data, mut metadata, used) = (self.data.borrow(), self.metadata.borrow_mut(), self.used());
         let mut data = data.chunks_exact(self.format.lba().data as usize);
         for (index, metadata) in (0..).zip(metadata.chunks_exact_mut(stride(self.format))) {
-            // Blocks without data are zeros, and the guard of zeros is zero, however many there are.
-            tags.insert(&self.format, index, data.next().unwrap_or_default(), &mut metadata[..used]);
+            match data.next() {
+                Some(data) => tags.insert(&self.format, index, data, &mut metadata[..used]),
+                None => tags.insert_into_zeros(&self.format, index, &mut metadata[..used]),
+            }
         }
     }
 

@@ -3,8 +3,8 @@
 
 use nandscape_device_ftl::Ftl;
 use nandscape_drive::{Breakdown, Stage};
-use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::io::{CopyCdw12, Prinfo};
+use nandscape_wire_nvme::{Parameter, Status};
 
 use super::blocks::Blocks;
 use super::protection::Tags;
@@ -48,12 +48,15 @@ impl<F: Ftl> Nvm<F> {
     }
 }
 
-/// With protection information, reads and writes take the same action, and descriptors have the tags of a guard of 16 bits.
+/// With protection information, descriptors have the tags of a guard of 16 bits (NVM 3.3.2), and reads and writes take the
+/// same action (NVM 5.3.2.5.1).
 fn check_actions(is_protected: bool, fields: &CopyCdw12) -> Result<(), Refusal> {
     let acts = [fields.prinfo_read(), fields.prinfo_write()].map(|field| Prinfo(field).action());
     match is_protected {
         // Descriptor Format.
-        true if fields.format() != 0 => Err(Refusal::field(12, 8).final_()),
+        true if fields.format() != 0 => {
+            Err(Refusal::of(Status::INVALID_NAMESPACE, Parameter::at(12, 8)).final_())
+        }
         // Protection Information Field Read.
         true if acts[0] != acts[1] => Err(Refusal::field(12, 12).final_()),
         _ => Ok(()),

@@ -7,12 +7,15 @@ use nandscape_wire_nvme::io::{Cdw12, Prinfo, ProtectionInformation};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::namespace::{Format, PROTECTION_BYTES, ProtectionType};
+use crate::namespace::{Format, PROTECTION_BYTES, Protection, ProtectionType};
 
 /// An application tag that switches the checks of a block off.
 const NO_APPLICATION_TAG: u16 = u16::MAX;
 /// The same for a reference tag of type 3, which must have both values.
 const NO_REFERENCE_TAG: u32 = u32::MAX;
+
+/// The guard of any number of zeros.
+const GUARD_OF_ZEROS: u16 = 0;
 
 /// What a command says of protection information.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -75,9 +78,23 @@ impl Tags {
     /// When the format has none.
     pub(super) fn insert(&self, format: &Format, index: u32, data: &[u8], metadata: &mut [u8]) {
         let protection = format.protection.expect("it is inserted where there is some");
+        let guard = guard(data, &metadata[..format.lba().place_of(protection)]);
+        self.insert_with(format, protection, (index, guard), metadata);
+    }
+
+    /// The same for a block of zeros. Its guard is not computed: a Write Zeroes may have many such blocks.
+    ///
+    /// # Panics
+    /// When the format has none.
+    pub(super) fn insert_into_zeros(&self, format: &Format, index: u32, metadata: &mut [u8]) {
+        let protection = format.protection.expect("it is inserted where there is some");
+        self.insert_with(format, protection, (index, GUARD_OF_ZEROS), metadata);
+    }
+
+    fn insert_with(&self, format: &Format, protection: Protection, (index, guard): (u32, u16), metadata: &mut [u8]) {
         let place = format.lba().place_of(protection);
         let information = ProtectionInformation {
-            guard: guard(data, &metadata[..place]).into(),
+            guard: guard.into(),
             application_tag: self.application.into(),
             reference_tag: self.reference_at(protection.kind, index).into(),
         };
@@ -138,7 +155,18 @@ mod tests {
     fn the_guard_is_that_of_t10() {
         assert_eq!(guard(b"123456789", &[]), 0xd0db);
         assert_eq!(guard(b"12345", b"6789"), 0xd0db);
-        assert_eq!(guard(&[0; 512], &[]), 0);
+    }
+
+    #[test]
+    fn blocks_of_zeros_need_no_crc() {
+        for (index, kind, first) in [(2, 1, false), (3, 2, true), (4, 1, true), (4, 2, false), (4, 3, false)] {
+            let format = format(index, kind, first);
+            let (data, mut computed) = (vec![0; format.lba().data as usize], vec![0; format.lba().metadata as usize]);
+            let mut known = computed.clone();
+            tags(0).insert(&format, 3, &data, &mut computed);
+            tags(0).insert_into_zeros(&format, 3, &mut known);
+            assert_eq!(known, computed, "{format:?}");
+        }
     }
 
     #[test]
