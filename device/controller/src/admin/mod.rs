@@ -130,15 +130,17 @@ impl<C: CommandSet> NvmeController<C> {
             AdminOpcode::IDENTIFY => self.identify(entry),
             AdminOpcode::GET_LOG_PAGE => self.get_log_page(entry),
             AdminOpcode::GET_FEATURES => self.get_features(entry),
-            AdminOpcode::SET_FEATURES => {
-                let answer = self.set_features(entry, mem);
-                if answer.is_ok() && sets_write_protection(entry) {
+            AdminOpcode::SET_FEATURES => match self.set_features(entry, mem) {
+                Ok(answer) if sets_write_protection(entry) => {
                     let begun = self.sim.now();
-                    self.writes_have_ended(entry.nsid.get()).await;
+                    // After a power cut, data in the write buffer waits for the restart, which waits for this command.
+                    let stop = self.stop(queue, entry, self.subsystem.power.cuts().get());
+                    let ended = stop.or_stopped(self.writes_have_ended(entry.nsid.get())).await;
                     breakdown.spend(Stage::Firmware, self.sim.now() - begun);
+                    ended.map(|()| answer).map_err(Refusal::from)
                 }
-                answer
-            }
+                answer => answer,
+            },
             AdminOpcode::ABORT => self.serve_abort(entry, breakdown).await,
             AdminOpcode::CREATE_IO_CQ => self.create_completion_queue(entry),
             AdminOpcode::CREATE_IO_SQ => self.create_submission_queue(entry),

@@ -64,8 +64,11 @@ impl<C: CommandSet> NvmSubsystem<C> {
             }
             self.set.power_returns().await;
             self.slots.all_ended().await;
-            self.set.restart().await;
-            self.forget_until_power_loss();
+            // Power may have gone again while the last commands ended.
+            if self.power.cuts.get() == cuts {
+                self.set.restart().await;
+                self.forget_until_power_loss();
+            }
             if self.power.cuts.get() == cuts {
                 break;
             }

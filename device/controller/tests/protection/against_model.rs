@@ -7,6 +7,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use crate::common::{config, with};
+use crate::draw_shape;
 use crate::host::Guest;
 use crate::model::{Block, Fields, Model, Shape};
 
@@ -14,13 +15,6 @@ const SEEDS: u64 = 32;
 const STEPS: u32 = 250;
 /// Sectors that most commands lie in.
 const SECTORS: u64 = 256;
-
-fn draw_shape(rng: &mut Rng) -> Shape {
-    let index = 2 + rng.below(3) as u8;
-    let (data, metadata) = [(512, 8), (4_096, 8), (4_096, 64)][usize::from(index - 2)];
-    let (is_extended, is_first) = (rng.chance(0.5), rng.chance(0.5));
-    Shape { index, data, metadata, is_extended, kind: rng.below(4) as u8, is_first }
-}
 
 /// A run of commands on one drive.
 struct Run {

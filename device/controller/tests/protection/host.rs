@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nandscape_drive::conformance::Host;
 use nandscape_drive::mem::{Access, DataPointer, Dma, DmaFault};
 use nandscape_drive::{HostMem, QueueDrive, QueueId};
-use nandscape_sim::Sim;
+use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::sgl::{SglDescriptor, SglType};
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
@@ -56,6 +56,7 @@ pub(crate) struct Guest {
     pub(crate) shape: Shape,
     pub(crate) io: Host,
     flat: Rc<Flat>,
+    sim: Sim,
     /// The metadata pointer leads to a descriptor.
     pub(crate) describes_metadata: bool,
     /// Bytes that the command has less metadata than it should.
@@ -76,7 +77,8 @@ impl Guest {
         assert_eq!(queue(0).execute(format, HostMem::none()).await.unwrap().status, Status::SUCCESS, "{shape:?}");
         let flat = Rc::new(Flat(RefCell::new(vec![0xa5; MEMORY])));
         let (describes_metadata, missing_metadata, metadata_at) = (false, 0, METADATA);
-        Guest { shape, io: queue(1), flat, describes_metadata, missing_metadata, metadata_at }
+        let (io, sim) = (queue(1), sim.clone());
+        Guest { shape, io, flat, sim, describes_metadata, missing_metadata, metadata_at }
     }
 
     /// The bytes at the data pointer, and those at the metadata pointer.
@@ -167,6 +169,29 @@ impl Guest {
         memory[DESCRIPTOR as usize..DESCRIPTOR as usize + 16].fill(0x5a);
         assert!(memory.iter().all(|byte| *byte == 0x5a), "what lies beside the data has changed");
         Ok(())
+    }
+
+    /// Reads blocks. Their metadata is empty where the host gets none.
+    pub(crate) async fn fetch(&self, slba: u64, count: u64, fields: Fields) -> Result<Vec<Block>, Status> {
+        let Shape { data, metadata, is_extended, .. } = self.shape;
+        let metadata = if self.shape.strips(fields) { 0 } else { metadata };
+        let (count, beside) = (count as usize, if is_extended { 0 } else { metadata });
+        let stride = data + metadata - beside;
+        let entry = Guest::entry(IoOpcode::READ, slba, count as u32, fields);
+        let (entry, mem) = self.with_memory(entry, [count * stride, count * beside]);
+        self.execute(entry, mem).await?;
+        let memory = self.flat.0.borrow();
+        let block = |index: usize| {
+            let (at, at_metadata) = (DATA as usize + index * stride, self.metadata_at as usize + index * metadata);
+            let at_metadata = if is_extended { at + data } else { at_metadata };
+            let part = |at: usize, len: usize| memory[at..at + len].to_vec();
+            Block { data: part(at, data), metadata: part(at_metadata, metadata) }
+        };
+        Ok((0..count).map(block).collect())
+    }
+
+    pub(crate) async fn pause(&self, time: Span) {
+        self.sim.sleep(time).await;
     }
 
     /// Verify, Write Zeroes.

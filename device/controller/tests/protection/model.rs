@@ -82,7 +82,7 @@ impl Shape {
     }
 
     /// A block that is not written.
-    fn blank(&self) -> Block {
+    pub(crate) fn blank(&self) -> Block {
         let mut block = Block { data: vec![0; self.data], metadata: vec![0; self.metadata] };
         if self.kind > 0 {
             block.metadata[self.place()..self.place() + 8].fill(0xff);

@@ -191,8 +191,8 @@ pub struct PageFtl {
     read_only: Cell<bool>,
     /// Firmware that deallocates, a step at a time.
     deallocating: Resource,
-    /// A restart after a power cut is under way.
-    restarting: Cell<bool>,
+    /// Power cuts after which it has started again.
+    restarted_after: Cell<u32>,
     programs: Workers<ProgramJob>,
     fills: Workers<FillJob>,
     collectors: Workers<PlaneId>,
@@ -221,7 +221,7 @@ impl PageFtl {
             go_on,
             read_only: Cell::new(false),
             deallocating: Resource::new(sim),
-            restarting: Cell::new(false),
+            restarted_after: Cell::new(0),
             programs: pool(sim, weak, async |ftl, job| ftl.program(job).await),
             fills: pool(sim, weak, async |ftl, job| ftl.fill(job).await),
             collectors: pool(sim, weak, async |ftl, plane| ftl.collect_plane(*plane).await),

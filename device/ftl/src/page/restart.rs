@@ -30,7 +30,6 @@ const STEP: u32 = 1_024;
 /// See [`Ftl::restart`](crate::Ftl::restart).
 pub(super) async fn restart(ftl: &PageFtl, keeps_buffer: bool) {
     let cuts = ftl.media.power_cuts();
-    ftl.restarting.set(true);
     if !keeps_buffer {
         ftl.drop_buffer();
     }
@@ -62,14 +61,16 @@ pub(super) async fn restart(ftl: &PageFtl, keeps_buffer: bool) {
         state.wake_collector(plane);
     }
     drop(state);
-    ftl.restarting.set(false);
+    ftl.restarted_after.set(cuts);
     ftl.pump();
 }
 
 impl PageFtl {
-    /// Whether operations of the flash may be started: power is on, and a restart after a cut has ended.
+    /// Whether operations of the flash may be started: power is on, and the restart after the last cut has ended. Between the
+    /// two, pages are handed out that were never programmed.
     pub(super) fn is_running(&self) -> bool {
-        self.media.is_powered() && !self.restarting.get() && !self.media.store_has_failed()
+        let has_restarted = self.restarted_after.get() == self.media.power_cuts();
+        self.media.is_powered() && has_restarted && !self.media.store_has_failed()
     }
 
     /// Reads the out-of-band areas of all pages that were programmed since the last snapshot, the planes side by side.

@@ -1,0 +1,59 @@
+//! Every pair of actions of two hosts, under way at once, with reads and writes beside: administration of namespaces and media,
+//! resets, deletions of queues, hosts that leave, power cuts. All commands end, each with a status that it may have; data is
+//! erased where a command says so, and nowhere else; and the drive works afterwards.
+//!
+//! `NANDSCAPE_TEST_SEED` sets the first seed, `NANDSCAPE_TEST_ROUNDS` how often each pair is tried; failures print pair and
+//! seed.
+
+mod action;
+mod case;
+#[path = "../common/mod.rs"]
+mod common;
+
+use action::Action;
+use case::Case;
+use common::{config, drive};
+use nandscape_device_controller::{BufferMode, ControllerConfig};
+use nandscape_device_ftl::Ftl;
+use nandscape_sim::{Executor, Seed, Span};
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("it is a number"))
+}
+
+#[test]
+fn every_pair_of_actions_at_once() {
+    let (first, rounds) =
+        (number("NANDSCAPE_TEST_SEED").unwrap_or(1), number("NANDSCAPE_TEST_ROUNDS").unwrap_or(4));
+    for seed in first..first + rounds {
+        for one in Action::ALL {
+            for other in Action::ALL {
+                let ended = std::panic::catch_unwind(|| run([one, other], seed));
+                assert!(ended.is_ok(), "{one:?} and {other:?}: NANDSCAPE_TEST_SEED={seed} shows it");
+            }
+        }
+    }
+}
+
+fn run(pair: [Action; 2], seed: u64) {
+    let mut rng = Seed::new(seed).child(&format!("{pair:?}")).rng();
+    let buffer = [BufferMode::Capacitor, BufferMode::Volatile][rng.below(2) as usize];
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drive = drive(&sim, ControllerConfig { buffer, ..config() });
+    let test = async {
+        let mut case = Case::new(&sim, &drive).await;
+        // Both on one controller, or each on its own.
+        let hosts = [0, rng.below(2) as usize];
+        for (action, host) in pair.into_iter().zip(hosts) {
+            case.load(&mut rng);
+            let most = [5, 100, 3_000][rng.below(3) as usize];
+            sim.sleep(Span::from_us(rng.below(most))).await;
+            case.begin(action, host);
+        }
+        case.load(&mut rng);
+        case.end().await;
+    };
+    executor.block_on(test).unwrap();
+    drive.subsystem().ftl().check().unwrap();
+}
