@@ -56,12 +56,11 @@ impl<C: CommandSet> NvmeController<C> {
             cns::CONTROLLERS => Ok(controller_list(self.subsystem.controllers(), cntid)),
             cns::NAMESPACE_GRANULARITY if set.administers_namespaces() => Ok(self.granularity().as_bytes().to_vec()),
             cns::COMMAND_SETS => Ok(command_sets()),
-            cns::COMMAND_SET_NAMESPACE => of_set(cns).and_then(|_| {
-                self.of_namespace(nsid, self.namespaces.get(nsid), true, |namespace| set.identify_specific(namespace))
-            }),
+            cns::COMMAND_SET_NAMESPACE => of_set(cns)
+                .and_then(|_| self.of_namespace(nsid, self.namespaces.get(nsid), true, |_| set.identify_specific())),
             cns::COMMAND_SET_ALLOCATED_NAMESPACE => of_set(cns).and_then(|_| {
                 let namespace = self.subsystem.namespaces.get(nsid);
-                self.of_namespace(nsid, namespace, false, |namespace| set.identify_specific(namespace))
+                self.of_namespace(nsid, namespace, false, |_| set.identify_specific())
             }),
             cns::COMMAND_SET_CONTROLLER => of_set(cns).map(|_| set.identify_controller_specific()),
             cns::COMMAND_SET_ACTIVE_NAMESPACES => {

@@ -192,4 +192,3 @@ fn supported_log_pages() -> Identifiers {
     }
     logs
 }
-

@@ -180,7 +180,8 @@ impl<C: CommandSet> NvmeController<C> {
     /// Whether a command is supported, and its namespace identifier has to be zero (Base 4.1, NSID).
     #[cold]
     fn takes_no_namespace(&self, opcode: AdminOpcode) -> bool {
-        let is_supported = || self.commands_and_effects().admin[usize::from(opcode.0)].get() & log::EFFECT_SUPPORTED != 0;
+        let is_supported =
+            || self.commands_and_effects().admin[usize::from(opcode.0)].get() & log::EFFECT_SUPPORTED != 0;
         WITHOUT_NAMESPACE.contains(&opcode) && is_supported()
     }
 

@@ -12,11 +12,12 @@ use std::rc::Rc;
 use nandscape_device_ftl::Sanitization;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
+use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
 use nandscape_wire_nvme::vendor::DriveLog;
-use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Parameter, Status, SubmissionEntry};
 
-use crate::admin::Settings;
+use crate::admin::{PAGE, Settings};
 use crate::engine::Stop;
 use crate::link::Link;
 use crate::namespace::Namespace;
@@ -30,11 +31,20 @@ pub trait CommandSet: 'static {
     /// entry is not checked yet.
     fn announce(&self, namespace: &Namespace, entry: &SubmissionEntry);
 
-    /// Whether a host that writes `css` to CC.CSS selects the set (Base 3.1.4.5).
-    fn is_selected_by(&self, css: u32) -> bool;
+    /// Whether a host that writes `css` to CC.CSS selects the set (Base 3.1.4.5): 000b is the NVM command set.
+    fn is_selected_by(&self, css: u32) -> bool {
+        css == 0
+    }
 
-    /// A command's name in the event trace, and what the trace says of it beside.
-    fn traced(&self, entry: &SubmissionEntry) -> (&'static str, u64);
+    /// A command's name in the event trace, and its blocks.
+    fn traced(&self, entry: &SubmissionEntry) -> (&'static str, u64) {
+        let name = match IoOpcode(entry.opcode) {
+            IoOpcode::READ => "read",
+            IoOpcode::WRITE => "write",
+            _ => "other",
+        };
+        (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
+    }
 
     /// Serves a command.
     fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> impl Future<Output = Reply>;
@@ -90,11 +100,17 @@ pub trait CommandSet: 'static {
     /// Identify Namespace (CNS 00h); without a namespace, what all of them have in common.
     fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace;
 
-    /// I/O Command Set specific Identify Namespace (CNS 05h); without a namespace, what all of them have in common.
-    fn identify_specific(&self, namespace: Option<&Namespace>) -> Vec<u8>;
+    /// I/O Command Set specific Identify Namespace (CNS 05h), of one namespace or of all: zeros, as the guard of protection
+    /// information has 16 bits in every format, and there is no storage tag.
+    fn identify_specific(&self) -> Vec<u8> {
+        vec![0; PAGE]
+    }
 
-    /// I/O Command Set specific Identify Controller (CNS 06h).
-    fn identify_controller_specific(&self) -> Vec<u8>;
+    /// I/O Command Set specific Identify Controller (CNS 06h): zeros, as Verify, Write Zeroes and Dataset Management have no
+    /// limits beyond those of their fields.
+    fn identify_controller_specific(&self) -> Vec<u8> {
+        vec![0; PAGE]
+    }
 
     /// Fills in which I/O commands there are and what they do.
     fn effects(&self, effects: &mut CommandsAndEffects);

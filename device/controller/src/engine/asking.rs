@@ -1,6 +1,6 @@
 //! Commands whose memory only their host reaches (see `Memory::settle` of the drive's crate): the host is asked for it by
-//! messages, and the command waits for the answers. A host that answers late, or never, delays nobody else: meanwhile its
-//! commands hold neither slot nor namespace, and whatever ends commands early ends them at once. How much of its data is kept
+//! messages, and the command waits for the answers. A host that answers late, or never, delays no other host: meanwhile its
+//! commands hold neither slot nor namespace, and all that ends commands early ends them at once. How much of its data is kept
 //! is limited by the commands that may be asked for at a time.
 //!
 //! A command that lacks memory fails before it does anything; it is served once more when its host has answered. What a
@@ -38,7 +38,7 @@ impl Asking {
         Rc::new(Asking { waiting: Cell::new(0), admitted: Cell::new(0), released: Signal::new(sim) })
     }
 
-    /// Whether so many commands wait that no more are fetched.
+    /// Whether no more commands are fetched, as too many wait.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.get() >= MOST_WAITING
     }

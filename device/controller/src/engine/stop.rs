@@ -108,14 +108,14 @@ impl Stop<'_> {
     /// The status with which the command is to end.
     pub async fn or_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, Status> {
         let mut work = pin!(work);
-        let mut seat = Seat { waiters: self.waiters, key: None };
+        let mut entry = Entry { waiters: self.waiters, key: None };
         poll_fn(|context| {
-            if let Some(status) = seat.stopped() {
+            if let Some(status) = entry.stopped() {
                 return Poll::Ready(Err(status));
             }
             match work.as_mut().poll(context) {
                 Poll::Ready(result) => Poll::Ready(Ok(result)),
-                Poll::Pending => match seat.take(self) {
+                Poll::Pending => match entry.insert(self) {
                     Ok(()) => Poll::Pending,
                     Err(status) => Poll::Ready(Err(status)),
                 },
@@ -126,19 +126,19 @@ impl Stop<'_> {
 }
 
 /// A command's entry among those that wait; given up when dropped.
-struct Seat<'a> {
+struct Entry<'a> {
     waiters: &'a Waiters,
     key: Option<Key>,
 }
 
-impl Seat<'_> {
+impl Entry<'_> {
     fn stopped(&self) -> Option<Status> {
         self.waiters.waiting.borrow().get(self.key?)?.stopped
     }
 
     /// Has the command interrupted from now on. [`Waiters::stop`] reaches only those that wait already, so what has
     /// stopped the command before is looked for here.
-    fn take(&mut self, stop: &Stop<'_>) -> Result<(), Status> {
+    fn insert(&mut self, stop: &Stop<'_>) -> Result<(), Status> {
         if self.key.is_none() {
             stop.check()?;
             let task = self.waiters.sim.current_task();
@@ -149,7 +149,7 @@ impl Seat<'_> {
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for Entry<'_> {
     fn drop(&mut self) {
         if let Some(key) = self.key {
             self.waiters.waiting.borrow_mut().remove(key);

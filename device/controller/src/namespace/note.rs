@@ -68,8 +68,8 @@ pub(crate) enum Contradiction {
 
 impl Namespaces {
     pub(crate) fn note(&self) -> NamespacesNote {
-        let state = self.state.borrow();
-        let namespaces = state.by_nsid.values().map(|Entry { namespace, is_in_use, number }| NamespaceNote {
+        let table = self.table.borrow();
+        let namespaces = table.by_nsid.values().map(|Entry { namespace, is_in_use, number }| NamespaceNote {
             nsid: namespace.nsid,
             number: *number,
             blocks: namespace.blocks,
@@ -84,7 +84,7 @@ impl Namespaces {
             reservations: namespace.reservations.note(),
             write_protection: namespace.write_protection().after_power_loss() as u32,
         });
-        NamespacesNote { created: state.created, namespaces: namespaces.collect() }
+        NamespacesNote { created: table.created, namespaces: namespaces.collect() }
     }
 
     /// Puts noted namespaces in the place of those that a new drive has.
@@ -117,8 +117,8 @@ impl Namespaces {
             namespace.set_write_protection(WriteProtection::of(note.write_protection).unwrap_or_default());
             by_nsid.insert(nsid, Entry { namespace, is_in_use: note.is_in_use, number: note.number });
         }
-        let mut state = self.state.borrow_mut();
-        (state.by_nsid, state.space, state.created) = (by_nsid, space, note.created);
+        let mut table = self.table.borrow_mut();
+        (table.by_nsid, table.space, table.created) = (by_nsid, space, note.created);
         Ok(())
     }
 }

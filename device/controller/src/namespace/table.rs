@@ -49,10 +49,10 @@ pub(crate) struct NewNamespace {
 /// See the file.
 pub(crate) struct Namespaces {
     pub(super) common: Common,
-    pub(super) state: RefCell<State>,
+    pub(super) table: RefCell<Table>,
 }
 
-pub(super) struct State {
+pub(super) struct Table {
     pub(super) by_nsid: BTreeMap<u32, Entry>,
     pub(super) space: Space,
     /// Namespaces that were created so far.
@@ -71,8 +71,8 @@ impl Namespaces {
     /// One namespace, number 1, that has all of the drive.
     pub(crate) fn new(common: Common, format: Format) -> Namespaces {
         let space = Space::new(common.sectors, common.granule());
-        let state = State { by_nsid: BTreeMap::new(), space, created: 0 };
-        let namespaces = Namespaces { common, state: RefCell::new(state) };
+        let table = Table { by_nsid: BTreeMap::new(), space, created: 0 };
+        let namespaces = Namespaces { common, table: RefCell::new(table) };
         let blocks = namespaces.common.sectors / u64::from(format.lba().sectors());
         let nsid = namespaces.create(NewNamespace { blocks, format, is_shared: true });
         namespaces.set_in_use(nsid.expect("all of the drive is free"), true);
@@ -84,17 +84,17 @@ impl Namespaces {
     /// # Errors
     /// Namespace Identifier Unavailable, Namespace Insufficient Capacity.
     pub(crate) fn create(&self, new: NewNamespace) -> Result<u32, Status> {
-        let mut state = self.state.borrow_mut();
-        let nsid = (1..=MAX_NAMESPACES).find(|nsid| !state.by_nsid.contains_key(nsid));
+        let mut table = self.table.borrow_mut();
+        let nsid = (1..=MAX_NAMESPACES).find(|nsid| !table.by_nsid.contains_key(nsid));
         let nsid = nsid.ok_or(Status::NAMESPACE_ID_UNAVAILABLE)?;
         let sectors = new.blocks.checked_mul(new.format.lba().sectors().into());
         let sectors = sectors.ok_or(Status::NAMESPACE_INSUFFICIENT_CAPACITY)?;
-        let layout = state.space.take(sectors).ok_or(Status::NAMESPACE_INSUFFICIENT_CAPACITY)?;
-        let number = state.created;
+        let layout = table.space.take(sectors).ok_or(Status::NAMESPACE_INSUFFICIENT_CAPACITY)?;
+        let number = table.created;
         let identifiers = Identifiers::new(&self.common.nqn, number);
-        state.created += 1;
+        table.created += 1;
         let namespace = Rc::new(self.build(nsid, new, identifiers, layout, Rc::default()));
-        state.by_nsid.insert(nsid, Entry { namespace, is_in_use: false, number });
+        table.by_nsid.insert(nsid, Entry { namespace, is_in_use: false, number });
         Ok(nsid)
     }
 
@@ -117,8 +117,8 @@ impl Namespaces {
     /// # Panics
     /// When there is none of that number.
     pub(crate) fn replace(&self, nsid: u32, format: Format) -> (Rc<Namespace>, Rc<Namespace>) {
-        let mut state = self.state.borrow_mut();
-        let entry = state.by_nsid.get_mut(&nsid).expect("it exists");
+        let mut table = self.table.borrow_mut();
+        let entry = table.by_nsid.get_mut(&nsid).expect("it exists");
         let old = entry.namespace.clone();
         let blocks = old.blocks * old.lba_sectors() / u64::from(format.lba().sectors());
         let new = NewNamespace { blocks, format, is_shared: old.is_shared };
@@ -132,41 +132,41 @@ impl Namespaces {
 
     /// Takes a namespace out of the table. Its space stays taken.
     pub(crate) fn remove(&self, nsid: u32) -> Option<Rc<Namespace>> {
-        self.state.borrow_mut().by_nsid.remove(&nsid).map(|entry| entry.namespace)
+        self.table.borrow_mut().by_nsid.remove(&nsid).map(|entry| entry.namespace)
     }
 
     /// Frees the space of a namespace that is no longer in the table.
     pub(crate) fn give_back(&self, namespace: &Namespace) {
-        self.state.borrow_mut().space.give_back(&namespace.layout);
+        self.table.borrow_mut().space.give_back(&namespace.layout);
     }
 
     /// Whether new controllers have a namespace attached.
     pub(crate) fn set_in_use(&self, nsid: u32, is_in_use: bool) {
-        if let Some(entry) = self.state.borrow_mut().by_nsid.get_mut(&nsid) {
+        if let Some(entry) = self.table.borrow_mut().by_nsid.get_mut(&nsid) {
             entry.is_in_use = is_in_use;
         }
     }
 
     /// The namespaces that new controllers have attached.
     pub(crate) fn in_use(&self) -> Vec<Rc<Namespace>> {
-        let state = self.state.borrow();
-        let in_use = state.by_nsid.values().filter(|entry| entry.is_in_use);
+        let table = self.table.borrow();
+        let in_use = table.by_nsid.values().filter(|entry| entry.is_in_use);
         in_use.map(|entry| entry.namespace.clone()).collect()
     }
 
     /// The namespace of a number.
     pub(crate) fn get(&self, nsid: u32) -> Option<Rc<Namespace>> {
-        self.state.borrow().by_nsid.get(&nsid).map(|entry| entry.namespace.clone())
+        self.table.borrow().by_nsid.get(&nsid).map(|entry| entry.namespace.clone())
     }
 
     /// All of them, by number.
     pub(crate) fn all(&self) -> Vec<Rc<Namespace>> {
-        self.state.borrow().by_nsid.values().map(|entry| entry.namespace.clone()).collect()
+        self.table.borrow().by_nsid.values().map(|entry| entry.namespace.clone()).collect()
     }
 
     /// Their numbers above `nsid`, in ascending order.
     pub(crate) fn above(&self, nsid: u32) -> Vec<u32> {
-        self.state.borrow().by_nsid.range(nsid + 1..).map(|(nsid, _)| *nsid).collect()
+        self.table.borrow().by_nsid.range(nsid + 1..).map(|(nsid, _)| *nsid).collect()
     }
 
     /// The formats that a namespace may have.
@@ -186,6 +186,6 @@ impl Namespaces {
 
     /// Bytes that no namespace has.
     pub(crate) fn unallocated(&self) -> u64 {
-        self.state.borrow().space.free() * 512
+        self.table.borrow().space.free() * 512
     }
 }

@@ -7,7 +7,7 @@
 //! | `mod` | serving commands |
 //! | `identify` | what Identify and the logs say |
 //!
-//! Left out, and not offered by Identify: Copy, Write Uncorrectable, fused operations, and whatever changes namespaces or
+//! Left out, and not offered by Identify: Copy, Write Uncorrectable, fused operations, and all that changes namespaces or
 //! drops their data. Reservations hold among the hosts of this subsystem; others that reach the drive by another way do
 //! not see them.
 
@@ -32,7 +32,6 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::nvm::command::NvmCommand;
 use super::{Command, CommandSet, Culprit, Failure, Reply, SetInfo};
-use crate::admin::PAGE;
 use crate::arbiter::{Arbiter, RoundRobin};
 use crate::config::{BufferMode, ControllerConfig, Duplex, LinkConfig};
 use crate::namespace::{Namespace, lba_formats};
@@ -216,19 +215,6 @@ impl CommandSet for Forward {
     /// The drive's tables are not here.
     fn announce(&self, _: &Namespace, _: &SubmissionEntry) {}
 
-    fn is_selected_by(&self, css: u32) -> bool {
-        css == 0
-    }
-
-    fn traced(&self, entry: &SubmissionEntry) -> (&'static str, u64) {
-        let name = match IoOpcode(entry.opcode) {
-            IoOpcode::READ => "read",
-            IoOpcode::WRITE => "write",
-            _ => "other",
-        };
-        (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
-    }
-
     async fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
         let entry = match self.checked(command) {
             Ok(entry) => entry,
@@ -295,16 +281,6 @@ impl CommandSet for Forward {
 
     fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
         self.namespace_data(namespace)
-    }
-
-    fn identify_specific(&self, _: Option<&Namespace>) -> Vec<u8> {
-        // Protection information, of which there is none.
-        vec![0; PAGE]
-    }
-
-    fn identify_controller_specific(&self) -> Vec<u8> {
-        // Limits of Verify, Write Zeroes and Dataset Management, all zero: none beyond those of the fields.
-        vec![0; PAGE]
     }
 
     fn effects(&self, effects: &mut CommandsAndEffects) {

@@ -33,13 +33,11 @@ use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::Breakdown;
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
-use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
 use nandscape_wire_nvme::vendor::DriveLog;
-use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use super::{Command, CommandSet, Failure, Reply, SetInfo};
-use crate::admin::PAGE;
 use crate::config::{BufferMode, ControllerConfig};
 use crate::namespace::Namespace;
 use crate::subsystem::NvmSubsystem;
@@ -141,19 +139,6 @@ impl<F: Ftl> NvmSubsystem<Nvm<F>> {
 }
 
 impl<F: Ftl> CommandSet for Nvm<F> {
-    fn is_selected_by(&self, css: u32) -> bool {
-        css == 0
-    }
-
-    fn traced(&self, entry: &SubmissionEntry) -> (&'static str, u64) {
-        let name = match IoOpcode(entry.opcode) {
-            IoOpcode::READ => "read",
-            IoOpcode::WRITE => "write",
-            _ => "other",
-        };
-        (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
-    }
-
     fn info(&self) -> SetInfo {
         SetInfo {
             sectors: self.ftl.sectors(),
@@ -237,16 +222,6 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 
     fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
         self.namespace_data(namespace)
-    }
-
-    fn identify_specific(&self, _namespace: Option<&Namespace>) -> Vec<u8> {
-        // Protection information has a guard of 16 bits in every format, and no storage tag: all fields are zero.
-        vec![0; PAGE]
-    }
-
-    fn identify_controller_specific(&self) -> Vec<u8> {
-        // Limits of Verify, Write Zeroes and Dataset Management, all zero: none beyond those of the fields.
-        vec![0; PAGE]
     }
 
     fn effects(&self, effects: &mut CommandsAndEffects) {

@@ -54,9 +54,7 @@ fn check_actions(is_protected: bool, fields: &CopyCdw12) -> Result<(), Refusal> 
     let acts = [fields.prinfo_read(), fields.prinfo_write()].map(|field| Prinfo(field).action());
     match is_protected {
         // Descriptor Format.
-        true if fields.format() != 0 => {
-            Err(Refusal::of(Status::INVALID_NAMESPACE, Parameter::at(12, 8)).final_())
-        }
+        true if fields.format() != 0 => Err(Refusal::of(Status::INVALID_NAMESPACE, Parameter::at(12, 8)).final_()),
         // Protection Information Field Read.
         true if acts[0] != acts[1] => Err(Refusal::field(12, 12).final_()),
         _ => Ok(()),

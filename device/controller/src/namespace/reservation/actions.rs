@@ -1,0 +1,135 @@
+//! What the reservation commands of hosts change (Base 7.5 to 7.8).
+
+use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::reservation::{REGISTRATION_PREEMPTED, RESERVATION_PREEMPTED, RESERVATION_RELEASED};
+
+use super::{Kind, Notice, Registrant, Reservations};
+
+/// Hosts that can be registered at a time. Registrations outlast connections, so that without a limit their number has none.
+pub(super) const MOST_REGISTRANTS: usize = 256;
+
+impl Reservations {
+    /// Registers a host.
+    pub(crate) fn register(&self, host: Registrant, key: u64) -> Result<(), Status> {
+        self.change(|registrations| {
+            match registrations.key_of(host) {
+                Some(registered) if registered != key => return Err(Status::RESERVATION_CONFLICT),
+                Some(_) => {}
+                // No status is given for it but that of a controller without the means.
+                None if registrations.keys.len() == MOST_REGISTRANTS => return Err(Status::INTERNAL_ERROR),
+                None => registrations.keys.push((host, key)),
+            }
+            registrations.bump();
+            Ok(())
+        })
+    }
+
+    /// Unregisters a host. Without a key it need not be right.
+    pub(crate) fn unregister(&self, host: Registrant, key: Option<u64>) -> Result<Vec<Notice>, Status> {
+        self.change(|registrations| {
+            let registered = registrations.key_of(host).ok_or(Status::RESERVATION_CONFLICT)?;
+            registrations.check(host, key.unwrap_or(registered))?;
+            registrations.bump();
+            Ok(registrations.remove(host))
+        })
+    }
+
+    /// Replaces the key of a host. Without a key the old one need not be right.
+    pub(crate) fn replace(&self, host: Registrant, key: Option<u64>, new: u64) -> Result<(), Status> {
+        self.change(|registrations| {
+            let registered = registrations.key_of(host).ok_or(Status::RESERVATION_CONFLICT)?;
+            registrations.check(host, key.unwrap_or(registered))?;
+            registrations.keys.iter_mut().filter(|(each, _)| *each == host).for_each(|(_, key)| *key = new);
+            registrations.bump();
+            Ok(())
+        })
+    }
+
+    /// Acquires a reservation.
+    pub(crate) fn acquire(&self, host: Registrant, key: u64, kind: Kind) -> Result<(), Status> {
+        self.change(|registrations| {
+            registrations.check(host, key)?;
+            match registrations.holder {
+                Some((held, _)) if held != kind || !registrations.holds(host) => Err(Status::RESERVATION_CONFLICT),
+                Some(_) => Ok(()),
+                None => {
+                    registrations.holder = Some((kind, host));
+                    Ok(())
+                }
+            }
+        })
+    }
+
+    /// Unregisters the hosts whose key is `victim`, and takes the reservation over where they hold it. Who was
+    /// unregistered, and who is notified.
+    pub(crate) fn preempt(
+        &self,
+        host: Registrant,
+        key: u64,
+        victim: u64,
+        kind: Kind,
+    ) -> Result<(Vec<Registrant>, Vec<Notice>), Status> {
+        self.change(|registrations| {
+            registrations.check(host, key)?;
+            let of_all = registrations.holder.is_some_and(|(kind, _)| kind.is_of_all());
+            let takes_all = of_all && victim == 0;
+            if victim == 0 && !takes_all {
+                return Err(Status::INVALID_FIELD);
+            }
+            let holder_key = registrations.holder.and_then(|(_, holder)| registrations.key_of(holder));
+            let takes_over = takes_all || !of_all && registrations.holder.is_some() && holder_key == Some(victim);
+            let is_victim = |(each, key): &(Registrant, u64)| *each != host && (takes_all || *key == victim);
+            let victims: Vec<Registrant> =
+                registrations.keys.iter().filter(|each| is_victim(each)).map(|(each, _)| *each).collect();
+            if victims.is_empty() && !takes_over {
+                return Err(Status::RESERVATION_CONFLICT);
+            }
+            let before = registrations.holder;
+            let mut notices: Vec<Notice> = Vec::new();
+            for victim in &victims {
+                let held = !of_all && before.is_some_and(|(_, holder)| holder == *victim);
+                notices.push((*victim, if held { RESERVATION_PREEMPTED } else { REGISTRATION_PREEMPTED }));
+            }
+            registrations.keys.retain(|(each, _)| !victims.contains(each));
+            if takes_over {
+                registrations.holder = Some((kind, host));
+                // Those who are left learn of it if they shared the reservation before, and it is another now.
+                if before.is_some_and(|(before, _)| !before.is_of_one() && before != kind) {
+                    notices.extend(registrations.others(host, RESERVATION_RELEASED));
+                }
+            }
+            registrations.bump();
+            Ok((victims, notices))
+        })
+    }
+
+    /// Releases a reservation that the host holds; any other stays.
+    pub(crate) fn release(&self, host: Registrant, key: u64, kind: Kind) -> Result<Vec<Notice>, Status> {
+        self.change(|registrations| {
+            registrations.check(host, key)?;
+            match registrations.holder {
+                Some((held, _)) if registrations.holds(host) && held != kind => Err(Status::INVALID_FIELD),
+                Some(_) if registrations.holds(host) => Ok(registrations.release(host)),
+                _ => Ok(Vec::new()),
+            }
+        })
+    }
+
+    /// Unregisters all hosts, and ends the reservation.
+    pub(crate) fn clear(&self, host: Registrant, key: u64) -> Result<Vec<Notice>, Status> {
+        self.change(|registrations| {
+            registrations.check(host, key)?;
+            let notices = registrations.others(host, RESERVATION_PREEMPTED);
+            (registrations.keys, registrations.holder) = (Vec::new(), None);
+            registrations.bump();
+            Ok(notices)
+        })
+    }
+
+    /// A host has left for good that has no identifier to come back with.
+    pub(crate) fn forget(&self, host: Registrant) -> Vec<Notice> {
+        self.change(
+            |registrations| if registrations.key_of(host).is_some() { registrations.remove(host) } else { Vec::new() },
+        )
+    }
+}
