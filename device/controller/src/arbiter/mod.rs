@@ -1,5 +1,7 @@
 //! Whose turn it is when several submission queues have entries (Base 3.4.4).
 
+#[cfg(test)]
+mod fairness;
 mod round_robin;
 mod weighted;
 

@@ -121,7 +121,12 @@ fn protection_information() {
         prinfos(8, 8, 0).is("PRACT of both").succeeds(),
         prinfos(0, 0, 1).is("descriptors of another guard").bytes(40).fails(S::INVALID_NAMESPACE).at(12, 8),
         prinfos(8, 8, 1).is("the same with PRACT").bytes(40).fails(S::INVALID_NAMESPACE).at(12, 8),
-        copy(0, &[(0, 1)]).is("format 1h without protection").bytes(40).formatted(2 | 1 << 4).dword(12, 1 << 8).succeeds(),
+        copy(0, &[(0, 1)])
+            .is("format 1h without protection")
+            .bytes(40)
+            .formatted(2 | 1 << 4)
+            .dword(12, 1 << 8)
+            .succeeds(),
         io(READ, 0, 253)
             .is("metadata beyond MDTS")
             .formatted(type_1)

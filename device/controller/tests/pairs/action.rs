@@ -129,13 +129,15 @@ impl Action {
         }
     }
 
-    /// What it may end with besides success, whatever goes on at the same time: a command of a queue that is deleted and one
+    /// What it may end with besides success, beside any other action: a command of a queue that is deleted and one
     /// during a power cut are aborted, and while the drive is sanitized, most are refused.
     pub(crate) fn may_end_with(self, status: Status) -> bool {
         let is_gone = [Status::INVALID_FIELD, Status::NAMESPACE_WRITE_PROTECTED, Status::RESERVATION_CONFLICT];
         let own: &[Status] = match self {
             Action::Create => &[],
-            Action::Attach => &[Status::INVALID_FIELD, Status::NAMESPACE_ALREADY_ATTACHED, Status::CONTROLLER_LIST_INVALID],
+            Action::Attach => {
+                &[Status::INVALID_FIELD, Status::NAMESPACE_ALREADY_ATTACHED, Status::CONTROLLER_LIST_INVALID]
+            }
             Action::Detach => &[Status::INVALID_FIELD, Status::NAMESPACE_NOT_ATTACHED, Status::CONTROLLER_LIST_INVALID],
             Action::Delete(_) | Action::Format(..) | Action::Sanitize(_) => &is_gone,
             Action::SelfTest(_) => &[Status::SELF_TEST_IN_PROGRESS],

@@ -122,7 +122,12 @@ impl Case {
         let begun = self.sim.now();
         while !self.have_ended() {
             let late = || self.tenants.each_ref().map(|tenant| (tenant.admin.ended(), tenant.io.ended()));
-            assert!(self.sim.now() - begun < LONG, "commands have not ended: {:?} of those of {:?}", late(), self.begun);
+            assert!(
+                self.sim.now() - begun < LONG,
+                "commands have not ended: {:?} of those of {:?}",
+                late(),
+                self.begun
+            );
             self.sim.sleep(Span::from_us(100)).await;
         }
         for tenant in &self.tenants {
@@ -244,7 +249,11 @@ impl Case {
         let last = BLOCKS * 512 / lba_bytes - u64::from(blocks);
         let written = run(&judge.io, (command(IoOpcode::WRITE, last), mem)).await;
         assert!([Status::SUCCESS, Status::RESERVATION_CONFLICT].contains(&written), "namespace {nsid}: {written}");
-        let test = SubmissionEntry { nsid: nsid.into(), cdw10: 1.into(), ..SubmissionEntry::admin(AdminOpcode::DEVICE_SELF_TEST) };
+        let test = SubmissionEntry {
+            nsid: nsid.into(),
+            cdw10: 1.into(),
+            ..SubmissionEntry::admin(AdminOpcode::DEVICE_SELF_TEST)
+        };
         let tested = run(&judge.admin, (test, HostMem::none())).await;
         assert!([Status::SUCCESS, Status::SELF_TEST_IN_PROGRESS].contains(&tested), "{tested}");
     }

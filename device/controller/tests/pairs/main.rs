@@ -23,8 +23,7 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn every_pair_of_actions_at_once() {
-    let (first, rounds) =
-        (number("NANDSCAPE_TEST_SEED").unwrap_or(1), number("NANDSCAPE_TEST_ROUNDS").unwrap_or(4));
+    let (first, rounds) = (number("NANDSCAPE_TEST_SEED").unwrap_or(1), number("NANDSCAPE_TEST_ROUNDS").unwrap_or(4));
     for seed in first..first + rounds {
         for one in Action::ALL {
             for other in Action::ALL {

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "a failing test names its seed")]
 
 mod against_model;
+mod allocations;
 #[path = "../common/mod.rs"]
 mod common;
 mod damage;
