@@ -60,6 +60,9 @@ pub(crate) fn run(args: &FsckArgs) -> Result<(), Failure> {
 fn problems(ssd: &Ssd) -> Vec<String> {
     let mut problems: Vec<String> =
         ssd.check().err().map(|what| format!("the tables disagree: {what}")).into_iter().collect();
+    if ssd.ox_block().is_some_and(|ftl| ftl.has_failed()) {
+        problems.push("the tables of OX-Block cannot be read: the drive would be out of service".to_owned());
+    }
     let (media, mut stale) = (ssd.media(), 0);
     let geometry = *media.geometry();
     for block in (0..geometry.blocks()).map(BlockId) {

@@ -59,7 +59,11 @@ impl Inspected {
         let drive = StoredDrive::of(file.spec()).map_err(|error| anyhow!("{shown}: {error}"))?;
         let profile = Profile::of_keys(&drive.profile_name, drive.keys.clone()).resolve();
         let profile = profile.with_context(|| format!("{shown}: its profile"))?;
-        let ssd = Ssd::open(&Executor::new().sim(), &profile, file).with_context(|| shown)?;
+        let mut executor = Executor::new();
+        let ssd = Ssd::open(&executor.sim(), &profile, file).with_context(|| shown.clone())?;
+        // Tables that are in the flash are read first. It ends, for nothing else is asked of the drive.
+        let started = executor.block_on(ssd.in_service());
+        started.map_err(|stalled| anyhow!("{shown}: the drive does not come into service: {stalled}"))?;
         Ok(Inspected { ssd, profile, drive, used, in_use })
     }
 
@@ -138,13 +142,20 @@ fn as_json(inspected: &Inspected, with_blocks: bool) -> Value {
         "erases": { "least": stats.erases.0, "most": stats.erases.1, "sum": stats.erases.2 },
         "host_written_bytes": stats.host_bytes,
     });
+    if let Some(ftl) = ssd.ox_block() {
+        value["ox_block"] = crate::inspect_ox::as_json(ftl);
+    }
     if with_blocks {
-        let list = inspected.blocks().map(|block| {
-            let info = ssd.block(block);
-            json!({
+        let list = inspected.blocks().map(|block_id| {
+            let (info, block) = (ssd.block(block_id), block_id);
+            let mut block = json!({
                 "block": block.0, "state": state_name(info.state), "pages": ssd.media().pages_programmed(block),
                 "current_units": info.valid, "erases": info.erases, "factory_bad": ssd.media().is_factory_bad(block),
-            })
+            });
+            if let Some(content) = content_of(inspected, block_id) {
+                block["content"] = content.into();
+            }
+            block
         });
         value["block_list"] = list.collect();
     }
@@ -207,12 +218,15 @@ fn overview(inspected: &Inspected) -> String {
         ),
     ];
     table.add_rows(rows.map(|(name, value)| [name.to_owned(), value]));
+    if let Some(ftl) = ssd.ox_block() {
+        table.add_rows(crate::inspect_ox::rows(ftl).map(|(name, value)| [name.to_owned(), value]));
+    }
     format!("{}\n", table.trim_fmt())
 }
 
 fn block_table(inspected: &Inspected) -> Table {
     let mut table = Table::new();
-    table.load_style(NOTHING).set_header(["block", "place", "state", "pages", "current units", "erases"]);
+    table.load_style(NOTHING).set_header(["block", "place", "state", "pages", "current units", "erases", "content"]);
     let geometry = inspected.geometry();
     for block in inspected.blocks() {
         let info = inspected.ssd.block(block);
@@ -225,9 +239,15 @@ fn block_table(inspected: &Inspected) -> Table {
             inspected.ssd.media().pages_programmed(block).to_string(),
             info.valid.to_string(),
             info.erases.to_string(),
+            content_of(inspected, block).unwrap_or_default().to_owned(),
         ]);
     }
     table
+}
+
+/// What a block holds, where the FTL keeps that apart: a name.
+fn content_of(inspected: &Inspected, block: BlockId) -> Option<&'static str> {
+    inspected.ssd.ox_block()?.content_of(block)
 }
 
 /// CHANNEL/DIE/PLANE/BLOCK.
@@ -250,6 +270,7 @@ fn page(inspected: &Inspected, page: PageId, json: bool) -> Result<(), Failure> 
         Some(_) if media.check_sound(page).is_err() => "programmed; data of some unit is damaged",
         Some(_) => "programmed",
     };
+    let holds = inspected.ssd.ox_block().and_then(|ftl| ftl.describe(page)).filter(|_| is_programmed);
     let units: Vec<_> = record.iter().flat_map(|record| record.units.iter().copied()).collect();
     if json {
         let units: Vec<Value> = units
@@ -258,9 +279,13 @@ fn page(inspected: &Inspected, page: PageId, json: bool) -> Result<(), Failure> 
                 |unit| json!({ "tag": unit.tag, "number": number(&unit.oob), "bytes": unit.len, "checksum": unit.sum }),
             )
             .collect();
-        let value = json!({ "schema": 1, "page": page.0, "address": address, "status": status, "units": units });
+        let mut value = json!({ "schema": 1, "page": page.0, "address": address, "status": status, "units": units });
+        if let Some(holds) = holds {
+            value["holds"] = holds.into();
+        }
         return output::result(&serde_json::to_string_pretty(&value).expect("plain data"));
     }
+    let holds = holds.map_or_else(String::new, |holds| format!("; {holds}"));
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(["unit", "logical unit", "number of its write", "bytes", "checksum"]);
     for (index, unit) in units.iter().enumerate() {
@@ -268,10 +293,10 @@ fn page(inspected: &Inspected, page: PageId, json: bool) -> Result<(), Failure> 
         let sum = format!("{:08x}", unit.sum);
         table.add_row([index.to_string(), tag, number(&unit.oob).to_string(), unit.len.to_string(), sum]);
     }
-    output::result(&format!("page {} at {address}: {status}\n{}", page.0, table.trim_fmt()))
+    output::result(&format!("page {} at {address}: {status}{holds}\n{}", page.0, table.trim_fmt()))
 }
 
-/// The number of the write in an out-of-band area of the page FTL.
+/// The number of the write in an out-of-band area of the page FTL; other FTLs keep something else there.
 fn number(oob: &[u8; 12]) -> u64 {
     u64::from_le_bytes(*oob.first_chunk().expect("it is as long"))
 }

@@ -6,8 +6,8 @@ use nandscape_device_media::durable::StoreFile;
 use nandscape_device_ssd::Profile;
 use nandscape_drive::DriveInfo;
 use nandscape_lab_run::{DriveSpec, LiveDrives, Progress, RemoteExport, RemoteSpec, SsdExport};
-use nandscape_sim::Sim;
 use nandscape_sim::units::Bytes;
+use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::Export;
 
 use crate::failure::Failure;
@@ -139,8 +139,10 @@ impl Served {
     }
 
     /// Turns the drive off. What went wrong with its file.
-    pub(super) fn close(&self, name: &str) -> Option<anyhow::Error> {
+    pub(super) fn close(&self, executor: &mut Executor, name: &str) -> Option<anyhow::Error> {
         let Served::Model(export, _) = self else { return None };
+        // A drive that stands still has no way to write more than it has.
+        let _ = executor.block_on(export.ssd().shut_down());
         let error = export.ssd().close().err()?;
         let left = "it holds what was written before";
         Some(anyhow::anyhow!("the file of drive {name} cannot be written: {error}; {left}"))

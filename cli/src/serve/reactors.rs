@@ -189,9 +189,10 @@ fn serve(
     let log = Box::new(move |text: &str| notes.say(text));
     let (reactor, handle) = Reactor::new(Setup { executor, port, names, poll: wishes.poll, log })?;
     tell((handle.clone(), described(part, &drives, &handle)));
-    let (executor, figures) = reactor.run()?;
+    let (mut executor, figures) = reactor.run()?;
     let checked = if wishes.check { drives.iter().try_for_each(Served::check) } else { Ok(()) };
-    let closed = part.names().iter().zip(&drives).filter_map(|(name, drive)| drive.close(name)).collect();
+    let closed =
+        part.names().iter().zip(&drives).filter_map(|(name, drive)| drive.close(&mut executor, name)).collect();
     let trace = wishes.trace.then(|| executor.sim().trace().to_chrome_json());
     Ok(Ended { figures, trace, inconsistency: checked.err(), closed })
 }

@@ -103,9 +103,16 @@ impl Model {
     }
 }
 
+const OX_BLOCK: &str = "ftl.kind=ox_block";
+
 fn serve(folder: tempfile::TempDir, more: &[&str]) -> Server {
     let fixed = ["--nbd", "unix:n.sock", "--check", "--json", "--store", "small=file:drive.nand", "--no-delay"];
-    Server::start(folder, &[&SMALL[..], &fixed, more].concat())
+    let mut args = [&SMALL[..], &fixed, more].concat();
+    if more.contains(&OX_BLOCK) {
+        // It is written, not planted.
+        args.iter_mut().filter(|arg| **arg == "full").for_each(|arg| *arg = "none");
+    }
+    Server::start(folder, &args)
 }
 
 fn kills(mode: &str, count: u64, more: &[&str]) {
@@ -122,7 +129,8 @@ fn kills(mode: &str, count: u64, more: &[&str]) {
             ["--rw=randwrite", "--bs=16k", "--iodepth=8", "--offset=32m", "--size=24m", "--time_based", "--runtime=60"];
         let mut load = start_fio(&server, &load);
         // Each write of a drive that syncs waits for the disk.
-        let most = if more.is_empty() { 500 + rng.below(6_000) } else { 100 + rng.below(200) };
+        let syncs = more.contains(&"--store-sync");
+        let most = if syncs { 100 + rng.below(200) } else { 500 + rng.below(6_000) };
         model.write(&mut client, &mut rng, most, (&mut next, mode != "volatile"));
         server.signal(Signal::KILL);
         server.wait();
@@ -158,6 +166,15 @@ fn what_was_acknowledged_outlasts_kills() {
     kills("capacitor", count(3), &[]);
     kills("volatile", count(1), &[]);
     kills("through", count(1), &["--store-sync"]);
+}
+
+/// The same with OX-Block, whose tables are in the flash.
+#[test]
+fn what_was_acknowledged_outlasts_kills_of_ox_block() {
+    const OX: [&str; 4] = ["--set", OX_BLOCK, "--set", "ftl.over_provisioning=42.86%"];
+    kills("capacitor", count(2), &OX);
+    kills("volatile", count(2), &OX);
+    kills("through", count(1), &[&OX[..], &["--store-sync"]].concat());
 }
 
 #[test]

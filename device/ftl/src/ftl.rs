@@ -12,13 +12,14 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-use nandscape_device_media::MediaError;
+use nandscape_device_media::{BlockId, MediaError, UnitId};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Sim, Wait};
 
 use crate::Upkeep;
 use crate::address::{Extent, UnitSize};
+use crate::component::BlockInfo;
 
 /// A flash translation layer.
 pub trait Ftl: 'static {
@@ -128,6 +129,21 @@ pub trait Ftl: 'static {
 
     /// Sends everything accepted so far to flash; `None` when it is there.
     fn flush(&self) -> Option<Rc<Settling>>;
+
+    /// The drive is about to be turned off, and everything accepted was flushed: writes what the next start would have to find
+    /// out. The drive may go on.
+    fn shut_down(&self) -> impl Future<Output = ()> {
+        async {}
+    }
+
+    /// What is known of a block.
+    fn block(&self, block: BlockId) -> BlockInfo;
+
+    /// Whether a unit of the flash holds current data.
+    fn is_current(&self, unit: UnitId) -> bool;
+
+    /// What the tables hold, counted. Slow: it looks at all of them.
+    fn tables(&self) -> TableSummary;
 
     /// Checks the FTL's own tables against each other and the flash.
     ///
@@ -330,6 +346,17 @@ impl Settling {
             None => Ok(self.last.borrow().clone()),
         }
     }
+}
+
+/// What the tables of an FTL hold, counted.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct TableSummary {
+    /// Logical units whose current data is on flash.
+    pub on_flash: u64,
+    /// Those whose current data is in the write buffer.
+    pub in_buffer: u64,
+    /// Sectors that are lost, or were declared unreadable.
+    pub lost_sectors: u64,
 }
 
 /// Counters of an FTL. Units are mapping units.

@@ -11,6 +11,7 @@
 //! | `page` | the page-mapping FTL |
 //! | `ox_block` | OX-Block, which keeps its tables in flash |
 //! | `upkeep` | counters of what it does for them |
+//! | `stored_counters` | counters as bytes, for drives in files |
 //!
 //! Tables are consulted without waiting; only the media awaits.
 
@@ -22,12 +23,11 @@ pub mod page;
 pub mod parts;
 pub mod policy;
 pub mod registry;
+mod stored_counters;
 mod upkeep;
 
 pub use address::Extent;
-pub use ftl::{Destination, Ftl, ReadError, Reader, Sanitization, Stats, Unreadable};
+pub use ftl::{Destination, Ftl, ReadError, Reader, Sanitization, Stats, TableSummary, Unreadable};
 pub use ox_block::{OxBlock, OxBlockConfig};
-pub use page::{
-    FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, TableSummary, WearConfig,
-};
+pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};
 pub use upkeep::{Recoveries, Upkeep, UpkeepPages};

@@ -1,13 +1,15 @@
 //! Assembles a drive from media, FTL and controller.
 
+use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use nandscape_device_controller::{Nvm, NvmSubsystem, NvmeController};
 use nandscape_device_ftl::component::BlockInfo;
 use nandscape_device_ftl::{Ftl, OxBlock, PageFtl, Plant, PlantReport, Stats, TableSummary};
 use nandscape_device_media::durable::StoreFile;
-use nandscape_device_media::{BlockId, Media, OpCounts, StoreKind, UnitId};
+use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, StoreKind, UnitId};
 use nandscape_drive::{Controller, Names, Subsystem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Seed, Sim};
@@ -34,8 +36,12 @@ trait Assembled {
     fn is_read_only(&self) -> bool;
     fn page_ftl(&self) -> Option<&PageFtl>;
     fn ox_block(&self) -> Option<&Rc<OxBlock>>;
+    fn block(&self, block: BlockId) -> BlockInfo;
+    fn is_current(&self, unit: UnitId) -> bool;
+    fn tables(&self) -> TableSummary;
     /// Has the controller write its notes.
     fn note(&self);
+    fn shut_down(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
 }
 
 /// The parts of a drive with an FTL of type `F`.
@@ -83,8 +89,24 @@ impl<F: Ftl> Assembled for Parts<F> {
         self.ox_block.as_ref()
     }
 
+    fn block(&self, block: BlockId) -> BlockInfo {
+        self.ftl.block(block)
+    }
+
+    fn is_current(&self, unit: UnitId) -> bool {
+        self.ftl.is_current(unit)
+    }
+
+    fn tables(&self) -> TableSummary {
+        self.ftl.tables()
+    }
+
     fn note(&self) {
         self.controller.subsystem().note();
+    }
+
+    fn shut_down(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(self.ftl.shut_down())
     }
 }
 
@@ -120,7 +142,7 @@ impl Ssd {
         let media = Rc::new(media);
         let drive: Box<dyn Assembled> = match profile.ox_block() {
             Some(config) => {
-                let ftl = OxBlock::new(sim, media.clone(), config);
+                let ftl = OxBlock::open(sim, media.clone(), config)?;
                 let controller = controller(sim, &media, &ftl, profile, names)?;
                 Box::new(Parts { page: None, ox_block: Some(ftl.clone()), ftl, controller })
             }
@@ -162,6 +184,18 @@ impl Ssd {
         self.drive.ox_block()
     }
 
+    /// Waits until the drive is in service, or will never be: one whose tables are in its flash reads them first.
+    pub async fn in_service(&self) {
+        if let Some(ftl) = self.drive.ox_block() {
+            ftl.in_service().await;
+        }
+    }
+
+    /// Writes what the next start would have to find out, before [`Ssd::close`].
+    pub async fn shut_down(&self) {
+        self.drive.shut_down().await;
+    }
+
     /// Turns the drive off, in order: where its flash is in a file, it starts again at once. The drive must not be used
     /// afterwards.
     ///
@@ -169,9 +203,16 @@ impl Ssd {
     /// Why the file could not be written.
     pub fn close(&self) -> io::Result<()> {
         self.drive.note();
-        let saved = self.drive.page_ftl().map_or(Ok(()), PageFtl::save);
-        let closed = saved.and_then(|()| self.media.close());
+        let closed = self.save().and_then(|()| self.media.close());
         closed.map_err(|_| io::Error::other(self.store_failure().unwrap_or_default()))
+    }
+
+    fn save(&self) -> Result<(), MediaError> {
+        match (self.drive.page_ftl(), self.drive.ox_block()) {
+            (Some(ftl), _) => ftl.save(),
+            (_, Some(ftl)) => ftl.save(),
+            (None, None) => Ok(()),
+        }
     }
 
     /// Why nothing can be written to the file any more that the flash is in, if that is so.
@@ -187,30 +228,19 @@ impl Ssd {
         self.drive.check()
     }
 
-    /// The page FTL.
-    ///
-    /// # Panics
-    /// When the drive has another one: drives in files have none.
-    fn page_ftl(&self) -> &PageFtl {
-        self.drive.page_ftl().expect("only tables of the page FTL are looked at")
-    }
-
-    /// What the page FTL knows of a block.
-    ///
-    /// # Panics
-    /// When the drive has another FTL, as for the next two.
+    /// What the FTL knows of a block.
     pub fn block(&self, block: BlockId) -> BlockInfo {
-        self.page_ftl().block(block)
+        self.drive.block(block)
     }
 
     /// Whether a unit of the flash holds current data.
     pub fn is_current(&self, unit: UnitId) -> bool {
-        self.page_ftl().is_current(unit)
+        self.drive.is_current(unit)
     }
 
     /// What the FTL's tables hold, counted.
     pub fn tables(&self) -> TableSummary {
-        self.page_ftl().summary()
+        self.drive.tables()
     }
 
     /// Counters of the FTL.

@@ -79,7 +79,8 @@ impl Resolved {
             pages_per_program: timing.pages_per_program(),
             logical_units: ftl.logical_units,
             slots: if self.controller().buffer == BufferMode::Capacitor { ftl.buffer_units } else { 0 },
-            snapshot_bytes: PageFtl::snapshot_bytes(&self.geometry(), &ftl),
+            // OX-Block has its tables in flash.
+            snapshot_bytes: self.ox_block().map_or_else(|| PageFtl::snapshot_bytes(&self.geometry(), &ftl), |_| 0),
             seed: seed.value(),
             text: toml::to_string(&text).expect("keys are plain values"),
         }
@@ -90,9 +91,6 @@ impl Resolved {
     /// # Errors
     /// The first key that differs and must not.
     pub fn check_store(&self, spec: &StoreSpec) -> Result<(), String> {
-        if self.ox_block().is_some() {
-            return Err("ftl.kind is \"ox_block\", and only drives with \"page\" can be in files".to_owned());
-        }
         let stored = StoredDrive::of(spec)?;
         let (there, here) = (values(&stored.keys), values(&self.keys));
         for path in FIXED {

@@ -94,6 +94,11 @@ pub trait CommandSet: 'static {
     /// Sends all data that a power cut would lose to flash.
     fn flush(&self) -> impl Future<Output = ()>;
 
+    /// The same, and writes what the next start would have to find out.
+    fn shut_down(&self) -> impl Future<Output = ()> {
+        self.flush()
+    }
+
     /// Fills in what Identify Controller says of the command set.
     fn identify_controller(&self, data: &mut IdentifyController);
 

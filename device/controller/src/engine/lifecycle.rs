@@ -51,7 +51,7 @@ impl<C: CommandSet> Chore<C> {
 /// A shutdown that the host has asked for (CC.SHN).
 pub(crate) struct Shutdown<C: CommandSet> {
     controller: Rc<NvmeController<C>>,
-    /// Data that a power cut would lose is flushed first.
+    /// Data that a power cut would lose is flushed first, and tables are written that the next start reads.
     flushes: bool,
     /// How often the controller had become ready by then.
     enabled: u32,
@@ -62,7 +62,7 @@ impl<C: CommandSet> Shutdown<C> {
     /// shut down.
     async fn run(&self) {
         if self.flushes {
-            self.controller.subsystem.set.flush().await;
+            self.controller.subsystem.set.shut_down().await;
         }
         let mut registers = self.controller.registers.borrow_mut();
         if registers.is_ready() && registers.times_enabled() == self.enabled {

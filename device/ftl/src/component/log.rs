@@ -6,6 +6,8 @@
 //! | APPEND, TRUNCATE | [`Log::append`], [`Log::truncate`] |
 //! | PERSIST | [`Log::persist`]; a [`ChainedLog`] says which page is written where, and the FTL writes it |
 
+use std::rc::Rc;
+
 use nandscape_device_media::PageId;
 
 /// Where a record is in the log: records are numbered from 1 on, and no number is used twice.
@@ -73,9 +75,10 @@ pub struct LogStart {
     pub number: u64,
     /// The timestamp of the last record that there ever was.
     pub last: u64,
-    /// Whether records survive a power cut in memory.
-    pub keeps: bool,
 }
+
+/// Told of a record and its timestamp.
+pub type NoteRecord<R> = Rc<dyn Fn(u64, &R)>;
 
 /// A log in chained pages of the flash. The FTL offers pages, writes what is outgoing, and says how that has ended.
 pub trait ChainedLog: Log<Head = LogHead> {
@@ -115,8 +118,17 @@ pub trait ChainedLog: Log<Head = LogHead> {
     /// Whether all records up to a position are in a chain, be it one that no checkpoint names yet.
     fn is_written(&self, upto: LogPosition) -> bool;
 
-    /// Records that are not written, with their timestamps, for a log whose memory survives a power cut.
+    /// From now on records survive a power cut in memory; `note` is told of each, from those on that are not written.
+    fn keep(&mut self, note: Option<NoteRecord<Self::Record>>);
+
+    /// Records that cannot be read from flash after a power cut, with their timestamps, for a log whose memory survives one.
     fn kept(&self) -> Vec<(u64, Self::Record)>;
+
+    /// The timestamp of the last record that is in no page to come.
+    fn written_up_to(&self) -> u64;
+
+    /// Which chain it is.
+    fn epoch(&self) -> u64;
 
     /// The number of the page that is written next.
     fn number(&self) -> u64;

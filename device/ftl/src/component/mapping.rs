@@ -129,6 +129,9 @@ pub trait CachedMapping: Mapping<Miss = FragmentMiss> {
     /// The write of a fragment has ended.
     fn end_write(&mut self, index: u32);
 
+    /// The write of a fragment has failed: it is as before.
+    fn write_failed(&mut self, index: u32);
+
     /// A fragment cannot be read: all of its units are lost.
     fn lose(&mut self, index: u32);
 

@@ -23,7 +23,7 @@ pub use blocks::{BlockInfo, BlockMetadata, BlockState, StoredBlocks};
 pub use channels::Channels;
 pub use checkpoint::{Checkpoint, Key};
 pub use garbage_collection::GarbageCollection;
-pub use log::{ChainedLog, Log, LogHead, LogPosition, LogStart, Outgoing, POINTERS};
+pub use log::{ChainedLog, Log, LogHead, LogPosition, LogStart, NoteRecord, Outgoing, POINTERS};
 pub use mapping::{CachedMapping, Eviction, FragmentMiss, Mapping, Miss};
 pub use persistent_mapping::Fragments;
 pub use provisioning::{LineProvisioning, NextBlock, Provisioning, Stream, StreamRule};

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use nandscape_device_media::UnitId;
+use nandscape_device_media::durable::SlotRecord;
 use smallvec::SmallVec;
 
 use super::mistakes::{self, Mistake};
@@ -310,6 +311,35 @@ impl WriteCache {
         Some((first.id, first.slots.clone()))
     }
 
+    /// Puts back a slot that a file has kept, behind those that were put back before. Whether it fits.
+    pub(super) fn restore(&mut self, record: &SlotRecord, data: &[u8]) -> bool {
+        let (id, full) = (SlotId(record.slot), self.unit.mask());
+        let Some(at) = self.free.iter().position(|free| *free == id) else { return false };
+        let bytes = if self.keeps_data { self.unit.bytes() as usize } else { 0 };
+        if data.len() != bytes || (record.mask | record.was_lost) & !full != 0 {
+            return false;
+        }
+        self.free.remove(at);
+        let arrival = self.arrivals;
+        self.arrivals += 1;
+        self.in_use.insert(arrival);
+        self.versions.entry(record.lpn).or_default().push(id);
+        self.queue.push_back(id);
+        let slot = self.slot_mut(id);
+        (slot.lpn, slot.state, slot.arrival) = (record.lpn, SlotState::Queued, arrival);
+        (slot.mask, slot.lost) = (record.mask, record.was_lost);
+        slot.data = (bytes > 0).then(|| data.into());
+        true
+    }
+
+    /// Makes each slot that was put back a transaction.
+    pub(super) fn make_transactions(&mut self) {
+        for (id, slot) in (1..).zip(self.queue.clone()) {
+            self.slot_mut(slot).transaction = id;
+            self.transactions.push_back(Transaction { id, slots: vec![slot], left: 1 });
+        }
+    }
+
     /// Frees a slot. Returns the writes and flushes that have waited for nothing else.
     pub(super) fn remove(&mut self, id: SlotId) -> Vec<Rc<Settling>> {
         if self.slot(id).state == SlotState::Queued {
@@ -338,12 +368,16 @@ impl WriteCache {
         told
     }
 
-    /// A unit was deallocated: its versions will not become current. Those that are not under way are freed; returns them.
+    /// A unit was deallocated: its versions, which are returned, will not become current.
     pub(super) fn deallocate(&mut self, lpn: u32) -> SmallVec<[SlotId; 2]> {
         let versions = self.versions.get(&lpn).cloned().unwrap_or_default();
         versions.iter().for_each(|id| self.slot_mut(*id).dropped = true);
-        let is_idle = |id: &SlotId| self.slot(*id).state == SlotState::Queued && self.slot(*id).transaction == 0;
-        versions.into_iter().filter(is_idle).collect()
+        versions
+    }
+
+    /// Whether a slot that was deallocated can be freed: nothing is under way with it.
+    pub(super) fn is_idle(&self, id: SlotId) -> bool {
+        self.slot(id).state == SlotState::Queued && self.slot(id).transaction == 0
     }
 
     /// Power was cut, and the data has survived: every slot is in line again, in the order in which they came.

@@ -27,6 +27,8 @@ const PROV: Key = Key(5);
 const TRANSACTION: Key = Key(6);
 /// The timestamp of the last record that map_S knows: its pages are of one instant.
 const MAPPED: Key = Key(7);
+/// The timestamp of the last record before the head of the log.
+const WRITTEN: Key = Key(8);
 
 /// What a checkpoint says besides where the tables are.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -36,10 +38,12 @@ pub(super) struct Restored {
     pub(super) last: u64,
     /// The timestamp of the last record before map_S was written.
     pub(super) mapped: u64,
+    /// The timestamp of the last record before the head of the log.
+    pub(super) written: u64,
 }
 
 impl State {
-    fn checkpoint(&self, head: &LogHead, mapped: LogPosition) -> Box<dyn Checkpoint> {
+    fn checkpoint(&self, head: &LogHead, written: u64, mapped: LogPosition) -> Box<dyn Checkpoint> {
         let mut entries = (self.components.checkpoint.make)();
         let pages = head.pages.map(page_to_raw);
         entries.set(CHUNK, self.chunk_small.encode());
@@ -48,6 +52,7 @@ impl State {
         entries.set(TIMESTAMP, numbers_to_bytes([self.log.last().0]));
         entries.set(PROV, numbers_to_bytes(self.provisioning.turns()));
         entries.set(MAPPED, numbers_to_bytes([mapped.0]));
+        entries.set(WRITTEN, numbers_to_bytes([written]));
         entries.set(TRANSACTION, numbers_to_bytes([self.next_transaction]));
         entries
     }
@@ -61,11 +66,12 @@ impl State {
         let [first, second, third, number, epoch] = numbers(LOG_HEAD)?.try_into().ok()?;
         let [last] = numbers(TIMESTAMP)?.try_into().ok()?;
         let [mapped] = numbers(MAPPED)?.try_into().ok()?;
+        let [written] = numbers(WRITTEN)?.try_into().ok()?;
         let [next_transaction] = numbers(TRANSACTION)?.try_into().ok()?;
         self.provisioning.set_turns(&numbers(PROV)?);
         self.next_transaction = next_transaction;
         let pages = [first, second, third].map(page_from_raw);
-        Some(Restored { head: LogHead { pages, number, epoch }, last, mapped })
+        Some(Restored { head: LogHead { pages, number, epoch }, last, mapped, written })
     }
 }
 
@@ -105,11 +111,11 @@ impl Core {
             if mistakes::is_made(Mistake::LateHead) {
                 mark = self.next_mark().await?;
             }
-            let Mark { head, mut held, breaks } = mark;
+            let Mark { head, mut held, breaks, written } = mark;
             // What it says is of this instant, and the records up to it are written before it.
             let (last, place, bytes) = {
                 let state = self.state.borrow();
-                (state.log.last(), state.places.checkpoint(), state.checkpoint(&head, mapped).encode())
+                (state.log.last(), state.places.checkpoint(), state.checkpoint(&head, written, mapped).encode())
             };
             if !mistakes::is_made(Mistake::NoFence) && !self.log_written(last, breaks).await? {
                 // The chain that begins at the head is broken: another head is needed.
@@ -120,6 +126,9 @@ impl Core {
             }
             if !mistakes::is_made(Mistake::NoCheckpoint) || self.phase.get() == Phase::Starting {
                 self.write_fixed(place, bytes).await?;
+            }
+            if self.media.store_has_failed() {
+                return Ok(());
             }
             if mistakes::is_made(Mistake::HeldTooShort) {
                 held = self.state.borrow().held.len();
@@ -177,6 +186,9 @@ impl Core {
             blocks
         };
         self.flags.last_checkpoint.set(self.sim.now());
+        if self.save().is_err() {
+            self.give_up_writing();
+        }
         blocks.into_iter().for_each(|block| self.chores.start(Chore::Release(block)));
         self.tell_durable(None);
         self.kick_log();

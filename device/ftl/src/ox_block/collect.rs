@@ -222,6 +222,9 @@ impl Core {
         let mut batch = Move { units: Vec::new(), image: PageImage::default(), channel };
         for page in (0..geometry.pages_per_block()).map(|page| geometry.page_at(block, page)) {
             let Some(units) = self.read_current(page).await? else { continue };
+            if self.media.check_sound(page).is_err() {
+                continue;
+            }
             for unit in units {
                 batch.units.push((Lpn(self.media.tag(unit)), unit));
                 self.media.copy_to(&mut batch.image, unit);

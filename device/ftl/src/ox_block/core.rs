@@ -16,7 +16,9 @@ use nandscape_sim::workers::Workers;
 use nandscape_sim::{Sim, Time};
 
 use super::OxBlockConfig;
+use super::cache::WriteCache;
 use super::chores::Chore;
+use super::durable::KeptCache;
 use super::program::ProgramJob;
 use super::recovery::Recovered;
 use super::state::{self, State};
@@ -49,6 +51,8 @@ pub(super) struct Shared {
     pub(super) ready: Signal,
     /// The drive cannot be written any more, whatever a restart finds.
     pub(super) read_only: Cell<bool>,
+    /// The write cache in the file, where it is kept in one.
+    pub(super) kept_cache: Option<KeptCache>,
 }
 
 /// See the module.
@@ -64,6 +68,8 @@ pub(super) struct Core {
     pub(super) flags: Flags,
     /// Records that have survived a power cut in memory.
     pub(super) kept_records: RefCell<Vec<(u64, Record)>>,
+    /// The write cache as the file has kept it, until the drive is in service.
+    pub(super) kept_cache: RefCell<Option<WriteCache>>,
     /// What the start has replayed.
     pub(super) recovered: Cell<Recovered>,
     /// A page of the log was written, or cannot be.
@@ -89,6 +95,8 @@ pub(super) struct Mark {
     pub(super) held: usize,
     /// How often the log's chain had broken.
     pub(super) breaks: u32,
+    /// The timestamp of the last record before the head.
+    pub(super) written: u64,
 }
 
 /// What is under way.
@@ -126,6 +134,7 @@ impl Core {
             state: RefCell::new(state),
             flags: Flags::default(),
             kept_records: RefCell::default(),
+            kept_cache: RefCell::default(),
             recovered: Cell::default(),
             log_changed: Signal::new(sim),
             space: Signal::new(sim),

@@ -10,8 +10,8 @@ use super::OxBlock;
 use super::core::{Core, Phase, Stopped};
 use super::mistakes::{self, Mistake};
 use super::state::Mover;
-use crate::address::{Extent, Lpn, Piece};
-use crate::component::{CachedMapping, ChainedLog, Mapping};
+use crate::address::{Extent, Lpn, Piece, SlotId};
+use crate::component::{CachedMapping, ChainedLog, Log, Mapping};
 use crate::parts::Entry;
 
 /// Sectors that are dealt with in one step.
@@ -52,7 +52,10 @@ pub(super) async fn deallocate(ftl: &OxBlock, extent: Extent, breakdown: &mut Br
         breakdown.waits(Stage::Queue).add(cause::METADATA, ftl.sim.now() - begun);
         done.map_err(|Stopped| MediaError::PowerLost)?;
     }
-    Ok(())
+    match !ftl.config.keeps_log || core.sync() {
+        true => Ok(()),
+        false => Err(MediaError::Store),
+    }
 }
 
 /// See [`Ftl::spoil`](crate::Ftl::spoil).
@@ -71,6 +74,9 @@ pub(super) async fn spoil(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdo
         // After a power cut the command has no result.
         let _ = core.log_durable().await;
     }
+    if ftl.config.keeps_log {
+        core.sync();
+    }
     breakdown.waits(Stage::Queue).add(cause::METADATA, ftl.sim.now() - begun);
     let time = ftl.config.firmware.deallocate_unit * u64::from(extent.units(ftl.unit));
     let who = Who::new(cause::HOST_WRITE, Class::new(0));
@@ -83,19 +89,8 @@ impl Core {
     pub(super) async fn deallocate_units(&self, extent: Extent) -> Result<(), Stopped> {
         let unit = self.state.borrow().unit;
         for piece in extent.pieces(unit).filter(|piece| piece.sectors == unit.sectors()) {
-            self.drop_slots(piece.lpn);
-            if self.look_up(piece.lpn).await? != Entry::UNMAPPED {
-                let index = self.pin_fragment(piece.lpn).await?;
-                let mut state = self.state.borrow_mut();
-                if mistakes::is_made(Mistake::TrimNotLogged) {
-                    let old = state.map.upsert(piece.lpn, Entry::UNMAPPED).ok().and_then(Entry::unit);
-                    state.move_validity(old, None);
-                } else {
-                    let remapped = state.remap(piece.lpn, Entry::UNMAPPED, Mover::Host, 0);
-                    remapped.unwrap_or_else(|_| panic!("the fragment was pinned"));
-                }
-                state.map.unpin(index);
-            }
+            self.look_up(piece.lpn).await?;
+            self.deallocate_unit(piece.lpn);
             while self.is_writing() && self.state.borrow().log.backlog() > BACKLOG {
                 self.kick_log();
                 self.wait(&self.log_changed).await?;
@@ -108,13 +103,24 @@ impl Core {
         Ok(())
     }
 
-    /// No version of a unit in the cache becomes current.
-    fn drop_slots(&self, lpn: Lpn) {
+    /// Deallocates a unit, the fragment of which was just looked up. No version of it in the cache becomes current. The record
+    /// comes first: a kill before it leaves what the cache holds.
+    fn deallocate_unit(&self, lpn: Lpn) {
         let mut state = self.state.borrow_mut();
         state.spoiled.remove(&lpn.0);
-        let idle = state.cache.deallocate(lpn.0);
+        let old = state.map.lookup(lpn).unwrap_or_else(|_| panic!("the fragment is in memory"));
+        if old != Entry::UNMAPPED && mistakes::is_made(Mistake::TrimNotLogged) {
+            let old = state.map.upsert(lpn, Entry::UNMAPPED).ok().and_then(Entry::unit);
+            state.move_validity(old, None);
+        } else if old != Entry::UNMAPPED {
+            let remapped = state.remap(lpn, Entry::UNMAPPED, Mover::Host, 0);
+            remapped.unwrap_or_else(|_| panic!("the fragment is in memory"));
+        }
+        let versions = state.cache.deallocate(lpn.0);
+        self.forget_slots(&versions);
+        let idle: Vec<SlotId> = versions.into_iter().filter(|slot| state.cache.is_idle(*slot)).collect();
         let told = idle.iter().flat_map(|slot| state.cache.remove(*slot)).collect();
-        let position = crate::component::Log::last(&state.log);
+        let position = state.log.last();
         drop(state);
         self.shared.free_slots.give(idle.len());
         self.settle_when_durable(told, position);
@@ -126,6 +132,10 @@ impl Core {
         match state.cache.newest(piece.lpn.0) {
             Some(slot) => {
                 state.cache.spoil(slot, piece.mask());
+                if let Some(kept) = &self.shared.kept_cache {
+                    // A file that cannot be written any more says so when it is asked.
+                    let _ = kept.write(&state.cache, &[slot]);
+                }
                 false
             }
             None => {

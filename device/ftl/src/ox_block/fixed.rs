@@ -43,7 +43,7 @@ pub(super) struct FixedPlaces {
 }
 
 /// The kind of record that checkpoints are; channels have theirs from 2 on.
-const CHECKPOINT: u32 = 1;
+pub(super) const CHECKPOINT: u32 = 1;
 
 impl FixedPlaces {
     pub(super) fn new(media: &Media) -> FixedPlaces {
@@ -76,6 +76,12 @@ impl FixedPlaces {
     /// The number of the place for checkpoints.
     pub(super) fn checkpoint(&self) -> usize {
         self.places.len() - 1
+    }
+
+    /// The version of the checkpoint, and the blocks that it and its copies are in.
+    pub(super) fn checkpoint_version(&self) -> (u64, Vec<BlockId>) {
+        let place = &self.places[self.checkpoint()];
+        (place.version, place.copies.iter().map(|copy| copy.block).collect())
     }
 
     /// The blocks of all places.
@@ -131,6 +137,8 @@ impl Core {
             place.version += 1;
             (place.kind, place.version, place.copies.len())
         };
+        // What it names must be there when it is.
+        self.sync();
         let record = FixedRecord { kind, version, bytes }.pages(self.media.geometry().page_size() as usize);
         if mistakes::is_made(Mistake::CopiesTogether) {
             let all = self.state.borrow().places.places[number].copies.clone();
@@ -146,6 +154,10 @@ impl Core {
             let mut copy = self.state.borrow().places.places[number].copies[index].clone();
             if !copy.given_up {
                 self.write_copy(&mut copy, &record).await?;
+            }
+            if self.media.store_has_failed() {
+                self.give_up_writing();
+                return Ok(());
             }
             self.state.borrow_mut().places.places[number].copies[index] = copy;
         }
@@ -166,7 +178,7 @@ impl Core {
                 }
                 copy.next = 0;
             }
-            if self.write_version(copy, record).await? {
+            if self.write_version(copy, record).await? || self.media.store_has_failed() {
                 return Ok(());
             }
         }

@@ -28,6 +28,8 @@ impl Core {
             let Some(outgoing) = self.state.borrow_mut().log.outgoing() else { break };
             let issued = self.shared.free_slots.totals();
             let image = pages::image(self.media.geometry(), Kind::Log, 0, &outgoing.bytes);
+            // What the records name must be there when they are.
+            self.sync();
             let (ended, breakdown) = self.start_program(outgoing.page, image, cause::METADATA).wait().await;
             self.still_running()?;
             if ended.is_ok() {
@@ -41,6 +43,9 @@ impl Core {
                 self.tell_durable(Some((&issued, &breakdown)));
             }
             self.log_changed.notify();
+            if self.media.store_has_failed() {
+                break;
+            }
         }
         self.flags.log_writing.set(false);
         self.log_changed.notify();
@@ -71,7 +76,8 @@ impl Core {
 
     fn mark(&self) -> Mark {
         let mut state = self.state.borrow_mut();
-        Mark { head: state.log.mark(), held: state.held.len(), breaks: state.log.breaks() }
+        let written = state.log.written_up_to();
+        Mark { head: state.log.mark(), held: state.held.len(), breaks: state.log.breaks(), written }
     }
 
     /// Waits until all records up to a position are in a chain. Whether they are: not if it has broken since `breaks`.
@@ -83,7 +89,7 @@ impl Core {
                 let state = self.state.borrow();
                 (state.log.is_written(upto), state.log.breaks())
             };
-            if now != breaks || is_written {
+            if now != breaks || is_written || self.media.store_has_failed() {
                 return Ok(is_written);
             }
             self.wait(&self.log_changed).await?;
@@ -97,6 +103,7 @@ impl Core {
             self.state.borrow_mut().log.persist(last);
             self.kick_log();
             if self.state.borrow().log.is_durable(last) || !self.is_writing() {
+                self.sync();
                 return self.still_running();
             }
             self.wait(&self.log_changed).await?;

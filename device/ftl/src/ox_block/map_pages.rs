@@ -45,7 +45,12 @@ impl Core {
             let eviction = self.state.borrow_mut().map.evict(index);
             match eviction {
                 Eviction::Room | Eviction::Stuck => return Ok(()),
-                Eviction::Write(oldest) => self.write_fragment(oldest, Mover::Host).await?,
+                Eviction::Write(oldest) => match self.write_fragment(oldest, Mover::Host).await {
+                    Ok(()) => {}
+                    // Nothing can be written any more: the new one goes on top, and reads go on.
+                    Err(Stopped) if self.is_running() => return Ok(()),
+                    Err(Stopped) => return Err(Stopped),
+                },
             }
         }
     }
@@ -66,8 +71,14 @@ impl Core {
         }
         let Some(bytes) = self.state.borrow_mut().map.begin_write(index) else { return Ok(()) };
         let image = pages::image(self.media.geometry(), Kind::MapLarge, index, &bytes);
-        let page = self.write_page(META, None, image, cause::METADATA).await?;
+        let written = self.write_page(META, None, image, cause::METADATA).await;
         let mut state = self.state.borrow_mut();
+        let Ok(page) = written else {
+            state.map.write_failed(index);
+            drop(state);
+            self.map_changed.notify();
+            return Err(Stopped);
+        };
         state.count_fragment(Kind::MapLarge, mover);
         state.move_fragment(Kind::MapLarge, index, page, mover);
         state.map.end_write(index);

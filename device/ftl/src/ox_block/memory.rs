@@ -80,7 +80,7 @@ mod tests {
         let locations = made.persistent_mapping.make;
         let map = (made.mapping.make)(&needs, locations);
         let block_locations = locations(blocks.pages(), geometry.page_size() / 8);
-        let start = LogStart { page_bytes: 32 << 10, epoch: 1, number: 1, last: 0, keeps: false };
+        let start = LogStart { page_bytes: 32 << 10, epoch: 1, number: 1, last: 0 };
         let cache = WriteCache::new(cache_units, UnitSize::of_bytes(4_096), false);
         let sizes = [
             map.table_memory(),

@@ -25,7 +25,9 @@
 //! | `read` | reads |
 //! | `deallocate` | units that read as zeros or not at all from now on |
 //! | `restart` | after a power cut |
+//! | `durable` | what a drive in a file keeps outside of flash |
 //! | `memory` | the memory of each component |
+//! | `summary` | what is shown of it |
 //! | `check` | the invariants |
 //! | `mistakes` | what tests have it do wrong, to see that they notice |
 //!
@@ -40,6 +42,7 @@ mod collect;
 mod config;
 mod core;
 mod deallocate;
+mod durable;
 mod fixed;
 mod log_pages;
 mod map_pages;
@@ -53,14 +56,16 @@ mod release;
 mod restart;
 mod state;
 mod streams;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod write;
 
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::rc::{Rc, Weak};
 
-use nandscape_device_media::{Media, MediaError};
+use nandscape_device_media::{BlockId, Media, MediaError, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::account::Totals;
@@ -69,15 +74,19 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::workers::Workers;
 use nandscape_sim::{Resource, Sim, Wait};
 
+use self::cache::WriteCache;
 use self::chores::Chore;
 use self::core::{Core, Phase, Shared};
+use self::durable::KeptCache;
 use self::restart::Kept;
 use crate::address::{Extent, UnitSize};
-use crate::ftl::{Destination, Ftl, Milestone, Settling, Stats};
+use crate::component::{BlockInfo, BlockMetadata};
+use crate::ftl::{Destination, Ftl, Milestone, Settling, Stats, TableSummary};
 
 pub use config::{CheckpointConfig, OxBlockConfig, OxGcConfig, reserve_per_plane};
 pub use read::OxReader;
 pub use recovery::Recovered;
+pub use summary::OxSummary;
 pub use write::Reservation;
 
 /// See the module.
@@ -104,15 +113,33 @@ impl OxBlock {
     /// # Panics
     /// When [`OxBlockConfig::check`] refuses the geometry.
     pub fn new(sim: &Sim, media: Rc<Media>, config: OxBlockConfig) -> Rc<OxBlock> {
+        OxBlock::open(sim, media, config).expect("only files can be damaged")
+    }
+
+    /// The same over flash that may be in a file, which keeps write cache and counters too.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is damaged.
+    ///
+    /// # Panics
+    /// As [`OxBlock::new`].
+    pub fn open(sim: &Sim, media: Rc<Media>, config: OxBlockConfig) -> io::Result<Rc<OxBlock>> {
         config.check(media.geometry()).expect("the configuration was checked");
+        let kept_cache = KeptCache::of(&media, &config);
+        let Kept { cache, records, counters } = durable::recall(&media, &config, kept_cache.as_ref())?;
         let shared = Rc::new(Shared {
             free_slots: Credits::new(sim, config.buffer_units as usize, cause::HOST_WRITE),
             ready: Signal::new(sim),
             read_only: Cell::new(false),
+            kept_cache,
         });
+        let used = cache.as_ref().map_or(0, WriteCache::used);
+        assert!(shared.free_slots.try_take(used as usize), "the cache has as many slots as before");
         let core = Core::new(sim, &media, config, &shared);
+        core.state.borrow_mut().counters = counters;
+        (*core.kept_cache.borrow_mut(), *core.kept_records.borrow_mut()) = (cache, records);
         core.chores.start(Chore::Start);
-        Rc::new_cyclic(|weak: &Weak<OxBlock>| OxBlock {
+        Ok(Rc::new_cyclic(|weak: &Weak<OxBlock>| OxBlock {
             _cut: OxBlock::told_of_cuts(sim, &media, weak),
             sim: sim.clone(),
             unit: UnitSize::of_bytes(media.geometry().unit_size()),
@@ -123,7 +150,7 @@ impl OxBlock {
             kept: RefCell::new(None),
             postponed: RefCell::default(),
             deallocating: Resource::new(sim),
-        })
+        }))
     }
 
     /// Has processes wake at a power cut, so that commands that wait for them end.
@@ -162,6 +189,16 @@ impl OxBlock {
             core.request_checkpoint();
             core.checkpointed.changed().await;
         }
+    }
+
+    /// Writes what a drive in a file keeps outside of flash, so that the file is opened without a look at all of it. Nothing may
+    /// be under way.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn save(&self) -> Result<(), MediaError> {
+        let core = self.core();
+        if core.is_running() { core.save() } else { Ok(()) }
     }
 
     /// Whether the tables could not be read when the drive was started.
@@ -229,6 +266,27 @@ impl Ftl for OxBlock {
 
     async fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) {
         deallocate::spoil(self, extent, breakdown).await;
+    }
+
+    fn block(&self, block: BlockId) -> BlockInfo {
+        *self.core().state.borrow().chunks.get(block)
+    }
+
+    fn is_current(&self, unit: UnitId) -> bool {
+        self.core().state.borrow().chunks.is_valid(unit)
+    }
+
+    fn tables(&self) -> TableSummary {
+        self.count_tables()
+    }
+
+    async fn shut_down(&self) {
+        self.in_service().await;
+        if let Some(settling) = self.flush() {
+            // What cannot be written stays where it is.
+            let _ = settling.settled().await;
+        }
+        self.checkpoint().await;
     }
 
     fn spare_blocks(&self) -> (u64, u64) {

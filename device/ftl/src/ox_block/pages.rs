@@ -51,7 +51,12 @@ pub(super) fn contents(media: &Media, page: PageId) -> Option<(Kind, u32, Vec<u8
     let kind = KINDS.get(usize::from(area[0]).checked_sub(1)?)?;
     let mut bytes = Vec::with_capacity(geometry.page_size() as usize);
     for unit in 0..geometry.units_per_page() {
-        bytes.extend_from_slice(&media.data(geometry.unit_at(page, unit))?);
+        let Some(data) = media.data(geometry.unit_at(page, unit)) else {
+            // It is dealt with here: the next read of the host has not failed.
+            media.take_read_failure();
+            return None;
+        };
+        bytes.extend_from_slice(&data);
     }
     (number(5) == crc32fast::hash(&bytes)).then_some((*kind, number(1), bytes))
 }

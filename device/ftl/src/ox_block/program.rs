@@ -99,7 +99,12 @@ impl Core {
             match ended {
                 // The caller makes it current without waiting, then ends what is pending.
                 Ok(()) => return Ok(page),
-                Err(_) => self.state.borrow_mut().end_pending(block, 1),
+                Err(error) => {
+                    self.state.borrow_mut().end_pending(block, 1);
+                    if error == MediaError::Store {
+                        return Err(Stopped);
+                    }
+                }
             }
         }
     }
@@ -141,12 +146,19 @@ impl Core {
                 let plane = state.geometry.plane_of(state.geometry.block_of(job.page));
                 state.dead[plane.0 as usize] = true;
             }
-            state.close(job.page);
+            // Where the file cannot be written, the block is as good as before.
+            if error != MediaError::Store {
+                state.close(job.page);
+            }
         }
         state.page_ended(job.page);
         if matches!(job.then, Then::Slots(_)) {
             state.host_program_ended(job.page);
             self.space.notify();
+        }
+        drop(state);
+        if ended == Err(MediaError::Store) {
+            self.give_up_writing();
         }
     }
 

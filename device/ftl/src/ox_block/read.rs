@@ -179,6 +179,7 @@ impl Core {
                 }
             }
         }
+        let sensed = if self.media.take_read_failure() { Err(MediaError::Uncorrectable) } else { sensed };
         self.unpin(read.page);
         match sensed {
             Ok(()) => Ok(u64::from(read.host_bytes)),

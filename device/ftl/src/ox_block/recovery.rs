@@ -21,6 +21,7 @@ use nandscape_sim::{Span, Time};
 use super::checkpoint::Restored;
 use super::chores::Chore;
 use super::core::{Core, Latch, Phase, Stopped};
+use super::durable;
 use super::mistakes::{self, Mistake};
 use super::pages::{self, Kind};
 use super::release::Formatted;
@@ -29,7 +30,7 @@ use super::streams::{COLD, HOT, LOG, META};
 use crate::Recoveries;
 use crate::address::Lpn;
 use crate::component::{
-    BadBlocks, BlockMetadata, BlockState, CachedMapping, LineProvisioning, Log, LogHead, LogStart, Mapping,
+    BadBlocks, BlockMetadata, BlockState, CachedMapping, ChainedLog, LineProvisioning, Log, LogHead, LogStart, Mapping,
     StoredBlocks, Stream,
 };
 use crate::parts::{FIXED, FixedRecord, LogPage, Moved, Record, Remap};
@@ -55,7 +56,7 @@ struct Replay {
     restored: Restored,
     /// Records of transactions whose end was not met yet.
     open: BTreeMap<u64, Vec<Remap>>,
-    /// The timestamp of the last record; 0 before the first.
+    /// The timestamp of the last record; before the first, of the one before the head of the log.
     last: u64,
     done: Recovered,
 }
@@ -75,6 +76,10 @@ impl Core {
             Ok(true) if self.shared.read_only.get() => self.phase.set(Phase::ReadOnly),
             Ok(true) => {
                 self.phase.set(Phase::Running);
+                // Not before: what recovery itself has appended is in the chain, or counts for nothing.
+                if self.config.keeps_log {
+                    self.state.borrow_mut().log.keep(durable::note_of(&self.media));
+                }
                 self.check_read_only();
                 self.write_changed_bad_tables();
             }
@@ -90,6 +95,9 @@ impl Core {
     /// The start of a drive that was made just now.
     pub(super) async fn first_start(&self) -> Result<(), Stopped> {
         let started = self.start().await;
+        if started.is_ok() {
+            self.take_back_cache(self.kept_cache.take());
+        }
         self.shared.ready.notify();
         if started.is_ok() {
             self.pump();
@@ -180,24 +188,21 @@ impl Core {
         if !self.load_tables().await? {
             return Ok(false);
         }
-        let mut replay = Replay { restored, open: BTreeMap::new(), last: 0, done: Recovered::default() };
+        let mut replay = Replay { restored, open: BTreeMap::new(), last: restored.written, done: Recovered::default() };
         let number = self.replay_chain(&mut replay).await?;
         self.replay_kept(&mut replay).await?;
         replay.done.aborted = replay.open.len() as u64;
         self.recovered.set(replay.done);
         self.sort_blocks();
         self.probe().await?;
-        let found = self.state.borrow_mut().begin_service(
-            &restored,
-            number,
-            replay.last.max(restored.last),
-            self.config.keeps_log,
-        );
+        let last = replay.last.max(restored.last);
+        let found = self.state.borrow_mut().begin_service(&restored, number, last);
         for (page, pages) in found {
             self.state.borrow_mut().log.append(Record::AbortWrite { page, pages });
         }
         self.checkpoint().await?;
-        Ok(self.phase.get() == Phase::Starting)
+        // A file that cannot be written leaves tables that can be read.
+        Ok(self.phase.get() == Phase::Starting || self.media.store_has_failed())
     }
 
     /// Loads what is in memory as a whole: where the fragments of the map are, and the table of blocks.
@@ -338,6 +343,9 @@ impl Core {
                         true => info.allocated,
                         false => self.first_erased(block, info.allocated).await?,
                     };
+                    // A file that has lost what the log knows of: no page can be programmed behind the hole.
+                    let is_whole = self.media.pages_programmed(block) >= end;
+                    let end = if is_whole { end } else { self.media.geometry().pages_per_block() };
                     self.state.borrow_mut().reopen(block, end);
                 }
                 _ => {}
@@ -357,6 +365,10 @@ impl Core {
         let mut state = self.state.borrow_mut();
         match erased {
             Ok(()) => state.chunks.get_mut(block).erases += 1,
+            Err(MediaError::Store) => {
+                drop(state);
+                self.give_up_writing();
+            }
             Err(_) => state.retire(block),
         }
         Ok(())
@@ -480,10 +492,10 @@ impl State {
     }
 
     /// The free blocks are known: lists, and a log of its own chain. Returns pages that are not used, in runs.
-    fn begin_service(&mut self, restored: &Restored, number: u64, last: u64, keeps: bool) -> Vec<(PageId, u32)> {
+    fn begin_service(&mut self, restored: &Restored, number: u64, last: u64) -> Vec<(PageId, u32)> {
         self.provisioning.relist(&self.chunks);
         let (page_bytes, epoch) = (self.geometry.page_size() as usize, restored.head.epoch + 1);
-        self.log = (self.components.log.make)(&LogStart { page_bytes, epoch, number, last, keeps });
+        self.log = (self.components.log.make)(&LogStart { page_bytes, epoch, number, last });
         std::mem::take(&mut self.abandoned)
     }
 }

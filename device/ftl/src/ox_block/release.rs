@@ -38,6 +38,10 @@ impl Core {
         let is_good = !is_doomed
             && self.media.erase(block, self.config.priority.who(cause::GC), &mut Breakdown::new()).await.is_ok();
         self.still_running()?;
+        if self.media.store_has_failed() {
+            self.give_up_writing();
+            return Err(Stopped);
+        }
         let mut state = self.state.borrow_mut();
         state.stuck.remove(&block);
         match is_good {

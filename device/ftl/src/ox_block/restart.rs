@@ -10,10 +10,11 @@ use crate::ftl::{Refusal, Stats};
 use crate::parts::Record;
 
 /// What a power cut has left in memory.
+#[derive(Default)]
 pub(super) struct Kept {
-    cache: Option<WriteCache>,
-    records: Vec<(u64, Record)>,
-    counters: Stats,
+    pub(super) cache: Option<WriteCache>,
+    pub(super) records: Vec<(u64, Record)>,
+    pub(super) counters: Stats,
 }
 
 /// See [`Ftl::restart`](crate::Ftl::restart).
@@ -38,13 +39,7 @@ pub(super) async fn restart(ftl: &OxBlock, keeps_buffer: bool) {
         }
         return;
     }
-    if let Some(Kept { cache: Some(cache), .. }) = ftl.kept.take() {
-        let mut state = core.state.borrow_mut();
-        let last = cache.transactions.iter().map(|transaction| transaction.id).max().unwrap_or(0);
-        state.next_transaction = state.next_transaction.max(last + 1);
-        state.cache = cache;
-    }
-    core.kept_records.borrow_mut().clear();
+    core.take_back_cache(ftl.kept.take().and_then(|kept| kept.cache));
     let postponed = ftl.postponed.take();
     for extent in postponed {
         if core.deallocate_units(extent).await.is_err() {
@@ -58,8 +53,27 @@ pub(super) async fn restart(ftl: &OxBlock, keeps_buffer: bool) {
     ftl.shared.ready.notify();
 }
 
+impl Core {
+    /// The drive is in service: the write cache has survived, and records are not needed any more.
+    pub(super) fn take_back_cache(&self, cache: Option<WriteCache>) {
+        if let Some(cache) = cache {
+            let mut state = self.state.borrow_mut();
+            let last = cache.transactions.iter().map(|transaction| transaction.id).max().unwrap_or(0);
+            state.next_transaction = state.next_transaction.max(last + 1);
+            state.cache = cache;
+        }
+        self.kept_records.borrow_mut().clear();
+    }
+}
+
 impl OxBlock {
     fn take_over(&self, old: &Core, keeps_buffer: bool) -> Kept {
+        if old.phase.get() == Phase::Starting {
+            // The first start has not ended: what the file has kept still is.
+            let (cache, records) = (old.kept_cache.take(), old.kept_records.take());
+            let counters = old.state.borrow().total_counters();
+            return Kept { cache, records, counters };
+        }
         let mut state = old.state.borrow_mut();
         let mut told = state.cache.give_up_watchers();
         told.extend(state.waiting.drain(..).map(|(_, settling)| settling));

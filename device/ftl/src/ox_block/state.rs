@@ -131,8 +131,7 @@ impl State {
         }
         let (planes, channels) = (geometry.planes(), geometry.channels());
         let locations = components.persistent_mapping.make;
-        let log =
-            LogStart { page_bytes: geometry.page_size() as usize, epoch, number: 1, last: 0, keeps: config.keeps_log };
+        let log = LogStart { page_bytes: geometry.page_size() as usize, epoch, number: 1, last: 0 };
         let count = |is_bad: &dyn Fn(BlockId) -> bool| {
             (0..geometry.blocks()).filter(|block| !is_bad(BlockId(*block))).count() as u64
         };

@@ -82,6 +82,7 @@ pub(super) fn accept(
         }
         slots.push(slot);
     }
+    let kept = core.shared.kept_cache.as_ref().map_or(Ok(()), |kept| kept.write(&state.cache, &slots));
     if transaction != 0 {
         let left = slots.len();
         state.cache.transactions.push_back(Transaction { id: transaction, slots, left });
@@ -90,6 +91,18 @@ pub(super) fn accept(
     drop(state);
     drop(reservation);
     core.pump();
+    match kept {
+        Ok(()) => settling,
+        Err(_) => Some(not_kept(&core)),
+    }
+}
+
+/// A write that the drive's durable memory could not take.
+#[cold]
+fn not_kept(core: &Core) -> Rc<Settling> {
+    core.give_up_writing();
+    let settling = Settling::new(&core.sim, 1, Milestone::Flash, core.shared.free_slots.totals());
+    settling.give_up(1, Refusal::ReadOnly);
     settling
 }
 
@@ -111,7 +124,14 @@ pub(super) fn flush(ftl: &OxBlock) -> Option<Rc<Settling>> {
     let is_durable = state.log.is_durable(last);
     match state.cache.flush(&settling) {
         true => {}
-        false if is_durable => return None,
+        false if is_durable => {
+            drop(state);
+            if core.sync() {
+                return None;
+            }
+            settling.give_up(1, Refusal::ReadOnly);
+            return Some(settling);
+        }
         false => state.waiting.push_back((last, settling.clone())),
     }
     state.log.persist(last);
@@ -304,6 +324,8 @@ impl Core {
             pinned.iter().for_each(|index| state.map.unpin(*index));
             state.log.last()
         };
+        self.forget_slots(slots);
+        self.save_if_due();
         self.map_changed.notify();
         self.settle_when_durable(told, position);
         self.shared.free_slots.give(slots.len());
@@ -330,8 +352,14 @@ impl Core {
     /// Tells those who wait for the log and need not any more. `program` wrote it.
     pub(super) fn tell_durable(&self, program: Option<(&nandscape_sim::account::Totals, &Breakdown)>) {
         loop {
+            let is_due = {
+                let state = self.state.borrow();
+                state.waiting.front().is_some_and(|(position, _)| state.log.is_durable(*position))
+            };
+            if is_due && !self.sync() {
+                break;
+            }
             let mut state = self.state.borrow_mut();
-            let is_due = state.waiting.front().is_some_and(|(position, _)| state.log.is_durable(*position));
             let Some((_, settling)) = state.waiting.pop_front_if(|_| is_due) else { break };
             drop(state);
             settling.one_settled(program);
@@ -358,6 +386,9 @@ impl Core {
             match read {
                 Ok(()) => base = self.media.data(unit),
                 Err(_) => lost = u64::MAX,
+            }
+            if self.media.take_read_failure() {
+                lost = u64::MAX;
             }
             self.state.borrow_mut().chunks.unpin(block);
             self.unpinned.notify();

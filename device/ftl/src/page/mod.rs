@@ -74,7 +74,7 @@ use nandscape_sim::{Resource, Sim, Span, Wait};
 
 use crate::address::{Extent, Location, Lpn, UnitSize};
 use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
-use crate::ftl::{Destination, Ftl, Milestone, Sanitization, Settling, Stats};
+use crate::ftl::{Destination, Ftl, Milestone, Sanitization, Settling, Stats, TableSummary};
 use crate::policy::{AdmissionPolicy, AllocationPolicy, GcScheme, OwnerSource, VictimPolicy};
 use gate::Gate;
 use sanitize::PlaneJob;
@@ -84,17 +84,6 @@ use write::{FillJob, ProgramJob};
 pub use plant::{Plant, PlantReport};
 pub use reader::PageReader;
 pub use write::Reservation;
-
-/// What the tables of a page-mapping FTL hold.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct TableSummary {
-    /// Logical units whose current data is on flash.
-    pub on_flash: u64,
-    /// Those whose current data is in the write buffer.
-    pub in_buffer: u64,
-    /// Sectors that are lost, or were declared unreadable.
-    pub lost_sectors: u64,
-}
 
 /// How a page-mapping FTL works.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -262,31 +251,6 @@ impl PageFtl {
         self.state.borrow_mut().save_snapshot()
     }
 
-    /// What is known of a block.
-    pub fn block(&self, block: BlockId) -> BlockInfo {
-        *self.state.borrow().tables.blocks.get(block)
-    }
-
-    /// Whether a unit of the flash holds current data.
-    pub fn is_current(&self, unit: UnitId) -> bool {
-        self.state.borrow().tables.blocks.is_valid(unit)
-    }
-
-    /// What the tables hold, counted.
-    pub fn summary(&self) -> TableSummary {
-        let state = self.state.borrow();
-        let mut summary = TableSummary::default();
-        for lpn in (0..state.tables.map.units()).map(Lpn) {
-            match state.tables.location(lpn) {
-                Location::Unmapped => {}
-                Location::Flash(_) => summary.on_flash += 1,
-                Location::Buffered(_) => summary.in_buffer += 1,
-            }
-        }
-        summary.lost_sectors = state.damage.lost().map(|(_, sectors)| u64::from(sectors.count_ones())).sum();
-        summary
-    }
-
     /// The flash below.
     pub fn media(&self) -> &Rc<Media> {
         &self.media
@@ -395,6 +359,28 @@ impl Ftl for PageFtl {
 
     async fn restart(&self, keeps_buffer: bool) {
         restart::restart(self, keeps_buffer).await;
+    }
+
+    fn block(&self, block: BlockId) -> BlockInfo {
+        *self.state.borrow().tables.blocks.get(block)
+    }
+
+    fn is_current(&self, unit: UnitId) -> bool {
+        self.state.borrow().tables.blocks.is_valid(unit)
+    }
+
+    fn tables(&self) -> TableSummary {
+        let state = self.state.borrow();
+        let mut summary = TableSummary::default();
+        for lpn in (0..state.tables.map.units()).map(Lpn) {
+            match state.tables.location(lpn) {
+                Location::Unmapped => {}
+                Location::Flash(_) => summary.on_flash += 1,
+                Location::Buffered(_) => summary.in_buffer += 1,
+            }
+        }
+        summary.lost_sectors = state.damage.lost().map(|(_, sectors)| u64::from(sectors.count_ones())).sum();
+        summary
     }
 
     fn flush(&self) -> Option<Rc<Settling>> {

@@ -34,10 +34,14 @@ pub struct FixedRecord {
 /// A page of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FixedPage {
-    kind: u32,
-    version: u64,
-    part: u32,
-    parts: u32,
+    /// What the record is.
+    pub kind: u32,
+    /// The record's version.
+    pub version: u64,
+    /// Its number in the record.
+    pub part: u32,
+    /// Pages of the record.
+    pub parts: u32,
     len: usize,
     bytes: Vec<u8>,
 }

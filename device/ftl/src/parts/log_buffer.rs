@@ -10,7 +10,7 @@ use nandscape_device_media::PageId;
 
 use super::log_page::{LogPage, records_per_page};
 use super::record::Record;
-use crate::component::{ChainedLog, Log, LogHead, LogPosition, LogStart, Outgoing, POINTERS};
+use crate::component::{ChainedLog, Log, LogHead, LogPosition, LogStart, NoteRecord, Outgoing, POINTERS};
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Chain {
@@ -49,12 +49,16 @@ pub struct LogBuffer {
     head: u64,
     /// Whether records survive a power cut in memory.
     keeps: bool,
+    /// Of those records, the ones that are written to a chain that no checkpoint names yet.
+    unreachable: Vec<(u64, Record)>,
+    /// Told of each record that survives.
+    note: Option<NoteRecord<Record>>,
 }
 
 impl LogBuffer {
     /// An empty log.
     pub fn new(start: &LogStart) -> LogBuffer {
-        let LogStart { page_bytes, epoch, number, last, keeps } = *start;
+        let LogStart { page_bytes, epoch, number, last } = *start;
         LogBuffer {
             page_bytes,
             pending: VecDeque::new(),
@@ -71,7 +75,9 @@ impl LogBuffer {
             chain: Chain::Broken,
             breaks: 0,
             head: number,
-            keeps,
+            keeps: false,
+            unreachable: Vec::new(),
+            note: None,
         }
     }
 
@@ -126,7 +132,10 @@ impl ChainedLog for LogBuffer {
     fn written(&mut self, outgoing: &Outgoing) {
         self.promised = self.first(1);
         self.upcoming.pop_front();
-        self.pending.drain(..outgoing.records);
+        let written = self.pending.drain(..outgoing.records);
+        if self.keeps && self.chain == Chain::Rejoining {
+            self.unreachable.extend(written);
+        }
         self.written = outgoing.last;
         self.number += 1;
         if self.chain == Chain::Whole {
@@ -153,8 +162,19 @@ impl ChainedLog for LogBuffer {
         self.written >= upto.0 || self.keeps
     }
 
+    fn keep(&mut self, note: Option<NoteRecord<Record>>) {
+        (self.keeps, self.note) = (true, note);
+        if let Some(note) = &self.note {
+            self.pending.iter().for_each(|(timestamp, record)| note(*timestamp, record));
+        }
+    }
+
     fn kept(&self) -> Vec<(u64, Record)> {
-        if self.keeps { self.pending.iter().copied().collect() } else { Vec::new() }
+        if self.keeps { self.unreachable.iter().chain(&self.pending).copied().collect() } else { Vec::new() }
+    }
+
+    fn written_up_to(&self) -> u64 {
+        self.written
     }
 
     fn number(&self) -> u64 {
@@ -163,6 +183,10 @@ impl ChainedLog for LogBuffer {
 
     fn appended(&self) -> u64 {
         self.last - self.first
+    }
+
+    fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     fn pages(&self) -> u64 {
@@ -181,6 +205,9 @@ impl Log for LogBuffer {
     fn append(&mut self, record: Record) -> LogPosition {
         self.last += 1;
         self.pending.push_back((self.last, record));
+        if let Some(note) = &self.note {
+            note(self.last, &record);
+        }
         LogPosition(self.last)
     }
 
@@ -200,6 +227,7 @@ impl Log for LogBuffer {
         self.head = head.number;
         if self.chain == Chain::Rejoining {
             self.chain = Chain::Whole;
+            self.unreachable.clear();
         }
         if self.chain == Chain::Whole {
             self.durable = self.written;
@@ -214,7 +242,7 @@ mod tests {
 
     /// A log whose pages are those of the numbers given, on a chain that a checkpoint names.
     fn log(pages: std::ops::Range<u32>) -> LogBuffer {
-        let mut log = LogBuffer::new(&LogStart { page_bytes: 256, epoch: 1, number: 10, last: 100, keeps: false });
+        let mut log = LogBuffer::new(&LogStart { page_bytes: 256, epoch: 1, number: 10, last: 100 });
         pages.for_each(|page| log.offer(PageId(page)));
         let head = log.mark();
         log.truncate(head);
@@ -262,5 +290,21 @@ mod tests {
         assert!(log.is_written(position) && !log.is_durable(position));
         log.truncate(head);
         assert!(log.is_durable(position) && log.breaks() == 1);
+    }
+
+    #[test]
+    fn records_that_survive_in_memory_do_until_a_checkpoint_names_their_chain() {
+        let mut log = log(0..8);
+        log.keep(None);
+        let position = append(&mut log, 4);
+        assert!(log.is_durable(position) && log.kept().len() == 4);
+        (0..3).for_each(|failed| log.withdraw(&|page| page == PageId(failed)));
+        assert!(log.outgoing().is_none() && log.is_broken());
+        let head = log.mark();
+        let outgoing = log.outgoing().unwrap();
+        log.written(&outgoing);
+        assert_eq!(log.kept().len(), 4, "nobody finds the page that was written");
+        log.truncate(head);
+        assert_eq!(log.kept().len(), 1);
     }
 }

@@ -145,6 +145,11 @@ impl CachedMapping for PagedMap {
         self.fragment_mut(index).pins -= 1;
     }
 
+    fn write_failed(&mut self, index: u32) {
+        let fragment = self.fragment_mut(index);
+        (fragment.writing, fragment.dirty) = (false, true);
+    }
+
     fn is_cached(&self, index: u32) -> bool {
         self.cached[index as usize].is_some()
     }

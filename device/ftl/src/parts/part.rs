@@ -7,7 +7,7 @@ use super::{ChunkTable, Entry, Lines, LogBuffer, PagedMap, Record};
 use crate::address::Lpn;
 use crate::component::{
     BlockInfo, BlockMetadata, BlockState, CachedMapping, ChainedLog, Eviction, FragmentMiss, Fragments,
-    LineProvisioning, Log, LogHead, LogPosition, Mapping, Outgoing, StoredBlocks, Stream,
+    LineProvisioning, Log, LogHead, LogPosition, Mapping, NoteRecord, Outgoing, StoredBlocks, Stream,
 };
 
 /// The built-in component or another one.
@@ -136,6 +136,7 @@ pass_on! { CachedMapping for MapPart {
         fn unpin(index: u32);
         fn begin_write(index: u32) -> Option<Vec<u8>>;
         fn end_write(index: u32);
+        fn write_failed(index: u32);
         fn lose(index: u32);
         fn small_mut() -> &mut dyn Fragments;
         fn tiny_mut() -> &mut dyn Fragments;
@@ -166,6 +167,8 @@ pass_on! { ChainedLog for LogPart {
         fn is_broken() -> bool;
         fn is_written(upto: LogPosition) -> bool;
         fn kept() -> Vec<(u64, Record)>;
+        fn written_up_to() -> u64;
+        fn epoch() -> u64;
         fn number() -> u64;
         fn appended() -> u64;
         fn pages() -> u64;
@@ -177,5 +180,6 @@ pass_on! { ChainedLog for LogPart {
         fn outgoing() -> Option<Outgoing>;
         fn written(outgoing: &Outgoing);
         fn mark() -> LogHead;
+        fn keep(note: Option<NoteRecord<Record>>);
     }
 } }

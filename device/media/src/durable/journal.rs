@@ -5,6 +5,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use super::disk::Disk;
 use super::layout::Region;
 use crate::fault::MediaError;
@@ -89,18 +91,31 @@ impl Journal {
         Ok(())
     }
 
+    /// Appends several entries at once. A kill may leave the first of them only.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub(crate) fn append_all(&self, entries: &[[u8; ENTRY]]) -> Result<(), MediaError> {
+        let (epoch, next) = (self.epoch.get(), self.next.get());
+        let place = (epoch, self.nonce.get());
+        let bytes: SmallVec<[u8; 4 * RECORD]> =
+            (next..).zip(entries).flat_map(|(number, entry)| record(place, number, entry)).collect();
+        self.write(epoch, next, &bytes)?;
+        self.next.set(next + entries.len() as u64);
+        Ok(())
+    }
+
     fn put(&self, (epoch, nonce): (u32, u64), number: u64, entry: &[u8; ENTRY]) -> Result<(), MediaError> {
-        let region = self.region(epoch);
-        let at = number * RECORD as u64;
-        if at + RECORD as u64 > region.len {
+        self.write(epoch, number, &record((epoch, nonce), number, entry))
+    }
+
+    /// Writes records from the `first`th on.
+    fn write(&self, epoch: u32, first: u64, records: &[u8]) -> Result<(), MediaError> {
+        let (region, at) = (self.region(epoch), first * RECORD as u64);
+        if at + records.len() as u64 > region.len {
             return Err(MediaError::Store);
         }
-        let mut record = [0; RECORD];
-        record[4..8].copy_from_slice(&epoch.to_le_bytes());
-        record[8..].copy_from_slice(entry);
-        let sum = checksum(nonce, number, &record[4..]);
-        record[..4].copy_from_slice(&sum.to_le_bytes());
-        self.disk.write(region.at + at, &record)
+        self.disk.write(region.at + at, records)
     }
 
     /// Writes the first entries of the next epoch, after a snapshot with this nonce.
@@ -118,12 +133,22 @@ impl Journal {
         self.next.get()
     }
 
-    /// A new epoch has begun, into which so many entries were carried over.
+    /// A new epoch has begun, whose first `carried` entries were written before.
     pub(crate) fn begin_epoch(&self, nonce: u64, carried: u64) {
         self.nonce.set(nonce);
         self.next.set(carried);
         self.carried.set(carried);
     }
+}
+
+/// An entry as it is in the file.
+fn record((epoch, nonce): (u32, u64), number: u64, entry: &[u8; ENTRY]) -> [u8; RECORD] {
+    let mut record = [0; RECORD];
+    record[4..8].copy_from_slice(&epoch.to_le_bytes());
+    record[8..].copy_from_slice(entry);
+    let sum = checksum(nonce, number, &record[4..]);
+    record[..4].copy_from_slice(&sum.to_le_bytes());
+    record
 }
 
 fn checksum(nonce: u64, number: u64, rest: &[u8]) -> u32 {

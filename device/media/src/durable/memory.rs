@@ -102,6 +102,14 @@ impl DurableMemory {
         self.journal.append(entry)
     }
 
+    /// Appends several entries to the journal at once. A kill may leave the first of them only.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn append_all(&self, entries: &[[u8; JOURNAL_ENTRY]]) -> Result<(), MediaError> {
+        self.journal.append_all(entries)
+    }
+
     /// All entries since the snapshot, in order.
     ///
     /// # Errors
@@ -137,6 +145,11 @@ impl DurableMemory {
     /// [`MediaError::Store`].
     pub fn commit_slots(&self, sequence: u64) -> Result<(), MediaError> {
         self.slots.commit(sequence)
+    }
+
+    /// The number that was committed last.
+    pub fn committed_slots(&self) -> u64 {
+        self.slots.committed()
     }
 
     /// Makes a slot void.

@@ -11,6 +11,8 @@ use super::superblock::{Reader, Writer};
 use crate::fault::MediaError;
 
 const HEAD: usize = 48;
+/// Both copies of a slot.
+const BOTH: u8 = 0b11;
 /// Where the number of the last write lies, before the slots.
 const COMMITTED: u64 = 4_096;
 
@@ -44,6 +46,8 @@ pub(crate) struct Slots {
     disk: Rc<Disk>,
     /// The copy of each slot that is written next.
     next: RefCell<Vec<u8>>,
+    /// The copies of each slot that may hold something, a bit each.
+    written: RefCell<Vec<u8>>,
     buffer: RefCell<Vec<u8>>,
     committed: Cell<u64>,
 }
@@ -57,6 +61,7 @@ impl Slots {
         Ok(Slots {
             disk: disk.clone(),
             next: RefCell::new(vec![0; slots as usize]),
+            written: RefCell::new(vec![BOTH; slots as usize]),
             buffer: RefCell::default(),
             committed: Cell::new(committed),
         })
@@ -81,6 +86,7 @@ impl Slots {
         out.0[..4].copy_from_slice(&sum.to_le_bytes());
         let written = self.disk.write(self.at(record.slot, *copy), &out.0);
         *self.buffer.borrow_mut() = out.0;
+        self.written.borrow_mut()[record.slot as usize] |= 1 << *copy;
         *copy ^= 1;
         written
     }
@@ -95,9 +101,16 @@ impl Slots {
         self.disk.write(self.disk.layout.slots.at, &bytes)
     }
 
+    /// The number that was committed last.
+    pub(crate) fn committed(&self) -> u64 {
+        self.committed.get()
+    }
+
     /// Makes a slot void.
     pub(crate) fn clear(&self, slot: u32) -> Result<(), MediaError> {
-        [0, 1].into_iter().try_for_each(|copy| self.disk.write(self.at(slot, copy), &[0; HEAD]))
+        let written = std::mem::take(&mut self.written.borrow_mut()[slot as usize]);
+        let copies = [0, 1].into_iter().filter(|copy| written & 1 << copy != 0);
+        copies.into_iter().try_for_each(|copy| self.disk.write(self.at(slot, copy), &[0; HEAD]))
     }
 
     /// Makes all slots void and gives their room back: nothing of their data stays.

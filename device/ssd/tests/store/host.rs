@@ -54,7 +54,7 @@ struct Step {
     fua: bool,
 }
 
-/// Writes and so on until commands fail, or for so many batches. `is_durable` tells whether what is acknowledged is for good.
+/// Writes and so on until commands fail, or for a number of batches. `is_durable` tells whether what is acknowledged is for good.
 pub(crate) fn work(
     executor: &mut Executor,
     ssd: &Rc<Ssd>,
@@ -79,9 +79,9 @@ pub(crate) fn work(
         for (step, status) in steps.iter().zip(done.unwrap()) {
             let range = step.start..step.start + step.sectors;
             match (status, step.content) {
-                // Deallocations and marks are durable at once.
+                // Deallocations and marks of the page FTL are durable at once; those of OX-Block are as writes.
                 (Status::SUCCESS, Some(content @ (Content::Zeros | Content::Spoiled))) => {
-                    model.done(range, content, true)
+                    model.done(range, content, is_durable || ssd.ox_block().is_none())
                 }
                 (Status::SUCCESS, Some(content)) => model.done(range, content, is_durable || step.fua),
                 (Status::SUCCESS, None) => model.flushed(),
@@ -176,6 +176,7 @@ fn read(executor: &mut Executor, issuer: &Issuer, drive: &Rc<QueueDrive>, start:
 
 /// Holds that every sector of a drive that was started again holds what it may.
 pub(crate) fn verify(executor: &mut Executor, ssd: &Rc<Ssd>, model: &mut Model) -> Result<(), String> {
+    executor.block_on(ssd.in_service()).map_err(|stalled| stalled.to_string())?;
     ssd.check()?;
     each_sector(executor, ssd, model, |model, start, content| model.found(start, content))
 }

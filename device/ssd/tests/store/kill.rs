@@ -14,11 +14,11 @@ use crate::host::{each_seed, open, small, verify, verify_running, work};
 use crate::model::Model;
 
 /// Seeds in an ordinary run; `NANDSCAPE_TEST_KILLS` gives another number.
-fn kills(default: u64) -> u64 {
+pub(crate) fn kills(default: u64) -> u64 {
     std::env::var("NANDSCAPE_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-fn survives(mode: &str, changes: &[&str], seed: u64, plants: bool) -> Result<(), String> {
+pub(crate) fn survives(mode: &str, changes: &[&str], seed: u64, plants: bool) -> Result<(), String> {
     let profile = small(mode, changes);
     let is_durable = ["capacitor", "through"].contains(&mode);
     let mut rng = Seed::new(seed).child(mode).rng();
@@ -42,6 +42,7 @@ fn survives(mode: &str, changes: &[&str], seed: u64, plants: bool) -> Result<(),
                 if ssd.is_read_only() {
                     return Err("it is read-only".to_owned());
                 }
+                executor.block_on(ssd.shut_down()).map_err(|stalled| stalled.to_string())?;
                 ssd.close().map_err(|error| error.to_string())?;
             }
             _ => {
@@ -79,9 +80,13 @@ fn with_word_lines_copybacks_and_batches_too() {
 /// With syncs, the same holds when the host loses its power.
 #[test]
 fn a_loss_of_the_hosts_power_keeps_the_same_with_syncs() {
+    survives_power_loss(kills(5), &[]);
+}
+
+pub(crate) fn survives_power_loss(count: u64, changes: &[&str]) {
     for mode in ["capacitor", "volatile", "through"] {
-        each_seed(kills(5), |seed| {
-            let (profile, is_durable) = (small(mode, &[]), mode != "volatile");
+        each_seed(count, |seed| {
+            let (profile, is_durable) = (small(mode, changes), mode != "volatile");
             let mut rng = Seed::new(seed).child("power").rng();
             let backing = Arc::new(MemoryFile::new());
             drop(StoreFile::create_on(backing.clone(), profile.store_spec(true, Seed::new(5)), true).unwrap());
@@ -101,15 +106,20 @@ fn a_loss_of_the_hosts_power_keeps_the_same_with_syncs() {
 /// A full disk: writes fail, reads go on, and with room the drive goes on as after a kill.
 #[test]
 fn a_full_disk_fails_writes_and_nothing_else() {
+    survives_a_full_disk(8, &[]);
+}
+
+pub(crate) fn survives_a_full_disk(count: u64, changes: &[&str]) {
     for mode in ["capacitor", "volatile", "through"] {
-        each_seed(8, |seed| {
-            let (profile, is_durable) = (small(mode, &[]), mode != "volatile");
+        each_seed(count, |seed| {
+            let (profile, is_durable) = (small(mode, changes), mode != "volatile");
             let mut rng = Seed::new(seed).child("full").rng();
             let backing = Arc::new(MemoryFile::new());
             drop(StoreFile::create_on(backing.clone(), profile.store_spec(true, Seed::new(5)), false).unwrap());
             let mut model = Model::new(profile.capacity() as usize / 512);
             let mut executor = Executor::new();
             let ssd = open(&executor.sim(), &profile, &backing, false);
+            executor.block_on(ssd.in_service()).unwrap();
             backing.limit(Some(backing.stored() + (20 + rng.below(300)) * 4_096));
             work(&mut executor, &ssd, &mut model, &mut rng, (1_000, is_durable));
             if !ssd.is_read_only() || ssd.store_failure().is_none() {

@@ -4,5 +4,6 @@ mod host;
 mod kill;
 mod model;
 mod notes;
+mod ox_block;
 mod power;
 mod refused;

@@ -216,6 +216,11 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         }
     }
 
+    async fn shut_down(&self) {
+        self.flush().await;
+        self.ftl.shut_down().await;
+    }
+
     fn identify_controller(&self, data: &mut IdentifyController) {
         self.fill_in_identify(data);
     }

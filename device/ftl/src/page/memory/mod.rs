@@ -7,7 +7,6 @@
 //! | `tables` | tables as a snapshot |
 //! | `recall` | finding the map again: snapshot, records of pages, journal |
 //! | `start` | all tables of a drive that is started |
-//! | `counters` | counters |
 //!
 //! Every write of the host has a number, which goes with its data into the out-of-band area and stays with it when the data
 //! is moved: of several copies the one with the highest number counts. A deallocation has a number too, and stands in the
@@ -16,7 +15,6 @@
 //! An orderly stop leaves a snapshot of the tables. Otherwise the snapshot before tells of all blocks that have not changed
 //! since, and the out-of-band areas of the others tell the rest.
 
-mod counters;
 mod entry;
 mod recall;
 mod start;
@@ -30,6 +28,7 @@ use nandscape_device_media::{BlockId, Media, MediaError, Oob, OobBytes};
 
 use super::state::State;
 use crate::address::{Location, Lpn, SlotId};
+use crate::ftl::Stats;
 use entry::Entry;
 pub(super) use start::start;
 pub(super) use tables::snapshot_bytes;
@@ -136,6 +135,22 @@ impl State {
         let Some(memory) = &self.memory else { return };
         // As above.
         let _ = memory.append(Entry::Found { sequence: memory.sequence + 1, lpn: lpn.0, sectors });
+    }
+
+    /// Writes the counters: whenever the host's data begins a block, and at an orderly stop. A kill loses what was counted
+    /// since.
+    pub(super) fn save_counters(&self) {
+        if let Some(memory) = &self.memory {
+            // As above.
+            let _ = memory.durable.set_counters(&self.counters.to_bytes());
+        }
+    }
+
+    /// The counters as they were written.
+    fn recall_counters(&mut self) -> std::io::Result<()> {
+        let bytes = self.memory.as_ref().map_or(Ok(None), |memory| memory.durable.counters())?;
+        self.counters = bytes.map_or(self.counters, |bytes| Stats::from_bytes(&bytes));
+        Ok(())
     }
 
     /// Nothing of what the host has written stays in the durable memory. The write buffer is empty.
