@@ -12,6 +12,7 @@
 //! | [`trace`] | block traces: read, described, converted, and replayed as workloads |
 //! | [`run`] | a drive under a workload, and the report |
 //! | [`drive`] | one command in, one completion out: the interface at which drives are stacked |
+//! | [`host`] | what a host does over a drive: transactions |
 //! | [`nvme`] | commands, completions and statuses as bytes |
 //! | [`sim`] | the executor and its clock, time, resources, randomness, histograms |
 //!
@@ -81,6 +82,57 @@
 //! # }
 //! ```
 //!
+//! # Transactions
+//! On a drive with OX-Block, writes to several places are one transaction: whatever cuts the power, and whenever, all of them
+//! are there afterwards, or none. Here two accounts hold 100 together, always:
+//!
+//! ```
+//! use std::rc::Rc;
+//!
+//! use nandscape::drive::{Drive, HostMem, Issuer, QueueDrive, QueueId};
+//! use nandscape::host::Transaction;
+//! use nandscape::nvme::{IoOpcode, Status, SubmissionEntry};
+//! use nandscape::sim::{Executor, Seed, Span};
+//! use nandscape::ssd::{Profile, Ssd, StoreKind};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut profile = Profile::load("default")?;
+//! for change in ["capacity=64MiB", "ftl.kind=ox_block", "buffer.mode=volatile"] {
+//!     profile.set(change)?;
+//! }
+//! let mut executor = Executor::new();
+//! let (sim, issuer) = (executor.sim(), Issuer::new(&executor.sim()));
+//! let ssd = Rc::new(Ssd::new(&sim, &profile.resolve()?, StoreKind::Ram, Seed::new(1))?);
+//! let drive = QueueDrive::new(&sim, ssd.controller(), QueueId(1), 64).map_err(|status| status.to_string())?;
+//!
+//! let read = async |slba| loop {
+//!     let block = HostMem::zeroed(512);
+//!     let ended = issuer.execute(&*drive, SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 1), block.clone()).await;
+//!     if ended.status == Status::SUCCESS {
+//!         break u32::from(block.to_vec()[0]);
+//!     }
+//! };
+//! executor.block_on(async {
+//!     for amount in 1..=10u8 {
+//!         let mut transfer = Transaction::new(&drive.info());
+//!         transfer.write(0, &[100 - amount; 512]).expect("it fits");
+//!         transfer.write(40_000, &[amount; 512]).expect("it fits");
+//!         transfer.force();
+//!         // Power fails during some of the commits.
+//!         let (clock, flash) = (sim.clone(), ssd.clone());
+//!         sim.spawn(async move {
+//!             clock.sleep(Span::from_us(400 * u64::from(amount))).await;
+//!             flash.media().cut_power(Span::from_us(10));
+//!         });
+//!         let committed = transfer.commit(&issuer, &*drive).await;
+//!         let sum = read(0).await + read(40_000).await;
+//!         assert!(sum == 100 || sum == 0 && committed.is_err(), "{sum} after {committed:?}");
+//!     }
+//! })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Left out: the internals of the controller, the FTLs and the flash, which are in the crates behind this one.
 
 /// Time, the executor and its clock, resources, randomness, measurement.
@@ -102,6 +154,11 @@ pub mod drive {
         Breakdown, CommandRef, Completion, Controller, Drive, DriveInfo, HostMem, Io, Issuer, QueueDrive, QueueId,
         Stage, Token,
     };
+}
+
+/// What a host does over a drive.
+pub mod host {
+    pub use nandscape_host_transaction::{CommitError, Limits, Misfit, Transaction};
 }
 
 /// Profiles, and drives made from them.

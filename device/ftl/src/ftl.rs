@@ -78,6 +78,35 @@ pub trait Ftl: 'static {
         panic!("this FTL keeps no metadata");
     }
 
+    /// The most units that the extents of one transaction may touch, counted for each extent; `None` where the FTL has no
+    /// transactions.
+    fn max_transaction(&self) -> Option<u32> {
+        None
+    }
+
+    /// As [`Ftl::reserve`], for the extents of a transaction together.
+    ///
+    /// # Panics
+    /// Where the FTL has no transactions.
+    fn reserve_all(&self, _extents: &[Extent], _waited: &mut Wait) -> impl Future<Output = Self::Reservation<'_>> {
+        async { panic!("this FTL has no transactions") }
+    }
+
+    /// As [`Ftl::accept`], for the extents of a transaction, whose data is one after the other: all of them are there after a
+    /// power cut, or none. Where they overlap, the later one counts.
+    ///
+    /// # Panics
+    /// Where the FTL has no transactions.
+    fn accept_all(
+        &self,
+        _extents: &[Extent],
+        _data: Option<&HostMem>,
+        _reservation: Self::Reservation<'_>,
+        _watch: Option<Milestone>,
+    ) -> Option<Rc<Settling>> {
+        panic!("this FTL has no transactions");
+    }
+
     /// Deallocates the whole units in an extent: they read as zeros from now on.
     ///
     /// # Errors

@@ -4,6 +4,8 @@
 //! [`Capabilities`], the first bytes of the vendor area of Identify Controller; a field it does not honour is ignored,
 //! an opcode it does not honour is Invalid Command Opcode. Nothing here is implemented by this crate.
 //!
+//! Drives honour [`ATOMIC_WRITE`] where their FTL has transactions, and nothing else of this table yet.
+//!
 //! | field | where | papers |
 //! |---|---|---|
 //! | class, tenant | CDW2 3:0, 15:4 | FlashShare 3.1: workload attribute of the application |
@@ -20,7 +22,7 @@
 //! The drive tells what it does inside in a log of its own, [`DriveLog`].
 //!
 //! Predictable-latency windows (TeaFA) need no extension: NVMe has Predictable Latency Mode, features 13h and 14h and
-//! log 0Ah. Placement streams use the Streams directive, transactions the fields below.
+//! log 0Ah. Placement streams use the Streams directive.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -84,23 +86,40 @@ impl Hints {
 /// Rejected: the deadline cannot be met, or background work is in the way of a fast-fail read. Not final: another
 /// replica, or the same drive later, may serve it. DW0 carries the time to wait.
 pub const BUSY: Status = Status::new(7, 0xc0);
-/// The transaction of the command is not open.
-pub const NO_SUCH_TRANSACTION: Status = Status::new(7, 0xc1);
 
 /// Ready for read: completes when nothing inside the drive would disturb a read (Shin 5.3.2). No data.
 pub const READY_FOR_READ: IoOpcode = IoOpcode(0x80);
 /// Page move: copies pages inside the drive; the data is a list of (from, to) (FEMU 3.3).
 pub const PAGE_MOVE: IoOpcode = IoOpcode(0x81);
-/// Commits the transaction in CDW15 (OX 6.1.9). No data.
-pub const TRANSACTION_COMMIT: IoOpcode = IoOpcode(0x84);
 /// Flush of a whole log-structured-store buffer as one transaction (OX 7.2).
 pub const LSS_FLUSH: IoOpcode = IoOpcode(0x85);
 /// Batched read: the data is a list of logical pages, and then the pages (OX 7.2).
 pub const BATCHED_READ: IoOpcode = IoOpcode(0x87);
-/// Aborts the transaction in CDW15. No data.
-pub const TRANSACTION_ABORT: IoOpcode = IoOpcode(0x88);
 /// Deduplicate: the data is a list of logical blocks that may share one copy (Li 5.7).
 pub const DEDUPLICATE: IoOpcode = IoOpcode(0x89);
+/// Atomic write: blocks of several ranges, all of which are there after a power cut, or none (OX 6.1.9). CDW10 7:0 is the
+/// number of ranges, counted from zero; CDW12 30 is Force Unit Access. The data is a list of [`ATOMIC_LIST`] bytes with an
+/// [`AtomicRange`] for each range, and then the blocks of the ranges, one after the other. Where ranges overlap, the later
+/// one counts. Readers see all of it, or nothing.
+pub const ATOMIC_WRITE: IoOpcode = IoOpcode(0x8d);
+/// Bytes of the list of [`ATOMIC_WRITE`], used or not.
+pub const ATOMIC_LIST: usize = 4_096;
+/// Ranges of [`ATOMIC_WRITE`] at the most.
+pub const ATOMIC_RANGES: usize = ATOMIC_LIST / size_of::<AtomicRange>();
+
+/// A range of [`ATOMIC_WRITE`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct AtomicRange {
+    /// Its first logical block (7:0).
+    pub slba: U64,
+    /// Logical blocks, one at the least (11:8).
+    pub blocks: U32,
+    /// (15:12).
+    pub reserved: U32,
+}
+
+const _: () = assert!(size_of::<AtomicRange>() == 16);
 
 /// Physical-address commands of the Open-Channel specification 2.0, at its own numbers.
 pub mod open_channel {
@@ -155,9 +174,22 @@ pub struct Capabilities {
     pub deadline: U32,
     /// Fields of completions that are filled: bit 0 DW0, bit 1 busy, bit 8 remaining bucket, bit 16 buffer-free count.
     pub hints: U32,
+    /// The most mapping units that the ranges of one [`ATOMIC_WRITE`] touch, counted for each range; 0: there is no such
+    /// command (23:20).
+    pub atomic_units: U32,
+    /// The most bytes that such a command moves, its list included (27:24).
+    pub atomic_bytes: U32,
 }
 
-const _: () = assert!(size_of::<Capabilities>() == 20);
+const _: () = assert!(size_of::<Capabilities>() == 28);
+
+impl Capabilities {
+    /// What the vendor area of Identify Controller says; `None` if it is not of this table.
+    pub fn of(area: &[u8]) -> Option<Capabilities> {
+        let (table, _) = Capabilities::read_from_prefix(area).ok()?;
+        (table.magic == MAGIC && table.version.get() == 1).then_some(table)
+    }
+}
 
 /// The drive log: what the drive does inside. Its structure is [`DriveLog`].
 pub const DRIVE_LOG: u8 = 0xc0;
@@ -300,8 +332,8 @@ mod tests {
 
     #[test]
     fn vendor_opcodes_state_their_data_direction_and_do_not_collide() {
-        let none = [READY_FOR_READ, TRANSACTION_COMMIT, TRANSACTION_ABORT];
-        let to_controller = [PAGE_MOVE, LSS_FLUSH, DEDUPLICATE];
+        let none = [READY_FOR_READ];
+        let to_controller = [PAGE_MOVE, LSS_FLUSH, DEDUPLICATE, ATOMIC_WRITE];
         for opcode in none {
             assert_eq!(Transfer::of(opcode.0), Transfer::None);
         }
@@ -313,7 +345,7 @@ mod tests {
         all.extend([BATCHED_READ.0, 0x90, 0x91, 0x92, 0x93]);
         all.sort_unstable();
         all.dedup();
-        assert_eq!(all.len(), 11);
+        assert_eq!(all.len(), 10);
         assert!(all.iter().all(|&opcode| opcode >= 0x80), "vendor opcodes begin at 80h");
     }
 

@@ -325,6 +325,16 @@ fn drive_log() {
 }
 
 #[test]
+fn atomic_ranges() {
+    use nandscape_wire_nvme::vendor::AtomicRange;
+    fields! { AtomicRange, 16:
+        slba = 0x0102.into(), 0, [2, 1];
+        blocks = 3.into(), 8, [3];
+    }
+    assert_eq!((vendor::ATOMIC_RANGES, vendor::ATOMIC_LIST), (256, 4_096));
+}
+
+#[test]
 fn vendor_table() {
     let table = vendor::Capabilities {
         magic: vendor::MAGIC,
@@ -333,14 +343,18 @@ fn vendor_table() {
         attributes: (vendor::FAST_FAIL | 1).into(),
         deadline: 1.into(),
         hints: 0x0001_0103.into(),
+        atomic_units: 0x0201.into(),
+        atomic_bytes: 0x0010_0000.into(),
     };
-    let right = [b'N', b'A', b'N', b'D', 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 3, 1, 1, 0];
+    let right = [b'N', b'A', b'N', b'D', 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 3, 1, 1, 0, 1, 2, 0, 0, 0, 0, 16, 0];
     assert_eq!(table.as_bytes(), right);
+    assert_eq!(vendor::Capabilities::of(&[&right[..], &[9; 100]].concat()), Some(table));
+    assert_eq!(vendor::Capabilities::of(&[0; 1_024]), None);
     assert_eq!(
         (vendor::FAST_FAIL, vendor::PREEMPT, vendor::PREDICT_ONLY, vendor::NOTICE),
         (1 << 16, 2 << 16, 4 << 16, 8 << 16)
     );
-    assert_eq!((vendor::READY_FOR_READ.0, vendor::PAGE_MOVE.0, vendor::TRANSACTION_COMMIT.0), (0x80, 0x81, 0x84));
-    assert_eq!((vendor::LSS_FLUSH.0, vendor::BATCHED_READ.0, vendor::TRANSACTION_ABORT.0), (0x85, 0x87, 0x88));
+    assert_eq!((vendor::READY_FOR_READ.0, vendor::PAGE_MOVE.0, vendor::ATOMIC_WRITE.0), (0x80, 0x81, 0x8d));
+    assert_eq!((vendor::LSS_FLUSH.0, vendor::BATCHED_READ.0), (0x85, 0x87));
     assert_eq!((vendor::DEDUPLICATE.0, vendor::GC_CONTROL.0, vendor::FREE_BLOCKS.0), (0x89, 0xc0, 0xc4));
 }

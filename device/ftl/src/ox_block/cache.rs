@@ -182,7 +182,9 @@ impl WriteCache {
     /// The slot that a write to a unit goes to, and whether it is a new one. `transaction` 0 is none.
     pub(super) fn slot_for(&mut self, lpn: u32, transaction: u64) -> (SlotId, bool) {
         let newest = self.newest(lpn);
-        let merges = |slot: &Slot| transaction == 0 && matches!(slot.state, SlotState::Queued | SlotState::Filling);
+        let merges = |slot: &Slot| {
+            slot.transaction == transaction && matches!(slot.state, SlotState::Queued | SlotState::Filling)
+        };
         if let Some(id) = newest.filter(|id| merges(self.slot(*id))) {
             return (id, false);
         }
@@ -304,11 +306,13 @@ impl WriteCache {
         }
     }
 
-    /// Number and slots of the first transaction, if all of them were programmed.
+    /// Number and slots of the first transaction, if all of them were programmed and no older data of their units is on its way.
     pub(super) fn complete(&self) -> Option<(u64, Vec<SlotId>)> {
         let in_order = if mistakes::is_made(Mistake::CommitInAnyOrder) { self.transactions.len() } else { 1 };
         let first = self.transactions.iter().take(in_order).find(|transaction| transaction.left == 0)?;
-        Some((first.id, first.slots.clone()))
+        let is_next =
+            first.slots.iter().all(|slot| self.is_oldest(*slot)) || mistakes::is_made(Mistake::OlderOvertaken);
+        is_next.then(|| (first.id, first.slots.clone()))
     }
 
     /// Puts back a slot that a file has kept, behind those that were put back before. Whether it fits.

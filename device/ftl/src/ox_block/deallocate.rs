@@ -97,6 +97,8 @@ impl Core {
             }
         }
         if self.is_writing() {
+            // A transaction may have waited for older data of a unit.
+            self.commit_complete().await;
             self.log_grew();
             self.pump();
         }

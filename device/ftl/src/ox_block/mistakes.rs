@@ -25,6 +25,8 @@ pub(super) enum Mistake {
     CommitIgnored,
     /// Transactions become current as they are programmed.
     CommitInAnyOrder,
+    /// A transaction becomes current before older data of its units.
+    OlderOvertaken,
     /// A unit that was moved becomes current whatever the host has written since.
     CollectorWins,
     /// Blocks are collected though programmed units are not current yet.

@@ -247,7 +247,7 @@ impl Ftl for OxBlock {
     }
 
     async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
-        write::reserve(self, extent, waited).await
+        write::reserve(self, extent.units(self.unit), waited).await
     }
 
     fn accept(
@@ -257,7 +257,26 @@ impl Ftl for OxBlock {
         reservation: Reservation<'_>,
         watch: Option<Milestone>,
     ) -> Option<Rc<Settling>> {
-        write::accept(self, extent, data, reservation, watch)
+        write::accept(self, &[extent], data, reservation, watch, self.config.transactions)
+    }
+
+    fn max_transaction(&self) -> Option<u32> {
+        Some(self.config.buffer_units)
+    }
+
+    async fn reserve_all(&self, extents: &[Extent], waited: &mut Wait) -> Reservation<'_> {
+        let units = extents.iter().map(|extent| extent.units(self.unit)).sum();
+        write::reserve(self, units, waited).await
+    }
+
+    fn accept_all(
+        &self,
+        extents: &[Extent],
+        data: Option<&HostMem>,
+        reservation: Reservation<'_>,
+        watch: Option<Milestone>,
+    ) -> Option<Rc<Settling>> {
+        write::accept(self, extents, data, reservation, watch, true)
     }
 
     async fn deallocate(&self, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {

@@ -16,7 +16,7 @@ use super::OxBlock;
 use super::core::{Core, Phase};
 use super::state::State;
 use crate::address::{Extent, Piece, SECTOR};
-use crate::component::{BlockMetadata, FragmentMiss, Mapping};
+use crate::component::{BlockMetadata, CachedMapping, FragmentMiss, Mapping};
 use crate::ftl::{Destination, ReadError, Reader, Unreadable};
 use crate::parts::Entry;
 
@@ -69,20 +69,18 @@ struct Gather<D: Destination> {
 }
 
 impl State {
-    /// Looks pieces up from the one with number `done` on: clears and copies to memory what needs no flash, and pins the blocks
-    /// of the other pages.
+    /// Looks an extent up, all at one instant: clears and copies to memory what needs no flash, and pins the blocks of the other
+    /// pages.
     fn look_up(
         &mut self,
         extent: Extent,
         to: &impl Destination,
-        done: &mut usize,
         pages: &mut Pages,
     ) -> Result<Result<(), ReadError>, FragmentMiss> {
-        for piece in extent.pieces(self.unit).skip(*done) {
+        for piece in extent.pieces(self.unit) {
             if let Err(error) = self.look_up_piece(&piece, to, pages)? {
                 return Ok(Err(error));
             }
-            *done += 1;
         }
         Ok(Ok(()))
     }
@@ -200,24 +198,56 @@ impl<D: Destination> OxReader<D> {
         to: &D,
         breakdown: &mut Breakdown,
     ) -> Result<Pages, ReadError> {
-        let (mut done, mut pages) = (0, Pages::new());
-        let failed = loop {
-            let looked_up = core.state.borrow_mut().look_up(extent, to, &mut done, &mut pages);
-            match looked_up {
-                Ok(Ok(())) => return Ok(pages),
-                Ok(Err(error)) => break error,
-                Err(miss) => {
-                    let begun = self.ftl.sim.now();
-                    let loaded = Box::pin(core.load(miss, &mut Breakdown::new())).await;
-                    breakdown.waits(Stage::Queue).add(cause::METADATA, self.ftl.sim.now() - begun);
-                    if loaded.is_err() {
-                        break ReadError { sector: extent.start, why: Unreadable::Media(MediaError::PowerLost) };
-                    }
-                }
+        let mut pages = Pages::new();
+        let looked_up = core.state.borrow_mut().look_up(extent, to, &mut pages);
+        let failed = match looked_up {
+            Ok(Ok(())) => return Ok(pages),
+            Ok(Err(error)) => error,
+            Err(miss) => {
+                pages.drain(..).for_each(|read| core.unpin(read.page));
+                let begun = self.ftl.sim.now();
+                let looked_up = Box::pin(self.look_up_loading(core, extent, to, miss)).await;
+                breakdown.waits(Stage::Queue).add(cause::METADATA, self.ftl.sim.now() - begun);
+                return looked_up;
             }
         };
         pages.iter().for_each(|read| core.unpin(read.page));
         Err(failed)
+    }
+
+    /// Loads fragments of the map, keeps them, and looks the extent up when all of them are there: at one instant, so that a
+    /// read never sees a part of a write.
+    async fn look_up_loading(
+        &self,
+        core: &Core,
+        extent: Extent,
+        to: &D,
+        mut miss: FragmentMiss,
+    ) -> Result<Pages, ReadError> {
+        let mut kept: SmallVec<[u32; 2]> = SmallVec::new();
+        let ended = loop {
+            if core.load(miss, &mut Breakdown::new()).await.is_err() {
+                // The map has gone with the power.
+                return Err(ReadError { sector: extent.start, why: Unreadable::Media(MediaError::PowerLost) });
+            }
+            let (mut state, mut pages) = (core.state.borrow_mut(), Pages::new());
+            if state.map.is_cached(miss.index) && !kept.contains(&miss.index) {
+                state.map.pin(miss.index);
+                kept.push(miss.index);
+            }
+            let looked_up = state.look_up(extent, to, &mut pages);
+            drop(state);
+            if !matches!(looked_up, Ok(Ok(()))) {
+                pages.iter().for_each(|read| core.unpin(read.page));
+            }
+            match looked_up {
+                Ok(Ok(())) => break Ok(pages),
+                Ok(Err(error)) => break Err(error),
+                Err(next) => miss = next,
+            }
+        };
+        kept.iter().for_each(|index| core.state.borrow_mut().map.unpin(*index));
+        ended
     }
 
     /// Several pages, or none.

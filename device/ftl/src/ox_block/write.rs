@@ -16,7 +16,7 @@ use super::mistakes::{self, Mistake};
 use super::pages::NO_LPN;
 use super::program::{ProgramJob, Then};
 use super::state::{Mover, State};
-use crate::address::{Extent, Lpn, SlotId};
+use crate::address::{Extent, Lpn, Piece, SlotId, UnitSize};
 use crate::component::{BlockMetadata, CacheFill, CachedMapping, FragmentMiss, Log, LogPosition, Mapping};
 use crate::ftl::{Milestone, Refusal, Settling};
 use crate::parts::{Entry, Record};
@@ -35,12 +35,11 @@ impl Drop for Reservation<'_> {
     }
 }
 
-/// Waits until the drive is in service and has slots for an extent.
-pub(super) async fn reserve<'a>(ftl: &'a OxBlock, extent: Extent, waited: &mut Wait) -> Reservation<'a> {
+/// Waits until the drive is in service and has a number of slots.
+pub(super) async fn reserve<'a>(ftl: &'a OxBlock, slots: u32, waited: &mut Wait) -> Reservation<'a> {
     let begun = ftl.sim.now();
     ftl.in_service().await;
     waited.add(cause::METADATA, ftl.sim.now() - begun);
-    let slots = extent.units(ftl.unit);
     if !ftl.shared.free_slots.try_take(slots as usize) {
         let core = ftl.core();
         core.flags.starved.set(true);
@@ -51,28 +50,30 @@ pub(super) async fn reserve<'a>(ftl: &'a OxBlock, extent: Extent, waited: &mut W
     Reservation { ftl, slots }
 }
 
-/// Takes a write into the cache.
+/// Takes a write into the cache: extents whose data is one after the other, as a transaction or not.
 pub(super) fn accept(
     ftl: &OxBlock,
-    extent: Extent,
+    extents: &[Extent],
     data: Option<&HostMem>,
     mut reservation: Reservation<'_>,
     watch: Option<Milestone>,
+    is_transaction: bool,
 ) -> Option<Rc<Settling>> {
     let core = ftl.core();
     let mut state = core.state.borrow_mut();
-    let units = extent.units(state.unit);
+    let units = extents.iter().map(|extent| extent.units(state.unit)).sum();
     let settling = watch.map(|milestone| Settling::new(&core.sim, 1, milestone, core.shared.free_slots.totals()));
     let group = settling.as_ref().map(|settling| WriteCache::group(settling, units));
-    let transaction = state.begin_transaction(core.config.transactions);
-    let mut slots = Vec::new();
-    for piece in extent.pieces(state.unit) {
+    let transaction = state.begin_transaction(is_transaction);
+    // All slots, for the file, and those of a transaction, each once.
+    let (is_kept, mut slots, mut own) = (core.shared.kept_cache.is_some(), Vec::new(), Vec::new());
+    for (first, piece) in pieces(extents, state.unit) {
         let (slot, is_new) = state.cache.slot_for(piece.lpn.0, transaction);
         if let Some(spoiled) = state.spoiled.remove(&piece.lpn.0) {
             state.cache.spoil(slot, spoiled);
         }
         state.cache.write(slot, &piece, |bytes| match data {
-            Some(mem) => mem.read(piece.at, bytes),
+            Some(mem) => mem.read(first + piece.at, bytes),
             None => bytes.fill(0),
         });
         reservation.slots -= u32::from(is_new);
@@ -80,14 +81,19 @@ pub(super) fn accept(
         if let Some(group) = &group {
             state.cache.watch(slot, group);
         }
-        slots.push(slot);
+        if is_kept {
+            slots.push(slot);
+        }
+        if is_transaction && is_new {
+            own.push(slot);
+        }
     }
     let kept = core.shared.kept_cache.as_ref().map_or(Ok(()), |kept| kept.write(&state.cache, &slots));
-    if transaction != 0 {
-        let left = slots.len();
-        state.cache.transactions.push_back(Transaction { id: transaction, slots, left });
+    if is_transaction {
+        let left = own.len();
+        state.cache.transactions.push_back(Transaction { id: transaction, slots: own, left });
     }
-    state.counters.host_bytes += extent.bytes();
+    state.counters.host_bytes += extents.iter().map(|extent| extent.bytes()).sum::<u64>();
     drop(state);
     drop(reservation);
     core.pump();
@@ -104,6 +110,13 @@ fn not_kept(core: &Core) -> Rc<Settling> {
     let settling = Settling::new(&core.sim, 1, Milestone::Flash, core.shared.free_slots.totals());
     settling.give_up(1, Refusal::ReadOnly);
     settling
+}
+
+/// The pieces of extents, each with the bytes of the extents before its own.
+fn pieces(extents: &[Extent], unit: UnitSize) -> impl Iterator<Item = (usize, Piece)> {
+    let before =
+        extents.iter().scan(0, |before, extent| Some(std::mem::replace(before, *before + extent.bytes() as usize)));
+    before.zip(extents).flat_map(move |(before, extent)| extent.pieces(unit).map(move |piece| (before, piece)))
 }
 
 /// Has everything in the cache programmed, and the log.
@@ -275,22 +288,19 @@ impl Core {
             self.check_read_only();
             return self.pump();
         }
-        match self.config.transactions {
-            true => self.commit_complete().await,
-            false => {
-                for slot in slots {
-                    if self.make_current(&[*slot], None).await.is_err() {
-                        return;
-                    }
-                }
+        for slot in slots {
+            let is_alone = self.state.borrow().cache.slot(*slot).transaction == 0;
+            if is_alone && self.make_current(&[*slot], None).await.is_err() {
+                return;
             }
         }
+        self.commit_complete().await;
         self.pump();
     }
 
-    /// Complete transactions become current, in the order in which they came.
-    async fn commit_complete(&self) {
-        if self.flags.committing.replace(true) {
+    /// Complete transactions become current, in the order in which they came. Called whenever one may have become complete.
+    pub(super) async fn commit_complete(&self) {
+        if self.state.borrow().cache.transactions.is_empty() || self.flags.committing.replace(true) {
             return;
         }
         loop {
@@ -393,12 +403,22 @@ impl Core {
             self.state.borrow_mut().chunks.unpin(block);
             self.unpinned.notify();
         }
+        if self.filled(id, &entry, base.as_deref(), lost) {
+            // A transaction may have waited for it.
+            self.commit_complete().await;
+        }
+        self.pump();
+        Ok(())
+    }
+
+    /// The sectors that a slot lacked were read. Whether the slot was dropped meanwhile, and is free.
+    fn filled(&self, id: SlotId, entry: &Entry, base: Option<&[u8]>, lost: u64) -> bool {
         let mut state = self.state.borrow_mut();
         state.counters.read_modify_writes += 1;
         let missing = !state.cache.slot(id).mask & state.unit.mask();
         state.counters.lost_units += u64::from(base.is_none() && entry.unit().is_some() && lost & missing != 0);
         let lost = lost & state.unit.mask();
-        state.cache.fill(id, base.as_deref(), lost);
+        state.cache.fill(id, base, lost);
         state.cache.fills -= 1;
         let is_idle_and_dropped = state.cache.slot(id).dropped && state.cache.slot(id).transaction == 0;
         let told = if is_idle_and_dropped { state.cache.remove(id) } else { Vec::new() };
@@ -411,8 +431,7 @@ impl Core {
             self.shared.free_slots.give(1);
             self.settle_when_durable(told, position);
         }
-        self.pump();
-        Ok(())
+        is_idle_and_dropped
     }
 
     /// A unit's entry, loaded if it must be.

@@ -20,7 +20,7 @@ use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST, FLAGS_FUSED_SECOND, FLAGS_PSDT};
 use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::opcode::Transfer;
-use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, vendor};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::time::{
@@ -290,6 +290,7 @@ fn is_idempotent(entry: &SubmissionEntry) -> bool {
         IoOpcode::WRITE_ZEROES,
         IoOpcode::DATASET_MANAGEMENT,
         IoOpcode::VERIFY,
+        vendor::ATOMIC_WRITE,
     ];
     known.contains(&IoOpcode(entry.opcode)) && entry.flags & FLAGS_FUSED == 0
 }

@@ -8,6 +8,7 @@ use nandscape_device_ftl::Extent;
 use nandscape_drive::HostMem;
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::io::{Cdw12, DSM_ATTRIBUTES, DSM_DEALLOCATE, DsmRange};
+use nandscape_wire_nvme::vendor::ATOMIC_WRITE;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
@@ -60,6 +61,8 @@ pub(in crate::command_set) enum NvmCommand {
         bytes: u64,
     },
     Flush,
+    /// Atomic Write, not checked further.
+    AtomicWrite,
 }
 
 impl NvmCommand {
@@ -94,6 +97,7 @@ impl NvmCommand {
             }
             IoOpcode::COPY => namespace.copy(entry, mem),
             IoOpcode::DATASET_MANAGEMENT => namespace.dataset_management(entry, mem),
+            ATOMIC_WRITE => Ok(NvmCommand::AtomicWrite),
             _ => Err(Status::INVALID_OPCODE.final_().into()),
         }
     }

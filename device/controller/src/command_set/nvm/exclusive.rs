@@ -39,10 +39,14 @@ impl Exclusive {
         self.any.get()
     }
 
+    /// Whether a part of `extent` is held.
+    pub(super) fn holds_of(&self, extent: Extent) -> bool {
+        self.held.borrow().iter().any(|held| held.start < extent.end() && extent.start < held.end())
+    }
+
     /// Waits until no part of `extent` is held.
     async fn wait(&self, extent: Extent) {
-        let overlaps = |held: &Extent| held.start < extent.end() && extent.start < held.end();
-        while self.held.borrow().iter().any(overlaps) {
+        while self.holds_of(extent) {
             self.released.changed().await;
         }
     }

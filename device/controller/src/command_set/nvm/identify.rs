@@ -6,6 +6,8 @@ use nandscape_sim::account::Totals;
 use nandscape_wire_nvme::IoOpcode;
 use nandscape_wire_nvme::identify::{self, Controller, LbaFormat, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{self, CommandsAndEffects, Smart};
+use nandscape_wire_nvme::vendor::{self, Capabilities};
+use zerocopy::IntoBytes;
 
 use super::{Nvm, copy};
 use crate::namespace::{GRANULE_BOUNDARY, Namespace, lba_formats};
@@ -24,6 +26,22 @@ impl<F: Ftl> Nvm<F> {
         let atomic_z = blocks_z(self.atomic_sectors() / 8);
         (data.awun_z, data.acwu_z) = (atomic_z.into(), atomic_z.into());
         data.awupf_z = if self.keeps_buffer() { atomic_z } else { 0 }.into();
+        let capabilities = self.capabilities();
+        let bytes = capabilities.as_bytes();
+        data.vendor[..bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// The vendor extensions that there are.
+    fn capabilities(&self) -> Capabilities {
+        let atomic_units = self.ftl.max_transaction().unwrap_or(0);
+        let atomic_bytes = if atomic_units > 0 { self.max_transfer } else { 0 };
+        Capabilities {
+            magic: vendor::MAGIC,
+            version: 1.into(),
+            atomic_units: atomic_units.into(),
+            atomic_bytes: atomic_bytes.into(),
+            ..Capabilities::default()
+        }
     }
 
     fn optional_commands(&self) -> u16 {
@@ -161,6 +179,9 @@ impl<F: Ftl> Nvm<F> {
         }
         if self.media.keeps_data() {
             effects.io[usize::from(IoOpcode::COMPARE.0)] = read.into();
+        }
+        if self.ftl.max_transaction().is_some() {
+            effects.io[usize::from(vendor::ATOMIC_WRITE.0)] = (read | log::EFFECT_CONTENT_CHANGE).into();
         }
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `command` | from 64 bytes to a typed command, or to the status that says what is wrong with them |
 //! | `read`, `write`, `copy`, `deallocate`, `flush` | what each command does |
+//! | `atomic` | blocks of several ranges, all or none |
 //! | `fused` | a fused Compare and Write |
 //! | `exclusive` | extents that only one command may change |
 //! | `pieces` | commands over blocks that lie apart |
@@ -12,6 +13,7 @@
 //!
 //! Left out: reservations, which are checked before a command comes here.
 
+mod atomic;
 pub(super) mod command;
 mod copy;
 mod deallocate;
@@ -62,6 +64,8 @@ pub struct Nvm<F: Ftl> {
     buffer: BufferMode,
     firmware_time: Span,
     rated_erases: u32,
+    /// Bytes that a command moves at the most.
+    max_transfer: u32,
     counts: Cell<HostCounts>,
     /// Extents that a fused operation is working on.
     exclusive: Exclusive,
@@ -88,6 +92,7 @@ impl<F: Ftl> Nvm<F> {
             buffer: config.buffer,
             firmware_time: config.firmware_time,
             rated_erases: config.rated_erases,
+            max_transfer: config.max_transfer,
             counts: Cell::default(),
             exclusive: Exclusive::new(sim),
         }
@@ -312,6 +317,7 @@ impl<F: Ftl> Nvm<F> {
                 Ok::<(), Status>(()).into()
             }
             NvmCommand::Flush => self.flush_command(command, breakdown).await.into(),
+            NvmCommand::AtomicWrite => self.atomic_write(command, breakdown).await.into(),
         }
     }
 }

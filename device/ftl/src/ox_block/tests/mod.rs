@@ -8,6 +8,7 @@
 //! | `crash` | a run that is cut, recovery, and the check |
 //! | `cuts` | power cuts at every operation of short runs, and at random ones of long runs |
 //! | `data` | loads without cuts |
+//! | `transactions` | transactions of several extents beside other writes |
 //! | `counters` | that programs and recoveries are counted |
 //! | `mistakes` | that each of a number of deliberate mistakes is noticed |
 //!
@@ -26,3 +27,4 @@ mod load;
 mod mistakes;
 mod model;
 mod rig;
+mod transactions;

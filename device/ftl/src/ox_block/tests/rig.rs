@@ -169,6 +169,19 @@ impl Rig {
         settle(self.until_cut(work).await)
     }
 
+    /// Writes extents as one transaction; with `forced`, to flash.
+    pub(super) async fn write_all(&self, extents: &[Extent], bytes: &[u8], forced: bool) -> Result<(), Cut> {
+        let work = async {
+            let reservation = self.ftl.reserve_all(extents, &mut Wait::default()).await;
+            let watch = forced.then_some(Milestone::Flash);
+            match self.ftl.accept_all(extents, Some(&HostMem::from_bytes(bytes)), reservation, watch) {
+                Some(settling) => settling.settled().await.map(|_| ()),
+                None => Ok(()),
+            }
+        };
+        settle(self.until_cut(work).await)
+    }
+
     /// Deallocates an extent.
     pub(super) async fn deallocate(&self, extent: Extent) -> Result<(), Cut> {
         match self.until_cut(self.ftl.deallocate(extent, &mut Breakdown::new())).await? {

@@ -1,0 +1,135 @@
+//! Transactions over NVMe/TCP to a drive that runs in real time, and whose power is cut by its fault plan.
+#![cfg(target_os = "linux")]
+
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_drive::{Drive, DriveInfo, HostMem, Issuer};
+use nandscape_host_driver::Remote;
+use nandscape_host_driver::nvme_tcp::{NvmeTcp, Target};
+use nandscape_host_transaction::{CommitError, Transaction};
+use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_transport_reactor::{Export, QueueExport, WallClock};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+#[path = "../../../transport/nvme_tcp/tests/nvme_tcp/server.rs"]
+#[allow(dead_code, reason = "the target's own tests use more of it")]
+mod server;
+
+use server::Server;
+
+/// Blocks that all have the number of the last transaction, and their distance.
+const PLACES: u64 = 24;
+const APART: u64 = 500;
+/// Power cuts, and operations of the flash between them.
+const CUTS: u64 = 12;
+const BETWEEN: u64 = 150;
+
+struct OxBlock {
+    ssd: Ssd,
+    queues: QueueExport,
+}
+
+impl Export for OxBlock {
+    fn info(&self) -> DriveInfo {
+        self.queues.info()
+    }
+
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+        self.queues.connect()
+    }
+
+    fn subsystem(&self) -> Option<Rc<dyn nandscape_drive::Subsystem>> {
+        Some(self.ssd.subsystem())
+    }
+}
+
+fn export(sim: &Sim) -> Rc<OxBlock> {
+    let mut profile = Profile::load("default").expect("a built-in profile");
+    for change in [
+        "ftl.kind=ox_block",
+        "capacity=64MiB",
+        "buffer.mode=volatile",
+        "controller.queue_pairs=8",
+        "controller.queue_entries=256",
+    ] {
+        profile.set(change).expect("a valid change");
+    }
+    let resolved = profile.resolve().expect("valid").without_delay();
+    let ssd = Ssd::new(sim, &resolved, StoreKind::Ram, Seed::new(1)).expect("memory");
+    for cut in 1..=CUTS {
+        let rule = format!("power_cut nth={} off=1ms", cut * BETWEEN);
+        ssd.media().faults().add(rule.parse().expect("a rule"));
+    }
+    let queues = QueueExport::new(sim, ssd.controller(), 8, 64);
+    Rc::new(OxBlock { ssd, queues })
+}
+
+/// Connects, and polls from a task. Panics when it takes too long.
+fn polled(sim: &Sim, server: &Server) -> Rc<NvmeTcp> {
+    // Virtual time runs far ahead of the target: nothing is to expire.
+    let (keep_alive, patience) = (Span::from_s(40_000), Span::from_s(1_000_000));
+    let target = Target { keep_alive, patience, ..Target::new(&server.address, &server.nqn) };
+    let (clock, time, wall) = (sim.clone(), sim.clone(), WallClock::start());
+    let deadline = wall.now() + Span::from_s(60);
+    let drive = Rc::new(NvmeTcp::connect(target, Box::new(move || time.now())).expect("a target"));
+    let weak = Rc::downgrade(&drive);
+    sim.spawn(async move {
+        while let Some(drive) = weak.upgrade() {
+            assert!(wall.now() < deadline, "transactions did not end within a minute");
+            drive.poll().expect("the target stays");
+            let pause = if drive.outstanding() > 0 { Span::from_us(1) } else { Span::from_ms(10) };
+            drop(drive);
+            clock.sleep(pause).await;
+        }
+    });
+    drive
+}
+
+async fn read(issuer: &Issuer, drive: &NvmeTcp, slba: u64) -> u8 {
+    loop {
+        let mem = HostMem::zeroed(512);
+        let read = SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 1);
+        match issuer.execute(drive, read, mem.clone()).await.status.meaning() {
+            Status::SUCCESS => return mem.to_vec()[0],
+            Status::ABORTED_POWER_LOSS => {}
+            status => panic!("block {slba}: {status}"),
+        }
+    }
+}
+
+#[test]
+fn a_transaction_over_the_network_is_there_as_a_whole_or_not_at_all() {
+    let server = Server::of(None, 1 << 30, export);
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let (drive, issuer) = (polled(&sim, &server), Issuer::new(&sim));
+    let cuts = executor
+        .block_on(async {
+            let (mut last, mut cuts) = (0, 0);
+            for number in (1..=200u8).cycle().take(1_000) {
+                let mut transaction = Transaction::new(&drive.info());
+                for place in 0..PLACES {
+                    transaction.write(place * APART, &[number; 512]).expect("it fits");
+                }
+                transaction.force();
+                match transaction.commit(&issuer, &*drive).await {
+                    Ok(()) => last = number,
+                    Err(CommitError::PowerLost) => {
+                        let mut found = Vec::new();
+                        for place in 0..PLACES {
+                            found.push(read(&issuer, &drive, place * APART).await);
+                        }
+                        assert!(found.iter().all(|each| *each == found[0]), "a torn transaction: {found:?}");
+                        assert!([last, number].contains(&found[0]), "{} after {last} was acknowledged", found[0]);
+                        (last, cuts) = (found[0], cuts + 1);
+                    }
+                    Err(error) => panic!("transaction {number}: {error}"),
+                }
+            }
+            cuts
+        })
+        .expect("the drive goes on");
+    assert!(cuts >= 5, "only {cuts} commits met a power cut");
+}
