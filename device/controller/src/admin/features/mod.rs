@@ -202,7 +202,9 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     fn saved(&self, name: Name) -> u32 {
-        self.subsystem.saved.get(self.owner(), name).unwrap_or_else(|| default_of(name))
+        let get = |name| self.subsystem.saved.get(self.owner(), name);
+        let of_all = || if name.0 == feature::ERROR_RECOVERY { get((name.0, NSID_ALL)) } else { None };
+        get(name).or_else(of_all).unwrap_or_else(|| default_of(name))
     }
 
     fn queue_counts(&self) -> NumberOfQueues {

@@ -85,6 +85,11 @@ pub(super) fn default_of((id, selector): Name) -> u32 {
     }
 }
 
+/// What was set for single namespaces is of the past when Error Recovery is set for all of them.
+fn forget_namespaces(values: &mut BTreeMap<Name, u32>) {
+    values.retain(|(id, nsid), _| *id != feature::ERROR_RECOVERY || *nsid == NSID_ALL);
+}
+
 impl Saved {
     /// The value that a host has saved.
     pub(super) fn get(&self, host: Registrant, name: Name) -> Option<u32> {
@@ -95,6 +100,9 @@ impl Saved {
     pub(super) fn set(&self, host: Registrant, name: Name, value: u32) {
         let mut all = self.0.borrow_mut();
         if let Some((_, values)) = all.iter_mut().find(|(each, _)| *each == host) {
+            if name == (feature::ERROR_RECOVERY, NSID_ALL) {
+                forget_namespaces(values);
+            }
             values.insert(name, value);
             return;
         }
@@ -187,9 +195,9 @@ impl Settings {
         of(nsid).or_else(|| of(NSID_ALL)).unwrap_or_else(|| default_of((feature::ERROR_RECOVERY, nsid)))
     }
 
-    /// Error Recovery is set for all namespaces: what was set for one of them is of the past.
+    /// Error Recovery is set for all namespaces.
     pub(super) fn forget_namespaces(&self) {
-        self.values.borrow_mut().retain(|(id, nsid), _| *id != feature::ERROR_RECOVERY || *nsid == NSID_ALL);
+        forget_namespaces(&mut self.values.borrow_mut());
     }
 
     /// Whether interrupts are coalesced: with a threshold above one completion, and a time.
