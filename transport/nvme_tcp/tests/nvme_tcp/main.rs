@@ -9,4 +9,5 @@ mod fused;
 mod host;
 mod hostile;
 mod io;
+mod metadata;
 mod server;
