@@ -52,9 +52,9 @@ pub const FLAGS_FUSED_SECOND: u8 = 0b10;
 /// Bits 7:6 of `flags`: SGLs instead of PRPs.
 pub const FLAGS_PSDT: u8 = 0b11 << 6;
 
-/// Bit 0 of CDW11 when a queue is created: it is contiguous in memory (PC; Base 5.2.3, 5.2.4).
+/// Bit 0 of CDW11 when a queue is created: it is contiguous in memory (PC; Base 5.2.1, 5.2.2).
 pub const QUEUE_CONTIGUOUS: u32 = 1 << 0;
-/// Bit 1 of CDW11 when a completion queue is created: it interrupts (IEN; Base 5.2.3).
+/// Bit 1 of CDW11 when a completion queue is created: it interrupts (IEN; Base 5.2.1).
 pub const QUEUE_INTERRUPTS: u32 = 1 << 1;
 
 impl SubmissionEntry {
@@ -126,7 +126,7 @@ impl SubmissionEntry {
         SubmissionEntry { nsid: nsid.into(), cdw10: cdw10.into(), cdw11: (dwords_z >> 16).into(), ..entry }
     }
 
-    /// Create I/O Completion Queue, contiguous at `base` (Base 5.2.3). Without a vector it does not interrupt.
+    /// Create I/O Completion Queue, contiguous at `base` (Base 5.2.1). Without a vector it does not interrupt.
     ///
     /// # Panics
     /// When `entries` is not from 1 to 65,536.
@@ -135,7 +135,7 @@ impl SubmissionEntry {
         SubmissionEntry::create_queue(AdminOpcode::CREATE_IO_CQ, id, entries, base, interrupts)
     }
 
-    /// Create I/O Submission Queue, contiguous at `base`, that posts to completion queue `to` (Base 5.2.4).
+    /// Create I/O Submission Queue, contiguous at `base`, that posts to completion queue `to` (Base 5.2.2).
     ///
     /// # Panics
     /// When `entries` is not from 1 to 65,536.
@@ -150,12 +150,12 @@ impl SubmissionEntry {
         SubmissionEntry { prp1: base.into(), cdw11: (cdw11 | QUEUE_CONTIGUOUS).into(), ..entry }
     }
 
-    /// Delete I/O Submission Queue (Base 5.2.2).
+    /// Delete I/O Submission Queue (Base 5.2.4).
     pub fn delete_submission_queue(id: u16) -> SubmissionEntry {
         SubmissionEntry { cdw10: u32::from(id).into(), ..SubmissionEntry::admin(AdminOpcode::DELETE_IO_SQ) }
     }
 
-    /// Delete I/O Completion Queue (Base 5.2.1).
+    /// Delete I/O Completion Queue (Base 5.2.3).
     pub fn delete_completion_queue(id: u16) -> SubmissionEntry {
         SubmissionEntry { cdw10: u32::from(id).into(), ..SubmissionEntry::admin(AdminOpcode::DELETE_IO_CQ) }
     }

@@ -5,15 +5,15 @@
 pub struct AdminOpcode(pub u8);
 
 impl AdminOpcode {
-    /// Base 5.2.2.
-    pub const DELETE_IO_SQ: AdminOpcode = AdminOpcode(0x00);
     /// Base 5.2.4.
+    pub const DELETE_IO_SQ: AdminOpcode = AdminOpcode(0x00);
+    /// Base 5.2.2.
     pub const CREATE_IO_SQ: AdminOpcode = AdminOpcode(0x01);
     /// Base 5.1.12.
     pub const GET_LOG_PAGE: AdminOpcode = AdminOpcode(0x02);
-    /// Base 5.2.1.
-    pub const DELETE_IO_CQ: AdminOpcode = AdminOpcode(0x04);
     /// Base 5.2.3.
+    pub const DELETE_IO_CQ: AdminOpcode = AdminOpcode(0x04);
+    /// Base 5.2.1.
     pub const CREATE_IO_CQ: AdminOpcode = AdminOpcode(0x05);
     /// Base 5.1.13.
     pub const IDENTIFY: AdminOpcode = AdminOpcode(0x06);

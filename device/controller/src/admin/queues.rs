@@ -34,6 +34,7 @@ impl<C: CommandSet> NvmeController<C> {
         let host = self.host()?;
         let (id, entries, base) = new_queue(&*host, entry)?;
         let to = QueueId((entry.cdw11.get() >> 16) as u16);
+        // Base 5.2.2, CQID: 0 and what is out of range are no identifiers; one of no queue is an invalid completion queue.
         if to == QueueId::ADMIN || to.0 > self.subsystem.config.max_queue_pairs {
             return Err(Refusal::of(Status::INVALID_QUEUE_ID, Parameter::at(11, 16)));
         }

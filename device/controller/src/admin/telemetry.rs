@@ -65,7 +65,7 @@ impl Telemetry {
             log::TELEMETRY_HOST => {
                 (header.host_scope, header.host_generation) = (TELEMETRY_SUBSYSTEM, self.host.generation.get());
             }
-            // The scope stands elsewhere in this log.
+            // Base 5.1.12.1.9: the scope stands in byte 381 here, and in byte 380 of the other log (5.1.12.1.8).
             _ => header.host_generation = TELEMETRY_SUBSYSTEM,
         }
         header.controller_generation = self.controller.generation.get();

@@ -24,7 +24,7 @@ pub trait Arbiter {
     fn set_weights(&mut self, _weights: [u32; 3]) {}
 }
 
-/// The priority class of a submission queue (QPRIO, Base 5.2.4).
+/// The priority class of a submission queue (QPRIO, Base 5.2.2).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Priority {
     /// Before all others but the admin queue.
