@@ -2,9 +2,11 @@
 
 mod common;
 
-use common::{BLOCKS, config, host, read, with, write};
+use common::{BLOCKS, Drive, config, host, read, with, write};
+use nandscape_device_controller::ControllerConfig;
 use nandscape_drive::conformance::Host;
 use nandscape_drive::{HostMem, QueueId};
+use nandscape_sim::Sim;
 use nandscape_wire_nvme::io::{CopyRange, LongCopyRange};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
@@ -95,6 +97,34 @@ fn blocks_written_uncorrectable_fail_until_they_are_rewritten() {
         let ended = io.execute(beyond, HostMem::none()).await.unwrap().status;
         assert_eq!(ended.meaning(), Status::LBA_OUT_OF_RANGE);
     });
+}
+
+/// Copies of more data than the controller has memory for wait for each other, and the memory stays bounded.
+#[test]
+fn many_copies_share_the_memory_of_the_controller() {
+    // 8 MiB each: the first half of the drive to the second.
+    let list: Vec<CopyRange> = (0..8).map(|number| range(number * 2_048, 2_048)).collect();
+    let copies = async |sim: &Sim, drive: &Drive, copies: u64| {
+        let io = host(sim, drive, QueueId(1));
+        for block in 0..8 {
+            fill(&io, block, block as u8 + 1).await;
+        }
+        for _ in 0..copies {
+            io.submit(SubmissionEntry::copy(1, BLOCKS / 2, 8, 0), HostMem::from_bytes(list.as_bytes()));
+        }
+        for _ in 0..copies {
+            assert!(io.next().await.unwrap().completion.status.is_success());
+        }
+        assert_eq!(values(&io, BLOCKS / 2, 8).await, Ok(vec![1, 2, 3, 4, 5, 6, 7, 8]));
+    };
+    let config = || ControllerConfig { max_transfer: 1 << 20, ..config() };
+    let peak = |count| {
+        let run = || with(config(), async |sim, drive| copies(sim, drive, count).await);
+        allocation_counter::measure(run).bytes_max
+    };
+    let (two, twenty) = (peak(2), peak(20));
+    // The flash fills meanwhile, with 32 MiB at most.
+    assert!(two > 16 << 20 && twenty < two + (40 << 20), "{two} and {twenty} bytes");
 }
 
 /// Identify's limits are the ones that hold.

@@ -80,11 +80,13 @@ impl Case {
         Case { sim: sim.clone(), drive: drive.clone(), tenants, begun: Vec::new(), requests: [0; 2] }
     }
 
-    /// Reads and writes of both hosts.
+    /// Commands of both hosts over blocks.
     pub(crate) fn load(&self, rng: &mut Rng) {
         for tenant in &self.tenants {
             for _ in 0..rng.below(6) {
-                let opcode = [IoOpcode::READ, IoOpcode::WRITE][rng.below(2) as usize];
+                let opcodes =
+                    [IoOpcode::READ, IoOpcode::WRITE, IoOpcode::VERIFY, IoOpcode::WRITE_ZEROES, IoOpcode::FLUSH];
+                let opcode = opcodes[rng.below(5) as usize];
                 let slba = u64::from(KEPT) + rng.below(256);
                 let entry = SubmissionEntry::blocks(opcode, 1 + rng.below(2) as u32, slba, 32);
                 tenant.io.submit(entry, HostMem::zeroed(32 * 512));

@@ -33,6 +33,8 @@ use std::rc::Rc;
 use nandscape_device_ftl::{Ftl, Reader, Sanitization};
 use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::Breakdown;
+use nandscape_drive::breakdown::cause;
+use nandscape_sim::credits::Credits;
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
@@ -69,6 +71,8 @@ pub struct Nvm<F: Ftl> {
     counts: Cell<HostCounts>,
     /// Extents that a fused operation is working on.
     exclusive: Exclusive,
+    /// Memory that Copy commands may take, in KiB.
+    copy_memory: Credits,
 }
 
 /// Commands of the host, for the SMART log.
@@ -95,6 +99,7 @@ impl<F: Ftl> Nvm<F> {
             max_transfer: config.max_transfer,
             counts: Cell::default(),
             exclusive: Exclusive::new(sim),
+            copy_memory: Credits::new(sim, copy::MEMORY_KIB, cause::HOST_WRITE),
         }
     }
 

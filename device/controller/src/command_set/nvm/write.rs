@@ -160,7 +160,7 @@ impl<F: Ftl> Nvm<F> {
     /// A drive that has too few good blocks left takes no more data.
     pub(super) fn check_writable(&self) -> Result<(), Status> {
         match self.ftl.is_read_only() {
-            true => Err(Status::READ_ONLY_RANGE),
+            true => Err(Status::READ_ONLY_RANGE.final_()),
             false => Ok(()),
         }
     }
