@@ -17,7 +17,7 @@ use nandscape_wire_nvme::{CompletionEntry, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::controller::QueueId;
-use crate::mem::{Access, Ask, DataPointer, Dma, DmaFault, HostMem};
+use crate::mem::{Access, Ask, DataPointers, Dma, DmaFault, HostMem};
 use crate::queue_memory::{CompletionMemory, SubmissionMemory};
 use crate::ring::{Notify, Posted, Submission};
 
@@ -27,7 +27,7 @@ pub struct GuestSubmissions {
     dma: Rc<dyn Dma>,
     id: QueueId,
     base: u64,
-    page: u32,
+    pointers: DataPointers,
     /// When the doorbell was rung for each entry.
     rung: RefCell<Box<[Time]>>,
     remote: Rc<Coming>,
@@ -69,7 +69,7 @@ impl GuestSubmissions {
             dma: dma.clone(),
             id,
             base,
-            page,
+            pointers: DataPointers::new(dma, page, entries as usize),
             rung,
             remote: Rc::new(Coming::new(None)),
         }
@@ -163,9 +163,9 @@ impl GuestSubmissions {
         if Transfer::of(entry.opcode) == Transfer::None || sgl && self.id == QueueId::ADMIN {
             return HostMem::none();
         }
-        let Ok(pointer) = DataPointer::new(&self.dma, entry, self.page) else { return HostMem::none() };
+        let Ok(mem) = self.pointers.of(entry) else { return HostMem::none() };
         entry.flags &= !FLAGS_PSDT;
-        HostMem::over(Rc::new(pointer))
+        mem
     }
 }
 

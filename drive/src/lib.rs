@@ -9,6 +9,7 @@
 //! | `drive` | the `Drive` trait |
 //! | `controller` | the `Controller` trait |
 //! | `subsystem` | the `Subsystem` trait: several controllers of one drive |
+//! | `block_sizes` | bytes of a logical block of each namespace |
 //! | `io` | a command in flight: command, host memory, and the token that completes it exactly once |
 //! | `mem` | host memory that a command's data lies in |
 //! | `queue_memory` | the memory of queues, as a controller sees it |
@@ -22,6 +23,7 @@
 //!
 //! Left out: what happens inside a drive, and how a client outside this process reaches one.
 
+pub mod block_sizes;
 pub mod breakdown;
 pub mod conformance;
 pub mod controller;
@@ -36,6 +38,7 @@ pub mod ring;
 pub mod subsystem;
 pub mod testing;
 
+pub use block_sizes::BlockSizes;
 pub use breakdown::{Breakdown, Stage};
 pub use controller::{Controller, QueueId};
 pub use drive::{Drive, DriveInfo};

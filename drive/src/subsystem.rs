@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use nandscape_wire_nvme::Status;
 
+use crate::block_sizes::BlockSizes;
 use crate::controller::Controller;
 use crate::drive::DriveInfo;
 
@@ -55,6 +56,9 @@ pub trait Subsystem {
 
     /// What the drive is.
     fn info(&self) -> DriveInfo;
+
+    /// The bytes of a logical block of each namespace, always those of now.
+    fn block_sizes(&self) -> Rc<BlockSizes>;
 
     /// A new controller for a host, disabled (CC.EN is 0). It exists until the last reference to it is dropped; its owner
     /// calls [`Controller::detach`] before, and commands in work keep the controller until they have ended.

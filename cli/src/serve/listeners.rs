@@ -71,7 +71,7 @@ pub(super) fn listen(args: &ServeArgs, running: &Running, notes: &Notes) -> Resu
 
 fn nbd_export(drive: &LiveDrive) -> (nandscape_transport_nbd::Exported, nandscape_transport_reactor::Handle, u16) {
     let description = format!("{}, {}", drive.profile, Bytes(drive.info.bytes()));
-    let exported = nandscape_transport_nbd::Exported { name: drive.name.clone(), description, info: drive.info };
+    let exported = nandscape_transport_nbd::Exported { name: drive.name.clone(), description };
     (exported, drive.handle.clone(), drive.number)
 }
 

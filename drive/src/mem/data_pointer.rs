@@ -5,7 +5,7 @@
 //! Left out: what an address is, which the [`Dma`] knows.
 
 use std::cell::{Cell, Ref, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use nandscape_wire_nvme::command::FLAGS_PSDT;
 use nandscape_wire_nvme::opcode::Transfer;
@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use zerocopy::IntoBytes;
 
 use super::dma::{Access, Ask, Dma, DmaFault};
+use super::kept::Kept;
 use super::remote::{Need, Stage};
 use super::{HostMem, Memory, Settled, prp, sgl};
 
@@ -28,6 +29,8 @@ pub struct DataPointer {
     failed: Cell<bool>,
     /// What passes through memory that only the host reaches; `None` while there is none of it.
     remote: RefCell<Option<Rc<RefCell<Remote>>>>,
+    /// The list that keeps it for a later command, if one does.
+    kept: Cell<Weak<Kept>>,
 }
 
 /// What is kept of remote memory, and the asking for it.
@@ -44,7 +47,7 @@ struct Remote {
 const ASKS_AT_A_TIME: u32 = 16;
 
 /// How the data is described.
-enum Description {
+pub(super) enum Description {
     /// Two PRP entries, and the bytes of a memory page (CC.MPS).
     Prp { prp1: u64, prp2: u64, page: u32 },
     Sgl {
@@ -63,15 +66,23 @@ pub(super) struct Segment {
 }
 
 /// Pieces in order; adjacent ones are one.
-#[derive(Clone, Default, Debug)]
+#[derive(Default, Debug)]
 pub(super) struct Segments {
     list: SmallVec<[Segment; 2]>,
     len: u64,
 }
 
+/// Room for pieces that is kept for the next command at most: 256 KiB in pages of 4 KiB.
+const KEPT_SEGMENTS: usize = 64;
+
 impl Segments {
-    pub(super) fn new() -> Segments {
-        Segments::default()
+    /// Removes all pieces. Room for a usual number of them stays.
+    fn clear(&mut self) {
+        self.len = 0;
+        match self.list.capacity() > KEPT_SEGMENTS {
+            true => self.list = SmallVec::new(),
+            false => self.list.clear(),
+        }
     }
 
     pub(super) fn add(&mut self, segment: Segment) {
@@ -97,33 +108,44 @@ impl DataPointer {
     /// # Panics
     /// When `page` is no power of two, or smaller than 4 KiB.
     pub fn new(dma: &Rc<dyn Dma>, entry: &SubmissionEntry, page: u32) -> Result<DataPointer, Status> {
-        assert!(page.is_power_of_two() && page >= 4_096, "memory pages of {page} bytes");
-        let description = match (entry.flags & FLAGS_PSDT) >> 6 {
-            0b00 => Description::Prp { prp1: entry.prp1.get(), prp2: entry.prp2.get(), page },
-            psdt @ (0b01 | 0b10) => Description::Sgl { first: entry.sgl1(), describes_metadata: psdt == 0b10 },
-            _ => return Err(Status::INVALID_FIELD.final_()),
-        };
-        let access = match Transfer::of(entry.opcode) {
-            Transfer::ToHost => Access::Write,
-            _ => Access::Read,
-        };
+        let (description, access) = describe(entry, page)?;
         Ok(DataPointer::over(dma, description, access))
     }
 
-    fn over(dma: &Rc<dyn Dma>, description: Description, access: Access) -> DataPointer {
+    pub(super) fn over(dma: &Rc<dyn Dma>, description: Description, access: Access) -> DataPointer {
         let (segments, remote) = (RefCell::default(), RefCell::new(None));
-        DataPointer { dma: dma.clone(), description, access, segments, failed: Cell::new(false), remote }
+        let (failed, kept) = (Cell::new(false), Cell::default());
+        DataPointer { dma: dma.clone(), description, access, segments, failed, remote, kept }
+    }
+
+    /// From now on `kept` keeps it for later commands, until it holds data of remote memory.
+    pub(super) fn kept_in(self, kept: &Rc<Kept>) -> DataPointer {
+        self.kept.set(Rc::downgrade(kept));
+        self
+    }
+
+    /// The data of another command; the one before has ended.
+    #[inline]
+    pub(super) fn renew(&mut self, description: Description, access: Access) {
+        (self.description, self.access) = (description, access);
+        self.segments.get_mut().clear();
+        self.failed.set(false);
     }
 
     /// The pieces of the first `bytes`.
     fn walked(&self, bytes: usize) -> Result<Ref<'_, Segments>, Status> {
         if (bytes as u64) > self.segments.borrow().len {
             let (dma, len) = (&Lists(self), bytes as u64);
-            let segments = match &self.description {
-                Description::Prp { prp1, prp2, page } => prp::walk(dma, *prp1, *prp2, u64::from(*page), len)?,
-                Description::Sgl { first, .. } => sgl::walk(dma, first, self.access, len)?,
+            let segments = &mut *self.segments.borrow_mut();
+            segments.clear();
+            let outcome = match &self.description {
+                Description::Prp { prp1, prp2, page } => prp::walk(dma, *prp1, *prp2, u64::from(*page), len, segments),
+                Description::Sgl { first, .. } => sgl::walk(dma, first, self.access, len, segments),
             };
-            self.segments.replace(segments);
+            if outcome.is_err() {
+                segments.clear();
+            }
+            outcome?;
         }
         Ok(self.segments.borrow())
     }
@@ -161,6 +183,28 @@ impl DataPointer {
     fn note(&self, succeeded: bool) {
         self.failed.set(self.failed.get() || !succeeded);
     }
+}
+
+/// How the data of a command is described, and its direction.
+///
+/// # Errors
+/// Invalid Field when the command's flags name neither PRPs nor an SGL.
+///
+/// # Panics
+/// When `page` is no power of two, or smaller than 4 KiB.
+#[inline]
+pub(super) fn describe(entry: &SubmissionEntry, page: u32) -> Result<(Description, Access), Status> {
+    assert!(page.is_power_of_two() && page >= 4_096, "memory pages of {page} bytes");
+    let description = match (entry.flags & FLAGS_PSDT) >> 6 {
+        0b00 => Description::Prp { prp1: entry.prp1.get(), prp2: entry.prp2.get(), page },
+        psdt @ (0b01 | 0b10) => Description::Sgl { first: entry.sgl1(), describes_metadata: psdt == 0b10 },
+        _ => return Err(Status::INVALID_FIELD.final_()),
+    };
+    let access = match Transfer::of(entry.opcode) {
+        Transfer::ToHost => Access::Write,
+        _ => Access::Read,
+    };
+    Ok((description, access))
 }
 
 impl Memory for DataPointer {
@@ -252,8 +296,12 @@ impl Memory for DataPointer {
 
 /// Memory that only the host reaches.
 impl DataPointer {
+    /// What it holds from now on is dropped when its command ends: it is kept for no other.
     #[cold]
     fn remote(&self) -> Rc<RefCell<Remote>> {
+        if let Some(kept) = self.kept.take().upgrade() {
+            kept.forget(self);
+        }
         self.remote.borrow_mut().get_or_insert_default().clone()
     }
 

@@ -39,11 +39,11 @@ impl DmaFault {
 /// A transfer that a host is asked to carry out with its own memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ask {
-    /// Read so many bytes.
+    /// Read bytes.
     Read {
         /// From here on.
         address: u64,
-        /// How many, [`LONGEST_ASK`](super::LONGEST_ASK) at most.
+        /// Their number, [`LONGEST_ASK`](super::LONGEST_ASK) at most.
         len: usize,
     },
     /// Write bytes.

@@ -10,6 +10,7 @@
 //! | `guest` | a `Dma` over regions that are mapped and unmapped at any time |
 //! | `mapping` | a part of a file that is shared with another process (Linux) |
 //! | `data_pointer` | a `Memory` that a command describes by PRPs or an SGL |
+//! | `kept` | those of the commands of one queue, used again |
 //! | `prp`, `sgl` | walking them |
 //! | `remote` | what a command moves to and from memory that only its host reaches |
 //!
@@ -19,6 +20,7 @@ pub mod data_pointer;
 pub mod dma;
 #[cfg(target_os = "linux")]
 pub mod guest;
+mod kept;
 #[cfg(target_os = "linux")]
 pub mod mapping;
 mod prp;
@@ -34,6 +36,7 @@ pub use data_pointer::DataPointer;
 pub use dma::{Access, Answered, Ask, Dma, DmaFault};
 #[cfg(target_os = "linux")]
 pub use guest::GuestMemory;
+pub use kept::DataPointers;
 #[cfg(target_os = "linux")]
 pub use mapping::Mapping;
 pub use remote::{LONGEST_ASK, Need};

@@ -13,11 +13,17 @@ const ENTRY: u64 = 8;
 /// Entries of a list that are read at a time.
 const BATCH: usize = 64;
 
-/// The segments of the first `len` bytes, with pages of `page` bytes (a power of two).
-pub(super) fn walk(dma: &dyn Dma, prp1: u64, prp2: u64, page: u64, len: u64) -> Result<Segments, Status> {
-    let mut segments = Segments::new();
+/// Adds the segments of the first `len` bytes, with pages of `page` bytes (a power of two).
+pub(super) fn walk(
+    dma: &dyn Dma,
+    prp1: u64,
+    prp2: u64,
+    page: u64,
+    len: u64,
+    segments: &mut Segments,
+) -> Result<(), Status> {
     if len == 0 {
-        return Ok(segments);
+        return Ok(());
     }
     // Base 4.1.1: the lowest two bits of an offset are zero.
     if !prp1.is_multiple_of(4) {
@@ -28,9 +34,9 @@ pub(super) fn walk(dma: &dyn Dma, prp1: u64, prp2: u64, page: u64, len: u64) -> 
     match len - first {
         0 => {}
         rest if rest <= page => segments.push(whole_page(prp2, page)?, rest),
-        rest => walk_list(dma, prp2, page, rest, &mut segments)?,
+        rest => walk_list(dma, prp2, page, rest, segments)?,
     }
-    Ok(segments)
+    Ok(())
 }
 
 /// Takes the entries for `rest` bytes from the list at `list`, and from those that follow it.

@@ -21,27 +21,33 @@ const BATCH: usize = 32;
 const DESCRIPTOR: u32 = size_of::<SglDescriptor>() as u32;
 
 /// The pieces found so far, and what is still wanted.
-struct Walk {
-    segments: Segments,
+struct Walk<'a> {
+    segments: &'a mut Segments,
     rest: u64,
     access: Access,
     descriptors: u32,
 }
 
-/// The segments of the first `len` bytes. `access` is the direction of the command's data.
-pub(super) fn walk(dma: &dyn Dma, first: &SglDescriptor, access: Access, len: u64) -> Result<Segments, Status> {
-    let mut walk = Walk { segments: Segments::new(), rest: len, access, descriptors: 0 };
+/// Adds the segments of the first `len` bytes. `access` is the direction of the command's data.
+pub(super) fn walk(
+    dma: &dyn Dma,
+    first: &SglDescriptor,
+    access: Access,
+    len: u64,
+    segments: &mut Segments,
+) -> Result<(), Status> {
+    let mut walk = Walk { segments, rest: len, access, descriptors: 0 };
     let mut next = walk.take(first, true)?;
     while let Some(segment) = next {
         next = walk.segment(dma, &segment)?;
     }
     match walk.rest {
-        0 => Ok(walk.segments),
+        0 => Ok(()),
         _ => Err(Status::DATA_SGL_LENGTH_INVALID.final_()),
     }
 }
 
-impl Walk {
+impl Walk<'_> {
     /// Takes the descriptors of a segment; the segment after it.
     fn segment(&mut self, dma: &dyn Dma, segment: &SglDescriptor) -> Result<Option<SglDescriptor>, Status> {
         let (mut at, bytes) = (segment.address.get(), segment.len.get());

@@ -1,5 +1,5 @@
-//! Commands of two hosts on one drive in virtual time, admin and I/O, with their data: every command ends once, whatever
-//! its fields and its data structures, and the drive's tables agree afterwards.
+//! Commands of two hosts on one drive in virtual time, admin and I/O, with their data: every command ends once, with any
+//! fields and data structures, and the drive's tables agree afterwards.
 
 use std::rc::Rc;
 

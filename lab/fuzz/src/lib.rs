@@ -37,7 +37,7 @@ pub use input::Input;
 pub use messages::{nvme_tcp_pdu, vfio_user_message};
 pub use profiles::profile;
 #[cfg(target_os = "linux")]
-pub use served::{nbd, nvme_tcp, vfio_user};
+pub use served::{NvmeTcpHost, NvmeTcpTarget, nbd, nbd_client, nvme_tcp, nvme_tcp_host, vfio_user, vfio_user_machine};
 pub use traces::trace;
 
 /// A function that takes any bytes.

@@ -54,8 +54,8 @@ fn drives(mode: &str, seed: u64) -> LiveDrives {
 fn serve(live: &LiveDrives, poll: PollMode, record: &Path, work: impl FnOnce(&Path, &Handle)) -> (String, Figures) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("nbd.sock");
-    recorded::serve(live, poll, record, |handle, info| {
-        let exported = |name: &str| Exported { name: name.to_owned(), description: String::new(), info };
+    recorded::serve(live, poll, record, |handle, _| {
+        let exported = |name: &str| Exported { name: name.to_owned(), description: String::new() };
         let listener = Listener::start(ListenerConfig {
             address: Address::Unix(socket.clone()),
             allow_remote: false,

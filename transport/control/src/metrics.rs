@@ -1,6 +1,6 @@
 //! Metrics over HTTP: `GET /metrics`, one request a connection.
 //!
-//! The response is always OpenMetrics text, whatever the request accepts; every Prometheus since 2.5 reads it. Left out:
+//! The response is always OpenMetrics text, also where the request accepts something else; every Prometheus since 2.5 reads it. Left out:
 //! persistent connections, compression.
 
 use std::io::{self, Read, Write};

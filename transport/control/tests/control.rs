@@ -147,7 +147,7 @@ fn faults_are_ordered_of_the_drive_that_is_named() {
 }
 
 #[test]
-fn the_socket_is_its_owners_alone_and_ends_with_the_server_whoever_is_silent() {
+fn the_socket_is_its_owners_alone_and_ends_with_the_server_although_a_client_is_silent() {
     controlled(&[&["a"]], |path, _, _, server| {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o600);
         let mut silent = Client::connect(path);
@@ -194,7 +194,7 @@ fn a_server_whose_drives_have_ended_says_so() {
 }
 
 #[test]
-fn an_endless_line_is_refused_and_hurts_nobody_else() {
+fn an_endless_line_is_refused_and_hurts_no_other_client() {
     controlled(&[&["a"]], |path, _, _, _server| {
         let mut other = Client::connect(path);
         let mut endless = Client::connect(path);

@@ -173,7 +173,7 @@ fn other_pages_and_methods_are_refused() {
 }
 
 #[test]
-fn silent_clients_keep_nobody_waiting_and_end_with_the_server() {
+fn silent_clients_keep_no_other_waiting_and_end_with_the_server() {
     metered(&[&["a"]], |address, _, server| {
         let mut silent: Vec<TcpStream> = (0..8).map(|_| TcpStream::connect(address).unwrap()).collect();
         silent[0].write_all(b"GET /metrics HT").unwrap();

@@ -18,8 +18,6 @@ pub struct Exported {
     pub name: String,
     /// For people.
     pub description: String,
-    /// The drive's description.
-    pub info: DriveInfo,
 }
 
 /// The outcome of a negotiation.
@@ -30,8 +28,20 @@ pub(crate) struct Agreed {
     pub(crate) structured: bool,
 }
 
-/// Asks for a way into the drive of an export, by its place.
-pub(crate) type Admit<'a> = &'a dyn Fn(usize) -> Result<Admission, Denied>;
+/// The drives of the exports, by their places.
+pub(crate) trait Drives {
+    /// A way into a drive.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn admit(&self, export: usize) -> Result<Admission, Denied>;
+
+    /// The description of a drive as it is now: its size and its blocks change when it is formatted.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn info(&self, export: usize) -> Result<DriveInfo, Denied>;
+}
 
 /// Why a drive takes no client now.
 pub(crate) struct Denied {
@@ -55,7 +65,7 @@ pub(crate) const MAX_REQUEST: u32 = 32 << 20;
 pub(crate) fn negotiate(
     stream: &mut (impl Read + Write),
     exports: &[Exported],
-    admit: Admit<'_>,
+    drives: &dyn Drives,
 ) -> io::Result<Option<Agreed>> {
     let flags = FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES;
     let greeting = Greeting { magic: NBD_MAGIC.into(), option_magic: OPTION_MAGIC.into(), flags: flags.into() };
@@ -67,7 +77,7 @@ pub(crate) fn negotiate(
         return Err(bad(format!("client flags {client:#x} are not among those offered")));
     }
     let no_zeroes = client & u32::from(FLAG_NO_ZEROES) != 0;
-    let mut talk = Talk { stream, exports, admit, no_zeroes, structured: false };
+    let mut talk = Talk { stream, exports, drives, no_zeroes, structured: false };
     for _ in 0..MAX_OPTIONS {
         match talk.option()? {
             Next::Continue => {}
@@ -85,7 +95,7 @@ enum Next {
 struct Talk<'a, S> {
     stream: &'a mut S,
     exports: &'a [Exported],
-    admit: Admit<'a>,
+    drives: &'a dyn Drives,
     no_zeroes: bool,
     structured: bool,
 }
@@ -137,15 +147,16 @@ impl<S: Read + Write> Talk<'_, S> {
         let Some(export) = self.find(name) else {
             return Err(bad(format!("there is no export {:?}", String::from_utf8_lossy(name))));
         };
-        let block = self.exports[export].info.lba_bytes;
+        let admission = self.drives.admit(export).map_err(|denied| bad(denied.reason))?;
+        let drive = admission.info();
+        let block = drive.lba_bytes;
         if block > DEFAULT_BLOCK {
             // "Block size constraints": without information a client may use the default.
             let problem =
                 format!("EXPORT_NAME cannot tell a client that the drive has blocks of {block} bytes; GO can");
             return Err(bad(problem));
         }
-        let admission = (self.admit)(export).map_err(|denied| bad(denied.reason))?;
-        let info = export_info(&self.exports[export], self.structured);
+        let info = export_info(&drive, self.structured);
         self.stream.write_all(&info.as_bytes()[2..])?;
         if !self.no_zeroes {
             self.stream.write_all(&[0; 124])?;
@@ -163,19 +174,23 @@ impl<S: Read + Write> Talk<'_, S> {
             let text = format!("no such export; there are: {}", known.join(", "));
             return self.reply(kind, reply::ERR_UNKNOWN, text.as_bytes());
         };
-        let admission = match (kind == option::GO).then(|| (self.admit)(index)).transpose() {
-            Ok(admission) => admission,
+        let known = match kind {
+            option::GO => self.drives.admit(index).map(|admission| (admission.info(), Some(admission))),
+            _ => self.drives.info(index).map(|drive| (drive, None)),
+        };
+        let (drive, admission) = match known {
+            Ok(known) => known,
             Err(Denied { error, reason }) => return self.reply(kind, error, reason.as_bytes()),
         };
         let export = &self.exports[index];
         let sizes = BlockSizeInfo {
             kind: info::BLOCK_SIZE.into(),
-            minimum: export.info.lba_bytes.into(),
-            preferred: export.info.unit_bytes.max(4_096).into(),
+            minimum: drive.lba_bytes.into(),
+            preferred: drive.unit_bytes.max(4_096).into(),
             maximum: MAX_REQUEST.into(),
         };
         let text = |kind: u16, text: &str| [&kind.to_be_bytes(), text.as_bytes()].concat();
-        self.reply(kind, reply::INFO, export_info(export, self.structured).as_bytes())?;
+        self.reply(kind, reply::INFO, export_info(&drive, self.structured).as_bytes())?;
         self.reply(kind, reply::INFO, sizes.as_bytes())?;
         self.reply(kind, reply::INFO, &text(info::NAME, &export.name))?;
         self.reply(kind, reply::INFO, &text(info::DESCRIPTION, &export.description))?;
@@ -215,7 +230,7 @@ fn parse_go(data: &[u8]) -> Option<&[u8]> {
     (rest.len() == 2 * usize::from(u16::from_be_bytes(wishes))).then_some(name)
 }
 
-fn export_info(export: &Exported, structured: bool) -> ExportInfo {
+fn export_info(drive: &DriveInfo, structured: bool) -> ExportInfo {
     let mut flags = transmission::HAS_FLAGS
         | transmission::SEND_FLUSH
         | transmission::SEND_FUA
@@ -225,7 +240,7 @@ fn export_info(export: &Exported, structured: bool) -> ExportInfo {
     if structured {
         flags |= transmission::SEND_DF;
     }
-    ExportInfo { kind: info::EXPORT.into(), size: export.info.bytes().into(), flags: flags.into() }
+    ExportInfo { kind: info::EXPORT.into(), size: drive.bytes().into(), flags: flags.into() }
 }
 
 fn bad(problem: impl Into<String>) -> io::Error {

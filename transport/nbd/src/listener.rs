@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use nandscape_drive::DriveInfo;
 use nandscape_transport_reactor::Handle;
 use nandscape_transport_reactor::handle::{Refused, Reservation};
 use nandscape_transport_reactor::listening::{
@@ -14,7 +15,7 @@ use nandscape_transport_reactor::socket::{Address, Stream};
 
 use nandscape_wire_nbd::reply;
 
-use crate::handshake::{Agreed, Denied, Exported, negotiate};
+use crate::handshake::{Agreed, Denied, Drives, Exported, negotiate};
 use crate::session::Session;
 
 /// Where a listener listens, and the drives that it offers.
@@ -57,6 +58,13 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) struct Admission {
     place: Reservation,
     slot: ClientSlot,
+}
+
+impl Admission {
+    /// The drive's description, which its session goes by.
+    pub(crate) fn info(&self) -> DriveInfo {
+        self.place.info()
+    }
 }
 
 impl Listener {
@@ -108,8 +116,8 @@ impl Server {
     /// A client's negotiation, on a thread of its own.
     fn serve(&self, stream: Arc<Stream>, number: u64) {
         let limit = TimeLimit::new(self.patience);
-        let admit = |export| self.admit(number, export, limit);
-        let agreed = negotiate(&mut TimeLimited::new(&stream, limit), &self.exported, &admit);
+        let drives = ForClient { server: self, number, limit };
+        let agreed = negotiate(&mut TimeLimited::new(&stream, limit), &self.exported, &drives);
         let made_room = "nbd: a client was turned away: it took longer to negotiate than all who came after it";
         // After leaving, this is the only owner of the socket.
         let stream = self.negotiating.leave(number).then(|| Arc::into_inner(stream)).flatten();
@@ -131,19 +139,44 @@ impl Server {
 
     /// Reserves a client slot and a connection to the drive, for which it waits within the client's time limit.
     fn admit(&self, client: u64, export: usize, limit: TimeLimit) -> Result<Admission, Denied> {
-        let denied = |error, reason| {
-            (self.log)(&format!("nbd: a client was turned away: {reason}"));
-            Denied { error, reason }
-        };
+        let denied = |error, reason| self.denied(error, reason);
         let slot = self.slots.take();
         let slot = slot.map_err(|taken| denied(reply::ERR_POLICY, format!("there are {taken} clients already")))?;
         let (handle, number) = &self.reactors[export];
         match handle.reserve(*number, limit.left()) {
             Ok(place) if self.negotiating.admit(client) => Ok(Admission { place, slot }),
             Ok(_) => Err(denied(reply::ERR_POLICY, "it took too long to negotiate".to_owned())),
-            Err(refused @ Refused::Ending) => Err(denied(reply::ERR_SHUTDOWN, refused.to_string())),
-            Err(refused) => Err(denied(reply::ERR_POLICY, refused.to_string())),
+            Err(refused) => Err(self.refused(refused)),
         }
+    }
+
+    fn refused(&self, refused: Refused) -> Denied {
+        let error = if refused == Refused::Ending { reply::ERR_SHUTDOWN } else { reply::ERR_POLICY };
+        self.denied(error, refused.to_string())
+    }
+
+    fn denied(&self, error: u32, reason: String) -> Denied {
+        (self.log)(&format!("nbd: a client was turned away: {reason}"));
+        Denied { error, reason }
+    }
+}
+
+/// The drives, for a client that negotiates.
+struct ForClient<'a> {
+    server: &'a Server,
+    /// Its number among those that negotiate.
+    number: u64,
+    limit: TimeLimit,
+}
+
+impl Drives for ForClient<'_> {
+    fn admit(&self, export: usize) -> Result<Admission, Denied> {
+        self.server.admit(self.number, export, self.limit)
+    }
+
+    fn info(&self, export: usize) -> Result<DriveInfo, Denied> {
+        let (handle, number) = &self.server.reactors[export];
+        handle.info(*number).map_err(|refused| self.server.refused(refused))
     }
 }
 

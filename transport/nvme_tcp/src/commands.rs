@@ -119,7 +119,7 @@ impl Transfers {
     /// The host sends `len` bytes of data with the given header; of which command, and whether the transfer ends with it.
     ///
     /// # Errors
-    /// When nobody has asked for that data.
+    /// When that data was not asked for.
     pub(crate) fn take(&mut self, header: &DataPdu, len: u32) -> Result<(u16, bool), Fatal> {
         let tag = header.tag.get();
         let slot = self.slots.get_mut(usize::from(tag));

@@ -226,8 +226,8 @@ impl Server {
         Ok(Admitted { terms, place, slot })
     }
 
-    /// Serves a host of the discovery controller. While there are too many, the one that came first makes room, whatever
-    /// Keep Alive Timeout it has: a host needs no discovery controller for long.
+    /// Serves a host of the discovery controller. While there are too many, the one that came first makes room, also with a
+    /// long Keep Alive Timeout: a host needs no discovery controller for long.
     fn enter_discovery(&self, stream: &Arc<Stream>, peer: Peer<()>, connect: &Connect, entries: u16) -> io::Result<()> {
         let Some(number) = self.discoveries.enter(stream.clone()) else { return Ok(()) };
         let served = self.discover(stream, peer, connect, entries);

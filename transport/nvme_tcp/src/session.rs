@@ -279,7 +279,7 @@ fn keep_alive_timeout(ms: u32) -> Option<Span> {
     (ms > 0).then(|| Span::from_ms(ms.into()))
 }
 
-/// What comes after a capsule whose data nobody wants.
+/// What comes after a capsule whose data is not used.
 fn after_capsule(shape: &Shape) -> Phase {
     if shape.data == 0 { Phase::Header } else { Phase::Data(discard(shape, Ends::Nothing)) }
 }

@@ -11,7 +11,7 @@ use nandscape_drive::mem::{Answered, Ask};
 #[derive(Default)]
 pub(crate) struct Asks {
     next: Cell<u64>,
-    /// Bytes that the answer has, and who waits for it.
+    /// Bytes that the answer has, and what to call with it.
     pending: RefCell<BTreeMap<u64, (usize, Answered)>>,
 }
 
@@ -24,7 +24,7 @@ impl Asks {
         number
     }
 
-    /// The host has answered. One that nobody waits for is ignored; one of another length is a failure.
+    /// The host has answered. An answer under an unknown number is ignored; one of another length is a failure.
     pub(crate) fn answer(&self, number: u64, answer: Option<Vec<u8>>) {
         let pending = self.pending.borrow_mut().remove(&number);
         if let Some((len, then)) = pending {
@@ -32,7 +32,7 @@ impl Asks {
         }
     }
 
-    /// The host has left: nobody waits any more.
+    /// The host has left: no answer is waited for any more.
     pub(crate) fn forget(&self) {
         let pending = self.pending.take();
         drop(pending);

@@ -74,6 +74,7 @@ pub(crate) enum Message {
     ConnectQueue { ask: ConnectQueue, reply: Sender<Result<(Reservation, u16), ConnectRefusal>> },
     Start { connection: ConnectionId, make: MakeClient },
     Release(ConnectionId),
+    Info { export: u16, reply: Sender<Result<DriveInfo, Refused>> },
     Order { export: u16, order: Order, reply: Sender<Result<(), String>> },
     Figures { not_before: Time, reply: Sender<Arc<Figures>> },
     Stop,
@@ -143,12 +144,18 @@ pub struct Handle {
 pub struct Reservation {
     handle: Handle,
     connection: ConnectionId,
+    info: DriveInfo,
     taken: bool,
 }
 
 impl Reservation {
-    pub(crate) fn new(handle: Handle, connection: ConnectionId) -> Reservation {
-        Reservation { handle, connection, taken: false }
+    pub(crate) fn new(handle: Handle, connection: ConnectionId, info: DriveInfo) -> Reservation {
+        Reservation { handle, connection, info, taken: false }
+    }
+
+    /// The drive's description, which the client gets too.
+    pub fn info(&self) -> DriveInfo {
+        self.info
     }
 
     /// Attaches the client. If the reactor ends meanwhile, `make` is dropped.
@@ -182,8 +189,8 @@ impl Handle {
         self.send(Message::Connect { export, make });
     }
 
-    /// Connects a host with queues of its own to a drive's controller, which nobody else may use. Blocks until the reactor
-    /// has answered, which is between two of its turns.
+    /// Connects a host with queues of its own to a drive's controller, which no other host may use. Blocks until the
+    /// reactor has answered, which is between two of its turns.
     ///
     /// # Errors
     /// [`Refused`] when the drive has other connections, or commands of the last one in work, or the reactor ends.
@@ -216,6 +223,16 @@ impl Handle {
         let (reply, answer) = channel();
         self.send(Message::ConnectQueue { ask, reply });
         answer.recv().unwrap_or(Err(CONTROLLER_BUSY.into()))
+    }
+
+    /// The description of a drive as it is now. Blocks until the reactor has answered, which is between two of its turns.
+    ///
+    /// # Errors
+    /// [`Refused`] when there is no such drive, or the reactor has ended.
+    pub fn info(&self, export: u16) -> Result<DriveInfo, Refused> {
+        let (reply, answer) = channel();
+        self.send(Message::Info { export, reply });
+        answer.recv().unwrap_or(Err(Refused::Ending))
     }
 
     /// Gives a drive an order. Blocks until the reactor has passed it on, which is between two of its turns.

@@ -4,17 +4,17 @@
 //! Left out: admin commands, which are not counted.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_drive::guest_queues::{GuestCompletions, GuestSubmissions};
 use nandscape_drive::mem::{Access, Dma};
 use nandscape_drive::queue_memory::DoorbellBuffers;
 use nandscape_drive::ring::{Posted, Submission};
-use nandscape_drive::{Breakdown, Completion, CompletionMemory, HostMemory, QueueId, SubmissionMemory};
+use nandscape_drive::{BlockSizes, Breakdown, Completion, CompletionMemory, HostMemory, QueueId, SubmissionMemory};
 
 use crate::asks::Asks;
 use crate::doorbells::{Doorbells, QueueKind};
+use crate::in_flight::InFlight;
 use crate::outbox::{Outbox, Outstanding, ToHost, What, bytes_of};
 use crate::port::ConnectionId;
 
@@ -26,7 +26,7 @@ pub(crate) struct Host {
     pub(crate) dma: Rc<dyn Dma>,
     pub(crate) connection: ConnectionId,
     pub(crate) export: u16,
-    pub(crate) lba_bytes: u32,
+    pub(crate) sizes: Rc<BlockSizes>,
     pub(crate) vectors: u16,
     pub(crate) doorbells: Rc<dyn Doorbells>,
     pub(crate) outbox: Rc<Outbox>,
@@ -36,13 +36,37 @@ pub(crate) struct Host {
     pub(crate) came: Rc<RefCell<Vec<(QueueId, u16)>>>,
 }
 
-/// I/O commands in work, by submission queue and command identifier.
+/// I/O commands in work, by submission queue.
 #[derive(Default)]
-pub(crate) struct Commands(RefCell<BTreeMap<(u16, u16), Outstanding>>);
+pub(crate) struct Commands(RefCell<Vec<Option<OfQueue>>>);
+
+/// Those of one queue.
+type OfQueue = Rc<RefCell<InFlight>>;
 
 impl Commands {
     pub(crate) fn len(&self) -> usize {
-        self.0.borrow().len()
+        self.0.borrow().iter().flatten().map(|queue| queue.borrow().len()).sum()
+    }
+
+    /// A queue is created.
+    fn add(&self, id: QueueId, entries: u32) -> OfQueue {
+        let mut queues = self.0.borrow_mut();
+        let index = usize::from(id.0);
+        let len = queues.len().max(index + 1);
+        queues.resize(len, None);
+        queues[index].insert(Rc::new(RefCell::new(InFlight::growing(entries)))).clone()
+    }
+
+    /// A queue is gone, and perhaps another one of the same number is there.
+    fn forget(&self, id: QueueId, queue: &OfQueue) {
+        if let Some(place) = self.0.borrow_mut().get_mut(usize::from(id.0)) {
+            place.take_if(|there| Rc::ptr_eq(there, queue));
+        }
+    }
+
+    /// Takes a command that has completed.
+    fn take(&self, queue: u16, cid: u16) -> Option<Outstanding> {
+        self.0.borrow().get(usize::from(queue))?.as_ref()?.borrow_mut().remove(cid)
     }
 }
 
@@ -63,8 +87,9 @@ impl HostMemory for Host {
         if id == QueueId::ADMIN {
             return Rc::new(queue);
         }
-        let (connection, export, lba_bytes) = (self.connection, self.export, self.lba_bytes);
-        Rc::new(Counted { queue, id, connection, export, lba_bytes, commands: self.commands.clone() })
+        let (connection, export, sizes) = (self.connection, self.export, self.sizes.clone());
+        let (own, commands) = (self.commands.add(id, entries), self.commands.clone());
+        Rc::new(Counted { queue, id, connection, export, sizes, own, commands })
     }
 
     fn completions(&self, id: QueueId, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory> {
@@ -99,7 +124,9 @@ struct Counted {
     id: QueueId,
     connection: ConnectionId,
     export: u16,
-    lba_bytes: u32,
+    sizes: Rc<BlockSizes>,
+    /// Its commands, which `commands` has too.
+    own: OfQueue,
     commands: Rc<Commands>,
 }
 
@@ -121,11 +148,12 @@ impl SubmissionMemory for Counted {
             tag: entry.cid.get().into(),
             queue: Some(self.id),
             opcode: entry.opcode,
-            bytes: bytes_of(entry, self.lba_bytes),
+            is_admin: false,
+            bytes: bytes_of(entry, &self.sizes),
             arrived: *submitted,
         };
         // A host may use an identifier twice at a time: the latter counts.
-        self.commands.0.borrow_mut().insert((self.id.0, entry.cid.get()), command);
+        self.own.borrow_mut().replace(entry.cid.get(), command);
         Some(submission)
     }
 
@@ -141,7 +169,7 @@ impl SubmissionMemory for Counted {
 impl Drop for Counted {
     /// Removes the queue's commands, whose completions will not be seen.
     fn drop(&mut self) {
-        self.commands.0.borrow_mut().retain(|(queue, _), _| *queue != self.id.0);
+        self.commands.forget(self.id, &self.own);
     }
 }
 
@@ -164,8 +192,7 @@ impl CompletionMemory for Counting {
     fn post(&self, tail: u16, posted: Posted) {
         let Posted { entry, breakdown } = posted;
         self.queue.post(tail, Posted { entry, breakdown: Breakdown::new() });
-        let command = self.commands.0.borrow_mut().remove(&(entry.sq_id.get(), entry.cid.get()));
-        if let Some(command) = command {
+        if let Some(command) = self.commands.take(entry.sq_id.get(), entry.cid.get()) {
             let (dw0, dw1) = (entry.dw0.get(), entry.dw1.get());
             self.outbox.release(command, Completion { status: entry.status(), dw0, dw1, breakdown });
         }

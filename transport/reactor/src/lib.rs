@@ -14,6 +14,7 @@
 //! | `doorbells` | what its transport is told, to watch its doorbells |
 //! | `association`, `message_queue` | hosts whose commands pass as messages, as over TCP |
 //! | `host` | its queues, as the controller sees them |
+//! | `in_flight` | the commands of a queue that have not completed |
 //! | `access` | what the controller finds in its memory, recorded and replayed |
 //! | `order` | orders of the operator to a drive: faults |
 //! | `queue_ids` | which queue pairs of a controller are free |
@@ -53,6 +54,7 @@ pub mod handle;
 mod host;
 #[cfg(target_os = "linux")]
 mod idle_states;
+mod in_flight;
 #[cfg(target_os = "linux")]
 mod linger;
 #[cfg(target_os = "linux")]

@@ -13,10 +13,11 @@ use std::rc::{Rc, Weak};
 
 use nandscape_drive::queue_memory::MIN_ENTRIES;
 use nandscape_drive::ring::{Posted, Submission};
-use nandscape_drive::{Completion, CompletionMemory, Controller, HostMem, QueueId, SubmissionMemory};
+use nandscape_drive::{BlockSizes, Completion, CompletionMemory, Controller, HostMem, QueueId, SubmissionMemory};
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
+use crate::in_flight::InFlight;
 use crate::outbox::{Outbox, Outstanding, bytes_of};
 use crate::port::ConnectionId;
 
@@ -25,61 +26,43 @@ pub(crate) struct MessageQueue {
     pub(crate) id: QueueId,
     connection: ConnectionId,
     export: u16,
-    lba_bytes: u32,
+    sizes: Rc<BlockSizes>,
     outbox: Rc<Outbox>,
     controller: Weak<dyn Controller>,
     ring: RefCell<Box<[Submission]>>,
     /// Where the next command goes, and the next completion.
     tails: Cell<(u16, u16)>,
-    commands: RefCell<Commands>,
+    /// Those that have not completed.
+    commands: RefCell<InFlight>,
     /// The controller has deleted the queue, or does not have it yet.
     deleted: Cell<bool>,
     /// The last command is the first of a fused operation, and its doorbell was not rung.
     held: Cell<bool>,
 }
 
-/// Commands that have not completed, by identifier.
-struct Commands {
-    slots: Box<[Slot]>,
-    /// The first slot of each chain: identifiers that are equal in their low bits.
-    chains: Box<[u16]>,
-    free: u16,
-    count: u32,
-}
-
-struct Slot {
-    cid: u16,
-    /// The next slot of its chain, or the next free one.
-    next: u16,
-    command: Option<Outstanding>,
-}
-
-/// The end of a chain.
-const NONE: u16 = u16::MAX;
-
 /// Where a queue belongs.
 pub(crate) struct Place {
     pub(crate) connection: ConnectionId,
     pub(crate) export: u16,
-    pub(crate) lba_bytes: u32,
+    pub(crate) sizes: Rc<BlockSizes>,
     pub(crate) id: QueueId,
 }
 
 impl MessageQueue {
     /// The queue `id` of a controller, for at most `depth` commands at a time. The controller does not have it yet.
     pub(crate) fn new(place: Place, depth: u16, outbox: &Rc<Outbox>, controller: &Rc<dyn Controller>) -> MessageQueue {
-        let Place { connection, export, lba_bytes, id } = place;
+        let Place { connection, export, sizes, id } = place;
         let entries = (u32::from(depth) + 1).max(MIN_ENTRIES) as usize;
         MessageQueue {
             id,
             connection,
             export,
-            lba_bytes,
+            sizes,
             outbox: outbox.clone(),
             controller: Rc::downgrade(controller),
             ring: RefCell::new(vec![Submission::default(); entries].into()),
             tails: Cell::new((0, 0)),
-            commands: RefCell::new(Commands::new(depth)),
+            commands: RefCell::new(InFlight::new(depth)),
             deleted: Cell::new(true),
             held: Cell::new(false),
         }
@@ -99,7 +82,7 @@ impl MessageQueue {
 
     /// Commands that have not completed. Admin commands are not counted: some never do.
     pub(crate) fn outstanding(&self) -> usize {
-        if self.id == QueueId::ADMIN { 0 } else { self.commands.borrow().count as usize }
+        if self.id == QueueId::ADMIN { 0 } else { self.commands.borrow().len() }
     }
 
     /// The controller does not have the queue.
@@ -116,7 +99,8 @@ impl MessageQueue {
             tag,
             queue: None,
             opcode: entry.opcode,
-            bytes: bytes_of(&entry, self.lba_bytes),
+            is_admin: self.id == QueueId::ADMIN,
+            bytes: bytes_of(&entry, &self.sizes),
             arrived: now,
         };
         let refusal = match self.deleted.get() {
@@ -193,111 +177,6 @@ impl CompletionMemory for MessageQueue {
         }
         if self.id != QueueId::ADMIN {
             self.outbox.ended.borrow_mut().push(self.connection);
-        }
-    }
-}
-
-impl Commands {
-    fn new(depth: u16) -> Commands {
-        let next = |index: u16| if index + 1 < depth { index + 1 } else { NONE };
-        let slots = (0..depth).map(|index| Slot { cid: 0, next: next(index), command: None }).collect();
-        let chains = vec![NONE; usize::from(depth).next_power_of_two()].into();
-        Commands { slots, chains, free: if depth > 0 { 0 } else { NONE }, count: 0 }
-    }
-
-    fn chain(&self, cid: u16) -> usize {
-        usize::from(cid) & (self.chains.len() - 1)
-    }
-
-    /// Adds a command, unless there is one of its identifier, or there are too many.
-    fn insert(&mut self, cid: u16, command: Outstanding) -> Result<(), (Outstanding, Status)> {
-        let chain = self.chain(cid);
-        let mut at = self.chains[chain];
-        while at != NONE {
-            let slot = &self.slots[usize::from(at)];
-            if slot.cid == cid {
-                return Err((command, Status::COMMAND_ID_CONFLICT));
-            }
-            at = slot.next;
-        }
-        let index = self.free;
-        let Some(slot) = self.slots.get_mut(usize::from(index)) else {
-            return Err((command, Status::COMMAND_SEQUENCE_ERROR));
-        };
-        self.free = slot.next;
-        *slot = Slot { cid, next: self.chains[chain], command: Some(command) };
-        self.chains[chain] = index;
-        self.count += 1;
-        Ok(())
-    }
-
-    /// Takes a command out.
-    fn remove(&mut self, cid: u16) -> Option<Outstanding> {
-        let chain = self.chain(cid);
-        let (mut before, mut at) = (NONE, self.chains[chain]);
-        while self.slots.get(usize::from(at))?.cid != cid {
-            (before, at) = (at, self.slots[usize::from(at)].next);
-        }
-        let slot = &mut self.slots[usize::from(at)];
-        let (after, command) = (std::mem::replace(&mut slot.next, self.free), slot.command.take());
-        self.free = at;
-        match self.slots.get_mut(usize::from(before)) {
-            Some(before) => before.next = after,
-            None => self.chains[chain] = after,
-        }
-        self.count -= 1;
-        command
-    }
-
-    fn take_all(&mut self) -> Vec<Outstanding> {
-        let all = self.slots.iter_mut().filter_map(|slot| slot.command.take()).collect();
-        *self = Commands::new(self.slots.len() as u16);
-        all
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use nandscape_sim::{Seed, Time};
-
-    use super::*;
-
-    fn command(tag: u64) -> Outstanding {
-        let (connection, arrived) = (ConnectionId(0), Time::ZERO);
-        Outstanding { connection, export: 0, tag, queue: None, opcode: 2, bytes: 0, arrived }
-    }
-
-    #[test]
-    fn commands_are_found_by_identifiers_of_any_kind() {
-        let mut rng = Seed::new(7).rng();
-        for depth in [1, 2, 3, 31, 128] {
-            let (mut commands, mut model) = (Commands::new(depth), BTreeMap::new());
-            for tag in 0..5_000u64 {
-                // Many identifiers share their low bits.
-                let cid = (rng.below(4) << 12 | rng.below(40)) as u16;
-                if rng.below(2) == 0 {
-                    let right = match model.contains_key(&cid) {
-                        true => Some(Status::COMMAND_ID_CONFLICT),
-                        false if model.len() == usize::from(depth) => Some(Status::COMMAND_SEQUENCE_ERROR),
-                        false => None,
-                    };
-                    let refused = commands.insert(cid, command(tag)).err().map(|(_, status)| status);
-                    assert_eq!(refused, right, "depth {depth}, command {tag}");
-                    if right.is_none() {
-                        model.insert(cid, tag);
-                    }
-                } else {
-                    assert_eq!(commands.remove(cid).map(|command| command.tag), model.remove(&cid));
-                }
-                assert_eq!(commands.count as usize, model.len());
-            }
-            let mut left: Vec<u64> = commands.take_all().iter().map(|command| command.tag).collect();
-            left.sort_unstable();
-            let mut right: Vec<u64> = model.into_values().collect();
-            right.sort_unstable();
-            assert_eq!((left, commands.count), (right, 0));
         }
     }
 }

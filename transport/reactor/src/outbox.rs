@@ -5,9 +5,10 @@ use std::cell::RefCell;
 
 use nandscape_drive::io::Sink;
 use nandscape_drive::mem::Ask;
-use nandscape_drive::{Completion, QueueId};
+use nandscape_drive::{BlockSizes, Completion, QueueId};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Time};
+use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::port::ConnectionId;
@@ -26,7 +27,9 @@ pub struct Released {
     pub queue: Option<QueueId>,
     /// Its opcode.
     pub opcode: u8,
-    /// Bytes that it moved or was to move.
+    /// It is an admin command.
+    pub is_admin: bool,
+    /// Bytes of the logical blocks that it moved or was to move; 0 where their number does not stand in the command.
     pub bytes: u64,
     /// When it arrived.
     pub arrived: Time,
@@ -61,6 +64,7 @@ pub(crate) struct Outstanding {
     pub(crate) tag: u64,
     pub(crate) queue: Option<QueueId>,
     pub(crate) opcode: u8,
+    pub(crate) is_admin: bool,
     pub(crate) bytes: u64,
     pub(crate) arrived: Time,
 }
@@ -85,9 +89,9 @@ impl Outbox {
     }
 
     pub(crate) fn release(&self, command: Outstanding, completion: Completion) {
-        let Outstanding { connection, export, tag, queue, opcode, bytes, arrived } = command;
+        let Outstanding { connection, export, tag, queue, opcode, is_admin, bytes, arrived } = command;
         let at = self.sim.now();
-        let released = Released { connection, export, tag, queue, opcode, bytes, arrived, at, completion };
+        let released = Released { connection, export, tag, queue, opcode, is_admin, bytes, arrived, at, completion };
         self.released.borrow_mut().push(released);
     }
 }
@@ -105,10 +109,39 @@ impl Sink for Outbox {
     }
 }
 
-/// Bytes that a command names.
-pub(crate) fn bytes_of(command: &SubmissionEntry, lba_bytes: u32) -> u64 {
-    match IoOpcode(command.opcode) {
-        IoOpcode::FLUSH | IoOpcode::DATASET_MANAGEMENT => 0,
-        _ => (u64::from(command.cdw12.get() & 0xffff) + 1) * u64::from(lba_bytes),
+/// The commands with a number of logical blocks in CDW12 (NLB), a bit for each opcode. Copy and Dataset Management name
+/// theirs in their data; other commands move none.
+const HAVE_NLB: u32 = 1 << IoOpcode::READ.0
+    | 1 << IoOpcode::WRITE.0
+    | 1 << IoOpcode::COMPARE.0
+    | 1 << IoOpcode::VERIFY.0
+    | 1 << IoOpcode::WRITE_ZEROES.0
+    | 1 << IoOpcode::WRITE_UNCORRECTABLE.0;
+
+/// Bytes of the logical blocks that an I/O command names by their number.
+#[inline]
+pub(crate) fn bytes_of(command: &SubmissionEntry, sizes: &BlockSizes) -> u64 {
+    match HAVE_NLB.checked_shr(command.opcode.into()).is_some_and(|bits| bits & 1 != 0) {
+        true => (u64::from(Cdw12::of(command).nlb_z()) + 1) * u64::from(sizes.get(command.nsid.get())),
+        false => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_those_of_the_namespace_and_of_commands_that_name_blocks() {
+        let sizes = BlockSizes::new(2);
+        sizes.set(1, 512);
+        let bytes = |opcode, nsid| bytes_of(&SubmissionEntry::blocks(opcode, nsid, 0, 8), &sizes);
+        assert_eq!((bytes(IoOpcode::READ, 1), bytes(IoOpcode::READ, 2)), (4_096, 0));
+        sizes.set(2, 4_096);
+        assert_eq!((bytes(IoOpcode::WRITE, 1), bytes(IoOpcode::WRITE, 2)), (4_096, 32_768));
+        assert_eq!((bytes(IoOpcode::READ, 3), bytes(IoOpcode::READ, u32::MAX)), (0, 0));
+        for opcode in [IoOpcode::COPY, IoOpcode::FLUSH, IoOpcode::RESERVATION_ACQUIRE, IoOpcode(0x7f), IoOpcode(0xff)] {
+            assert_eq!(bytes(opcode, 1), 0, "{opcode:?}");
+        }
     }
 }

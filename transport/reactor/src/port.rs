@@ -10,7 +10,8 @@ use std::rc::Rc;
 use nandscape_drive::mem::Dma;
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use nandscape_drive::{
-    Controller, Drive, DriveInfo, HostIdentity, HostMem, Io, QueueDrive, QueueId, Subsystem, Token, TransportModel,
+    BlockSizes, Controller, Drive, DriveInfo, HostIdentity, HostMem, Io, QueueDrive, QueueId, Subsystem, Token,
+    TransportModel,
 };
 use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::fabrics::offset;
@@ -123,6 +124,7 @@ impl Export for QueueExport {
 struct Connection {
     export: u16,
     info: DriveInfo,
+    sizes: Rc<BlockSizes>,
     way: Way,
 }
 
@@ -223,8 +225,11 @@ impl Port {
     pub fn open(&mut self, export: u16) -> Result<ConnectionId, Status> {
         let id = self.next_id();
         self.arrived(|recorder| recorder.open(id, export));
-        let drive = self.exports.get(usize::from(export)).ok_or(Status::INVALID_NAMESPACE)?.connect()?;
-        let connection = Connection { export, info: drive.info(), way: Way::Drive(drive) };
+        let of = self.exports.get(usize::from(export)).ok_or(Status::INVALID_NAMESPACE)?;
+        let drive = of.connect()?;
+        let info = drive.info();
+        let sizes = of.subsystem().map_or_else(|| Rc::new(BlockSizes::of(&info)), |subsystem| subsystem.block_sizes());
+        let connection = Connection { export, info, sizes, way: Way::Drive(drive) };
         self.connections.insert(id, connection);
         Ok(id)
     }
@@ -245,14 +250,14 @@ impl Port {
         self.arrived(|recorder| recorder.attach(id, export, vectors));
         let subsystem = self.exports.get(usize::from(export)).and_then(|drive| drive.subsystem());
         let subsystem = subsystem.ok_or(Status::INVALID_NAMESPACE)?;
-        let info = subsystem.info();
+        let (info, sizes) = (subsystem.info(), subsystem.block_sizes());
         let asks = Rc::<Asks>::default();
         let (tape, outbox) = (self.tape.clone(), self.outbox.clone());
         let host = Rc::new(Host {
             dma: Rc::new(Recorded { dma, connection: id, tape, asks: asks.clone(), outbox }),
             connection: id,
             export,
-            lba_bytes: info.lba_bytes,
+            sizes: sizes.clone(),
             vectors,
             doorbells,
             outbox: self.outbox.clone(),
@@ -262,7 +267,7 @@ impl Port {
         });
         let controller = subsystem.new_controller(HostIdentity::default(), TransportModel::Memory)?;
         controller.attach(host.clone())?;
-        self.connections.insert(id, Connection { export, info, way: Way::Controller { controller, host } });
+        self.connections.insert(id, Connection { export, info, sizes, way: Way::Controller { controller, host } });
         Ok(id)
     }
 
@@ -287,12 +292,13 @@ impl Port {
         };
         let (info, controller) = (subsystem.info(), association.controller.id());
         let depth = association.depth(ask.entries)?;
-        let place = Place { connection, export: ask.export, lba_bytes: info.lba_bytes, id: ask.queue };
+        let sizes = subsystem.block_sizes();
+        let place = Place { connection, export: ask.export, sizes: sizes.clone(), id: ask.queue };
         let queue = Rc::new(MessageQueue::new(place, depth, &self.outbox, &association.controller));
         association.create(&queue)?;
         association.controller.set_priority_class(ask.queue, ask.priority);
         let way = Way::Queue { queue, association };
-        self.connections.insert(connection, Connection { export: ask.export, info, way });
+        self.connections.insert(connection, Connection { export: ask.export, info, sizes, way });
         Ok((connection, controller))
     }
 
@@ -331,7 +337,7 @@ impl Port {
     /// When the connection is not open, or has queues of its own.
     pub fn submit(&mut self, connection: ConnectionId, tag: u64, command: SubmissionEntry, mem: HostMem) {
         self.arrived(|recorder| recorder.command(connection, &command, &mem));
-        let Connection { export, info, way } = &self.connections[&connection];
+        let Connection { export, sizes, way, .. } = &self.connections[&connection];
         let drive = match way {
             Way::Drive(drive) => drive,
             Way::Queue { queue, association } => {
@@ -342,9 +348,10 @@ impl Port {
             }
             Way::Controller { .. } => panic!("{connection:?} has queues of its own"),
         };
-        let (bytes, arrived) = (bytes_of(&command, info.lba_bytes), self.outbox.sim.now());
+        let (bytes, arrived) = (bytes_of(&command, sizes), self.outbox.sim.now());
         let opcode = command.opcode;
-        let outstanding = Outstanding { connection, export: *export, tag, queue: None, opcode, bytes, arrived };
+        let (queue, is_admin) = (None, false);
+        let outstanding = Outstanding { connection, export: *export, tag, queue, opcode, is_admin, bytes, arrived };
         let key = self.outbox.outstanding.borrow_mut().insert(outstanding);
         drive.submit(Io { command, mem, token: Token::new(self.outbox.clone(), key.to_bits()) });
     }

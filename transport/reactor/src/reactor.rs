@@ -376,7 +376,11 @@ impl Reactor {
         }
     }
 
+    /// Counts an I/O command.
     fn count(&mut self, one: &Released) {
+        if one.is_admin {
+            return;
+        }
         let figures = &mut self.figures[usize::from(one.export)];
         let tally = match IoOpcode(one.opcode) {
             IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => &mut figures.reads,
@@ -519,7 +523,7 @@ impl Reactor {
         for heard in 0..MESSAGES_A_TURN {
             match self.inbox.try_recv() {
                 Ok(Message::Connect { export, make }) => match self.reserve(export) {
-                    Ok(connection) => self.start_client(connection, make),
+                    Ok((connection, _)) => self.start_client(connection, make),
                     Err(Refused::Ending) => {}
                     Err(refused) => (self.log)(&format!("a client was refused: {refused}")),
                 },
@@ -532,11 +536,13 @@ impl Reactor {
                     self.line.push_back(Request { export, reply, polls: self.polls, promised: false });
                 }
                 Ok(Message::ConnectQueue { ask, reply }) => {
-                    let answer = self.connect_queue(&ask).map(|(connection, controller)| {
-                        (Reservation::new(self.handle.clone(), connection), controller)
-                    });
+                    let answer = self.connect_queue(&ask);
                     // The receiver gives back a connection that it does not need.
                     let _ = reply.send(answer);
+                }
+                Ok(Message::Info { export, reply }) => {
+                    // The sender may have gone.
+                    let _ = reply.send(self.info(export));
                 }
                 Ok(Message::Start { connection, make }) => self.start_client(connection, make),
                 Ok(Message::Release(connection)) => {
@@ -569,13 +575,14 @@ impl Reactor {
     }
 
     /// Opens a connection to a queue for a client that is still to come.
-    fn connect_queue(&mut self, ask: &ConnectQueue) -> Result<(ConnectionId, u16), ConnectRefusal> {
+    fn connect_queue(&mut self, ask: &ConnectQueue) -> Result<(Reservation, u16), ConnectRefusal> {
         if self.stopping.is_some() {
             return Err(CONTROLLER_BUSY.into());
         }
         let (connection, controller) = self.port.connect_queue(ask)?;
         self.reserved.insert(connection);
-        Ok((connection, controller))
+        let info = self.port.info(connection).expect("it was just opened");
+        Ok((Reservation::new(self.handle.clone(), connection, info), controller))
     }
 
     /// Gives a connection its client; too late where the end has come.

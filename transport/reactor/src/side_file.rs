@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_file_that_takes_nothing_fails_and_nobody_waits_for_it() {
+    fn a_file_that_takes_nothing_fails_and_is_not_waited_for() {
         let full = start(File::options().write(true).open("/dev/full").unwrap());
         full.write(b"one");
         while !full.has_failed() {

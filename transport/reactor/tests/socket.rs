@@ -18,7 +18,7 @@ fn a_unix_socket_is_its_owners_alone_and_goes_with_its_server() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let address = Address::Unix(path.clone());
-    // What a dead server left: a socket at which nobody listens.
+    // What a dead server left: a socket without a listener.
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
     let listening = address.listen(false).unwrap();
@@ -128,7 +128,7 @@ fn who_waits_for_a_client_can_be_interrupted_even_when_the_socket_has_been_unlin
             });
             let mut greeting = [0; 2];
             Stream::connect(listening.address()).unwrap().read_exact(&mut greeting).unwrap();
-            // It may have been removed, and then nobody can connect.
+            // It may have been removed, and then no client can connect.
             let _ = std::fs::remove_file(&path);
             listening.interrupt();
             assert!(waiting.join().unwrap().is_err());

@@ -3,7 +3,7 @@
 //!
 //! Clients differ in where the data stands: the specification has a count of 64 bits before it, QEMU's source one of 32 bits.
 //! The first message finds out which one a client has: a read with a bit set that is a part of the longer count only. A client
-//! with the longer count refuses so much.
+//! with the longer count refuses that many bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::Sender;

@@ -119,6 +119,8 @@ impl Namespaces {
         }
         let mut table = self.table.borrow_mut();
         (table.by_nsid, table.space, table.created) = (by_nsid, space, note.created);
+        drop(table);
+        self.note_block_sizes();
         Ok(())
     }
 }

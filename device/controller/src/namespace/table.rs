@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use nandscape_drive::BlockSizes;
 use nandscape_wire_nvme::Status;
 
 use super::space::Space;
@@ -50,6 +51,8 @@ pub(crate) struct NewNamespace {
 pub(crate) struct Namespaces {
     pub(super) common: Common,
     pub(super) table: RefCell<Table>,
+    /// Bytes of their logical blocks, for counting.
+    block_sizes: Rc<BlockSizes>,
 }
 
 pub(super) struct Table {
@@ -72,7 +75,8 @@ impl Namespaces {
     pub(crate) fn new(common: Common, format: Format) -> Namespaces {
         let space = Space::new(common.sectors, common.granule());
         let table = Table { by_nsid: BTreeMap::new(), space, created: 0 };
-        let namespaces = Namespaces { common, table: RefCell::new(table) };
+        let block_sizes = Rc::new(BlockSizes::new(MAX_NAMESPACES));
+        let namespaces = Namespaces { common, table: RefCell::new(table), block_sizes };
         let blocks = namespaces.common.sectors / u64::from(format.lba().sectors());
         let nsid = namespaces.create(NewNamespace { blocks, format, is_shared: true });
         namespaces.set_in_use(nsid.expect("all of the drive is free"), true);
@@ -94,6 +98,7 @@ impl Namespaces {
         let identifiers = Identifiers::new(&self.common.nqn, number);
         table.created += 1;
         let namespace = Rc::new(self.build(nsid, new, identifiers, layout, Rc::default()));
+        self.block_sizes.set(nsid, namespace.lba_bytes);
         table.by_nsid.insert(nsid, Entry { namespace, is_in_use: false, number });
         Ok(nsid)
     }
@@ -126,13 +131,16 @@ impl Namespaces {
         let mut new = self.build(nsid, new, old.identifiers, layout, reservations);
         new.share_write_protection(&old);
         new.set_sanitizing(old.sanitizing());
+        self.block_sizes.set(nsid, new.lba_bytes);
         entry.namespace = Rc::new(new);
         (old, entry.namespace.clone())
     }
 
     /// Takes a namespace out of the table. Its space stays taken.
     pub(crate) fn remove(&self, nsid: u32) -> Option<Rc<Namespace>> {
-        self.table.borrow_mut().by_nsid.remove(&nsid).map(|entry| entry.namespace)
+        let removed = self.table.borrow_mut().by_nsid.remove(&nsid)?.namespace;
+        self.block_sizes.set(nsid, 0);
+        Some(removed)
     }
 
     /// Frees the space of a namespace that is no longer in the table.
@@ -167,6 +175,18 @@ impl Namespaces {
     /// Their numbers above `nsid`, in ascending order.
     pub(crate) fn above(&self, nsid: u32) -> Vec<u32> {
         self.table.borrow().by_nsid.range(nsid + 1..).map(|(nsid, _)| *nsid).collect()
+    }
+
+    /// Bytes of a logical block of each, always those of now.
+    pub(crate) fn block_sizes(&self) -> &Rc<BlockSizes> {
+        &self.block_sizes
+    }
+
+    /// Notes the bytes of a logical block of all of them.
+    pub(super) fn note_block_sizes(&self) {
+        let table = self.table.borrow();
+        let bytes_of = |nsid: u32| table.by_nsid.get(&nsid).map_or(0, |entry| entry.namespace.lba_bytes);
+        (1..=MAX_NAMESPACES).for_each(|nsid| self.block_sizes.set(nsid, bytes_of(nsid)));
     }
 
     /// The formats that a namespace may have.

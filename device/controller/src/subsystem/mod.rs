@@ -23,7 +23,7 @@ use std::cell::Cell;
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
-use nandscape_drive::{Controller, DriveInfo, HostIdentity, Names, Subsystem, TransportModel};
+use nandscape_drive::{BlockSizes, Controller, DriveInfo, HostIdentity, Names, Subsystem, TransportModel};
 use nandscape_sim::Sim;
 use nandscape_sim::account::Totals;
 use nandscape_sim::trace::Track;
@@ -201,6 +201,10 @@ impl<C: CommandSet> Subsystem for NvmSubsystem<C> {
 
     fn info(&self) -> DriveInfo {
         self.info_of(self.namespaces.all().first().map(|first| &**first))
+    }
+
+    fn block_sizes(&self) -> Rc<BlockSizes> {
+        self.namespaces.block_sizes().clone()
     }
 
     fn new_controller(&self, host: HostIdentity, model: TransportModel) -> Result<Rc<dyn Controller>, Status> {

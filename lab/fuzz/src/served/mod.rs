@@ -1,5 +1,5 @@
-//! Sessions with a live drive in this process: clients send anything and leave. The server goes on, forgets the client, and
-//! serves the next one.
+//! Sessions with a live drive: clients send anything and leave. The server goes on, forgets the client, and serves the next
+//! one. The server of a target is in this process; `nbd_client` and its like have their sessions with any.
 //!
 //! | file | what |
 //! |---|---|
@@ -16,9 +16,9 @@ mod vfio_user;
 
 use std::io::{Read, Write};
 
-pub use nbd::nbd;
-pub use nvme_tcp::nvme_tcp;
-pub use vfio_user::vfio_user;
+pub use nbd::{nbd, nbd_client};
+pub use nvme_tcp::{NvmeTcpHost, NvmeTcpTarget, nvme_tcp, nvme_tcp_host};
+pub use vfio_user::{vfio_user, vfio_user_machine};
 
 /// The most bytes that a client sends: fewer than sockets hold, so that a server that waits for its client to read cannot
 /// keep the client waiting.

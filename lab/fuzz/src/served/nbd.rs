@@ -1,6 +1,8 @@
 //! An NBD client: options and requests, sound, nearly sound, or bytes.
 
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
 use nandscape_wire_nbd::{
@@ -8,7 +10,7 @@ use nandscape_wire_nbd::{
 };
 use zerocopy::IntoBytes as _;
 
-use super::server::{HANGS, Served, Server};
+use super::server::{AtSocket, HANGS, Served, Server};
 use super::{send, take_rest};
 use crate::input::Input;
 
@@ -17,20 +19,20 @@ const EXPORT: &str = "drive";
 const BLOCKS: u64 = (64 << 20) / 4_096;
 
 thread_local! {
-    static SERVER: Server<Listener> = Server::start(listen);
+    static SERVER: Server<AtSocket<Listener>> = Server::start(listen);
 }
 
-fn listen(served: &Served) -> Listener {
-    let exported = Exported { name: EXPORT.to_owned(), description: String::new(), info: served.info };
-    let config = ListenerConfig {
-        address: Address::Tcp("127.0.0.1:0".to_owned()),
+fn listen(served: &Served) -> AtSocket<Listener> {
+    let exported = Exported { name: EXPORT.to_owned(), description: String::new() };
+    let config = |path: &Path| ListenerConfig {
+        address: Address::Unix(path.to_owned()),
         allow_remote: false,
         max_clients: 8,
         patience: HANGS,
-        exports: vec![(exported, served.handle.clone(), 0)],
+        exports: vec![(exported.clone(), served.handle.clone(), 0)],
         log: Box::new(|_| ()),
     };
-    Listener::start(config).expect("a port on loopback")
+    AtSocket::new(|path| Listener::start(config(path)).expect("a socket"))
 }
 
 /// One connection. The first byte says how far it goes before it misbehaves.
@@ -39,30 +41,36 @@ fn listen(served: &Served) -> Listener {
 /// When the server does not let go of the client.
 pub fn nbd(bytes: &[u8]) {
     SERVER.with(|server| {
-        let address = server.listener.as_ref().expect("it listens").address().to_string();
-        let stream = TcpStream::connect(&address).expect("the server listens");
-        stream.set_read_timeout(Some(HANGS)).expect("a timeout");
-        stream.set_write_timeout(Some(HANGS)).expect("a timeout");
-        let mut input = Input::new(bytes);
-        let choice = input.byte();
-        let mut sent = 0;
-        let mut goes_on = send(&stream, &opening(choice), &mut sent);
-        while goes_on && !input.is_empty() {
-            let piece = if choice & 3 == 0 { option_of(&mut input) } else { request_of(&mut input) };
-            goes_on = send(&stream, &piece, &mut sent);
-        }
-        // Fails when the server has hung up already.
-        let _ = stream.shutdown(Shutdown::Write);
-        if choice & 0x80 == 0 {
-            take_rest(&stream);
-        }
-        drop(stream);
+        nbd_client(&server.listener.as_ref().expect("it listens").path(), EXPORT, bytes);
         server.wait_until_idle();
     });
 }
 
+/// A session of a client with the server of an export at a socket.
+///
+/// # Panics
+/// When there is no server, or it neither answers nor hangs up.
+pub fn nbd_client(path: &Path, export: &str, bytes: &[u8]) {
+    let stream = UnixStream::connect(path).expect("the server listens");
+    stream.set_read_timeout(Some(HANGS)).expect("a timeout");
+    stream.set_write_timeout(Some(HANGS)).expect("a timeout");
+    let mut input = Input::new(bytes);
+    let choice = input.byte();
+    let mut sent = 0;
+    let mut goes_on = send(&stream, &opening(choice, export), &mut sent);
+    while goes_on && !input.is_empty() {
+        let piece = if choice & 3 == 0 { option_of(&mut input, export) } else { request_of(&mut input) };
+        goes_on = send(&stream, &piece, &mut sent);
+    }
+    // Fails when the server has hung up already.
+    let _ = stream.shutdown(Shutdown::Write);
+    if choice & 0x80 == 0 {
+        take_rest(&stream);
+    }
+}
+
 /// The client's flags; for requests, the options that lead there.
-fn opening(choice: u8) -> Vec<u8> {
+fn opening(choice: u8, export: &str) -> Vec<u8> {
     if choice & 0x40 != 0 {
         return Vec::new();
     }
@@ -71,7 +79,7 @@ fn opening(choice: u8) -> Vec<u8> {
         bytes.extend(option_bytes(option::STRUCTURED_REPLY, &[]));
     }
     if choice & 3 != 0 {
-        bytes.extend(option_bytes(option::GO, &ask(EXPORT, &[])));
+        bytes.extend(option_bytes(option::GO, &ask(export, &[])));
     }
     bytes
 }
@@ -90,7 +98,7 @@ fn ask(name: &str, infos: &[u16]) -> Vec<u8> {
     data
 }
 
-fn option_of(input: &mut Input<'_>) -> Vec<u8> {
+fn option_of(input: &mut Input<'_>, export: &str) -> Vec<u8> {
     match input.below(8) {
         0 => {
             let len = input.byte().into();
@@ -101,11 +109,11 @@ fn option_of(input: &mut Input<'_>) -> Vec<u8> {
             OptionHeader { magic: OPTION_MAGIC.into(), option, len }.as_bytes().to_vec()
         }
         2 => {
-            let (option, name) = (input.choose(&[option::GO, option::INFO]), input.choose(&[EXPORT, "", "none"]));
+            let (option, name) = (input.choose(&[option::GO, option::INFO]), input.choose(&[export, "", "none"]));
             let infos: Vec<u16> = (0..input.below(4)).map(|_| input.byte().into()).collect();
             option_bytes(option, &ask(name, &infos))
         }
-        3 => option_bytes(option::EXPORT_NAME, input.choose(&[EXPORT, "", "none"]).as_bytes()),
+        3 => option_bytes(option::EXPORT_NAME, input.choose(&[export, "", "none"]).as_bytes()),
         _ => {
             let (option, len) = (u32::from(input.byte()), input.byte().into());
             option_bytes(option, input.take(len))

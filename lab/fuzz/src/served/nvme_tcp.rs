@@ -19,17 +19,11 @@ use super::{send, take_rest};
 use crate::entry::entry;
 use crate::input::Input;
 
-/// A listener, and the name of its drive.
-struct Target {
-    listener: Listener,
-    nqn: String,
-}
-
 thread_local! {
-    static SERVER: Server<Target> = Server::start(listen);
+    static SERVER: Server<(Listener, String)> = Server::start(listen);
 }
 
-fn listen(served: &Served) -> Target {
+fn listen(served: &Served) -> (Listener, String) {
     let nqn = served.nqn.clone();
     let config = ListenerConfig {
         address: Address::Tcp("127.0.0.1:0".to_owned()),
@@ -39,7 +33,7 @@ fn listen(served: &Served) -> Target {
         subsystems: vec![Subsystem { nqn: nqn.clone(), handle: served.handle.clone(), number: 0 }],
         log: Box::new(|_| ()),
     };
-    Target { listener: Listener::start(config).expect("a port on loopback"), nqn }
+    (Listener::start(config).expect("a port on loopback"), nqn)
 }
 
 /// One connection, and for an I/O queue a second one with the admin queue. The first byte says how far it goes before it
@@ -49,50 +43,70 @@ fn listen(served: &Served) -> Target {
 /// When the server does not let go of the host.
 pub fn nvme_tcp(bytes: &[u8]) {
     SERVER.with(|server| {
-        let target = server.listener.as_ref().expect("it listens");
-        let mut input = Input::new(bytes);
-        let choice = input.byte();
-        let digests = Digests { header: choice & 8 != 0, data: choice & 0x10 != 0 };
-        // Before initialisation, before Connect, on a discovery controller, on an admin queue, on an I/O queue.
-        let (_admin, host) = match choice & 7 {
-            0 => (None, Host::connect(target, digests)),
-            1 => (None, Host::initialised(target, digests)),
-            2 => (None, Host::with_queue(target, digests, DISCOVERY_NQN, 0, DYNAMIC).0),
-            3 | 4 => (None, Host::admin(target, digests).0),
-            _ => {
-                let (admin, controller) = Host::admin(target, Digests::default());
-                (Some(admin), Host::with_queue(target, digests, &target.nqn, 1, controller).0)
-            }
-        };
-        let is_admin = choice & 7 < 5;
-        let mut sent = 0;
-        while !input.is_empty() && send(&host.stream, &host.piece(&mut input, is_admin), &mut sent) {}
-        // Fails when the server has hung up already.
-        let _ = host.stream.shutdown(Shutdown::Write);
-        if choice & 0x80 == 0 {
-            take_rest(&host.stream);
-        }
-        drop((host, _admin));
+        let (listener, nqn) = server.listener.as_ref().expect("it listens");
+        nvme_tcp_host(&NvmeTcpTarget { address: listener.address().to_string(), nqn: nqn.clone() }, bytes);
         server.wait_until_idle();
     });
 }
 
-struct Host {
-    stream: TcpStream,
+/// A subsystem, and where it is.
+#[derive(Clone, Debug)]
+pub struct NvmeTcpTarget {
+    /// Host and port.
+    pub address: String,
+    /// Its name.
+    pub nqn: String,
+}
+
+/// A session of a host with a subsystem.
+///
+/// # Panics
+/// When there is no server, it refuses the host, or it neither answers nor hangs up.
+pub fn nvme_tcp_host(target: &NvmeTcpTarget, bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let choice = input.byte();
+    let digests = Digests { header: choice & 8 != 0, data: choice & 0x10 != 0 };
+    // Before initialisation, before Connect, on a discovery controller, on an admin queue, on an I/O queue.
+    let (_admin, host) = match choice & 7 {
+        0 => (None, NvmeTcpHost::connect(target, digests)),
+        1 => (None, NvmeTcpHost::initialised(target, digests)),
+        2 => (None, NvmeTcpHost::with_queue(target, digests, DISCOVERY_NQN, 0, DYNAMIC).0),
+        3 | 4 => (None, NvmeTcpHost::admin(target, digests).0),
+        _ => {
+            let (admin, host) = NvmeTcpHost::with_io_queue(target, digests);
+            (Some(admin), host)
+        }
+    };
+    let is_admin = choice & 7 < 5;
+    let mut sent = 0;
+    while !input.is_empty() && send(&host.stream, &host.piece(&mut input, is_admin), &mut sent) {}
+    // Fails when the server has hung up already.
+    let _ = host.stream.shutdown(Shutdown::Write);
+    if choice & 0x80 == 0 {
+        take_rest(&host.stream);
+    }
+}
+
+/// A host that makes PDUs by hand.
+pub struct NvmeTcpHost {
+    /// Its connection.
+    pub stream: TcpStream,
     digests: Digests,
 }
 
-impl Host {
-    fn connect(target: &Target, digests: Digests) -> Host {
-        let stream = TcpStream::connect(target.listener.address().to_string()).expect("the server listens");
+impl NvmeTcpHost {
+    /// A connection on which nothing was said.
+    pub fn connect(target: &NvmeTcpTarget, digests: Digests) -> NvmeTcpHost {
+        let stream = TcpStream::connect(&target.address).expect("the server listens");
         stream.set_read_timeout(Some(HANGS)).expect("a timeout");
         stream.set_write_timeout(Some(HANGS)).expect("a timeout");
         stream.set_nodelay(true).expect("no delay");
-        Host { stream, digests }
+        NvmeTcpHost { stream, digests }
     }
 
-    fn initialised(target: &Target, digests: Digests) -> Host {
-        let mut host = Host::connect(target, digests);
+    /// A connection before Connect.
+    pub fn initialised(target: &NvmeTcpTarget, digests: Digests) -> NvmeTcpHost {
+        let mut host = NvmeTcpHost::connect(target, digests);
         let request = Initialize { digests: digests.bits(), ..Initialize::new(PduType::IC_REQ, 3) };
         host.stream.write_all(request.as_bytes()).expect("the server takes it");
         host.stream.read_exact(&mut [0; size_of::<Initialize>()]).expect("the server answers");
@@ -100,8 +114,14 @@ impl Host {
     }
 
     /// A connected queue, and the controller's number.
-    fn with_queue(target: &Target, digests: Digests, nqn: &str, queue: u16, controller: u16) -> (Host, u16) {
-        let mut host = Host::initialised(target, digests);
+    fn with_queue(
+        target: &NvmeTcpTarget,
+        digests: Digests,
+        nqn: &str,
+        queue: u16,
+        controller: u16,
+    ) -> (NvmeTcpHost, u16) {
+        let mut host = NvmeTcpHost::initialised(target, digests);
         let mut data = ConnectData::zeroed();
         (data.host_id, data.controller) = ([7; 16], controller.into());
         (data.subsystem, data.host) = (name_field(nqn), name_field("nqn.2014-08.org.nvmexpress:uuid:any"));
@@ -113,16 +133,25 @@ impl Host {
         (host, controller)
     }
 
-    /// An admin queue with an enabled controller.
-    fn admin(target: &Target, digests: Digests) -> (Host, u16) {
-        let (mut host, controller) = Host::with_queue(target, digests, &target.nqn, 0, DYNAMIC);
+    /// An admin queue with an enabled controller, and the controller's number.
+    pub fn admin(target: &NvmeTcpTarget, digests: Digests) -> (NvmeTcpHost, u16) {
+        let (mut host, controller) = NvmeTcpHost::with_queue(target, digests, &target.nqn, 0, DYNAMIC);
         let cc = Property::set(register::CC, register::CC_EN | 6 << 16 | 4 << 20);
         host.execute(SubmissionEntry { flags: 0x40, ..cc.into() }, &[]);
         (host, controller)
     }
 
+    /// An admin queue, and an I/O queue of the same controller.
+    pub fn with_io_queue(target: &NvmeTcpTarget, digests: Digests) -> (NvmeTcpHost, NvmeTcpHost) {
+        let (admin, controller) = NvmeTcpHost::admin(target, Digests::default());
+        (admin, NvmeTcpHost::with_queue(target, digests, &target.nqn, 1, controller).0)
+    }
+
     /// Executes a sound command whose data are in its capsule; the low half of its result.
-    fn execute(&mut self, entry: SubmissionEntry, data: &[u8]) -> u16 {
+    ///
+    /// # Panics
+    /// When it fails, or the server does not answer.
+    pub fn execute(&mut self, entry: SubmissionEntry, data: &[u8]) -> u16 {
         let capsule = self.capsule(entry, data);
         self.stream.write_all(&capsule).expect("the server takes it");
         let digest = if self.digests.header { 4 } else { 0 };
@@ -133,13 +162,14 @@ impl Host {
         response.entry.dw0.get() as u16
     }
 
-    fn capsule(&self, entry: SubmissionEntry, data: &[u8]) -> Vec<u8> {
+    /// A command capsule with data.
+    pub fn capsule(&self, entry: SubmissionEntry, data: &[u8]) -> Vec<u8> {
         let common = self.digests.common(PduType::CAPSULE_CMD, 0, 72, data.len(), 4);
         self.pdu(common, &CapsuleCommand { common, entry }.as_bytes()[8..], data)
     }
 
     /// A PDU with its digests.
-    fn pdu(&self, common: Common, rest: &[u8], data: &[u8]) -> Vec<u8> {
+    pub fn pdu(&self, common: Common, rest: &[u8], data: &[u8]) -> Vec<u8> {
         let mut bytes = [common.as_bytes(), rest].concat();
         if self.digests.header {
             bytes.extend(crc(&bytes).to_le_bytes());

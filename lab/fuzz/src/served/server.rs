@@ -1,5 +1,6 @@
 //! A live drive in this process, on a reactor's thread. It is started once for all inputs of a thread.
 
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -14,6 +15,7 @@ use nandscape_transport_reactor::handle::Figures;
 use nandscape_transport_reactor::{Export, Handle, PollMode, Port, QueueExport, Reactor, Setup};
 use nandscape_wire_nvme::Status;
 use signal_hook::consts::SIGPIPE;
+use tempfile::TempDir;
 
 /// A server that takes longer than this for anything hangs.
 pub(super) const HANGS: Duration = Duration::from_secs(20);
@@ -48,10 +50,28 @@ pub(super) struct Server<L> {
     reactor: Option<JoinHandle<Figures>>,
 }
 
+/// A listener at a socket in a folder of its own.
+pub(super) struct AtSocket<L> {
+    folder: TempDir,
+    _listener: L,
+}
+
+impl<L> AtSocket<L> {
+    /// Has `listen` begin to listen at the path that it is given.
+    pub(super) fn new(listen: impl FnOnce(&Path) -> L) -> AtSocket<L> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let _listener = listen(&folder.path().join("socket"));
+        AtSocket { folder, _listener }
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+}
+
 /// What a listener has to know.
 pub(super) struct Served {
     pub(super) handle: Handle,
-    pub(super) info: DriveInfo,
     pub(super) nqn: String,
 }
 
@@ -64,12 +84,12 @@ impl<L> Server<L> {
         let reactor = std::thread::spawn(move || {
             let executor = Executor::new();
             let export = export(&executor);
-            let (info, nqn) = (export.info(), export.ssd.subsystem().names().nqn.clone());
+            let nqn = export.ssd.subsystem().names().nqn.clone();
             let port = Port::new(&executor.sim(), vec![export]);
             let names = vec!["drive".to_owned()];
             let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(|_| ()) };
             let (reactor, handle) = Reactor::with_memory(setup, MEMORY).expect("a reactor");
-            tell.send(Served { handle, info, nqn }).expect("it is waited for");
+            tell.send(Served { handle, nqn }).expect("it is waited for");
             reactor.run().expect("the reactor ends in order").1
         });
         let served = told.recv().expect("the reactor starts");

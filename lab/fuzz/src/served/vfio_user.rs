@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 
 use nandscape_drive::mem::Mapping;
@@ -14,11 +15,10 @@ use nandscape_wire_vfio_user::access::{DmaMap, DmaUnmap, RegionAccess};
 use nandscape_wire_vfio_user::device::InterruptSet;
 use nandscape_wire_vfio_user::{Command, Header};
 use rustix::event::{EventfdFlags, eventfd};
-use tempfile::TempDir;
 use zerocopy::IntoBytes as _;
 
 use super::channel::Channel;
-use super::server::{HANGS, PAIRS, Served, Server};
+use super::server::{AtSocket, HANGS, PAIRS, Served, Server};
 use crate::entry::entry;
 use crate::input::Input;
 
@@ -33,27 +33,20 @@ const CONFIG: u32 = 7;
 /// Steps of an input.
 const MOST_STEPS: usize = 100;
 
-/// A function, and the folder of its socket.
-struct Slot {
-    folder: TempDir,
-    _listener: Listener,
-}
-
 thread_local! {
-    static SERVER: Server<Slot> = Server::start(listen);
+    static SERVER: Server<AtSocket<Listener>> = Server::start(listen);
 }
 
-fn listen(served: &Served) -> Slot {
-    let folder = tempfile::tempdir().expect("a folder");
-    let function = Function {
-        path: folder.path().join("vfio-user"),
+fn listen(served: &Served) -> AtSocket<Listener> {
+    let function = |path: &Path| Function {
+        path: path.to_owned(),
         handle: served.handle.clone(),
         drive: 0,
         queue_pairs: PAIRS,
         doorbells: DoorbellMode::Buffered,
         log: Arc::new(|_| ()),
     };
-    Slot { folder, _listener: Listener::start(function).expect("a socket") }
+    AtSocket::new(|path| Listener::start(function(path)).expect("a socket"))
 }
 
 /// One connection. The first byte says how far it goes before it misbehaves.
@@ -62,24 +55,30 @@ fn listen(served: &Served) -> Slot {
 /// When the server does not let go of the machine.
 pub fn vfio_user(bytes: &[u8]) {
     SERVER.with(|server| {
-        let folder = &server.listener.as_ref().expect("it listens").folder;
-        let stream = UnixStream::connect(folder.path().join("vfio-user")).expect("the server listens");
-        stream.set_read_timeout(Some(HANGS)).expect("a timeout");
-        stream.set_write_timeout(Some(HANGS)).expect("a timeout");
-        let mut input = Input::new(bytes);
-        let choice = input.byte();
-        let mut machine = Machine::new(Channel::new(stream));
-        let mut goes_on = choice & 3 == 0 || machine.channel.agree();
-        if choice & 3 > 1 {
-            goes_on = goes_on && machine.map(BASE, 0, PAGES * PAGE, 3) && machine.enable();
-        }
-        for _ in 0..MOST_STEPS {
-            goes_on = goes_on && !input.is_empty() && machine.step(&mut input);
-        }
-        machine.channel.end(choice & 0x80 == 0);
-        drop(machine);
+        vfio_user_machine(&server.listener.as_ref().expect("it listens").path(), bytes);
         server.wait_until_idle();
     });
+}
+
+/// A session of a machine with the function at a socket.
+///
+/// # Panics
+/// When there is no server, or it neither answers nor hangs up.
+pub fn vfio_user_machine(path: &Path, bytes: &[u8]) {
+    let stream = UnixStream::connect(path).expect("the server listens");
+    stream.set_read_timeout(Some(HANGS)).expect("a timeout");
+    stream.set_write_timeout(Some(HANGS)).expect("a timeout");
+    let mut input = Input::new(bytes);
+    let choice = input.byte();
+    let mut machine = Machine::new(Channel::new(stream));
+    let mut goes_on = choice & 3 == 0 || machine.channel.agree();
+    if choice & 3 > 1 {
+        goes_on = goes_on && machine.map(BASE, 0, PAGES * PAGE, 3) && machine.enable();
+    }
+    for _ in 0..MOST_STEPS {
+        goes_on = goes_on && !input.is_empty() && machine.step(&mut input);
+    }
+    machine.channel.end(choice & 0x80 == 0);
 }
 
 struct Machine {

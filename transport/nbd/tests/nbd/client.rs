@@ -1,4 +1,4 @@
-//! A blocking client. It sends whatever it is told; what it reads, it takes apart and does not judge.
+//! A blocking client. It sends any bytes; what it reads, it takes apart and does not judge.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::server::Server;
 
-/// A connection that hangs fails its test after so long.
+/// A connection that hangs fails its test after this time.
 pub(crate) const HANGS: Duration = Duration::from_secs(60);
 
 pub(crate) struct Client {

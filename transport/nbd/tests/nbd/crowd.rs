@@ -88,7 +88,7 @@ fn a_client_that_does_not_read_can_leave() {
 }
 
 #[test]
-fn large_writes_that_come_in_drops_hinder_nobody() {
+fn large_writes_that_come_in_drops_hinder_no_other() {
     let server = Server::start();
     let mut slow = Client::ready(&server, "first", false);
     let mut quick = Client::ready(&server, "first", false);
@@ -135,7 +135,7 @@ fn go(client: &mut Client, name: &str) -> (u32, String) {
 }
 
 #[test]
-fn one_client_too_many_is_told_so_until_somebody_leaves() {
+fn one_client_too_many_is_told_so_until_another_leaves() {
     let server = Server::with(Limits { max_clients: 3, ..Limits::default() });
     let mut seated: Vec<Client> = (0..3).map(|_| Client::ready(&server, "", false)).collect();
     let mut waits = Client::greeted(&server);
@@ -185,7 +185,7 @@ fn a_reserved_queue_pair_is_given_back() {
     drop(kept);
 }
 
-/// Many times as many as may negotiate at a time: they wait for each other, and nobody is cut off.
+/// Many times as many as may negotiate at a time: they wait for each other, and none is cut off.
 #[test]
 fn a_burst_of_honest_clients_is_served() {
     let server = Server::with(Limits { max_clients: 300, pairs: 300, ..Limits::default() });
@@ -284,7 +284,7 @@ fn announced_data_takes_no_memory_until_it_comes() {
     }
 }
 
-/// Those who hold all the memory that there is for clients keep nobody from small requests; a large one waits, and goes
+/// Clients that hold all the memory that there is for clients keep no other from small requests; a large one waits, and goes
 /// on when they take their replies.
 #[test]
 fn clients_share_memory_and_each_has_a_little_in_any_case() {

@@ -1,4 +1,4 @@
-//! Bytes that make no sense, or nearly do. Whatever comes, the server hangs up in the end, and another client does not
+//! Bytes that make no sense, or nearly do. The server hangs up in the end, and another client does not
 //! notice. Nothing but what was asked for in a sound request is done.
 
 use std::cell::RefCell;

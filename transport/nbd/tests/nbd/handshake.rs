@@ -164,7 +164,7 @@ fn who_says_too_much_or_nonsense_is_hung_up_on() {
 }
 
 #[test]
-fn abort_is_answered_and_nobody_complains() {
+fn abort_is_answered_without_a_complaint() {
     let server = Server::start();
     let mut client = Client::greeted(&server);
     client.option(option::ABORT, &[]);
@@ -191,7 +191,7 @@ fn who_hangs_up_at_any_byte_of_the_negotiation_does_no_harm() {
 
 /// Silent ones, one that stops in the middle, and one that dribbles: its every byte comes in time, all together do not.
 #[test]
-fn half_open_clients_lose_their_seats_and_block_nobody() {
+fn half_open_clients_lose_their_seats_and_block_no_other() {
     let server = Server::with(Limits { patience: Duration::from_millis(300), ..Limits::default() });
     let mut silent: Vec<Client> = (0..3).map(|_| Client::connect(&server)).collect();
     silent.push(Client::greeted(&server));

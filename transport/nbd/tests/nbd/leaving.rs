@@ -32,7 +32,7 @@ fn what_was_asked_before_a_good_bye_is_done_and_answered() {
 }
 
 #[test]
-fn what_was_asked_before_a_good_bye_is_done_even_if_nobody_waits() {
+fn what_was_asked_before_a_good_bye_is_done_even_if_no_client_waits() {
     let server = Server::start();
     let mut client = Client::ready(&server, "first", false);
     farewell(&mut client, 5);
@@ -152,7 +152,7 @@ fn who_hangs_up_with_work_in_flight_takes_it_along() {
     drop(client);
     server.until(|figures| figures.clients == 0 && figures.outstanding == 0);
     let done = server.seen().iter().filter(|seen| seen.opcode == IoOpcode::READ).count();
-    assert!(done < 50, "{done} reads were done for nobody");
+    assert!(done < 50, "{done} reads were done for a client that had gone");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `drive` | the drive: one server, data in memory, every command noted |
 //! | `server` | a reactor and a listener around it |
-//! | `client` | a blocking client that sends and expects whatever it is told |
+//! | `client` | a blocking client that sends any bytes |
 //! | `handshake` | negotiation: every option, good and bad |
 //! | `requests` | transmission: every request, good and bad |
 //! | `leaving` | good-byes and hang-ups |

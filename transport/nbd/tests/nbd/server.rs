@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nandscape_drive::DriveInfo;
 use nandscape_sim::Executor;
 use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::Figures;
@@ -57,8 +56,8 @@ impl Server {
         let path = folder.path().join("nbd.sock");
         let logs = vec![Log::default(), Log::default()];
         let complaints = Arc::new(Mutex::new(Vec::new()));
-        let (handle, info, reactor) = start_reactor(logs.clone(), complaints.clone(), (limits.pairs, limits.memory));
-        let exported = |name: &str| Exported { name: name.to_owned(), description: format!("the {name} one"), info };
+        let (handle, reactor) = start_reactor(logs.clone(), complaints.clone(), (limits.pairs, limits.memory));
+        let exported = |name: &str| Exported { name: name.to_owned(), description: format!("the {name} one") };
         let hears = complaints.clone();
         let listener = Listener::start(ListenerConfig {
             address: Address::Unix(path.clone()),
@@ -121,22 +120,20 @@ fn start_reactor(
     logs: Vec<Log>,
     complaints: Arc<Mutex<Vec<String>>>,
     (most, memory): (usize, usize),
-) -> (Handle, DriveInfo, JoinHandle<Figures>) {
+) -> (Handle, JoinHandle<Figures>) {
     let (tell, told) = channel();
     let reactor = std::thread::spawn(move || {
         let executor = Executor::new();
         let sim = executor.sim();
         let export = |log| Rc::new(PlainExport::new(&sim, log, most)) as Rc<dyn Export>;
         let exports: Vec<_> = logs.into_iter().map(export).collect();
-        let info = exports[0].info();
         let port = Port::new(&sim, exports);
         let names = NAMES.map(str::to_owned).to_vec();
         let log = Box::new(move |line: &str| complaints.lock().unwrap().push(line.to_owned()));
         let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log };
         let (reactor, handle) = Reactor::with_memory(setup, memory).unwrap();
-        tell.send((handle, info)).unwrap();
+        tell.send(handle).unwrap();
         reactor.run().unwrap().1
     });
-    let (handle, info) = told.recv().unwrap();
-    (handle, info, reactor)
+    (told.recv().unwrap(), reactor)
 }

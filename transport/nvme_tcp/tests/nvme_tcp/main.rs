@@ -1,13 +1,16 @@
-//! The target against a host that speaks PDUs by hand: what well-behaved hosts get, what others are told, and that nobody
-//! disturbs anybody else.
+//! The target against a host that speaks PDUs by hand: what well-behaved hosts get, what others are told, and that no host
+//! disturbs another one.
 #![cfg(target_os = "linux")]
 
 mod allocations;
 mod breaking_off;
 mod connecting;
+mod counts;
 mod fused;
 mod host;
 mod hostile;
 mod io;
 mod metadata;
+#[path = "../../../reactor/tests/null/mod.rs"]
+mod null;
 mod server;

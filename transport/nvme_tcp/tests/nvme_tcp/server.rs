@@ -124,16 +124,21 @@ impl Server {
     }
 
     /// Waits until the figures are so.
-    #[expect(clippy::disallowed_methods, reason = "only time tells what never comes from what is slow")]
     pub(crate) fn until(&self, so: impl Fn(&Figures) -> bool) {
+        self.until_told("", so);
+    }
+
+    /// As [`Server::until`]; where that never is, the test fails with these words.
+    #[expect(clippy::disallowed_methods, reason = "only time tells what never comes from what is slow")]
+    pub(crate) fn until_told(&self, words: &str, so: impl Fn(&Figures) -> bool) {
         let begun = Instant::now();
         while !so(&self.handle.figures().unwrap()) {
-            assert!(begun.elapsed() < HANGS, "it does not come to that");
+            assert!(begun.elapsed() < HANGS, "the figures do not become so {words}");
             std::thread::yield_now();
         }
     }
 
-    /// Waits until somebody has been complained of in these words.
+    /// Waits until the log has these words.
     #[expect(clippy::disallowed_methods, reason = "only time tells what never comes from what is slow")]
     pub(crate) fn until_complaint(&self, words: &str) {
         let begun = Instant::now();

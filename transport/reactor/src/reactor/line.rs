@@ -9,6 +9,9 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 
+use nandscape_drive::DriveInfo;
+use nandscape_wire_nvme::Status;
+
 use super::Reactor;
 use crate::handle::{Refused, Reservation};
 use crate::port::ConnectionId;
@@ -52,7 +55,7 @@ impl Reactor {
             }
             Some(pairs) => Err(Refused::Taken { pairs }),
         };
-        let reservation = answer.map(|connection| Reservation::new(self.handle.clone(), connection));
+        let reservation = answer.map(|(connection, info)| Reservation::new(self.handle.clone(), connection, info));
         // A sender that no longer waits gives the connection back: it drops the reservation.
         let _ = request.reply.send(reservation);
         None
@@ -70,18 +73,23 @@ impl Reactor {
     }
 
     /// Opens a connection for a client that is still to come.
-    pub(super) fn reserve(&mut self, export: u16) -> Result<ConnectionId, Refused> {
+    pub(super) fn reserve(&mut self, export: u16) -> Result<(ConnectionId, DriveInfo), Refused> {
         if self.stopping.is_some() {
             return Err(Refused::Ending);
         }
-        let drive = self.port.exports().get(usize::from(export));
-        let metadata = drive.map_or(0, |drive| drive.info().metadata_bytes);
-        if metadata > 0 {
-            return Err(Refused::Metadata(metadata));
+        let info = self.info(export)?;
+        if info.metadata_bytes > 0 {
+            return Err(Refused::Metadata(info.metadata_bytes));
         }
         let connection = self.port.open(export).map_err(Refused::Drive)?;
         self.reserved.insert(connection);
-        Ok(connection)
+        Ok((connection, info))
+    }
+
+    /// The description of a drive.
+    pub(super) fn info(&self, export: u16) -> Result<DriveInfo, Refused> {
+        let drive = self.port.exports().get(usize::from(export));
+        drive.map(|drive| drive.info()).ok_or(Refused::Drive(Status::INVALID_NAMESPACE))
     }
 }
 

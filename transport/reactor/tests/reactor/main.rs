@@ -2,11 +2,15 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `allocations` | what a command allocates: nothing |
 //! | `plain` | a plain drive behind a reactor |
 //! | `two_clocks` | what was recorded, replayed: the same events at the same times |
 //! | `turns` | rings, figures, rest, and recordings that cannot be written |
 #![cfg(target_os = "linux")]
 
+mod allocations;
+#[path = "../null/mod.rs"]
+mod null;
 mod plain;
 mod turns;
 mod two_clocks;

@@ -20,7 +20,7 @@ use nandscape_wire_nvme::Status;
 struct Plain {
     sim: Sim,
     track: Track,
-    /// Each command takes so much longer.
+    /// The time that each command takes longer.
     slow: Cell<Span>,
 }
 

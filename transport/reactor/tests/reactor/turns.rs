@@ -72,7 +72,7 @@ fn a_place_that_takes_no_recording_is_found_out_at_once() {
     }
 }
 
-/// The run goes on; somebody is told at once, once, and the end is a failure.
+/// The run goes on; the log says so at once, once, and the end is a failure.
 #[test]
 fn a_recording_that_breaks_off_is_told_of_and_ends_no_run() {
     let (mut reader, writer) = std::io::pipe().unwrap();

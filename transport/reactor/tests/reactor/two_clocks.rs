@@ -87,7 +87,7 @@ fn orders_come_at_the_same_times_in_the_replay() {
     assert!(ending == Ending::Whole && released >= 40);
     let durations = live.trace.split("\"dur\":").skip(1).map(|rest| rest.split([',', '}']).next().unwrap());
     let longest = durations.map(|us| us.parse::<f64>().unwrap()).fold(0.0, f64::max);
-    assert!((1_001.0..=1_040.0).contains(&longest), "somebody was slowed by 1 ms, and nobody by more: {longest}");
+    assert!((1_001.0..=1_040.0).contains(&longest), "a command was slowed by 1 ms, and none by more: {longest}");
     assert!(live.trace == again, "the traces differ");
 }
 

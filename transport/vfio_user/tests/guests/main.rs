@@ -2,6 +2,7 @@
 //! QEMU is not the only one that the server was tried with.
 #![cfg(target_os = "linux")]
 
+mod allocations;
 mod client;
 mod doorbells;
 mod host;
@@ -9,6 +10,8 @@ mod hostile;
 mod leaving;
 mod maps;
 mod messages;
+#[path = "../../../reactor/tests/null/mod.rs"]
+mod null;
 mod remote;
 mod resets;
 mod server;

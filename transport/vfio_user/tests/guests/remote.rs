@@ -99,7 +99,7 @@ fn maps_and_resets_come_and_go() {
 
 /// Clients that answer nothing, refuse, or answer nonsense, beside one that works. When they leave, the next one is served.
 #[test]
-fn a_client_that_does_not_answer_hurts_nobody_else() {
+fn a_client_that_does_not_answer_hurts_no_other() {
     #[derive(Copy, Clone, PartialEq, Debug)]
     enum Harm {
         Silence,
@@ -130,7 +130,7 @@ fn a_client_that_does_not_answer_hurts_nobody_else() {
             host.client.send_bytes(strange.as_bytes(), &[]);
         }
         good.work(2, 900, 16, 16, Pointer::Sgl);
-        // A reset waits for nobody.
+        // A reset waits for no host.
         if harm == Harm::Silence {
             host.client.served = Some(served);
             host.disable();

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
-use nandscape_sim::{Executor, Seed};
+use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::handle::Figures;
 use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
 use nandscape_transport_vfio_user::{DoorbellMode, Function, Listener};
@@ -46,9 +46,19 @@ pub(crate) struct Server {
 impl Server {
     /// Serves `functions` of one drive of 64 MiB.
     pub(crate) fn start(functions: usize, doorbells: DoorbellMode) -> Server {
+        Server::run_by(functions, doorbells, small, |reactor| reactor.run().unwrap().1)
+    }
+
+    /// As [`Server::start`], with another drive, and a reactor that is run by `run`.
+    pub(crate) fn run_by<E: Export + 'static>(
+        functions: usize,
+        doorbells: DoorbellMode,
+        make: impl FnOnce(&Sim) -> Rc<E> + Send + 'static,
+        run: impl FnOnce(Reactor) -> Figures + Send + 'static,
+    ) -> Server {
         let folder = tempfile::tempdir().unwrap();
         let (tell, told) = channel();
-        let reactor = std::thread::spawn(move || serve(|handle| tell.send(handle).unwrap()));
+        let reactor = std::thread::spawn(move || run(reactor_of(make, |handle| tell.send(handle).unwrap())));
         let handle = receive(&told);
         let log = Arc::<Mutex<Vec<String>>>::default();
         let start = |number: usize| {
@@ -83,17 +93,20 @@ fn receive(told: &Receiver<Handle>) -> Handle {
     told.recv().expect("the reactor starts")
 }
 
-fn serve(tell: impl FnOnce(Handle)) -> Figures {
+/// A drive of 64 MiB with a cache.
+fn small(sim: &Sim) -> Rc<Exported> {
     let mut profile = Profile::load("default").unwrap();
     let pairs = format!("controller.queue_pairs={PAIRS}");
     ["capacity=64MiB", "buffer.mode=volatile", &pairs].into_iter().for_each(|key| profile.set(key).unwrap());
+    Rc::new(Exported(Ssd::new(sim, &profile.resolve().unwrap(), StoreKind::Ram, Seed::new(7)).unwrap()))
+}
+
+fn reactor_of<E: Export + 'static>(make: impl FnOnce(&Sim) -> Rc<E>, tell: impl FnOnce(Handle)) -> Reactor {
     let executor = Executor::new();
-    let sim = executor.sim();
-    let ssd = Ssd::new(&sim, &profile.resolve().unwrap(), StoreKind::Ram, Seed::new(7)).unwrap();
-    let port = Port::new(&sim, vec![Rc::new(Exported(ssd)) as Rc<dyn Export>]);
+    let port = Port::new(&executor.sim(), vec![make(&executor.sim()) as Rc<dyn Export>]);
     let (names, log) = (vec!["drive".to_owned()], Box::new(|_: &str| ()));
     let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log };
     let (reactor, handle) = Reactor::new(setup).unwrap();
     tell(handle);
-    reactor.run().unwrap().1
+    reactor
 }

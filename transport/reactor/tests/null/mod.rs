@@ -1,0 +1,84 @@
+//! For tests that count allocations: a drive that does nothing, behind a controller, and a reactor that is counted.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nandscape_device_controller::{Forward, NvmSubsystem, NvmeController, Offers};
+use nandscape_drive::testing::INFO;
+use nandscape_drive::{Completion, Drive, DriveInfo, Io, Names, Subsystem};
+use nandscape_sim::Sim;
+use nandscape_transport_reactor::handle::Figures;
+use nandscape_transport_reactor::{Export, QueueExport, Reactor};
+use nandscape_wire_nvme::Status;
+
+/// A drive that completes each command at once.
+struct Null;
+
+impl Drive for Null {
+    fn info(&self) -> DriveInfo {
+        INFO
+    }
+
+    fn submit(&self, io: Io) {
+        io.token.complete(Completion::of(Status::SUCCESS));
+    }
+}
+
+/// It behind a controller.
+pub(crate) struct NullExport {
+    controller: Rc<NvmeController<Forward>>,
+    queues: QueueExport,
+}
+
+impl Export for NullExport {
+    fn info(&self) -> DriveInfo {
+        INFO
+    }
+
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+        self.queues.connect()
+    }
+
+    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
+        Some(self.controller.subsystem().clone())
+    }
+}
+
+/// See [`NullExport`].
+pub(crate) fn null(sim: &Sim) -> Rc<NullExport> {
+    let (text, config) = (|text: &str| text.to_owned(), Forward::config(&INFO).unwrap());
+    let names =
+        Names { nqn: text("nqn.2026-11.org.nandscape:null"), serial: text("N"), model: text("N"), firmware: text("1") };
+    let set = Forward::new(sim, Rc::new(Null), Offers::default());
+    let controller = NvmSubsystem::new(sim, set, config, names, Forward::arbiter).in_process();
+    let queues = QueueExport::new(sim, controller.clone(), 8, 64);
+    Rc::new(NullExport { controller, queues })
+}
+
+/// The allocations of a reactor's thread.
+#[derive(Clone, Default)]
+pub(crate) struct Allocations(Arc<AtomicU64>);
+
+impl Allocations {
+    /// Runs the reactor to its end, and counts.
+    pub(crate) fn of(&self, reactor: Reactor) -> Figures {
+        let mut figures = None;
+        let info = allocation_counter::measure(|| figures = Some(reactor.run().unwrap().1));
+        self.0.store(info.count_total, Ordering::SeqCst);
+        figures.expect("it has run")
+    }
+
+    /// What was counted.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Holds that a run with `more` more commands than another has less than one more allocation for a hundred of them: figures
+/// and tables grow now and then. `allocations` runs that many commands and counts.
+pub(crate) fn allocates_nothing(name: &str, (commands, more): (u64, u64), allocations: impl Fn(u64) -> u64) {
+    let (short, long) = (allocations(commands), allocations(commands + more));
+    let grown = long.saturating_sub(short);
+    assert!(grown < more / 100, "{name}: {more} commands more make {grown} allocations more ({short}, then {long})");
+}
