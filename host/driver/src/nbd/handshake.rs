@@ -154,7 +154,7 @@ fn protocol<T>(problem: &str) -> Result<T, Failure> {
 mod tests {
     use super::*;
 
-    /// Answers with what it was given, whatever it is told.
+    /// Answers with what it was given, and looks at nothing that it is told.
     struct Server(std::io::Cursor<Vec<u8>>);
 
     impl Read for Server {

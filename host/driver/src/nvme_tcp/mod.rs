@@ -22,21 +22,26 @@
 //! | `establish` | connecting, blocking: initialisation, Connect, Identify |
 //! | `identity` | who the drive is behind a target |
 //! | `queue` | one connection: commands to PDUs, PDUs to completions |
-//! | `initiator` | the queues together, reconnection, Keep Alive |
+//! | `association` | the queues together |
+//! | `state` | reconnection, Keep Alive, commands that wait |
+//! | `initiator` | all of it as a drive |
 //!
 //! Left out: TLS and authentication; several paths to a drive; more than one namespace.
 
+mod association;
 mod establish;
 #[cfg(test)]
 mod hostile;
 mod identity;
 mod initiator;
 mod queue;
+mod state;
 mod target;
 
 pub use establish::ConnectError;
 pub use identity::Identity;
-pub use initiator::{Clock, NvmeTcp, REPLAYS};
+pub use initiator::{Clock, NvmeTcp};
+pub use state::REPLAYS;
 pub use target::Target;
 
 /// CRC-32C, the digest of NVMe/TCP (3.3.1.1).

@@ -1,0 +1,119 @@
+//! The queues of one association with a controller: which of them gets a command, and when the admin queue is looked at.
+//!
+//! Left out: what happens when the association breaks, which is in `state`.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use nandscape_drive::{HostMem, Token};
+use nandscape_sim::Time;
+use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry};
+use rustix::event::epoll::{self, EventData, EventFlags};
+
+use super::establish::Established;
+use super::queue::{Done, Queue, Request};
+use super::target::Target;
+
+/// While commands are outstanding, the admin queue is looked at in one of this many polls: to read its socket costs as much
+/// as to read that of an I/O queue, and it has something once in seconds.
+const ADMIN_EVERY: u32 = 16;
+
+/// See the file.
+pub(super) struct Association {
+    pub(super) admin: Queue,
+    pub(super) queues: Vec<Queue>,
+    /// The queue that gets the next command.
+    next: usize,
+    /// When Keep Alive is due, and whether one is unanswered.
+    pub(super) keep_alive_at: Time,
+    pub(super) keep_alive_sent: Option<Time>,
+    turns: AdminTurns,
+}
+
+impl Association {
+    pub(super) fn new(
+        Established { admin, queues, .. }: Established,
+        events: &OwnedFd,
+        target: &Target,
+        now: Time,
+    ) -> io::Result<Association> {
+        let (admin, queues) = (Queue::new(admin), queues.into_iter().map(Queue::new).collect::<Vec<_>>());
+        for queue in std::iter::once(&admin).chain(&queues) {
+            epoll::add(events, queue.socket(), EventData::new_u64(1), EventFlags::IN | EventFlags::RDHUP)?;
+        }
+        let keep_alive_at = now + target.keep_alive / 2;
+        Ok(Association { admin, queues, next: 0, keep_alive_at, keep_alive_sent: None, turns: AdminTurns(0) })
+    }
+
+    /// The next queue that takes a command, in turn.
+    pub(super) fn queue(&mut self) -> Option<&mut Queue> {
+        let count = self.queues.len();
+        let index = (0..count).map(|step| (self.next + step) % count).find(|index| self.queues[*index].has_room())?;
+        self.next = (index + 1) % count;
+        Some(&mut self.queues[index])
+    }
+
+    /// Asks the target to abort a command, if it has it.
+    pub(super) fn abort(&mut self, is_it: impl Fn(&Token) -> bool) {
+        self.queues.iter_mut().for_each(|queue| queue.cancel(&is_it));
+        let found = (1u32..).zip(&self.queues).find_map(|(id, queue)| Some((id, queue.find(&is_it)?)));
+        let Some((id, cid)) = found.filter(|_| self.admin.has_room()) else { return };
+        let mut entry = SubmissionEntry::admin(AdminOpcode::ABORT);
+        entry.cdw10 = (id | u32::from(cid) << 16).into();
+        self.admin.send(Request::new(entry, HostMem::none(), None, 0));
+    }
+
+    /// Receives on all queues, on the admin queue only now and then; whether anything came, and why the association breaks if
+    /// it does.
+    pub(super) fn receive(&mut self, done: &mut Vec<Done>) -> (bool, Option<String>) {
+        let (mut came, mut problem) = (false, None);
+        let is_busy = self.queues.iter().any(|queue| queue.outstanding() > 0);
+        for queue in &mut self.queues {
+            match queue.receive(done) {
+                Ok(some) => came |= some,
+                Err(reason) => problem = Some(reason),
+            }
+        }
+        if self.turns.next(is_busy) {
+            match self.receive_admin(done) {
+                Ok(some) => came |= some,
+                Err(reason) => problem = Some(reason),
+            }
+        }
+        (came, problem)
+    }
+
+    /// Receives on the admin queue: answers to Keep Alive and Abort.
+    pub(super) fn receive_admin(&mut self, done: &mut Vec<Done>) -> Result<bool, String> {
+        let before = done.len();
+        let came = self.admin.receive(done)?;
+        if done.len() > before {
+            done.truncate(before);
+            self.keep_alive_sent = None;
+        }
+        Ok(came)
+    }
+}
+
+/// In which polls the admin queue is looked at.
+struct AdminTurns(u32);
+
+impl AdminTurns {
+    /// Whether it is in this one. Without commands in work, polls are rare, and follow what wakes: perhaps the admin queue.
+    fn next(&mut self, is_busy: bool) -> bool {
+        self.0 = (self.0 + 1) % ADMIN_EVERY;
+        self.0 == 0 || !is_busy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_admin_queue_is_looked_at_rarely_under_load_and_always_without() {
+        let mut turns = AdminTurns(0);
+        let mut looks = |busy| (0..160).filter(|_| turns.next(busy)).count();
+        assert_eq!((looks(true), looks(false)), (10, 160));
+    }
+}
