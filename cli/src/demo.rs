@@ -155,13 +155,13 @@ fn run_all(simulations: &[Simulation], threads: Option<NonZeroUsize>) -> Result<
                 while let Some(simulation) = simulations.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let place = simulations.iter().position(|one| std::ptr::eq(one, simulation)).expect("one of them");
                     let result = simulation.run_recorded(Rc::new(bar.part()));
-                    *results[place].lock().expect("nobody panics with it") = Some(result);
+                    *results[place].lock().expect("no thread panics while it holds this") = Some(result);
                 }
             });
         }
     });
     let result = |result: Mutex<Option<Result<Finished, RunError>>>| {
-        result.into_inner().expect("nobody panics with it").expect("every simulation was run")
+        result.into_inner().expect("no thread panics while it holds this").expect("every simulation was run")
     };
     results.into_iter().map(result).collect()
 }

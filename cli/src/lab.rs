@@ -63,7 +63,7 @@ struct ListArgs {
 Results are kept in the folder --out, one file per point. Existing points with the same parameters, seed, effort and program are
 not measured again, so an interrupted run resumes where it stopped.
 
-Exit status: 0 when everything requested has been measured or cannot be measured here, whatever the verdicts; 1 when a point
+Exit status: 0 when everything requested has been measured or cannot be measured here, with any verdicts; 1 when a point
 failed or results cannot be written; 2 for bad usage. With --strict, 1 also when a claim was missed or not measured.
 
 Examples:

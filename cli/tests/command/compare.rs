@@ -107,6 +107,6 @@ fn files_that_are_no_reports_are_refused() {
     }
     refuse(&words(std::slice::from_ref(&good), &[]), &["compare"]);
     let out = folder.path().display().to_string();
-    file("compare.html", "somebody else's");
+    file("compare.html", "another program's");
     refuse(&words(&[good.clone(), good.clone()], &["--out", &out]), &["compare.html", "not made by nandscape"]);
 }

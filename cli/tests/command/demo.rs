@@ -54,7 +54,7 @@ fn the_table_says_what_the_page_shows() {
 }
 
 #[test]
-fn a_page_of_somebody_else_is_left_alone() {
+fn a_page_of_another_program_is_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let page = folder.path().join("report.html");
     std::fs::write(&page, "<html>my own</html>").expect("a file");

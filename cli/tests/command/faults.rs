@@ -138,7 +138,7 @@ fn a_comparison_shows_what_went_wrong() {
 }
 
 #[test]
-fn corruption_that_nobody_can_see_is_noted() {
+fn corruption_that_no_client_can_see_is_noted() {
     let reads = ["--rw", "randread", "--io-count", "100", "--fault", "corrupt read nth=3", "--store"];
     for (store, noted) in [("none", true), ("ram", false)] {
         let ran = run(&[&SMALL[..], &reads, &[store]].concat());

@@ -119,7 +119,7 @@ fn a_quick_run_says_so_and_strict_makes_the_status_follow_the_verdict() {
     let err = String::from_utf8_lossy(&strict.stderr).into_owned();
     assert!(err.contains("36 of 36 points exist already"), "{err}");
     assert_eq!(err.contains("error: femu-gc-schemes too short to tell"), missed, "{err}");
-    assert!(!strict.stdout.is_empty(), "the outcome is told whatever the status");
+    assert!(!strict.stdout.is_empty(), "the outcome is told with this status too");
 }
 
 #[test]

@@ -64,13 +64,13 @@ fn a_drive_of_the_same_process_needs_no_server() {
 #[test]
 fn what_cannot_be_reached_or_does_not_fit_is_bad_input() {
     let folder = tempfile::tempdir().unwrap();
-    let nobody = format!("nbd+unix:///x?socket={}", folder.path().join("none").display());
+    let none = format!("nbd+unix:///x?socket={}", folder.path().join("none").display());
     for (args, problem) in [
         (vec!["--to", "http://localhost", "--rw", "read"], "valid are nbd://"),
-        (vec!["--to", &nobody, "--rw", "read"], "No such file"),
-        (vec!["--to", &nobody, "--rw", "read", "--no-delay"], "--no-delay is for drives of this process"),
+        (vec!["--to", &none, "--rw", "read"], "No such file"),
+        (vec!["--to", &none, "--rw", "read", "--no-delay"], "--no-delay is for drives of this process"),
         (vec!["--to", "ring://no-such-profile", "--rw", "read"], "no-such-profile"),
-        (vec!["--to", &nobody], "no workload"),
+        (vec!["--to", &none], "no workload"),
     ] {
         let ended = bench(&args);
         assert!(ended.code == Some(2) && ended.err.contains(problem), "{args:?}: {ended:?}");

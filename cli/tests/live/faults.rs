@@ -1,22 +1,12 @@
 //! Faults ordered of a running drive, as an unmodified client meets them: data that cannot be read, that is lost until
 //! it is written anew, that is wrong without a word; and the same run again.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::net::UnixStream;
-
 use serde_json::{Value, json};
 
+use crate::hang_ups::ask;
+use crate::patience;
 use crate::server::{SMALL, Server, number, refuse, sim};
 use crate::tools::tool;
-
-/// Asks over the control socket.
-fn ask(server: &Server, order: &Value) -> Value {
-    let mut stream = BufReader::new(UnixStream::connect(server.path("control")).unwrap());
-    stream.get_mut().write_all(format!("{order}\n").as_bytes()).unwrap();
-    let mut line = String::new();
-    stream.read_line(&mut line).unwrap();
-    serde_json::from_str(&line).unwrap()
-}
 
 fn fault(server: &Server, rule: &str) {
     let reply = ask(server, &json!({ "command": "fault", "drive": "small", "rule": rule }));
@@ -26,7 +16,7 @@ fn fault(server: &Server, rule: &str) {
 /// Runs commands of qemu-io on the drive, each to end as told.
 fn qemu_io(server: &Server, commands: &[(&str, Ends)]) {
     for (command, ends) in commands {
-        let output = tool("qemu-io", &["-f", "raw", "-c", command, &server.uri()]).output();
+        let output = patience::output(&mut tool("qemu-io", &["-f", "raw", "-c", command, &server.uri()]));
         let output = output.unwrap_or_else(|error| panic!("qemu-io: {error}; run: cargo xtask tools"));
         let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         let found = match () {
@@ -65,7 +55,7 @@ fn faults_on_order_reach_the_client_and_writing_heals() {
     qemu_io(&server, &[("write -P 2 512 512", Well), ("flush", Well)]);
     qemu_io(&server, &[("read 0 512", WithAnError), ("read 0 512", WithAnError), ("read -P 2 512 512", Well)]);
     qemu_io(&server, &[("write -P 3 0 4k", Well), ("flush", Well), ("read -P 3 0 4k", Well)]);
-    // Bits that nobody is told of are wrong until they are written.
+    // Bits that are wrong without an error stay wrong until they are written.
     fault(&server, "corrupt read lba=0-7 count=1");
     qemu_io(&server, &[("read -P 3 0 4k", WithOtherData), ("read -P 3 0 4k", WithOtherData)]);
     qemu_io(&server, &[("write -P 4 0 4k", Well), ("flush", Well), ("read -P 4 0 4k", Well)]);

@@ -8,7 +8,10 @@
 //! | `integrity` | what is written is read, under garbage collection, by each client |
 //! | `ending` | clients that are killed, servers that are told to end |
 //! | `guests` | Linux guests as hosts |
+//! | `formats` | drives that are formatted while they are served |
 //! | `hang_ups` | clients that hang up at bad moments |
+//! | `hostile` | hostile clients of every kind and transport beside others |
+//! | `patience` | waiting, with an end |
 //! | `sockets` | where it listens, and where it refuses to |
 //! | `bench` | workloads of our own on served drives |
 //! | `faults` | what goes wrong on order, as clients meet it |
@@ -20,9 +23,12 @@
 mod bench;
 mod ending;
 mod faults;
+mod formats;
 mod guests;
 mod hang_ups;
+mod hostile;
 mod integrity;
+mod patience;
 mod recordings;
 mod remote;
 mod server;

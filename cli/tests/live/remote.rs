@@ -39,33 +39,33 @@ fn fio_verifies_a_drive_that_another_server_has() {
 #[test]
 fn what_cannot_be_served_is_told() {
     let folder = tempfile::tempdir().unwrap();
-    let nobody = "nvme-tcp://127.0.0.1:1/nqn.2026-11.org.nandscape:x";
+    let none = "nvme-tcp://127.0.0.1:1/nqn.2026-11.org.nandscape:x";
     let of = |more: &[&str]| {
         let ended = refuse(folder.path(), &[&["--nbd", "unix:n.sock"], more].concat());
         assert_eq!(ended.code, Some(2), "{more:?}: {ended:?}");
         ended.err
     };
     for (args, words) in [
-        (&["--drive", nobody][..], "nvme-tcp://127.0.0.1:1/nqn.2026-11.org.nandscape:x: "),
-        (&["--drive", nobody], "refused"),
+        (&["--drive", none][..], "nvme-tcp://127.0.0.1:1/nqn.2026-11.org.nandscape:x: "),
+        (&["--drive", none], "refused"),
         (&["--drive", "far=nvme-tcp://127.0.0.1/nqn.x"], "host and port are missing"),
         (&["--drive", "nvme-tcp://127.0.0.1:1/nqn.x?speed=9"], "the options are queues, depth, digests and patience"),
         (
             &["--drive", "far=nbd://127.0.0.1/x"],
             "nbd:// names no drive that can be served; nvme-tcp://HOST:PORT/NQN does",
         ),
-        (&["--drive", nobody, "--set", "capacity=1GiB"], "--set: no drive here is a model of this process"),
-        (&["--drive", nobody, "--fault", "slow"], "--fault: no drive here"),
-        (&["--drive", nobody, "--no-delay"], "--no-delay: no drive here"),
-        (&["--drive", nobody, "--precondition", "full"], "--precondition: no drive here"),
-        (&["--drive", "default", "--drive", nobody, "--record", "r"], "is not recorded; record where it is served"),
-        (&["--drive", "default", "--drive", &format!("far={nobody}"), "--fault", "far=slow"], "faults are set where"),
+        (&["--drive", none, "--set", "capacity=1GiB"], "--set: no drive here is a model of this process"),
+        (&["--drive", none, "--fault", "slow"], "--fault: no drive here"),
+        (&["--drive", none, "--no-delay"], "--no-delay: no drive here"),
+        (&["--drive", none, "--precondition", "full"], "--precondition: no drive here"),
+        (&["--drive", "default", "--drive", none, "--record", "r"], "is not recorded; record where it is served"),
+        (&["--drive", "default", "--drive", &format!("far={none}"), "--fault", "far=slow"], "faults are set where"),
     ] {
         let told = of(args);
         assert!(told.contains(words), "{args:?}: {told}");
     }
     let mut sim = Command::new(env!("CARGO_BIN_EXE_nandscape"));
-    sim.args(["sim", "--drive", nobody, "--rw", "read"]);
+    sim.args(["sim", "--drive", none, "--rw", "read"]);
     let ended = run(sim);
     assert!(ended.code == Some(2) && ended.err.contains("a remote drive runs at the wall clock"), "{ended:?}");
 }

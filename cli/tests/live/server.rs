@@ -1,13 +1,16 @@
 //! Runs the server.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+use crate::patience::{self, PATIENCE};
 
 /// A small drive with little to spare, full: collectors run as soon as a few blocks are overwritten.
 pub(crate) const SMALL: [&str; 14] = [
@@ -33,6 +36,8 @@ pub(crate) struct Server {
     pub(crate) folder: tempfile::TempDir,
     /// The first line that says where it serves.
     place: String,
+    /// The other lines that do.
+    places: Mutex<Receiver<String>>,
     /// What it says on standard error after it has begun to serve.
     rest: Option<JoinHandle<String>>,
 }
@@ -66,11 +71,21 @@ impl Server {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (heard, rest) = listen(&mut child);
-        let Ok(place) = heard.recv() else {
+        let Ok(place) = heard.recv_timeout(PATIENCE) else {
+            // Mostly it has ended by itself.
+            let _ = child.kill();
             let out = child.wait().unwrap();
             panic!("the server does not serve: {out}\n{}", rest.join().unwrap());
         };
-        Server { child, folder, place, rest: Some(rest) }
+        Server { child, folder, place, places: Mutex::new(heard), rest: Some(rest) }
+    }
+
+    /// As [`Server::start`]; memory that it frees goes back to the system, also from between other memory: the C library maps
+    /// large blocks on their own for good (mallopt(3), M_MMAP_THRESHOLD).
+    pub(crate) fn start_measured(folder: tempfile::TempDir, args: &[&str]) -> Server {
+        let mut command = command(folder.path(), args);
+        command.env("MALLOC_MMAP_THRESHOLD_", "65536");
+        Server::of(folder, command)
     }
 
     /// As [`Server::start`], with files of at most `bytes` bytes: writes beyond fail as on a full disk.
@@ -99,6 +114,17 @@ impl Server {
         self.place.split(" at ").nth(1).expect("it says where")
     }
 
+    /// What follows `before` in one of the next lines that say where it serves.
+    pub(crate) fn next_place(&self, before: &str) -> String {
+        let places = self.places.lock().unwrap();
+        loop {
+            let line = places.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("it does not serve {before:?}"));
+            if let Some((_, place)) = line.split_once(before) {
+                return place.to_owned();
+            }
+        }
+    }
+
     /// The number of its process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
@@ -120,9 +146,9 @@ impl Server {
 
     /// Waits until it has ended.
     pub(crate) fn wait(&mut self) -> Ended {
-        let mut out = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        let code = self.child.wait().unwrap().code();
+        let out = patience::read(self.child.stdout.take());
+        let code = patience::wait(&mut self.child, "the server").code();
+        let out = String::from_utf8(out.join().unwrap()).unwrap();
         let err = self.rest.take().unwrap().join().unwrap();
         assert!(!err.contains("panicked"), "{err}");
         Ended { code, out, err }
@@ -152,19 +178,16 @@ pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Reads standard error to its end; tells when the server says that it serves.
+/// Reads standard error to its end; tells each line in which the server says that it serves.
 fn listen(child: &mut Child) -> (Receiver<String>, JoinHandle<String>) {
     let (tell, heard) = channel();
     let err = BufReader::new(child.stderr.take().unwrap());
     let rest = std::thread::spawn(move || {
-        let mut tell = Some(tell);
         let mut text = String::new();
         for line in err.lines() {
             let line = line.unwrap();
-            if line.contains("serving ")
-                && let Some(tell) = tell.take()
-            {
-                // Whoever waits for it may have given up.
+            if line.contains("serving ") {
+                // The receiver may be gone.
                 let _ = tell.send(line.clone());
             }
             text.push_str(&line);
@@ -196,7 +219,7 @@ pub(crate) fn sim(folder: &Path, args: &[&str]) -> Ended {
 
 /// Runs a program to its end.
 pub(crate) fn run(mut command: Command) -> Ended {
-    let output = command.output().unwrap();
+    let output = patience::output(&mut command).unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let ended = Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) };
     assert!(!ended.err.contains("panicked"), "{ended:?}");

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 
+use crate::patience;
 use crate::server::{SMALL, Server, refuse};
 use crate::tools::run;
 
@@ -30,9 +31,7 @@ fn a_socket_is_its_owners_serves_as_soon_as_it_is_there_and_goes_with_the_server
     let server = Server::start(folder, &at(&["unix:n.sock", "unix:m.sock"]));
     for socket in ["n.sock", "m.sock"] {
         // The second appears a moment later.
-        while !server.path(socket).exists() {
-            std::thread::yield_now();
-        }
+        patience::until("the socket is there", || server.path(socket).exists());
         assert_eq!(server.path(socket).metadata().unwrap().permissions().mode() & 0o7777, 0o600);
         run("nbdinfo", &["--size", &format!("nbd+unix:///?socket={}", server.path(socket).display())]);
     }
@@ -114,11 +113,10 @@ fn a_second_signal_ends_a_server_at_once_without_its_sockets() {
     run("nbdinfo", &["--size", &server.uri()]);
     let mut client = crate::tools::start_fio(&server, &["--rw=randread", "--bs=4k", "--iodepth=1", "--size=4m"]);
     let sockets = ["n.sock", "metrics", "control"].map(|name| server.path(name));
-    let cut = || crate::hang_ups::ask(&server, &serde_json::json!({ "command": "statistics" }));
-    while crate::server::number(&cut(), "/drives/0/counters/power_cuts_total") == 0.0 {}
+    crate::hang_ups::until_power_cut(&server);
     server.signal(rustix::process::Signal::TERM);
-    // It has heard the first when it takes in nobody any more.
-    while std::os::unix::net::UnixStream::connect(&sockets[0]).is_ok() {}
+    // It has heard the first signal when it takes in no more clients.
+    patience::until("no client is taken in", || std::os::unix::net::UnixStream::connect(&sockets[0]).is_err());
     // Signals that come together with the first are one request.
     let heard = std::time::Instant::now();
     while server.is_running() {
@@ -130,5 +128,5 @@ fn a_second_signal_ends_a_server_at_once_without_its_sockets() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.err.contains("metrics: curl --unix-socket metrics http://localhost/metrics"), "{}", ended.err);
     assert!(sockets.iter().all(|socket| !socket.exists()));
-    client.wait().unwrap();
+    patience::wait(&mut client, "fio");
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use nandscape_sim::{Rng, Seed};
 use rustix::process::Signal;
 
+use crate::patience;
 use crate::server::{SMALL, Server, nandscape, refuse};
 use crate::tools::{fio, start_fio};
 
@@ -135,7 +136,7 @@ fn kills(mode: &str, count: u64, more: &[&str]) {
         server.signal(Signal::KILL);
         server.wait();
         load.kill().unwrap();
-        load.wait().unwrap();
+        patience::wait(&mut load, "fio");
         // What fio has left on the socket of a server that is gone.
         std::fs::remove_file(server.path("n.sock")).unwrap();
         folder = server.keep_folder();

@@ -2,6 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
+use crate::patience;
 use crate::server::Server;
 
 /// A client program.
@@ -13,7 +14,8 @@ pub(crate) fn tool(name: &str, args: &[&str]) -> Command {
 
 /// Runs it, holds that it is content, and gives what it prints.
 pub(crate) fn run(name: &str, args: &[&str]) -> String {
-    let output = tool(name, args).output().unwrap_or_else(|error| panic!("{name}: {error}; run: cargo xtask tools"));
+    let output = patience::output(&mut tool(name, args))
+        .unwrap_or_else(|error| panic!("{name}: {error}; run: cargo xtask tools"));
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{name} {args:?}: {}\n{out}\n{err}", output.status);
     out.into_owned()
@@ -35,7 +37,7 @@ pub(crate) fn fio(server: &Server, more: &[&str]) {
     run("fio", &args.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
-/// Starts fio. Whoever starts it ends it.
+/// Starts fio. The caller ends it.
 pub(crate) fn start_fio(server: &Server, more: &[&str]) -> Child {
     let mut command = tool("fio", &[]);
     command.args(fio_args(server, more)).stdout(Stdio::null()).stderr(Stdio::null());

@@ -53,6 +53,11 @@ fn run(guest: &mut Guest, command: &str) -> String {
     guest.run(command).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// A command that ends when a condition holds, and fails when that takes more than a minute.
+fn until(condition: &str) -> String {
+    format!("timeout 60 sh -c 'until {condition}; do sleep 0.1; done'")
+}
+
 /// Runs a script, line by line.
 #[track_caller]
 fn script(guest: &mut Guest, lines: &str) {

@@ -3,7 +3,7 @@
 use nandscape_lab_guest::{Guest, Machine};
 use tempfile::tempdir;
 
-use super::{run, script, start};
+use super::{run, script, start, until};
 use crate::server::{Server, number};
 
 /// Where the drive listens. The guest reaches this machine's loopback at 10.0.2.2.
@@ -23,7 +23,8 @@ fn connected(port: u16) -> Guest {
         &format!(
             "nvme discover -t tcp -a 10.0.2.2 -s {port} | grep nqn.2026-11.org.example:disk
              nvme connect -t tcp -a 10.0.2.2 -s {port} -n nqn.2026-11.org.example:disk -k 2 --reconnect-delay=1
-             while [ ! -e /dev/nvme0n1 ]; do sleep 0.1; done"
+             {}",
+            until("[ -e /dev/nvme0n1 ]")
         ),
     );
     guest

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{guest, run, script, serve};
+use super::{guest, run, script, serve, until};
 use crate::server::number;
 
 fn json(text: &str) -> Value {
@@ -108,17 +108,18 @@ fn namespaces_are_created_attached_and_formatted() {
     let mut guest = guest(&server);
     let controller = json(&run(&mut guest, "nvme id-ctrl /dev/nvme0 -o json"))["cntlid"].to_string();
     // The driver learns of each change by an event.
-    let until = "while ! ls $DRIVES 2>/dev/null; do sleep 0.1; done";
     script(
         &mut guest,
         &format!(
             "nvme delete-ns /dev/nvme0 -n 1
-             while [ -e /dev/nvme0n1 ]; do sleep 0.1; done
+             {}
              nvme create-ns /dev/nvme0 -s 0x40000 -c 0x40000 -f 0
              nvme create-ns /dev/nvme0 -s 0x8000 -c 0x8000 -f 1
              nvme attach-ns /dev/nvme0 -n 1 -c {controller}
              nvme attach-ns /dev/nvme0 -n 2 -c {controller}
-             DRIVES='/dev/nvme0n1 /dev/nvme0n2'; {until}"
+             {}",
+            until("[ ! -e /dev/nvme0n1 ]"),
+            until("[ -e /dev/nvme0n1 -a -e /dev/nvme0n2 ]")
         ),
     );
     let size = |guest: &mut _, name: &str| run(guest, &format!("blockdev --getss --getsize64 /dev/{name}"));
@@ -134,7 +135,8 @@ fn namespaces_are_created_attached_and_formatted() {
              cmp -n 16777216 /dev/nvme0n1 /dev/zero
              sha256sum -c /run/sum
              nvme detach-ns /dev/nvme0 -n 2 -c {controller}
-             while [ -e /dev/nvme0n2 ]; do sleep 0.1; done"
+             {}",
+            until("[ ! -e /dev/nvme0n2 ]")
         ),
     );
     assert_eq!(size(&mut guest, "nvme0n1"), format!("4096\n{}", 128 << 20));

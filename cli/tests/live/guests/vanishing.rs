@@ -1,12 +1,12 @@
 //! Guests that vanish, and power that is cut under their file systems.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::net::UnixStream;
-
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{guest, run, script, serve};
-use crate::server::Server;
+use serde_json::json;
+
+use super::{guest, run, script, serve, until};
+use crate::hang_ups::ask;
+use crate::server::{Server, number};
 
 /// Files that were written and synchronised before the end, each with its checksum in its name.
 const WRITER: &str = "cd /mnt; n=0; while n=$((n + 1)); do
@@ -19,7 +19,7 @@ fn write_until_the_end(server: &Server, end: impl FnOnce()) -> Vec<String> {
     let mut guest = guest(server);
     script(&mut guest, "mkfs.ext4 -q /dev/nvme0n1\nmount /dev/nvme0n1 /mnt");
     run(&mut guest, &format!("({WRITER}) > /run/safe 2>/dev/null &"));
-    run(&mut guest, "while [ $(wc -l < /run/safe) -lt 30 ]; do sleep 0.1; done");
+    run(&mut guest, &until("[ $(wc -l < /run/safe) -ge 30 ]"));
     let safe = run(&mut guest, "cat /run/safe").lines().map(str::to_owned).collect();
     // Power is lost by drive and guest at once: the guest must not go on after the drive.
     kill_process(Pid::from_raw(guest.process_id() as i32).unwrap(), Signal::STOP).unwrap();
@@ -52,25 +52,17 @@ fn a_guest_that_vanishes_leaves_its_synchronised_files_to_the_next() {
 
 #[test]
 fn a_power_cut_under_a_journal_leaves_a_clean_file_system() {
-    let server = serve(&["--set", "buffer.mode=volatile", "--control", "control.sock"]);
-    let path = server.path("control.sock");
-    let control = |order: &str| {
-        let mut socket = UnixStream::connect(&path).unwrap();
-        writeln!(socket, "{order}").unwrap();
-        let mut answer = String::new();
-        BufReader::new(socket).read_line(&mut answer).unwrap();
-        answer
-    };
+    let server = serve(&["--set", "buffer.mode=volatile", "--control", "control"]);
     let safe = write_until_the_end(&server, || {
-        let answer = control(r#"{"command":"fault","rule":"power_cut count=1"}"#);
-        assert!(answer.contains("\"matched\""), "{answer}");
+        let answer = ask(&server, &json!({ "command": "fault", "rule": "power_cut count=1" }));
+        assert!(answer["faults"].is_array(), "{answer}");
     });
     // It strikes at the next operation of the flash, which is a read where the drive had nothing left to do.
     let mut guest = guest(&server);
     run(&mut guest, "dd if=/dev/nvme0n1 of=/dev/null bs=1M count=256 iflag=direct");
     guest.power_off().unwrap();
-    let faults = control(r#"{"command":"faults"}"#);
-    assert!(faults.contains("\"struck\":1"), "{faults}");
+    let faults = ask(&server, &json!({ "command": "faults" }));
+    assert_eq!(number(&faults, "/drives/0/faults/0/struck"), 1.0, "{faults}");
     check(&server, &safe);
     server.figures();
 }

@@ -1,0 +1,38 @@
+//! Drives that are formatted while they are served.
+
+use nandscape_drive::{Drive as _, DriveInfo};
+use nandscape_host_driver::nbd::NbdDrive;
+use nandscape_lab_fuzz::{NvmeTcpHost, NvmeTcpTarget};
+use nandscape_wire_nvme::tcp::Digests;
+use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry};
+use serde_json::Value;
+
+use crate::server::{SMALL, Server};
+use crate::tools;
+
+/// What a client of an export is told by GO.
+fn told(server: &Server) -> DriveInfo {
+    NbdDrive::connect(&server.uri().parse().unwrap(), true).unwrap().info()
+}
+
+/// Clients that come after a format are told of the blocks that the drive has then, by INFO and by GO.
+#[test]
+fn an_nbd_export_is_described_as_it_is_after_a_format() {
+    let more = ["--nbd", "unix:n.sock", "--nvme-tcp", "127.0.0.1:0"];
+    let server = Server::start(tempfile::tempdir().unwrap(), &[&SMALL[..], &more].concat());
+    let url = server.next_place("nvme-tcp://");
+    let (address, nqn) = url.split_once('/').unwrap();
+    let target = NvmeTcpTarget { address: address.to_owned(), nqn: nqn.to_owned() };
+    let (mut admin, _) = NvmeTcpHost::admin(&target, Digests::default());
+    let before = told(&server);
+    assert_eq!((before.lba_bytes, before.bytes()), (512, 64 << 20));
+    // The second format has blocks of 4 KiB.
+    let format = SubmissionEntry { nsid: 1.into(), flags: 0x40, ..SubmissionEntry::admin(AdminOpcode::FORMAT_NVM) };
+    admin.execute(SubmissionEntry { cdw10: 1.into(), ..format }, &[]);
+    let after = told(&server);
+    assert_eq!((after.lba_bytes, after.bytes()), (4_096, 64 << 20));
+    let info: Value = serde_json::from_str(&tools::run("nbdinfo", &["--json", &server.uri()])).unwrap();
+    assert_eq!(info["exports"][0]["block_size_minimum"].as_u64(), Some(4_096));
+    admin.execute(format, &[]);
+    assert_eq!(told(&server).lba_bytes, 512);
+}

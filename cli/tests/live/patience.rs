@@ -1,0 +1,66 @@
+//! Waiting, with an end: a test that hangs fails and says for what it waited.
+
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// The longest that a program runs: a multiple of what any takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+/// The longest wait for anything else.
+const MOMENT: Duration = Duration::from_secs(60);
+
+/// Waits until something holds.
+#[expect(clippy::disallowed_methods, reason = "what never comes is told from what is slow by nothing but time")]
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < MOMENT, "waited in vain for {} s: {what}", MOMENT.as_secs());
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until a process has ended.
+pub(crate) fn wait(child: &mut Child, what: &str) -> ExitStatus {
+    // A process whose end was seen before has no number any more.
+    if let Some(status) = child.try_wait().unwrap() {
+        return status;
+    }
+    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).unwrap();
+    let limit = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+    if poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&limit)).unwrap() == 0 {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        panic!("{what} does not end within {} s", PATIENCE.as_secs());
+    }
+    child.wait().unwrap()
+}
+
+/// Runs a program to its end.
+///
+/// # Errors
+/// When it cannot be started.
+pub(crate) fn output(command: &mut Command) -> std::io::Result<Output> {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    Ok(end(child, &format!("{command:?}")))
+}
+
+/// Waits until a process has ended; what it has written to pipes.
+pub(crate) fn end(mut child: Child, what: &str) -> Output {
+    let (out, err) = (read(child.stdout.take()), read(child.stderr.take()));
+    let status = wait(&mut child, what);
+    Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() }
+}
+
+/// Reads all of a pipe on a thread.
+pub(crate) fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    let mut pipe = pipe.expect("it was asked for");
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).unwrap();
+        bytes
+    })
+}
