@@ -22,7 +22,7 @@ fn seed() -> u64 {
     std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("NANDSCAPE_TEST_SEED is a number"))
 }
 
-/// One die of SLC: 40 us to sense, so much to transfer.
+/// One die of SLC with 40 us to sense.
 struct Die {
     registers: &'static str,
     transfer_us: f64,

@@ -204,7 +204,7 @@ fn each_sector(
     })
 }
 
-/// Runs a random test for each of so many seeds, or for the one in `NANDSCAPE_TEST_SEED`.
+/// Runs a random test for each of some seeds, or for the one in `NANDSCAPE_TEST_SEED`.
 pub(crate) fn each_seed(count: u64, test: impl Fn(u64) -> Result<(), String>) {
     let given = std::env::var("NANDSCAPE_TEST_SEED").ok().and_then(|text| text.parse().ok());
     for seed in given.map_or(0..count, |seed: u64| seed..seed + 1) {

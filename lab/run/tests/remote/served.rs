@@ -64,7 +64,7 @@ impl Rig {
         self.ended.count.get()
     }
 
-    /// Polls until so many commands have ended.
+    /// Polls until a number of commands have ended.
     pub(crate) fn until(&self, count: usize) {
         let deadline = self.clock.now() + Span::from_s(60);
         while self.count() < count {
