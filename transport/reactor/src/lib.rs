@@ -8,6 +8,7 @@
 //! | file | what |
 //! |---|---|
 //! | `port` | connections, commands in, completions out |
+//! | `export` | a drive that clients can connect to |
 //! | `outbox` | completions, interrupts and questions on their way out |
 //! | `asks` | what hosts were asked for and have not answered |
 //! | `arrival` | arrivals from a host that has queues of its own in a controller |
@@ -28,6 +29,9 @@
 //! | `reactor` | the loop (Linux) |
 //! | `source` | a drive that lies outside this process |
 //! | `reactor::sources` | the loop looks after such drives |
+//! | `reactor::clients`, `delivering` | the loop's clients, and what the model has for them |
+//! | `reactor::messages` | messages from other threads |
+//! | `reactor::resting` | the loop waits |
 //! | `reactor::ending` | the end of the loop |
 //! | `reactor::line` | clients that wait for a queue pair |
 //! | `linger` | how long it spins before it sleeps |
@@ -49,6 +53,7 @@ mod chunks;
 pub mod client;
 mod clock;
 pub mod doorbells;
+pub mod export;
 #[cfg(target_os = "linux")]
 pub mod handle;
 mod host;
@@ -86,13 +91,14 @@ pub use buffers::{GUARANTEED, Grant, LARGEST, Loan, Share};
 pub use client::{Client, Deadline, Intake, Interest};
 pub use clock::WallClock;
 pub use doorbells::{Doorbells, QueueKind};
+pub use export::{Export, Pairs, QueueExport};
 #[cfg(target_os = "linux")]
 pub use handle::Handle;
 #[cfg(target_os = "linux")]
 pub use idle_states::NoIdleStates;
 pub use order::{FaultCount, Order};
 pub use outbox::{Released, ToHost, What};
-pub use port::{ConnectionId, Export, Pairs, Port, QueueExport};
+pub use port::{ConnectionId, Port};
 #[cfg(target_os = "linux")]
 pub use reactor::{PollMode, Reactor, Setup, pin_to_core};
 #[cfg(target_os = "linux")]

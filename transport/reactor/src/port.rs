@@ -7,119 +7,24 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_drive::mem::Dma;
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
-use nandscape_drive::{
-    BlockSizes, Controller, Drive, DriveInfo, HostIdentity, HostMem, Io, QueueDrive, QueueId, Subsystem, Token,
-    TransportModel,
-};
+use nandscape_drive::{BlockSizes, Controller, Drive, DriveInfo, HostMem, Io, QueueId, Token};
 use nandscape_sim::{Sim, Time};
-use nandscape_wire_nvme::fabrics::offset;
 use nandscape_wire_nvme::{Status, SubmissionEntry, register};
 
-use crate::access::{Recorded, Tape};
+use crate::access::Tape;
 use crate::arrival::Arrival;
-use crate::asks::Asks;
-use crate::association::{Association, ConnectQueue, ConnectRefusal};
-use crate::doorbells::Doorbells;
-use crate::host::{Commands, Host};
-use crate::message_queue::{MessageQueue, Place};
-use crate::order::{FaultCount, Order};
+use crate::association::Association;
+use crate::export::Export;
+use crate::host::Host;
+use crate::message_queue::MessageQueue;
+use crate::order::Order;
 use crate::outbox::{Outbox, Outstanding, Released, ToHost, bytes_of};
-use crate::queue_ids::QueueIds;
 use crate::recording::Recorder;
 
 /// Names a connection of a port. No number is used twice: commands of a client that has gone may still be in a drive.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ConnectionId(pub u32);
-
-/// The queue pairs of a drive.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Pairs {
-    /// Those that a client can have now.
-    pub free: usize,
-    /// All: also those of clients, and of clients that have left but whose commands have not ended.
-    pub all: usize,
-}
-
-/// A drive that clients can connect to.
-pub trait Export {
-    /// The drive's description.
-    fn info(&self) -> DriveInfo;
-
-    /// A queue pair, or the like, for one connection.
-    ///
-    /// # Errors
-    /// The drive's reason to refuse.
-    fn connect(&self) -> Result<Rc<dyn Drive>, Status>;
-
-    /// Its queue pairs, where their number limits the connections.
-    fn pairs(&self) -> Option<Pairs> {
-        None
-    }
-
-    /// The subsystem, which gives each host with queues of its own a controller; `None` where the drive is none.
-    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
-        None
-    }
-
-    /// The drive's counters, by name with unit; the names of monotonic ones end in `_total`.
-    fn counters(&self) -> BTreeMap<&'static str, f64> {
-        BTreeMap::new()
-    }
-
-    /// Carries out an order.
-    ///
-    /// # Errors
-    /// The problem, and the valid orders.
-    fn order(&self, _order: &Order) -> Result<(), String> {
-        Err("this drive takes no orders".to_owned())
-    }
-
-    /// The drive outside this process that it stands for, if it does.
-    #[cfg(target_os = "linux")]
-    fn source(&self) -> Option<Rc<dyn crate::source::Source>> {
-        None
-    }
-
-    /// The fault rules of the drive, and how often each was applied.
-    fn faults(&self) -> Vec<FaultCount> {
-        Vec::new()
-    }
-}
-
-/// A controller that gives each connection a queue pair.
-pub struct QueueExport {
-    sim: Sim,
-    controller: Rc<dyn Controller>,
-    ids: Rc<QueueIds>,
-    entries: u32,
-}
-
-impl QueueExport {
-    /// Queue pairs 1 to `max_pairs` of a controller, of `entries` entries each.
-    pub fn new(sim: &Sim, controller: Rc<dyn Controller>, max_pairs: u16, entries: u32) -> QueueExport {
-        QueueExport { sim: sim.clone(), controller, ids: QueueIds::new(max_pairs), entries }
-    }
-}
-
-impl Export for QueueExport {
-    fn info(&self) -> DriveInfo {
-        self.controller.info()
-    }
-
-    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        let id = self.ids.take().ok_or(Status::INVALID_QUEUE_ID)?;
-        let drive = QueueDrive::new(&self.sim, self.controller.clone(), id.id(), self.entries)?;
-        // The next connection gets the number when the commands of this one have ended.
-        drive.keep_until_deleted(Box::new(id));
-        Ok(drive)
-    }
-
-    fn pairs(&self) -> Option<Pairs> {
-        Some(self.ids.count())
-    }
-}
 
 struct Connection {
     export: u16,
@@ -218,117 +123,9 @@ impl Port {
         self.outbox.outstanding.borrow().len() + self.connections.values().map(of_host).sum::<usize>()
     }
 
-    /// Connects to a drive.
-    ///
-    /// # Errors
-    /// The drive's refusal, or Invalid Namespace when there is no such drive.
-    pub fn open(&mut self, export: u16) -> Result<ConnectionId, Status> {
-        let id = self.next_id();
-        self.arrived(|recorder| recorder.open(id, export));
-        let of = self.exports.get(usize::from(export)).ok_or(Status::INVALID_NAMESPACE)?;
-        let drive = of.connect()?;
-        let info = drive.info();
-        let sizes = of.subsystem().map_or_else(|| Rc::new(BlockSizes::of(&info)), |subsystem| subsystem.block_sizes());
-        let connection = Connection { export, info, sizes, way: Way::Drive(drive) };
-        self.connections.insert(id, connection);
-        Ok(id)
-    }
-
-    /// Connects a host that has queues of its own to a new controller of a drive: its memory, and how many interrupt
-    /// vectors it has.
-    ///
-    /// # Errors
-    /// The drive's refusal; Invalid Namespace when there is no such drive, or when it has no controllers.
-    pub fn attach(
-        &mut self,
-        export: u16,
-        dma: Rc<dyn Dma>,
-        vectors: u16,
-        doorbells: Rc<dyn Doorbells>,
-    ) -> Result<ConnectionId, Status> {
-        let id = self.next_id();
-        self.arrived(|recorder| recorder.attach(id, export, vectors));
-        let subsystem = self.exports.get(usize::from(export)).and_then(|drive| drive.subsystem());
-        let subsystem = subsystem.ok_or(Status::INVALID_NAMESPACE)?;
-        let (info, sizes) = (subsystem.info(), subsystem.block_sizes());
-        let asks = Rc::<Asks>::default();
-        let (tape, outbox) = (self.tape.clone(), self.outbox.clone());
-        let host = Rc::new(Host {
-            dma: Rc::new(Recorded { dma, connection: id, tape, asks: asks.clone(), outbox }),
-            connection: id,
-            export,
-            sizes: sizes.clone(),
-            vectors,
-            doorbells,
-            outbox: self.outbox.clone(),
-            commands: Rc::new(Commands::default()),
-            asks,
-            came: Rc::default(),
-        });
-        let controller = subsystem.new_controller(HostIdentity::default(), TransportModel::Memory)?;
-        controller.attach(host.clone())?;
-        self.connections.insert(id, Connection { export, info, sizes, way: Way::Controller { controller, host } });
-        Ok(id)
-    }
-
-    /// Connects a queue of a host whose commands pass as messages: the admin queue to a new controller, another one to the
-    /// controller that is named. Returns the Controller ID, too.
-    ///
-    /// # Errors
-    /// The status of Connect.
-    pub fn connect_queue(&mut self, ask: &ConnectQueue) -> Result<(ConnectionId, u16), ConnectRefusal> {
-        let connection = self.next_id();
-        self.arrived(|recorder| recorder.connect_queue(connection, ask));
-        let subsystem = self.exports.get(usize::from(ask.export)).and_then(|drive| drive.subsystem());
-        let subsystem = subsystem.ok_or(ConnectRefusal::of_data(offset::SUBSYSTEM))?;
-        let association = match ask.controller {
-            None if ask.queue != QueueId::ADMIN => return Err(ConnectRefusal::of_data(offset::CONTROLLER)),
-            None => {
-                let controller = subsystem.new_controller(ask.host.clone(), TransportModel::Message)?;
-                controller.set_keep_alive(ask.keep_alive_ms);
-                Rc::new(Association { controller, host: ask.host.clone() })
-            }
-            Some(controller) => self.association(ask, controller)?,
-        };
-        let (info, controller) = (subsystem.info(), association.controller.id());
-        let depth = association.depth(ask.entries)?;
-        let sizes = subsystem.block_sizes();
-        let place = Place { connection, export: ask.export, sizes: sizes.clone(), id: ask.queue };
-        let queue = Rc::new(MessageQueue::new(place, depth, &self.outbox, &association.controller));
-        association.create(&queue)?;
-        association.controller.set_priority_class(ask.queue, ask.priority);
-        let way = Way::Queue { queue, association };
-        self.connections.insert(connection, Connection { export: ask.export, info, sizes, way });
-        Ok((connection, controller))
-    }
-
-    /// The association that a queue is to join.
-    fn association(&self, ask: &ConnectQueue, controller: u16) -> Result<Rc<Association>, ConnectRefusal> {
-        let same = |open: &&Connection| open.export == ask.export;
-        let queues = self.connections.values().filter(same).filter_map(|open| match &open.way {
-            Way::Queue { queue, association } if association.controller.id() == controller => {
-                Some((queue, association))
-            }
-            _ => None,
-        });
-        let mut queues = queues.peekable();
-        let (_, association) = queues.peek().ok_or(ConnectRefusal::of_data(offset::CONTROLLER))?;
-        let association = Rc::clone(association);
-        association.check(&ask.host)?;
-        match queues.any(|(queue, _)| queue.id == ask.queue) {
-            true => Err(Status::COMMAND_SEQUENCE_ERROR.final_().into()),
-            false => Ok(association),
-        }
-    }
-
     /// Connections of queues that have ended without being closed: their controller was reset, or its host has left.
     pub fn take_ended(&mut self, into: &mut Vec<ConnectionId>) {
         into.append(&mut self.outbox.ended.borrow_mut());
-    }
-
-    fn next_id(&mut self) -> ConnectionId {
-        self.opened += 1;
-        ConnectionId(self.opened - 1)
     }
 
     /// Submits a command. Its completion comes out under `tag`.
@@ -417,29 +214,6 @@ impl Port {
         }
     }
 
-    /// Closes a connection. Commands that have not completed are aborted.
-    pub fn close(&mut self, connection: ConnectionId) {
-        self.arrived(|recorder| recorder.close(connection));
-        match self.connections.remove(&connection).map(|closed| closed.way) {
-            Some(Way::Controller { controller, host }) => {
-                controller.detach();
-                host.asks.forget();
-            }
-            Some(Way::Queue { queue, association }) if queue.id == QueueId::ADMIN => {
-                let of_it = self.connections.iter().filter(|(_, open)| {
-                    matches!(&open.way, Way::Queue { association: other, .. } if Rc::ptr_eq(other, &association))
-                });
-                self.outbox.ended.borrow_mut().extend(of_it.map(|(id, _)| *id));
-                association.controller.detach();
-            }
-            Some(Way::Queue { queue, association }) if !queue.is_deleted() => {
-                // A reset may be deleting it.
-                let _ = association.controller.delete_queue_pair(queue.id);
-            }
-            Some(Way::Drive(_) | Way::Queue { .. }) | None => {}
-        }
-    }
-
     /// Gives a drive an order.
     ///
     /// # Errors
@@ -518,3 +292,5 @@ impl Port {
         record(recorder);
     }
 }
+
+mod connections;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use nandscape_drive::QueueId;
 
-use crate::port::Pairs;
+use crate::export::Pairs;
 
 /// The free identifiers of one controller.
 pub(crate) struct QueueIds {

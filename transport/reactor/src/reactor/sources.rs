@@ -7,7 +7,7 @@ use std::rc::Rc;
 use nandscape_sim::Span;
 
 use super::Reactor;
-use crate::port::Export;
+use crate::export::Export;
 use crate::source::Source;
 use crate::waiter::Waiter;
 

@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use nandscape_drive::testing::{FakeDrive, INFO, Servers, Service};
 use nandscape_drive::{Drive, DriveInfo, HostMem, Io};
 use nandscape_sim::Sim;
-use nandscape_wire_nvme::{Status, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::*;
+use crate::client::Intake;
+use crate::export::Export;
 
 mod line;
 

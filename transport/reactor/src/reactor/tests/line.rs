@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::*;
-use crate::handle::Reservation;
-use crate::port::Pairs;
+use crate::export::{Export, Pairs};
+use crate::handle::{Refused, Reservation};
 
 /// A drive with three pairs, which the test releases.
 struct Few {

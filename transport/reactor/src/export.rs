@@ -1,0 +1,99 @@
+//! A drive that clients can connect to, and the queue pairs of a controller as one.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use nandscape_drive::{Controller, Drive, DriveInfo, QueueDrive, Subsystem};
+use nandscape_sim::Sim;
+use nandscape_wire_nvme::Status;
+
+use crate::order::{FaultCount, Order};
+use crate::queue_ids::QueueIds;
+
+/// The queue pairs of a drive.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Pairs {
+    /// Those that a client can have now.
+    pub free: usize,
+    /// All: also those of clients, and of clients that have left but whose commands have not ended.
+    pub all: usize,
+}
+
+/// A drive that clients can connect to.
+pub trait Export {
+    /// The drive's description.
+    fn info(&self) -> DriveInfo;
+
+    /// A queue pair, or the like, for one connection.
+    ///
+    /// # Errors
+    /// The drive's reason to refuse.
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status>;
+
+    /// Its queue pairs, where their number limits the connections.
+    fn pairs(&self) -> Option<Pairs> {
+        None
+    }
+
+    /// The subsystem, which gives each host with queues of its own a controller; `None` where the drive is none.
+    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
+        None
+    }
+
+    /// The drive's counters, by name with unit; the names of monotonic ones end in `_total`.
+    fn counters(&self) -> BTreeMap<&'static str, f64> {
+        BTreeMap::new()
+    }
+
+    /// Carries out an order.
+    ///
+    /// # Errors
+    /// The problem, and the valid orders.
+    fn order(&self, _order: &Order) -> Result<(), String> {
+        Err("this drive takes no orders".to_owned())
+    }
+
+    /// The drive outside this process that it stands for, if it does.
+    #[cfg(target_os = "linux")]
+    fn source(&self) -> Option<Rc<dyn crate::source::Source>> {
+        None
+    }
+
+    /// The fault rules of the drive, and how often each was applied.
+    fn faults(&self) -> Vec<FaultCount> {
+        Vec::new()
+    }
+}
+
+/// A controller that gives each connection a queue pair.
+pub struct QueueExport {
+    sim: Sim,
+    controller: Rc<dyn Controller>,
+    ids: Rc<QueueIds>,
+    entries: u32,
+}
+
+impl QueueExport {
+    /// Queue pairs 1 to `max_pairs` of a controller, of `entries` entries each.
+    pub fn new(sim: &Sim, controller: Rc<dyn Controller>, max_pairs: u16, entries: u32) -> QueueExport {
+        QueueExport { sim: sim.clone(), controller, ids: QueueIds::new(max_pairs), entries }
+    }
+}
+
+impl Export for QueueExport {
+    fn info(&self) -> DriveInfo {
+        self.controller.info()
+    }
+
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+        let id = self.ids.take().ok_or(Status::INVALID_QUEUE_ID)?;
+        let drive = QueueDrive::new(&self.sim, self.controller.clone(), id.id(), self.entries)?;
+        // The next connection gets the number when the commands of this one have ended.
+        drive.keep_until_deleted(Box::new(id));
+        Ok(drive)
+    }
+
+    fn pairs(&self) -> Option<Pairs> {
+        Some(self.ids.count())
+    }
+}

@@ -1,0 +1,99 @@
+//! What the model has completed, on its way to clients: completions, interrupts, and questions to hosts.
+//!
+//! Left out: replies, which clients make of them.
+
+use nandscape_wire_nvme::{IoOpcode, Status};
+
+use super::Reactor;
+use crate::outbox::{Released, ToHost, What};
+
+impl Reactor {
+    /// Delivers completions to their clients.
+    pub(super) fn deliver(&mut self) {
+        let mut released = std::mem::take(&mut self.released);
+        self.port.take_released(&mut released);
+        for one in released.drain(..) {
+            self.completed_at.push(one.at);
+            self.count(&one);
+            // The client may have left in the meantime.
+            let Some(&key) = self.by_connection.get(&one.connection) else {
+                self.completed_without_client(&one);
+                continue;
+            };
+            let Some(connected) = self.clients.get_mut(key) else { continue };
+            if one.queue.is_none() {
+                connected.client.complete(one);
+            }
+            if self.dirty.last() != Some(&key) {
+                self.dirty.push(key);
+            }
+        }
+        self.released = released;
+        self.tell_hosts();
+    }
+
+    /// Interrupts hosts that find their completions in their own memory, and asks them for transfers.
+    fn tell_hosts(&mut self) {
+        let mut to_hosts = std::mem::take(&mut self.to_hosts);
+        self.port.take_to_hosts(&mut to_hosts);
+        for ToHost { connection, what } in to_hosts.drain(..) {
+            let Some(&key) = self.by_connection.get(&connection) else { continue };
+            let Some(connected) = self.clients.get_mut(key) else { continue };
+            match what {
+                What::Interrupt(vector) => connected.client.interrupt(vector),
+                What::Ask(number, ask) => connected.client.ask(number, *ask),
+            }
+            self.dirty.push(key);
+        }
+        self.to_hosts = to_hosts;
+    }
+
+    /// Has clients send the replies of delivered completions.
+    pub(super) fn send(&mut self) {
+        if self.completed_at.is_empty() && self.dirty.is_empty() {
+            return;
+        }
+        self.flush();
+        let now = self.clock.now();
+        self.last_activity = now;
+        for at in self.completed_at.drain(..) {
+            self.timing.release_lag.record(now.since(at));
+        }
+    }
+
+    /// Counts an I/O command.
+    fn count(&mut self, one: &Released) {
+        if one.is_admin {
+            return;
+        }
+        let figures = &mut self.figures[usize::from(one.export)];
+        let tally = match IoOpcode(one.opcode) {
+            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => &mut figures.reads,
+            IoOpcode::WRITE | IoOpcode::WRITE_ZEROES => &mut figures.writes,
+            _ => &mut figures.others,
+        };
+        match one.completion.status.is_success() {
+            true => {
+                tally.bytes += one.bytes;
+                tally.latency.record(one.at - one.arrived);
+            }
+            false => {
+                tally.errors += 1;
+                let of_media = [Status::UNRECOVERED_READ_ERROR, Status::WRITE_FAULT];
+                figures.media_errors += u64::from(of_media.contains(&one.completion.status.meaning()));
+            }
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for key in dirty.drain(..) {
+            let Some(connected) = self.clients.get_mut(key) else { continue };
+            match connected.client.flush() {
+                Ok(()) => self.watch(key),
+                Err(gone) => self.lost.push((key, gone)),
+            }
+        }
+        self.dirty = dirty;
+    }
+}
