@@ -120,8 +120,13 @@ impl Serving {
         self.end();
         let stream = Arc::new(stream);
         self.shared.set_client(Some(stream.clone()));
-        let with = self.function.clone();
-        match thread::Builder::new().name("vfio-user client".to_owned()).spawn(move || serve(stream, &with)) {
+        let (with, shared) = (self.function.clone(), self.shared.clone());
+        let serves = move || {
+            serve(stream, &with);
+            // The next client is taken in when this thread has ended.
+            shared.set_client(None);
+        };
+        match thread::Builder::new().name("vfio-user client".to_owned()).spawn(serves) {
             Ok(thread) => self.thread = Some(thread),
             Err(error) => {
                 self.shared.set_client(None);
