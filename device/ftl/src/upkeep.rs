@@ -32,7 +32,7 @@ pub struct UpkeepPages {
     pub map_evicted: u64,
     /// Fragments of the table of where those are (map_S).
     pub map_small: u64,
-    /// Fragments of the table of blocks (chunk_L).
+    /// Fragments of the table of blocks (chunk_L); of layouts without one, the lists at the ends of blocks.
     pub blocks: u64,
     /// Fragments of all of these tables that collections have moved.
     pub moved: u64,

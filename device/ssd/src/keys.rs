@@ -271,8 +271,9 @@ section! {
 section! {
     /// The flash translation layer.
     FtlKeys at "ftl" {
-        /// The kind of FTL: `"page"`, or [`"ox_block"`](techniques/ox-block.md), which keeps its tables in flash and recovers
-        /// them. `allocation`, `restart_time`, `ftl.gc` and `ftl.wear` are of the first, `ftl.ox_block` is of the second.
+        /// The kind of FTL: `"page"`; [`"ox_block"`](techniques/ox-block.md), which keeps its tables in flash and recovers
+        /// them; or [`"pblk"` and `"spdk"`](techniques/line-ftls.md), which find their tables again in their data. `allocation`,
+        /// `restart_time`, `ftl.gc` and `ftl.wear` are of the first, `ftl.ox_block` and `ftl.ox` are of the others.
         kind: Text<Choice<FtlKind>>,
         /// Flash beyond the capacity, as a share of the capacity: `"12%"`. The reserve that garbage collection needs
         /// comes on top.

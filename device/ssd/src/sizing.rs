@@ -10,7 +10,7 @@
 //! drive that is smaller still has smaller blocks, which changes what garbage collection costs. What is given together
 //! with the capacity stays ([`Kept`]).
 
-use nandscape_device_ftl::ox_block::reserve_per_plane;
+use nandscape_device_ftl::ox_block::{list_pages, reserve_per_plane};
 
 use crate::profile::Kept;
 
@@ -44,6 +44,8 @@ pub(crate) struct Demand {
     pub gc_free_blocks: u64,
     /// Whether the FTL keeps its tables in flash, for which it has blocks of its own.
     pub keeps_tables: bool,
+    /// Bytes of a mapping unit, where each block ends with a list of its units; otherwise 0.
+    pub list_unit: u64,
     /// Share of blocks that are bad from the factory.
     pub factory_bad: f64,
     /// The counts that do not shrink with the capacity.
@@ -147,7 +149,7 @@ impl Demand {
     /// Blocks of each plane beyond `data` that are the reserve of garbage collection.
     fn reserve(&self, data: u64) -> u64 {
         let turning = match self.keeps_tables {
-            true => reserve_per_plane(self.channels, self.planes()),
+            true => reserve_per_plane(self.channels, self.planes()) + self.blocks_for_lists(data),
             false => self.open_blocks + self.gc_free_blocks,
         };
         // When the host waits, each plane has at least as much garbage as it is over-provisioned. Spread evenly, some block
@@ -158,6 +160,15 @@ impl Demand {
         let reserve = turning + lacking.max(0.0).ceil() as u64;
         reserve
             + (self.needed_blocks(turning) + 1).saturating_sub(self.planes() * (data + reserve)).div_ceil(self.planes())
+    }
+
+    /// Blocks of each plane that make up for the pages that lists take in `data` blocks.
+    fn blocks_for_lists(&self, data: u64) -> u64 {
+        if self.list_unit == 0 {
+            return 0;
+        }
+        let pages = list_pages(self.pages_per_block, self.list_unit).min(self.pages_per_block - 1);
+        (data * pages).div_ceil(self.pages_per_block - pages)
     }
 
     /// Good blocks of the whole drive without which it is read-only: for its data, for each plane's reserve, and for the
@@ -196,6 +207,7 @@ mod tests {
             open_blocks: 2,
             gc_free_blocks: 2,
             keeps_tables: false,
+            list_unit: 0,
             factory_bad: 0.0,
             kept: Kept::default(),
         }

@@ -3,6 +3,7 @@
 
 use nandscape_device_controller::BufferMode;
 use nandscape_device_ftl::PageFtl;
+use nandscape_device_ftl::ox_block::Layout;
 use nandscape_device_media::durable::StoreSpec;
 use nandscape_drive::Names;
 use nandscape_sim::Seed;
@@ -91,6 +92,12 @@ impl Resolved {
     /// # Errors
     /// The first key that differs and must not.
     pub fn check_store(&self, spec: &StoreSpec) -> Result<(), String> {
+        if self.ox_block().is_some_and(|config| config.layout != Layout::Log) {
+            let kind = self.keys.ftl.kind.map(|text| text.0.to_string()).unwrap_or_default();
+            return Err(format!(
+                "ftl.kind is \"{kind}\", and only drives with \"page\" or \"ox_block\" can be in files"
+            ));
+        }
         let stored = StoredDrive::of(spec)?;
         let (there, here) = (values(&stored.keys), values(&self.keys));
         for path in FIXED {

@@ -116,6 +116,10 @@ pub enum FtlKind {
     Page,
     /// OX-Block, which keeps its tables in flash.
     OxBlock,
+    /// Like pblk of Linux.
+    Pblk,
+    /// Like the FTL of SPDK.
+    Spdk,
 }
 
 /// What becomes of the mapping in a power cut.
@@ -170,7 +174,12 @@ named! {
     BufferMode => BufferMode::ALL;
     Duplex => Duplex::ALL;
     StripeOrder => StripeOrder::ALL;
-    FtlKind => [("page", FtlKind::Page), ("ox_block", FtlKind::OxBlock)];
+    FtlKind => [
+        ("page", FtlKind::Page),
+        ("ox_block", FtlKind::OxBlock),
+        ("pblk", FtlKind::Pblk),
+        ("spdk", FtlKind::Spdk),
+    ];
     Tables => [("saved", Tables::Saved), ("rebuilt", Tables::Rebuilt)];
     Admission => [
         ("all", Admission::All),

@@ -73,7 +73,7 @@ fn keeps_its_data_with_transactions_and_a_map_that_is_not_in_memory() {
 }
 
 /// A host uses a drive with faults.
-fn survive(changes: &[&str], seed: u64) -> Result<(), String> {
+fn survive(changes: &[&str], asks: &[Ask], seed: u64) -> Result<(), String> {
     let mut executor = Executor::new();
     let sim = executor.sim();
     let ssd = ssd(&sim, changes);
@@ -82,7 +82,7 @@ fn survive(changes: &[&str], seed: u64) -> Result<(), String> {
     let mut host = Damaged::new(&sim, drive, move || counted.media().power_cuts(), seed);
     let ended = executor.block_on(async {
         for _ in 0..30 {
-            host.round(&Ask::ALL).await?;
+            host.round(asks).await?;
         }
         host.read_all().await
     });
@@ -101,7 +101,40 @@ fn power_cuts_and_failing_flash_lose_nothing_but_what_is_told() {
         let mode = format!("buffer.mode={mode}");
         for fault in faults {
             let changes = [&mode[..], fault, "ftl.over_provisioning=100%"];
-            survive(&changes, seed()).unwrap_or_else(|what| panic!("{changes:?}, seed {}: {what}", seed()));
+            survive(&changes, &Ask::ALL, seed()).unwrap_or_else(|what| panic!("{changes:?}, seed {}: {what}", seed()));
+        }
+    }
+}
+
+const RIVALS: [&str; 2] = ["ftl.kind=pblk", "ftl.kind=spdk"];
+
+#[test]
+fn the_rivals_pass_every_check_with_each_buffer_mode() {
+    for kind in RIVALS {
+        for mode in ["capacitor", "volatile", "register", "through"] {
+            let mode = format!("buffer.mode={mode}");
+            let passed = conformance::all(&|sim| subject(sim, &[kind, &mode]), seed());
+            passed.unwrap_or_else(|what| panic!("{kind}, {mode}: {what}"));
+        }
+    }
+}
+
+/// A power cut undoes deallocations there: none is asked for.
+#[test]
+fn the_rivals_lose_nothing_but_what_is_told() {
+    let faults = [
+        r#"faults=["power_cut every=311 count=8"]"#,
+        r#"faults=["power_cut program probability=1% count=6", "fail program every=170 count=4"]"#,
+        r#"faults=["power_cut erase off=5ms every=5 count=5", "fail erase probability=3% count=3"]"#,
+    ];
+    for kind in RIVALS {
+        for mode in ["capacitor", "volatile", "through"] {
+            for fault in faults {
+                let mode = format!("buffer.mode={mode}");
+                let changes = [kind, &mode, fault, "ftl.over_provisioning=100%"];
+                let asks = [Ask::Write, Ask::Read, Ask::Flush];
+                survive(&changes, &asks, seed()).unwrap_or_else(|what| panic!("{changes:?}, seed {}: {what}", seed()));
+            }
         }
     }
 }
@@ -120,6 +153,7 @@ fn what_it_cannot_do_is_refused() {
         ),
         (&["ftl.ox_block.gc_threshold=100%"], "ftl.ox_block.gc_threshold: 1 is out of range"),
         (&["ftl.ox.gc=worst"], "ftl.ox.gc: \"worst\" is none of most_garbage, cost_benefit, oldest"),
+        (&["ftl.kind=pblk", "ftl.ox_block.transactions=true"], "ftl.kind: \"pblk\": transactions need a log"),
         (&["ftl.ox_block.gc_slots=0"], "ftl.ox_block.gc_slots: 0 is out of range"),
         (
             &["timing.program_unit=word_line", "timing.program=1ms", "geometry.pages_per_block=18"],

@@ -78,7 +78,7 @@ fn prepare(ssd: &Ssd, precondition: Precondition, seed: Seed, progress: &dyn Pro
     };
     if !ssd.can_be_planted() {
         let problem = format!(
-            "ftl.kind = \"ox_block\" cannot be preconditioned in no time (\"{}\"); \"none\" is valid",
+            "only ftl.kind = \"page\" can be preconditioned in no time (\"{}\"); \"none\" is valid",
             precondition.name()
         );
         return Err(std::io::Error::other(problem));

@@ -113,6 +113,15 @@ pub trait LineProvisioning {
     /// CHECK: how many blocks of a plane are free.
     fn free_blocks(&self, plane: PlaneId) -> u32;
 
+    /// Lines all of whose blocks are free; where lines are not freed as a whole, the fewest free blocks of a plane.
+    fn free_lines(&self) -> u32;
+
+    /// A block has gone bad.
+    fn retired(&mut self, _block: BlockId) {}
+
+    /// A plane does not answer any more.
+    fn plane_died(&mut self, _plane: PlaneId) {}
+
     /// The open block of a stream on a plane.
     fn open(&self, plane: PlaneId, stream: Stream) -> Option<BlockId>;
 

@@ -87,7 +87,7 @@ impl State {
                 BlockState::Bad => self.bad.is_bad(block) && info.valid == 0,
                 BlockState::Open(_) => {
                     // All pages of a block that is not in the list have been handed out, and programs are under way.
-                    stream == FIXED || is_listed || info.allocated == self.geometry.pages_per_block()
+                    stream == FIXED || is_listed || info.allocated >= self.data_pages
                 }
                 BlockState::Full => !is_listed || stream == LOG,
                 BlockState::Collecting | BlockState::Retiring => !is_listed,

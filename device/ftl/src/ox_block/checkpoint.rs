@@ -9,6 +9,7 @@ use nandscape_device_media::BlockId;
 
 use super::chores::Chore;
 use super::core::{Core, Latch, Mark, Phase, Stopped};
+use super::lines::Layout;
 use super::mistakes::{self, Mistake};
 use super::pages::Kind;
 use super::state::{Mover, State};
@@ -78,7 +79,7 @@ impl State {
 impl Core {
     /// A checkpoint is to be taken, one more if one is being taken.
     pub(super) fn request_checkpoint(&self) {
-        if !self.is_writing() {
+        if !self.is_writing() || self.config.layout != Layout::Log {
             return;
         }
         match self.flags.checkpointing.replace(true) {

@@ -23,6 +23,10 @@ pub(super) enum Chore {
     Fill(SlotId),
     /// Collects a channel.
     Collect(u32),
+    /// Collects a line.
+    CollectLine(u32),
+    /// Writes the list at the end of a block.
+    Tail(BlockId),
     /// Moves units.
     Move { units: Move, _held: Held },
     /// Erases a block, or retires it.
@@ -51,6 +55,8 @@ impl Core {
             Chore::Table { kind, index, bytes, .. } => self.write_table(*kind, *index, bytes.take()).await,
             Chore::Fill(slot) => self.fill(*slot).await,
             Chore::Collect(channel) => Box::pin(self.collect(*channel)).await,
+            Chore::CollectLine(line) => Box::pin(self.collect_line(*line)).await,
+            Chore::Tail(block) => self.write_tail(*block).await,
             Chore::Move { units, .. } => self.move_batch(units).await,
             Chore::Release(block) => self.release(*block).await,
             Chore::BadTables => self.write_bad_tables().await,

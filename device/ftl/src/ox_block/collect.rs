@@ -12,6 +12,7 @@ use nandscape_drive::breakdown::cause;
 
 use super::chores::{Chore, Move};
 use super::core::{Core, Latch, Stopped};
+use super::lines::{Layout, LineLayout, Stamp};
 use super::mistakes::{self, Mistake};
 use super::pages::{self, NO_LPN};
 use super::state::{Mover, State};
@@ -115,6 +116,9 @@ impl State {
 impl Core {
     /// Gives slots to channels that need to be collected, and asks for a checkpoint where only that makes room.
     pub(super) fn look_for_garbage(&self) {
+        if let Layout::Lines(layout) = self.config.layout {
+            return self.look_for_lines(layout);
+        }
         let mut state = self.state.borrow_mut();
         let is_urgent = !state.has_room_for_host();
         if !is_urgent && !std::mem::take(&mut state.renewed) {
@@ -178,7 +182,7 @@ impl Core {
     }
 
     /// RECYCLE: moves what is current out of a block.
-    async fn collect_block(&self, block: BlockId, channel: u32) -> Result<(), Stopped> {
+    pub(super) async fn collect_block(&self, block: BlockId, channel: u32) -> Result<(), Stopped> {
         let (stream, garbage, is_retiring) = {
             let mut state = self.state.borrow_mut();
             let is_retiring = state.chunks.get(block).state == BlockState::Retiring;
@@ -212,6 +216,9 @@ impl Core {
             }
         }
         drop(state);
+        if self.config.layout != Layout::Log {
+            self.release_held();
+        }
         self.log_grew();
         Ok(())
     }
@@ -227,7 +234,7 @@ impl Core {
             }
             for unit in units {
                 batch.units.push((Lpn(self.media.tag(unit)), unit));
-                self.media.copy_to(&mut batch.image, unit);
+                self.copy_to(&mut batch.image, unit);
                 if batch.units.len() == per_page {
                     let full =
                         std::mem::replace(&mut batch, Move { units: Vec::new(), image: PageImage::default(), channel });
@@ -239,6 +246,17 @@ impl Core {
             self.start_move(batch, latch).await;
         }
         Ok(())
+    }
+
+    /// Adds a copy of a unit to an image. A stamp keeps its number, and says in whose line the copy is.
+    fn copy_to(&self, image: &mut PageImage, unit: UnitId) {
+        let Layout::Lines(LineLayout { shared, .. }) = self.config.layout else {
+            return self.media.copy_to(image, unit);
+        };
+        let area = self.media.oob(unit);
+        let stream = if shared { HOT } else { COLD };
+        let area = Stamp::of(&area).map_or(area, |stamp| Stamp { stream, ..stamp }.area(area.tag));
+        image.push_with_oob(area, self.media.data(unit));
     }
 
     async fn start_move(&self, batch: Move, latch: &Rc<Latch>) {

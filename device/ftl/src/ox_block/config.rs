@@ -3,6 +3,7 @@
 use nandscape_device_media::{Geometry, Priority};
 use nandscape_sim::Span;
 
+use super::lines::Layout;
 use crate::page::FirmwareTimes;
 use crate::parts::{ChunkTable, FixedRecord};
 use crate::registry::Components;
@@ -30,6 +31,8 @@ pub struct OxBlockConfig {
     pub checkpoint: CheckpointConfig,
     /// Garbage collection.
     pub gc: OxGcConfig,
+    /// Where the tables are kept.
+    pub layout: Layout,
     /// The components that it is assembled from.
     pub components: Components,
 }
@@ -66,6 +69,10 @@ pub fn reserve_per_plane(channels: u64, planes: u64) -> u64 {
 /// Blocks of the log: those open, those since the last checkpoint, and those that wait to be erased.
 const LOG_BLOCKS: u64 = 8;
 
+/// Lines beyond those for data: two that the host leaves to collections, two that are being written, and one for the blocks at
+/// fixed places.
+const LINES_APART: u64 = 5;
+
 impl OxBlockConfig {
     /// Why a geometry does not do, if it does not.
     ///
@@ -76,6 +83,7 @@ impl OxBlockConfig {
             let units = geometry.units_per_block();
             return Err(format!("blocks of {units} mapping units have more metadata than a page holds"));
         }
+        self.check_layout(geometry)?;
         if geometry.unit_size() > 16 << 10 {
             return Err(
                 "mapping units are 16KiB at most: an entry of the map has a bit for each of 32 sectors".to_owned()
@@ -90,6 +98,24 @@ impl OxBlockConfig {
                 "a checkpoint takes {pages} pages, more than the {} of a block",
                 geometry.pages_per_block()
             ));
+        }
+        Ok(())
+    }
+
+    /// Why a geometry does not do for a layout in lines, if it does not.
+    fn check_layout(&self, geometry: &Geometry) -> Result<(), String> {
+        if self.layout == Layout::Log {
+            return Ok(());
+        }
+        if self.transactions {
+            return Err("transactions need a log: ftl.ox_block.transactions = false is valid".to_owned());
+        }
+        let data_pages = self.layout.data_pages(geometry);
+        let line = u64::from(data_pages * geometry.units_per_page()) * u64::from(geometry.planes());
+        let lines = u64::from(self.logical_units).div_ceil(line.max(1)) + LINES_APART;
+        if data_pages == 0 || lines > geometry.blocks_per_plane().into() {
+            let there = geometry.blocks_per_plane();
+            return Err(format!("{lines} blocks of each plane are needed, and there are {there}; over-provision more"));
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ use super::OxBlockConfig;
 use super::cache::WriteCache;
 use super::chores::Chore;
 use super::durable::KeptCache;
+use super::lines::Scan;
 use super::program::ProgramJob;
 use super::recovery::Recovered;
 use super::state::{self, State};
@@ -70,6 +71,8 @@ pub(super) struct Core {
     pub(super) kept_records: RefCell<Vec<(u64, Record)>>,
     /// The write cache as the file has kept it, until the drive is in service.
     pub(super) kept_cache: RefCell<Option<WriteCache>>,
+    /// What the start has found so far, where there is no log.
+    pub(super) scan: RefCell<Scan>,
     /// What the start has replayed.
     pub(super) recovered: Cell<Recovered>,
     /// A page of the log was written, or cannot be.
@@ -135,6 +138,7 @@ impl Core {
             flags: Flags::default(),
             kept_records: RefCell::default(),
             kept_cache: RefCell::default(),
+            scan: RefCell::default(),
             recovered: Cell::default(),
             log_changed: Signal::new(sim),
             space: Signal::new(sim),

@@ -26,6 +26,7 @@
 //! | `deallocate` | units that read as zeros or not at all from now on |
 //! | `restart` | after a power cut |
 //! | `durable` | what a drive in a file keeps outside of flash |
+//! | `lines` | other layouts: tables that are found again in the data |
 //! | `memory` | the memory of each component |
 //! | `summary` | what is shown of it |
 //! | `check` | the invariants |
@@ -44,6 +45,7 @@ mod core;
 mod deallocate;
 mod durable;
 mod fixed;
+mod lines;
 mod log_pages;
 mod map_pages;
 mod memory;
@@ -84,6 +86,7 @@ use crate::component::{BlockInfo, BlockMetadata};
 use crate::ftl::{Destination, Ftl, Milestone, Settling, Stats, TableSummary};
 
 pub use config::{CheckpointConfig, OxBlockConfig, OxGcConfig, reserve_per_plane};
+pub use lines::{HostLimit, Layout, LineLayout, list_pages};
 pub use read::OxReader;
 pub use recovery::Recovered;
 pub use summary::OxSummary;
@@ -184,6 +187,9 @@ impl OxBlock {
     /// Takes a checkpoint, and waits for it: a clean shutdown, after which recovery has nothing to replay.
     pub async fn checkpoint(&self) {
         let core = self.core();
+        if self.config.layout != Layout::Log {
+            return;
+        }
         let done = self.checkpoints();
         while core.is_writing() && self.checkpoints() == done {
             core.request_checkpoint();
@@ -261,7 +267,8 @@ impl Ftl for OxBlock {
     }
 
     fn max_transaction(&self) -> Option<u32> {
-        Some(self.config.buffer_units)
+        // They need the records of a log.
+        (self.config.layout == Layout::Log).then_some(self.config.buffer_units)
     }
 
     async fn reserve_all(&self, extents: &[Extent], waited: &mut Wait) -> Reservation<'_> {

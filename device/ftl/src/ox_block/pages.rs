@@ -24,9 +24,11 @@ pub(super) enum Kind {
     Log,
     /// A page of a record at a fixed place.
     Fixed,
+    /// A page of the list at the end of a block.
+    Tail,
 }
 
-const KINDS: [Kind; 5] = [Kind::MapLarge, Kind::MapSmall, Kind::Chunks, Kind::Log, Kind::Fixed];
+const KINDS: [Kind; 6] = [Kind::MapLarge, Kind::MapSmall, Kind::Chunks, Kind::Log, Kind::Fixed, Kind::Tail];
 
 /// The image of a page of bytes.
 pub(super) fn image(geometry: &Geometry, kind: Kind, index: u32, bytes: &[u8]) -> PageImage {

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::core::{Core, Phase, Stopped};
 use crate::address::SlotId;
-use crate::component::Stream;
+use crate::component::{LineProvisioning, Stream};
 
 /// A page that is to be programmed.
 pub(super) struct ProgramJob {
@@ -145,6 +145,7 @@ impl Core {
             if error == MediaError::NoAnswer {
                 let plane = state.geometry.plane_of(state.geometry.block_of(job.page));
                 state.dead[plane.0 as usize] = true;
+                state.provisioning.plane_died(plane);
             }
             // Where the file cannot be written, the block is as good as before.
             if error != MediaError::Store {
@@ -156,9 +157,12 @@ impl Core {
             state.host_program_ended(job.page);
             self.space.notify();
         }
+        let block = state.geometry.block_of(job.page);
         drop(state);
-        if ended == Err(MediaError::Store) {
-            self.give_up_writing();
+        match ended {
+            Ok(()) => self.end_block(block),
+            Err(MediaError::Store) => self.give_up_writing(),
+            Err(_) => {}
         }
     }
 

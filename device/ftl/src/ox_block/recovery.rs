@@ -22,6 +22,7 @@ use super::checkpoint::Restored;
 use super::chores::Chore;
 use super::core::{Core, Latch, Phase, Stopped};
 use super::durable;
+use super::lines::Layout;
 use super::mistakes::{self, Mistake};
 use super::pages::{self, Kind};
 use super::release::Formatted;
@@ -113,6 +114,11 @@ impl Core {
             let formatted = self.read_bad_table(channel, &mut *bad).await?;
             is_formatted |= formatted == Some(Formatted::Ended);
         }
+        if let (Layout::Lines(layout), true) = (self.config.layout, is_formatted) {
+            let is_up = self.recover_lines(bad, layout).await;
+            self.count_recovery(begun);
+            return is_up;
+        }
         let place = self.state.borrow().places.checkpoint();
         match self.read_fixed(place).await? {
             _ if !is_formatted => self.format(bad).await,
@@ -144,8 +150,13 @@ impl Core {
         };
     }
 
+    /// Notes what a recovery without a log has read.
+    pub(super) fn count_scan(&self, pages: u64, records: u64) {
+        self.recovered.set(Recovered { pages, records, ..Recovered::default() });
+    }
+
     /// New tables, for the blocks that `bad` leaves.
-    fn begin_state(&self, bad: Box<dyn BadBlocks>, epoch: u64) {
+    pub(super) fn begin_state(&self, bad: Box<dyn BadBlocks>, epoch: u64) {
         let mut state = self.state.borrow_mut();
         let mut new = State::new(&self.media, &self.config, bad, epoch);
         std::mem::swap(&mut new.places, &mut state.places);
@@ -171,7 +182,9 @@ impl Core {
         for channel in 0..self.media.geometry().channels() {
             self.write_bad_table(channel, Formatted::Begun).await?;
         }
-        self.checkpoint().await?;
+        if self.config.layout == Layout::Log {
+            self.checkpoint().await?;
+        }
         for channel in 0..self.media.geometry().channels() {
             self.write_bad_table(channel, Formatted::Ended).await?;
         }
@@ -323,7 +336,7 @@ impl Core {
     }
 
     /// Looks at open and free blocks, all planes at the same time.
-    async fn probe(&self) -> Result<(), Stopped> {
+    pub(super) async fn probe(&self) -> Result<(), Stopped> {
         let latch = Latch::new(&self.sim);
         for plane in (0..self.media.geometry().planes()).map(PlaneId) {
             self.chores.start(Chore::Probe { plane, _held: latch.begin() });
@@ -334,6 +347,9 @@ impl Core {
 
     /// Looks at the open and free blocks of a plane.
     pub(super) async fn probe_plane(&self, plane: PlaneId) -> Result<(), Stopped> {
+        if self.config.layout != Layout::Log {
+            return self.scan_plane(plane).await;
+        }
         for block in self.media.geometry().blocks_of(plane) {
             let info = *self.state.borrow().chunks.get(block);
             match info.state {
@@ -464,7 +480,7 @@ impl State {
         }
     }
 
-    fn hold_again(&mut self, block: BlockId) {
+    pub(super) fn hold_again(&mut self, block: BlockId) {
         assert_eq!(self.chunks.get(block).valid, 0, "{block:?} holds current data and is erased");
         self.chunks.set_state(block, BlockState::Collecting);
         self.held.push(block);

@@ -8,7 +8,7 @@ use nandscape_drive::breakdown::cause;
 
 use super::chores::Chore;
 use super::core::{Core, Phase, Stopped};
-use crate::component::{BadBlocks, BlockMetadata};
+use crate::component::{BadBlocks, BlockMetadata, LineProvisioning};
 use crate::parts::numbers_to_bytes;
 
 /// The identifier in the first block of a channel that belongs to this FTL: "OX-BLOCK" and a version.
@@ -46,7 +46,10 @@ impl Core {
         state.stuck.remove(&block);
         match is_good {
             true => state.erased(block),
-            false => state.retire(block),
+            false => {
+                state.retire(block);
+                state.provisioning.retired(block);
+            }
         }
         state.releasing -= 1;
         drop(state);
@@ -58,6 +61,17 @@ impl Core {
         self.kick_log();
         self.pump();
         Ok(())
+    }
+
+    /// Releases all blocks that are held.
+    pub(super) fn release_held(&self) {
+        let held = {
+            let mut state = self.state.borrow_mut();
+            let held = std::mem::take(&mut state.held);
+            state.releasing += held.len() as u32;
+            held
+        };
+        held.into_iter().for_each(|block| self.chores.start(Chore::Release(block)));
     }
 
     /// A drive with too few good blocks, or without an answer from any plane, is written no more.

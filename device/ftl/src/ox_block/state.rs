@@ -9,6 +9,7 @@ use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId, UnitId};
 use super::OxBlockConfig;
 use super::cache::WriteCache;
 use super::fixed::FixedPlaces;
+use super::lines::{Layout, LineLayout};
 use super::mistakes::{self, Mistake};
 use super::pages::Kind;
 use super::streams::{self, HOT, LOG};
@@ -21,22 +22,34 @@ use crate::component::{
 };
 use crate::ftl::{Settling, Stats};
 use crate::parts::{
-    BlocksPart, ChannelTable, Entry, FIXED, LogPart, MapPart, Moved, ProvisioningPart, Record, Remap, StreamLine,
+    BlocksPart, ChannelTable, Entry, FIXED, LineUse, LogPart, MapPart, Moved, NoLog, Part, ProvisioningPart, Record,
+    Remap, StreamLine, Superblocks,
 };
 use crate::registry::{Components, Needs};
 
 /// Programs of the host's data under way on a plane, at the most.
-const PROGRAMS_PER_PLANE: u32 = 2;
+pub(super) const PROGRAMS_PER_PLANE: u32 = 2;
 
 /// What components are made for.
 pub(super) fn needs<'a>(geometry: &Geometry, config: &OxBlockConfig, streams: &'a [StreamLine]) -> Needs<'a> {
     Needs {
         geometry: *geometry,
         logical_units: config.logical_units,
-        map_memory: config.map_memory,
+        // Without a log, a part of the map cannot be written and read again.
+        map_memory: if config.layout == Layout::Log { config.map_memory } else { u64::MAX },
         cache_units: config.buffer_units,
         streams,
     }
+}
+
+/// P3 of a layout.
+fn provisioning(config: &OxBlockConfig, needs: &Needs<'_>, blocks: &BlocksPart) -> ProvisioningPart {
+    let Layout::Lines(LineLayout { shared, .. }) = config.layout else {
+        return (config.components.provisioning.make)(needs, blocks);
+    };
+    let data_pages = config.layout.data_pages(&needs.geometry);
+    let how = LineUse { data_pages, leaves: streams::LEAVES_OF_LINES, shared };
+    Part::Other(Box::new(Superblocks::new(&needs.geometry, how, blocks)))
 }
 
 /// P1 with the marks from the factory.
@@ -103,6 +116,14 @@ pub(super) struct State {
     pub(super) stuck: BTreeSet<BlockId>,
     /// Channels whose table of bad blocks is to be written.
     pub(super) bad_changed: BTreeSet<u32>,
+    /// Pages of a block that hold data, fragments or log.
+    pub(super) data_pages: u32,
+    /// The number of the next write, where units have stamps.
+    pub(super) next_sequence: u64,
+    /// Programs of the host's data under way at the most.
+    pub(super) host_programs: u32,
+    /// Pages of open blocks that could not be read when the drive was started.
+    pub(super) unreadable: BTreeSet<PageId>,
     /// A block was opened for the host's data since the channels were last looked at.
     pub(super) renewed: bool,
     /// Writes and flushes that wait for the log.
@@ -137,12 +158,16 @@ impl State {
         };
         let good = count(&|block| media.is_factory_bad(block));
         let reserve = super::config::reserve_per_plane(channels.into(), planes.into()) * u64::from(planes);
-        let data = u64::from(config.logical_units).div_ceil(geometry.units_per_block().into());
+        let data_pages = config.layout.data_pages(&geometry);
+        let data = u64::from(config.logical_units).div_ceil((data_pages * geometry.units_per_page()).into());
         State {
-            provisioning: (components.provisioning.make)(&needs, &chunks),
+            provisioning: provisioning(config, &needs, &chunks),
             chunk_small: locations(chunks.pages(), geometry.page_size() / 8),
             map: (components.mapping.make)(&needs, locations),
-            log: (components.log.make)(&log),
+            log: match config.layout {
+                Layout::Log => (components.log.make)(&log),
+                Layout::Lines(_) => Part::Other(Box::<NoLog>::default()),
+            },
             gc: (components.gc.make)(&needs),
             caching: (components.write_cache.make)(&needs),
             components,
@@ -160,6 +185,10 @@ impl State {
             collecting: vec![false; channels as usize],
             stuck: BTreeSet::new(),
             bad_changed: BTreeSet::new(),
+            data_pages,
+            next_sequence: 1,
+            host_programs: u32::MAX,
+            unreadable: BTreeSet::new(),
             renewed: false,
             waiting: VecDeque::new(),
             next_transaction: 1,
@@ -176,6 +205,11 @@ impl State {
         }
     }
 
+    /// Units of the host's address space.
+    pub(super) fn map_units(&self) -> u32 {
+        self.map.units()
+    }
+
     pub(super) fn block_of(&self, unit: UnitId) -> BlockId {
         self.geometry.block_of(self.geometry.page_of(unit))
     }
@@ -188,6 +222,9 @@ impl State {
 
     /// The next page for the host's data, if there is one where the plane is not busy.
     pub(super) fn host_page(&mut self) -> Option<PageId> {
+        if self.host_programs != u32::MAX && self.in_flight.iter().sum::<u32>() >= self.host_programs {
+            return None;
+        }
         let State { provisioning, chunks, channels, in_flight, dead, geometry, .. } = self;
         let usable = |plane: PlaneId| {
             let number = plane.0 as usize;
@@ -301,7 +338,7 @@ impl State {
             Kind::MapLarge => self.map.small().get(index),
             Kind::MapSmall => self.map.tiny().get(index),
             Kind::Chunks => self.chunk_small.get(index),
-            Kind::Log | Kind::Fixed => None,
+            Kind::Log | Kind::Fixed | Kind::Tail => None,
         }
     }
 
@@ -314,7 +351,7 @@ impl State {
             (Kind::MapLarge, Mover::Checkpoint) => &mut pages.map,
             (Kind::MapSmall, _) => &mut pages.map_small,
             (Kind::Chunks, _) => &mut pages.blocks,
-            (Kind::Log | Kind::Fixed, _) => unreachable!("no table has such fragments"),
+            (Kind::Log | Kind::Fixed | Kind::Tail, _) => unreachable!("no table has such fragments"),
         } += 1;
     }
 
@@ -327,7 +364,7 @@ impl State {
             Kind::MapLarge => Record::MapLarge(moved),
             Kind::MapSmall => Record::MapSmall(moved),
             Kind::Chunks => Record::ChunkMetadata(moved),
-            Kind::Log | Kind::Fixed => unreachable!("no table has such fragments"),
+            Kind::Log | Kind::Fixed | Kind::Tail => unreachable!("no table has such fragments"),
         });
     }
 
@@ -338,7 +375,7 @@ impl State {
             Kind::MapLarge => drop(self.map.small_mut().update(index, new)),
             Kind::MapSmall => drop(self.map.tiny_mut().update(index, new)),
             Kind::Chunks => drop(self.chunk_small.update(index, new)),
-            Kind::Log | Kind::Fixed => {}
+            Kind::Log | Kind::Fixed | Kind::Tail => {}
         }
         self.move_page_validity(&moved);
     }
@@ -394,6 +431,8 @@ impl State {
 
     /// A block was erased.
     pub(super) fn erased(&mut self, block: BlockId) {
+        let geometry = self.geometry;
+        self.unreadable.retain(|page| geometry.block_of(*page) != block);
         self.provisioning.put(&mut self.chunks, block);
     }
 

@@ -22,6 +22,9 @@ const COLD_LEAVES: u32 = 1;
 /// Blocks of the log's line.
 const LOG_WIDTH: u32 = 3;
 
+/// Free lines that data of the host and data that a collector has moved leave, where lines are as wide as the drive.
+pub(super) const LEAVES_OF_LINES: [u32; 2] = [2, 0];
+
 /// How each stream takes free blocks and how wide its line is, by its number.
 pub(super) fn lines(geometry: &Geometry) -> [StreamLine; 4] {
     let line = |leaves, width| StreamLine { rule: StreamRule { leaves, next: NextBlock::InOrder }, width };

@@ -99,6 +99,7 @@ impl OxBlock {
                 let (first, last) = (log.records.first()?.0, log.records.last()?.0);
                 format!("page {} of the log, epoch {}: records {first} to {last}", log.number, log.epoch)
             }
+            Kind::Tail => format!("part {index} of the list of its block"),
             Kind::Fixed => {
                 let part = FixedPage::decode(&bytes)?;
                 let what = match part.kind {

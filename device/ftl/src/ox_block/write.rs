@@ -12,10 +12,12 @@ use super::OxBlock;
 use super::cache::{SlotState, Transaction, WriteCache};
 use super::chores::Chore;
 use super::core::{Core, Phase, Stopped};
+use super::lines::{Layout, Stamp};
 use super::mistakes::{self, Mistake};
 use super::pages::NO_LPN;
 use super::program::{ProgramJob, Then};
 use super::state::{Mover, State};
+use super::streams::HOT;
 use crate::address::{Extent, Lpn, Piece, SlotId, UnitSize};
 use crate::component::{BlockMetadata, CacheFill, CachedMapping, FragmentMiss, Log, LogPosition, Mapping};
 use crate::ftl::{Milestone, Refusal, Settling};
@@ -171,7 +173,7 @@ impl State {
     }
 
     /// The next fill or program, if one is due.
-    fn next_step(&mut self, is_urgent: bool) -> Step {
+    fn next_step(&mut self, is_urgent: bool, layout: Layout) -> Step {
         let want = self.geometry.units_per_page() as usize;
         if self.cache.queued() == 0 || (!is_urgent && (self.cache.queued() < want || !self.is_due(want))) {
             return Step::Nothing;
@@ -196,7 +198,7 @@ impl State {
             return Step::Nothing;
         }
         match self.host_page() {
-            Some(page) => Step::Program(self.host_program(page, whole)),
+            Some(page) => Step::Program(self.host_program(page, whole, layout)),
             None => Step::Nothing,
         }
     }
@@ -211,12 +213,21 @@ impl State {
         })
     }
 
-    fn host_program(&mut self, page: PageId, slots: SmallVec<[SlotId; 8]>) -> ProgramJob {
+    fn host_program(&mut self, page: PageId, slots: SmallVec<[SlotId; 8]>, layout: Layout) -> ProgramJob {
         let units = self.geometry.units_per_page() as usize;
         let mut image = PageImage::default();
         for slot in &slots {
             self.cache.start(*slot, SlotState::Programming);
-            image.push(self.cache.slot(*slot).lpn, self.cache.data(*slot).cloned());
+            let (lpn, data) = (self.cache.slot(*slot).lpn, self.cache.data(*slot).cloned());
+            match layout {
+                Layout::Log => image.push(lpn, data),
+                Layout::Lines(_) => {
+                    let stamp =
+                        Stamp { sequence: self.next_sequence, lost: self.cache.slot(*slot).lost as u32, stream: HOT };
+                    self.next_sequence += 1;
+                    image.push_with_oob(stamp.area(lpn), data);
+                }
+            }
         }
         self.counters.host_units += slots.len() as u64;
         self.counters.padding_units += (units - slots.len()) as u64;
@@ -262,7 +273,7 @@ impl Core {
         loop {
             let mut state = self.state.borrow_mut();
             let is_urgent = waits || state.cache.is_urgent();
-            match state.next_step(is_urgent) {
+            match state.next_step(is_urgent, self.config.layout) {
                 Step::Nothing => break,
                 Step::Program(job) => {
                     drop(state);

@@ -69,6 +69,10 @@ impl LineProvisioning for Lines {
         self.lists.free_blocks(plane)
     }
 
+    fn free_lines(&self) -> u32 {
+        (0..self.geometry.planes()).map(|plane| self.lists.free_blocks(PlaneId(plane))).min().unwrap_or(0)
+    }
+
     fn open(&self, plane: PlaneId, stream: Stream) -> Option<BlockId> {
         self.lists.open(plane, stream)
     }

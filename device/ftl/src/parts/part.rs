@@ -90,6 +90,7 @@ pass_on! { LineProvisioning for ProvisioningPart {
     of {
         fn has_room(stream: Stream, usable: &dyn Fn(PlaneId) -> bool) -> bool;
         fn free_blocks(plane: PlaneId) -> u32;
+        fn free_lines() -> u32;
         fn open(plane: PlaneId, stream: Stream) -> Option<BlockId>;
         fn sequence() -> u64;
         fn turns() -> Vec<u64>;
@@ -99,6 +100,8 @@ pass_on! { LineProvisioning for ProvisioningPart {
         fn get(blocks: &mut dyn BlockMetadata, stream: Stream, usable: &dyn Fn(PlaneId) -> bool) -> Option<PageId>;
         fn programmed(blocks: &mut dyn BlockMetadata, page: PageId) -> Option<BlockId>;
         fn close(block: BlockId);
+        fn retired(block: BlockId);
+        fn plane_died(plane: PlaneId);
         fn put(blocks: &mut dyn BlockMetadata, block: BlockId);
         fn relist(blocks: &dyn BlockMetadata);
         fn set_turns(turns: &[u64]);

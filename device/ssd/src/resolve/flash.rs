@@ -121,6 +121,7 @@ fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand
         open_blocks: wear(&keys.ftl.wear).streams().len() as u64,
         gc_free_blocks: within("ftl.gc.free_blocks", free_blocks, 2, 1 << 16)?,
         keeps_tables,
+        list_unit: if ox_block::lists_units(keys) { counts.unit_size.into() } else { 0 },
         factory_bad,
         kept: Kept::ALL,
     })

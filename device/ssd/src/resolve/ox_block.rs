@@ -1,7 +1,7 @@
 //! `[ftl.ox_block]`.
 
 use nandscape_device_controller::BufferMode;
-use nandscape_device_ftl::ox_block::{CheckpointConfig, OxGcConfig};
+use nandscape_device_ftl::ox_block::{CheckpointConfig, Layout, OxGcConfig};
 use nandscape_device_ftl::registry::{Components, Set};
 use nandscape_device_ftl::{OxBlockConfig, PageFtlConfig};
 use nandscape_device_media::geometry::Counts;
@@ -13,7 +13,7 @@ use super::Result;
 use super::bounds::{not_too_long, or, within, wrong};
 use crate::keys::{OxBlockKeys, ProfileKeys};
 use crate::profile::ProfileError;
-use crate::values::{Choice, FtlKind, Text};
+use crate::values::{FtlKind, Text};
 
 /// `ftl.over_provisioning` of an OX-Block whose profile does not give it: 30% of the flash (OX 6.1.8).
 pub(super) const DEFAULT_OVER_PROVISIONING: Ratio = Ratio(0.4286);
@@ -27,9 +27,24 @@ const LOG_BLOCKS: u64 = 2;
 /// Blocks of a channel that are collected before it is open to the host's data again.
 const BATCH: u32 = 4;
 
-/// Whether a profile asks for an OX-Block.
+/// The layout of the tables, if a profile asks for OX-Block or one of its rivals.
+fn layout(keys: &ProfileKeys) -> Option<Layout> {
+    match keys.ftl.kind?.0.0 {
+        FtlKind::Page => None,
+        FtlKind::OxBlock => Some(Layout::Log),
+        FtlKind::Pblk => Some(Layout::PBLK),
+        FtlKind::Spdk => Some(Layout::SPDK),
+    }
+}
+
+/// Whether a profile asks for OX-Block or one of its rivals.
 pub(crate) fn is_chosen(keys: &ProfileKeys) -> bool {
-    keys.ftl.kind.is_some_and(|text| text.0.0 == FtlKind::OxBlock)
+    layout(keys).is_some()
+}
+
+/// Whether each block ends with a list of its units.
+pub(super) fn lists_units(keys: &ProfileKeys) -> bool {
+    matches!(layout(keys), Some(Layout::Lines(_)))
 }
 
 /// The configuration, if the profile asks for one.
@@ -40,13 +55,12 @@ pub(super) fn ox_block(
     page: &PageFtlConfig,
 ) -> Result<Option<OxBlockConfig>> {
     let components = components(keys)?;
-    if !is_chosen(keys) {
-        return Ok(None);
-    }
+    let Some(layout) = layout(keys) else { return Ok(None) };
+    let kind = keys.ftl.kind.map(|text| text.0.to_string()).unwrap_or_default();
     if timing.features.program_unit == ProgramUnit::WordLine {
         return wrong(
             "timing.program_unit",
-            "\"word_line\" does not go with ftl.kind = \"ox_block\", which programs page by page",
+            format!("\"word_line\" does not go with ftl.kind = \"{kind}\", which programs page by page"),
         );
     }
     let given = &keys.ftl.ox_block;
@@ -74,10 +88,11 @@ pub(super) fn ox_block(
             target: thousandths("ftl.ox_block.gc_target", &given.gc_target, DEFAULT_TARGET)?,
             batch: BATCH,
         },
+        layout,
         components,
     };
     let geometry = Geometry::new(*counts).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
-    config.check(&geometry).map_err(|problem| ProfileError::new("ftl.kind", format!("\"ox_block\": {problem}")))?;
+    config.check(&geometry).map_err(|problem| ProfileError::new("ftl.kind", format!("\"{kind}\": {problem}")))?;
     Ok(Some(config))
 }
 
@@ -103,7 +118,6 @@ fn thousandths(key: &str, given: &Option<Text<Ratio>>, default: Ratio) -> Result
 
 /// Writes what was decided into the keys.
 pub(super) fn fill_in(keys: &mut ProfileKeys, config: &OxBlockConfig) {
-    keys.ftl.kind = Some(Text(Choice(FtlKind::OxBlock)));
     let ratio = |thousandths: u32| Some(Text(Ratio(f64::from(thousandths) / 1_000.0)));
     keys.ftl.ox_block = OxBlockKeys {
         transactions: Some(config.transactions),

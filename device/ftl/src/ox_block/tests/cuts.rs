@@ -29,7 +29,7 @@ pub(super) fn kinds() -> [(&'static str, Setup); 5] {
 }
 
 /// Cuts a short run at each of its operations in turn, with `more` faults.
-fn every_operation(setup: &Setup, load: Load, more: &[String]) -> Result<u64, String> {
+pub(super) fn every_operation(setup: &Setup, load: Load, more: &[String]) -> Result<u64, String> {
     for nth in 1.. {
         let mut faults = vec![format!("power_cut nth={nth}")];
         faults.extend_from_slice(more);

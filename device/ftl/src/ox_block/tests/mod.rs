@@ -8,6 +8,7 @@
 //! | `crash` | a run that is cut, recovery, and the check |
 //! | `cuts` | power cuts at every operation of short runs, and at random ones of long runs |
 //! | `data` | loads without cuts |
+//! | `lines` | the layouts without a log |
 //! | `transactions` | transactions of several extents beside other writes |
 //! | `counters` | that programs and recoveries are counted |
 //! | `mistakes` | that each of a number of deliberate mistakes is noticed |
@@ -23,6 +24,7 @@ mod counters;
 mod crash;
 mod cuts;
 mod data;
+mod lines;
 mod load;
 mod mistakes;
 mod model;

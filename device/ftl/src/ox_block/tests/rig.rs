@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use crate::ftl::{Milestone, Refusal};
-use crate::ox_block::{CheckpointConfig, OxGcConfig, OxReader};
+use crate::ox_block::{CheckpointConfig, Layout, OxGcConfig, OxReader};
 use crate::registry::Components;
 use crate::{Destination, Extent, FirmwareTimes, Ftl, OxBlock, OxBlockConfig, ReadError, Reader, Unreadable};
 use nandscape_device_media::{Media, MediaError, Priority, StoreKind};
@@ -52,6 +52,7 @@ impl Setup {
             map_memory: 0,
             checkpoint: CheckpointConfig { interval: Span::from_ms(40), log_pages: 12 },
             gc: OxGcConfig { slots: 1, threshold: 600, target: 900, batch: 2 },
+            layout: Layout::Log,
             components: Components::default(),
         };
         Setup { flash, config, keeps: false }
@@ -74,6 +75,12 @@ impl Setup {
     /// The same, on a drive that says it has no volatile cache.
     pub(super) fn through(mut self) -> Setup {
         self.config.waits_for_log = true;
+        self
+    }
+
+    /// The same, with another layout.
+    pub(super) fn layout(mut self, layout: Layout) -> Setup {
+        self.config.layout = layout;
         self
     }
 

@@ -1,0 +1,71 @@
+//! Tables that are found again in the lines themselves: the layouts of the rivals of OX-Block, made of its components.
+//!
+//! There is no log and no checkpoint. Each unit has a stamp in its out-of-band area with the number of its write; a block that is
+//! full ends with a list of its stamps. Recovery reads these lists, and the pages of blocks that have none, and takes of each
+//! unit the copy with the highest number. Lines are as wide as the drive, and are collected as a whole. How much the host may
+//! write meanwhile depends on the free lines.
+//!
+//! | file | what |
+//! |---|---|
+//! | `stamp` | what a unit's out-of-band area says |
+//! | `tail` | the list at the end of a block |
+//! | `scan` | recovery |
+//! | `collect` | garbage collection by line |
+//! | `limit` | how much the host may write during a collection |
+//!
+//! Left out: transactions; deallocations and sectors declared unreadable, which a power cut undoes.
+
+mod collect;
+mod limit;
+mod scan;
+mod stamp;
+mod tail;
+
+use nandscape_device_media::Geometry;
+
+pub use limit::HostLimit;
+pub(super) use scan::Scan;
+pub(super) use stamp::Stamp;
+
+/// Where the tables are kept.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// In fragments of their own, with a log and checkpoints: OX-Block.
+    Log,
+    /// In the lines that they tell of.
+    Lines(LineLayout),
+}
+
+/// How lines are used.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct LineLayout {
+    /// Whether data that a collection has moved goes to the line that the host writes.
+    pub shared: bool,
+    /// How much the host may write during a collection.
+    pub limit: HostLimit,
+}
+
+impl Layout {
+    /// Like pblk of Linux 4.12 to 5.14 (`drivers/lightnvm`): one line for all data.
+    pub const PBLK: Layout = Layout::Lines(LineLayout { shared: true, limit: HostLimit::Windows });
+    /// Like the FTL of SPDK (`lib/ftl`): bands of the host and of the collector.
+    pub const SPDK: Layout = Layout::Lines(LineLayout { shared: false, limit: HostLimit::Levels });
+
+    /// Pages of a block that hold data.
+    pub(super) fn data_pages(&self, geometry: &Geometry) -> u32 {
+        match self {
+            Layout::Log => geometry.pages_per_block(),
+            Layout::Lines(_) => geometry.pages_per_block() - tail_pages(geometry),
+        }
+    }
+}
+
+/// Pages at the end of a block for the list of its units.
+pub(super) fn tail_pages(geometry: &Geometry) -> u32 {
+    list_pages(geometry.pages_per_block().into(), geometry.unit_size().into()) as u32
+}
+
+/// Pages for the list of the units of a block, which has `pages_per_block` pages and mapping units of `unit_size` bytes.
+pub fn list_pages(pages_per_block: u64, unit_size: u64) -> u64 {
+    (Stamp::ENTRY as u64 * pages_per_block).div_ceil(unit_size)
+}
