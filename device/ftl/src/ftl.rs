@@ -113,6 +113,11 @@ pub trait Ftl: 'static {
     /// When a part of the map could not be loaded. Units before that part are deallocated.
     fn deallocate(&self, extent: Extent, breakdown: &mut Breakdown) -> impl Future<Output = Result<(), MediaError>>;
 
+    /// Waits until a power cut does not undo the deallocations before it; a cut meanwhile may still do so.
+    fn settle_deallocations(&self) -> impl Future<Output = ()> {
+        async {}
+    }
+
     /// Makes the sectors of an extent unreadable: from this call on, reads fail with [`Unreadable::Lost`] until they are
     /// written or deallocated. The future is the time that firmware takes.
     fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) -> impl Future<Output = ()>;

@@ -12,7 +12,6 @@ use nandscape_wire_nvme::{AdminOpcode, IoOpcode, NSID_ALL, Status, SubmissionEnt
 use zerocopy::FromBytes;
 
 use crate::action::{Action, BLOCKS, KEYS, attach, create, is_abort, reserve};
-use crate::common::Drive;
 
 /// Entries of 64 and of 16 bytes, enabled.
 const ENABLED: u32 = CC_EN | 6 << 16 | 4 << 20;
@@ -28,9 +27,9 @@ struct Tenant {
     io: Host,
 }
 
-fn tenant(sim: &Sim, drive: &Drive, id: u8) -> Tenant {
+fn tenant(sim: &Sim, subsystem: &dyn Subsystem, id: u8) -> Tenant {
     let identity = HostIdentity { hostid: [id; 16], hostnqn: format!("nqn.2026-11.org.example:{id}") };
-    let controller = drive.subsystem().new_controller(identity, TransportModel::Message).unwrap();
+    let controller = subsystem.new_controller(identity, TransportModel::Message).unwrap();
     controller.set_register(CC, ENABLED);
     let queue = |id| Host::new(sim, QueueDrive::new(sim, controller.clone(), QueueId(id), 64).unwrap());
     Tenant { admin: queue(0), io: queue(1), controller }
@@ -49,7 +48,9 @@ async fn page(host: &Host, entry: SubmissionEntry) -> Vec<u8> {
 /// See the file.
 pub(crate) struct Case {
     sim: Sim,
-    drive: Drive,
+    subsystem: Rc<dyn Subsystem>,
+    /// Cuts power for a time.
+    cut_power: Box<dyn Fn(Span)>,
     tenants: [Tenant; 2],
     /// Commands of actions: host, whether it is one of the I/O queue, and its tag.
     begun: Vec<(Action, usize, bool, u64)>,
@@ -58,8 +59,8 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    pub(crate) async fn new(sim: &Sim, drive: &Drive) -> Case {
-        let tenants = [tenant(sim, drive, 1), tenant(sim, drive, 2)];
+    pub(crate) async fn new(sim: &Sim, subsystem: Rc<dyn Subsystem>, cut_power: Box<dyn Fn(Span)>) -> Case {
+        let tenants = [1, 2].map(|id| tenant(sim, &*subsystem, id));
         let ids = tenants.each_ref().map(|tenant| tenant.controller.id());
         let admin = &tenants[0].admin;
         let delete = Action::Delete(NSID_ALL).command(ids).unwrap();
@@ -77,7 +78,7 @@ impl Case {
             let register = reserve(IoOpcode::RESERVATION_REGISTER, reservation::REGISTER.into(), 0, key);
             assert_eq!(run(&tenant.io, register).await, Status::SUCCESS);
         }
-        Case { sim: sim.clone(), drive: drive.clone(), tenants, begun: Vec::new(), requests: [0; 2] }
+        Case { sim: sim.clone(), subsystem, cut_power, tenants, begun: Vec::new(), requests: [0; 2] }
     }
 
     /// Commands of both hosts over blocks.
@@ -114,7 +115,7 @@ impl Case {
             // A queue that another action deletes already, or has deleted.
             Action::DeleteQueue => _ = controller.delete_queue_pair(QueueId(1)),
             Action::Leave => controller.detach(),
-            Action::CutPower => self.drive.subsystem().ftl().media().cut_power(Span::from_us(500)),
+            Action::CutPower => (self.cut_power)(Span::from_us(500)),
             _ => {}
         }
     }
@@ -136,7 +137,7 @@ impl Case {
             tenant.admin.verdict().unwrap();
             tenant.io.verdict().unwrap();
         }
-        let judge = tenant(&self.sim, &self.drive, 3);
+        let judge = tenant(&self.sim, &*self.subsystem, 3);
         self.wait_for_sanitize(&judge).await;
         self.check_statuses();
         self.check_namespaces(&judge).await;

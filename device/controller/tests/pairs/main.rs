@@ -41,7 +41,9 @@ fn run(pair: [Action; 2], seed: u64) {
     let sim = executor.sim();
     let drive = drive(&sim, ControllerConfig { buffer, ..config() });
     let test = async {
-        let mut case = Case::new(&sim, &drive).await;
+        let cut = drive.clone();
+        let cut = Box::new(move |off| cut.subsystem().ftl().media().cut_power(off));
+        let mut case = Case::new(&sim, drive.subsystem().clone(), cut).await;
         // Both on one controller, or each on its own.
         let hosts = [0, rng.below(2) as usize];
         for (action, host) in pair.into_iter().zip(hosts) {

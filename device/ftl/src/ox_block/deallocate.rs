@@ -58,6 +58,15 @@ pub(super) async fn deallocate(ftl: &OxBlock, extent: Extent, breakdown: &mut Br
     }
 }
 
+/// See [`Ftl::settle_deallocations`](crate::Ftl::settle_deallocations): their records reach the flash.
+pub(super) async fn settle(ftl: &OxBlock) {
+    let core = ftl.core();
+    if core.is_writing() {
+        // It ends early when power is cut, which the caller sees.
+        let _ = core.log_durable().await;
+    }
+}
+
 /// See [`Ftl::spoil`](crate::Ftl::spoil).
 pub(super) async fn spoil(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdown) {
     let begun = ftl.sim.now();

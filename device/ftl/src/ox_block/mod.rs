@@ -290,6 +290,10 @@ impl Ftl for OxBlock {
         deallocate::deallocate(self, extent, breakdown).await
     }
 
+    async fn settle_deallocations(&self) {
+        deallocate::settle(self).await;
+    }
+
     async fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) {
         deallocate::spoil(self, extent, breakdown).await;
     }

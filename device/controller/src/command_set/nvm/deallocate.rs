@@ -73,14 +73,37 @@ impl<F: Ftl> Nvm<F> {
         }
     }
 
-    /// Deallocates a namespace. A power cut is waited out: what is erased stays erased.
-    pub(super) async fn deallocate_all(&self, namespace: &Namespace) {
-        for extent in namespace.layout.extents(0..namespace.layout.sectors()).flat_map(|extent| extent.steps(STEP)) {
+    /// Deallocates a namespace, so that no later namespace in its place has its data. After a power cut meanwhile, it is
+    /// deallocated once more when the FTL has restarted, before any other command.
+    pub(super) async fn erase_for_good(&self, namespace: &Namespace) {
+        let cuts = self.media.power_cuts();
+        let extents = || namespace.layout.extents(0..namespace.layout.sectors());
+        self.deallocate_extents(extents()).await;
+        if self.media.power_cuts() != cuts {
+            self.to_erase_again.borrow_mut().extend(extents());
+        }
+    }
+
+    /// Deallocates what a power cut may have brought back.
+    pub(super) async fn erase_again(&self) {
+        let (cuts, extents) = (self.media.power_cuts(), self.to_erase_again.take());
+        if extents.is_empty() {
+            return;
+        }
+        self.deallocate_extents(extents.iter().copied()).await;
+        if self.media.power_cuts() != cuts {
+            self.to_erase_again.borrow_mut().extend(extents);
+        }
+    }
+
+    async fn deallocate_extents(&self, extents: impl Iterator<Item = Extent>) {
+        for extent in extents.flat_map(|extent| extent.steps(STEP)) {
             self.media.power_returns().await;
             while let Err(MediaError::PowerLost) = self.ftl.deallocate(extent, &mut Breakdown::new()).await {
                 self.media.power_returns().await;
             }
         }
+        self.ftl.settle_deallocations().await;
     }
 
     async fn deallocate_extent(

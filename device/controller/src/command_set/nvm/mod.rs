@@ -27,10 +27,10 @@ mod pieces;
 mod read;
 mod write;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_device_ftl::{Ftl, Reader, Sanitization};
+use nandscape_device_ftl::{Extent, Ftl, Reader, Sanitization};
 use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
@@ -73,6 +73,8 @@ pub struct Nvm<F: Ftl> {
     exclusive: Exclusive,
     /// Memory that Copy commands may take, in KiB.
     copy_memory: Credits,
+    /// What was erased, and may be there again after a power cut.
+    to_erase_again: RefCell<Vec<Extent>>,
 }
 
 /// Commands of the host, for the SMART log.
@@ -100,6 +102,7 @@ impl<F: Ftl> Nvm<F> {
             counts: Cell::default(),
             exclusive: Exclusive::new(sim),
             copy_memory: Credits::new(sim, copy::MEMORY_KIB, cause::HOST_WRITE),
+            to_erase_again: RefCell::default(),
         }
     }
 
@@ -186,7 +189,7 @@ impl<F: Ftl> CommandSet for Nvm<F> {
     }
 
     async fn erase(&self, namespace: &Namespace) {
-        self.deallocate_all(namespace).await;
+        self.erase_for_good(namespace).await;
     }
 
     async fn sanitize(&self, how: Sanitization, progress: &dyn Fn(u64, u64)) -> Result<(), Status> {
@@ -265,6 +268,7 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 
     async fn restart(&self) {
         self.ftl.restart(self.keeps_buffer()).await;
+        self.erase_again().await;
     }
 }
 
