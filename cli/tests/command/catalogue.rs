@@ -7,8 +7,16 @@ use serde_json::Value;
 
 use crate::program::succeed;
 
-const DRIVES: [&str; 7] =
-    ["default", "femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc", "samsung-970pro", "wd-zn540-block"];
+const DRIVES: [&str; 8] = [
+    "default",
+    "femu-blackbox",
+    "femu-ocssd",
+    "ttflash-256g",
+    "mqsim-mlc",
+    "samsung-970pro",
+    "wd-zn540-block",
+    "ox-block",
+];
 const JOBS: [&str; 5] = ["mixed", "noisy-neighbour", "bursts", "zipf-oltp", "log-and-compact"];
 const PERSONALITIES: [&str; 7] = ["fileserver", "webserver", "varmail", "webproxy", "videoserver", "oltp", "networkfs"];
 const YCSB: [&str; 7] = ["ycsb-load", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"];
@@ -104,6 +112,41 @@ fn every_workload_runs() {
         // What threads do has operations, what jobs do has none.
         let has_threads = PERSONALITIES.contains(&&*workload) || YCSB.contains(&&*workload);
         assert_eq!(report.get("operations_us").is_some(), has_threads, "{workload}");
+    }
+}
+
+/// OX-Block takes every kind of load, at odd sizes too.
+#[test]
+fn ox_block_runs_every_workload_and_pattern() {
+    let small = ["--drive", "ox-block", "--set", "capacity=256MiB", "--io-count", "1000"];
+    for workload in ["mixed", "bursts", "zipf-oltp", "varmail", "fileserver", "ycsb-a", "teafa-tpcc", "bfs"] {
+        let workload = if workload == "bfs" { "flashshare-bfs" } else { workload };
+        let report = report(&[&small[..], &["--workload", workload]].concat());
+        assert_eq!(report["errors"], serde_json::json!({}), "{workload}");
+    }
+    for rw in ["read", "write", "rw", "trim", "randread", "randwrite", "randrw", "randtrim"] {
+        for (mode, store) in [("capacitor", "none"), ("through", "ram")] {
+            let mode = format!("buffer.mode={mode}");
+            let load = ["--rw", rw, "--bs", "512/1:4k/2:96k/1", "--store", store, "--iodepth", "37", "--set", &mode];
+            let report = report(&[&small[..], &load].concat());
+            assert_eq!(
+                (&report["requests"], &report["errors"]),
+                (&1_000.into(), &serde_json::json!({})),
+                "{rw} {mode}"
+            );
+        }
+    }
+    for changes in [
+        ["capacity=65540KiB", "geometry.channels=3", "geometry.dies_per_channel=5"],
+        ["capacity=300MiB", "buffer.size=64KiB", "ftl.over_provisioning=7%"],
+        ["capacity=1000MiB", "ftl.mapping_unit=16KiB", "ftl.ox_block.transactions=true"],
+        ["capacity=200MiB", "geometry.page_size=4KiB", "ftl.ox_block.map_memory=4KiB"],
+        ["capacity=100MiB", "geometry.planes_per_die=2", "geometry.pages_per_block=100"],
+    ] {
+        let sets: Vec<&str> = changes.iter().flat_map(|change| ["--set", *change]).collect();
+        let load = ["--drive", "ox-block", "--precondition", "steady", "--rw", "randrw", "--iodepth", "200"];
+        let report = report(&[&load[..], &["--io-count", "3000"], &sets].concat());
+        assert_eq!(report["errors"], serde_json::json!({}), "{changes:?}");
     }
 }
 

@@ -152,9 +152,16 @@ fn the_profile_of_a_run_without_delay_has_none() {
 #[test]
 fn a_resolved_profile_is_a_profile_that_gives_the_same_figures() {
     let folder = tempfile::tempdir().expect("a folder");
-    for drive in
-        ["default", "femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc", "samsung-970pro", "wd-zn540-block"]
-    {
+    for drive in [
+        "default",
+        "femu-blackbox",
+        "femu-ocssd",
+        "ttflash-256g",
+        "mqsim-mlc",
+        "samsung-970pro",
+        "wd-zn540-block",
+        "ox-block",
+    ] {
         let text = succeed(&["drives", "show", drive, "--resolved", "--set", "capacity=256MiB"]);
         let file = folder.path().join(format!("{drive}.toml"));
         std::fs::write(&file, text).expect("a profile");

@@ -17,6 +17,7 @@
 //! | `faults` | what goes wrong on order, as clients meet it |
 //! | `remote` | a drive of one server, served by another |
 //! | `store` | drives in files, killed and started again |
+//! | `readme` | the README's tour of a drive in a file |
 //! | `recordings` | recorded and replayed, and what is no recording |
 #![cfg(target_os = "linux")]
 
@@ -29,6 +30,7 @@ mod hang_ups;
 mod hostile;
 mod integrity;
 mod patience;
+mod readme;
 mod recordings;
 mod remote;
 mod server;

@@ -104,16 +104,11 @@ impl Model {
     }
 }
 
-const OX_BLOCK: &str = "ftl.kind=ox_block";
+const OX: [&str; 4] = ["--set", "ftl.kind=ox_block", "--set", "ftl.over_provisioning=42.86%"];
 
 fn serve(folder: tempfile::TempDir, more: &[&str]) -> Server {
     let fixed = ["--nbd", "unix:n.sock", "--check", "--json", "--store", "small=file:drive.nand", "--no-delay"];
-    let mut args = [&SMALL[..], &fixed, more].concat();
-    if more.contains(&OX_BLOCK) {
-        // It is written, not planted.
-        args.iter_mut().filter(|arg| **arg == "full").for_each(|arg| *arg = "none");
-    }
-    Server::start(folder, &args)
+    Server::start(folder, &[&SMALL[..], &fixed, more].concat())
 }
 
 fn kills(mode: &str, count: u64, more: &[&str]) {
@@ -172,7 +167,6 @@ fn what_was_acknowledged_outlasts_kills() {
 /// The same with OX-Block, whose tables are in the flash.
 #[test]
 fn what_was_acknowledged_outlasts_kills_of_ox_block() {
-    const OX: [&str; 4] = ["--set", OX_BLOCK, "--set", "ftl.over_provisioning=42.86%"];
     kills("capacitor", count(2), &OX);
     kills("volatile", count(2), &OX);
     kills("through", count(1), &[&OX[..], &["--store-sync"]].concat());
@@ -239,18 +233,23 @@ fn look_at(folder: &Path) {
 /// A disk that is full, as a limit on the length of files: writes fail, nothing crashes, and what was written is there.
 #[test]
 fn a_full_disk_fails_writes_and_the_server_says_so() {
+    full_disk(&[]);
+    full_disk(&OX);
+}
+
+fn full_disk(more: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let fixed = ["--nbd", "unix:n.sock", "--json", "--store", "small=file:drive.nand", "--no-delay"];
     let mut model = Model(vec![vec![0]; BLOCKS as usize]);
     let (mut rng, mut next) = (Seed::new(2).rng(), 0);
     // The first start makes the file, which no limit would let it make.
-    let mut server = serve(folder, &[]);
+    let mut server = serve(folder, more);
     server.signal(Signal::TERM);
     server.wait();
     let folder = server.keep_folder();
     let len = std::fs::metadata(folder.path().join("drive.nand")).unwrap().len();
     let limit = len - (40 << 20);
-    let mut server = Server::start_limited(folder, &[&SMALL[..], &fixed].concat(), limit);
+    let mut server = Server::start_limited(folder, &[&SMALL[..], &fixed, more].concat(), limit);
     let mut client = Client::connect(&server.path("n.sock"));
     model.write(&mut client, &mut rng, 100_000, (&mut next, true));
     assert!(next < 100_000, "the disk was never full");
@@ -258,7 +257,7 @@ fn a_full_disk_fails_writes_and_the_server_says_so() {
     let ended = server.wait();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.err.contains("the file of drive small cannot be written"), "{}", ended.err);
-    let server = serve(server.keep_folder(), &[]);
+    let server = serve(server.keep_folder(), more);
     model.verify(&mut Client::connect(&server.path("n.sock")));
     assert_eq!(server.end().code, Some(0));
 }

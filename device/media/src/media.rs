@@ -393,6 +393,17 @@ impl Media {
         contents.plant(&self.geometry, page, tags);
     }
 
+    /// Programs a page with an image, in no time and without resources.
+    ///
+    /// # Panics
+    /// When it is not the next page of its block.
+    pub fn plant_image(&self, page: PageId, image: &PageImage) {
+        let contents = &mut *self.contents.borrow_mut();
+        contents.use_up_page(&self.geometry, page).unwrap_or_else(|misuse| panic!("{page:?}: {misuse}"));
+        // Where a file cannot be written any more, it says so when it is asked.
+        let _ = contents.fill(&self.geometry, page, image, 0);
+    }
+
     /// Sets the out-of-band tag of a unit that was programmed in no time.
     #[inline]
     pub fn plant_tag(&self, unit: UnitId, tag: u32) {

@@ -18,4 +18,13 @@ macro_rules! builtin {
     };
 }
 
-builtin!["default", "femu-blackbox", "femu-ocssd", "ttflash-256g", "mqsim-mlc", "samsung-970pro", "wd-zn540-block"];
+builtin![
+    "default",
+    "femu-blackbox",
+    "femu-ocssd",
+    "ttflash-256g",
+    "mqsim-mlc",
+    "samsung-970pro",
+    "wd-zn540-block",
+    "ox-block",
+];

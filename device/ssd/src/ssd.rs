@@ -165,18 +165,19 @@ impl Ssd {
         self.drive.subsystem()
     }
 
-    /// Whether [`Ssd::plant`] may be called: the page FTL can be given another state in no time, others have to be written.
+    /// Whether [`Ssd::plant`] may be called: drives whose tables are found again in their data have to be written.
     pub fn can_be_planted(&self) -> bool {
-        self.drive.page_ftl().is_some()
+        self.drive.ox_block().is_none_or(|ftl| ftl.can_be_planted())
     }
 
-    /// Gives an unused drive the state of a used one, in no time; see [`PageFtl::plant`].
-    ///
-    /// # Panics
-    /// When the drive has another FTL than the page FTL.
+    /// Gives an unused drive that has not started the state of a used one, in no time; see [`PageFtl::plant`] and
+    /// [`OxBlock::plant`].
     pub fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
-        let ftl = self.drive.page_ftl().expect("only the page FTL is planted");
-        ftl.plant(plant, seed, progress)
+        match (self.drive.page_ftl(), self.drive.ox_block()) {
+            (Some(ftl), _) => ftl.plant(plant, seed, progress),
+            (None, Some(ftl)) => ftl.plant(plant, seed, progress),
+            (None, None) => unreachable!("a drive has one of the two"),
+        }
     }
 
     /// The FTL, if it is an OX-Block.

@@ -5,11 +5,14 @@
 
 use std::rc::Rc;
 
+use nandscape_device_ftl::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::conformance::{self, Ask, Damaged, Deallocation, Load, Subject};
-use nandscape_drive::{QueueDrive, QueueId};
-use nandscape_sim::{Executor, Seed, Sim};
+use nandscape_drive::{HostIdentity, HostMem, Issuer, QueueDrive, QueueId, TransportModel};
+use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_wire_nvme::register::{self, CC_EN};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 const SMALL: [&str; 11] = [
     "ftl.kind=ox_block",
@@ -37,7 +40,7 @@ fn resolved(changes: &[&str]) -> Resolved {
 
 fn ssd(sim: &Sim, changes: &[&str]) -> Rc<Ssd> {
     let ssd = Rc::new(Ssd::new(sim, &resolved(changes), StoreKind::Ram, Seed::new(9)).expect("memory"));
-    assert!(ssd.ox_block().is_some() && !ssd.can_be_planted());
+    assert!(ssd.ox_block().is_some());
     ssd
 }
 
@@ -69,6 +72,75 @@ fn keeps_its_data_with_transactions_and_a_map_that_is_not_in_memory() {
     ] {
         let passed = conformance::data(&|sim| subject(sim, changes), &load, seed());
         passed.unwrap_or_else(|what| panic!("{changes:?}: {what}"));
+    }
+}
+
+/// A shutdown that the host asks for takes a checkpoint, an abrupt one does not (Base 3.6.1 and 3.6.2).
+#[test]
+fn a_normal_shutdown_takes_a_checkpoint_and_an_abrupt_one_does_not() {
+    const READY: u32 = CC_EN | 6 << 16 | 4 << 20;
+    for (notification, checkpoints) in [(0b01, 1), (0b10, 0)] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let ssd = ssd(&sim, &["buffer.mode=volatile", "ftl.ox_block.checkpoint_interval=10s"]);
+        let identity = HostIdentity { hostid: [1; 16], hostnqn: "nqn.2026-11.org.example:1".to_owned() };
+        let controller = ssd.subsystem().new_controller(identity, TransportModel::Message).expect("a free controller");
+        controller.set_register(register::CC, READY);
+        let drive = QueueDrive::new(&sim, controller.clone(), QueueId(1), 8).expect("a free queue pair");
+        let issuer = Issuer::new(&sim);
+        let taken = executor.block_on(async {
+            let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 0, 8);
+            assert_eq!(issuer.execute(&*drive, write, HostMem::zeroed(4_096)).await.status, Status::SUCCESS);
+            let before = ssd.ox_block().expect("it is one").checkpoints();
+            controller.set_register(register::CC, READY | notification << 14);
+            let begun = sim.now();
+            while controller.register(register::CSTS) >> 2 & 0b11 != 0b10 {
+                assert!(sim.now() - begun < Span::from_ms(1_000), "SHN {notification}: the shutdown does not end");
+                sim.sleep(Span::from_us(100)).await;
+            }
+            ssd.ox_block().expect("it is one").checkpoints() - before
+        });
+        assert_eq!(taken, Ok(checkpoints), "SHN {notification}");
+    }
+}
+
+/// A planted drive starts, its tables agree, and it goes on as one that was written: more overwrites amplify writes as much.
+#[test]
+fn a_planted_drive_is_as_one_that_was_written() {
+    for (plant, changes) in [
+        (Plant::Full, &["geometry.factory_bad_blocks=5%"][..]),
+        (Plant::Steady, &[]),
+        (Plant::Steady, &["ftl.ox_block.map_memory=4KiB", "geometry.page_size=4KiB", "ftl.mapping_unit=4KiB"]),
+    ] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let ssd = ssd(&sim, changes);
+        let report = ssd.plant(plant, Seed::new(seed()), &mut |_| ());
+        executor.block_on(ssd.in_service()).unwrap();
+        ssd.check().unwrap_or_else(|what| panic!("{plant:?} {changes:?}: {what}"));
+        let (units, tables) = (2_048, ssd.tables());
+        assert_eq!(tables.on_flash, units);
+        let drive = QueueDrive::new(&sim, ssd.controller(), QueueId(1), 17).expect("a free queue pair");
+        let issuer = Issuer::new(&sim);
+        let mut rng = Seed::new(seed()).child("overwrites").rng();
+        let before = ssd.ftl_stats();
+        let blocks = 8 << 20 >> 12;
+        executor
+            .block_on(async {
+                for _ in 0..3 * blocks {
+                    let slba = rng.below(blocks) * 8;
+                    let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, 8);
+                    let done = issuer.execute(&*drive, write, HostMem::zeroed(4_096)).await;
+                    assert_eq!(done.status, Status::SUCCESS);
+                }
+            })
+            .unwrap();
+        let counted = ssd.ftl_stats().since(&before);
+        let waf = (counted.host_units + counted.gc_units) as f64 / counted.host_units as f64;
+        if plant == Plant::Steady {
+            assert!((waf / report.waf - 1.0).abs() < 0.25, "{changes:?}: planted {}, run {waf}", report.waf);
+        }
+        ssd.check().unwrap_or_else(|what| panic!("{plant:?} {changes:?}: {what}"));
     }
 }
 

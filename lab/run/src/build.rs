@@ -78,7 +78,7 @@ fn prepare(ssd: &Ssd, precondition: Precondition, seed: Seed, progress: &dyn Pro
     };
     if !ssd.can_be_planted() {
         let problem = format!(
-            "only ftl.kind = \"page\" can be preconditioned in no time (\"{}\"); \"none\" is valid",
+            "only ftl.kind = \"page\" and \"ox_block\" can be preconditioned in no time (\"{}\"); \"none\" is valid",
             precondition.name()
         );
         return Err(std::io::Error::other(problem));

@@ -110,7 +110,18 @@ impl Rig {
         if wanted.trace {
             sim.trace().switch_on();
         }
-        Ok(Rig { executor, sim, created, drives })
+        let mut rig = Rig { executor, sim, created, drives };
+        rig.start()?;
+        Ok(rig)
+    }
+
+    /// Drives that read their tables from their flash are in service before anybody uses them.
+    fn start(&mut self) -> Result<(), RunError> {
+        let drives = self.drives.clone();
+        for drive in &*drives {
+            self.executor.block_on(drive.ssd.in_service()).map_err(RunError::Stalled)?;
+        }
+        Ok(())
     }
 
     /// The simulation that the drives are part of.

@@ -8,6 +8,7 @@
 //! | `instructions` | instructions of a command, by stage |
 //! | `neighbour` | what one client of a live drive costs another |
 //! | `price` | cost of the options of NAND timing |
+//! | `restart` | drives in files: how soon they serve again, and what a file costs |
 //! | `subject` | the program that is measured: this tree's, or another revision's |
 //! | `calibration` | a fixed piece of work, so that figures of different machines can be related |
 //! | `record` | raw results, kept under `bench/results` |
@@ -23,6 +24,7 @@ mod neighbour;
 mod nvme_tcp;
 mod price;
 mod record;
+mod restart;
 pub(crate) mod servers;
 mod subject;
 mod suite;

@@ -139,7 +139,7 @@ impl Target {
 }
 
 /// User and system time of a line of `/proc/PID/stat`. The name before them is in brackets, and may hold anything.
-fn cpu_of(stat: &str) -> Option<f64> {
+pub(super) fn cpu_of(stat: &str) -> Option<f64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<f64>().ok();
     Some((ticks()? + ticks()?) / TICKS)

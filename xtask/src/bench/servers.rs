@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
+use super::nvme_tcp::cpu_of;
 use crate::clock::Moment;
 use crate::run;
 
@@ -33,6 +34,11 @@ impl Folder {
         Ok(Folder(folder))
     }
 
+    /// The path of a file in it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
     fn socket(&self, name: &str) -> PathBuf {
         self.0.join(format!("{name}.sock"))
     }
@@ -54,6 +60,23 @@ impl Server {
         command.args(["--set", "geometry.channels=8", "--set", "geometry.dies_per_channel=8"]);
         command.args(words).arg("--nbd").arg(format!("unix:{}", socket.display())).stdout(Stdio::piped());
         Server::start(command, "", socket)?.context("the program has gone")
+    }
+
+    /// `nandscape serve` of the default drive with these options.
+    pub(crate) fn plain(folder: &Folder, program: &Path, name: &str, words: &[&str]) -> anyhow::Result<Server> {
+        let socket = folder.socket(name);
+        // One that was killed leaves its socket.
+        let _ = std::fs::remove_file(&socket);
+        let mut command = Command::new(program);
+        command.args(["serve", "--json", "--drive", "default"]).args(words);
+        command.arg("--nbd").arg(format!("unix:{}", socket.display())).stdout(Stdio::piped());
+        Server::start(command, "", socket)?.context("the program has gone")
+    }
+
+    /// Processor time that it has taken, in seconds.
+    pub(crate) fn cpu_s(&self) -> anyhow::Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        cpu_of(&stat).context("a process has its times")
     }
 
     /// nbdkit with its memory plugin; `None` where it is not installed.

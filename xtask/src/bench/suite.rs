@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::subject::Subject;
-use super::{guest, instructions, live, neighbour, nvme_tcp, price};
+use super::{guest, instructions, live, neighbour, nvme_tcp, price, restart};
 
 /// One benchmark.
 pub(crate) struct Benchmark {
@@ -228,6 +228,21 @@ pub(crate) const SUITE: &[Benchmark] = &[
         name: "neighbour-32m",
         about: "the same beside a client that reads 32 MiB 2 at a time",
         how: How::Own(neighbour::reads_of_32m),
+    },
+    Benchmark {
+        name: "restart-page",
+        about: "a 1 TiB drive in a file: the first read after an orderly stop, and after kill -9",
+        how: How::Own(restart::page),
+    },
+    Benchmark {
+        name: "restart-ox-block",
+        about: "the same with OX-Block, which recovers from its flash",
+        how: How::Own(restart::ox_block),
+    },
+    Benchmark {
+        name: "store-file",
+        about: "CPU time of 4 KiB random writes to a drive in a file, against one in memory",
+        how: How::Own(restart::file_against_memory),
     },
     Benchmark {
         name: "ring-64",

@@ -44,7 +44,7 @@ pub(super) struct Restored {
 }
 
 impl State {
-    fn checkpoint(&self, head: &LogHead, written: u64, mapped: LogPosition) -> Box<dyn Checkpoint> {
+    pub(super) fn checkpoint(&self, head: &LogHead, written: u64, mapped: LogPosition) -> Box<dyn Checkpoint> {
         let mut entries = (self.components.checkpoint.make)();
         let pages = head.pages.map(page_to_raw);
         entries.set(CHUNK, self.chunk_small.encode());

@@ -92,7 +92,7 @@ impl State {
         }
     }
 
-    fn is_collectable(&self, config: &super::OxGcConfig, channel: u32, is_urgent: bool) -> Option<BlockId> {
+    pub(super) fn is_collectable(&self, config: &super::OxGcConfig, channel: u32, is_urgent: bool) -> Option<BlockId> {
         let usage = self.usage(channel);
         if usage <= config.threshold && !is_urgent {
             return None;

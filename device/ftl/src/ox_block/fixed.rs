@@ -84,6 +84,17 @@ impl FixedPlaces {
         (place.version, place.copies.iter().map(|copy| copy.block).collect())
     }
 
+    /// Writes the first version of a place, in no time.
+    pub(super) fn plant(&self, media: &Media, number: usize, bytes: Vec<u8>) {
+        let (place, geometry) = (&self.places[number], media.geometry());
+        let record = FixedRecord { kind: place.kind, version: 1, bytes }.pages(geometry.page_size() as usize);
+        for copy in &place.copies {
+            for (page, bytes) in (0..).zip(&record) {
+                media.plant_image(geometry.page_at(copy.block, page), &pages::image(geometry, Kind::Fixed, 0, bytes));
+            }
+        }
+    }
+
     /// The blocks of all places.
     pub(super) fn all(&self) -> impl Iterator<Item = BlockId> {
         self.places.iter().flat_map(|place| place.copies.iter().map(|copy| copy.block))

@@ -27,6 +27,7 @@
 //! | `restart` | after a power cut |
 //! | `durable` | what a drive in a file keeps outside of flash |
 //! | `lines` | other layouts: tables that are found again in the data |
+//! | `plant` | a state of use in no time |
 //! | `memory` | the memory of each component |
 //! | `summary` | what is shown of it |
 //! | `check` | the invariants |
@@ -51,6 +52,7 @@ mod map_pages;
 mod memory;
 mod mistakes;
 mod pages;
+mod plant;
 mod program;
 mod read;
 mod recovery;

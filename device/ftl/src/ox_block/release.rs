@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use nandscape_device_media::BlockId;
+use nandscape_device_media::{BlockId, Geometry};
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
 
 use super::chores::Chore;
 use super::core::{Core, Phase, Stopped};
+use super::state::State;
 use crate::component::{BadBlocks, BlockMetadata, LineProvisioning};
 use crate::parts::numbers_to_bytes;
 
@@ -104,14 +105,7 @@ impl Core {
 
     /// Writes the record of a channel: whose it is, and which of its blocks are bad.
     pub(super) async fn write_bad_table(&self, channel: u32, formatted: Formatted) -> Result<(), Stopped> {
-        let bytes = {
-            let state = self.state.borrow();
-            let state_of_format = u64::from(formatted == Formatted::Ended);
-            let header = [IDENTIFIER, VERSION, state_of_format, channel.into(), state.geometry.blocks().into()];
-            let mut bytes = numbers_to_bytes(header);
-            bytes.extend(state.bad.encode(self.blocks_of(channel)));
-            bytes
-        };
+        let bytes = bad_table(&self.state.borrow(), channel, formatted);
         self.write_fixed(channel as usize, bytes).await
     }
 
@@ -129,13 +123,21 @@ impl Core {
             return Ok(None);
         }
         let formatted = if number(16) == Some(1) { Formatted::Ended } else { Formatted::Begun };
-        bad.load(self.blocks_of(channel), record.bytes.get(HEADER..).unwrap_or_default());
+        bad.load(blocks_of(self.media.geometry(), channel), record.bytes.get(HEADER..).unwrap_or_default());
         Ok(Some(formatted))
     }
+}
 
-    fn blocks_of(&self, channel: u32) -> Range<u32> {
-        let geometry = self.media.geometry();
-        let per_channel = geometry.blocks() / geometry.channels();
-        channel * per_channel..(channel + 1) * per_channel
-    }
+/// The record of a channel: whose it is, and which of its blocks are bad.
+pub(super) fn bad_table(state: &State, channel: u32, formatted: Formatted) -> Vec<u8> {
+    let state_of_format = u64::from(formatted == Formatted::Ended);
+    let header = [IDENTIFIER, VERSION, state_of_format, channel.into(), state.geometry.blocks().into()];
+    let mut bytes = numbers_to_bytes(header);
+    bytes.extend(state.bad.encode(blocks_of(&state.geometry, channel)));
+    bytes
+}
+
+fn blocks_of(geometry: &Geometry, channel: u32) -> Range<u32> {
+    let per_channel = geometry.blocks() / geometry.channels();
+    channel * per_channel..(channel + 1) * per_channel
 }

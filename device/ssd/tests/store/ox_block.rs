@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use nandscape_device_media::durable::{MemoryFile, StoreFile};
-use nandscape_sim::{Executor, Seed};
+use nandscape_drive::conformance::{self, Deallocation, Subject};
+use nandscape_drive::{QueueDrive, QueueId};
+use nandscape_sim::{Executor, Seed, Sim};
 
 use crate::host::{each_seed, open, small, verify, work};
 use crate::kill::{kills, survives, survives_a_full_disk, survives_power_loss};
@@ -47,6 +49,24 @@ fn a_loss_of_the_hosts_power_keeps_the_same_with_syncs() {
 #[test]
 fn a_full_disk_fails_writes_and_nothing_else() {
     survives_a_full_disk(4, &ox(&[]));
+}
+
+/// The suite of checks that every drive passes, on drives in files.
+#[test]
+fn passes_the_checks_of_every_drive() {
+    for mode in ["capacitor", "volatile"] {
+        let subject = |sim: &Sim| {
+            let profile =
+                small(mode, &ox(&["capacity=8MiB", "geometry.pages_per_block=16", "controller.queue_pairs=2"]));
+            let backing = Arc::new(MemoryFile::new());
+            drop(StoreFile::create_on(backing.clone(), profile.store_spec(true, Seed::new(5)), false).unwrap());
+            let ssd = open(sim, &profile, &backing, false);
+            let drive = QueueDrive::new(sim, ssd.controller(), QueueId(1), 17).unwrap();
+            let check = Box::new(move || ssd.check());
+            Subject { drive, deallocation: Deallocation::WholeUnitsReadZeros, check }
+        };
+        conformance::all(&subject, 1).unwrap_or_else(|what| panic!("{mode}: {what}"));
+    }
 }
 
 #[test]
