@@ -178,11 +178,7 @@ impl<F: Ftl> Nvm<F> {
         let data = if bytes > 0 { HostMem::zeroed(bytes) } else { HostMem::none() };
         let mut at = 0;
         for (number, source) in sources.iter().enumerate() {
-            if number > 0 {
-                self.sim.sleep(self.firmware_time).await;
-                breakdown.spend(Stage::Firmware, self.firmware_time);
-            }
-            command.stop.check()?;
+            self.begin_part(command, number == 0, breakdown).await?;
             let part = data.part(at, source.bytes() as usize);
             self.read_inside(command, *source, &part, breakdown).await?;
             at += source.bytes() as usize;

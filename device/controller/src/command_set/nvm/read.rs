@@ -86,6 +86,23 @@ impl<F: Ftl> Nvm<F> {
         self.inside.read::<()>(extent, &to, breakdown).await.map_err(|error| failure(command.namespace, error))
     }
 
+    /// A part of a command that is served in parts begins: firmware takes the time of a command for each but the first.
+    ///
+    /// # Errors
+    /// The status of a command that is to end early.
+    pub(super) async fn begin_part(
+        &self,
+        command: &Command<'_>,
+        is_first: bool,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Status> {
+        if !is_first {
+            self.sim.sleep(self.firmware_time).await;
+            breakdown.spend(Stage::Firmware, self.firmware_time);
+        }
+        command.stop.check()
+    }
+
     /// Reads blocks of a namespace on behalf of no command, and drops the data.
     pub(super) async fn read_for_test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
         let (sectors, start) = (namespace.lba_sectors(), slba * namespace.lba_sectors());
@@ -107,11 +124,7 @@ impl<F: Ftl> Nvm<F> {
     ) -> Result<(), Failure> {
         let most = command.namespace.max_blocks * command.namespace.lba_sectors() as u32;
         for part in extent.steps(most) {
-            if part.start > extent.start {
-                self.sim.sleep(self.firmware_time).await;
-                breakdown.spend(Stage::Firmware, self.firmware_time);
-            }
-            command.stop.check()?;
+            self.begin_part(command, part.start == extent.start, breakdown).await?;
             self.read_inside(command, part, &HostMem::none(), breakdown).await?;
         }
         Ok(())

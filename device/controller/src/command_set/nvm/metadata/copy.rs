@@ -2,7 +2,7 @@
 //! and a write of all of them.
 
 use nandscape_device_ftl::Ftl;
-use nandscape_drive::{Breakdown, Stage};
+use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::io::{CopyCdw12, Prinfo};
 use nandscape_wire_nvme::{Parameter, Status};
 
@@ -33,11 +33,7 @@ impl<F: Ftl> Nvm<F> {
         let blocks = Blocks::new(namespace.format, to.blocks);
         let mut done = 0;
         for (number, source) in sources.iter().enumerate() {
-            if number > 0 {
-                self.sim.sleep(self.firmware_time).await;
-                breakdown.spend(Stage::Firmware, self.firmware_time);
-            }
-            command.stop.check()?;
+            self.begin_part(command, number == 0, breakdown).await?;
             let read = self.read_blocks(command, source, None, breakdown).await?;
             read.check(&source.tags, source.slba)?;
             blocks.put(done, &read);

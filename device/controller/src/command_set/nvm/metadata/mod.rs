@@ -23,7 +23,7 @@ use std::rc::Rc;
 use nandscape_device_ftl::address::metadata_of;
 use nandscape_device_ftl::ftl::{Milestone, Settling};
 use nandscape_device_ftl::{Destination, Extent, Ftl, Reader};
-use nandscape_drive::{Breakdown, HostMem, Stage};
+use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::{IoOpcode, Status};
 
@@ -191,11 +191,7 @@ impl<F: Ftl> Nvm<F> {
         self.count_read(0, command.namespace, request.blocks);
         let most = command.namespace.max_blocks;
         for first in (0..request.blocks).step_by(most as usize) {
-            if first > 0 {
-                self.sim.sleep(self.firmware_time).await;
-                breakdown.spend(Stage::Firmware, self.firmware_time);
-            }
-            command.stop.check()?;
+            self.begin_part(command, first == 0, breakdown).await?;
             let part = request.part(first, most.min(request.blocks - first));
             let blocks = self.read_blocks(command, &part, None, breakdown).await?;
             blocks.check(&part.tags, part.slba)?;
