@@ -19,7 +19,7 @@
 //! | `issuer` | awaiting one command |
 //! | `breakdown` | where a command's time went, and what it waited for |
 //! | `conformance` | the checks every drive must pass |
-//! | `testing` | a drive for the tests of what stands on drives |
+//! | `testing` | a drive, hosts and memory for the tests of what stands on drives |
 //!
 //! Left out: what happens inside a drive, and how a client outside this process reaches one.
 

@@ -1,4 +1,5 @@
-//! A drive for tests of transports, hosts and workloads. The test sets the time and the effect of a command; queueing, service
+//! For tests: hosts with controllers of their own (`tenant`), memory in one piece (`flat`), and a drive for tests of
+//! transports, hosts and workloads. The test sets the time and the effect of a command; queueing, service
 //! and disconnection are like those of the real drive.
 //!
 //! A [`Connection`] that is dropped is a queue pair that is deleted: its commands that wait are not begun any more and end
@@ -6,6 +7,9 @@
 //!
 //! Left out: queues and doorbells (tests of those use a [`Ring`](crate::ring::Ring)), and drives that break rules on
 //! purpose, which are in the tests of the conformance suite.
+
+pub mod flat;
+pub mod tenant;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

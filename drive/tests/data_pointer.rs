@@ -1,11 +1,11 @@
 //! Data that a command describes by PRPs or an SGL: the bytes are those that a flat model says, and lists that are
 //! wrong in any way give a status after a bounded number of accesses.
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_drive::HostMem;
-use nandscape_drive::mem::{Access, DataPointer, Dma, DmaFault};
+use nandscape_drive::mem::{DataPointer, Dma};
+use nandscape_drive::testing::flat::FlatMemory;
 use nandscape_wire_nvme::sgl::{SglDescriptor, SglType};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use proptest::prelude::*;
@@ -15,47 +15,12 @@ const PAGE: u64 = 4_096;
 /// Pages of the host's memory, of which the first is not mapped.
 const PAGES: u64 = 64;
 
-/// Memory in one piece that counts how often it is asked.
-struct Flat {
-    bytes: RefCell<Vec<u8>>,
-    accesses: Cell<u64>,
+/// The host's memory, all zeros.
+fn flat() -> Rc<FlatMemory> {
+    FlatMemory::new(vec![0; (PAGE * PAGES) as usize])
 }
 
-impl Flat {
-    fn new() -> Rc<Flat> {
-        let bytes = RefCell::new(vec![0; (PAGE * PAGES) as usize]);
-        Rc::new(Flat { bytes, accesses: Cell::new(0) })
-    }
-
-    fn range(&self, address: u64, len: usize) -> Result<std::ops::Range<usize>, DmaFault> {
-        self.accesses.set(self.accesses.get() + 1);
-        let end = address.checked_add(len as u64).filter(|end| *end <= PAGE * PAGES && address >= PAGE);
-        end.map(|end| address as usize..end as usize).ok_or(DmaFault::at(address))
-    }
-}
-
-impl Dma for Flat {
-    fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), DmaFault> {
-        bytes.copy_from_slice(&self.bytes.borrow()[self.range(address, bytes.len())?]);
-        Ok(())
-    }
-
-    fn write(&self, address: u64, bytes: &[u8]) -> Result<(), DmaFault> {
-        let range = self.range(address, bytes.len())?;
-        self.bytes.borrow_mut()[range].copy_from_slice(bytes);
-        Ok(())
-    }
-
-    fn store(&self, address: u64, value: u32) -> Result<(), DmaFault> {
-        self.write(address, &value.to_le_bytes())
-    }
-
-    fn check(&self, address: u64, len: usize, _: Access) -> Result<(), DmaFault> {
-        self.range(address, len).map(drop)
-    }
-}
-
-fn mem_of(flat: &Rc<Flat>, entry: &SubmissionEntry) -> HostMem {
+fn mem_of(flat: &Rc<FlatMemory>, entry: &SubmissionEntry) -> HostMem {
     let dma: Rc<dyn Dma> = flat.clone();
     HostMem::over(Rc::new(DataPointer::new(&dma, entry, PAGE as u32).unwrap()))
 }
@@ -70,7 +35,7 @@ fn with_prps(opcode: IoOpcode, prp1: u64, prp2: u64) -> SubmissionEntry {
 type Addresses = Vec<u64>;
 
 /// Puts a PRP list at `list` for `pages`, which goes on in `spare` pages when it reaches the end of its own.
-fn put_list(flat: &Flat, list: u64, pages: &[u64], spare: &mut impl Iterator<Item = u64>) {
+fn put_list(flat: &FlatMemory, list: u64, pages: &[u64], spare: &mut impl Iterator<Item = u64>) {
     let (mut at, mut rest) = (list, pages);
     loop {
         let room = ((PAGE - at % PAGE) / 8) as usize;
@@ -90,7 +55,7 @@ fn put_list(flat: &Flat, list: u64, pages: &[u64], spare: &mut impl Iterator<Ite
 
 /// Data of `len` bytes on pages of the upper half, its first byte at `offset` of a page, and lists in the lower half.
 fn prps(
-    flat: &Flat,
+    flat: &FlatMemory,
     opcode: IoOpcode,
     order: &[u64],
     offset: u64,
@@ -114,7 +79,7 @@ fn prps(
 }
 
 /// Descriptors of pieces, in segments of `per_segment` descriptors each.
-fn sgl(flat: &Flat, pieces: &[(u64, u32)], per_segment: usize) -> (SglDescriptor, Addresses) {
+fn sgl(flat: &FlatMemory, pieces: &[(u64, u32)], per_segment: usize) -> (SglDescriptor, Addresses) {
     let addresses = pieces.iter().flat_map(|(at, len)| *at..*at + u64::from(*len)).collect();
     let blocks: Vec<SglDescriptor> =
         pieces.iter().map(|(at, len)| SglDescriptor::new(SglType::DATA_BLOCK, *at, *len)).collect();
@@ -134,7 +99,7 @@ fn sgl(flat: &Flat, pieces: &[(u64, u32)], per_segment: usize) -> (SglDescriptor
 }
 
 /// Reads and writes in parts reach the bytes at `addresses` and no others.
-fn agrees(flat: &Rc<Flat>, read: &HostMem, write: &HostMem, addresses: &[u64], cut: usize) {
+fn agrees(flat: &Rc<FlatMemory>, read: &HostMem, write: &HostMem, addresses: &[u64], cut: usize) {
     for (address, value) in addresses.iter().zip((1..=251u8).cycle()) {
         flat.bytes.borrow_mut()[*address as usize] = value;
     }
@@ -171,7 +136,7 @@ proptest! {
         order in order(), offset in (0u64..1_024).prop_map(|dword| dword * 4), len in 1u64..30 * PAGE,
         list_at in (0u64..512).prop_map(|entry| entry * 8), cut in 0usize..100_000,
     ) {
-        let flat = Flat::new();
+        let flat = flat();
         let (read, addresses) = prps(&flat, IoOpcode::READ, &order, offset, len, list_at);
         let (write, _) = prps(&flat, IoOpcode::WRITE, &order, offset, len, list_at);
         agrees(&flat, &mem_of(&flat, &read), &mem_of(&flat, &write), &addresses, cut);
@@ -181,7 +146,7 @@ proptest! {
     fn an_sgl_is_the_pieces_that_it_names(
         gaps in prop::collection::vec((0u64..3_000, 1u32..2_000), 1..20), per_segment in 1usize..8, cut in 0usize..40_000,
     ) {
-        let flat = Flat::new();
+        let flat = flat();
         let mut at = 40 * PAGE;
         let pieces: Vec<(u64, u32)> = gaps.iter().map(|(gap, len)| {
             let piece = (at + gap, *len);
@@ -203,7 +168,7 @@ proptest! {
         ], 64),
         prp1 in 0u64..PAGES * PAGE, prp2 in 0u64..PAGES * PAGE, sgl in any::<bool>(), kind in 0u8..6, len in 0usize..1 << 20,
     ) {
-        let flat = Flat::new();
+        let flat = flat();
         for (place, word) in flat.bytes.borrow_mut().chunks_exact_mut(8).zip(words.iter().cycle()) {
             place.copy_from_slice(&word.to_le_bytes());
         }
@@ -221,7 +186,7 @@ proptest! {
 
 #[test]
 fn what_is_wrong_with_a_prp_has_its_status() {
-    let flat = Flat::new();
+    let flat = flat();
     let status =
         |prp1, prp2, len| mem_of(&flat, &with_prps(IoOpcode::READ, prp1, prp2)).cover(len).map_err(Status::meaning);
     assert_eq!(status(PAGE + 4, 0, 4_092), Ok(()));
@@ -238,7 +203,7 @@ fn what_is_wrong_with_a_prp_has_its_status() {
 
 #[test]
 fn what_is_wrong_with_an_sgl_has_its_status() {
-    let flat = Flat::new();
+    let flat = flat();
     let d = SglDescriptor::new;
     let status = |first, len| {
         mem_of(&flat, &SubmissionEntry::io(IoOpcode::READ, 1).with_sgl(first)).cover(len).map_err(Status::meaning)
@@ -283,7 +248,7 @@ fn what_is_wrong_with_an_sgl_has_its_status() {
 
 #[test]
 fn a_bit_bucket_takes_what_is_read_and_gives_nothing_to_a_write() {
-    let flat = Flat::new();
+    let flat = flat();
     let (bucket, block) =
         (SglDescriptor::new(SglType::BIT_BUCKET, 0, 4), SglDescriptor::new(SglType::DATA_BLOCK, 9 * PAGE, 4));
     flat.write(2 * PAGE, [bucket, block].as_bytes()).unwrap();
@@ -300,7 +265,7 @@ fn a_bit_bucket_takes_what_is_read_and_gives_nothing_to_a_write() {
 /// A copy that fails is noted, gives zeros, and does not stop what comes after it.
 #[test]
 fn memory_that_goes_away_is_noted() {
-    let flat = Flat::new();
+    let flat = flat();
     let mem = mem_of(&flat, &with_prps(IoOpcode::WRITE, 2 * PAGE, PAGES * PAGE));
     assert_eq!(mem.cover(8_192), Err(Status::DATA_TRANSFER_ERROR));
     assert!(!mem.has_failed(), "nothing was copied so far");

@@ -2,62 +2,50 @@
 
 mod common;
 
-use std::rc::Rc;
+use std::ops::Deref;
 
 use common::{Drive, Pair, config, faulty_drive, host, read, with, write};
 use nandscape_device_media::StoreKind;
-use nandscape_drive::conformance::Host;
-use nandscape_drive::{Controller, HostIdentity, HostMem, QueueDrive, QueueId, Subsystem, TransportModel};
+use nandscape_drive::testing::tenant::{self, run};
+use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::{Executor, Sim, Span};
-use nandscape_wire_nvme::register::{self, CC_EN};
-use nandscape_wire_nvme::reservation::{Keys, Notification};
+use nandscape_wire_nvme::register;
+use nandscape_wire_nvme::reservation::Notification;
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, NSID_ALL, Status, SubmissionEntry, feature, log};
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::FromBytes;
 
-const ENABLED: u32 = CC_EN | 6 << 16 | 4 << 20;
 const WRITE_EXCLUSIVE: u32 = 1 << 8;
 const EXCLUSIVE_ACCESS: u32 = 2 << 8;
 const WRITE_EXCLUSIVE_REGISTRANTS: u32 = 3 << 8;
 const IGNORE_KEY: u32 = 1 << 3;
 const PERSIST: u32 = 0b11 << 30;
 
-struct Tenant {
-    controller: Rc<dyn Controller>,
-    admin: Host,
-    io: Host,
+struct Tenant(tenant::Tenant);
+
+impl Deref for Tenant {
+    type Target = tenant::Tenant;
+
+    fn deref(&self) -> &tenant::Tenant {
+        &self.0
+    }
 }
 
 /// A host with a controller of its own, whose identifier is 16 times `id`.
 fn tenant(sim: &Sim, drive: &Drive, id: u8) -> Tenant {
-    let identity = HostIdentity { hostid: [id; 16], hostnqn: format!("nqn.2026-11.org.example:{id}") };
-    let controller = drive.subsystem().new_controller(identity, TransportModel::Message).unwrap();
-    controller.set_register(register::CC, ENABLED);
-    let queue = |id| Host::new(sim, QueueDrive::new(sim, controller.clone(), QueueId(id), 32).unwrap());
-    Tenant { admin: queue(0), io: queue(1), controller }
-}
-
-async fn run(host: &Host, entry: SubmissionEntry, mem: HostMem) -> Result<u32, Status> {
-    let ended = host.execute(entry, mem).await.unwrap();
-    if ended.status.is_success() { Ok(ended.dw0) } else { Err(ended.status.meaning()) }
+    Tenant(tenant::Tenant::new(sim, &**drive.subsystem(), id))
 }
 
 impl Tenant {
-    async fn reserve(&self, opcode: IoOpcode, cdw10: u32, current: u64, other: u64) -> Result<(), Status> {
-        let entry = SubmissionEntry { cdw10: cdw10.into(), ..SubmissionEntry::io(opcode, 1) };
-        let keys = Keys { current: current.into(), other: other.into() };
-        run(&self.io, entry, HostMem::from_bytes(keys.as_bytes())).await.map(drop)
-    }
-
     async fn register(&self, cdw10: u32, current: u64, new: u64) -> Result<(), Status> {
-        self.reserve(IoOpcode::RESERVATION_REGISTER, cdw10, current, new).await
+        self.reserve(IoOpcode::RESERVATION_REGISTER, 1, cdw10, (current, new)).await
     }
 
     async fn acquire(&self, cdw10: u32, key: u64, victim: u64) -> Result<(), Status> {
-        self.reserve(IoOpcode::RESERVATION_ACQUIRE, cdw10, key, victim).await
+        self.reserve(IoOpcode::RESERVATION_ACQUIRE, 1, cdw10, (key, victim)).await
     }
 
     async fn release(&self, cdw10: u32, key: u64) -> Result<(), Status> {
-        self.reserve(IoOpcode::RESERVATION_RELEASE, cdw10, key, 0).await
+        self.reserve(IoOpcode::RESERVATION_RELEASE, 1, cdw10, (key, 0)).await
     }
 
     async fn read(&self) -> Result<u32, Status> {

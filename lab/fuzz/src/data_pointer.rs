@@ -1,11 +1,11 @@
 //! PRPs and SGLs of any bytes in a host's memory of any bytes: a walk ends after bounded work, with a status or with
 //! pieces that do not depend on how they are asked for.
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_drive::HostMem;
-use nandscape_drive::mem::{Access, DataPointer, Dma, DmaFault};
+use nandscape_drive::mem::{DataPointer, Dma};
+use nandscape_drive::testing::flat::FlatMemory;
 use nandscape_wire_nvme::command::FLAGS_PSDT;
 use nandscape_wire_nvme::sgl::{SglDescriptor, SglType};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
@@ -21,41 +21,6 @@ const MOST_DATA: u64 = 2 << 20;
 /// More accesses than this are not needed for that much: one an entry, one a list, and one for each piece when copied.
 const MOST_ACCESSES: u64 = 40_000;
 
-/// Memory in one piece that counts how often it is asked.
-struct Flat {
-    bytes: RefCell<Vec<u8>>,
-    accesses: Cell<u64>,
-}
-
-impl Flat {
-    fn range(&self, address: u64, len: usize) -> Result<std::ops::Range<usize>, DmaFault> {
-        self.accesses.set(self.accesses.get() + 1);
-        let end = address.checked_add(len as u64).filter(|end| *end <= BYTES as u64 && address >= PAGE);
-        end.map(|end| address as usize..end as usize).ok_or(DmaFault::at(address))
-    }
-}
-
-impl Dma for Flat {
-    fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), DmaFault> {
-        bytes.copy_from_slice(&self.bytes.borrow()[self.range(address, bytes.len())?]);
-        Ok(())
-    }
-
-    fn write(&self, address: u64, bytes: &[u8]) -> Result<(), DmaFault> {
-        let range = self.range(address, bytes.len())?;
-        self.bytes.borrow_mut()[range].copy_from_slice(bytes);
-        Ok(())
-    }
-
-    fn store(&self, address: u64, value: u32) -> Result<(), DmaFault> {
-        self.write(address, &value.to_le_bytes())
-    }
-
-    fn check(&self, address: u64, len: usize, _: Access) -> Result<(), DmaFault> {
-        self.range(address, len).map(drop)
-    }
-}
-
 /// Walks a command's data pointer.
 ///
 /// # Panics
@@ -65,13 +30,13 @@ pub fn data_pointer(bytes: &[u8]) {
     let entry = command(&mut input);
     let len = (input.number() % MOST_DATA) as usize;
     let cut = if len == 0 { 0 } else { input.number() as usize % len };
-    let flat = Rc::new(Flat { bytes: RefCell::new(memory(&mut input)), accesses: Cell::new(0) });
+    let flat = FlatMemory::new(memory(&mut input));
     let dma: Rc<dyn Dma> = flat.clone();
     let Ok(pointer) = DataPointer::new(&dma, &entry, PAGE as u32) else { return };
     check(&flat, &HostMem::over(Rc::new(pointer)), len, cut);
 }
 
-fn check(flat: &Flat, mem: &HostMem, len: usize, cut: usize) {
+fn check(flat: &FlatMemory, mem: &HostMem, len: usize, cut: usize) {
     let covered = mem.cover(len);
     let accesses = flat.accesses.replace(0);
     assert!(accesses < MOST_ACCESSES, "{accesses} accesses for {len} bytes");

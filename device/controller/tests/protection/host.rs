@@ -1,10 +1,10 @@
 //! A host with memory by address, so that its commands have metadata pointers, and a drive whose namespace it has formatted.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_drive::conformance::Host;
-use nandscape_drive::mem::{Access, DataPointer, Dma, DmaFault};
+use nandscape_drive::mem::{DataPointer, Dma};
+use nandscape_drive::testing::flat::FlatMemory;
 use nandscape_drive::{HostMem, QueueDrive, QueueId};
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::sgl::{SglDescriptor, SglType};
@@ -21,41 +21,11 @@ const DATA: u64 = 0x1004;
 const METADATA: u64 = 0xc_0008;
 const DESCRIPTOR: u64 = 0xf_0000;
 
-/// Memory from address 0 on.
-struct Flat(RefCell<Vec<u8>>);
-
-impl Flat {
-    fn range(address: u64, len: usize) -> Result<std::ops::Range<usize>, DmaFault> {
-        let end = (address as usize).checked_add(len).filter(|end| *end <= MEMORY);
-        end.map(|end| address as usize..end).ok_or(DmaFault::at(address))
-    }
-}
-
-impl Dma for Flat {
-    fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), DmaFault> {
-        bytes.copy_from_slice(&self.0.borrow()[Flat::range(address, bytes.len())?]);
-        Ok(())
-    }
-
-    fn write(&self, address: u64, bytes: &[u8]) -> Result<(), DmaFault> {
-        self.0.borrow_mut()[Flat::range(address, bytes.len())?].copy_from_slice(bytes);
-        Ok(())
-    }
-
-    fn store(&self, address: u64, value: u32) -> Result<(), DmaFault> {
-        self.write(address, &value.to_le_bytes())
-    }
-
-    fn check(&self, address: u64, len: usize, _: Access) -> Result<(), DmaFault> {
-        Flat::range(address, len).map(drop)
-    }
-}
-
 /// See the file.
 pub(crate) struct Guest {
     pub(crate) shape: Shape,
     pub(crate) io: Host,
-    flat: Rc<Flat>,
+    flat: Rc<FlatMemory>,
     sim: Sim,
     /// The metadata pointer leads to a descriptor.
     pub(crate) describes_metadata: bool,
@@ -75,7 +45,7 @@ impl Guest {
         let format =
             SubmissionEntry { nsid: 1.into(), cdw10: cdw10.into(), ..SubmissionEntry::admin(AdminOpcode::FORMAT_NVM) };
         assert_eq!(queue(0).execute(format, HostMem::none()).await.unwrap().status, Status::SUCCESS, "{shape:?}");
-        let flat = Rc::new(Flat(RefCell::new(vec![0xa5; MEMORY])));
+        let flat = FlatMemory::new(vec![0xa5; MEMORY]);
         let (describes_metadata, missing_metadata, metadata_at) = (false, 0, METADATA);
         let (io, sim) = (queue(1), sim.clone());
         Guest { shape, io, flat, sim, describes_metadata, missing_metadata, metadata_at }
@@ -156,11 +126,11 @@ impl Guest {
     pub(crate) async fn read(&self, slba: u64, fields: Fields, expected: &[Block]) -> Result<(), Status> {
         let expected_bytes = self.bytes_of(expected, fields);
         let lens = expected_bytes.each_ref().map(Vec::len);
-        self.flat.0.borrow_mut().fill(0x5a);
+        self.flat.bytes.borrow_mut().fill(0x5a);
         let entry = Guest::entry(IoOpcode::READ, slba, expected.len() as u32, fields);
         let (entry, mem) = self.with_memory(entry, lens);
         self.execute(entry, mem).await?;
-        let mut memory = self.flat.0.borrow_mut();
+        let mut memory = self.flat.bytes.borrow_mut();
         for (at, expected) in [DATA, self.metadata_at].into_iter().zip(&expected_bytes) {
             let range = at as usize..at as usize + expected.len();
             assert!(memory[range.clone()] == expected[..], "block {slba} of {:?}", self.shape);
@@ -180,7 +150,7 @@ impl Guest {
         let entry = Guest::entry(IoOpcode::READ, slba, count as u32, fields);
         let (entry, mem) = self.with_memory(entry, [count * stride, count * beside]);
         self.execute(entry, mem).await?;
-        let memory = self.flat.0.borrow();
+        let memory = self.flat.bytes.borrow();
         let block = |index: usize| {
             let (at, at_metadata) = (DATA as usize + index * stride, self.metadata_at as usize + index * metadata);
             let at_metadata = if is_extended { at + data } else { at_metadata };

@@ -1,45 +1,26 @@
 //! What a controller keeps over a kill: namespaces with their formats, data and identifiers, reservations that persist, saved
 //! features, and a sanitize operation that was in progress.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use nandscape_device_media::durable::{MemoryFile, StoreFile};
 use nandscape_device_ssd::Ssd;
+use nandscape_drive::HostMem;
 use nandscape_drive::conformance::Host;
-use nandscape_drive::{Controller, HostIdentity, HostMem, QueueDrive, QueueId, TransportModel};
+use nandscape_drive::testing::tenant::{Tenant, run};
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::identify::{Namespace, cns};
 use nandscape_wire_nvme::manage::{self, ControllerList, SanitizeStatus};
-use nandscape_wire_nvme::register::{self, CC_EN};
-use nandscape_wire_nvme::reservation::Keys;
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, feature, log};
 use zerocopy::{FromBytes as _, FromZeros as _, IntoBytes as _};
 
 use crate::host::{open, small};
 
-const ENABLED: u32 = CC_EN | 6 << 16 | 4 << 20;
 const PERSIST: u32 = 0b11 << 30;
 const WRITE_EXCLUSIVE: u32 = 1 << 8;
 
-struct Tenant {
-    controller: Rc<dyn Controller>,
-    admin: Host,
-    io: Host,
-}
-
-/// A host with a controller of its own.
 fn tenant(sim: &Sim, ssd: &Ssd, id: u8) -> Tenant {
-    let identity = HostIdentity { hostid: [id; 16], hostnqn: format!("nqn.2026-11.org.example:{id}") };
-    let controller = ssd.subsystem().new_controller(identity, TransportModel::Message).unwrap();
-    controller.set_register(register::CC, ENABLED);
-    let queue = |id| Host::new(sim, QueueDrive::new(sim, controller.clone(), QueueId(id), 32).unwrap());
-    Tenant { admin: queue(0), io: queue(1), controller }
-}
-
-async fn run(host: &Host, entry: SubmissionEntry, mem: HostMem) -> Result<u32, Status> {
-    let ended = host.execute(entry, mem).await.unwrap();
-    if ended.status.is_success() { Ok(ended.dw0) } else { Err(ended.status.meaning()) }
+    Tenant::new(sim, &*ssd.subsystem(), id)
 }
 
 fn admin(opcode: AdminOpcode, nsid: u32, cdw10: u32, cdw11: u32) -> SubmissionEntry {
@@ -72,12 +53,6 @@ async fn divide(tenant: &Tenant) {
     }
 }
 
-async fn reserve(tenant: &Tenant, opcode: IoOpcode, cdw10: u32, current: u64, other: u64) {
-    let entry = SubmissionEntry { cdw10: cdw10.into(), ..SubmissionEntry::io(opcode, 2) };
-    let keys = Keys { current: current.into(), other: other.into() };
-    run(&tenant.io, entry, HostMem::from_bytes(keys.as_bytes())).await.unwrap();
-}
-
 fn new_file() -> Arc<MemoryFile> {
     let backing = Arc::new(MemoryFile::new());
     let spec = small("capacitor", &[]).store_spec(true, Seed::new(5));
@@ -103,8 +78,8 @@ fn namespaces_features_and_reservations_outlast_a_kill() {
             .unwrap();
         let save = admin(AdminOpcode::SET_FEATURES, 0, temperature | feature::SAVE, threshold);
         run(&one.admin, save, HostMem::none()).await.unwrap();
-        reserve(&one, IoOpcode::RESERVATION_REGISTER, PERSIST, 0, 42).await;
-        reserve(&one, IoOpcode::RESERVATION_ACQUIRE, WRITE_EXCLUSIVE, 42, 0).await;
+        one.reserve(IoOpcode::RESERVATION_REGISTER, 2, PERSIST, (0, 42)).await.unwrap();
+        one.reserve(IoOpcode::RESERVATION_ACQUIRE, 2, WRITE_EXCLUSIVE, (42, 0)).await.unwrap();
         page(&one.admin, SubmissionEntry::identify(cns::NAMESPACE_DESCRIPTORS, 2)).await
     });
     let again = Arc::new(backing.survivor());
