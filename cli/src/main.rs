@@ -80,6 +80,8 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    #[cfg(target_os = "linux")]
+    survive_full_disks();
     let result = match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Compare(args) => compare::run(&args),
@@ -104,4 +106,12 @@ fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// A file that reaches the limit of its size (setrlimit(2), RLIMIT_FSIZE) is like a full disk: an error of the write, not the
+/// end of the process.
+#[cfg(target_os = "linux")]
+fn survive_full_disks() {
+    // Without the handler the signal ends the process at such a file, as it does in other programs.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
 }

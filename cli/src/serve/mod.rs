@@ -51,7 +51,6 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let (tell, ending) = channel();
     let serving = Arc::<AtomicBool>::default();
     watch_signals(tell.clone(), serving.clone()).map_err(Failure::run)?;
-    survive_full_disks().map_err(Failure::run)?;
     prepare_files(args)?;
     let (notes, printer) = Notes::start().context("cannot start a thread").map_err(Failure::Run)?;
     let broken = tell.clone();
@@ -112,11 +111,15 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
         Address::Tcp(_) => None,
     });
     let sockets = sockets.chain(args.control.iter().map(|path| ("--control", path.as_path())));
+    let stores = args.stores()?;
+    let stores = || stores.iter().filter_map(|store| Some(("--store", store.path()?)));
+    // A store is an input too: a drive that may be there already.
+    let files = stores().fold(files, |files, (option, path)| files.reads(option, path));
     let files = sockets.fold(files, |files, (option, path)| files.writes(option, path));
     outputs.fold(files, |files, (option, path)| files.writes(option, path)).check()?;
-    let stores = args.stores()?;
-    let stores = stores.iter().filter_map(|store| Some(("--store", store.path()?)));
-    stores.fold(Files::default(), |files, (option, path)| files.writes(option, path)).check()?;
+    let profiles = args.profile_files().into_iter();
+    let files = profiles.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
+    stores().fold(files, |files, (option, path)| files.writes(option, path)).check()?;
     let Some(trace) = &args.chrome_trace else { return Ok(()) };
     crate::sim::can_write(trace).map_err(|error| Failure::Input(error.context("--chrome-trace")))
 }
@@ -159,14 +162,6 @@ fn check_nqns(drives: &[LiveDrive]) -> Result<(), Failure> {
 
 fn wait(ending: &Receiver<Ending>) -> Ending {
     ending.recv().unwrap_or(Ending::Broken)
-}
-
-/// A file that reaches the limit of its size (setrlimit(2), RLIMIT_FSIZE) is like a full disk: an error, not the end of the
-/// process.
-fn survive_full_disks() -> anyhow::Result<()> {
-    let noticed = Arc::<AtomicBool>::default();
-    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noticed).context("cannot watch for signals")?;
-    Ok(())
 }
 
 /// Signals within this time of the first one are the same request: `timeout` sends one to the server, and one to its group.

@@ -10,6 +10,7 @@ use nandscape_lab_trace::{ConvertError, Format, Trace, convert};
 
 use super::select::SelectWords;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::output;
 
 /// Write a trace in another format.
@@ -37,6 +38,7 @@ pub(crate) struct ConvertArgs {
 
 /// Converts, and prints notes on the changes.
 pub(crate) fn run(args: &ConvertArgs) -> Result<(), Failure> {
+    Files::default().reads("IN", &args.input).writes("OUT", &args.output).check()?;
     let trace = super::open(args.select.of(&args.input))?;
     let notes = match args.output == Path::new("-") {
         true => to_standard_output(&trace, args.to)?,
@@ -74,8 +76,7 @@ fn to_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>, Failur
     }
 }
 
-/// Writes to a temporary file in the same folder first, so that a trace may be converted over itself, and no partial
-/// file is left.
+/// Writes to a temporary file in the same folder first, so that no partial file is left.
 fn to_regular_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>, Failure> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let cannot = || format!("cannot write {}", path.display());

@@ -99,6 +99,20 @@ fn no_output_overwrites_an_input_or_another_output() {
     refuse(&words.iter().map(String::as_str).collect::<Vec<_>>(), &["are the same file", "report.json"]);
 }
 
+/// A limit of 512 bytes a file stands for a full disk.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_runs_full_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nandscape = env!("CARGO_BIN_EXE_nandscape");
+    let words = "sim --drive default --set capacity=64MiB --rw randread --io-count 1000 --chrome-trace events.json";
+    let mut command = std::process::Command::new("sh");
+    let ended = command.args(["-c", &format!("ulimit -f 1; exec '{nandscape}' {words}")]).current_dir(&folder).output();
+    let ended = ended.expect("a shell");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(1) && said.contains("events.json"), "{ended:?}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn what_never_ends_is_no_profile_workload_or_report() {

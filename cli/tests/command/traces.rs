@@ -167,17 +167,22 @@ fn traces_come_from_pipes_and_compressed_files() {
 }
 
 #[test]
-fn a_trace_may_be_converted_over_itself_and_onto_standard_output() {
+fn a_trace_is_converted_to_standard_output_and_to_a_file_but_not_over_itself() {
     let folder = folder();
     let path = trace(folder.path());
     let text = succeed(&["trace", "convert", &path, "-", "--to", "alibaba", "--limit", "2"]);
     assert_eq!(text, "0,R,0,65536,0\n0,R,32436224,4096,1000\n");
-    succeed(&["trace", "convert", &path, &path, "--to", "mqsim"]);
-    let text = std::fs::read_to_string(&path).expect("a trace");
+    let whole = std::fs::read(&path).expect("a trace");
+    let refused = run(&["trace", "convert", &path, &path, "--to", "mqsim"]);
+    assert!(refused.code == 2 && refused.err.contains("would overwrite"), "{}", refused.err);
+    assert!(std::fs::read(&path).expect("a trace") == whole);
+    let other = folder.path().join("other").display().to_string();
+    succeed(&["trace", "convert", &path, &other, "--to", "mqsim"]);
+    let text = std::fs::read_to_string(&other).expect("a trace");
     assert!(text.starts_with("0 0 0 128 1\n1000000 0 63352 8 1\n") && text.lines().count() == 300, "{text}");
     let left: Vec<PathBuf> =
         std::fs::read_dir(folder.path()).expect("a folder").map(|it| it.expect("it").path()).collect();
-    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(left.len(), 2, "{left:?}");
 }
 
 #[test]

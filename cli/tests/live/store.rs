@@ -6,6 +6,7 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use nandscape_sim::{Rng, Seed};
@@ -198,7 +199,15 @@ fn a_file_that_is_not_the_drives_is_refused_and_left_alone() {
     refused(&["--store", "drive.nand", "--set", "buffer.mode=through"], "buffer.mode is \"capacitor\" there");
     refused(&["--store", "drive.nand", "--record", "r"], "drives in files cannot be recorded");
     refused(&["--store", "other=x"], "--store other=x: there is no such drive; the only one is small");
+    refused(&["--store", "drive.nand", "--chrome-trace", "./drive.nand"], "would overwrite --store drive.nand");
+    refused(&["--store", "new.nand", "--chrome-trace", "new.nand"], "would overwrite --store new.nand");
     assert_eq!(modified(), before);
+    let made = Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap();
+    assert!(made.success());
+    for command in ["fsck", "inspect"] {
+        let ended = nandscape(folder.path(), &[command, "pipe"]);
+        assert!(ended.code == Some(2) && ended.err.contains("no regular file"), "{ended:?}");
+    }
     std::fs::write(folder.path().join("letter"), "Dear reader").unwrap();
     refused(&["--store", "letter"], "--store letter: it is no store of a drive");
     assert_eq!(nandscape(folder.path(), &["fsck", "letter"]).code, Some(2));

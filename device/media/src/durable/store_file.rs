@@ -23,6 +23,9 @@ pub enum StoreError {
     /// Another process has it.
     #[error("another process uses the file; one at a time can")]
     InUse,
+    /// It is a pipe, a device or a folder.
+    #[error("it is no regular file")]
+    NoFile,
     /// It is something else.
     #[error(
         "it is no store of a drive: it does not begin with NANDFILE; name a file that does not exist yet, or a store"
@@ -93,7 +96,7 @@ impl StoreFile {
     /// # Errors
     /// When it is not a whole store, or is in use.
     pub fn open(path: &Path, syncs: bool) -> Result<StoreFile, StoreError> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let file = open(OpenOptions::new().read(true).write(true), path)?;
         lock(&file)?;
         StoreFile::open_on(Arc::new(file), syncs)
     }
@@ -104,7 +107,7 @@ impl StoreFile {
     /// # Errors
     /// When it is not a whole store.
     pub fn open_to_read(path: &Path) -> Result<(StoreFile, bool), StoreError> {
-        let file = File::open(path)?;
+        let file = open(OpenOptions::new().read(true), path)?;
         let in_use = match file.try_lock_shared() {
             Ok(()) => false,
             Err(TryLockError::WouldBlock) => true,
@@ -206,6 +209,14 @@ impl StoreFile {
         disk.sync()?;
         disk.write(copy.at, &self.superblock.encode())?;
         disk.sync()
+    }
+}
+
+/// Opens a regular file. Opening a pipe would wait for its other end.
+fn open(options: &OpenOptions, path: &Path) -> Result<File, StoreError> {
+    match path.metadata()?.is_file() {
+        true => Ok(options.open(path)?),
+        false => Err(StoreError::NoFile),
     }
 }
 
