@@ -141,6 +141,7 @@ fn as_json(inspected: &Inspected, with_blocks: bool) -> Value {
         "blocks": blocks,
         "erases": { "least": stats.erases.0, "most": stats.erases.1, "sum": stats.erases.2 },
         "host_written_bytes": stats.host_bytes,
+        "memory_bytes": ssd.ftl_memory().into_iter().map(|(name, bytes)| (name.to_owned(), bytes.into())).collect::<serde_json::Map<String, Value>>(),
     });
     if let Some(ftl) = ssd.ox_block() {
         value["ox_block"] = crate::inspect_ox::as_json(ftl);
@@ -175,7 +176,12 @@ fn overview(inspected: &Inspected) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING);
     let ended = if used.in_use { "not closed in order" } else { "closed in order" };
-    let rows: [(&str, String); 10] = [
+    let memory_of: Vec<String> = ssd
+        .ftl_memory()
+        .into_iter()
+        .map(|(name, bytes)| format!("{} {}", name.replace('_', " "), Bytes(bytes)))
+        .collect();
+    let rows: [(&str, String); 11] = [
         ("drive", format!("{} ({}), {}", drive.names.serial, drive.profile_name, Bytes(profile.capacity()))),
         ("subsystem", drive.names.nqn.clone()),
         (
@@ -195,6 +201,7 @@ fn overview(inspected: &Inspected) -> String {
             "file",
             format!("{} with holes, {}", Bytes(memory.file_len()), if used.syncs { "synced" } else { "not synced" }),
         ),
+        ("memory of the FTL", memory_of.join(", ")),
         (
             "map",
             format!(

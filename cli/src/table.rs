@@ -171,10 +171,11 @@ fn upkeep(upkeep: Option<&Upkeep>) -> String {
 fn memory(report: &Report) -> String {
     let mut parts: Vec<(&str, u64)> = report.memory_bytes.iter().map(|(name, bytes)| (*name, *bytes)).collect();
     parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-    let mib = |bytes: u64| format!("{:.2} MiB", bytes as f64 / f64::from(1 << 20));
+    parts.retain(|(_, bytes)| *bytes > 0);
     let listed: Vec<String> =
-        parts.iter().map(|(name, bytes)| format!("{} {}", name.replace('_', " "), mib(*bytes))).collect();
-    format!("memory of the FTL: {}: {}\n", mib(parts.iter().map(|(_, bytes)| bytes).sum()), listed.join(", "))
+        parts.iter().map(|(name, of)| format!("{} {}", name.replace('_', " "), bytes(*of as f64))).collect();
+    let sum: u64 = parts.iter().map(|(_, bytes)| bytes).sum();
+    format!("memory of the FTL: {}: {}\n", bytes(sum as f64), listed.join(", "))
 }
 
 /// The fault rules, with the number of times that each struck.

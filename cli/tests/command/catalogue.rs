@@ -187,3 +187,37 @@ fn every_pattern_runs_with_a_store_and_without() {
         }
     }
 }
+
+#[test]
+fn components_are_listed_with_the_key_that_chooses_them() {
+    let listed = succeed(&["drives", "components"]);
+    for words in [["ftl.ox.gc", "most_garbage"], ["ftl.ox.gc", "oldest"], ["ftl.ox.write_cache", "half_full"]] {
+        let is_listed = |line: &str| words.iter().all(|word| line.split_whitespace().any(|part| part == *word));
+        assert!(listed.lines().any(is_listed), "{words:?} in\n{listed}");
+    }
+}
+
+/// The FTLs that keep or find their tables in flash run from the command line, and say what they take of memory.
+#[test]
+fn ftls_of_components_run_and_report_their_memory() {
+    for kind in ["ox_block", "pblk", "spdk"] {
+        let kind = format!("ftl.kind={kind}");
+        let changes = ["capacity=64MiB", "geometry.channels=2", "geometry.dies_per_channel=2", &kind];
+        let mut command = vec![
+            "sim",
+            "--drive",
+            "default",
+            "--rw",
+            "randwrite",
+            "--io-count",
+            "3000",
+            "--precondition",
+            "none",
+            "--json",
+        ];
+        command.extend(changes.iter().flat_map(|change| ["--set", change]));
+        let report: serde_json::Value = serde_json::from_str(&succeed(&command)).expect("a report");
+        assert!(report["memory_bytes"]["block_tables"].as_u64() > Some(0), "{kind}: {}", report["memory_bytes"]);
+        assert_eq!(report["errors"], serde_json::json!({}), "{kind}");
+    }
+}

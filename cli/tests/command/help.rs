@@ -4,7 +4,7 @@ use crate::program::{refuse, succeed};
 
 #[test]
 fn every_command_has_help() {
-    let commands: [&[&str]; 21] = [
+    let commands: [&[&str]; 22] = [
         &[],
         &["sim"],
         &["demo"],
@@ -17,6 +17,7 @@ fn every_command_has_help() {
         &["drives"],
         &["drives", "show"],
         &["drives", "keys"],
+        &["drives", "components"],
         &["workloads"],
         &["workloads", "show"],
         &["trace"],
