@@ -52,7 +52,9 @@ pub(super) async fn deallocate(ftl: &OxBlock, extent: Extent, breakdown: &mut Br
         breakdown.waits(Stage::Queue).add(cause::METADATA, ftl.sim.now() - begun);
         done.map_err(|Stopped| MediaError::PowerLost)?;
     }
-    match !ftl.config.keeps_log || core.sync() {
+    // A file that failed meanwhile does not hold the records.
+    let is_promised = ftl.config.keeps_log || ftl.config.waits_for_log;
+    match !is_promised || core.sync() {
         true => Ok(()),
         false => Err(MediaError::Store),
     }
