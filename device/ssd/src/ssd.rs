@@ -39,6 +39,8 @@ trait Assembled {
     fn block(&self, block: BlockId) -> BlockInfo;
     fn is_current(&self, unit: UnitId) -> bool;
     fn tables(&self) -> TableSummary;
+    /// Tells the controller that the FTL was planted.
+    fn was_planted(&self);
     /// Has the controller write its notes.
     fn note(&self);
     fn shut_down(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
@@ -99,6 +101,10 @@ impl<F: Ftl> Assembled for Parts<F> {
 
     fn tables(&self) -> TableSummary {
         self.ftl.tables()
+    }
+
+    fn was_planted(&self) {
+        self.controller.subsystem().was_filled();
     }
 
     fn note(&self) {
@@ -173,11 +179,13 @@ impl Ssd {
     /// Gives an unused drive that has not started the state of a used one, in no time; see [`PageFtl::plant`] and
     /// [`OxBlock::plant`].
     pub fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
-        match (self.drive.page_ftl(), self.drive.ox_block()) {
+        let report = match (self.drive.page_ftl(), self.drive.ox_block()) {
             (Some(ftl), _) => ftl.plant(plant, seed, progress),
             (None, Some(ftl)) => ftl.plant(plant, seed, progress),
             (None, None) => unreachable!("a drive has one of the two"),
-        }
+        };
+        self.drive.was_planted();
+        report
     }
 
     /// The FTL, if it is an OX-Block.

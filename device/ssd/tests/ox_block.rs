@@ -9,10 +9,13 @@ use nandscape_device_ftl::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::conformance::{self, Ask, Damaged, Deallocation, Load, Subject};
+use nandscape_drive::testing::tenant::{Tenant, run};
 use nandscape_drive::{HostIdentity, HostMem, Issuer, QueueDrive, QueueId, TransportModel};
 use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_wire_nvme::manage::{self, SanitizeStatus};
 use nandscape_wire_nvme::register::{self, CC_EN};
-use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry, log};
+use zerocopy::FromBytes as _;
 
 const SMALL: [&str; 11] = [
     "ftl.kind=ox_block",
@@ -101,6 +104,24 @@ fn a_normal_shutdown_takes_a_checkpoint_and_an_abrupt_one_does_not() {
             ssd.ox_block().expect("it is one").checkpoints() - before
         });
         assert_eq!(taken, Ok(checkpoints), "SHN {notification}");
+    }
+}
+
+#[test]
+fn a_planted_drive_is_not_reported_as_erased() {
+    for (plant, expected) in [(None, manage::GLOBAL_DATA_ERASED), (Some(Plant::Full), 0)] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let ssd = ssd(&sim, &[]);
+        if let Some(plant) = plant {
+            ssd.plant(plant, Seed::new(seed()), &mut |_| ());
+        }
+        let mem = HostMem::zeroed(512);
+        let host = Tenant::new(&sim, &*ssd.subsystem(), 1);
+        let get = SubmissionEntry::get_log_page(log::SANITIZE_STATUS, 0, 512);
+        executor.block_on(run(&host.admin, get, mem.clone())).unwrap().unwrap();
+        let status = SanitizeStatus::read_from_prefix(&mem.to_vec()).unwrap().0.status.get();
+        assert_eq!(status, manage::SANITIZE_NEVER | expected, "{plant:?}");
     }
 }
 

@@ -228,6 +228,11 @@ impl<C: CommandSet> NvmSubsystem<C> {
         is_untouched && (sanitizing.status.get() != manage::SANITIZE_NEVER || !self.set.may_hold_data())
     }
 
+    /// To be called when the drive is given data other than by commands, before it starts: it is not erased any more.
+    pub fn was_filled(&self) {
+        self.sanitizing.erased_at.set(None);
+    }
+
     /// Sanitize Status log.
     pub(crate) fn sanitize_status(&self) -> SanitizeStatus {
         let (mut log, sanitizing) = (SanitizeStatus::new_zeroed(), &self.sanitizing);
