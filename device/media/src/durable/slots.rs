@@ -109,7 +109,9 @@ impl Slots {
     /// Makes a slot void.
     pub(crate) fn clear(&self, slot: u32) -> Result<(), MediaError> {
         let written = std::mem::take(&mut self.written.borrow_mut()[slot as usize]);
-        let copies = [0, 1].into_iter().filter(|copy| written & 1 << copy != 0);
+        // The older copy first: it must not count when the newer one is gone.
+        let older = self.next.borrow()[slot as usize];
+        let copies = [older, older ^ 1].into_iter().filter(|copy| written & 1 << copy != 0);
         copies.into_iter().try_for_each(|copy| self.disk.write(self.at(slot, copy), &[0; HEAD]))
     }
 

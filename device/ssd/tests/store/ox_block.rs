@@ -41,6 +41,9 @@ fn with_transactions_and_a_map_larger_than_memory_too() {
         each_seed(kills(3), |seed| survives(mode, &transactions, seed, false));
         each_seed(kills(3), |seed| survives(mode, &paged, seed, false));
     }
+    // Killed between the two copies of a slot that was made void.
+    survives("capacitor", &transactions, 58, false).unwrap();
+    survives("capacitor", &paged, 58, false).unwrap();
 }
 
 #[test]
