@@ -9,6 +9,11 @@
 //! | without a volatile write cache | the transaction is durable |
 //! | with one | it is in the cache, unless it is [forced](Transaction::force); a Flush makes it durable |
 //!
+//! | file | what |
+//! |---|---|
+//! | `transaction` | ranges, data and the commit |
+//! | `limits` | what a drive takes in one command |
+//!
 //! Left out: reads within a transaction, and transactions of more than one command: [`Limits`] says what a command holds.
 
 mod limits;
