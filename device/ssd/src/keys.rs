@@ -355,8 +355,11 @@ section! {
         /// Whether each write is a transaction: after a power cut all of it is there, or nothing. Up to the size of the write
         /// buffer.
         transactions: bool,
-        /// The time from one checkpoint to the next, while data is written: `"10s"`.
+        /// The time from one checkpoint to the next, while data is written: `"10s"`. The longest is an hour, `"3600s"`.
         checkpoint_interval: Text<Span>,
+        /// The size of the log at which a checkpoint is taken, whatever the interval: `"16MiB"`. Without it, two blocks of the
+        /// log.
+        checkpoint_log: Text<Bytes>,
         /// Memory for the map, of which the rest is in flash only: `"16MiB"`.
         map_memory: Text<Bytes>,
         /// Channels that are collected at a time, as long as there is room for the host's data. Without it, half of them.

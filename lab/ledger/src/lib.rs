@@ -8,6 +8,7 @@
 //! | `experiments` | the experiments, one file each |
 //! | `figures` | the results of a point |
 //! | `verdict` | verdicts, and a file for each rule they follow |
+//! | `ox` | the drive of the experiments on OX-Block |
 //! | `queueing` | an analytic solution of closed queueing networks, as a reference for the model |
 //! | `wall` | common code of the experiments in real time |
 //! | `results` | the folder of results, which are not measured again |
@@ -28,6 +29,7 @@ pub mod experiments;
 pub mod figures;
 mod find;
 pub mod outcome;
+mod ox;
 mod pool;
 mod queueing;
 pub mod results;

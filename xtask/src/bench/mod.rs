@@ -9,6 +9,7 @@
 //! | `neighbour` | what one client of a live drive costs another |
 //! | `price` | cost of the options of NAND timing |
 //! | `restart` | drives in files: how soon they serve again, and what a file costs |
+//! | `durability` | OX-Block beside the page FTL under the same load |
 //! | `subject` | the program that is measured: this tree's, or another revision's |
 //! | `calibration` | a fixed piece of work, so that figures of different machines can be related |
 //! | `record` | raw results, kept under `bench/results` |
@@ -17,6 +18,7 @@
 //! No benchmark passes or fails: speed is a ratio to a reference measured in the same session.
 
 mod calibration;
+mod durability;
 mod guest;
 mod instructions;
 mod live;
@@ -78,18 +80,22 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         subjects.push(Subject::of_revision(revision, args.profiled)?);
     }
     let machine = Machine::here();
-    let mut record = Record::create(&run::root().join("bench/results"), &subjects[0].revision)?;
+    let mut record = Record::new(&run::root().join("bench/results"), &subjects[0].revision)?;
     say::line(&format!("\n{}, {} cores; raw results in {}\n", machine.cpu, machine.cores, record.shown()));
     let mut lines = Vec::new();
     for number in 1..=args.runs {
-        for benchmark in &chosen {
+        for benchmark in chosen.iter().filter(|benchmark| number == 1 || !benchmark.is_exact()) {
             for (at, subject) in in_turn(&subjects, number) {
-                let Some(line) = measure(benchmark, (at, subject), number, &machine)? else { continue };
+                let measured = measure(benchmark, (at, subject), number, &machine);
+                let Some(line) = measured.with_context(|| format!("of {}", subject.revision))? else { continue };
                 say::line(&summary::of_run(&line));
                 record.add(&line)?;
                 lines.push(line);
             }
         }
+    }
+    if record.is_empty() {
+        bail!("nothing was measured; the lines above say why");
     }
     say::line(&format!("\n{}", summary::of_all(&chosen, &subjects, &lines)));
     Ok(())
@@ -128,7 +134,7 @@ fn measure(
                 .with_context(|| format!("{}: the report lacks a figure", benchmark.name))?;
             (figures, report)
         }
-        How::Own(own) => match own(subject).with_context(|| benchmark.name)? {
+        How::Own(own) | How::Exact(own) => match own(subject).with_context(|| benchmark.name)? {
             Some(measured) => measured,
             None => return Ok(None),
         },

@@ -37,10 +37,10 @@ pub(crate) struct Line {
     pub(crate) report: Value,
 }
 
-/// The file of a session.
+/// The file of a session. It is made with the first run: a session that measures nothing leaves none.
 pub(crate) struct Record {
     path: PathBuf,
-    file: File,
+    file: Option<File>,
 }
 
 impl Machine {
@@ -58,19 +58,30 @@ fn model(info: &str) -> Option<&str> {
 }
 
 impl Record {
-    /// Starts a file in `folder`, named after the time and the program.
-    pub(crate) fn create(folder: &Path, revision: &str) -> anyhow::Result<Record> {
+    /// A file in `folder`, named after the time and the program.
+    pub(crate) fn new(folder: &Path, revision: &str) -> anyhow::Result<Record> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         // Some systems do not allow colons in file names.
         let path = folder.join(format!("{}-{revision}.jsonl", clock::date().replace(':', "")));
-        let file = File::create_new(&path).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Record { path, file })
+        Ok(Record { path, file: None })
     }
 
     /// Writes a run immediately, so that an interrupted session keeps its results.
     pub(crate) fn add(&mut self, line: &Line) -> anyhow::Result<()> {
         let text = serde_json::to_string(line).context("a run is plain data")?;
-        writeln!(self.file, "{text}").with_context(|| format!("cannot write {}", self.path.display()))
+        let failed = || format!("cannot write {}", self.path.display());
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => File::create_new(&self.path).with_context(failed)?,
+        };
+        writeln!(file, "{text}").with_context(failed)?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Whether there is a run in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.file.is_none()
     }
 
     /// Its name.
@@ -92,7 +103,9 @@ mod tests {
     #[test]
     fn each_run_is_a_line_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
-        let mut record = Record::create(folder.path(), "abc").unwrap();
+        let mut record = Record::new(folder.path(), "abc").unwrap();
+        // A session that was broken off before its first run has ended.
+        assert!(record.is_empty() && std::fs::read_dir(folder.path()).unwrap().next().is_none());
         let line = |run| Line {
             date: clock::date(),
             subject: 0,
@@ -106,6 +119,7 @@ mod tests {
         };
         record.add(&line(1)).unwrap();
         record.add(&line(2)).unwrap();
+        assert!(!record.is_empty());
         let text = std::fs::read_to_string(record.shown()).unwrap();
         let runs: Vec<Value> =
             text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["run"].clone()).collect();

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::subject::Subject;
-use super::{guest, instructions, live, neighbour, nvme_tcp, price, restart};
+use super::{durability, guest, instructions, live, neighbour, nvme_tcp, price, restart};
 
 /// One benchmark.
 pub(crate) struct Benchmark {
@@ -29,6 +29,15 @@ pub(crate) enum How {
     /// Several programs, or one several times: returns the figures, and the raw measurements; nothing if a required
     /// program is missing.
     Own(fn(&Subject) -> Measured),
+    /// The same with figures that do not vary: it runs once for each program.
+    Exact(fn(&Subject) -> Measured),
+}
+
+impl Benchmark {
+    /// Whether every run gives the same figures.
+    pub(crate) fn is_exact(&self) -> bool {
+        matches!(self.how, How::Exact(_))
+    }
 }
 
 /// The figures of such a benchmark, and the raw measurements.
@@ -185,12 +194,17 @@ pub(crate) const SUITE: &[Benchmark] = &[
     Benchmark {
         name: "instructions",
         about: "instructions of a 4 KiB read and of an overwrite in steady state, and of each stage, by callgrind",
-        how: How::Own(instructions::instructions),
+        how: How::Exact(instructions::instructions),
     },
     Benchmark {
         name: "option-price",
         about: "CPU time of a request with an option of NAND timing, as a ratio to the drive without it, option by option",
         how: How::Own(price::option_price),
+    },
+    Benchmark {
+        name: "durability",
+        about: "OX-Block beside the page FTL, whose tables are in memory, on the same load: drive time and CPU, as ratios",
+        how: How::Own(durability::price),
     },
     Benchmark {
         name: "nbd-qd1",
@@ -212,7 +226,7 @@ pub(crate) const SUITE: &[Benchmark] = &[
     Benchmark {
         name: "nvme-tcp-instructions",
         about: "instructions of a target for a 4 KiB read over NVMe/TCP, 32 at a time, and of each stage, by callgrind",
-        how: How::Own(nvme_tcp::instructions),
+        how: How::Exact(nvme_tcp::instructions),
     },
     Benchmark {
         name: "guest",
@@ -311,7 +325,7 @@ mod tests {
         assert!(SUITE.iter().all(|benchmark| benchmark.about.len() > 10));
         assert!(SUITE.iter().all(|benchmark| match benchmark.how {
             How::Sim { args, .. } => args.contains(&"--rw"),
-            How::Own(_) => true,
+            How::Own(_) | How::Exact(_) => true,
         }));
     }
 

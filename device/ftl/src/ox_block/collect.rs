@@ -43,11 +43,7 @@ impl State {
         if is_urgent {
             return 1;
         }
-        let units = u64::from(self.geometry.units_per_block());
-        let over = usage.saturating_sub(config.threshold);
-        let room = (WHOLE - config.threshold).max(1);
-        let least = units * u64::from(config.target) / 1_000 * u64::from(room.saturating_sub(over)) / u64::from(room);
-        (least as u32).max(1)
+        config.least_garbage(self.geometry.units_per_block(), usage)
     }
 
     /// Units of garbage in a block of the host's data; none in other blocks.

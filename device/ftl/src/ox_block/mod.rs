@@ -29,6 +29,7 @@
 //! | `lines` | other layouts: tables that are found again in the data |
 //! | `plant` | a state of use in no time |
 //! | `memory` | the memory of each component |
+//! | `sizes` | sizes that follow from a geometry |
 //! | `summary` | what is shown of it |
 //! | `check` | the invariants |
 //! | `mistakes` | what tests have it do wrong, to see that they notice |
@@ -58,6 +59,7 @@ mod read;
 mod recovery;
 mod release;
 mod restart;
+mod sizes;
 mod state;
 mod streams;
 mod summary;
@@ -91,6 +93,7 @@ pub use config::{CheckpointConfig, OxBlockConfig, OxGcConfig, reserve_per_plane}
 pub use lines::{HostLimit, Layout, LineLayout, list_pages};
 pub use read::OxReader;
 pub use recovery::Recovered;
+pub use sizes::Sizes;
 pub use summary::OxSummary;
 pub use write::Reservation;
 

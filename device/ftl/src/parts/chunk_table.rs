@@ -47,6 +47,11 @@ impl ChunkTable {
         }
     }
 
+    /// Bytes of an entry in flash.
+    pub fn entry_bytes(geometry: &Geometry) -> usize {
+        entry_size(geometry)
+    }
+
     /// Whether a page holds an entry at all.
     pub fn fits(geometry: &Geometry) -> bool {
         entry_size(geometry) <= geometry.page_size() as usize

@@ -17,7 +17,7 @@ impl Resolved {
         self.fill_in_controller();
         self.fill_in_ftl();
         if let Some(config) = &self.ox_block {
-            super::ox_block::fill_in(&mut self.keys, config);
+            super::ox_block::fill_in(&mut self.keys, config, self.geometry.page_size.into());
         }
     }
 

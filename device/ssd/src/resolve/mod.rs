@@ -194,7 +194,7 @@ impl Resolved {
     }
 
     /// The configuration of an OX-Block, if the drive has one.
-    pub(crate) fn ox_block(&self) -> Option<OxBlockConfig> {
+    pub fn ox_block(&self) -> Option<OxBlockConfig> {
         self.ox_block
     }
 

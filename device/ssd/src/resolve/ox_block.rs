@@ -10,7 +10,7 @@ use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Ratio};
 
 use super::Result;
-use super::bounds::{not_too_long, or, within, wrong};
+use super::bounds::{or, within, wrong};
 use crate::keys::{OxBlockKeys, ProfileKeys};
 use crate::profile::ProfileError;
 use crate::values::{FtlKind, Text};
@@ -18,6 +18,7 @@ use crate::values::{FtlKind, Text};
 /// `ftl.over_provisioning` of an OX-Block whose profile does not give it: 30% of the flash (OX 6.1.8).
 pub(super) const DEFAULT_OVER_PROVISIONING: Ratio = Ratio(0.4286);
 const DEFAULT_INTERVAL: Span = Span::from_ms(10_000);
+const LONGEST_INTERVAL: Span = Span::from_s(3_600);
 const DEFAULT_MAP_MEMORY: Bytes = Bytes(16 << 20);
 const DEFAULT_THRESHOLD: Ratio = Ratio(0.7);
 const DEFAULT_TARGET: Ratio = Ratio(0.9);
@@ -76,11 +77,8 @@ pub(super) fn ox_block(
         waits_for_log: mode == Some(BufferMode::Through),
         map_memory: or(&given.map_memory, DEFAULT_MAP_MEMORY).0,
         checkpoint: CheckpointConfig {
-            interval: not_too_long(
-                "ftl.ox_block.checkpoint_interval",
-                or(&given.checkpoint_interval, DEFAULT_INTERVAL),
-            )?,
-            log_pages: LOG_BLOCKS * u64::from(counts.pages_per_block),
+            interval: interval(or(&given.checkpoint_interval, DEFAULT_INTERVAL))?,
+            log_pages: log_pages(given.checkpoint_log, counts, page.logical_units)?,
         },
         gc: OxGcConfig {
             slots: within("ftl.ox_block.gc_slots", slots.into(), 1, 256)? as u32,
@@ -94,6 +92,35 @@ pub(super) fn ox_block(
     let geometry = Geometry::new(*counts).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
     config.check(&geometry).map_err(|problem| ProfileError::new("ftl.kind", format!("\"{kind}\": {problem}")))?;
     Ok(Some(config))
+}
+
+/// The interval of checkpoints: an hour at the most, which stands for never.
+fn interval(given: Span) -> Result<Span> {
+    match given <= LONGEST_INTERVAL {
+        true => Ok(given),
+        false => wrong(
+            "ftl.ox_block.checkpoint_interval",
+            format!("{given} is out of range; from 0ns to {LONGEST_INTERVAL} is valid"),
+        ),
+    }
+}
+
+/// Pages of the log at which a checkpoint is taken. The log may have a quarter of what is left beside the host's data.
+fn log_pages(given: Option<Text<Bytes>>, counts: &Counts, units: u32) -> Result<u64> {
+    let block = LOG_BLOCKS * u64::from(counts.pages_per_block);
+    let Some(Text(Bytes(bytes))) = given else { return Ok(block) };
+    let page = u64::from(counts.page_size);
+    let planes = u64::from(counts.channels) * u64::from(counts.dies_per_channel) * u64::from(counts.planes_per_die);
+    let flash = planes * u64::from(counts.blocks_per_plane) * u64::from(counts.pages_per_block) * page;
+    let spare = flash.saturating_sub(u64::from(units) * u64::from(counts.unit_size));
+    let most = (spare / 4).max(block * page);
+    match (page..=most).contains(&bytes) {
+        true => Ok(bytes / page),
+        false => wrong(
+            "ftl.ox_block.checkpoint_log",
+            format!("{} is out of range; from {} to {} is valid", Bytes(bytes), Bytes(page), Bytes(most)),
+        ),
+    }
 }
 
 /// The components that the profile names.
@@ -117,11 +144,12 @@ fn thousandths(key: &str, given: &Option<Text<Ratio>>, default: Ratio) -> Result
 }
 
 /// Writes what was decided into the keys.
-pub(super) fn fill_in(keys: &mut ProfileKeys, config: &OxBlockConfig) {
+pub(super) fn fill_in(keys: &mut ProfileKeys, config: &OxBlockConfig, page_size: u64) {
     let ratio = |thousandths: u32| Some(Text(Ratio(f64::from(thousandths) / 1_000.0)));
     keys.ftl.ox_block = OxBlockKeys {
         transactions: Some(config.transactions),
         checkpoint_interval: Some(Text(config.checkpoint.interval)),
+        checkpoint_log: Some(Text(Bytes(config.checkpoint.log_pages * page_size))),
         map_memory: Some(Text(Bytes(config.map_memory))),
         gc_slots: Some(config.gc.slots),
         gc_threshold: ratio(config.gc.threshold),

@@ -30,4 +30,8 @@ experiments! {
     leapio_virt,
     ox_mq,
     ox_fabric,
+    ox_sizes,
+    ox_gc,
+    ox_checkpoint,
+    ox_recovery,
 }
