@@ -1,7 +1,8 @@
 //! The data of a command: buffers from the client's share of memory. A client's own buffers are used again without asking
 //! for them, so that a command of the usual size allocates nothing.
 //!
-//! A buffer that others have used is cleared first: a host may ask for more bytes than its command returns.
+//! A buffer that others have used is cleared first, unless the host fills all of it: a host may ask for more bytes than its
+//! command returns.
 
 use std::rc::Rc;
 
@@ -44,10 +45,11 @@ impl Buffers {
         Buffers { share, spares: Vec::new(), spare_bytes: 0, fills }
     }
 
-    /// Buffers of `len` bytes. None while there is no memory for them: the client is in line then.
-    pub(crate) fn take(&mut self, len: usize) -> Option<Data> {
+    /// Buffers of `len` bytes, which the host fills (`to_controller`) or gets. None while there is no memory for them: the
+    /// client is in line then.
+    pub(crate) fn take(&mut self, len: usize, to_controller: bool) -> Option<Data> {
         if let Some(spare) = self.spare(len) {
-            if !self.fills {
+            if !self.fills && !to_controller {
                 spare.bytes_mut().fill(0);
             }
             return Some(Data::One(spare));
@@ -56,11 +58,7 @@ impl Buffers {
             self.drop_spares();
         }
         let mut grant = self.share.grant(len)?;
-        let mut lend = |len: usize| {
-            let loan = grant.lend(len)?;
-            loan.bytes_mut().fill(0);
-            Some(loan)
-        };
+        let mut lend = |len: usize| if to_controller { grant.lend(len) } else { grant.lend_zeros(len) };
         if len <= LARGEST {
             return lend(len).map(Data::One);
         }
@@ -68,12 +66,10 @@ impl Buffers {
         Some(Data::Many(Rc::new(Chain { parts, len })))
     }
 
-    /// Buffers of `len` bytes, no more than a capsule holds, whether or not there is room: for data that stands in the way
+    /// Buffers of `len` bytes that the host fills, no more than a capsule holds, whether or not there is room: for data that stands in the way
     /// of data that the host was asked for.
     pub(crate) fn overdraw(&mut self, len: usize) -> Option<Data> {
-        let loan = self.share.overdraw(len)?;
-        loan.bytes_mut().fill(0);
-        Some(Data::One(loan))
+        self.share.overdraw(len).map(Data::One)
     }
 
     /// Whether [`Buffers::take`] would return buffers now.

@@ -30,7 +30,7 @@ use crate::work::Work;
 
 /// PDUs taken in a turn.
 const PDUS_A_TURN: usize = 256;
-/// Bytes received in a turn, bytes that the drive is asked for, and bytes sent at a time.
+/// Bytes received in a turn, bytes of data with which commands begin in a turn, and bytes sent at a time.
 const BYTES_A_TURN: usize = 256 << 10;
 /// The longest time that a host may leave data unsent that it was asked for, while it sends nothing else either.
 const DATA_PATIENCE: Span = Span::from_s(30);
@@ -86,6 +86,7 @@ impl Turn {
 
 impl Session {
     pub(crate) fn new(stream: Stream, terms: Terms, info: DriveInfo, slot: ClientSlot, memory: Share) -> Session {
+        memory.guarantee(longest_command(&info));
         let mut work = Work::new(&terms, memory, info.keeps_data);
         work.took_one();
         work.connected(terms.connect_cid, terms.controller);
@@ -226,7 +227,7 @@ impl Session {
                 break;
             }
         }
-        Ok(self.work.feed(BYTES_A_TURN, intake) || came)
+        Ok(self.work.feed(intake) || came)
     }
 
     /// A host that closes its connection while none of its commands is in work has left in order: few send Disconnect.
@@ -273,6 +274,12 @@ impl Session {
     }
 }
 
+/// Bytes of the longest command that the drive takes (MDTS). Metadata adds an eighth at most, in any format: 64 bytes to 512.
+fn longest_command(info: &DriveInfo) -> usize {
+    let data = info.max_blocks as usize * info.lba_bytes as usize;
+    data + data / 8
+}
+
 /// How long a host that has asked for a timeout of `ms` may be silent; `None` when it wants none.
 fn keep_alive_timeout(ms: u32) -> Option<Span> {
     let ms = identify::keep_alive_timeout_ms(ms, identify::KEEP_ALIVE_GRANULARITY);
@@ -300,6 +307,7 @@ impl Client for Session {
 
     fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
         self.turn = Turn::WHOLE;
+        self.work.begin_turn(BYTES_A_TURN);
         if self.heard == Time::ZERO {
             self.heard = intake.now();
         }

@@ -32,8 +32,10 @@ pub(crate) struct Work {
     pub(crate) transfers: Transfers,
     pub(crate) outgoing: Outgoing,
     buffers: Buffers,
-    /// Commands that wait for memory, in order.
+    /// Commands that wait for memory or for another turn, in order.
     waiting: VecDeque<u16>,
+    /// Bytes of data with which commands may still begin in this turn.
+    left: usize,
     /// Bytes of commands whose data is still to come in transfers.
     asked: usize,
     /// R2Ts of one command at a time.
@@ -56,6 +58,7 @@ impl Work {
             outgoing: Outgoing::new(terms.digests, terms.align),
             buffers: Buffers::new(share, keeps_data),
             waiting: VecDeque::new(),
+            left: 0,
             asked: 0,
             transfers_each: terms.transfers_each,
             empty: Rc::new(RefCell::new(Vec::new())),
@@ -64,6 +67,11 @@ impl Work {
             fused: Fused::default(),
             is_admin: terms.queue == 0,
         }
+    }
+
+    /// A turn begins, in which commands may begin with about `most` bytes of data.
+    pub(crate) fn begin_turn(&mut self, most: usize) {
+        self.left = most;
     }
 
     /// A capsule was taken from the host's queue.
@@ -117,7 +125,7 @@ impl Work {
         if len == 0 {
             return self.submit(number, intake);
         }
-        if !self.waiting.is_empty() || !self.begin(number, intake) {
+        if !self.waiting.is_empty() || self.left == 0 || !self.begin(number, intake) {
             self.waiting.push_back(number);
         }
     }
@@ -186,7 +194,7 @@ impl Work {
         }
         let len = command.len as usize;
         // What the host was asked for comes behind this data.
-        let taken = match self.buffers.take(len) {
+        let taken = match self.buffers.take(len, true) {
             None if !self.transfers.is_empty() => self.buffers.overdraw(len),
             taken => taken,
         };
@@ -211,17 +219,13 @@ impl Work {
         self.outgoing.is_empty() && self.commands.iter().all(|command| waits_for_event(&command.entry))
     }
 
-    /// Begins commands that wait, with about `most` bytes of data. Whether there were any.
-    pub(crate) fn feed(&mut self, most: usize, intake: &mut Intake<'_>) -> bool {
-        let (mut left, before) = (most, self.waiting.len());
-        while left > 0
+    /// Begins commands that wait, as far as the turn allows. Whether there were any.
+    pub(crate) fn feed(&mut self, intake: &mut Intake<'_>) -> bool {
+        let before = self.waiting.len();
+        while self.left > 0
             && let Some(&number) = self.waiting.front()
+            && self.begin(number, intake)
         {
-            let len = self.commands.get_mut(number).map_or(0, |command| command.len as usize);
-            if !self.begin(number, intake) {
-                break;
-            }
-            left = left.saturating_sub(len);
             self.waiting.pop_front();
         }
         self.waiting.len() < before
@@ -239,8 +243,9 @@ impl Work {
     /// Begins a command whose data is to be moved, if there is memory for it.
     fn begin(&mut self, number: u16, intake: &mut Intake<'_>) -> bool {
         let Some(len) = self.may_begin(number) else { return false };
-        let Some(data) = self.buffers.take(len) else { return false };
         let Some(command) = self.commands.get_mut(number) else { return true };
+        let Some(data) = self.buffers.take(len, command.to_controller) else { return false };
+        self.left = self.left.saturating_sub(len);
         command.data = data;
         if command.to_controller {
             self.asked += len;

@@ -1,10 +1,11 @@
 //! Memory for the data of clients: buffers, lent from a pool, within a budget that all clients of a reactor share.
 //!
 //! A client first asks for bytes ([`Share::grant`]), then takes buffers ([`Grant::lend`]). Each client has
-//! [`GUARANTEED`] bytes in any case, so that no client can shut out the others. Beyond that, clients wait in line. A
-//! buffer counts until its last user drops it: the drive may still work on it when its client has gone.
+//! [`GUARANTEED`] bytes in any case, or what its transport has it guaranteed ([`Share::guarantee`]), so that no client can
+//! shut out the others. Beyond that, clients wait in line. A buffer counts until its last user drops it: the drive may still
+//! work on it when its client has gone.
 //!
-//! Left out: clearing. A buffer still holds its last contents, so its user must fill all of it.
+//! A buffer still holds its last contents, so its user must fill all of it, or ask for one of zeros ([`Grant::lend_zeros`]).
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::VecDeque;
@@ -18,7 +19,7 @@ use crate::port::ConnectionId;
 /// The budget of a reactor that was given none: a small part of a machine on which drives are kept in memory, and many
 /// times what a client may hold.
 pub(crate) const BUDGET: usize = 1 << 30;
-/// Bytes that a client may hold however much the others do.
+/// Bytes that a client may hold however much the others do, unless its transport needs more.
 pub const GUARANTEED: usize = 1 << 20;
 /// The largest buffer.
 pub const LARGEST: usize = 256 << 10;
@@ -54,6 +55,8 @@ pub struct Share(Rc<Account>);
 struct Account {
     pool: Rc<Pool>,
     client: ConnectionId,
+    /// Bytes that it may hold in any case.
+    guaranteed: Cell<usize>,
     /// Bytes that it was granted and that are not free again.
     held: Cell<usize>,
 }
@@ -94,7 +97,8 @@ impl Pool {
 
     /// An account for a client, which holds nothing yet.
     pub(crate) fn share(self: &Rc<Pool>, client: ConnectionId) -> Share {
-        Share(Rc::new(Account { pool: self.clone(), client, held: Cell::new(0) }))
+        let guaranteed = Cell::new(GUARANTEED);
+        Share(Rc::new(Account { pool: self.clone(), client, guaranteed, held: Cell::new(0) }))
     }
 
     /// Whether there are bytes for the first in line.
@@ -113,13 +117,17 @@ impl Pool {
         self.used.get() + bytes <= self.budget
     }
 
-    /// A buffer of `len` bytes; `None` when the system has no memory.
-    fn take(&self, len: usize) -> Option<Vec<u8>> {
+    /// A buffer of `len` bytes, all zero if so asked; `None` when the system has no memory.
+    fn take(&self, len: usize, zeros: bool) -> Option<Vec<u8>> {
         let size = counted(len);
         let mut unused = self.unused.borrow_mut();
         let mut buffer = match unused.by_size[size_index(size)].pop() {
-            Some(buffer) => {
+            Some(mut buffer) => {
                 unused.bytes -= size;
+                if zeros {
+                    // All bytes are then new ones, each of which is set once.
+                    buffer.clear();
+                }
                 buffer
             }
             None => {
@@ -148,17 +156,23 @@ impl Share {
         self.0.held.get()
     }
 
+    /// Has buffers of `len` bytes guaranteed, where that is more than [`GUARANTEED`]: a client whose commands hold memory for
+    /// all of their data needs as much as its longest command does.
+    pub fn guarantee(&self, len: usize) {
+        self.0.guaranteed.set(GUARANTEED.max(total(len)));
+    }
+
     /// Whether [`Share::grant`] would grant buffers of `len` bytes now.
     pub fn has_room(&self, len: usize) -> bool {
         let (pool, bytes) = (&self.0.pool, total(len));
         let is_next = pool.invited.get() == Some(self.0.client) || pool.line.borrow().is_empty();
-        self.held() + bytes <= GUARANTEED || (is_next && pool.fits(bytes))
+        self.held() + bytes <= self.0.guaranteed.get() || (is_next && pool.fits(bytes))
     }
 
     /// The right to buffers of `len` bytes in all, none larger than [`LARGEST`] and all but the last of that size. If
     /// there is no room, the client is in line from now on.
     pub fn grant(&self, len: usize) -> Option<Grant> {
-        let (Account { pool, client, held }, bytes) = (&*self.0, total(len));
+        let (Account { pool, client, held, .. }, bytes) = (&*self.0, total(len));
         let granted = self.has_room(len);
         let mut line = pool.line.borrow_mut();
         let place = line.iter().position(|(other, _)| other == client);
@@ -182,7 +196,7 @@ impl Share {
     /// buffers wait for; its caller limits how much that can be. `None` when the system has no memory for it.
     pub fn overdraw(&self, len: usize) -> Option<Rc<Loan>> {
         let Account { pool, held, .. } = &*self.0;
-        let bytes = RefCell::new(pool.take(len)?);
+        let bytes = RefCell::new(pool.take(len, false)?);
         held.set(held.get() + counted(len));
         pool.used.set(pool.used.get() + counted(len));
         Some(Rc::new(Loan { bytes, account: self.0.clone() }))
@@ -208,7 +222,19 @@ impl Grant {
     /// # Panics
     /// When fewer bytes were granted.
     pub fn lend(&mut self, len: usize) -> Option<Rc<Loan>> {
-        let bytes = self.account.pool.take(len)?;
+        self.lend_of(len, false)
+    }
+
+    /// As [`Grant::lend`]; all bytes are zero.
+    ///
+    /// # Panics
+    /// When fewer bytes were granted.
+    pub fn lend_zeros(&mut self, len: usize) -> Option<Rc<Loan>> {
+        self.lend_of(len, true)
+    }
+
+    fn lend_of(&mut self, len: usize, zeros: bool) -> Option<Rc<Loan>> {
+        let bytes = self.account.pool.take(len, zeros)?;
         assert!(counted(len) <= self.left && len <= LARGEST, "a buffer of {len} bytes was not granted");
         self.left -= counted(len);
         Some(Rc::new(Loan { bytes: RefCell::new(bytes), account: self.account.clone() }))
@@ -315,6 +341,21 @@ mod tests {
     }
 
     #[test]
+    fn a_client_may_hold_what_it_was_guaranteed_while_another_holds_all() {
+        let pool = Pool::new(4 * MIB);
+        let [large, other] = [0, 1].map(|number| pool.share(ConnectionId(number)));
+        let held = greedy(&large);
+        other.guarantee(2 * MIB + 1);
+        let grant = other.grant(2 * MIB + 1).expect("it is guaranteed");
+        assert_eq!(other.held(), 2 * MIB + SMALLEST);
+        assert!(other.grant(SMALLEST).is_none(), "and no more than that");
+        other.guarantee(1);
+        drop(grant);
+        assert!(other.has_room(GUARANTEED));
+        drop(held);
+    }
+
+    #[test]
     fn who_leaves_is_in_line_no_more_and_its_buffers_count_as_long_as_they_are_used() {
         let pool = Pool::new(4 * MIB);
         let [gone, waits, next] = [0, 1, 2].map(|number| pool.share(ConnectionId(number)));
@@ -340,6 +381,9 @@ mod tests {
         assert_eq!((bytes.len(), bytes[..5_000].iter().all(|byte| *byte == 7)), (6_000, true));
         drop(bytes);
         drop(second);
+        let zeros = share.grant(8_000).unwrap().lend_zeros(8_000).unwrap();
+        assert!(zeros.bytes().iter().all(|byte| *byte == 0) && zeros.bytes().len() == 8_000);
+        drop(zeros);
         drop((0..1_000).map(|_| lend(&share, LARGEST).unwrap()).collect::<Vec<_>>());
         assert!(pool.unused.borrow().bytes <= KEPT && share.held() == 0);
     }

@@ -6,6 +6,7 @@ mod allocations;
 mod breaking_off;
 mod connecting;
 mod counts;
+mod fairness;
 mod fused;
 mod host;
 mod hostile;

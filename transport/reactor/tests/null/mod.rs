@@ -27,13 +27,14 @@ impl Drive for Null {
 
 /// It behind a controller.
 pub(crate) struct NullExport {
+    info: DriveInfo,
     controller: Rc<NvmeController<Forward>>,
     queues: QueueExport,
 }
 
 impl Export for NullExport {
     fn info(&self) -> DriveInfo {
-        INFO
+        self.info
     }
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
@@ -45,15 +46,23 @@ impl Export for NullExport {
     }
 }
 
+impl NullExport {
+    /// Another drive that completes commands by itself.
+    pub(crate) fn of(sim: &Sim, drive: Rc<dyn Drive>) -> Rc<NullExport> {
+        let info = drive.info();
+        let (text, config) = (|text: &str| text.to_owned(), Forward::config(&info).unwrap());
+        let nqn = text("nqn.2026-11.org.nandscape:null");
+        let names = Names { nqn, serial: text("N"), model: text("N"), firmware: text("1") };
+        let set = Forward::new(sim, drive, Offers::default());
+        let controller = NvmSubsystem::new(sim, set, config, names, Forward::arbiter).in_process();
+        let queues = QueueExport::new(sim, controller.clone(), 8, 64);
+        Rc::new(NullExport { info, controller, queues })
+    }
+}
+
 /// See [`NullExport`].
 pub(crate) fn null(sim: &Sim) -> Rc<NullExport> {
-    let (text, config) = (|text: &str| text.to_owned(), Forward::config(&INFO).unwrap());
-    let names =
-        Names { nqn: text("nqn.2026-11.org.nandscape:null"), serial: text("N"), model: text("N"), firmware: text("1") };
-    let set = Forward::new(sim, Rc::new(Null), Offers::default());
-    let controller = NvmSubsystem::new(sim, set, config, names, Forward::arbiter).in_process();
-    let queues = QueueExport::new(sim, controller.clone(), 8, 64);
-    Rc::new(NullExport { controller, queues })
+    NullExport::of(sim, Rc::new(Null))
 }
 
 /// The allocations of a reactor's thread.

@@ -1,0 +1,85 @@
+//! Long commands of one host beside those of another: memory and turns are shared.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use nandscape_drive::testing::INFO;
+use nandscape_drive::{Completion, Drive, DriveInfo, Io};
+use nandscape_sim::Sim;
+use nandscape_wire_nvme::sgl::SglDescriptor;
+use nandscape_wire_nvme::tcp::Digests;
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+use crate::host::{Host, Pdu};
+use crate::null::NullExport;
+use crate::server::Server;
+
+/// Sends reads of `len` bytes at once.
+fn burst(queue: &mut Host, reads: u16, len: u32) {
+    let entry = SubmissionEntry::blocks(IoOpcode::READ, 1, 0, len / 512).with_sgl(SglDescriptor::transport(len));
+    let capsules = (0..reads).map(|cid| queue.capsule(SubmissionEntry { cid: cid.into(), ..entry }, &[]));
+    let bytes = capsules.collect::<Vec<_>>().concat();
+    queue.stream.write_all(&bytes).unwrap();
+}
+
+/// The drive of these tests takes 2 MiB at once, more than a client of other transports is guaranteed.
+#[test]
+fn a_host_that_reads_nothing_leaves_memory_for_the_longest_command_of_others() {
+    let server = Server::with(None, 4 << 20);
+    let (_greedy_admin, mut greedy) = Host::with_queue(&server);
+    let (_admin, mut queue) = Host::with_queue(&server);
+    burst(&mut greedy, 64, 2 << 20);
+    for _ in 0..20 {
+        let (status, data) = queue.read(0, 4_096);
+        assert_eq!((status, data.len()), (Status::SUCCESS, 2 << 20));
+        assert_eq!(queue.write(0, &vec![7; 2 << 20], 128 << 10), Status::SUCCESS);
+    }
+}
+
+/// Bytes of data that the drive was given at each time, in ns: commands of a turn come at the same time.
+type Given = Arc<Mutex<BTreeMap<u64, usize>>>;
+
+/// A drive that notes when commands come.
+struct Notes(Sim, Given);
+
+impl Drive for Notes {
+    fn info(&self) -> DriveInfo {
+        DriveInfo { max_blocks: 4_096, ..INFO }
+    }
+
+    fn submit(&self, io: Io) {
+        let bytes = (io.command.cdw12.get() as u16 as usize + 1) * 512;
+        *self.1.lock().unwrap().entry(self.0.now().ns()).or_default() += bytes;
+        io.token.complete(Completion::of(Status::SUCCESS));
+    }
+}
+
+fn begun_together(reads: u16, len: u32) -> (usize, usize) {
+    let given = Given::default();
+    let notes = given.clone();
+    let server = Server::of(None, 1 << 30, move |sim| {
+        let drive = Notes(sim.clone(), notes);
+        NullExport::of(sim, Rc::new(drive))
+    });
+    let admin = Host::admin(&server, Digests::default());
+    let mut queue = admin.queue(&server, 1, Digests::default());
+    burst(&mut queue, reads, len);
+    let mut ended = 0;
+    while ended < reads {
+        if let Pdu::Response(entry) = queue.receive() {
+            assert_eq!(entry.status(), Status::SUCCESS);
+            ended += 1;
+        }
+    }
+    let given = given.lock().unwrap();
+    (given.values().copied().max().unwrap(), given.values().sum())
+}
+
+#[test]
+fn few_bytes_of_a_burst_begin_in_one_turn() {
+    assert_eq!(begun_together(30, 2 << 20), (2 << 20, 60 << 20));
+    let (most, all) = begun_together(100, 96 << 10);
+    assert!(most <= 3 * (96 << 10) && all == 9_600 << 10, "{most} bytes of {all} began in one turn");
+}
