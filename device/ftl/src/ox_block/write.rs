@@ -41,7 +41,7 @@ impl Drop for Reservation<'_> {
 pub(super) async fn reserve<'a>(ftl: &'a OxBlock, slots: u32, waited: &mut Wait) -> Reservation<'a> {
     let begun = ftl.sim.now();
     ftl.in_service().await;
-    waited.add(cause::METADATA, ftl.sim.now() - begun);
+    let start = ftl.sim.now() - begun;
     if !ftl.shared.free_slots.try_take(slots as usize) {
         let core = ftl.core();
         core.flags.starved.set(true);
@@ -49,6 +49,8 @@ pub(super) async fn reserve<'a>(ftl: &'a OxBlock, slots: u32, waited: &mut Wait)
         drop(core);
         ftl.shared.free_slots.take(slots as usize, waited).await;
     }
+    // At the end: a command that is stopped meanwhile counts all of the time itself.
+    waited.add(cause::METADATA, start);
     Reservation { ftl, slots }
 }
 
