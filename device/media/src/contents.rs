@@ -280,6 +280,16 @@ impl Contents {
         }
     }
 
+    /// Whether a page is the last of its block that was used up.
+    pub(crate) fn is_last(&self, geometry: &Geometry, page: PageId) -> bool {
+        self.programmed(geometry.block_of(page)) == geometry.page_in_block(page) + 1
+    }
+
+    /// The last page that was used up in a block is as erased as before.
+    pub(crate) fn give_back_last(&mut self, geometry: &Geometry, page: PageId) {
+        self.give_back(geometry, std::iter::once(page));
+    }
+
     /// Uses up the next page of a block.
     #[inline]
     pub(crate) fn use_up_page(&mut self, geometry: &Geometry, page: PageId) -> Result<(), Misuse> {

@@ -25,6 +25,21 @@ impl Oob {
     pub const SIZE: u32 = 16;
 }
 
+/// A part of a page's image that a power cut leaves.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    All,
+    /// This many bytes of the data, and the areas of the units that are whole.
+    First(usize),
+    /// The out-of-band areas.
+    Areas,
+    /// The data.
+    Data,
+}
+
+/// A byte of cells that are not programmed.
+const ERASED: u8 = 0xff;
+
 /// What is programmed into a page, or into pages that are programmed together, one after the other.
 #[derive(Clone, Default, Debug)]
 pub struct PageImage {
@@ -76,6 +91,27 @@ impl PageImage {
     /// Whether there is no unit yet.
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
+    }
+
+    /// The `units` units from `from` on, each of `size` bytes, as far as they belong to a part. The rest reads as erased.
+    pub(crate) fn part(&self, from: usize, units: usize, size: usize, part: Part) -> PageImage {
+        let mut left = if self.is_metadata() { PageImage::metadata() } else { PageImage::default() };
+        let areas = self.oob_bytes(from);
+        for (number, (tag, data)) in self.units[from..from + units].iter().enumerate() {
+            let (bytes, has_area) = match part {
+                Part::All => (usize::MAX, true),
+                Part::First(bytes) => (bytes.saturating_sub(number * size), bytes >= (number + 1) * size),
+                Part::Areas => (0, true),
+                Part::Data => (usize::MAX, false),
+            };
+            let oob = match has_area {
+                true => Oob { tag: *tag, bytes: areas.get(number).copied().unwrap_or_default() },
+                false => Oob { tag: u32::MAX, bytes: [ERASED; 12] },
+            };
+            let cell = |(at, byte): (usize, &u8)| if at < bytes { *byte } else { ERASED };
+            left.push_with_oob(oob, data.as_ref().map(|data| data.iter().enumerate().map(cell).collect()));
+        }
+        left
     }
 
     pub(crate) fn is_metadata(&self) -> bool {

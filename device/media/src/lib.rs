@@ -21,6 +21,7 @@
 //! | `fault` | what can go wrong: the fault model, and the plan of a drive |
 //! | `power` | whether there is any, and what was under way when it went |
 //! | `outcome` | how operations end, and what that leaves in the cells |
+//! | `torn` | what operations leave that a power cut has interrupted |
 //!
 //! Every operation queues for its plane and its channel as an event of its own; nothing computes ahead when a
 //! resource will be free. Each operation has a cause and a priority, and adds its time to a
@@ -48,6 +49,7 @@ mod sparse;
 pub mod store;
 mod suspend;
 pub mod timing;
+mod torn;
 
 pub use cell::Cell;
 pub use contents::OpCounts;

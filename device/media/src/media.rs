@@ -416,6 +416,22 @@ impl Media {
         let _ = self.contents.borrow_mut().erase(&self.geometry, block);
     }
 
+    /// Makes a programmed page unreadable, as if its cells had lost their charge.
+    pub fn plant_unreadable(&self, page: PageId) {
+        self.contents.borrow_mut().set_unreadable(page);
+    }
+
+    /// Inverts a bit of each unit of a programmed page, which its error correction does not notice.
+    pub fn plant_corrupt(&self, page: PageId) {
+        self.contents.borrow_mut().corrupt(&self.geometry, page);
+    }
+
+    /// Whether a page was programmed and can be read.
+    pub fn is_readable(&self, page: PageId) -> bool {
+        let contents = self.contents.borrow();
+        contents.check_read(&self.geometry, page).is_ok() && !contents.is_unreadable(page)
+    }
+
     /// Whether the command and address cycles of a command that moves no data take time.
     #[inline]
     pub(crate) fn has_command_cycles(&self) -> bool {

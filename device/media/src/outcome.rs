@@ -35,8 +35,8 @@ impl Media {
             units.into_iter().any(|unit| (first..=last).contains(&u64::from(contents.tag(unit))))
         };
         let struck = self.faults.strike(&self.geometry, self.sim.now(), operation, &pages, block, holds)?;
-        if let Some(off) = struck.cut {
-            self.cut_power(off);
+        if let Some((off, torn)) = struck.cut {
+            self.cut_power_and_tear(off, torn);
         }
         Some(Box::new(struck))
     }
@@ -86,12 +86,17 @@ impl Media {
         image: &PageImage,
     ) -> Result<(), Broken> {
         let mut contents = self.contents.borrow_mut();
-        if let Err(error) = under_way.end() {
-            pages.iter().for_each(|page| contents.set_unreadable(*page));
-            return Err(Broken { error, page: pages[under_way.page()] });
-        }
         let per_page = self.geometry.units_per_page() as usize;
         assert_eq!(image.len(), pages.len() * per_page, "a page is programmed whole");
+        if let Err(error) = under_way.end() {
+            for (number, page) in pages.iter().enumerate() {
+                match error {
+                    MediaError::PowerLost => self.tear_program(&mut contents, *page, image, number * per_page),
+                    _ => contents.set_unreadable(*page),
+                }
+            }
+            return Err(Broken { error, page: pages[under_way.page()] });
+        }
         for (number, page) in pages.iter().enumerate() {
             let filled = contents.fill(&self.geometry, *page, image, number * per_page);
             filled.map_err(|error| Broken { error, page: *page })?;
@@ -102,12 +107,12 @@ impl Media {
         Ok(())
     }
 
-    /// Ends an erase after its time. After a torn erase no page of the block can be read.
+    /// Ends an erase after its time.
     pub(crate) fn end_erase(&self, under_way: &Underway<'_>, block: BlockId) -> Result<(), MediaError> {
         let mut contents = self.contents.borrow_mut();
         match under_way.end() {
             Ok(()) => contents.erase(&self.geometry, block)?,
-            Err(MediaError::PowerLost) => contents.tear(&self.geometry, block),
+            Err(MediaError::PowerLost) => self.tear_erase(&mut contents, block),
             Err(_) => {}
         }
         under_way.end()

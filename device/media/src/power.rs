@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Sim, Span, Time};
 
-use crate::fault::{MediaError, Operation, Struck};
+use crate::fault::{MediaError, Operation, Struck, Torn};
 use crate::geometry::{BlockId, PageId};
 use crate::media::Media;
 
@@ -18,6 +18,8 @@ pub(crate) struct Power {
     cuts: Cell<u32>,
     /// It is off until then at least.
     off_until: Cell<Time>,
+    /// What the last cut has left of the operations under way.
+    torn: Cell<Torn>,
     /// Operations that have begun and not ended, or are about to begin.
     under_way: Cell<u32>,
     /// Notified when none is left, and when power is back.
@@ -32,10 +34,16 @@ impl Power {
             on: Cell::new(true),
             cuts: Cell::new(0),
             off_until: Cell::new(Time::from_ns(0)),
+            torn: Cell::default(),
             under_way: Cell::new(0),
             changed: Signal::new(sim),
             on_cut: RefCell::new(Vec::new()),
         }
+    }
+
+    /// What the last cut has left of the operations under way.
+    pub(crate) fn torn(&self) -> Torn {
+        self.torn.get()
     }
 }
 
@@ -83,6 +91,12 @@ impl Media {
     /// Cuts power: everything under way fails. Power is off for `off` at least, and until an owner of the flash has waited
     /// for [`Media::power_returns`].
     pub fn cut_power(&self, off: Span) {
+        self.cut_power_and_tear(off, Torn::Unreadable);
+    }
+
+    /// The same, with what is left of the operations under way.
+    pub fn cut_power_and_tear(&self, off: Span, torn: Torn) {
+        self.power.torn.set(torn);
         self.power.on.set(false);
         self.power.cuts.set(self.power.cuts.get() + 1);
         // Operations that are about to begin at this instant find that it is off.

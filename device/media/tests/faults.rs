@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_device_media::{
-    BlockId, Broken, Crossing, Features, Holding, Media, MediaError, PageId, PageImage, PlaneId, PlaneMode, Priority,
-    ReadRetry, StoreKind, UnitId,
+    BlockId, Broken, Crossing, Features, Holding, Media, MediaError, Misuse, PageId, PageImage, PlaneId, PlaneMode,
+    Priority, ReadRetry, StoreKind, UnitId,
 };
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::Breakdown;
@@ -223,6 +223,57 @@ fn a_power_cut_tears_what_is_under_way() {
     let after = [(A_READ, OK), (A_READ, UNCORRECTABLE), (A_READ, UNCORRECTABLE), (A_PROGRAM, OK)];
     let anew = [(ERASE, OK), (A_PROGRAM, OK), (A_READ, OK)];
     assert_eq!(bench.done.take(), [&at_once[..], &torn, &after, &anew].concat());
+}
+
+/// What a program and an erase leave that are cut, by the kind of tear: whether the page and the block's page can be read, how
+/// many bytes of the page's data are there, and whether its area is.
+#[test]
+fn a_power_cut_leaves_of_what_is_under_way_what_its_rule_says() {
+    let expected = [
+        ("unreadable", (UNCORRECTABLE, 0, false), UNCORRECTABLE),
+        ("untouched", (NOT_PROGRAMMED, 0, false), OK),
+        ("whole", (OK, 4_096, true), NOT_PROGRAMMED),
+        ("area", (OK, 0, true), UNCORRECTABLE),
+        ("data", (OK, 4_096, false), UNCORRECTABLE),
+    ];
+    for (torn, page, block) in expected {
+        let (found, erased) = left_after_a_cut(torn);
+        assert_eq!((found, erased), (page, block), "{torn}");
+    }
+    let ((read, bytes, has_area), erased) = left_after_a_cut("prefix");
+    assert_eq!((read, has_area, erased), (OK, false, UNCORRECTABLE));
+    assert!(bytes > 0 && bytes < 4_096 && bytes % 512 == 0, "{bytes}");
+}
+
+const NOT_PROGRAMMED: Result<(), MediaError> = Err(MediaError::Misuse(Misuse::NotProgrammed));
+
+type Left = (Result<(), MediaError>, usize, bool);
+
+/// Cuts power in the middle of a program of page 1 of plane 0, and of an erase in plane 1.
+fn left_after_a_cut(torn: &str) -> (Left, Result<(), MediaError>) {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let rule = format!("power_cut read torn={torn}");
+    let media = media(&sim, PlaneMode::Independent, &[&rule]);
+    let bench = Rc::new(Bench { media, sim: sim.clone(), done: RefCell::default() });
+    let (one, other, third) = (bench.clone(), bench.clone(), bench.clone());
+    executor
+        .block_on(async move {
+            third.program(0).await;
+            third.program(4 * PAGES).await;
+            sim.spawn(async move { one.program(1).await });
+            sim.spawn(async move { other.erase(4).await });
+            sim.sleep(Span::from_us(100)).await;
+            third.read(0).await;
+            third.media.power_returns().await;
+            third.read(1).await;
+            third.read(4 * PAGES).await;
+        })
+        .unwrap();
+    let done = bench.done.take();
+    let is_there = |byte: &&u8| **byte == 1;
+    let bytes = bench.media.data(UnitId(1)).map_or(0, |data| data.iter().filter(is_there).count());
+    ((done[done.len() - 2].1, bytes, bench.media.tag(UnitId(1)) == 1), done[done.len() - 1].1)
 }
 
 /// Two owners of one flash, each of a plane of its own: a cut that one of them meets reaches both, and both go on when

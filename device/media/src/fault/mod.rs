@@ -5,6 +5,7 @@
 //! | `rule` | one fault: what it does, to which operations, where and when |
 //! | `parse` | a rule as a line of text, and back |
 //! | `plan` | the rules of a drive: which of them strike an operation |
+//! | `torn` | what a power cut leaves of the operations that it interrupts |
 //!
 //! # The fault model
 //!
@@ -19,7 +20,7 @@
 //! | `fail` | program, erase | it takes its time; the page cannot be read afterwards, the block is not erased | FAIL in the status (ONFI SR\[0\]) |
 //! | `stuck` | all | the LUN stays busy until the controller gives up and resets it (FFh) | the operation failed |
 //! | `dead` | all | a die, a channel or a part of one stops answering, from the first operation that the rule strikes | no answer |
-//! | `power_cut` | all | every operation under way is torn: pages being programmed and blocks being erased cannot be read | nothing until power is back |
+//! | `power_cut` | all | every operation under way is torn: pages being programmed and blocks being erased are left as [`Torn`] says, unreadable unless the rule says otherwise | nothing until power is back |
 //!
 //! A page that is copied back without error correction takes its errors along: if its read is uncorrectable, so is the
 //! copy, until its block is erased.
@@ -32,15 +33,18 @@
 //! An operation that waits for its die at a power cut has begun and is torn.
 //!
 //! Left out: faults of the controller's memory and of the host link; errors caused by wear, retention and disturb; damage
-//! that a torn or failed program does to earlier pages of its word line. Out-of-band areas are not corrupted.
+//! that a torn or failed program does to earlier pages of its word line, and pages that read differently from time to time
+//! after it. Faults other than a power cut leave out-of-band areas as they are.
 
 mod parse;
 mod plan;
 mod rule;
+mod torn;
 
 pub use parse::RuleError;
 pub use plan::{FaultPlan, RuleCount};
 pub use rule::{Operation, Rule, Scope, Strike, When};
+pub use torn::Torn;
 
 pub(crate) use plan::Struck;
 

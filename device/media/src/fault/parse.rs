@@ -8,6 +8,7 @@ use nandscape_sim::units::Ratio;
 use nandscape_sim::{Span, Time};
 
 use super::rule::{Operation, Rule, Scope, Strike, When};
+use super::torn::Torn;
 
 /// The delay of a `slow` rule without `by`.
 const SLOW_BY: Span = Span::from_ms(1);
@@ -16,8 +17,8 @@ const STUCK_FOR: Span = Span::from_ms(10);
 
 const KINDS: &str = "corrupt, uncorrectable, slow, fail, stuck, dead, power_cut";
 const WORDS: &str = "channel, die, plane, block, page, lba (a number, or two as in 3-7); nth, every, count (a number); \
-                     from, until (a time); probability (a share); by with slow, timeout with stuck and dead, off with \
-                     power_cut (a time)";
+                     from, until (a time); probability (a share); by with slow, timeout with stuck and dead, off (a \
+                     time) and torn (unreadable, untouched, whole, prefix, area, data or any) with power_cut";
 
 /// Why a line is not a rule.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -84,7 +85,7 @@ fn strike(kind: &str) -> Result<Strike, String> {
         "fail" => Strike::Fail,
         "stuck" => Strike::Stuck { timeout: STUCK_FOR },
         "dead" => Strike::Dead { timeout: Span::ZERO },
-        "power_cut" => Strike::PowerCut { off: Span::ZERO },
+        "power_cut" => Strike::PowerCut { off: Span::ZERO, torn: Torn::default() },
         other => return Err(format!("{other:?} is no kind of fault; one of {KINDS} is")),
     })
 }
@@ -106,11 +107,18 @@ fn set(rule: &mut Rule, key: &str, value: &str) -> Result<(), String> {
         ("probability", _) => when.probability = Some(probability(value)?),
         ("by", Strike::Slow { by }) => *by = time(key, value)?,
         ("timeout", Strike::Stuck { timeout } | Strike::Dead { timeout }) => *timeout = time(key, value)?,
-        ("off", Strike::PowerCut { off }) => *off = time(key, value)?,
-        ("by" | "timeout" | "off", strike) => return Err(format!("{key} says nothing of {}", strike.name())),
+        ("off", Strike::PowerCut { off, .. }) => *off = time(key, value)?,
+        ("torn", Strike::PowerCut { torn, .. }) => *torn = torn_as(value)?,
+        ("by" | "timeout" | "off" | "torn", strike) => return Err(format!("{key} says nothing of {}", strike.name())),
         _ => return Err(format!("{key:?} is no word of a fault; words are {WORDS}")),
     }
     Ok(())
+}
+
+fn torn_as(value: &str) -> Result<Torn, String> {
+    let found = Torn::ALL.iter().find(|(name, _)| *name == value).map(|(_, torn)| *torn);
+    let names = Torn::ALL.map(|(name, _)| name);
+    found.ok_or_else(|| format!("torn={value}: one of {} is valid", names.join(", ")))
 }
 
 fn number(key: &str, value: &str) -> Result<u64, String> {
@@ -184,7 +192,12 @@ impl fmt::Display for Rule {
         match strike {
             Strike::Slow { by } => write!(f, " by={by}")?,
             Strike::Stuck { timeout } | Strike::Dead { timeout } => write!(f, " timeout={timeout}")?,
-            Strike::PowerCut { off } => write!(f, " off={off}")?,
+            Strike::PowerCut { off, torn } => {
+                write!(f, " off={off}")?;
+                if *torn != Torn::default() {
+                    write!(f, " torn={}", torn.name())?;
+                }
+            }
             Strike::Corrupt | Strike::Uncorrectable | Strike::Fail => {}
         }
         let Scope { channel, die, plane, block, page, lba } = scope;
@@ -238,6 +251,7 @@ mod tests {
             "stuck timeout=20ms from=10ms until=11ms",
             "dead timeout=0ns channel=3 die=2 from=10000s",
             "power_cut off=1s nth=100000 count=1",
+            "power_cut off=0ns torn=prefix every=7 count=3",
         ] {
             assert_eq!(text.parse::<Rule>().unwrap().to_string(), text);
         }
@@ -260,6 +274,8 @@ mod tests {
             ("fail by=1ms", "by says nothing of fail"),
             ("slow by=fast", "by=fast: \"fast\" is not a time such as"),
             ("slow by=0us", "by=0 is not slow"),
+            ("slow torn=any", "torn says nothing of slow"),
+            ("power_cut torn=half", "torn=half: one of unreadable, untouched, whole, prefix, area, data, any is valid"),
             ("fail probability=110%", "probability=110%: a share from 0 to 1"),
             ("slow lba=3", "lba is for reads; \"slow read lba=...\" is valid"),
             ("fail lba=3", "lba is for reads; \"uncorrectable read lba=...\" is valid"),

@@ -7,6 +7,7 @@ use nandscape_sim::{Rng, Seed, Span, Time};
 
 use super::MediaError;
 use super::rule::{Operation, Rule, Strike};
+use super::torn::Torn;
 use crate::geometry::{BlockId, Geometry, PageId};
 
 /// The fault rules of a drive.
@@ -19,6 +20,8 @@ pub struct FaultPlan {
     rules: RefCell<Vec<Active>>,
     /// Rules added so far: each draws from a random stream of its own.
     made: Cell<u64>,
+    /// Decides what power cuts leave.
+    torn: RefCell<Rng>,
 }
 
 /// A rule at work.
@@ -53,8 +56,8 @@ pub(crate) struct Struck {
     pub(crate) hang: Option<Span>,
     /// The page in which bits are inverted, counted in the operation.
     pub(crate) corrupt: Option<usize>,
-    /// Power is cut, for at least this long.
-    pub(crate) cut: Option<Span>,
+    /// Power is cut: for how long at least, and what is left of what is under way.
+    pub(crate) cut: Option<(Span, Torn)>,
     /// The page that causes the failure, counted in the operation.
     pub(crate) page: usize,
 }
@@ -62,8 +65,14 @@ pub(crate) struct Struck {
 impl FaultPlan {
     /// A plan of `rules` for a drive with logical blocks of `lba_bytes`. Probabilities draw from `seed`.
     pub fn new(rules: &[Rule], lba_bytes: u32, seed: Seed) -> FaultPlan {
-        let plan =
-            FaultPlan { seed, lba_bytes, armed: Cell::new(false), rules: RefCell::new(Vec::new()), made: Cell::new(0) };
+        let plan = FaultPlan {
+            seed,
+            lba_bytes,
+            armed: Cell::new(false),
+            rules: RefCell::new(Vec::new()),
+            made: Cell::new(0),
+            torn: RefCell::new(seed.child("torn").rng()),
+        };
         rules.iter().for_each(|rule| plan.add(rule.clone()));
         plan
     }
@@ -92,6 +101,16 @@ impl FaultPlan {
                 struck: *struck,
             })
             .collect()
+    }
+
+    /// What a power cut leaves of one operation.
+    pub(crate) fn draw_torn(&self, torn: Torn) -> Torn {
+        torn.draw(&mut self.torn.borrow_mut())
+    }
+
+    /// A number below `end`, which is not 0, for what is left.
+    pub(crate) fn draw_below(&self, end: u32) -> u32 {
+        self.torn.borrow_mut().below(end.into()) as u32
     }
 
     /// Whether there are rules.
@@ -160,7 +179,7 @@ impl Active {
                 all.ends(MediaError::NoAnswer, page);
                 all.hangs(timeout);
             }
-            Strike::PowerCut { off } => all.cut = all.cut.max(Some(off)),
+            Strike::PowerCut { off, torn } => all.cuts(off, torn),
         }
     }
 
@@ -188,6 +207,11 @@ impl Struck {
         if self.error < Some(error) {
             (self.error, self.page) = (Some(error), page);
         }
+    }
+
+    fn cuts(&mut self, off: Span, torn: Torn) {
+        let off = self.cut.map_or(off, |(longest, _)| longest.max(off));
+        self.cut = Some((off, torn));
     }
 
     fn hangs(&mut self, time: Span) {

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use nandscape_sim::{Span, Time};
 
+use super::torn::Torn;
 use crate::geometry::{BlockId, Geometry, PageId};
 
 /// The kind of a fault.
@@ -34,6 +35,8 @@ pub enum Strike {
     PowerCut {
         /// The shortest time off; power stays off until the operations under way have ended.
         off: Span,
+        /// What is left of the operations under way.
+        torn: Torn,
     },
 }
 

@@ -22,6 +22,7 @@ mod smaller;
 
 use nandscape_device_controller::ControllerConfig;
 use nandscape_device_ftl::{FirmwareTimes, OxBlockConfig, PageFtlConfig, Policies};
+use nandscape_device_media::fault::Strike;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{Geometry, MediaConfig, Rule, StoreKind, Timing};
 use nandscape_drive::Names;
@@ -109,7 +110,19 @@ impl Resolved {
     /// Why not, and what would be valid.
     pub fn check_fault(&self, rule: &Rule) -> std::result::Result<(), String> {
         let lbas = self.capacity() / u64::from(self.lba_bytes());
-        rule.check(&self.geometry(), lbas).map_err(|problem| format!("\"{rule}\": {problem}"))
+        let checked = rule.check(&self.geometry(), lbas).and_then(|()| self.check_torn(rule));
+        checked.map_err(|problem| format!("\"{rule}\": {problem}"))
+    }
+
+    /// A page that is readable and wrong is found out by an FTL with checksums alone.
+    fn check_torn(&self, rule: &Rule) -> std::result::Result<(), String> {
+        match rule.strike {
+            Strike::PowerCut { torn, .. } if torn.misleads() && self.ox_block.is_none() => Err(format!(
+                "torn={} is for ftl.kind = \"ox_block\"; unreadable, untouched or whole is valid with \"page\"",
+                torn.name()
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn check_faults(&self) -> Result<()> {

@@ -1,0 +1,45 @@
+//! Operations that a power cut has interrupted: what they leave in the cells, as the fault plan says.
+
+use crate::contents::Contents;
+use crate::fault::Torn;
+use crate::geometry::{BlockId, PageId};
+use crate::image::{PageImage, Part};
+use crate::media::Media;
+
+/// Bytes that are programmed or not as a whole.
+const SECTOR: u32 = 512;
+
+impl Media {
+    /// Leaves of an interrupted program what the power cut says. `image` has the page's units from `from` on.
+    pub(crate) fn tear_program(&self, contents: &mut Contents, page: PageId, image: &PageImage, from: usize) {
+        let geometry = &self.geometry;
+        let part = match self.faults.draw_torn(self.power.torn()) {
+            Torn::Unreadable | Torn::Any => return contents.set_unreadable(page),
+            Torn::Untouched if contents.is_last(geometry, page) => return contents.give_back_last(geometry, page),
+            Torn::Untouched => return contents.set_unreadable(page),
+            Torn::Whole => Part::All,
+            Torn::Prefix => {
+                let sectors = 1 + self.faults.draw_below(geometry.page_size() / SECTOR - 1);
+                Part::First((sectors * SECTOR) as usize)
+            }
+            Torn::Area => Part::Areas,
+            Torn::Data => Part::Data,
+        };
+        let torn = image.part(from, geometry.units_per_page() as usize, geometry.unit_size() as usize, part);
+        if contents.fill(geometry, page, &torn, 0).is_err() {
+            contents.set_unreadable(page);
+        }
+    }
+
+    /// Leaves of an interrupted erase what the power cut says.
+    pub(crate) fn tear_erase(&self, contents: &mut Contents, block: BlockId) {
+        match self.faults.draw_torn(self.power.torn()) {
+            Torn::Untouched => {}
+            // Where the file cannot be written, the block is as it was.
+            Torn::Whole => _ = contents.erase(&self.geometry, block),
+            Torn::Unreadable | Torn::Prefix | Torn::Area | Torn::Data | Torn::Any => {
+                contents.tear(&self.geometry, block);
+            }
+        }
+    }
+}
