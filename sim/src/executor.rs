@@ -157,6 +157,22 @@ pub struct Stalled {
     pub at: Time,
 }
 
+/// Why a run that was bounded did not end.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Unended {
+    /// It never will.
+    #[error("{0}")]
+    Stalled(#[from] Stalled),
+    /// Tasks were polled as often as was allowed.
+    #[error("the run had not ended at {at:?}, after {polls} polls of tasks")]
+    Endless {
+        /// When the last event ran.
+        at: Time,
+        /// Polls of tasks.
+        polls: u64,
+    },
+}
+
 impl Default for Executor {
     fn default() -> Executor {
         Executor::new()
@@ -202,6 +218,18 @@ impl Executor {
         let mut output = None;
         let main = async { output = Some(main.await) };
         self.run(Main::new(pin!(main)))?;
+        Ok(output.expect("the main future has ended"))
+    }
+
+    /// As [`Executor::block_on`], for at most `most` polls of tasks: for tests of models that may go on for ever, be it at one
+    /// instant.
+    ///
+    /// # Errors
+    /// [`Unended`] when `main` still waits after that, or for good.
+    pub fn block_on_within<F: Future>(&mut self, main: F, most: u64) -> Result<F::Output, Unended> {
+        let mut output = None;
+        let main = async { output = Some(main.await) };
+        self.run_within(Main::new(pin!(main)), most)?;
         Ok(output.expect("the main future has ended"))
     }
 
@@ -258,6 +286,21 @@ impl Executor {
             done = self.poll(task, &mut main);
         }
         Ok(())
+    }
+
+    /// Runs until `main` is done, for at most `most` polls.
+    fn run_within(&mut self, mut main: Main<'_>, most: u64) -> Result<(), Unended> {
+        let mut task = TaskId::MAIN;
+        for _ in 0..most {
+            if self.poll(task, &mut main) {
+                return Ok(());
+            }
+            let next = self.next_ready().or_else(|| self.next_event(Time::MAX));
+            task = next.ok_or_else(|| Stalled { at: self.sim.now() })?;
+        }
+        // The task that was taken out last is polled at the next call.
+        self.sim.wake(task);
+        Err(Unended::Endless { at: self.sim.now(), polls: most })
     }
 
     /// Moves the clock to the next event, if there is one up to `limit`; the task that waited for it.
@@ -462,6 +505,22 @@ mod tests {
             std::future::pending::<()>().await;
         });
         assert_eq!(result, Err(Stalled { at: Time::from_ns(1_000) }));
+    }
+
+    #[test]
+    fn a_bounded_run_ends_though_tasks_wake_each_other_for_ever_at_one_instant() {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        assert_eq!(executor.block_on_within(sim.sleep(Span::from_ns(3)), 10), Ok(()));
+        let stalled = Stalled { at: Time::from_ns(3) };
+        assert_eq!(executor.block_on_within(std::future::pending::<()>(), 10), Err(Unended::Stalled(stalled)));
+        let busy = sim.clone();
+        sim.spawn(std::future::poll_fn(move |_| {
+            busy.wake(busy.current_task());
+            std::task::Poll::Pending
+        }));
+        let endless = Unended::Endless { at: Time::from_ns(3), polls: 1_000 };
+        assert_eq!(executor.block_on_within(sim.sleep(Span::from_ns(1)), 1_000), Err(endless));
     }
 
     #[test]

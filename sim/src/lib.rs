@@ -40,7 +40,7 @@ pub mod units;
 pub mod workers;
 
 pub use account::{Blame, Cause, Class, Totals, Wait, Who};
-pub use executor::{Executor, Sim, Stalled};
+pub use executor::{Executor, Sim, Stalled, Unended};
 pub use histogram::Histogram;
 pub use resource::Resource;
 pub use rng::{Rng, Seed};

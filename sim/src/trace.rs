@@ -89,6 +89,11 @@ impl Trace {
         Track(u32::try_from(tracks.len() - 1).expect("fewer than 2^32 tracks"))
     }
 
+    /// The name of a line.
+    pub fn name(&self, track: Track) -> String {
+        self.tracks.borrow()[track.index()].clone()
+    }
+
     pub(crate) fn push(&self, event: Event) {
         if let Some(listener) = &*self.listener.borrow() {
             listener.ended(&event);
