@@ -108,7 +108,7 @@ impl Core {
     pub(super) async fn checkpoint(&self) -> Result<(), Stopped> {
         loop {
             let mut mark = self.next_mark().await?;
-            let mapped = self.write_tables().await?;
+            let Some(mapped) = self.write_tables().await? else { return Ok(()) };
             if mistakes::is_made(Mistake::LateHead) {
                 mark = self.next_mark().await?;
             }
@@ -140,8 +140,10 @@ impl Core {
     }
 
     /// Writes the fragments of all tables that were changed: of the map, of the table of those as it is at one instant, and of
-    /// the table of blocks. Returns the position of the last record before that instant.
-    async fn write_tables(&self) -> Result<LogPosition, Stopped> {
+    /// the table of blocks. Returns the position of the last record before that instant; `None` if the drive is read-only by
+    /// then, and fragments may not have been written.
+    async fn write_tables(&self) -> Result<Option<LogPosition>, Stopped> {
+        self.flags.writing_tables.set(true);
         let latch = Latch::new(&self.sim);
         let mut fragments = self.state.borrow().map.unwritten();
         if mistakes::is_made(Mistake::WritesIgnored) {
@@ -166,7 +168,8 @@ impl Core {
         }
         latch.below(1).await;
         self.still_running()?;
-        Ok(mapped)
+        self.flags.writing_tables.set(false);
+        Ok((self.phase.get() != Phase::ReadOnly).then_some(mapped))
     }
 
     /// Writes a fragment of a table that is all in memory: of the table of blocks, as it is now.
@@ -184,6 +187,7 @@ impl Core {
             let truncated = state.truncated(head);
             let blocks: Vec<BlockId> = state.held.drain(..held).chain(truncated).collect();
             state.releasing += blocks.len() as u32;
+            state.released += blocks.len() as u64;
             blocks
         };
         self.flags.last_checkpoint.set(self.sim.now());

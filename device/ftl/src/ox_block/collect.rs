@@ -140,6 +140,9 @@ impl Core {
         if is_checkpoint_needed {
             self.request_checkpoint();
         }
+        if is_urgent {
+            self.check_room_for_host();
+        }
     }
 
     /// Collects a channel: a number of blocks, or as many as there are to collect.

@@ -111,6 +111,8 @@ pub(super) struct Flags {
     pub(super) mark: Cell<Option<Mark>>,
     pub(super) checkpointing: Cell<bool>,
     pub(super) checkpoint_wanted: Cell<bool>,
+    /// A checkpoint is writing tables.
+    pub(super) writing_tables: Cell<bool>,
     pub(super) last_checkpoint: Cell<Time>,
     /// Channels that are being collected.
     pub(super) collecting: Cell<u32>,

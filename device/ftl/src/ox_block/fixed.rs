@@ -22,6 +22,8 @@ pub(super) struct Copy {
     block: BlockId,
     /// The first page that is not used.
     next: u32,
+    /// The last version that is whole in it; 0 is none.
+    version: u64,
     /// It takes no more versions.
     given_up: bool,
 }
@@ -55,7 +57,7 @@ impl FixedPlaces {
             let is_free = |block: &BlockId| !media.is_factory_bad(*block) && !taken.contains(block);
             let block = geometry.blocks_of(plane).find(is_free);
             taken.extend(block);
-            block.map(|block| Copy { block, next: 0, given_up: false })
+            block.map(|block| Copy { block, next: 0, version: 0, given_up: false })
         };
         let mut place = |kind, planes: [u32; 2]| Place {
             kind,
@@ -131,6 +133,7 @@ impl Core {
                 copy.next += 1;
             }
             let found = reassembly.best();
+            copy.version = found.as_ref().map_or(0, |found| found.version);
             if found.as_ref().map(|found| found.version) > best.as_ref().map(|best| best.version) {
                 best = found;
             }
@@ -140,13 +143,16 @@ impl Core {
         Ok(best)
     }
 
-    /// Writes a new version of a place, copy by copy.
+    /// Writes a new version of a place, copy by copy. The one with the oldest version is the first: it may be erased, and the
+    /// only whole version must not be.
     pub(super) async fn write_fixed(&self, number: usize, bytes: Vec<u8>) -> Result<(), Stopped> {
-        let (kind, version, copies) = {
+        let (kind, version, order) = {
             let mut state = self.state.borrow_mut();
             let place = &mut state.places.places[number];
             place.version += 1;
-            (place.kind, place.version, place.copies.len())
+            let mut order: Vec<usize> = (0..place.copies.len()).collect();
+            order.sort_by_key(|index| place.copies[*index].version);
+            (place.kind, place.version, order)
         };
         // What it names must be there when it is.
         self.sync();
@@ -161,10 +167,10 @@ impl Core {
                 self.state.borrow_mut().places.places[number].copies[index].next = next;
             }
         }
-        for index in 0..copies {
+        for index in order {
             let mut copy = self.state.borrow().places.places[number].copies[index].clone();
-            if !copy.given_up {
-                self.write_copy(&mut copy, &record).await?;
+            if !copy.given_up && self.write_copy(&mut copy, &record).await? {
+                copy.version = version;
             }
             if self.media.store_has_failed() {
                 self.give_up_writing();
@@ -178,7 +184,8 @@ impl Core {
         Ok(())
     }
 
-    async fn write_copy(&self, copy: &mut Copy, record: &[Vec<u8>]) -> Result<(), Stopped> {
+    /// Whether a version is whole in a copy.
+    async fn write_copy(&self, copy: &mut Copy, record: &[Vec<u8>]) -> Result<bool, Stopped> {
         for _ in 0..TRIES {
             if copy.next + record.len() as u32 > self.media.geometry().pages_per_block() {
                 let who = self.config.priority.who(cause::METADATA);
@@ -189,12 +196,15 @@ impl Core {
                 }
                 copy.next = 0;
             }
-            if self.write_version(copy, record).await? || self.media.store_has_failed() {
-                return Ok(());
+            if self.write_version(copy, record).await? {
+                return Ok(true);
+            }
+            if self.media.store_has_failed() {
+                return Ok(false);
             }
         }
         copy.given_up = true;
-        Ok(())
+        Ok(false)
     }
 
     /// Whether all pages of a version were programmed.

@@ -3,17 +3,23 @@
 use nandscape_drive::breakdown::cause;
 
 use super::chores::Chore;
-use super::core::{Core, Mark, Stopped};
+use super::core::{Core, Mark, Phase, Stopped};
 use super::pages::{self, Kind};
 use super::streams::LOG;
-use crate::component::{ChainedLog, Log, LogPosition};
+use crate::component::{ChainedLog, Log, LogPosition, POINTERS};
 
 impl Core {
     /// Starts writing the log, if a page of it is due and none is being written.
     pub(super) fn kick_log(&self) {
         let is_due = self.is_alive() && self.state.borrow().log.is_due();
-        if is_due && !self.flags.log_writing.replace(true) {
+        if !is_due || self.flags.log_writing.get() {
+            return;
+        }
+        if self.offer_log_pages() {
+            self.flags.log_writing.set(true);
             self.chores.start(Chore::Log);
+        } else {
+            self.check_room_for_tables();
         }
     }
 
@@ -89,7 +95,8 @@ impl Core {
                 let state = self.state.borrow();
                 (state.log.is_written(upto), state.log.breaks())
             };
-            if now != breaks || is_written || self.media.store_has_failed() {
+            let is_over = self.media.store_has_failed() || self.phase.get() == Phase::ReadOnly;
+            if now != breaks || is_written || is_over {
                 return Ok(is_written);
             }
             self.wait(&self.log_changed).await?;
@@ -110,11 +117,13 @@ impl Core {
         }
     }
 
-    fn offer_log_pages(&self) {
+    /// Gives the log the pages that come next. Whether it has one.
+    fn offer_log_pages(&self) -> bool {
         let mut state = self.state.borrow_mut();
         while state.log.lacking() > 0 {
             let Some(page) = state.page_for(LOG, None) else { break };
             state.log.offer(page);
         }
+        state.log.lacking() <= POINTERS
     }
 }

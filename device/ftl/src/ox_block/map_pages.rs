@@ -10,7 +10,7 @@ use super::state::Mover;
 use super::streams::META;
 use crate::address::Lpn;
 use crate::component::{CachedMapping, ChainedLog, Eviction, FragmentMiss, Mapping, Miss};
-use crate::parts::Entry;
+use crate::parts::{Entry, numbers_of_bytes};
 
 impl Core {
     /// Reads a fragment of the map into memory. One that cannot be read is lost, and with it all of its units.
@@ -27,7 +27,12 @@ impl Core {
             return Ok(());
         }
         let bytes = read.ok().and_then(|()| pages::contents(&self.media, miss.page()));
-        match bytes.filter(|(kind, index, _)| (*kind, *index) == (Kind::MapLarge, miss.index)) {
+        let is_right = |bytes: &[u8]| {
+            let mut units = numbers_of_bytes(bytes).filter_map(|raw| Entry::from_raw(raw).unit());
+            units.all(|unit| unit.0 < state.geometry.units())
+        };
+        let is_it = |kind, index| (kind, index) == (Kind::MapLarge, miss.index);
+        match bytes.filter(|(kind, index, bytes)| is_it(*kind, *index) && is_right(bytes)) {
             Some((_, _, bytes)) => state.map.loaded(miss, &bytes),
             None => {
                 state.map.lose(miss.index);

@@ -43,6 +43,33 @@ pub(super) enum Mistake {
     CopiesTogether,
     /// Checkpoints are not written.
     NoCheckpoint,
+    /// A page of the log that is missing ends the log.
+    HoleIgnored,
+}
+
+#[cfg(test)]
+impl Mistake {
+    /// All of them.
+    pub(super) const ALL: [Mistake; 18] = [
+        Mistake::NoFence,
+        Mistake::NotHeld,
+        Mistake::HeldTooShort,
+        Mistake::LateHead,
+        Mistake::WritesIgnored,
+        Mistake::FragmentsBack,
+        Mistake::FlushOfData,
+        Mistake::CommitIgnored,
+        Mistake::CommitInAnyOrder,
+        Mistake::CollectorWins,
+        Mistake::PendingIgnored,
+        Mistake::FreeNotProbed,
+        Mistake::OpenNotProbed,
+        Mistake::KeptIgnored,
+        Mistake::TrimNotLogged,
+        Mistake::CopiesTogether,
+        Mistake::NoCheckpoint,
+        Mistake::HoleIgnored,
+    ];
 }
 
 #[cfg(test)]
@@ -53,7 +80,13 @@ thread_local! {
 /// Whether a mistake is made.
 #[cfg(test)]
 pub(super) fn is_made(mistake: Mistake) -> bool {
-    MADE.with(Cell::get) == Some(mistake)
+    made() == Some(mistake)
+}
+
+/// The mistake that is made, if any.
+#[cfg(test)]
+pub(super) fn made() -> Option<Mistake> {
+    MADE.with(Cell::get)
 }
 
 /// Whether a mistake is made.

@@ -24,6 +24,7 @@
 //! | `pages` | pages of tables and logs |
 //! | `read` | reads |
 //! | `deallocate` | units that read as zeros or not at all from now on |
+//! | `room` | that no room will come back |
 //! | `restart` | after a power cut |
 //! | `durable` | what a drive in a file keeps outside of flash |
 //! | `lines` | other layouts: tables that are found again in the data |
@@ -59,6 +60,7 @@ mod read;
 mod recovery;
 mod release;
 mod restart;
+mod room;
 mod sizes;
 mod state;
 mod streams;

@@ -10,6 +10,7 @@ use nandscape_sim::{Cause, Sim};
 use smallvec::SmallVec;
 
 use super::core::{Core, Phase, Stopped};
+use super::streams::META;
 use crate::address::SlotId;
 use crate::component::{LineProvisioning, Stream};
 
@@ -66,15 +67,22 @@ impl Core {
     }
 
     /// Waits for a page of a stream.
+    ///
+    /// # Errors
+    /// When power is cut, or no block will ever come back: the drive is read-only then.
     pub(super) async fn page_of(&self, stream: Stream, channel: Option<u32>) -> Result<PageId, Stopped> {
+        let begun = self.state.borrow().progress();
         loop {
             self.still_running()?;
             if let Some(page) = self.state.borrow_mut().page_for(stream, channel) {
                 return Ok(page);
             }
-            if self.phase.get() == Phase::Starting && self.state.borrow().releasing == 0 {
-                // There is nothing that could make room.
-                self.phase.set(Phase::Failed);
+            if stream == META && (self.flags.writing_tables.get() || self.phase.get() == Phase::Starting) {
+                self.check_room_for_tables();
+            } else if self.state.borrow().progress().is_barren_since(begun) {
+                self.give_up_writing();
+            }
+            if self.phase.get() == Phase::ReadOnly {
                 return Err(Stopped);
             }
             self.request_checkpoint();

@@ -17,7 +17,7 @@ const IDENTIFIER: u64 = 0x4b43_4f4c_422d_584f;
 const VERSION: u64 = 1;
 
 /// How far the formatting of a drive has come when a channel's record was written.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Formatted {
     /// There may be no checkpoint yet.
     Begun,

@@ -12,6 +12,7 @@ use super::fixed::FixedPlaces;
 use super::lines::{Layout, LineLayout};
 use super::mistakes::{self, Mistake};
 use super::pages::Kind;
+use super::room::Progress;
 use super::streams::{self, HOT, LOG};
 use crate::Upkeep;
 use crate::address::{Lpn, UnitSize};
@@ -132,6 +133,10 @@ pub(super) struct State {
     pub(super) counters: Stats,
     /// Checkpoints taken since the drive was started.
     pub(super) checkpoints: u64,
+    /// Blocks that they have released.
+    pub(super) released: u64,
+    /// Since when there has been no room for the host's data, and nothing under way that could make any.
+    pub(super) no_room_since: Option<Progress>,
     /// Good blocks that are needed, and good blocks when the drive was new.
     needed: u64,
     new_blocks: u64,
@@ -194,6 +199,8 @@ impl State {
             next_transaction: 1,
             counters: Stats::default(),
             checkpoints: 0,
+            released: 0,
+            no_room_since: None,
             needed: (data + reserve).min(good.saturating_sub(1)),
             new_blocks: good,
             retired: good - count(&|block| bad.is_bad(block)),
@@ -245,6 +252,11 @@ impl State {
         let usable =
             |plane: PlaneId| !self.dead[plane.0 as usize] && self.channels.is_enabled(self.geometry.channel_of(plane));
         self.provisioning.has_room(HOT, &usable)
+    }
+
+    /// Whether programs of the host's data are under way.
+    pub(super) fn has_programs(&self) -> bool {
+        self.in_flight.iter().any(|count| *count > 0)
     }
 
     /// A program of the host's data has ended.

@@ -77,6 +77,11 @@ impl FixedRecord {
 }
 
 impl FixedPage {
+    /// What the record is.
+    pub fn kind(&self) -> u32 {
+        self.kind
+    }
+
     /// The page of bytes; `None` if they are none, or were changed.
     pub fn decode(bytes: &[u8]) -> Option<FixedPage> {
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));

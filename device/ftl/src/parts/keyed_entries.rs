@@ -52,7 +52,10 @@ impl Checkpoint for KeyedEntries {
 
 /// Numbers of 8 bytes in a row.
 pub fn numbers_to_bytes(numbers: impl IntoIterator<Item = u64>) -> Vec<u8> {
-    numbers.into_iter().flat_map(u64::to_le_bytes).collect()
+    let numbers = numbers.into_iter();
+    let mut bytes = Vec::with_capacity(numbers.size_hint().0 * 8);
+    numbers.for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+    bytes
 }
 
 /// The numbers of bytes that [`numbers_to_bytes`] gave.

@@ -21,6 +21,7 @@ pub(crate) mod ox_block;
 mod smaller;
 
 use nandscape_device_controller::ControllerConfig;
+use nandscape_device_ftl::ox_block::Layout;
 use nandscape_device_ftl::{FirmwareTimes, OxBlockConfig, PageFtlConfig, Policies};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::geometry::Counts;
@@ -116,9 +117,10 @@ impl Resolved {
 
     /// A page that is readable and wrong is found out by an FTL with checksums alone.
     fn check_torn(&self, rule: &Rule) -> std::result::Result<(), String> {
+        let has_checksums = self.ox_block.is_some_and(|config| config.layout == Layout::Log);
         match rule.strike {
-            Strike::PowerCut { torn, .. } if torn.misleads() && self.ox_block.is_none() => Err(format!(
-                "torn={} is for ftl.kind = \"ox_block\"; unreadable, untouched or whole is valid with \"page\"",
+            Strike::PowerCut { torn, .. } if torn.misleads() && !has_checksums => Err(format!(
+                "torn={} is for ftl.kind = \"ox_block\"; unreadable, untouched or whole is valid with others",
                 torn.name()
             )),
             _ => Ok(()),

@@ -5,18 +5,20 @@ use std::cell::RefCell;
 use crate::{Ftl, Stats};
 use nandscape_sim::{Executor, Seed, Span};
 
-use super::cuts::{load, seed};
+use super::case::Case;
+use super::cuts::seed;
 use super::load;
 use super::model::Model;
-use super::rig::{Rig, Setup};
+use super::rig::Rig;
 
-fn run(setup: &Setup, steps: u32) -> (Stats, u64) {
-    let mut executor = Executor::new();
-    let (rig, sim) = (Rig::new(&executor, setup, seed()), executor.sim());
+fn run(case: &Case) -> (Stats, u64) {
+    let (mut executor, setup) = (Executor::new(), case.setup());
+    let sim = executor.sim();
+    let rig = Rig::new(&sim, &setup, seed(), None);
     let model = RefCell::new(Model::new(setup.config.logical_units, setup.config.transactions));
     executor
         .block_on(async {
-            load::run(&rig, &model, &load(setup, steps), Seed::new(seed())).await.expect("no cut");
+            load::run(&rig, &model, &case.load(&setup), Seed::new(seed())).await.expect("no cut");
             // Nothing is under way after a checkpoint with all data on flash, but for collections.
             rig.flush().await.expect("no cut");
             rig.ftl.checkpoint().await;
@@ -30,9 +32,10 @@ fn run(setup: &Setup, steps: u32) -> (Stats, u64) {
 
 #[test]
 fn every_program_is_counted_under_its_purpose() {
-    for setup in [Setup::small(), Setup::paged(), Setup::small().transactions()] {
-        let units_per_page = u64::from(setup.flash.units_per_page);
-        let (stats, programs) = run(&setup, 2_000);
+    for kind in ["plain", "paged", "transactions"] {
+        let case = Case { steps: 2_000, ..Case::new(kind, seed()) };
+        let units_per_page = u64::from(case.setup().flash.units_per_page);
+        let (stats, programs) = run(&case);
         assert_eq!(stats.programmed_units(), programs * units_per_page, "{stats:?}");
         let upkeep = stats.upkeep;
         assert!(upkeep.checkpoints > 5 && upkeep.records > stats.host_units, "{upkeep:?}");
@@ -45,18 +48,18 @@ fn every_program_is_counted_under_its_purpose() {
 
 #[test]
 fn recoveries_are_counted_with_what_they_read() {
-    let setup = Setup::small().transactions();
-    let mut executor = Executor::new();
-    let rig = Rig::new(&executor, &setup, seed());
+    let case = Case { steps: 200, ..Case::new("transactions", seed()) };
+    let (mut executor, setup) = (Executor::new(), case.setup());
+    let rig = Rig::new(&executor.sim(), &setup, seed(), None);
     let model = RefCell::new(Model::new(setup.config.logical_units, true));
     executor
         .block_on(async {
             rig.ftl.in_service().await;
             assert_eq!(rig.ftl.stats().upkeep.recovered.count, 0, "formatting is no recovery");
-            load::run(&rig, &model, &load(&setup, 200), Seed::new(seed())).await.expect("no cut");
+            load::run(&rig, &model, &case.load(&setup), Seed::new(seed())).await.expect("no cut");
             let before = rig.ftl.stats().upkeep;
             rig.media.cut_power(Span::from_us(1));
-            rig.recover().await;
+            assert!(rig.try_to_recover().await, "power was cut once");
             let after = rig.ftl.stats().upkeep;
             let (recovered, last) = (after.recovered, rig.ftl.recovered());
             assert_eq!((recovered.count, recovered.records, recovered.time), (1, last.records, last.time));

@@ -7,7 +7,7 @@ use super::rig::UNIT_SECTORS;
 const SECTOR: usize = 512;
 
 /// A unit: the version of each sector. Version 0 reads as zeros.
-type State = [u32; UNIT_SECTORS as usize];
+pub(super) type State = [u32; UNIT_SECTORS as usize];
 
 /// See the module.
 pub(super) struct Model {
@@ -32,8 +32,12 @@ impl Model {
         self.steps += 1;
         let version = self.steps;
         self.change(extent, version);
-        let sector = |sector: u64| content(sector, version);
-        (version, (extent.start..extent.end()).flat_map(sector).collect())
+        let mut bytes = Vec::with_capacity(extent.bytes() as usize);
+        for sector in extent.start..extent.end() {
+            let pattern = pattern(sector, version);
+            (0..SECTOR / 8).for_each(|_| bytes.extend_from_slice(&pattern));
+        }
+        (version, bytes)
     }
 
     /// An extent of whole units was deallocated.
@@ -82,23 +86,22 @@ impl Model {
         }
     }
 
-    /// The bytes that a unit holds while power is on.
-    pub(super) fn now(&self, unit: u32) -> Vec<u8> {
-        bytes(unit, &self.units[unit as usize].last().expect("a unit has a state").1)
+    /// What a unit holds while power is on.
+    pub(super) fn now(&self, unit: u32) -> State {
+        self.units[unit as usize].last().expect("a unit has a state").1
     }
 
     /// After a power cut: what each unit was found to hold becomes its state.
     ///
     /// # Errors
     /// The unit that holds what it never held, or no longer, or not together with others.
-    pub(super) fn found(&mut self, contents: &[Vec<u8>]) -> Result<(), String> {
+    pub(super) fn found(&mut self, contents: &[Option<State>]) -> Result<(), String> {
         let (mut low, mut high) = (self.durable, self.steps);
         for (unit, found) in (0..).zip(contents) {
             let states = &self.units[unit as usize];
-            let found_state = decode(unit, found);
-            let matching = |(_, state): &(u32, State)| Some(*state) == found_state;
+            let matching = |(_, state): &(u32, State)| Some(*state) == *found;
             let Some(last) = states.iter().rposition(matching) else {
-                return Err(self.wrong(unit, found));
+                return Err(self.wrong(unit, *found));
             };
             // From the first of its matching states on, up to the next other one.
             let first = states[..=last].iter().rposition(|state| !matching(state)).map_or(0, |other| other + 1);
@@ -110,8 +113,7 @@ impl Model {
         }
         for (unit, found) in (0..).zip(contents) {
             let states = &mut self.units[unit as usize];
-            let found = decode(unit, found);
-            let kept = states.iter().rposition(|(_, state)| Some(*state) == found);
+            let kept = states.iter().rposition(|(_, state)| Some(*state) == *found);
             let (_, state) = states[kept.expect("it was found above")];
             *states = vec![(self.steps, state)];
         }
@@ -119,30 +121,30 @@ impl Model {
         Ok(())
     }
 
-    fn wrong(&self, unit: u32, found: &[u8]) -> String {
-        let version = |sector: &[u8]| u32::from_le_bytes(sector[4..8].try_into().expect("4 bytes"));
-        let found: Vec<u32> = found.chunks_exact(SECTOR).map(version).collect();
-        format!("unit {unit} holds versions {found:?}; it may hold {:?}", self.units[unit as usize])
+    fn wrong(&self, unit: u32, found: Option<State>) -> String {
+        let found = found.map_or_else(|| "what was never written".to_owned(), |found| format!("versions {found:?}"));
+        format!("unit {unit} holds {found}; it may hold {:?}", self.units[unit as usize])
     }
 }
 
-fn content(sector: u64, version: u32) -> Vec<u8> {
+/// What a sector of a version is made of, over and over.
+fn pattern(sector: u64, version: u32) -> [u8; 8] {
     match version {
-        0 => vec![0; SECTOR],
-        version => [(sector as u32).to_le_bytes(), version.to_le_bytes()].concat().repeat(SECTOR / 8),
+        0 => [0; 8],
+        version => (u64::from(sector as u32) | u64::from(version) << 32).to_le_bytes(),
     }
 }
 
 /// The state that bytes tell; `None` if they are not those of a state.
-fn decode(unit: u32, found: &[u8]) -> Option<State> {
+pub(super) fn decode(unit: u32, found: &[u8]) -> Option<State> {
     let mut state = State::default();
-    for (sector, version) in found.chunks_exact(SECTOR).zip(&mut state) {
-        *version = u32::from_le_bytes(sector[4..8].try_into().expect("4 bytes"));
-    }
-    (bytes(unit, &state) == found).then_some(state)
-}
-
-fn bytes(unit: u32, state: &State) -> Vec<u8> {
     let first = u64::from(unit) * u64::from(UNIT_SECTORS);
-    (first..).zip(state).flat_map(|(sector, version)| content(sector, *version)).collect()
+    for ((sector, bytes), version) in (first..).zip(found.chunks_exact(SECTOR)).zip(&mut state) {
+        *version = u32::from_le_bytes(bytes[4..8].try_into().expect("4 bytes"));
+        let pattern = pattern(sector, *version);
+        if bytes.chunks_exact(8).any(|eight| eight != pattern) {
+            return None;
+        }
+    }
+    Some(state)
 }

@@ -1,95 +1,27 @@
 //! An FTL on its flash, and commands to it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::ops::Range;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
+use super::journal::Journal;
+use super::kinds::Setup;
+use crate::component::ChainedLog;
 use crate::ftl::{Milestone, Refusal};
-use crate::ox_block::{CheckpointConfig, Layout, OxGcConfig, OxReader};
-use crate::registry::Components;
-use crate::{Destination, Extent, FirmwareTimes, Ftl, OxBlock, OxBlockConfig, ReadError, Reader, Unreadable};
-use nandscape_device_media::{Media, MediaError, Priority, StoreKind};
+use crate::ox_block::OxReader;
+use crate::ox_block::core::Phase;
+use crate::{Destination, Extent, Ftl, OxBlock, ReadError, Reader, Unreadable};
+use nandscape_device_media::{BlockId, Media, MediaError};
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::signal::Signal;
-use nandscape_sim::{Executor, Seed, Span, Wait};
+use nandscape_sim::{Seed, Sim, Wait};
 
 /// Sectors of a unit.
 pub(super) const UNIT_SECTORS: u32 = 8;
-
-/// What a drive is made of.
-#[derive(Clone, Debug)]
-pub(super) struct Setup {
-    pub(super) flash: TestFlash,
-    pub(super) config: OxBlockConfig,
-    /// Whether the write cache and the log survive a power cut in memory.
-    pub(super) keeps: bool,
-}
-
-impl Setup {
-    /// A drive of two channels with two planes each, small enough to be collected after a few hundred writes.
-    pub(super) fn small() -> Setup {
-        let flash = TestFlash {
-            channels: 2,
-            planes: 2,
-            blocks: 20,
-            pages: 8,
-            units_per_page: 2,
-            erase: Span::from_ms(1),
-            store: StoreKind::Ram,
-            ..TestFlash::default()
-        };
-        let config = OxBlockConfig {
-            logical_units: 380,
-            buffer_units: 24,
-            priority: Priority::Fifo,
-            firmware: FirmwareTimes::default(),
-            transactions: false,
-            keeps_log: false,
-            waits_for_log: false,
-            map_memory: 0,
-            checkpoint: CheckpointConfig { interval: Span::from_ms(40), log_pages: 12 },
-            gc: OxGcConfig { slots: 1, threshold: 600, target: 900, batch: 2 },
-            layout: Layout::Log,
-            components: Components::default(),
-        };
-        Setup { flash, config, keeps: false }
-    }
-
-    /// The same, with transactions.
-    pub(super) fn transactions(mut self) -> Setup {
-        self.config.transactions = true;
-        self
-    }
-
-    /// A drive whose map is larger than its memory for it.
-    pub(super) fn paged() -> Setup {
-        let mut setup = Setup::small();
-        setup.flash = TestFlash { channels: 1, planes: 4, blocks: 70, units_per_page: 1, ..setup.flash };
-        setup.config.logical_units = 1_250;
-        setup
-    }
-
-    /// The same, on a drive that says it has no volatile cache.
-    pub(super) fn through(mut self) -> Setup {
-        self.config.waits_for_log = true;
-        self
-    }
-
-    /// The same, with another layout.
-    pub(super) fn layout(mut self, layout: Layout) -> Setup {
-        self.config.layout = layout;
-        self
-    }
-
-    /// The same, with capacitors.
-    pub(super) fn capacitors(mut self) -> Setup {
-        (self.config.keeps_log, self.keeps) = (true, true);
-        self
-    }
-}
 
 /// An FTL on its flash.
 pub(super) struct Rig {
@@ -99,6 +31,10 @@ pub(super) struct Rig {
     keeps: bool,
     /// Power cuts so far, and a signal of each.
     cuts: Rc<(Cell<u32>, Signal)>,
+    /// Epoch and pages of the log when the drive was last in service.
+    chain: RefCell<(u64, Range<u64>)>,
+    journal: Option<Rc<Journal>>,
+    sim: Sim,
 }
 
 /// Power was cut before a command ended.
@@ -121,18 +57,18 @@ impl Destination for ToMemory {
 }
 
 impl Rig {
-    pub(super) fn new(executor: &Executor, setup: &Setup, seed: u64) -> Rig {
-        let sim = executor.sim();
+    pub(super) fn new(sim: &Sim, setup: &Setup, seed: u64, journal: Option<Rc<Journal>>) -> Rig {
         let flash = TestFlash { seed: Seed::new(seed).child("media"), ..setup.flash.clone() };
-        let media = flash.media(&sim);
-        let cuts = Rc::new((Cell::new(0), Signal::new(&sim)));
+        let media = flash.media(sim);
+        let cuts = Rc::new((Cell::new(0), Signal::new(sim)));
         let counted = cuts.clone();
         media.on_power_cut(move || {
             counted.0.set(counted.0.get() + 1);
             counted.1.notify();
         });
-        let ftl = OxBlock::new(&sim, media.clone(), setup.config);
-        Rig { reader: ftl.reader(), media, ftl, keeps: setup.keeps, cuts }
+        let ftl = OxBlock::new(sim, media.clone(), setup.config);
+        let chain = RefCell::new((0, 0..0));
+        Rig { reader: ftl.reader(), media, ftl, keeps: setup.keeps, cuts, chain, journal, sim: sim.clone() }
     }
 
     /// A command, up to its end or the next power cut.
@@ -165,6 +101,7 @@ impl Rig {
     ) -> Result<(), Cut> {
         let work = async {
             let reservation = self.ftl.reserve(extent, &mut Wait::default()).await;
+            assert!(!self.ftl.is_read_only(), "the drive has become read-only");
             let mem = HostMem::from_bytes(bytes);
             accepted();
             let watch = forced.then_some(Milestone::Flash);
@@ -218,22 +155,36 @@ impl Rig {
         }
     }
 
-    /// Loses one copy of every fixed place: the first, or the second.
-    pub(super) fn lose_copies(&self, second: bool) {
-        let blocks: Vec<_> = self.ftl.core().state.borrow().places.all().collect();
-        blocks.iter().skip(usize::from(second)).step_by(2).for_each(|block| self.media.plant_erase(*block));
+    /// The two copies of each fixed place; that of the checkpoint is the last.
+    pub(super) fn copies(&self) -> Vec<[BlockId; 2]> {
+        let blocks: Vec<BlockId> = self.ftl.core().state.borrow().places.all().collect();
+        blocks.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect()
     }
 
-    /// Waits until power is back, and the drive has recovered, however often power is cut meanwhile.
-    pub(super) async fn recover(&self) {
-        loop {
-            let cuts = self.media.power_cuts();
-            self.media.power_returns().await;
-            self.ftl.restart(self.keeps).await;
-            if self.media.power_cuts() == cuts {
-                return;
-            }
+    /// Epoch and pages of the log's chain when the drive was last in service.
+    pub(super) fn chain(&self) -> (u64, Range<u64>) {
+        let core = self.ftl.core();
+        if core.phase.get() == Phase::Running {
+            let state = core.state.borrow();
+            let number = state.log.number();
+            *self.chain.borrow_mut() = (state.log.epoch(), number - state.log.pages()..number);
         }
+        self.chain.borrow().clone()
+    }
+
+    /// Notes what happens, where a journal is kept.
+    pub(super) fn note(&self, what: impl FnOnce() -> String) {
+        if let Some(journal) = &self.journal {
+            journal.note(self.sim.now(), &what());
+        }
+    }
+
+    /// Waits until power is back, and the drive has recovered or power was cut once more. Whether it has recovered.
+    pub(super) async fn try_to_recover(&self) -> bool {
+        let cuts = self.media.power_cuts();
+        self.media.power_returns().await;
+        self.ftl.restart(self.keeps).await;
+        self.media.power_cuts() == cuts
     }
 }
 

@@ -12,7 +12,8 @@ use crate::{Extent, Ftl};
 use nandscape_sim::{Executor, Rng, Seed};
 
 use super::cuts::seed;
-use super::rig::{Cut, Rig, Setup, UNIT_SECTORS, units};
+use super::kinds::Setup;
+use super::rig::{Cut, Rig, UNIT_SECTORS, units};
 
 /// Sectors that only transactions write.
 const OWN: u64 = 30 * UNIT_SECTORS as u64;
@@ -147,7 +148,7 @@ async fn step(rig: &Rig, book: &RefCell<Book>, rng: &mut Rng) -> Result<(), Cut>
 /// Runs a load that is cut a few times.
 fn run(setup: &Setup, seed: u64) -> Result<u32, String> {
     let mut executor = Executor::new();
-    let rig = Rig::new(&executor, setup, seed);
+    let rig = Rig::new(&executor.sim(), setup, seed, None);
     let mut rng = Seed::new(seed).child("transactions").rng();
     for _ in 0..4 {
         let fault = format!("power_cut nth={}", 1 + rng.below(4_000));
@@ -160,7 +161,7 @@ fn run(setup: &Setup, seed: u64) -> Result<u32, String> {
                 continue;
             }
             let contents = loop {
-                rig.recover().await;
+                while !rig.try_to_recover().await {}
                 rig.ftl.check()?;
                 if let Ok(contents) = rig.read(Extent { start: 0, sectors: ALL as u32 }).await {
                     break contents.map_err(|error| format!("{error:?}"))?;
@@ -211,7 +212,7 @@ fn a_transaction_that_overtakes_older_data_is_noticed() {
 #[test]
 fn a_transaction_whose_older_data_is_deallocated_becomes_current() {
     let mut executor = Executor::new();
-    let rig = Rig::new(&executor, &Setup::small(), seed());
+    let rig = Rig::new(&executor.sim(), &Setup::small(), seed(), None);
     executor
         .block_on(async {
             let one = |unit| Extent { start: units(unit, 1).start, sectors: 1 };

@@ -1,0 +1,72 @@
+//! The long campaign: runs drawn from seeds, cut at random operations, torn in every way, with failing flash and with losses.
+//!
+//! A few seeds run always. `NANDSCAPE_TEST_SEEDS=FIRST-LAST` runs others, tells how far it has come (with `--nocapture`), and
+//! stops at the first that fails: the next range goes on where this one ends.
+
+use std::ops::RangeInclusive;
+
+use nandscape_sim::{Rng, Seed};
+
+use super::case::Case;
+use super::kinds::KINDS;
+use super::lose::Lose;
+
+/// Seeds that always run.
+const ALWAYS: RangeInclusive<u64> = 1..=200;
+/// Seeds after which a long campaign tells how far it has come.
+const EVERY: u64 = 1_000;
+
+/// The run of a seed.
+pub(super) fn drawn(seed: u64) -> Case {
+    let mut rng = Seed::new(seed).child("case").rng();
+    // Half of them on the drive that is run the quickest.
+    let kind = if rng.chance(0.5) { "tiny" } else { KINDS[rng.below(KINDS.len() as u64) as usize] };
+    let mut case = Case::new(kind, seed);
+    case.steps = 30 + rng.below(300) as u32;
+    case.rounds = 2 + rng.below(4);
+    // An operation or two a step, formatting before, and recoveries between.
+    let operations = 100 + u64::from(case.steps) * case.rounds * 2;
+    case.faults = (0..case.rounds).map(|_| cut(&mut rng, operations)).collect();
+    if rng.chance(0.4) {
+        case.again = (0..1 + rng.below(3)).map(|_| 1 + rng.below(150)).collect();
+    }
+    if rng.chance(0.25) {
+        case.faults.push("fail program probability=0.3% count=3".to_owned());
+        case.faults.push("fail erase probability=2% count=2".to_owned());
+    } else if rng.chance(0.3) {
+        case.lose = [Lose::First, Lose::Second, Lose::Log, Lose::Table][rng.below(4) as usize];
+    }
+    case
+}
+
+fn cut(rng: &mut Rng, operations: u64) -> String {
+    let torn = ["unreadable", "any", "any", "whole"][rng.below(4) as usize];
+    format!("power_cut nth={} torn={torn}", 1 + rng.below(operations))
+}
+
+fn range(text: &str) -> Option<RangeInclusive<u64>> {
+    let (first, last) = text.split_once('-')?;
+    Some(first.parse().ok()?..=last.parse().ok()?)
+}
+
+#[test]
+fn runs_drawn_from_seeds_lose_nothing() {
+    let given = std::env::var("NANDSCAPE_TEST_SEEDS").ok();
+    let seeds = given.as_ref().map_or(ALWAYS, |text| {
+        range(text).unwrap_or_else(|| panic!("NANDSCAPE_TEST_SEEDS is {text:?}; a range such as 1-1000 is valid"))
+    });
+    let (first, last) = (*seeds.start(), *seeds.end());
+    let (mut cuts, mut refused) = (0, 0);
+    for seed in seeds {
+        let case = drawn(seed);
+        let outcome = case.run().unwrap_or_else(|wrong| panic!("seed {seed}, after {cuts} power cuts: {wrong}"));
+        cuts += u64::from(outcome.cuts);
+        refused += u64::from(outcome.refused);
+        if seed == last || (seed + 1 - first).is_multiple_of(EVERY) {
+            println!(
+                "seeds {first}-{seed}: {cuts} power cuts, nothing lost; {refused} drives out of service, as they must be"
+            );
+        }
+    }
+    assert!(cuts > 0, "no run was cut");
+}
