@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 13] = [
+const CLAIMS: [&str; 17] = [
     "femu-registers",
     "femu-gc-schemes",
     "femu-scalability",
@@ -20,6 +20,10 @@ const CLAIMS: [&str; 13] = [
     "leapio-virt",
     "ox-mq",
     "ox-fabric",
+    "ox-sizes",
+    "ox-gc",
+    "ox-checkpoint",
+    "ox-recovery",
 ];
 
 /// A folder that goes away, and its name.

@@ -2,7 +2,7 @@
 //!
 //! A [`Transaction`] is put together in the host's memory, and committed by one vendor command,
 //! [`ATOMIC_WRITE`](nandscape_wire_nvme::vendor::ATOMIC_WRITE). Nothing of it is in the drive before; to abort it is to drop it.
-//! It goes through any [`Drive`]: one of this process, or one behind NVMe/TCP.
+//! It goes through any [`Drive`](nandscape_drive::Drive): one of this process, or one behind NVMe/TCP.
 //!
 //! | drive | when a commit ends |
 //! |---|---|

@@ -75,6 +75,8 @@ impl Case {
         let mut executor = Executor::new();
         let sim = executor.sim();
         let ssd = build_drive(&sim, &profile, StoreKind::None, self.precondition, seed, &()).unwrap();
+        // OX-Block formats its flash at the first start.
+        executor.block_on(ssd.in_service()).unwrap();
         let job = JobSpec {
             rw: "randwrite".parse().unwrap(),
             bs: self.bs.parse().unwrap(),

@@ -59,5 +59,5 @@ fn what_is_no_store_is_refused_and_left_alone() {
         file.write_all_at(&[9], (copy << 16) + 8).unwrap();
     }
     refused("format 9");
-    assert!(matches!(StoreFile::open(folder.path(), false), Err(StoreError::Io(_))));
+    assert!(matches!(StoreFile::open(folder.path(), false), Err(StoreError::NoFile)));
 }

@@ -26,6 +26,7 @@
 //! Not covered: several hosts' writes to one unit at the same time; loss of the last page of the log, which cannot be told from
 //! a torn one; loss of one copy of a fixed place when the other has failed before; pages that read differently from time to
 //! time after a power cut, and damage of a cut to earlier pages of a word line.
+#![expect(clippy::print_stdout, reason = "the progress of campaigns and the events of a replay, for --nocapture")]
 
 mod campaign;
 mod case;
