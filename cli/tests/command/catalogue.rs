@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::program::succeed;
 
-const DRIVES: [&str; 8] = [
+/// The drives that come with the program.
+pub(crate) const DRIVES: [&str; 8] = [
     "default",
     "femu-blackbox",
     "femu-ocssd",

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::catalogue::DRIVES;
 use crate::program::{command, number, sim, succeed};
 
 /// The report as printed, up to the part that depends on the machine.
@@ -152,16 +153,7 @@ fn the_profile_of_a_run_without_delay_has_none() {
 #[test]
 fn a_resolved_profile_is_a_profile_that_gives_the_same_figures() {
     let folder = tempfile::tempdir().expect("a folder");
-    for drive in [
-        "default",
-        "femu-blackbox",
-        "femu-ocssd",
-        "ttflash-256g",
-        "mqsim-mlc",
-        "samsung-970pro",
-        "wd-zn540-block",
-        "ox-block",
-    ] {
+    for drive in DRIVES {
         let text = succeed(&["drives", "show", drive, "--resolved", "--set", "capacity=256MiB"]);
         let file = folder.path().join(format!("{drive}.toml"));
         std::fs::write(&file, text).expect("a profile");

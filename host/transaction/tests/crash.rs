@@ -173,7 +173,7 @@ fn limits_are_told_and_kept() {
         .expect("it ends");
 }
 
-/// An Atomic Write of ranges of (first block, blocks), with so many bytes of data.
+/// An Atomic Write of ranges (first block, number of blocks). Its data is `bytes` bytes long, the list of ranges included.
 fn raw(ranges: &[(u64, u32)], bytes: usize) -> (SubmissionEntry, HostMem) {
     let range = |(slba, blocks): &(u64, u32)| AtomicRange {
         slba: (*slba).into(),

@@ -5,19 +5,19 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
-use nandscape_drive::{Drive, DriveInfo, HostMem, Issuer};
+use nandscape_drive::{Drive, HostMem, Issuer};
 use nandscape_host_driver::Remote;
 use nandscape_host_driver::nvme_tcp::{NvmeTcp, Target};
 use nandscape_host_transaction::{CommitError, Transaction};
 use nandscape_sim::{Executor, Seed, Sim, Span};
-use nandscape_transport_reactor::{Export, QueueExport, WallClock};
+use nandscape_transport_reactor::WallClock;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 #[path = "../../../transport/nvme_tcp/tests/nvme_tcp/server.rs"]
 #[allow(dead_code, reason = "the target's own tests use more of it")]
 mod server;
 
-use server::Server;
+use server::{Server, SsdExport};
 
 /// Blocks that all have the number of the last transaction, and their distance.
 const PLACES: u64 = 24;
@@ -26,26 +26,7 @@ const APART: u64 = 500;
 const CUTS: u64 = 12;
 const BETWEEN: u64 = 150;
 
-struct OxBlock {
-    ssd: Ssd,
-    queues: QueueExport,
-}
-
-impl Export for OxBlock {
-    fn info(&self) -> DriveInfo {
-        self.queues.info()
-    }
-
-    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        self.queues.connect()
-    }
-
-    fn subsystem(&self) -> Option<Rc<dyn nandscape_drive::Subsystem>> {
-        Some(self.ssd.subsystem())
-    }
-}
-
-fn export(sim: &Sim) -> Rc<OxBlock> {
+fn export(sim: &Sim) -> Rc<SsdExport> {
     let mut profile = Profile::load("default").expect("a built-in profile");
     for change in [
         "ftl.kind=ox_block",
@@ -62,8 +43,7 @@ fn export(sim: &Sim) -> Rc<OxBlock> {
         let rule = format!("power_cut nth={} off=1ms", cut * BETWEEN);
         ssd.media().faults().add(rule.parse().expect("a rule"));
     }
-    let queues = QueueExport::new(sim, ssd.controller(), 8, 64);
-    Rc::new(OxBlock { ssd, queues })
+    SsdExport::of(sim, ssd)
 }
 
 /// Connects, and polls from a task. Panics when it takes too long.

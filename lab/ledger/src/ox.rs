@@ -158,7 +158,7 @@ pub(crate) fn never() -> Vec<String> {
     vec!["ftl.ox_block.checkpoint_interval=3600s".to_owned(), "ftl.ox_block.checkpoint_log=1GiB".to_owned()]
 }
 
-/// Changes by which a checkpoint is taken every so many seconds of the thesis, and for nothing else.
+/// Changes by which checkpoints are taken at this interval, in seconds of the thesis, and for no other reason.
 pub(crate) fn every(seconds: f64) -> Vec<String> {
     let interval = format!("ftl.ox_block.checkpoint_interval={}", scaled(seconds));
     vec![interval, "ftl.ox_block.checkpoint_log=1GiB".to_owned()]

@@ -44,7 +44,7 @@ pub struct Recoveries {
 }
 
 impl Upkeep {
-    /// The figures of counters of a drive whose pages have so many bytes.
+    /// The figures that follow from a drive's counters. Its pages have `page_bytes` bytes.
     pub(crate) fn of(counted: &nandscape_device_ftl::Upkeep, page_bytes: u64) -> Upkeep {
         let recovered = &counted.recovered;
         Upkeep {

@@ -35,6 +35,23 @@ pub(crate) const KEYS: [u64; 2] = [11, 22];
 /// Blocks of each namespace.
 pub(crate) const BLOCKS: u64 = 2_048;
 
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("it is a number"))
+}
+
+/// Runs every pair of actions, with seeds from `NANDSCAPE_TEST_SEED` on, in as many rounds as `NANDSCAPE_TEST_ROUNDS` says.
+pub(crate) fn every_pair(rounds: u64, run: fn([Action; 2], u64)) {
+    let first = number("NANDSCAPE_TEST_SEED").unwrap_or(1);
+    for seed in first..first + number("NANDSCAPE_TEST_ROUNDS").unwrap_or(rounds) {
+        for one in Action::ALL {
+            for other in Action::ALL {
+                let ended = std::panic::catch_unwind(|| run([one, other], seed));
+                assert!(ended.is_ok(), "{one:?} and {other:?}: NANDSCAPE_TEST_SEED={seed} shows it");
+            }
+        }
+    }
+}
+
 fn admin(opcode: AdminOpcode, nsid: u32, cdw10: u32) -> SubmissionEntry {
     SubmissionEntry { nsid: nsid.into(), cdw10: cdw10.into(), ..SubmissionEntry::admin(opcode) }
 }

@@ -17,21 +17,9 @@ use nandscape_device_controller::{BufferMode, ControllerConfig};
 use nandscape_device_ftl::Ftl;
 use nandscape_sim::{Executor, Seed, Span};
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().expect("it is a number"))
-}
-
 #[test]
 fn every_pair_of_actions_at_once() {
-    let (first, rounds) = (number("NANDSCAPE_TEST_SEED").unwrap_or(1), number("NANDSCAPE_TEST_ROUNDS").unwrap_or(4));
-    for seed in first..first + rounds {
-        for one in Action::ALL {
-            for other in Action::ALL {
-                let ended = std::panic::catch_unwind(|| run([one, other], seed));
-                assert!(ended.is_ok(), "{one:?} and {other:?}: NANDSCAPE_TEST_SEED={seed} shows it");
-            }
-        }
-    }
+    action::every_pair(4, run);
 }
 
 fn run(pair: [Action; 2], seed: u64) {

@@ -19,6 +19,8 @@ mod provisioning;
 mod write_caching;
 
 pub use bad_blocks::BadBlocks;
+#[cfg(test)]
+pub(crate) use bad_blocks::NoneBad;
 pub use blocks::{BlockInfo, BlockMetadata, BlockState, StoredBlocks};
 pub use channels::Channels;
 pub use checkpoint::{Checkpoint, Key};

@@ -71,26 +71,9 @@ impl OxGcConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::component::{BadBlocks, Fragments, StoredBlocks};
+    use crate::component::{Fragments, NoneBad, StoredBlocks};
     use crate::parts::{ChunkTable, FragmentTable};
-    use nandscape_device_media::BlockId;
     use nandscape_device_rig::TestFlash;
-
-    struct NoneBad;
-
-    impl BadBlocks for NoneBad {
-        fn is_bad(&self, _: BlockId) -> bool {
-            false
-        }
-
-        fn retire(&mut self, _: BlockId) {
-            unreachable!("nothing is retired here")
-        }
-
-        fn memory(&self) -> usize {
-            0
-        }
-    }
 
     #[test]
     fn sizes_are_those_of_the_tables() {

@@ -155,24 +155,9 @@ impl BlockMetadata for BlockTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::component::NoneBad;
     use nandscape_device_media::geometry::Counts;
     use proptest::prelude::*;
-
-    struct NoneBad;
-
-    impl BadBlocks for NoneBad {
-        fn is_bad(&self, _: BlockId) -> bool {
-            false
-        }
-
-        fn retire(&mut self, _: BlockId) {
-            unreachable!("nothing is retired here")
-        }
-
-        fn memory(&self) -> usize {
-            0
-        }
-    }
 
     proptest! {
         #[test]

@@ -32,7 +32,7 @@ pub enum Record {
     GcMapping(Moved),
     /// A program has failed: the page's block is closed.
     Amendment(PageId),
-    /// A transaction of so many records is complete.
+    /// A transaction is complete.
     Commit {
         /// Its number.
         transaction: u64,

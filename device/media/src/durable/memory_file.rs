@@ -48,7 +48,7 @@ impl MemoryFile {
         MemoryFile::default()
     }
 
-    /// From now on so many writes succeed. The one after that is cut off after some of its bytes, and everything after it
+    /// The next `writes` writes succeed. The one after them is cut off after some of its bytes, and everything after it
     /// fails.
     pub fn cut_off_after(&self, writes: u64) {
         self.state().writes_left = Some(writes);

@@ -31,7 +31,8 @@ pub(crate) struct Server {
     complaints: Arc<Mutex<Vec<String>>>,
 }
 
-struct SsdExport {
+/// A drive with eight queue pairs.
+pub(crate) struct SsdExport {
     ssd: Ssd,
     queues: QueueExport,
 }
@@ -50,6 +51,13 @@ impl Export for SsdExport {
     }
 }
 
+impl SsdExport {
+    pub(crate) fn of(sim: &Sim, ssd: Ssd) -> Rc<SsdExport> {
+        let queues = QueueExport::new(sim, ssd.controller(), 8, 64);
+        Rc::new(SsdExport { ssd, queues })
+    }
+}
+
 fn export(sim: &Sim) -> Rc<SsdExport> {
     let mut profile = Profile::load("default").unwrap();
     for change in ["capacity=64MiB", "controller.queue_pairs=8", "controller.queue_entries=256"] {
@@ -57,8 +65,7 @@ fn export(sim: &Sim) -> Rc<SsdExport> {
     }
     let resolved = profile.resolve().unwrap().without_delay();
     let ssd = Ssd::new(sim, &resolved, StoreKind::Ram, Seed::new(1)).unwrap();
-    let queues = QueueExport::new(sim, ssd.controller(), 8, 64);
-    Rc::new(SsdExport { ssd, queues })
+    SsdExport::of(sim, ssd)
 }
 
 impl Server {

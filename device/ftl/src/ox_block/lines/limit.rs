@@ -18,7 +18,7 @@ pub(super) const ALL: u32 = 1_000;
 const FIRST_LEVEL: u32 = 40;
 
 impl HostLimit {
-    /// Whether lines are collected, with so many lines free and so many spare.
+    /// Whether lines are collected while `free` lines are free, on a drive with `spare` spare lines.
     pub(super) fn collects(self, free: u32, spare: u32) -> bool {
         match self {
             HostLimit::Windows => free < spare,

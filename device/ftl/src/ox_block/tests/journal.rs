@@ -28,7 +28,7 @@ impl Journal {
         self.lines.borrow_mut().push(format!("{:12.3} us  {what}", at.ns() as f64 / 1e3));
     }
 
-    /// The last lines, at most so many.
+    /// The last `lines` lines, or all if there are fewer.
     pub(super) fn last(&self, lines: usize) -> Vec<String> {
         let all = self.lines.borrow();
         all[all.len().saturating_sub(lines)..].to_vec()
