@@ -60,7 +60,6 @@ impl ControlServer {
                 "more than {} clients: the one that was silent longest left",
                 limits.clients
             ))),
-            silent_make_room: true,
             serve: Box::new(move |stream, heard| serve(stream, &handles, (&on_stop, heard))),
         };
         let listening = Address::Unix(path.to_owned()).listen(false)?;
@@ -193,5 +192,22 @@ mod tests {
         assert!(told.ends_with("}\n") && helped(&first) && helped(&third));
         drop(server);
         assert!(!path.exists());
+    }
+
+    /// The client that sends commands stays, although those that send none came later.
+    #[test]
+    fn a_client_that_sent_nothing_whole_makes_room_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_server, path) = server(&folder, 3, LIMITS.patience);
+        let operator = UnixStream::connect(&path).unwrap();
+        assert!(helped(&operator));
+        let mut others = Vec::new();
+        for half in [&b""[..], b"{\"command\":"].into_iter().cycle().take(20) {
+            let mut other = UnixStream::connect(&path).unwrap();
+            other.write_all(half).unwrap();
+            others.push(other);
+            assert!(helped(&operator));
+        }
+        assert!(helped(&UnixStream::connect(&path).unwrap()) && helped(&operator));
     }
 }

@@ -44,9 +44,8 @@ impl MetricsServer {
             max_clients: MAX_CLIENTS,
             read_patience: Some(PATIENCE),
             write_patience: PATIENCE,
-            refusal: Response::refusal("503 Service Unavailable", "there are too many clients").to_bytes(),
-            silent_make_room: false,
-            serve: Box::new(move |stream, _| serve(stream, &handles)),
+            refusal: Response::refusal("503 Service Unavailable", &too_many()).to_bytes(),
+            serve: Box::new(move |stream, heard| serve(stream, &handles, heard)),
         };
         Server::start(address.listen(allow_remote)?, service).map(MetricsServer)
     }
@@ -55,6 +54,10 @@ impl MetricsServer {
     pub fn address(&self) -> &Address {
         self.0.address()
     }
+}
+
+fn too_many() -> String {
+    format!("more than {MAX_CLIENTS} clients: the one that was silent longest left")
 }
 
 struct Response {
@@ -82,8 +85,8 @@ impl Response {
     }
 }
 
-fn serve(mut stream: &Stream, handles: &[Handle]) -> io::Result<()> {
-    let Some(response) = respond(stream, handles)? else { return Ok(()) };
+fn serve(mut stream: &Stream, handles: &[Handle], heard: &dyn Fn()) -> io::Result<()> {
+    let Some(response) = respond(stream, handles, heard)? else { return Ok(()) };
     stream.write_all(&response.to_bytes())?;
     // Closing a connection with unread input would discard the response.
     stream.shutdown(Shutdown::Write);
@@ -96,8 +99,8 @@ fn serve(mut stream: &Stream, handles: &[Handle]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a request; `None` when the client left before its end.
-fn respond(mut stream: &Stream, handles: &[Handle]) -> io::Result<Option<Response>> {
+/// Reads a request, and calls `heard` at its end; `None` when the client left before that.
+fn respond(mut stream: &Stream, handles: &[Handle], heard: &dyn Fn()) -> io::Result<Option<Response>> {
     let mut head = [0; MAX_HEAD];
     let mut len = 0;
     for _ in 0..MAX_PIECES {
@@ -110,6 +113,7 @@ fn respond(mut stream: &Stream, handles: &[Handle]) -> io::Result<Option<Respons
         let mut request = httparse::Request::new(&mut fields);
         match request.parse(&head[..len]) {
             Ok(httparse::Status::Complete(_)) => {
+                heard();
                 let (method, target) = (request.method.unwrap_or_default(), request.path.unwrap_or_default());
                 return Ok(Some(answer(method, target, handles)));
             }

@@ -1,4 +1,8 @@
 //! Accepts clients on one thread, and serves each on a thread of its own, a bounded number. Ending it ends them.
+//!
+//! A new client always gets a place. Where all are taken, another client is disconnected: the longest connected of those
+//! that have not sent a whole message yet, else the one whose last message is the oldest. So clients that are silent, or
+//! send a message byte by byte, keep no other out.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -25,10 +29,8 @@ pub(crate) struct Service {
     pub(crate) read_patience: Option<Duration>,
     /// The longest wait for a client to take what is sent.
     pub(crate) write_patience: Duration,
-    /// Sent to a client that is turned away.
+    /// Sent to a client that is disconnected for another one.
     pub(crate) refusal: Vec<u8>,
-    /// Whether a client that is silent makes room for a new one.
-    pub(crate) silent_make_room: bool,
     /// Serves one of them.
     pub(crate) serve: Serve,
 }
@@ -43,7 +45,7 @@ pub(crate) struct Server {
 struct Shared {
     service: Service,
     clients: Mutex<Clients>,
-    /// Counts messages of clients.
+    /// Messages of clients so far.
     heard: AtomicU64,
 }
 
@@ -56,8 +58,17 @@ struct Clients {
 struct Client {
     stream: Arc<Stream>,
     thread: JoinHandle<()>,
-    /// The count of messages at its last one: the larger, the later.
+    /// The count of messages with its last one: the larger, the later. 0 before its first.
     heard: Arc<AtomicU64>,
+}
+
+impl Clients {
+    /// Takes out the client that makes room for another. Clients are numbered in the order in which they came.
+    fn pop_silent(&mut self) -> Option<Client> {
+        let silence = |(number, client): &(&u64, &Client)| (client.heard.load(Ordering::Relaxed), **number);
+        let number = *self.connected.iter().min_by_key(silence)?.0;
+        self.connected.remove(&number)
+    }
 }
 
 impl Server {
@@ -87,22 +98,18 @@ impl Drop for Server {
 }
 
 impl Shared {
-    /// Gives a client a thread, or turns it away.
+    /// Gives a client a thread. Only where the system has none is it turned away.
     fn take(self: &Arc<Shared>, stream: Stream) {
         let mut clients = self.clients();
-        if clients.connected.len() >= self.service.max_clients {
-            let silent = clients.connected.iter().min_by_key(|(_, client)| client.heard.load(Ordering::Relaxed));
-            let silent = silent.map(|(number, _)| *number).filter(|_| self.service.silent_make_room);
-            let Some(silent) = silent.and_then(|number| clients.connected.remove(&number)) else {
-                drop(clients);
-                return self.turn_away(&stream);
-            };
+        if clients.connected.len() >= self.service.max_clients
+            && let Some(silent) = clients.pop_silent()
+        {
             self.turn_away(&silent.stream);
             silent.stream.shutdown(Shutdown::Both);
         }
         let (number, stream) = (clients.next, Arc::new(stream));
         clients.next += 1;
-        let heard = Arc::new(AtomicU64::new(self.next_heard()));
+        let heard = Arc::<AtomicU64>::default();
         let (shared, socket, hears) = (self.clone(), stream.clone(), heard.clone());
         let name = format!("{} client", self.service.name);
         let spawned = thread::Builder::new().name(name).spawn(move || {
@@ -119,7 +126,7 @@ impl Shared {
     }
 
     fn next_heard(&self) -> u64 {
-        self.heard.fetch_add(1, Ordering::Relaxed)
+        self.heard.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     fn serve(&self, stream: &Stream, heard: &dyn Fn()) -> io::Result<()> {

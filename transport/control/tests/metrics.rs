@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use nandscape_transport_control::MetricsServer;
 use nandscape_transport_reactor::Handle;
@@ -21,9 +22,13 @@ fn metered(reactors: &[&[&str]], work: impl FnOnce(&str, &[Handle], MetricsServe
     });
 }
 
+/// The longest wait for a reply.
+const REPLY: Duration = Duration::from_secs(60);
+
 /// Sends bytes; everything that comes back.
 fn exchange(address: &str, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(REPLY)).unwrap();
     stream.write_all(request).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     let mut reply = String::new();
@@ -182,6 +187,30 @@ fn silent_clients_keep_no_other_waiting_and_end_with_the_server() {
         for stream in &mut silent {
             // Closed, one way or the other.
             let _ = stream.read_to_end(&mut Vec::new());
+        }
+    });
+}
+
+/// Clients that connect and send nothing, or never finish a request, cannot keep Prometheus out.
+#[test]
+fn scrapes_are_served_beside_hundreds_of_idle_clients_and_half_requests() {
+    metered(&[&["a"]], |address, _, _server| {
+        let mut others = Vec::new();
+        for _ in 0..4 {
+            for half in [&b""[..], b"GET /metrics HTTP/1.1\r\nHost: he"] {
+                for _ in 0..50 {
+                    let mut other = TcpStream::connect(address).unwrap();
+                    other.write_all(half).unwrap();
+                    others.push(other);
+                }
+                Page::of(address);
+            }
+        }
+        // The first was told why it had to leave, unless it was too slow for a whole request.
+        others[0].set_read_timeout(Some(REPLY)).unwrap();
+        let mut told = String::new();
+        if others[0].read_to_string(&mut told).is_ok() && !told.is_empty() {
+            assert_eq!(read(&told), (503, "more than 64 clients: the one that was silent longest left\n"));
         }
     });
 }
