@@ -10,7 +10,7 @@ use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::{Executor, Span};
 use nandscape_wire_nvme::log::{self, RETAIN_EVENT, Smart, Telemetry};
 use nandscape_wire_nvme::vendor::{self, DriveLog};
-use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry};
 use zerocopy::FromBytes;
 
 async fn page(admin: &Host, log: u8, flags: u32, bytes: u32) -> Result<Vec<u8>, Status> {
@@ -141,4 +141,19 @@ fn the_drive_takes_a_snapshot_after_a_power_cut() {
             assert_eq!((second.controller_available, second.controller_generation), (1, 2));
         })
         .unwrap();
+}
+
+/// All log pages are of the subsystem or the controller: they are asked for without a namespace, or for all.
+#[test]
+fn a_log_page_is_of_no_single_namespace() {
+    with(config(), async |sim, drive| {
+        let admin = host(sim, drive, QueueId::ADMIN);
+        for log in [log::SMART, log::SELF_TEST, log::COMMANDS_AND_EFFECTS, vendor::DRIVE_LOG] {
+            for (nsid, right) in [(0, true), (NSID_ALL, true), (1, false), (2, false), (NSID_ALL - 1, false)] {
+                let ended = admin.execute(SubmissionEntry::get_log_page(log, nsid, 512), HostMem::zeroed(512)).await;
+                let status = if right { Status::SUCCESS } else { Status::INVALID_FIELD };
+                assert_eq!(ended.unwrap().status.meaning(), status, "log {log:#x} of namespace {nsid:#x}");
+            }
+        }
+    });
 }

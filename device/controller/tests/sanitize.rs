@@ -11,8 +11,8 @@ use nandscape_drive::conformance::Host;
 use nandscape_drive::{HostIdentity, HostMem, QueueDrive, QueueId, Subsystem, TransportModel};
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::manage::{self, SanitizeStatus, SelfTestLog};
-use nandscape_wire_nvme::register;
-use nandscape_wire_nvme::{AdminOpcode, IoOpcode, NSID_ALL, Status, SubmissionEntry, log};
+use nandscape_wire_nvme::log::ErrorInformation;
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, NSID_ALL, Status, SubmissionEntry, log, register, vendor};
 use zerocopy::FromBytes;
 
 const CRYPTO: u32 = 4;
@@ -146,6 +146,37 @@ fn what_is_refused_while_it_is_in_progress() {
     });
 }
 
+/// Of the log pages only some are read meanwhile, and the error log names no blocks.
+#[test]
+fn log_pages_while_it_is_in_progress() {
+    with(config(), async |sim, drive| {
+        let (control, io) = (host(sim, drive, QueueId::ADMIN), host(sim, drive, QueueId(1)));
+        fill(&io, 7).await;
+        let beyond = 1 << 40;
+        assert_eq!(run(&io, read(beyond, 1), HostMem::none()).await, Err(Status::LBA_OUT_OF_RANGE));
+        let page = async |id| {
+            let mem = HostMem::zeroed(512);
+            run(&control, SubmissionEntry::get_log_page(id, 0, 512), mem.clone()).await.map(|_| mem.to_vec())
+        };
+        let blocks = async || {
+            let page = page(log::ERROR_INFORMATION).await.unwrap();
+            let entries = page.chunks(size_of::<ErrorInformation>());
+            entries.map(|entry| ErrorInformation::read_from_bytes(entry).unwrap().lba.get()).max().unwrap()
+        };
+        assert_eq!(blocks().await, beyond);
+        admin(&control, AdminOpcode::SANITIZE, 0, BLOCK_ERASE).await.unwrap();
+        for id in (0..=0x13).chain([log::RESERVATION_NOTIFICATION, log::SANITIZE_STATUS, vendor::DRIVE_LOG]) {
+            let allowed = [1, 2, 4, 0x80, 0x81].contains(&id);
+            let right = if allowed { Ok(()) } else { Err(Status::SANITIZE_IN_PROGRESS) };
+            assert_eq!(page(id).await.map(drop), right, "log {id:#x}");
+        }
+        assert_eq!(blocks().await, 0);
+        assert_eq!(sanitize_status(&control).await.0 & 0b111, manage::SANITIZE_IN_PROGRESS);
+        assert!(is_sanitized(&control, sim).await);
+        page(log::SELF_TEST).await.unwrap();
+    });
+}
+
 #[test]
 fn each_bad_field_has_its_status() {
     with(config(), async |sim, drive| {
@@ -214,6 +245,8 @@ fn self_tests_read_and_report() {
             fill(&io, 7).await;
             admin(&control, AdminOpcode::DEVICE_SELF_TEST, 1, 2).await.unwrap();
             admin(&control, opcode, u32::from(opcode != AdminOpcode::SANITIZE), cdw10).await.unwrap();
+            // Meanwhile this log is not read.
+            assert!(opcode != AdminOpcode::SANITIZE || is_sanitized(&control, sim).await);
             let log = self_tests(&control).await;
             assert_eq!((log.current, log.results[0].status), (0, 2 << 4 | result));
             sim.sleep(Span::from_ms(20)).await;

@@ -73,9 +73,14 @@ impl ErrorLog {
         self.count
     }
 
-    /// The log page: entries that are not used have an error count of zero.
-    pub(crate) fn page(&self) -> Vec<u8> {
-        let mut page: Vec<u8> = self.entries.iter().flat_map(|entry| entry.as_bytes().to_vec()).collect();
+    /// The log page: entries that are not used have an error count of zero. While the drive is sanitized, no block is named (NVM,
+    /// "Sanitize Operations - Admin Commands Allowed").
+    pub(crate) fn page(&self, is_sanitizing: bool) -> Vec<u8> {
+        let told = |entry: &ErrorInformation| match is_sanitizing {
+            true => ErrorInformation { lba: 0.into(), ..entry.clone() },
+            false => entry.clone(),
+        };
+        let mut page: Vec<u8> = self.entries.iter().flat_map(|entry| told(entry).as_bytes().to_vec()).collect();
         page.resize(usize::from(KEPT) * size_of::<ErrorInformation>(), 0);
         page
     }

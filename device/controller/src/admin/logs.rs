@@ -3,7 +3,7 @@
 use nandscape_wire_nvme::identify::ascii;
 use nandscape_wire_nvme::log::{self, CommandsAndEffects, FirmwareSlot, Identifiers, LogPart, Smart};
 use nandscape_wire_nvme::vendor::{self, DriveLog};
-use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Parameter, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use super::features::TEMPERATURE;
@@ -11,6 +11,16 @@ use super::{Answer, Event};
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 use crate::refusal::Refusal;
+
+/// The log pages that may be read while the drive is sanitized, and after that has failed (Base 5, "Sanitize Operations and
+/// Format NVM Command - Admin Commands Allowed").
+const DURING_SANITIZE: [u8; 5] = [
+    log::ERROR_INFORMATION,
+    log::SMART,
+    log::CHANGED_NAMESPACES,
+    log::RESERVATION_NOTIFICATION,
+    log::SANITIZE_STATUS,
+];
 
 /// Number of Dwords Lower, and Log Page Offset Lower.
 const NUMBER_OF_DWORDS: Refusal = Refusal::field(10, 16);
@@ -25,7 +35,17 @@ impl<C: CommandSet> NvmeController<C> {
         if !offset.is_multiple_of(4) {
             return Err(OFFSET);
         }
+        // All log pages are of the subsystem or of the controller (Base 5.1.12.1); SMART of a namespace is not offered.
+        if ![0, NSID_ALL].contains(&entry.nsid.get()) {
+            return Err(Refusal::of(Status::INVALID_FIELD, Parameter::NSID));
+        }
         let lid = entry.cdw10.get() as u8;
+        let sanitizing = self.subsystem.sanitizing.refuses();
+        if let Some(status) = sanitizing
+            && !DURING_SANITIZE.contains(&lid)
+        {
+            return Err(status.into());
+        }
         if [log::TELEMETRY_HOST, log::TELEMETRY_CONTROLLER].contains(&lid)
             && !offset.is_multiple_of(log::TELEMETRY_BLOCK as u64)
         {
@@ -33,7 +53,7 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let log = match lid {
             log::SUPPORTED_LOG_PAGES => self.supported_log_pages().as_bytes().to_vec(),
-            log::ERROR_INFORMATION => self.admin.errors.borrow().page(),
+            log::ERROR_INFORMATION => self.admin.errors.borrow().page(sanitizing.is_some()),
             log::SMART => self.smart().as_bytes().to_vec(),
             log::FIRMWARE_SLOT => self.firmware_slot().as_bytes().to_vec(),
             log::SELF_TEST => self.subsystem.self_tests.log().as_bytes().to_vec(),

@@ -68,6 +68,10 @@ impl<C: CommandSet> NvmeController<C> {
         if !host.takes_doorbell_buffers() {
             return Err(Status::INVALID_OPCODE.into());
         }
+        // It is none of the commands that are allowed then.
+        if let Some(status) = self.subsystem.sanitizing.refuses() {
+            return Err(status.into());
+        }
         let (shadow, event_index) = (entry.prp1.get(), entry.prp2.get());
         for (address, field) in [(shadow, Parameter::DPTR), (event_index, Parameter::PRP2)] {
             if !address.is_multiple_of(host.page().into()) || !host.can_watch(address) {
