@@ -42,6 +42,22 @@ fn a_change_needs_a_key_and_a_value() {
     change(&["version=2"], &["belongs into a profile's file"]);
 }
 
+/// Drives that find their tables again in the data on their flash have to be written, and cannot start in a state of use.
+#[test]
+fn a_drive_that_can_only_start_new_is_refused_in_other_states() {
+    for kind in ["pblk", "spdk"] {
+        let drive = ["--drive", "default", "--set", "capacity=64MiB", "--set", &format!("ftl.kind={kind}")];
+        for (state, words) in [("full", &[][..]), ("steady", &["--precondition", "steady"])] {
+            let said = [format!("precondition {state}: "), format!("ftl.kind = \"{kind}\" and can only start new")];
+            let valid = "valid are precondition none, and ftl.kind = \"page\" and \"ox_block\"";
+            let args = [&["sim", "--rw", "randread"][..], &drive, words].concat();
+            refuse(&args, &[&said[0], &said[1], valid]);
+            let ran = run(&args);
+            assert!(!ran.err.contains("memory") && ran.err.matches(valid).count() == 1, "{}", ran.err);
+        }
+    }
+}
+
 #[test]
 fn impossible_geometries_are_refused() {
     for (key, most) in [("channels", 256), ("dies_per_channel", 256), ("planes_per_die", 64)] {

@@ -3,7 +3,6 @@
 
 use nandscape_device_ftl::Plant;
 use nandscape_device_media::StoreKind;
-use nandscape_device_media::durable::StoreFile;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_sim::{Seed, Sim};
 use serde::{Deserialize, Serialize};
@@ -33,30 +32,21 @@ impl Precondition {
     }
 }
 
-/// Starts the drive in a file. A new one is brought into its state, which takes no drive time; one that was used before goes on.
-///
-/// # Errors
-/// When the file cannot be read or written, or is damaged.
-pub(crate) fn open_drive(
-    sim: &Sim,
-    profile: &Resolved,
-    file: StoreFile,
-    precondition: Precondition,
-    seed: Seed,
-    progress: &dyn Progress,
-) -> std::io::Result<Ssd> {
-    let is_new = file.before().starts == 0;
-    let ssd = Ssd::open(sim, profile, file)?;
-    if is_new {
-        prepare(&ssd, precondition, seed, progress)?;
-    }
-    Ok(ssd)
+/// Why a drive cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// Memory for its tables cannot be allocated.
+    #[error("the drive's tables do not fit this machine's memory")]
+    Memory(#[from] std::io::Error),
+    /// It cannot be brought into the state.
+    #[error("{0}")]
+    State(String),
 }
 
 /// Builds a drive and brings it into its state, which takes no drive time.
 ///
 /// # Errors
-/// When memory for its tables cannot be allocated, or the drive's FTL cannot be brought into the state in no time.
+/// [`DriveError`].
 pub fn build_drive(
     sim: &Sim,
     profile: &Resolved,
@@ -64,24 +54,36 @@ pub fn build_drive(
     precondition: Precondition,
     seed: Seed,
     progress: &dyn Progress,
-) -> std::io::Result<Ssd> {
+) -> Result<Ssd, DriveError> {
     let ssd = Ssd::new(sim, profile, store, seed.child("drive"))?;
-    prepare(&ssd, precondition, seed, progress)?;
+    prepare(&ssd, profile, precondition, seed, progress)?;
     Ok(ssd)
 }
 
-fn prepare(ssd: &Ssd, precondition: Precondition, seed: Seed, progress: &dyn Progress) -> std::io::Result<()> {
+/// Brings a new drive into its state, which takes no drive time.
+///
+/// # Errors
+/// [`DriveError::State`].
+pub(crate) fn prepare(
+    ssd: &Ssd,
+    profile: &Resolved,
+    precondition: Precondition,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> Result<(), DriveError> {
     let plant = match precondition {
         Precondition::None => return Ok(()),
         Precondition::Full => Plant::Full,
         Precondition::Steady => Plant::Steady,
     };
     if !ssd.can_be_planted() {
-        let problem = format!(
-            "only ftl.kind = \"page\" and \"ox_block\" can be preconditioned in no time (\"{}\"); \"none\" is valid",
+        let kind = profile.keys.ftl.kind.map_or_else(String::new, |kind| kind.0.to_string());
+        let name = &profile.name;
+        return Err(DriveError::State(format!(
+            "precondition {}: drive {name} has ftl.kind = \"{kind}\" and can only start new, because its tables lie in the data \
+             that was written; valid are precondition none, and ftl.kind = \"page\" and \"ox_block\"",
             precondition.name()
-        );
-        return Err(std::io::Error::other(problem));
+        )));
     }
     ssd.plant(plant, seed.child("precondition"), &mut |share| progress.at(Phase::Preconditioning, share));
     Ok(())

@@ -48,7 +48,7 @@ mod upkeep;
 #[cfg(target_os = "linux")]
 pub mod wall;
 
-pub use build::{Precondition, build_drive};
+pub use build::{DriveError, Precondition, build_drive};
 pub use damage::{Damage, Fault};
 pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;

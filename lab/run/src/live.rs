@@ -13,7 +13,7 @@ use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport}
 use nandscape_wire_nvme::Status;
 use serde::{Deserialize, Serialize};
 
-use crate::build::{Precondition, build_drive, open_drive};
+use crate::build::{DriveError, Precondition, build_drive, prepare};
 use crate::damage::Fault;
 use crate::simulation::Progress;
 
@@ -70,8 +70,16 @@ impl DriveSpec {
         let store = if self.keeps_data { StoreKind::Ram } else { StoreKind::None };
         let ssd = match file {
             None => build_drive(sim, &profile, store, precondition, seed, progress)?,
-            Some(file) => open_drive(sim, &profile, file, precondition, seed, progress)
-                .map_err(|error| BuildError::Store { name: self.name.clone(), error })?,
+            Some(file) => {
+                let is_new = file.before().starts == 0;
+                let ssd = Ssd::open(sim, &profile, file)
+                    .map_err(|error| BuildError::Store { name: self.name.clone(), error })?;
+                // One that was used before goes on.
+                if is_new {
+                    prepare(&ssd, &profile, precondition, seed, progress)?;
+                }
+                ssd
+            }
         };
         Ok(SsdExport::new(sim, Rc::new(ssd), profile))
     }
@@ -116,9 +124,9 @@ pub enum BuildError {
     /// Its profile does not fit this program.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// Its tables do not fit this machine.
-    #[error("the drive's tables do not fit this machine's memory: {0}")]
-    Memory(#[from] std::io::Error),
+    /// It does not fit this machine, or its state.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
     /// Its file cannot be used.
     #[error("the file of drive {name} cannot be used: {error}")]
     Store {

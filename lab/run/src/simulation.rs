@@ -9,7 +9,7 @@ use nandscape_lab_workload::{Hooks, Runner, Served, Workload};
 use nandscape_sim::{Seed, Sim, Stalled};
 use nandscape_wire_nvme::Status;
 
-use crate::build::Precondition;
+use crate::build::{DriveError, Precondition};
 use crate::record::Details;
 use crate::report::Report;
 use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
@@ -56,9 +56,9 @@ pub struct Simulation {
 /// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The drive's tables do not fit this machine.
-    #[error("the drive's tables do not fit this machine's memory")]
-    Memory(#[from] std::io::Error),
+    /// The drive cannot be made.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
     /// The workload and the drive do not fit each other.
     #[error("{0}")]
     Workload(String),
@@ -84,7 +84,8 @@ pub enum RunError {
 impl RunError {
     /// Whether the input is invalid, as opposed to a failed run.
     pub fn is_input(&self) -> bool {
-        matches!(self, RunError::Workload(_) | RunError::Queues { .. } | RunError::Source(_))
+        let is_state = matches!(self, RunError::Drive(DriveError::State(_)));
+        is_state || matches!(self, RunError::Workload(_) | RunError::Queues { .. } | RunError::Source(_))
     }
 }
 

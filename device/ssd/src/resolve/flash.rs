@@ -152,7 +152,12 @@ pub(super) fn sizing(profile: &Profile, counts: &Counts, timing: &Timing) -> Res
             // Whole megabytes, as the makers' sizes are.
             let step = (1 << 20) / u64::from(counts.unit_size);
             let Some(logical_units) = demand.largest(blocks, step) else {
-                let problem = format!("{blocks} leave no room for data; 32 or more are usual");
+                let least = (blocks..=MOST_BLOCKS_TRIED).find(|blocks| demand.largest(*blocks, step).is_some());
+                let valid = match least {
+                    Some(least) => format!("{least} or more are valid"),
+                    None => "more do not either; a lower ftl.over_provisioning is valid".to_owned(),
+                };
+                let problem = format!("{blocks} leave no room for data beside the reserve of garbage collection; {valid}");
                 return wrong("geometry.blocks_per_plane", problem);
             };
             let logical_units = u32::try_from(logical_units).map_err(|_| too_large())?;
@@ -161,6 +166,9 @@ pub(super) fn sizing(profile: &Profile, counts: &Counts, timing: &Timing) -> Res
         (None, None) => wrong("capacity", "is missing; give it, or geometry.blocks_per_plane"),
     }
 }
+
+/// The largest number of blocks that a message says to be enough.
+const MOST_BLOCKS_TRIED: u32 = 4_096;
 
 fn too_large() -> ProfileError {
     ProfileError::new("capacity", "is more than addresses reach: 16 TiB of flash at a mapping unit of 4 KiB")

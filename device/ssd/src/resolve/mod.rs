@@ -261,6 +261,23 @@ mod tests {
     }
 
     #[test]
+    fn the_least_number_of_blocks_that_is_told_is_the_least() {
+        for name in ["default", "ox-block"] {
+            let resolved = |blocks: u32| {
+                let mut profile = Profile::load(name).unwrap();
+                profile.keys.capacity = None;
+                profile.set(&format!("geometry.blocks_per_plane={blocks}")).unwrap();
+                profile.resolve().map(drop).map_err(|error| error.to_string())
+            };
+            let problem = resolved(2).unwrap_err();
+            let told = problem.strip_suffix(" or more are valid").unwrap_or_else(|| panic!("{problem}"));
+            let least: u32 = told.rsplit(' ').next().unwrap().parse().unwrap();
+            assert!(resolved(least - 1).is_err(), "{name}: {problem}");
+            resolved(least).unwrap_or_else(|error| panic!("{name}: {problem}, but {error}"));
+        }
+    }
+
+    #[test]
     fn impossible_values_are_refused_by_key_with_what_is_valid() {
         let cases: [(&[&str], &str); 41] = [
             (&["geometry.channels=0"], "geometry.channels: 0 is out of range; from 1 to 256"),
