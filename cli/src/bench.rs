@@ -32,6 +32,8 @@ Drives:
   nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH    an export of an NBD server, a connection for each job
   nvme-tcp://HOST:PORT/NQN[?OPTIONS]                        a namespace of an NVMe/TCP target, a connection for each job;
                                                             options: queues=N, depth=N, digests=header,data
+  vfio-user://PATH                                          a PCI function behind a vfio-user socket, a queue pair for each
+                                                            job; it is polled, as by a driver in user space
   ring://PROFILE                                            a drive of this process, over rings between two threads")]
 pub(crate) struct BenchArgs {
     /// The drive, see the end of this help
@@ -52,7 +54,8 @@ pub(crate) struct BenchArgs {
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Whether to sleep when nothing is to be done, or to keep a core busy. A ring:// drive is never waited for asleep
+    /// Whether to sleep when nothing is to be done, or to keep a core busy. A ring:// or
+    /// vfio-user:// drive is never waited for asleep
     #[arg(long, value_enum, default_value = "adaptive")]
     poll: PollArg,
     /// Print the report as one JSON object

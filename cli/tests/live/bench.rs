@@ -48,6 +48,38 @@ fn loads_of_dependent_requests_and_trims_run_too() {
     assert_eq!(number(&open, "/arrivals/count"), 500.0);
 }
 
+/// One client is all that a function takes: its jobs are queue pairs of one controller.
+#[test]
+fn jobs_run_on_a_pci_function() {
+    for more in [&[][..], &["--doorbells", "mapped"]] {
+        let server = Server::small(&[&["--vfio-user", "f.sock"], more].concat());
+        let url = format!("vfio-user://{}", server.folder.path().join("f.sock").display());
+        let jobs = [
+            "--rw",
+            "randrw",
+            "--numjobs",
+            "3",
+            "--iodepth",
+            "40",
+            "--io-count",
+            "3000",
+            "--bs",
+            "512/30:8k/30:256k/40",
+        ];
+        let jobs = report(&[&["--to", &url], &jobs[..]].concat());
+        assert_eq!((number(&jobs, "/requests"), &jobs["endpoint"]), (3_000.0, &Value::from(url.as_str())));
+        let load = report(&["--to", &url, "--workload", "ycsb-a", "--io-count", "200"]);
+        assert!(number(&load, "/operations_us/update/count") > 0.0);
+    }
+    let server = Server::small(&["--vfio-user", "f.sock", "--record", "run.rec"]);
+    let url = format!("vfio-user://{}", server.folder.path().join("f.sock").display());
+    let endless = std::thread::spawn(move || bench(&["--to", &url, "--rw", "randwrite", "--runtime", "3600s"]));
+    until_at_work(&server);
+    server.figures();
+    let ended = endless.join().unwrap();
+    assert!(ended.code == Some(1) && ended.err.contains("is lost"), "{ended:?}");
+}
+
 #[test]
 fn a_drive_of_the_same_process_needs_no_server() {
     let drive = ["--to", "ring://default", "--set", "capacity=64MiB", "--no-delay"];

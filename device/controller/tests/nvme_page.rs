@@ -8,7 +8,9 @@ use common::{config, host, with};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
 use nandscape_drive::conformance::Host;
 use nandscape_drive::{HostMem, QueueId};
-use nandscape_wire_nvme::log::{self, CommandsAndEffects, FEATURE_SUPPORTED, Identifiers, LOG_SUPPORTED, SCOPE_NAMESPACE};
+use nandscape_wire_nvme::log::{
+    self, CommandsAndEffects, FEATURE_SUPPORTED, Identifiers, LOG_SUPPORTED, SCOPE_NAMESPACE,
+};
 use nandscape_wire_nvme::{Status, SubmissionEntry, feature};
 use zerocopy::FromBytes;
 

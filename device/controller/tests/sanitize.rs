@@ -10,8 +10,8 @@ use nandscape_device_media::StoreKind;
 use nandscape_drive::conformance::Host;
 use nandscape_drive::{HostIdentity, HostMem, QueueDrive, QueueId, Subsystem, TransportModel};
 use nandscape_sim::{Executor, Seed, Sim, Span};
-use nandscape_wire_nvme::manage::{self, SanitizeStatus, SelfTestLog};
 use nandscape_wire_nvme::log::ErrorInformation;
+use nandscape_wire_nvme::manage::{self, SanitizeStatus, SelfTestLog};
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, NSID_ALL, Status, SubmissionEntry, log, register, vendor};
 use zerocopy::FromBytes;
 

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `remote` | what a loop at the wall clock needs of such a drive |
+//! | `describe` | what a namespace is as a drive, by its Identify data |
 //! | `stream` | a connection that never blocks, with what is still to be sent and what was received |
 //! | `nbd` | an NBD client |
 //! | `nvme_tcp` | an NVMe/TCP initiator (Linux) |
@@ -11,6 +12,8 @@
 //! Left out: the loop itself, and models of a host's costs.
 #![cfg(unix)]
 
+#[cfg(target_os = "linux")]
+mod describe;
 pub mod nbd;
 #[cfg(target_os = "linux")]
 pub mod nvme_tcp;

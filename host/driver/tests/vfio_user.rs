@@ -1,6 +1,7 @@
 //! The driver of PCI functions against the vfio-user server, with doorbells of each kind.
 #![cfg(target_os = "linux")]
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
-use nandscape_drive::{Drive, DriveInfo, Subsystem};
-use nandscape_host_driver::vfio_user::{Function, FunctionError, QueuePair};
+use nandscape_drive::io::Sink;
+use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Subsystem, Token};
+use nandscape_host_driver::vfio_user::{Function, FunctionDrive, FunctionError, QueuePair};
 use nandscape_sim::{Executor, Seed};
 use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
 use nandscape_transport_vfio_user::{DoorbellMode, Function as Served, Listener};
@@ -176,4 +178,94 @@ fn what_is_wrong_is_told() {
     function.create_pair(1).unwrap();
     let error = function.create_pair(1).err().expect("the memory is full").to_string();
     assert!(error.contains("left of the shared memory"), "{error}");
+}
+
+/// Keeps how commands ended.
+#[derive(Default)]
+struct Endings(RefCell<Vec<(u64, Status)>>);
+
+impl Sink for Endings {
+    fn complete(&self, tag: u64, completion: Completion) {
+        self.0.borrow_mut().push((tag, completion.status.meaning()));
+    }
+
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+impl Endings {
+    fn submit(self: &Rc<Endings>, drive: &FunctionDrive, tag: u64, command: SubmissionEntry, mem: HostMem) {
+        drive.submit(Io { command, mem, token: Token::new(self.clone(), tag) });
+    }
+
+    /// Polls until this number of commands have ended, or the drive is lost; how they ended, by tag.
+    fn until(&self, drive: &FunctionDrive, count: usize) -> Vec<(u64, Status)> {
+        let begun = now();
+        while self.0.borrow().len() < count && drive.poll().is_ok() {
+            assert!(now().duration_since(begun) < PATIENCE, "{count} commands have not ended");
+        }
+        let mut ended = self.0.take();
+        ended.sort_unstable_by_key(|(tag, _)| *tag);
+        ended
+    }
+}
+
+/// Data of one page, of two, of a list of pages, with a remainder; and more commands than the queue pair takes.
+#[test]
+fn a_drive_moves_data_of_any_length() {
+    for mode in [DoorbellMode::Buffered, DoorbellMode::Mapped] {
+        let server = Server::start(mode);
+        let [one, other] = &FunctionDrive::connect(&server.path(), &[3, 1], true).unwrap()[..] else { panic!() };
+        let info = one.info();
+        assert_eq!((info.nsid, info.lba_bytes, info.bytes()), (1, 512, 64 << 20));
+        assert_eq!(info.max_blocks, 256);
+        let lengths = [1u32, 8, 9, 16, 17, 100, 256];
+        let endings = Rc::new(Endings::default());
+        let all_well = |ended: Vec<(u64, Status)>| {
+            assert_eq!(ended.len(), lengths.len());
+            assert!(ended.iter().all(|(_, status)| status.is_success()), "{ended:?}");
+        };
+        let data = |blocks: u32| (0..blocks * 512).map(|at| (at / 7 + blocks) as u8).collect::<Vec<u8>>();
+        for (tag, blocks) in (0..).zip(lengths) {
+            let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, tag * 256, blocks);
+            endings.submit(one, tag, write, HostMem::from_bytes(&data(blocks)));
+        }
+        all_well(endings.until(one, lengths.len()));
+        let mems = lengths.map(|blocks| HostMem::zeroed(blocks as usize * 512));
+        for ((tag, blocks), mem) in (0..).zip(lengths).zip(&mems) {
+            endings.submit(other, tag, SubmissionEntry::blocks(IoOpcode::READ, 1, tag * 256, blocks), mem.clone());
+        }
+        all_well(endings.until(other, lengths.len()));
+        for (blocks, mem) in lengths.into_iter().zip(mems) {
+            assert!(mem.to_vec() == data(blocks), "{blocks} blocks");
+        }
+    }
+}
+
+#[test]
+fn commands_of_a_drive_that_cannot_be_carried_out_fail() {
+    let server = Server::start(DoorbellMode::Buffered);
+    let drive = FunctionDrive::connect(&server.path(), &[2], true).unwrap().remove(0);
+    let endings = Rc::new(Endings::default());
+    let read = |slba, blocks| SubmissionEntry::blocks(IoOpcode::READ, 1, slba, blocks);
+    endings.submit(&drive, 0, read(1 << 40, 1), HostMem::none());
+    endings.submit(&drive, 1, read(0, 257), HostMem::none());
+    endings.submit(&drive, 2, read(0, 2), HostMem::zeroed(512));
+    endings.submit(&drive, 3, SubmissionEntry::io(IoOpcode::FLUSH, 1), HostMem::none());
+    let expected = [
+        (0, Status::LBA_OUT_OF_RANGE),
+        (1, Status::INVALID_FIELD),
+        (2, Status::DATA_SGL_LENGTH_INVALID),
+        (3, Status::SUCCESS),
+    ];
+    assert_eq!(endings.until(&drive, 4), expected);
+    drop(server);
+    (0..4).for_each(|tag| endings.submit(&drive, tag, read(0, 1), HostMem::none()));
+    // A command may still have been carried out by the controller; what is lost is told, and fails.
+    let ended = endings.until(&drive, 5);
+    assert!(ended.len() == 4 && ended[3] == (3, Status::ABORTED_SQ_DELETION), "{ended:?}");
+    assert!(drive.poll().unwrap_err().endpoint.ends_with("/function"));
+    endings.submit(&drive, 9, read(0, 1), HostMem::none());
+    assert_eq!(endings.0.take(), [(9, Status::ABORTED_SQ_DELETION)]);
 }

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `suite` | the benchmarks, and the figures taken from a run's report |
 //! | `live`, `servers` | the live benchmarks; the servers under test and the reference servers |
+//! | `nvme_tcp`, `target` | NVMe/TCP against a rival; servers that are reached by a URL |
 //! | `guest` | a drive in a Linux guest |
-//! | `instructions` | instructions of a command, by stage |
+//! | `instructions` | instructions of a command of a simulation, by stage |
+//! | `served_instructions` | instructions of a server for a command, by stage |
 //! | `neighbour` | what one client of a live drive costs another |
 //! | `price` | cost of the options of NAND timing |
 //! | `restart` | drives in files: how soon they serve again, and what a file costs |
@@ -27,10 +29,12 @@ mod nvme_tcp;
 mod price;
 mod record;
 mod restart;
+mod served_instructions;
 pub(crate) mod servers;
 mod subject;
 mod suite;
 mod summary;
+mod target;
 
 use anyhow::{Context as _, bail};
 use clap::Args;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-use super::nvme_tcp::cpu_of;
+use super::target::cpu_of;
 use crate::clock::Moment;
 use crate::run;
 

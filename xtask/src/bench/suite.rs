@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::subject::Subject;
-use super::{durability, guest, instructions, live, neighbour, nvme_tcp, price, restart};
+use super::{durability, guest, instructions, live, neighbour, nvme_tcp, price, restart, served_instructions};
 
 /// One benchmark.
 pub(crate) struct Benchmark {
@@ -226,7 +226,12 @@ pub(crate) const SUITE: &[Benchmark] = &[
     Benchmark {
         name: "nvme-tcp-instructions",
         about: "instructions of a target for a 4 KiB read over NVMe/TCP, 32 at a time, and of each stage, by callgrind",
-        how: How::Exact(nvme_tcp::instructions),
+        how: How::Exact(served_instructions::nvme_tcp),
+    },
+    Benchmark {
+        name: "vfio-user-instructions",
+        about: "the same over vfio-user, for a driver in user space that polls",
+        how: How::Exact(served_instructions::vfio_user),
     },
     Benchmark {
         name: "guest",

@@ -14,13 +14,8 @@ use crate::refusal::Refusal;
 
 /// The log pages that may be read while the drive is sanitized, and after that has failed (Base 5, "Sanitize Operations and
 /// Format NVM Command - Admin Commands Allowed").
-const DURING_SANITIZE: [u8; 5] = [
-    log::ERROR_INFORMATION,
-    log::SMART,
-    log::CHANGED_NAMESPACES,
-    log::RESERVATION_NOTIFICATION,
-    log::SANITIZE_STATUS,
-];
+const DURING_SANITIZE: [u8; 5] =
+    [log::ERROR_INFORMATION, log::SMART, log::CHANGED_NAMESPACES, log::RESERVATION_NOTIFICATION, log::SANITIZE_STATUS];
 
 /// Number of Dwords Lower, and Log Page Offset Lower.
 const NUMBER_OF_DWORDS: Refusal = Refusal::field(10, 16);

@@ -157,7 +157,8 @@ pub(super) fn sizing(profile: &Profile, counts: &Counts, timing: &Timing) -> Res
                     Some(least) => format!("{least} or more are valid"),
                     None => "more do not either; a lower ftl.over_provisioning is valid".to_owned(),
                 };
-                let problem = format!("{blocks} leave no room for data beside the reserve of garbage collection; {valid}");
+                let problem =
+                    format!("{blocks} leave no room for data beside the reserve of garbage collection; {valid}");
                 return wrong("geometry.blocks_per_plane", problem);
             };
             let logical_units = u32::try_from(logical_units).map_err(|_| too_large())?;

@@ -21,6 +21,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use super::crc;
 use super::identity::Identity;
 use super::target::Target;
+use crate::describe::drive_info;
 
 /// The longest wait for an answer of the target.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -282,31 +283,7 @@ impl Link {
         }
         let data = self.identify(cns::NAMESPACE, nsid)?;
         let namespace = Namespace::read_from_bytes(&data).expect("its length was checked");
-        // The index of the format is in bits 3:0 and 6:5.
-        let format = namespace.flbas & 0xf | (namespace.flbas >> 5 & 0b11) << 4;
-        let format = namespace.lbaf[usize::from(format)];
-        if !(9..=16).contains(&format.lbads) || format.ms.get() > 0 {
-            let problem = "the namespace has metadata, or blocks that are not from 512 bytes to 64 KiB";
-            return Err(unusable(problem));
-        }
-        let lba_bytes = 1u32 << format.lbads;
-        // MDTS counts in pages of 4 KiB as a power of two; zero is no limit.
-        let most = match controller.mdts {
-            0 => 1 << 16,
-            mdts => ((4_096u64 << mdts.min(20)) / u64::from(lba_bytes)).clamp(1, 1 << 16) as u32,
-        };
-        let unit = (u32::from(namespace.npwg_z.get()) + 1) * lba_bytes;
-        let info = DriveInfo {
-            nsid,
-            blocks: namespace.nsze.get(),
-            lba_bytes,
-            metadata_bytes: 0,
-            // A transfer of 32 MiB is the most that is worth one command.
-            max_blocks: most.min((32 << 20) / lba_bytes),
-            unit_bytes: unit.max(lba_bytes),
-            volatile_cache: controller.vwc & 1 != 0,
-            keeps_data: true,
-        };
+        let info = drive_info(nsid, controller, &namespace).map_err(|problem| unusable(&problem))?;
         Ok((info, namespace))
     }
 

@@ -7,19 +7,22 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
+use nandscape_drive::DriveInfo;
 use nandscape_drive::mem::Mapping;
-use nandscape_wire_nvme::identify::{Namespace, cns};
+use nandscape_wire_nvme::identify::{Controller, Namespace, OACS_DOORBELL_BUFFER, cns};
 use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry, register};
 use nandscape_wire_vfio_user::Command;
 use nandscape_wire_vfio_user::device::{RegionInfo, SparseMap, region};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use zerocopy::{FromBytes as _, FromZeros as _, IntoBytes as _};
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::FunctionError;
 use super::doorbells::{Buffers, DOORBELLS, Doorbells};
 use super::memory::{BASE, PAGE, SharedMemory};
 use super::messages::{ANSWER, Messages};
 use super::queue_pair::{COMPLETION, QueuePair, SUBMISSION};
+use crate::describe::drive_info;
 
 /// Entries of the admin queues: a page of submissions holds more.
 const ADMIN_ENTRIES: u16 = 32;
@@ -93,15 +96,67 @@ impl Function {
     /// # Errors
     /// When there is none of this number, or the function is lost.
     pub fn namespace(&mut self, nsid: u32) -> Result<(u32, u64), FunctionError> {
-        let identify = SubmissionEntry { prp1: self.data.into(), ..SubmissionEntry::identify(cns::NAMESPACE, nsid) };
-        self.execute("Identify Namespace", identify)?;
-        let mut namespace = Namespace::new_zeroed();
-        self.memory.read(self.data, namespace.as_mut_bytes())?;
+        let namespace: Namespace = self.identify("Identify Namespace", cns::NAMESPACE, nsid)?;
         let (bytes, blocks) = (namespace.lba_bytes(), namespace.nsze.get());
         match u32::try_from(bytes) {
             Ok(bytes) if blocks > 0 => Ok((bytes, blocks)),
             _ => Err(FunctionError::unusable(format!("there is no active namespace {nsid}"))),
         }
+    }
+
+    /// What the first active namespace is as a drive.
+    ///
+    /// # Errors
+    /// When there is none, it cannot be used, or the function is lost.
+    pub(super) fn drive_info(&mut self) -> Result<DriveInfo, FunctionError> {
+        let active: [U32; 1_024] = self.identify("Identify: active namespaces", cns::ACTIVE_NAMESPACES, 0)?;
+        let nsid = match active[0].get() {
+            0 => return Err(FunctionError::unusable("the controller has no active namespace")),
+            nsid => nsid,
+        };
+        let controller: Controller = self.identify("Identify Controller", cns::CONTROLLER, 0)?;
+        let namespace: Namespace = self.identify("Identify Namespace", cns::NAMESPACE, nsid)?;
+        drive_info(nsid, &controller, &namespace).map_err(FunctionError::Unusable)
+    }
+
+    /// Whether the controller takes doorbells from buffers.
+    pub(super) fn has_doorbell_buffers(&mut self) -> Result<bool, FunctionError> {
+        let controller: Controller = self.identify("Identify Controller", cns::CONTROLLER, 0)?;
+        Ok(controller.oacs.get() & OACS_DOORBELL_BUFFER != 0)
+    }
+
+    /// The most commands at a time of a queue pair: entries less one that stays empty. CAP.MQES, bits 15:0, counts from zero.
+    pub(super) fn max_depth(&self) -> Result<u16, FunctionError> {
+        Ok((self.messages.register(register::CAP)? as u16).max(1))
+    }
+
+    /// Asks whether the controller still works.
+    ///
+    /// # Errors
+    /// Why it does not, or that the server has gone.
+    pub(super) fn check(&self) -> Result<(), FunctionError> {
+        let status = self.messages.register(register::CSTS)?;
+        if status & register::CSTS_CFS != 0 {
+            return Err(FunctionError::unusable("the controller has failed"));
+        }
+        match status & register::CSTS_RDY {
+            0 => Err(FunctionError::unusable("the controller is not ready any more")),
+            _ => Ok(()),
+        }
+    }
+
+    /// A data structure of one page.
+    fn identify<T: FromBytes + IntoBytes>(
+        &mut self,
+        step: &'static str,
+        cns: u8,
+        nsid: u32,
+    ) -> Result<T, FunctionError> {
+        let entry = SubmissionEntry { prp1: self.data.into(), ..SubmissionEntry::identify(cns, nsid) };
+        self.execute(step, entry)?;
+        let mut page = [0; PAGE as usize];
+        self.memory.read(self.data, &mut page)?;
+        Ok(T::read_from_bytes(&page).expect("it has the size of a page"))
     }
 
     /// Puts the doorbells of queue pairs that are created later into the driver's memory.

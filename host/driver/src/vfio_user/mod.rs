@@ -23,10 +23,12 @@
 //! | `doorbells` | the three ways of a doorbell |
 //! | `queue_pair` | a queue pair that is polled |
 //! | `function` | connecting, enabling, admin commands |
+//! | `drive` | queue pairs as drives |
 //!
-//! Left out: interrupts of I/O queues; reconnection; a [`Drive`](nandscape_drive::Drive) over it.
+//! Left out: interrupts of I/O queues; reconnection.
 
 mod doorbells;
+mod drive;
 mod function;
 mod memory;
 mod messages;
@@ -36,6 +38,7 @@ use std::io;
 
 use nandscape_wire_nvme::Status;
 
+pub use drive::FunctionDrive;
 pub use function::Function;
 pub use memory::SharedMemory;
 pub use queue_pair::QueuePair;

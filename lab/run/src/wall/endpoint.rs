@@ -1,14 +1,17 @@
 //! A drive by its URL, and connections to it.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::str::FromStr;
 
 use nandscape_drive::Drive;
 use nandscape_host_driver::nbd::{NbdAddress, NbdDrive};
 use nandscape_host_driver::nvme_tcp::{NvmeTcp, Target};
+use nandscape_host_driver::vfio_user::FunctionDrive;
 use nandscape_transport_reactor::WallClock;
 
+use super::function::Polled;
 use super::in_process::InProcess;
 use super::pacer::Source;
 
@@ -19,6 +22,8 @@ pub enum Endpoint {
     Nbd(NbdAddress),
     /// A namespace of an NVMe/TCP target.
     NvmeTcp(Target),
+    /// A PCI function behind a vfio-user socket: `vfio-user://PATH`.
+    VfioUser(PathBuf),
     /// A drive of this process, by its profile: `ring://P`.
     Ring(String),
 }
@@ -29,8 +34,8 @@ pub enum Endpoint {
 pub struct BadEndpoint(String);
 
 /// The forms.
-const FORMS: &str =
-    "nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH, nvme-tcp://HOST:PORT/NQN and ring://PROFILE";
+const FORMS: &str = "nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH, nvme-tcp://HOST:PORT/NQN, vfio-user://PATH and \
+                     ring://PROFILE";
 
 impl FromStr for Endpoint {
     type Err = BadEndpoint;
@@ -39,6 +44,7 @@ impl FromStr for Endpoint {
         match text.split_once("://") {
             Some(("nbd" | "nbd+unix", _)) => text.parse().map(Endpoint::Nbd).map_err(BadEndpoint),
             Some(("nvme-tcp", _)) => text.parse().map(Endpoint::NvmeTcp).map_err(BadEndpoint),
+            Some(("vfio-user", path)) if !path.is_empty() => Ok(Endpoint::VfioUser(path.into())),
             Some(("ring", profile)) if !profile.is_empty() => Ok(Endpoint::Ring(profile.to_owned())),
             _ => Err(BadEndpoint(format!("it names no drive; valid are {FORMS}"))),
         }
@@ -50,10 +56,14 @@ impl fmt::Display for Endpoint {
         match self {
             Endpoint::Nbd(address) => address.fmt(f),
             Endpoint::NvmeTcp(target) => target.fmt(f),
+            Endpoint::VfioUser(path) => write!(f, "vfio-user://{}", path.display()),
             Endpoint::Ring(profile) => write!(f, "ring://{profile}"),
         }
     }
 }
+
+/// Commands at a time of a queue pair of a function; more wait in the host.
+const MOST_DEPTH: u32 = 1_024;
 
 /// A connection: the drive as the workload sees it, and as the loop does.
 pub(super) struct Connected {
@@ -72,13 +82,26 @@ impl Endpoint {
     /// The profile of its drive, where the URL says it.
     pub(super) fn profile(&self) -> Option<&str> {
         match self {
-            Endpoint::Nbd(_) | Endpoint::NvmeTcp(_) => None,
+            Endpoint::Nbd(_) | Endpoint::NvmeTcp(_) | Endpoint::VfioUser(_) => None,
             Endpoint::Ring(profile) => Some(profile),
         }
     }
 
-    /// A connection for up to `depth` commands at a time. An error begins with the URL.
-    pub(super) fn connect(&self, in_process: Option<&InProcess>, depth: u32) -> Result<Connected, String> {
+    /// A connection for each of `depths`: commands at a time. An error begins with the URL.
+    pub(super) fn connect(&self, in_process: Option<&InProcess>, depths: &[u32]) -> Result<Vec<Connected>, String> {
+        match self {
+            // It has one client at a time, with a queue pair for each.
+            Endpoint::VfioUser(path) => {
+                let depths: Vec<u16> = depths.iter().map(|depth| (*depth).min(MOST_DEPTH) as u16).collect();
+                let drives =
+                    FunctionDrive::connect(path, &depths, false).map_err(|error| format!("{self}: {error}"))?;
+                Ok(drives.into_iter().map(|drive| Connected::of(Polled(drive))).collect())
+            }
+            _ => depths.iter().map(|depth| self.connect_one(in_process, *depth)).collect(),
+        }
+    }
+
+    fn connect_one(&self, in_process: Option<&InProcess>, depth: u32) -> Result<Connected, String> {
         match self {
             // Workloads do not look at data.
             Endpoint::Nbd(address) => {
@@ -90,6 +113,7 @@ impl Endpoint {
                 let drive = NvmeTcp::connect(target, Box::new(move || clock.now()));
                 drive.map(Connected::of).map_err(|error| format!("{self}: {error}"))
             }
+            Endpoint::VfioUser(_) => unreachable!("its queue pairs are made together"),
             Endpoint::Ring(_) => {
                 let drive = in_process.expect("a drive in this process was started for it");
                 drive.connect(depth).map(Connected::of).map_err(|problem| format!("{self}: {problem}"))
@@ -104,12 +128,17 @@ mod tests {
 
     #[test]
     fn urls_name_drives() {
-        for text in
-            ["nbd://localhost:10809/x", "nbd+unix:///x?socket=n.sock", "ring://default", "nvme-tcp://[::1]:4420/nqn.x"]
-        {
+        for text in [
+            "nbd://localhost:10809/x",
+            "nbd+unix:///x?socket=n.sock",
+            "nvme-tcp://[::1]:4420/nqn.x",
+            "vfio-user://run/n.sock",
+            "vfio-user:///run/n.sock",
+            "ring://default",
+        ] {
             assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), text);
         }
-        for text in ["default", "ring://", "http://x", "nbd+unix:///x"] {
+        for text in ["default", "ring://", "vfio-user://", "http://x", "nbd+unix:///x"] {
             let error = text.parse::<Endpoint>().unwrap_err().to_string();
             assert!(error.contains("valid are") && error.contains("nbd+unix:///EXPORT?socket=PATH"), "{error}");
         }

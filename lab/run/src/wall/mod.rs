@@ -5,6 +5,7 @@
 //! | `endpoint` | a drive by its URL, and connections to it |
 //! | `pacer` | the loop at the wall clock |
 //! | `ring` | a drive in this process, over rings |
+//! | `function` | a drive behind a vfio-user socket |
 //! | `in_process` | that drive and its thread |
 //! | `report` | the figures |
 //!
@@ -12,6 +13,7 @@
 //! has its completion. What a drive did inside is not told, so a report has no breakdown.
 
 mod endpoint;
+mod function;
 mod in_process;
 mod pacer;
 mod report;
@@ -94,8 +96,8 @@ impl WallRun<'_> {
         let mut pacer = Pacer::new(self.busy);
         let depths = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| depth(spec)));
         let loads = self.workload.loads.iter().map(|_| OPEN_DEPTH);
-        let connect = |depth| self.endpoint.connect(self.in_process, depth).map_err(WallError::Connect);
-        let drives = depths.chain(loads).map(connect).collect::<Result<Vec<Connected>, WallError>>()?;
+        let depths: Vec<u32> = depths.chain(loads).collect();
+        let drives = self.endpoint.connect(self.in_process, &depths).map_err(WallError::Connect)?;
         for Connected { drive, .. } in &drives {
             let info = drive.info();
             self.workload.check_on(info.bytes(), info.lba_bytes).map_err(WallError::Workload)?;
@@ -120,7 +122,7 @@ impl WallRun<'_> {
     }
 }
 
-/// Commands of an open job or a load that are in a ring at a time; more wait in the host.
+/// Commands of an open job or a load that are in a queue at a time; more wait in the host.
 const OPEN_DEPTH: u32 = 1_024;
 
 fn depth(spec: &JobSpec) -> u32 {

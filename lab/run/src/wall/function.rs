@@ -1,0 +1,33 @@
+//! A drive behind a vfio-user socket. It is polled: the server posts completions to shared memory and wakes nobody.
+
+use std::os::fd::BorrowedFd;
+
+use nandscape_drive::{Drive, DriveInfo, Io};
+use nandscape_host_driver::Lost;
+use nandscape_host_driver::vfio_user::FunctionDrive;
+use rustix::event::PollFlags;
+
+use super::pacer::Source;
+
+/// See the module.
+pub(super) struct Polled(pub(super) FunctionDrive);
+
+impl Drive for Polled {
+    fn info(&self) -> DriveInfo {
+        self.0.info()
+    }
+
+    fn submit(&self, io: Io) {
+        self.0.submit(io);
+    }
+}
+
+impl Source for Polled {
+    fn poll(&self) -> Result<bool, Lost> {
+        self.0.poll()
+    }
+
+    fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        None
+    }
+}
