@@ -192,7 +192,8 @@ impl Core {
                 let erased = self.media.erase(copy.block, who, &mut Breakdown::new()).await;
                 self.still_running()?;
                 if erased.is_err() {
-                    break;
+                    // There is no other block for it: it is not given up for one failure.
+                    continue;
                 }
                 copy.next = 0;
             }
