@@ -179,6 +179,11 @@ impl Extent {
 }
 
 impl Piece {
+    /// The piece's first sector in the host's address space.
+    pub const fn sector(self, unit: UnitSize) -> u64 {
+        self.lpn.0 as u64 * unit.sectors() as u64 + self.skip as u64
+    }
+
     /// One bit for each sector of the unit that the piece covers.
     pub const fn mask(self) -> u64 {
         mask(self.skip, self.sectors)

@@ -9,7 +9,9 @@
 //! | `registry` | components by name |
 //! | `policy` | victims, allocation: one trait a question, one file an answer |
 //! | `page` | the page-mapping FTL |
+//! | `reading` | what the reads of all FTLs have in common |
 //! | `ox_block` | OX-Block, which keeps its tables in flash |
+//! | `flushes` | how many slots of a write buffer each flush waits for |
 //! | `upkeep` | counters of what it does for them |
 //! | `stored_counters` | counters as bytes, for drives in files |
 //!
@@ -17,11 +19,13 @@
 
 pub mod address;
 pub mod component;
+mod flushes;
 pub mod ftl;
 pub mod ox_block;
 pub mod page;
 pub mod parts;
 pub mod policy;
+mod reading;
 pub mod registry;
 mod stored_counters;
 mod upkeep;

@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use super::flushes::{Flushes, Watcher};
 use crate::address::{Location, Lpn, METADATA, Piece, SECTOR, SlotId, UnitSize, metadata_of};
+use crate::flushes::{Flushes, Watcher};
 use crate::ftl::{Milestone, Settling};
 
 const NIL: u32 = u32::MAX;

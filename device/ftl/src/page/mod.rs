@@ -6,7 +6,6 @@
 //! | `tables` | where each unit is, what each block holds, which blocks are free, which are bad |
 //! | `streams` | data that is written to blocks of its own |
 //! | `buffer` | the write buffer's slots |
-//! | `flushes` | how many of them each flush waits for |
 //! | `programs` | the host's programs: which planes are given another one |
 //! | `schedule` | which planes collect: one phase a plane |
 //! | `write` | from the host into the buffer, and from the buffer to flash |
@@ -32,7 +31,6 @@ mod buffer;
 mod check;
 mod collect;
 mod deallocate;
-mod flushes;
 #[cfg(test)]
 mod flushes_test;
 mod gate;

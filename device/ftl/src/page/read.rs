@@ -7,45 +7,14 @@ use std::rc::Rc;
 use nandscape_device_media::{Broken, Counted, MediaError, PageId, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
-use smallvec::SmallVec;
 
 use super::PageFtl;
 use super::state::State;
 use super::tables::MapMiss;
-use crate::address::{Extent, Location, Lpn, Piece, SECTOR, SlotId, UnitSize, metadata_of};
+use crate::address::{Extent, Location, Lpn, Piece, SlotId, UnitSize, metadata_of};
 use crate::component::{BlockMetadata, Mapping};
 use crate::ftl::{Destination, ReadError, Unreadable};
-
-/// Pages to read from flash.
-pub(super) type PageReads = SmallVec<[PageRead; 1]>;
-
-/// One page to read from flash, and where its units go.
-#[derive(Debug)]
-pub(super) struct PageRead {
-    page: PageId,
-    /// The first sector that the host gets of it.
-    sector: u64,
-    /// Bytes to read of it: the units that are touched.
-    flash_bytes: u32,
-    /// Bytes that the host gets of it.
-    pub(super) host_bytes: u32,
-    /// What to copy; empty where the drive keeps no data.
-    copies: Vec<CopyOut>,
-}
-
-/// A part of a unit to copy to the host.
-#[derive(Debug)]
-struct CopyOut {
-    unit: UnitId,
-    /// First byte within the unit.
-    offset: usize,
-    /// Number of bytes.
-    len: usize,
-    /// Offset in the host's memory.
-    at: usize,
-    /// Newer bytes of the unit that were in the write buffer at the lookup: those of the sectors in the mask.
-    overlay: Option<(u64, Rc<[u8]>)>,
-}
+use crate::reading::{self, CopyOut, PageRead, PageReads};
 
 /// How far the lookup of an extent has come.
 #[derive(Default)]
@@ -72,7 +41,7 @@ impl State {
         for piece in extent.pieces(self.unit).skip(lookup.done) {
             match self.tables.map.lookup(piece.lpn)? {
                 Location::Unmapped if to.rejects_unmapped() => {
-                    return Ok(Err(ReadError { sector: self.first_sector(&piece), why: Unreadable::Unmapped }));
+                    return Ok(Err(ReadError { sector: piece.sector(self.unit), why: Unreadable::Unmapped }));
                 }
                 Location::Unmapped => {
                     to.mem().clear(piece.at, piece.bytes());
@@ -110,31 +79,10 @@ impl State {
     #[inline(always)]
     fn push_page(&mut self, pages: &mut PageReads, unit: UnitId, piece: &Piece, overlay: Option<(u64, Rc<[u8]>)>) {
         let page = self.geometry.page_of(unit);
-        let copy = self.keeps_data.then(|| CopyOut {
-            unit,
-            offset: piece.offset(),
-            len: piece.bytes(),
-            at: piece.at,
-            overlay,
-        });
-        let (flash_bytes, host_bytes) = (self.geometry.unit_size(), piece.bytes() as u32);
-        // Units that were written together lie side by side: one page serves both.
-        match pages.last_mut() {
-            Some(last) if last.page == page => {
-                last.flash_bytes += flash_bytes;
-                last.host_bytes += host_bytes;
-                last.copies.extend(copy);
-            }
-            _ => {
-                self.tables.blocks.pin(self.geometry.block_of(page));
-                let sector = self.first_sector(piece);
-                pages.push(PageRead { page, sector, flash_bytes, host_bytes, copies: copy.into_iter().collect() });
-            }
+        let copy = self.keeps_data.then(|| CopyOut::new(unit, piece, overlay));
+        if reading::add(pages, page, piece, self.unit, copy) {
+            self.tables.blocks.pin(self.geometry.block_of(page));
         }
-    }
-
-    fn first_sector(&self, piece: &Piece) -> u64 {
-        u64::from(piece.lpn.0) * u64::from(self.unit.sectors()) + u64::from(piece.skip)
     }
 
     /// A read has let go of a page; whether it was the last one to pin its block.
@@ -249,22 +197,10 @@ impl PageFtl {
     }
 
     fn copy_out(&self, copy: &CopyOut, to: &impl Destination) {
-        let (mem, data) = (to.mem(), self.media.data(copy.unit));
-        match &data {
-            Some(data) => mem.write(copy.at, &data[copy.offset..copy.offset + copy.len]),
-            // Programmed without data, as by planting.
-            None => mem.clear(copy.at, copy.len),
-        }
+        let data = self.media.data(copy.unit);
+        copy.copy(data.as_deref(), to.mem());
         if let Some(metadata) = to.metadata() {
             self.copy_metadata_out(copy, data.as_deref().unwrap_or_default(), metadata);
-        }
-        if let Some((held, newer)) = &copy.overlay {
-            let sector = SECTOR as usize;
-            for offset in (copy.offset..copy.offset + copy.len).step_by(sector) {
-                if held & 1 << (offset / sector) != 0 {
-                    mem.write(copy.at + offset - copy.offset, &newer[offset..offset + sector]);
-                }
-            }
         }
     }
 
@@ -272,13 +208,10 @@ impl PageFtl {
     fn copy_metadata_out(&self, copy: &CopyOut, data: &[u8], to: &HostMem) {
         let unit = self.state.borrow().unit;
         put_metadata(to, copy.at, unit, data, (copy.offset, copy.len));
-        if let Some((held, newer)) = &copy.overlay {
-            let sector = SECTOR as usize;
-            for offset in (copy.offset..copy.offset + copy.len).step_by(sector) {
-                if held & 1 << (offset / sector) != 0 {
-                    put_metadata(to, copy.at + offset - copy.offset, unit, newer, (offset, sector));
-                }
-            }
+        if let Some(overlay) = &copy.overlay {
+            reading::lay_over(overlay, (copy.offset, copy.len), |offset, sector| {
+                put_metadata(to, copy.at + offset - copy.offset, unit, &overlay.1, (offset, sector.len()));
+            });
         }
     }
 }

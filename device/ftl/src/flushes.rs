@@ -1,4 +1,5 @@
-//! Flushes under way, each with the number of slots that it still waits for. No slot is looked at when a flush begins.
+//! Flushes of a write buffer that are under way, each with the number of slots that it still waits for. No slot is looked at when
+//! a flush begins.
 //!
 //! Slots are numbered in the order of arrival: a flush waits for all that are in use when it begins, which are those with
 //! lower numbers than the next one.
@@ -8,10 +9,10 @@ use std::rc::Rc;
 use crate::ftl::Settling;
 
 /// A flush or a write that waits for a slot.
-pub(super) struct Watcher {
+pub(crate) struct Watcher {
     /// Its place among the flushes and the writes that wait for the same slot: the number of flushes that began before.
     order: u64,
-    pub(super) settling: Rc<Settling>,
+    pub(crate) settling: Rc<Settling>,
 }
 
 struct Flush {
@@ -25,7 +26,7 @@ struct Flush {
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Flushes {
+pub(crate) struct Flushes {
     under_way: Vec<Flush>,
     begun: u64,
     /// The last flush waits for slots with lower arrival numbers.
@@ -36,7 +37,7 @@ pub(super) struct Flushes {
 
 impl Flushes {
     /// A flush begins that waits for `in_use` slots, of which `unstarted` are not being programmed.
-    pub(super) fn begin(&mut self, before: u64, in_use: u32, unstarted: u32, settling: &Rc<Settling>) {
+    pub(crate) fn begin(&mut self, before: u64, in_use: u32, unstarted: u32, settling: &Rc<Settling>) {
         let flush = Flush { number: self.begun, before, left: in_use, settling: settling.clone() };
         self.under_way.push(flush);
         self.begun += 1;
@@ -45,41 +46,41 @@ impl Flushes {
 
     /// Whether a slot that is not being programmed is waited for.
     #[inline]
-    pub(super) fn is_urgent(&self) -> bool {
+    pub(crate) fn is_urgent(&self) -> bool {
         self.unstarted > 0
     }
 
     /// How many such slots there are.
-    pub(super) fn unstarted(&self) -> u32 {
+    pub(crate) fn unstarted(&self) -> u32 {
         self.unstarted
     }
 
     /// Whether the last flush waits, or has waited, for a slot.
     #[inline]
-    pub(super) fn covers(&self, arrival: u64) -> bool {
+    pub(crate) fn covers(&self, arrival: u64) -> bool {
         arrival < self.before
     }
 
     /// The program of a slot has started.
     #[inline]
-    pub(super) fn started(&mut self, arrival: u64) {
+    pub(crate) fn started(&mut self, arrival: u64) {
         self.unstarted -= u32::from(self.covers(arrival));
     }
 
     /// The program of a slot has failed: it is to be started again.
-    pub(super) fn restarted(&mut self, arrival: u64) {
+    pub(crate) fn restarted(&mut self, arrival: u64) {
         self.unstarted += u32::from(self.covers(arrival));
     }
 
     /// A write that waits for a slot from now on.
-    pub(super) fn watcher(&self, settling: &Rc<Settling>) -> Watcher {
+    pub(crate) fn watcher(&self, settling: &Rc<Settling>) -> Watcher {
         Watcher { order: self.begun, settling: settling.clone() }
     }
 
     /// A slot is on flash, or has been deallocated. Adds the flushes that have waited for it to its watchers, in the order in
     /// which they began to wait.
     #[inline]
-    pub(super) fn slot_done(&mut self, arrival: u64, watchers: &mut Vec<Watcher>) {
+    pub(crate) fn slot_done(&mut self, arrival: u64, watchers: &mut Vec<Watcher>) {
         if self.covers(arrival) {
             self.flushed(arrival, watchers);
         }
@@ -97,8 +98,17 @@ impl Flushes {
         watchers.sort_by_key(|watcher| watcher.order);
     }
 
+    /// A slot is on flash, or has been deallocated. Adds the flushes that wait for no other slot to `ended`.
+    #[inline]
+    pub(crate) fn end_with(&mut self, arrival: u64, ended: &mut Vec<Rc<Settling>>) {
+        if self.covers(arrival) {
+            self.under_way.iter_mut().filter(|flush| arrival < flush.before).for_each(|flush| flush.left -= 1);
+            ended.extend(self.under_way.extract_if(.., |flush| flush.left == 0).map(|flush| flush.settling));
+        }
+    }
+
     /// Ends all flushes; each with the slots that it has waited for.
-    pub(super) fn give_up(&mut self) -> impl Iterator<Item = (Rc<Settling>, u32)> {
+    pub(crate) fn give_up(&mut self) -> impl Iterator<Item = (Rc<Settling>, u32)> {
         (self.before, self.unstarted) = (0, 0);
         self.under_way.drain(..).map(|flush| (flush.settling, flush.left))
     }

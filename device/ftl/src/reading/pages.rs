@@ -1,0 +1,93 @@
+//! The pages that an extent is read from, and what is copied of them.
+
+use std::rc::Rc;
+
+use nandscape_device_media::{PageId, UnitId};
+use nandscape_drive::HostMem;
+use smallvec::SmallVec;
+
+use crate::address::{Piece, SECTOR, UnitSize};
+
+/// Pages to read from flash.
+pub(crate) type PageReads = SmallVec<[PageRead; 1]>;
+
+/// One page to read from flash, and where its units go.
+#[derive(Debug)]
+pub(crate) struct PageRead {
+    pub(crate) page: PageId,
+    /// The first sector that the host gets of it.
+    pub(crate) sector: u64,
+    /// Bytes to read of it: the units that are touched.
+    pub(crate) flash_bytes: u32,
+    /// Bytes that the host gets of it.
+    pub(crate) host_bytes: u32,
+    /// What to copy; empty where the drive keeps no data.
+    pub(crate) copies: SmallVec<[CopyOut; 1]>,
+}
+
+/// A part of a unit to copy to the host.
+#[derive(Debug)]
+pub(crate) struct CopyOut {
+    pub(crate) unit: UnitId,
+    /// First byte within the unit.
+    pub(crate) offset: usize,
+    /// Number of bytes.
+    pub(crate) len: usize,
+    /// Offset in the host's memory.
+    pub(crate) at: usize,
+    /// Newer bytes of the unit that were in the write buffer at the lookup: those of the sectors in the mask.
+    pub(crate) overlay: Option<(u64, Rc<[u8]>)>,
+}
+
+/// Adds a piece of an extent that is in a page. Units that were written together lie side by side: one read of the page serves
+/// them. Whether it is a page more.
+#[inline(always)]
+pub(crate) fn add(pages: &mut PageReads, page: PageId, piece: &Piece, unit: UnitSize, copy: Option<CopyOut>) -> bool {
+    let host_bytes = piece.bytes() as u32;
+    match pages.last_mut() {
+        Some(last) if last.page == page => {
+            last.flash_bytes += unit.bytes();
+            last.host_bytes += host_bytes;
+            last.copies.extend(copy);
+            false
+        }
+        _ => {
+            let copies = copy.into_iter().collect();
+            pages.push(PageRead { page, sector: piece.sector(unit), flash_bytes: unit.bytes(), host_bytes, copies });
+            true
+        }
+    }
+}
+
+impl CopyOut {
+    /// Of a piece that is in a unit of the flash.
+    #[inline]
+    pub(crate) fn new(unit: UnitId, piece: &Piece, overlay: Option<(u64, Rc<[u8]>)>) -> CopyOut {
+        CopyOut { unit, offset: piece.offset(), len: piece.bytes(), at: piece.at, overlay }
+    }
+
+    /// Copies the data, given the unit's as it is on flash. A unit that was programmed without data, as by planting, has zeros.
+    pub(crate) fn copy(&self, data: Option<&[u8]>, mem: &HostMem) {
+        match data {
+            Some(data) => mem.write(self.at, &data[self.offset..self.offset + self.len]),
+            None => mem.clear(self.at, self.len),
+        }
+        if let Some(newer) = &self.overlay {
+            lay_over(newer, (self.offset, self.len), |offset, sector| {
+                mem.write(self.at + offset - self.offset, sector)
+            });
+        }
+    }
+}
+
+/// Calls `put` with each sector of a range of a unit, given as (first byte, bytes), that newer data has, and with its first byte.
+pub(crate) fn lay_over(
+    (held, newer): &(u64, Rc<[u8]>),
+    (offset, len): (usize, usize),
+    mut put: impl FnMut(usize, &[u8]),
+) {
+    let sector = SECTOR as usize;
+    for first in (offset..offset + len).step_by(sector).filter(|first| held & 1 << (first / sector) != 0) {
+        put(first, &newer[first..first + sector]);
+    }
+}
