@@ -45,6 +45,7 @@ impl State {
             }
         }
         self.cache.check()?;
+        self.check_ready()?;
         (0..self.geometry.planes()).try_for_each(|plane| self.check_plane(PlaneId(plane)))
     }
 

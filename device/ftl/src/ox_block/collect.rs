@@ -111,22 +111,23 @@ impl State {
 
 impl Core {
     /// Gives slots to channels that need to be collected, and asks for a checkpoint where only that makes room.
-    pub(super) fn look_for_garbage(&self) {
+    /// `has_room` is whether the host's data has room.
+    pub(super) fn look_for_garbage(&self, has_room: bool) {
         if let Layout::Lines(layout) = self.config.layout {
             return self.look_for_lines(layout);
         }
         let mut state = self.state.borrow_mut();
-        let is_urgent = !state.has_room_for_host();
-        if !is_urgent && !std::mem::take(&mut state.renewed) {
+        let is_urgent = !has_room;
+        if has_room && !std::mem::take(&mut state.renewed) {
             return;
         }
         let channels = state.geometry.channels();
-        let slots = if is_urgent { channels } else { self.config.gc.slots };
+        let slots = if is_urgent { channels } else { self.shared.gc.get().slots };
         for _ in 0..channels {
             let channel = self.flags.next_channel.get() % channels;
             self.flags.next_channel.set(channel + 1);
             let is_free = self.flags.collecting.get() < slots && !state.collecting[channel as usize];
-            if is_free && state.is_collectable(&self.config.gc, channel, is_urgent).is_some() {
+            if is_free && state.is_collectable(&self.shared.gc.get(), channel, is_urgent).is_some() {
                 state.channels.set_needs_gc(channel, true);
                 state.collecting[channel as usize] = true;
                 self.flags.collecting.set(self.flags.collecting.get() + 1);
@@ -151,16 +152,16 @@ impl Core {
         while is_closed && self.state.borrow().channels.contexts(channel) > 0 {
             self.wait(&self.space).await?;
         }
-        for _ in 0..self.config.gc.batch {
+        for _ in 0..self.shared.gc.get().batch {
             let target = {
                 let state = self.state.borrow();
-                state.is_collectable(&self.config.gc, channel, !state.has_room_for_host())
+                state.is_collectable(&self.shared.gc.get(), channel, !state.has_room_for_host())
             };
             let Some(block) = target else { break };
             self.collect_block(block, channel).await?;
         }
         let mut state = self.state.borrow_mut();
-        state.channels.switch(channel, true);
+        state.switch_channel(channel, true);
         state.channels.set_needs_gc(channel, false);
         state.collecting[channel as usize] = false;
         state.renewed = true;
@@ -175,7 +176,7 @@ impl Core {
         let mut state = self.state.borrow_mut();
         let open = (0..state.geometry.channels()).filter(|channel| state.channels.is_enabled(*channel)).count();
         if open > 1 {
-            state.channels.switch(channel, false);
+            state.switch_channel(channel, false);
         }
         open > 1
     }

@@ -27,9 +27,9 @@ pub struct OxBlockConfig {
     pub waits_for_log: bool,
     /// Bytes of memory for fragments of the map.
     pub map_memory: u64,
-    /// Checkpoints.
+    /// Checkpoints, until [`OxBlock::change`](super::OxBlock::change).
     pub checkpoint: CheckpointConfig,
-    /// Garbage collection.
+    /// Garbage collection, until [`OxBlock::change`](super::OxBlock::change).
     pub gc: OxGcConfig,
     /// Where the tables are kept.
     pub layout: Layout,

@@ -15,7 +15,6 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::workers::Workers;
 use nandscape_sim::{Sim, Time};
 
-use super::OxBlockConfig;
 use super::cache::WriteCache;
 use super::chores::Chore;
 use super::durable::KeptCache;
@@ -23,6 +22,7 @@ use super::lines::Scan;
 use super::program::ProgramJob;
 use super::recovery::Recovered;
 use super::state::{self, State};
+use super::{CheckpointConfig, OxBlockConfig, OxGcConfig};
 use crate::component::LogHead;
 use crate::ftl::Refusal;
 use crate::parts::Record;
@@ -54,6 +54,9 @@ pub(super) struct Shared {
     pub(super) read_only: Cell<bool>,
     /// The write cache in the file, where it is kept in one.
     pub(super) kept_cache: Option<KeptCache>,
+    /// How garbage is collected, and when checkpoints are taken, from now on.
+    pub(super) gc: Cell<OxGcConfig>,
+    pub(super) checkpoint: Cell<CheckpointConfig>,
 }
 
 /// See the module.
@@ -120,8 +123,6 @@ pub(super) struct Flags {
     pub(super) next_channel: Cell<u32>,
     /// Complete transactions are becoming current.
     pub(super) committing: Cell<bool>,
-    /// Somebody waits for room in the write cache.
-    pub(super) starved: Cell<bool>,
     /// Writing the table of bad blocks of a channel.
     pub(super) writing_bad: Cell<bool>,
 }

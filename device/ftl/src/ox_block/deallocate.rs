@@ -132,7 +132,8 @@ impl Core {
         let versions = state.cache.deallocate(lpn.0);
         self.forget_slots(&versions);
         let idle: Vec<SlotId> = versions.into_iter().filter(|slot| state.cache.is_idle(*slot)).collect();
-        let told = idle.iter().flat_map(|slot| state.cache.remove(*slot)).collect();
+        let mut told = Vec::new();
+        idle.iter().for_each(|slot| state.cache.remove(*slot, &mut told));
         let position = state.log.last();
         drop(state);
         self.shared.free_slots.give(idle.len());

@@ -60,6 +60,17 @@ impl Core {
         }
     }
 
+    /// A unit's entry, loaded if it must be.
+    pub(super) async fn look_up(&self, lpn: Lpn) -> Result<Entry, Stopped> {
+        loop {
+            let found = self.state.borrow().map.lookup(lpn);
+            match found {
+                Ok(entry) => return Ok(entry),
+                Err(miss) => self.load(miss, &mut Breakdown::new()).await?,
+            }
+        }
+    }
+
     /// Has the fragment of a unit in memory, and keeps it there. Returns its number, to unpin it.
     pub(super) async fn pin_fragment(&self, lpn: Lpn) -> Result<u32, Stopped> {
         self.look_up(lpn).await?;
@@ -122,7 +133,7 @@ impl Core {
     /// The log has new records: a page of it may be full, and a checkpoint may be due.
     pub(super) fn log_grew(&self) {
         self.kick_log();
-        let checkpoint = self.config.checkpoint;
+        let checkpoint = self.shared.checkpoint.get();
         let age = self.sim.now() - self.flags.last_checkpoint.get();
         let is_long = {
             let state = self.state.borrow();

@@ -12,7 +12,7 @@
 //! | P6-LOG | log of 64-byte records in chained pages | `LogBuffer`, `log_pages` |
 //! | P7-REC | checkpoints and recovery | `KeyedEntries`, `checkpoint`, `recovery` |
 //! | P8-GC | by channel | `ByMerit`, `ChannelTable`, `collect` |
-//! | P9-WCA | write cache | `Eager`, `cache`, `write` |
+//! | P9-WCA | write cache | `Eager`, `cache`, `write`, `pump`, `fill`, `current` |
 //!
 //! | file | what |
 //! |---|---|
@@ -45,8 +45,10 @@ mod chores;
 mod collect;
 mod config;
 mod core;
+mod current;
 mod deallocate;
 mod durable;
+mod fill;
 mod fixed;
 mod lines;
 mod log_pages;
@@ -56,6 +58,7 @@ mod mistakes;
 mod pages;
 mod plant;
 mod program;
+mod pump;
 mod read;
 mod recovery;
 mod release;
@@ -142,6 +145,8 @@ impl OxBlock {
             ready: Signal::new(sim),
             read_only: Cell::new(false),
             kept_cache,
+            gc: Cell::new(config.gc),
+            checkpoint: Cell::new(config.checkpoint),
         });
         let used = cache.as_ref().map_or(0, WriteCache::used);
         assert!(shared.free_slots.try_take(used as usize), "the cache has as many slots as before");
@@ -179,6 +184,15 @@ impl OxBlock {
     /// The flash below.
     pub fn media(&self) -> &Rc<Media> {
         &self.media
+    }
+
+    /// From now on garbage is collected and checkpoints are taken like this. Collections under way end as they began.
+    pub fn change(&self, gc: OxGcConfig, checkpoint: CheckpointConfig) {
+        self.shared.gc.set(gc);
+        self.shared.checkpoint.set(checkpoint);
+        let core = self.core();
+        core.state.borrow_mut().renewed = true;
+        core.pump();
     }
 
     /// What the last start has replayed.
@@ -249,8 +263,12 @@ impl Ftl for OxBlock {
     }
 
     fn max_reserve(&self) -> u32 {
+        let slots = self.config.buffer_units;
+        let page = self.media.geometry().units_per_page();
+        // With more, a page would be padded while a write waits for room. A transaction is not divided before it must be.
+        let units = if self.config.transactions { slots } else { (slots + 1).saturating_sub(page).max(2) };
         // An extent that is not aligned touches one unit more than it has.
-        (self.config.buffer_units - 1) * self.unit.sectors()
+        (units - 1) * self.unit.sectors()
     }
 
     fn prefetch(&self, _: u64) {}

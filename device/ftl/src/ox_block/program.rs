@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::core::{Core, Phase, Stopped};
 use super::streams::META;
 use crate::address::SlotId;
-use crate::component::{LineProvisioning, Stream};
+use crate::component::Stream;
 
 /// A page that is to be programmed.
 pub(super) struct ProgramJob {
@@ -152,8 +152,7 @@ impl Core {
             }
             if error == MediaError::NoAnswer {
                 let plane = state.geometry.plane_of(state.geometry.block_of(job.page));
-                state.dead[plane.0 as usize] = true;
-                state.provisioning.plane_died(plane);
+                state.plane_died(plane);
             }
             // Where the file cannot be written, the block is as good as before.
             if error != MediaError::Store {
@@ -179,9 +178,10 @@ impl Core {
         if !self.is_alive() {
             return;
         }
-        for slot in slots {
-            let told = self.state.borrow_mut().cache.loaded(*slot);
-            told.iter().for_each(|settling| settling.one_settled(Some((issued, breakdown))));
-        }
+        let mut told = Vec::new();
+        let mut state = self.state.borrow_mut();
+        slots.iter().for_each(|slot| state.cache.loaded(*slot, &mut told));
+        drop(state);
+        told.iter().for_each(|settling| settling.one_settled(Some((issued, breakdown))));
     }
 }

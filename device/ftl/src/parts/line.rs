@@ -48,8 +48,7 @@ impl Line {
         usable: impl Fn(PlaneId) -> bool,
     ) -> Option<PageId> {
         let planes = self.order.len();
-        let turn = (0..planes).map(|step| (self.next + step) % planes);
-        let chosen = turn.into_iter().find(|turn| {
+        let chosen = (self.next..planes).chain(0..self.next).find(|turn| {
             let plane = self.order[*turn];
             usable(plane) && self.may_write(lists, plane)
         })?;

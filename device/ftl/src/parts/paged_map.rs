@@ -65,11 +65,11 @@ impl PagedMap {
         }
     }
 
-    /// Has an entry in a fragment that must be in memory, or was never written.
+    /// An entry in a fragment that must be in memory, or was never written, and whether the fragment was changed.
     ///
     /// # Errors
     /// When it is neither.
-    fn entry_mut(&mut self, lpn: Lpn) -> Result<&mut Entry, FragmentMiss> {
+    fn entry_mut(&mut self, lpn: Lpn) -> Result<(&mut Entry, &mut bool), FragmentMiss> {
         let index = self.fragment_of(lpn);
         if self.cached[index as usize].is_none() {
             self.miss(index)?;
@@ -77,7 +77,7 @@ impl PagedMap {
         }
         let fragment = self.cached[index as usize].as_mut().expect("it was put there");
         fragment.used.set(true);
-        Ok(&mut fragment.entries[(lpn.0 % self.per_fragment) as usize])
+        Ok((&mut fragment.entries[(lpn.0 % self.per_fragment) as usize], &mut fragment.dirty))
     }
 
     fn miss(&self, index: u32) -> Result<(), FragmentMiss> {
@@ -224,10 +224,9 @@ impl Mapping for PagedMap {
     fn prefetch(&self, _: Lpn) {}
 
     fn upsert(&mut self, lpn: Lpn, to: Entry) -> Result<Entry, FragmentMiss> {
-        let old = std::mem::replace(self.entry_mut(lpn)?, to);
-        let index = self.fragment_of(lpn);
-        self.fragment_mut(index).dirty = true;
-        Ok(old)
+        let (entry, is_dirty) = self.entry_mut(lpn)?;
+        *is_dirty = true;
+        Ok(std::mem::replace(entry, to))
     }
 
     fn loaded(&mut self, miss: FragmentMiss, bytes: &[u8]) {

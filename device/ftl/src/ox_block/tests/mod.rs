@@ -16,6 +16,7 @@
 //! | `lines` | the layouts without a log |
 //! | `transactions` | transactions of several extents beside other writes |
 //! | `counters` | that programs and recoveries are counted |
+//! | `padding` | what is programmed as padding |
 //! | `mistakes` | that each of a number of deliberate mistakes is noticed |
 //! | `replay`, `journal` | a failed run once more, line by line |
 //!
@@ -41,6 +42,7 @@ mod load;
 mod lose;
 mod mistakes;
 mod model;
+mod padding;
 mod replay;
 mod rig;
 mod run;

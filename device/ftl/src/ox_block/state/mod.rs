@@ -1,10 +1,20 @@
 //! The tables together, and what changes more than one of them, at once, without waiting. Every change of a table that
 //! recovery must redo is made here, with its record.
+//!
+//! | file | what |
+//! |---|---|
+//! | `allotted` | pages that are handed out to be written |
+//! | `held` | blocks that come back |
+//! | `figures` | what is counted |
+
+mod allotted;
+mod figures;
+mod held;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId, UnitId};
+use nandscape_device_media::{BlockId, Geometry, Media, PageId, UnitId};
 
 use super::OxBlockConfig;
 use super::cache::WriteCache;
@@ -13,13 +23,11 @@ use super::lines::{Layout, LineLayout};
 use super::mistakes::{self, Mistake};
 use super::pages::Kind;
 use super::room::Progress;
-use super::streams::{self, HOT, LOG};
-use crate::Upkeep;
+use super::streams;
 use crate::address::{Lpn, UnitSize};
 use crate::component::{
-    BadBlocks, BlockMetadata, BlockState, CachedMapping, ChainedLog, Channels, FragmentMiss, Fragments,
-    GarbageCollection, LineProvisioning, Log, LogHead, LogPosition, LogStart, Mapping, StoredBlocks, Stream,
-    WriteCaching,
+    BadBlocks, BlockMetadata, BlockState, CachedMapping, FragmentMiss, Fragments, GarbageCollection, Log, LogPosition,
+    LogStart, Mapping, StoredBlocks, WriteCaching,
 };
 use crate::ftl::{Settling, Stats};
 use crate::parts::{
@@ -97,6 +105,10 @@ pub(super) struct State {
     pending: Vec<u32>,
     /// By plane: programs of the host's data under way.
     in_flight: Vec<u32>,
+    /// The sum of these.
+    programs: u32,
+    /// Planes that take another one.
+    ready_planes: u32,
     /// By plane: whether it does not answer.
     pub(super) dead: Vec<bool>,
     /// Blocks that are erased after the next checkpoint.
@@ -180,6 +192,8 @@ impl State {
             channels: ChannelTable::new(channels),
             pending: vec![0; geometry.blocks() as usize],
             in_flight: vec![0; planes as usize],
+            programs: 0,
+            ready_planes: planes,
             dead: vec![false; planes as usize],
             held: Vec::new(),
             doomed: BTreeSet::new(),
@@ -224,85 +238,6 @@ impl State {
     pub(super) fn channel_of(&self, block: BlockId) -> u32 {
         self.geometry.channel_of(self.geometry.plane_of(block))
     }
-
-    // ------------------------------------------------------------ pages to write
-
-    /// The next page for the host's data, if there is one where the plane is not busy.
-    pub(super) fn host_page(&mut self) -> Option<PageId> {
-        if self.host_programs != u32::MAX && self.in_flight.iter().sum::<u32>() >= self.host_programs {
-            return None;
-        }
-        let State { provisioning, chunks, channels, in_flight, dead, geometry, .. } = self;
-        let usable = |plane: PlaneId| {
-            let number = plane.0 as usize;
-            !dead[number] && in_flight[number] < PROGRAMS_PER_PLANE && channels.is_enabled(geometry.channel_of(plane))
-        };
-        let page = provisioning.get(chunks, HOT, &usable)?;
-        let block = geometry.block_of(page);
-        chunks.handed_out(block, HOT);
-        let plane = geometry.plane_of(block);
-        in_flight[plane.0 as usize] += 1;
-        channels.begin(geometry.channel_of(plane));
-        self.renewed |= geometry.page_in_block(page) == 0;
-        Some(page)
-    }
-
-    /// Whether some plane has room for the host's data, busy or not.
-    pub(super) fn has_room_for_host(&self) -> bool {
-        let usable =
-            |plane: PlaneId| !self.dead[plane.0 as usize] && self.channels.is_enabled(self.geometry.channel_of(plane));
-        self.provisioning.has_room(HOT, &usable)
-    }
-
-    /// Whether programs of the host's data are under way.
-    pub(super) fn has_programs(&self) -> bool {
-        self.in_flight.iter().any(|count| *count > 0)
-    }
-
-    /// A program of the host's data has ended.
-    pub(super) fn host_program_ended(&mut self, page: PageId) {
-        let plane = self.geometry.plane_of(self.geometry.block_of(page));
-        self.in_flight[plane.0 as usize] -= 1;
-        self.channels.end(self.geometry.channel_of(plane));
-    }
-
-    /// The next page of another stream, on `channel` if there is room there.
-    pub(super) fn page_for(&mut self, stream: Stream, channel: Option<u32>) -> Option<PageId> {
-        let State { provisioning, chunks, dead, geometry, .. } = self;
-        let alive = |plane: PlaneId| !dead[plane.0 as usize];
-        let near = |plane: PlaneId| alive(plane) && channel.is_none_or(|channel| geometry.channel_of(plane) == channel);
-        let page = provisioning.get(chunks, stream, &near).or_else(|| provisioning.get(chunks, stream, &alive))?;
-        chunks.handed_out(geometry.block_of(page), stream);
-        Some(page)
-    }
-
-    /// A page was programmed, or its program has failed.
-    pub(super) fn page_ended(&mut self, page: PageId) {
-        self.provisioning.programmed(&mut self.chunks, page);
-    }
-
-    /// A program on a page has failed: its block is closed, and will be retired (Amendment).
-    pub(super) fn close(&mut self, page: PageId) {
-        let block = self.geometry.block_of(page);
-        let BlockState::Open(_) = self.chunks.get(block).state else { return };
-        self.log.append(Record::Amendment(page));
-        self.close_block(block);
-    }
-
-    /// Takes a block out of use for writing. What it holds is moved out.
-    pub(super) fn close_block(&mut self, block: BlockId) {
-        let stream = self.chunks.stream(block);
-        self.provisioning.close(block);
-        self.chunks.set_state(block, BlockState::Retiring);
-        if stream == LOG {
-            let geometry = self.geometry;
-            self.log.withdraw(&|page| geometry.block_of(page) == block);
-            // It is erased when the checkpoint after its last page has ended, if it has one.
-            self.log_blocks.entry(block).or_insert(self.log.number());
-        }
-    }
-
-    // ------------------------------------------------------------ current data
 
     /// Units of a block are programmed and not current yet: the block is not collected.
     pub(super) fn begin_pending(&mut self, block: BlockId, units: usize) {
@@ -401,110 +336,6 @@ impl State {
     fn set_page_valid(&mut self, page: PageId, valid: bool) {
         for unit in 0..self.geometry.units_per_page() {
             self.chunks.set_valid(self.geometry.unit_at(page, unit), valid);
-        }
-    }
-
-    // ------------------------------------------------------------ blocks that come back
-
-    /// All current data of a block was moved: it is erased after the next checkpoint (Recycle Chunk).
-    pub(super) fn recycle(&mut self, block: BlockId) {
-        assert_eq!(self.chunks.get(block).valid, 0, "{block:?} holds current data");
-        self.log.append(Record::RecycleChunk(block));
-        self.hold(block);
-    }
-
-    /// A block is erased after the next checkpoint.
-    pub(super) fn hold(&mut self, block: BlockId) {
-        self.condemn(block);
-        self.held.push(block);
-    }
-
-    /// A block is not used any more. One that was to be retired goes bad instead of being erased.
-    fn condemn(&mut self, block: BlockId) {
-        if self.chunks.get(block).state == BlockState::Retiring {
-            self.doomed.insert(block);
-        }
-        self.provisioning.close(block);
-        self.chunks.set_state(block, BlockState::Collecting);
-    }
-
-    /// Blocks of the log that lie before a head and have no page to come: they are erased with those that were held.
-    pub(super) fn truncated(&mut self, head: &LogHead) -> Vec<BlockId> {
-        let geometry = self.geometry;
-        let log = &self.log;
-        let is_old = |block: &BlockId, last: &u64| {
-            *last < head.number && !log.is_upcoming(&|page| geometry.block_of(page) == *block)
-        };
-        let old: Vec<BlockId> =
-            self.log_blocks.extract_if(.., |block, last| is_old(block, last)).map(|(block, _)| block).collect();
-        old.iter().for_each(|block| self.condemn(*block));
-        old
-    }
-
-    /// A block was erased.
-    pub(super) fn erased(&mut self, block: BlockId) {
-        let geometry = self.geometry;
-        self.unreadable.retain(|page| geometry.block_of(*page) != block);
-        self.provisioning.put(&mut self.chunks, block);
-    }
-
-    /// A block has gone bad.
-    pub(super) fn retire(&mut self, block: BlockId) {
-        self.chunks.set_state(block, BlockState::Bad);
-        self.bad.retire(block);
-        self.bad_changed.insert(self.channel_of(block));
-        self.retired += 1;
-        self.counters.retired_blocks += 1;
-    }
-
-    // ------------------------------------------------------------ figures
-
-    /// Bytes of memory for what is under way on blocks and planes.
-    pub(super) fn write_memory(&self) -> usize {
-        (self.pending.len() + self.in_flight.len()) * size_of::<u32>() + self.dead.len()
-    }
-
-    /// Whether there are fewer good blocks than are needed.
-    pub(super) fn has_lost_too_much(&self) -> bool {
-        self.new_blocks - self.retired < self.needed
-    }
-
-    /// Good blocks beyond those that are needed: now, and when the drive was new.
-    pub(super) fn spare(&self) -> (u64, u64) {
-        let new = self.new_blocks - self.needed;
-        (new.saturating_sub(self.retired), new)
-    }
-
-    /// The counters, with what the log counts.
-    pub(super) fn total_counters(&self) -> Stats {
-        let mut counters = self.counters;
-        counters.upkeep.records += self.log.appended();
-        counters
-    }
-
-    pub(super) fn stats(&self) -> Stats {
-        let (mut low, mut high, mut sum, mut free, mut garbage) = (u32::MAX, 0, 0, 0, 0);
-        for block in (0..self.geometry.blocks()).map(BlockId) {
-            let info = self.chunks.get(block);
-            if info.state != BlockState::Bad {
-                (low, high, sum) = (low.min(info.erases), high.max(info.erases), sum + u64::from(info.erases));
-                free += u64::from(info.state == BlockState::Free);
-            }
-            garbage += self.garbage(block);
-        }
-        let upkeep = Upkeep {
-            garbage_units: garbage,
-            channels_to_collect: self.collecting.iter().filter(|collecting| **collecting).count() as u32,
-            ..self.total_counters().upkeep
-        };
-        Stats {
-            metadata_units: upkeep.pages.total() * u64::from(self.geometry.units_per_page()),
-            upkeep,
-            free_blocks: free,
-            spare_blocks: self.spare(),
-            erases: (low.min(high), high, sum),
-            planes_out_of_use: self.dead.iter().filter(|dead| **dead).count() as u64,
-            ..self.counters
         }
     }
 }

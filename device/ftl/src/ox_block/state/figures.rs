@@ -1,0 +1,59 @@
+//! What is counted: good blocks, and the counters with what follows from the tables.
+
+use nandscape_device_media::BlockId;
+
+use super::State;
+use crate::Upkeep;
+use crate::component::{BlockMetadata, BlockState, ChainedLog};
+use crate::ftl::Stats;
+
+impl State {
+    /// Bytes of memory for what is under way on blocks and planes.
+    pub(in crate::ox_block) fn write_memory(&self) -> usize {
+        (self.pending.len() + self.in_flight.len()) * size_of::<u32>() + self.dead.len()
+    }
+
+    /// Whether there are fewer good blocks than are needed.
+    pub(in crate::ox_block) fn has_lost_too_much(&self) -> bool {
+        self.new_blocks - self.retired < self.needed
+    }
+
+    /// Good blocks beyond those that are needed: now, and when the drive was new.
+    pub(in crate::ox_block) fn spare(&self) -> (u64, u64) {
+        let new = self.new_blocks - self.needed;
+        (new.saturating_sub(self.retired), new)
+    }
+
+    /// The counters, with what the log counts.
+    pub(in crate::ox_block) fn total_counters(&self) -> Stats {
+        let mut counters = self.counters;
+        counters.upkeep.records += self.log.appended();
+        counters
+    }
+
+    pub(in crate::ox_block) fn stats(&self) -> Stats {
+        let (mut low, mut high, mut sum, mut free, mut garbage) = (u32::MAX, 0, 0, 0, 0);
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            let info = self.chunks.get(block);
+            if info.state != BlockState::Bad {
+                (low, high, sum) = (low.min(info.erases), high.max(info.erases), sum + u64::from(info.erases));
+                free += u64::from(info.state == BlockState::Free);
+            }
+            garbage += self.garbage(block);
+        }
+        let upkeep = Upkeep {
+            garbage_units: garbage,
+            channels_to_collect: self.collecting.iter().filter(|collecting| **collecting).count() as u32,
+            ..self.total_counters().upkeep
+        };
+        Stats {
+            metadata_units: upkeep.pages.total() * u64::from(self.geometry.units_per_page()),
+            upkeep,
+            free_blocks: free,
+            spare_blocks: self.spare(),
+            erases: (low.min(high), high, sum),
+            planes_out_of_use: self.dead.iter().filter(|dead| **dead).count() as u64,
+            ..self.counters
+        }
+    }
+}
