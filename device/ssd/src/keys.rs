@@ -8,7 +8,7 @@ use nandscape_device_media::{Cell, PlaneMode, Priority, ProgramUnit, Registers};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
-use crate::values::{Admission, Choice, Faults, FtlKind, PerPageType, Shares, Tables, Text, Victim};
+use crate::values::{Admission, Changes, Choice, Faults, FtlKind, PerPageType, Shares, Tables, Text, Victim};
 
 /// What a key means.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -76,6 +76,10 @@ section! {
         /// Faults to inject, one rule a fault: `["fail program nth=1000", "uncorrectable lba=4096-4103"]`. See
         /// [faults](techniques/faults.md).
         faults: Faults,
+        /// Settings that change while the drive runs, each at a drive time: `["10s ftl.ox_block.gc_slots=4"]`. The keys are those
+        /// that the [control socket](transports/control.md) can set: `ftl.ox_block.checkpoint_interval`, `checkpoint_log`,
+        /// `gc_slots`, `gc_threshold` and `gc_target`.
+        changes: Changes,
     } with {
         /// How much flash there is.
         geometry: GeometryKeys,

@@ -7,6 +7,7 @@
 //! | `keys` | every key, with its meaning |
 //! | `values` | how values are written |
 //! | `resolve` | from keys to a drive's configuration, checked |
+//! | `settings` | settings that can be changed while a drive runs |
 //! | `store` | what a file says of the drive that it holds |
 //! | `policies` | which policy stands behind which name |
 //! | `sizing` | how much flash a capacity needs |
@@ -17,6 +18,7 @@ mod keys;
 mod policies;
 mod profile;
 mod resolve;
+mod settings;
 mod sizing;
 mod ssd;
 mod store;

@@ -15,7 +15,9 @@ use nandscape_sim::account::Totals;
 use nandscape_sim::{Seed, Sim};
 
 use crate::policies;
+use crate::profile::ProfileError;
 use crate::resolve::Resolved;
+use crate::settings::Settings;
 use crate::store::StoredDrive;
 use crate::values::Tables;
 
@@ -23,6 +25,7 @@ use crate::values::Tables;
 pub struct Ssd {
     media: Rc<Media>,
     drive: Box<dyn Assembled>,
+    settings: Rc<Settings>,
 }
 
 /// An FTL under its controller. Commands do not pass here: their way is made for each kind of FTL by the compiler.
@@ -158,7 +161,8 @@ impl Ssd {
                 Box::new(Parts { page: Some(ftl.clone()), ox_block: None, ftl, controller })
             }
         };
-        Ok(Ssd { media, drive })
+        let settings = Settings::new(sim, profile, drive.ox_block());
+        Ok(Ssd { media, drive, settings })
     }
 
     /// The drive as queue pairs, for hosts in this process.
@@ -191,6 +195,19 @@ impl Ssd {
     /// The FTL, if it is an OX-Block.
     pub fn ox_block(&self) -> Option<&Rc<OxBlock>> {
         self.drive.ox_block()
+    }
+
+    /// Changes a setting while the drive runs, as `ftl.ox_block.gc_slots=4`.
+    ///
+    /// # Errors
+    /// Why it cannot be changed, and what would be valid.
+    pub fn change(&self, setting: &str) -> Result<(), ProfileError> {
+        self.settings.change(setting)
+    }
+
+    /// The settings that can be changed while the drive runs, as they are now, by key.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        self.settings.now()
     }
 
     /// Waits until the drive is in service, or will never be: one whose tables are in its flash reads them first.

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use nandscape_device_controller::{BufferMode, Duplex};
 use nandscape_device_ftl::policy::StripeOrder;
 use nandscape_device_media::{Cell, PlaneMode, Priority, ProgramUnit, Registers, Rule};
+use nandscape_sim::Span;
 use nandscape_sim::units::Ratio;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -75,6 +76,38 @@ pub struct Shares(pub Vec<Text<Ratio>>);
 #[derive(Clone, PartialEq, Debug, Default, serde::Deserialize, serde::Serialize)]
 #[serde(transparent)]
 pub struct Faults(pub Vec<Text<Rule>>);
+
+/// A setting that changes while the drive runs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Change {
+    /// The drive time at which it does.
+    pub at: Span,
+    /// `KEY=VALUE`.
+    pub setting: String,
+}
+
+impl FromStr for Change {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Change, String> {
+        let (at, setting) = text
+            .split_once(' ')
+            .ok_or_else(|| format!("{text:?} is no change; \"10s ftl.ox_block.gc_slots=4\" is one"))?;
+        let at = at.parse().map_err(|problem| format!("{text:?}: {problem}"))?;
+        Ok(Change { at, setting: setting.trim().to_owned() })
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.at, self.setting)
+    }
+}
+
+/// Changes, in a list, each as a line of text.
+#[derive(Clone, PartialEq, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[serde(transparent)]
+pub struct Changes(pub Vec<Text<Change>>);
 
 /// Choices with names.
 pub trait Named: Sized + Copy + PartialEq + 'static {

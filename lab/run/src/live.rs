@@ -218,6 +218,7 @@ impl Export for SsdExport {
                 plan.add(rule);
             }
             Order::ClearFaults => plan.clear(),
+            Order::Set(setting) => self.ssd.change(setting).map_err(|problem| problem.to_string())?,
         }
         Ok(())
     }
@@ -225,5 +226,9 @@ impl Export for SsdExport {
     fn faults(&self) -> Vec<FaultCount> {
         let all = Fault::all_of(&self.ssd).into_iter();
         all.map(|Fault { rule, matched, struck }| FaultCount { rule, matched, struck }).collect()
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        self.ssd.settings()
     }
 }

@@ -20,6 +20,14 @@ pub(crate) enum Command {
     ClearFaults {
         drive: Option<String>,
     },
+    /// Change a setting.
+    Set {
+        drive: Option<String>,
+        key: String,
+        value: String,
+    },
+    /// List the settings that can be changed.
+    Settings,
 }
 
 #[derive(Deserialize)]
@@ -28,6 +36,8 @@ struct Line {
     command: Name,
     drive: Option<String>,
     rule: Option<String>,
+    key: Option<String>,
+    value: Option<Value>,
 }
 
 #[derive(Copy, Clone, Deserialize)]
@@ -39,13 +49,19 @@ enum Name {
     Fault,
     Faults,
     ClearFaults,
+    Set,
+    Settings,
 }
 
 impl Command {
     /// # Errors
     /// The problem with the line.
     pub(crate) fn parse(text: &[u8]) -> Result<Command, String> {
-        let Line { command, drive, rule } = serde_json::from_slice(text).map_err(|problem| problem.to_string())?;
+        let Line { command, drive, rule, key, value } =
+            serde_json::from_slice(text).map_err(|problem| problem.to_string())?;
+        if !matches!(command, Name::Set) && (key.is_some() || value.is_some()) {
+            return Err("only `set` takes a `key` and a `value`".to_owned());
+        }
         let alone = |command| match (&drive, &rule) {
             (None, None) => Ok(command),
             (Some(_), _) => Err("this command is about all drives, and takes no `drive`".to_owned()),
@@ -56,6 +72,17 @@ impl Command {
             (Name::Statistics, _) => alone(Command::Statistics),
             (Name::Stop, _) => alone(Command::Stop),
             (Name::Faults, _) => alone(Command::Faults),
+            (Name::Settings, _) => alone(Command::Settings),
+            (Name::Set, Some(_)) => Err("a setting has a `key` and a `value`, and takes no `rule`".to_owned()),
+            (Name::Set, None) => match (key, value) {
+                (Some(key), Some(Value::String(value))) => Ok(Command::Set { drive, key, value }),
+                (Some(key), Some(value @ (Value::Number(_) | Value::Bool(_)))) => {
+                    Ok(Command::Set { drive, key, value: value.to_string() })
+                }
+                (Some(_), Some(_)) => Err("`value` is a number, true, false or a text".to_owned()),
+                (None, _) => Err("missing field `key`: the setting, as in \"ftl.ox_block.gc_slots\"".to_owned()),
+                (_, None) => Err("missing field `value`: what the setting becomes".to_owned()),
+            },
             (Name::Fault, Some(_)) => Ok(Command::Fault { drive, rule: rule.unwrap_or_default() }),
             (Name::Fault, None) => Err("missing field `rule`: the fault, as in \"uncorrectable lba=0-7\"".to_owned()),
             (Name::ClearFaults, None) => Ok(Command::ClearFaults { drive }),
@@ -73,6 +100,8 @@ pub(crate) fn help() -> Value {
         "fault": "add a fault rule for a drive's flash, from now on; `drive` may be left out if there is only one",
         "faults": "the rules of all drives, with the operations that each matched and struck",
         "clear_faults": "remove all rules of a drive; their effects so far remain",
+        "set": "change a setting of a drive, from now on until it is turned off; `drive` may be left out if there is only one",
+        "settings": "the settings of all drives that can be changed, as they are now",
     })
 }
 
@@ -85,6 +114,8 @@ pub(crate) fn valid() -> Value {
         { "command": "fault", "drive": "NAME", "rule": "uncorrectable lba=0-7" },
         { "command": "faults" },
         { "command": "clear_faults", "drive": "NAME" },
+        { "command": "set", "drive": "NAME", "key": "ftl.ox_block.gc_slots", "value": 4 },
+        { "command": "settings" },
     ])
 }
 
@@ -101,12 +132,20 @@ mod tests {
         assert_eq!(parse(r#"{"rule":"fail","command":"fault"}"#), Ok(Command::Fault { drive: None, rule }));
         assert_eq!(parse(r#"{"command":"clear_faults","drive":"a"}"#), Ok(Command::ClearFaults { drive }));
         assert_eq!(parse(r#"{"command":"faults"}"#), Ok(Command::Faults));
+        let set = |value: &str| Ok(Command::Set { drive: None, key: "k".to_owned(), value: value.to_owned() });
+        assert_eq!(parse(r#"{"command":"set","key":"k","value":"10s"}"#), set("10s"));
+        assert_eq!(parse(r#"{"command":"set","key":"k","value":4}"#), set("4"));
         for (text, problem) in [
             (r#"{"command":"fault","drive":"a"}"#, "missing field `rule`"),
             (r#"{"command":"fault","rule":7}"#, "expected a string"),
             (r#"{"command":"faults","drive":"a"}"#, "takes no `drive`"),
             (r#"{"command":"stop","rule":"fail"}"#, "takes no `rule`"),
             (r#"{"command":"clear_faults","rule":"fail"}"#, "no `rule` to give"),
+            (r#"{"command":"set","value":1}"#, "missing field `key`"),
+            (r#"{"command":"set","key":"a"}"#, "missing field `value`"),
+            (r#"{"command":"set","key":"a","value":[1]}"#, "a number, true, false or a text"),
+            (r#"{"command":"settings","drive":"a"}"#, "takes no `drive`"),
+            (r#"{"command":"faults","key":"a"}"#, "only `set` takes"),
         ] {
             assert!(parse(text).unwrap_err().contains(problem), "{text}");
         }

@@ -5,13 +5,14 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use nandscape_transport_reactor::handle::ExportFigures;
 use nandscape_transport_reactor::socket::{Address, Stream};
 use nandscape_transport_reactor::{Handle, Order};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::command::{self, Command};
-use crate::drives::Drives;
+use crate::drives::{DriveFaults, DriveSettings, Drives};
 use crate::server::{Server, Service};
 use crate::statistics::Statistics;
 
@@ -113,8 +114,17 @@ fn reply(command: &Command, handles: &[Handle]) -> Vec<u8> {
             figures if figures.is_empty() => line(&json!({ "error": "the drives have ended" })),
             figures => line(&Statistics::of(&figures)),
         },
-        Command::Fault { drive, rule } => told(handles, drive.as_deref(), Order::AddFault(rule.clone())),
-        Command::ClearFaults { drive } => told(handles, drive.as_deref(), Order::ClearFaults),
+        Command::Fault { drive, rule } => {
+            told(handles, drive.as_deref(), Order::AddFault(rule.clone()), DriveFaults::of)
+        }
+        Command::ClearFaults { drive } => told(handles, drive.as_deref(), Order::ClearFaults, DriveFaults::of),
+        Command::Set { drive, key, value } => {
+            told(handles, drive.as_deref(), Order::Set(format!("{key}={value}")), DriveSettings::of)
+        }
+        Command::Settings => match Drives::of(handles) {
+            Ok(drives) => line(&BTreeMap::from([("drives", drives.settings())])),
+            Err(problem) => line(&json!({ "error": problem })),
+        },
         Command::Faults => match Drives::of(handles) {
             Ok(drives) => line(&BTreeMap::from([("drives", drives.faults())])),
             Err(problem) => line(&json!({ "error": problem })),
@@ -123,10 +133,15 @@ fn reply(command: &Command, handles: &[Handle]) -> Vec<u8> {
     }
 }
 
-/// Gives a drive an order; its fault rules afterwards.
-fn told(handles: &[Handle], drive: Option<&str>, order: Order) -> Vec<u8> {
-    let told = Drives::of(handles).and_then(|drives| drives.tell(drive, order));
-    told.map_or_else(|problem| line(&error(problem)), |faults| line(&faults))
+/// Gives a drive an order; what `of` says of it afterwards.
+fn told<T: Serialize>(
+    handles: &[Handle],
+    drive: Option<&str>,
+    order: Order,
+    of: impl Fn(&ExportFigures) -> T,
+) -> Vec<u8> {
+    let told = Drives::of(handles).and_then(|drives| drives.tell(drive, order, of));
+    told.map_or_else(|problem| line(&error(problem)), |now| line(&now))
 }
 
 /// An error, with the commands that are valid.

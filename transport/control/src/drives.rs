@@ -1,8 +1,9 @@
 //! The drives of several reactors by their names, and orders to them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nandscape_transport_reactor::handle::Figures;
+use nandscape_transport_reactor::handle::{ExportFigures, Figures};
 use nandscape_transport_reactor::{Handle, Order};
 use serde::Serialize;
 
@@ -15,6 +16,15 @@ pub(crate) struct DriveFaults {
     name: String,
     /// Its rules.
     faults: Vec<FaultStatistics>,
+}
+
+/// The settings of a drive that can be changed.
+#[derive(Serialize)]
+pub(crate) struct DriveSettings {
+    /// The drive.
+    name: String,
+    /// By key.
+    settings: BTreeMap<&'static str, String>,
 }
 
 /// Reactors that have not ended, and the figures of their drives.
@@ -30,22 +40,29 @@ impl Drives<'_> {
 
     /// The fault rules of all drives.
     pub(crate) fn faults(&self) -> Vec<DriveFaults> {
-        self.0
-            .iter()
-            .flat_map(|(_, figures)| (0..figures.exports.len()).map(|number| faults(figures, number)))
-            .collect()
+        self.0.iter().flat_map(|(_, figures)| figures.exports.iter().map(DriveFaults::of)).collect()
     }
 
-    /// Gives a drive an order; its fault rules afterwards. The name may be left out if there is only one drive.
+    /// The settings of all drives.
+    pub(crate) fn settings(&self) -> Vec<DriveSettings> {
+        self.0.iter().flat_map(|(_, figures)| figures.exports.iter().map(DriveSettings::of)).collect()
+    }
+
+    /// Gives a drive an order; what `of` says of its figures afterwards. The name may be left out if there is only one drive.
     ///
     /// # Errors
     /// When the drive is ambiguous or unknown, or the drive's reason to refuse.
-    pub(crate) fn tell(&self, name: Option<&str>, order: Order) -> Result<DriveFaults, String> {
+    pub(crate) fn tell<T>(
+        &self,
+        name: Option<&str>,
+        order: Order,
+        of: impl Fn(&ExportFigures) -> T,
+    ) -> Result<T, String> {
         let (handle, number) = self.find(name)?;
         let export = u16::try_from(number).expect("as many as a port has");
         handle.order(export, order)?;
         let figures = handle.figures().ok_or("the drives have ended")?;
-        Ok(faults(&figures, number))
+        Ok(of(&figures.exports[number]))
     }
 
     fn find(&self, name: Option<&str>) -> Result<(&Handle, usize), String> {
@@ -69,7 +86,14 @@ impl Drives<'_> {
     }
 }
 
-fn faults(figures: &Figures, number: usize) -> DriveFaults {
-    let export = &figures.exports[number];
-    DriveFaults { name: export.name.clone(), faults: FaultStatistics::all_of(export) }
+impl DriveFaults {
+    pub(crate) fn of(export: &ExportFigures) -> DriveFaults {
+        DriveFaults { name: export.name.clone(), faults: FaultStatistics::all_of(export) }
+    }
+}
+
+impl DriveSettings {
+    pub(crate) fn of(export: &ExportFigures) -> DriveSettings {
+        DriveSettings { name: export.name.clone(), settings: export.settings.iter().cloned().collect() }
+    }
 }

@@ -264,3 +264,19 @@ fn any_line_gets_one_line_and_the_connection_lives_on() {
         });
     });
 }
+
+#[test]
+fn a_setting_is_changed_from_then_on_and_listed() {
+    controlled(&[&["a", "b"]], |path, _, _, _server| {
+        let mut client = Client::connect(path);
+        let set = client.ask(r#"{"command":"set","drive":"b","key":"speed","value":7}"#);
+        assert_eq!(set, json!({"name": "b", "settings": {"speed": "7"}}));
+        let all = client.ask(r#"{"command":"settings"}"#);
+        let drive = |name: &str, speed: &str| json!({"name": name, "settings": {"speed": speed}});
+        assert_eq!(all, json!({"drives": [drive("a", ""), drive("b", "7")]}));
+        let refused = client.ask(r#"{"command":"set","drive":"a","key":"size","value":"1GiB"}"#);
+        assert_eq!(refused["error"], json!("\"size=1GiB\": only speed can be set"));
+        let ambiguous = client.ask(r#"{"command":"set","key":"speed","value":1}"#);
+        assert_eq!(ambiguous["error"], json!("there are several drives; `drive` is one of a, b"));
+    });
+}

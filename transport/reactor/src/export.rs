@@ -63,6 +63,11 @@ pub trait Export {
     fn faults(&self) -> Vec<FaultCount> {
         Vec::new()
     }
+
+    /// The settings that [`Order::Set`] changes, as they are now, by key.
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
 }
 
 /// A controller that gives each connection a queue pair.

@@ -116,6 +116,8 @@ pub struct ExportFigures {
     pub media_errors: u64,
     /// Its fault rules, and how often each struck.
     pub faults: Vec<FaultCount>,
+    /// Its settings that can be changed, as they are now, by key.
+    pub settings: Vec<(&'static str, String)>,
 }
 
 /// Commands of one kind.

@@ -9,6 +9,8 @@ pub enum Order {
     AddFault(String),
     /// Removes all fault rules.
     ClearFaults,
+    /// Changes a setting, given as `KEY=VALUE`.
+    Set(String),
 }
 
 /// A fault rule of a drive, and how often it was applied.
@@ -24,6 +26,7 @@ pub struct FaultCount {
 
 const ADD_FAULT: u8 = 0;
 const CLEAR_FAULTS: u8 = 1;
+const SET: u8 = 2;
 
 impl Order {
     /// As it stands in a recording: what kind, and its text.
@@ -31,13 +34,16 @@ impl Order {
         match self {
             Order::AddFault(rule) => (ADD_FAULT, rule),
             Order::ClearFaults => (CLEAR_FAULTS, ""),
+            Order::Set(setting) => (SET, setting),
         }
     }
 
     /// Back; `None` when it is no order.
     pub(crate) fn of_parts(kind: u8, text: &[u8]) -> Option<Order> {
+        let own = |text: &[u8]| String::from_utf8(text.to_vec()).ok();
         match (kind, text) {
-            (ADD_FAULT, rule) => String::from_utf8(rule.to_vec()).ok().map(Order::AddFault),
+            (ADD_FAULT, rule) => own(rule).map(Order::AddFault),
+            (SET, setting) => own(setting).map(Order::Set),
             (CLEAR_FAULTS, []) => Some(Order::ClearFaults),
             _ => None,
         }

@@ -85,6 +85,7 @@ impl Profile {
         features::check(&resolved.timing, &resolved.geometry, &resolved.ftl)?;
         resolved.check_faults()?;
         resolved.fill_in();
+        resolved.check_changes()?;
         Ok(resolved)
     }
 }

@@ -41,8 +41,8 @@ fn drive(sim: &Sim) -> Rc<FakeDrive<TenMicroseconds>> {
     FakeDrive::new(sim, DriveInfo { blocks: BLOCKS, ..INFO }, Servers::Unlimited, TenMicroseconds)
 }
 
-/// Takes rules that begin with "fail".
-struct Counting(Rc<FakeDrive<TenMicroseconds>>, RefCell<Vec<String>>);
+/// Takes rules that begin with "fail", and a setting named "speed".
+struct Counting(Rc<FakeDrive<TenMicroseconds>>, RefCell<Vec<String>>, RefCell<String>);
 
 impl Export for Counting {
     fn info(&self) -> DriveInfo {
@@ -62,12 +62,18 @@ impl Export for Counting {
             Order::AddFault(rule) if rule.starts_with("fail") => self.1.borrow_mut().push(rule.clone()),
             Order::AddFault(rule) => return Err(format!("{rule:?}: only failures are valid")),
             Order::ClearFaults => self.1.borrow_mut().clear(),
+            Order::Set(setting) if setting.starts_with("speed=") => *self.2.borrow_mut() = setting[6..].to_owned(),
+            Order::Set(setting) => return Err(format!("{setting:?}: only speed can be set")),
         }
         Ok(())
     }
 
     fn faults(&self) -> Vec<FaultCount> {
         self.1.borrow().iter().map(|rule| FaultCount { rule: rule.clone(), matched: 8, struck: 3 }).collect()
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        vec![("speed", self.2.borrow().clone())]
     }
 }
 
@@ -82,7 +88,7 @@ pub(crate) fn serve(reactors: &[&[&str]], work: impl FnOnce(Vec<Handle>)) {
                 let sim = executor.sim();
                 let exports = names
                     .iter()
-                    .map(|_| Rc::new(Counting(drive(&sim), RefCell::default())) as Rc<dyn Export>)
+                    .map(|_| Rc::new(Counting(drive(&sim), RefCell::default(), RefCell::default())) as Rc<dyn Export>)
                     .collect();
                 let port = Port::new(&sim, exports);
                 let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(|_| {}) };

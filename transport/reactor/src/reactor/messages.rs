@@ -106,8 +106,8 @@ impl Reactor {
 
     pub(super) fn figures(&self) -> Figures {
         let counted = |(figures, export): (&ExportFigures, &Rc<dyn Export>)| {
-            let (counters, faults) = (export.counters(), export.faults());
-            ExportFigures { counters, faults, ..figures.clone() }
+            let (counters, faults, settings) = (export.counters(), export.faults(), export.settings());
+            ExportFigures { counters, faults, settings, ..figures.clone() }
         };
         Figures {
             now: self.turn,

@@ -54,6 +54,7 @@ impl Export for Only {
         let slow = match order {
             Order::AddFault(text) => text.parse().map_err(|_| format!("{text:?} is not a time such as \"40us\""))?,
             Order::ClearFaults => Span::ZERO,
+            Order::Set(_) => return Err("it has no settings".to_owned()),
         };
         self.0.service().slow.set(slow);
         Ok(())
