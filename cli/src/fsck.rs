@@ -10,9 +10,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nandscape_device_media::durable::{PageStatus, StoreError, StoreFile};
-use nandscape_device_media::{BlockId, UnitId};
-use nandscape_device_ssd::Ssd;
+use nandscape_device_media::durable::{StoreError, StoreFile};
 
 use crate::failure::Failure;
 use crate::inspect::Inspected;
@@ -42,7 +40,7 @@ pub(crate) fn run(args: &FsckArgs) -> Result<(), Failure> {
     }
     // From here on everything that is wrong is damage.
     let inspected = Inspected::open(&args.file).map_err(Failure::Run)?;
-    let problems = problems(&inspected.ssd);
+    let problems = inspected.ssd.problems();
     let tables = inspected.ssd.tables();
     if problems.is_empty() {
         let ended =
@@ -54,38 +52,4 @@ pub(crate) fn run(args: &FsckArgs) -> Result<(), Failure> {
     }
     output::result(&problems.join("\n"))?;
     Err(Failure::Run(anyhow::anyhow!("{shown} is damaged: {} problems", problems.len())))
-}
-
-/// What is wrong, a sentence each.
-fn problems(ssd: &Ssd) -> Vec<String> {
-    let mut problems: Vec<String> =
-        ssd.check().err().map(|what| format!("the tables disagree: {what}")).into_iter().collect();
-    if ssd.ox_block().is_some_and(|ftl| ftl.has_failed()) {
-        problems.push("the tables of OX-Block cannot be read: the drive would be out of service".to_owned());
-    }
-    let (media, mut stale) = (ssd.media(), 0);
-    let geometry = *media.geometry();
-    for block in (0..geometry.blocks()).map(BlockId) {
-        for number in 0..media.pages_programmed(block) {
-            let page = geometry.page_at(block, number);
-            let is_programmed = media.page_record(page).is_some_and(|record| record.status == PageStatus::Programmed);
-            let units = (0..geometry.units_per_page()).map(|unit| geometry.unit_at(page, unit));
-            let damaged = units.filter(|unit| is_programmed && !is_sound(ssd, *unit));
-            let (current, old): (Vec<UnitId>, Vec<UnitId>) = damaged.partition(|unit| ssd.is_current(*unit));
-            stale += old.len();
-            let of_unit = |unit: &UnitId| {
-                format!("the data of logical unit {} is damaged (page {}, block {})", media.tag(*unit), page.0, block.0)
-            };
-            problems.extend(current.iter().map(of_unit));
-        }
-    }
-    if stale > 0 && !problems.is_empty() {
-        problems.push(format!("{stale} units that are out of date are damaged too"));
-    }
-    problems
-}
-
-fn is_sound(ssd: &Ssd, unit: UnitId) -> bool {
-    ssd.media().data(unit);
-    !ssd.media().take_read_failure()
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use nandscape_sim::Sim;
 
 use crate::contents::Contents;
-use crate::durable::{DurableMemory, FileCells, JOURNAL_ENTRY, PageRecord, StoreFile, marks};
+use crate::durable::{DurableMemory, FileCells, JOURNAL_ENTRY, PageRecord, SNAPSHOT_CHUNK, StoreFile, marks};
 use crate::fault::MediaError;
 use crate::geometry::{BlockId, PageId};
 use crate::media::{Media, MediaConfig};
@@ -38,12 +38,24 @@ impl Media {
         let media = Media::with_contents(sim, config, contents, Some(Rc::new(memory)));
         let memory = media.durable.as_ref().expect("it was just given");
         memory.begin_use().map_err(|_| not_written(memory))?;
+        media.mend().map_err(|_| not_written(memory))?;
         if was_in_use {
             media.tear_what_was_under_way();
         }
         match memory.failure() {
             None => Ok(media),
             Some(_) => Err(not_written(memory)),
+        }
+    }
+
+    /// A kill may have left one of two copies.
+    fn mend(&self) -> Result<(), MediaError> {
+        let (contents, Some(memory)) = (self.contents.borrow(), &self.durable) else { return Ok(()) };
+        memory.mend()?;
+        let before = memory.before();
+        match contents.file().filter(|_| before.in_use) {
+            Some(file) => file.mend(memory.snapshot_epoch(), before.syncs),
+            None => Ok(()),
         }
     }
 
@@ -123,6 +135,14 @@ impl Media {
         }
     }
 
+    /// Whether the data of a page was whole once, and is not any more. Without a file nobody can tell.
+    pub fn is_damaged(&self, page: PageId) -> bool {
+        let (contents, Some(memory)) = (self.contents.borrow(), &self.durable) else { return false };
+        let before = memory.before();
+        // Of a host that has lost its power, data may be missing whose record is there.
+        !(before.in_use && before.syncs) && contents.file().is_some_and(|file| file.is_damaged(page))
+    }
+
     /// An FTL marks a block as bad, for good.
     pub fn mark_bad(&self, block: BlockId) {
         self.mark(block, marks::BAD);
@@ -163,8 +183,22 @@ impl Media {
         self.durable.as_ref().map_or(Ok(()), |memory| memory.sync())
     }
 
-    /// Writes a snapshot: how far blocks are written, and an FTL's tables, of which `fill` gives the chunk at an offset. The
-    /// journal begins anew with the entries that are `carried` over.
+    /// Begins a snapshot: how far blocks are written, and an FTL's tables, whose chunks are given to the durable memory. The
+    /// journal goes on with the entries that are `carried` over.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn begin_snapshot(&self, carried: &[[u8; JOURNAL_ENTRY]]) -> Result<(), MediaError> {
+        let Some(memory) = &self.durable else { return Ok(()) };
+        let blocks = {
+            let contents = self.contents.borrow();
+            let file = contents.file().expect("durable memory is in the file of the flash");
+            (file.erases(), file.recorded().to_vec())
+        };
+        memory.begin_snapshot(blocks, carried)
+    }
+
+    /// Writes a snapshot at once, of which `fill` gives each chunk, whose bytes are zeros before.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -174,12 +208,25 @@ impl Media {
         fill: &mut dyn FnMut(u64, &mut [u8]),
     ) -> Result<(), MediaError> {
         let Some(memory) = &self.durable else { return Ok(()) };
-        let blocks = {
-            let contents = self.contents.borrow();
-            let file = contents.file().expect("durable memory is in the file of the flash");
-            (file.erases(), file.recorded().to_vec())
-        };
-        memory.save_snapshot(blocks, carried, fill)
+        self.begin_snapshot(carried)?;
+        let mut chunk = vec![0; SNAPSHOT_CHUNK as usize];
+        for at in (0..memory.snapshot_bytes()).step_by(SNAPSHOT_CHUNK as usize) {
+            chunk.fill(0);
+            fill(at, &mut chunk);
+            memory.put_chunk(at, &chunk)?;
+        }
+        memory.end_snapshot()
+    }
+
+    /// Reads what is there twice or with a checksum and was not needed to start, and returns all that was found damaged so far,
+    /// a sentence each.
+    pub fn check_file(&self) -> Vec<String> {
+        let Some(memory) = &self.durable else { return Vec::new() };
+        memory.check_snapshot();
+        let contents = self.contents.borrow();
+        let blocks = (0..self.geometry.blocks()).map(BlockId);
+        contents.file().into_iter().for_each(|file| blocks.clone().for_each(|block| file.check_records(block)));
+        memory.damage()
     }
 
     /// The drive is off from now on: the file need not be looked through when it is opened again.

@@ -20,6 +20,7 @@ mod profile;
 mod resolve;
 mod settings;
 mod sizing;
+mod soundness;
 mod ssd;
 mod store;
 mod values;

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
-use nandscape_device_media::durable::{DurableMemory, SlotRecord};
+use nandscape_device_media::durable::{DurableMemory, FoundSlot, SlotRecord};
 use nandscape_device_media::{Media, MediaError};
 
 use super::OxBlockConfig;
@@ -66,10 +66,15 @@ impl KeptCache {
     /// The cache as it is in the file.
     fn recall(&self, config: &OxBlockConfig, mut cache: WriteCache) -> io::Result<WriteCache> {
         let mut slots = self.durable.slots()?;
-        slots.sort_by_key(|(record, _)| record.sequence);
-        for (record, data) in slots {
+        slots.sort_by_key(|slot| slot.record.sequence);
+        for FoundSlot { record, data } in slots {
             let fits = record.lpn < config.logical_units && record.slot < config.buffer_units;
-            if !fits || !cache.restore(&record, &data) {
+            let is_restored = fits
+                && match data {
+                    Some(data) => cache.restore(&record, &data),
+                    None => cache.restore_lost(&record),
+                };
+            if !is_restored {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a slot of the write cache is damaged"));
             }
             self.last.set(self.last.get().max(record.sequence));

@@ -189,6 +189,7 @@ impl State {
     }
 
     fn lose_unit(&mut self, lpn: Lpn, unit: UnitId) {
+        self.copy_moves(lpn);
         match self.tables.location(lpn) {
             Location::Buffered(slot) => {
                 let holder = self.holder(slot);

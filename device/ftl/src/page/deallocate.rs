@@ -70,6 +70,9 @@ impl State {
         if location != Location::Unmapped {
             self.tables.map.upsert(piece.lpn, Location::Unmapped)?;
         }
+        if location != Location::Unmapped {
+            self.copy_moves(piece.lpn);
+        }
         match location {
             Location::Unmapped => {}
             Location::Buffered(slot) => self.drop_slot(slot, deallocation),

@@ -170,11 +170,13 @@ impl State {
                 self.tables.remap(lpn, Location::Flash(unit));
                 self.tables.blocks.validate(unit);
                 self.drop_copy(previous);
+                self.copy_moves(lpn);
             }
             Location::Buffered(newer) if self.buffer.slot(newer).previous == Location::Buffered(id) => {
                 self.buffer.slot_mut(newer).previous = Location::Flash(unit);
                 self.tables.blocks.validate(unit);
                 self.drop_copy(previous);
+                self.copy_moves(lpn);
             }
             // Deallocated since, and its older copy with it.
             _ => {}
@@ -210,6 +212,7 @@ impl State {
         }
         self.tables.blocks.invalidate(from);
         self.tables.blocks.validate(to);
+        self.copy_moves(lpn);
     }
 
     /// The logical unit whose current data is at `unit`: as its tag says, or where that cannot be read, as the map says.

@@ -89,15 +89,27 @@ impl FileCells {
         if let Some((_, record)) = self.latest.borrow().as_ref().filter(|(latest, _)| *latest == page) {
             return record.clone();
         }
-        let mut bytes: SmallVec<[u8; 256]> = smallvec![0; self.disk.layout.page_stride as usize];
-        let read = self.disk.read(self.record_at(page), &mut bytes);
-        let generation = self.blocks[self.geometry.block_of(page).0 as usize].erases;
-        let record = read.ok().and_then(|()| PageRecord::decode(page, &bytes));
-        let units = self.geometry.units_per_page() as usize;
-        let record = record.filter(|record| record.generation == generation && record.units.len() == units);
+        let is_recorded = || self.geometry.page_in_block(page) < self.recorded[self.geometry.block_of(page).0 as usize];
+        let first = self.record_in(0, page);
+        let record = if first.is_none() && is_recorded() { self.record_in(1, page) } else { first };
         let record = record.map(Rc::new);
         *self.latest.borrow_mut() = Some((page, record.clone()));
         record
+    }
+
+    /// The record of a page in a copy.
+    fn record_in(&self, copy: usize, page: PageId) -> Option<PageRecord> {
+        let mut bytes: SmallVec<[u8; 256]> = smallvec![0; self.disk.layout.page_stride as usize];
+        self.disk.read(self.record_at(copy, page), &mut bytes).ok()?;
+        self.valid(page, &bytes)
+    }
+
+    /// A record that is whole, and of the time since the last erase of its block.
+    fn valid(&self, page: PageId, bytes: &[u8]) -> Option<PageRecord> {
+        let (generation, units) =
+            (self.blocks[self.geometry.block_of(page).0 as usize].erases, self.geometry.units_per_page());
+        let record = PageRecord::decode(page, bytes)?;
+        (record.generation == generation && record.units.len() == units as usize).then_some(record)
     }
 
     /// The records of a block's pages from `first` to `end`, read at once; those that are there.
@@ -109,15 +121,54 @@ impl FileCells {
     ) -> io::Result<()> {
         let stride = self.disk.layout.page_stride as usize;
         let mut bytes = vec![0; pages.len() * stride];
-        self.disk.read(self.record_at(self.geometry.page_at(block, pages.start)), &mut bytes)?;
-        let generation = self.blocks[block.0 as usize].erases;
+        self.disk.read(self.record_at(0, self.geometry.page_at(block, pages.start)), &mut bytes)?;
         for (number, bytes) in pages.zip(bytes.chunks_exact(stride)) {
             let page = self.geometry.page_at(block, number);
-            if let Some(record) = PageRecord::decode(page, bytes).filter(|record| record.generation == generation) {
+            if let Some(record) = self.valid(page, bytes).or_else(|| self.record_in(1, page)) {
                 each(page, &record);
             }
         }
         Ok(())
+    }
+
+    /// Makes both copies alike of the records of blocks that have changed after an epoch. A kill may have left one of the last
+    /// page. Where the host `may_have_lost_power`, those of any page may be missing, and pages without one cannot be read.
+    pub(crate) fn mend(&self, epoch: u32, may_have_lost_power: bool) -> Result<(), MediaError> {
+        for block in self.changed_after(epoch) {
+            let (record, end) = (self.blocks[block.0 as usize], self.recorded[block.0 as usize]);
+            self.disk.write_twice(self.disk.layout.blocks, u64::from(block.0) * BLOCK as u64, &record.encode(block))?;
+            for number in if may_have_lost_power { 0 } else { end.saturating_sub(1) }..end {
+                let page = self.geometry.page_at(block, number);
+                let copies = [self.record_in(0, page), self.record_in(1, page)];
+                if copies[0].is_some() && copies[0] == copies[1] {
+                    continue;
+                }
+                let torn = || self.torn_record(record.erases);
+                let record = copies.into_iter().flatten().next().unwrap_or_else(torn);
+                self.disk.write_twice(self.disk.layout.pages, self.record_place(page), &record.encode(page))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The record of a page of which nothing is known.
+    fn torn_record(&self, generation: u32) -> PageRecord {
+        let unknown = UnitRecord { tag: NO_TAG, ..UnitRecord::default() };
+        let units = smallvec![unknown; self.geometry.units_per_page() as usize];
+        PageRecord { status: PageStatus::Unreadable, generation, units }
+    }
+
+    /// Notes the records of a block's pages of which one copy is damaged, or both are.
+    pub(crate) fn check_records(&self, block: BlockId) {
+        for number in 0..self.recorded[block.0 as usize] {
+            let page = self.geometry.page_at(block, number);
+            let copies = [self.record_in(0, page), self.record_in(1, page)];
+            for copy in (0..2).filter(|copy| copies[*copy].is_none()) {
+                let other = if copies[1 - copy].is_some() { "its other copy is whole" } else { "so is its other copy" };
+                let (block, at) = (block.0, self.record_at(copy, page));
+                self.disk.note_damage(format!("the record of page {number} of block {block} at byte {at}: {other}"));
+            }
+        }
     }
 
     fn unit(&self, unit: UnitId) -> Option<(PageStatus, UnitRecord)> {
@@ -144,6 +195,11 @@ impl FileCells {
         let units = (self.geometry.unit_at(page, 0).0..).map(UnitId);
         record.status == PageStatus::Programmed
             && units.zip(&record.units).all(|(unit, of)| self.load(unit, of).is_ok())
+    }
+
+    /// Whether the data of some unit of a page is not what was programmed.
+    pub(crate) fn is_damaged(&self, page: PageId) -> bool {
+        self.record(page).is_some_and(|record| record.status == PageStatus::Programmed) && !self.is_sound(page)
     }
 
     /// The data of a unit, if it has any. Data that cannot be read is noted.
@@ -225,10 +281,9 @@ impl FileCells {
 
     /// A page that was used up cannot be read; what its record said of its units stays.
     pub(crate) fn set_unreadable(&mut self, page: PageId) -> Result<(), MediaError> {
-        let unknown = UnitRecord { tag: NO_TAG, ..UnitRecord::default() };
         let units = match self.record(page) {
             Some(record) => record.units.clone(),
-            None => smallvec![unknown; self.geometry.units_per_page() as usize],
+            None => self.torn_record(0).units,
         };
         self.begin_page(page)?;
         self.put_record(page, PageStatus::Unreadable, units)
@@ -315,8 +370,7 @@ impl FileCells {
     fn put_block(&mut self, block: BlockId) -> Result<(), MediaError> {
         let record = &mut self.blocks[block.0 as usize];
         record.epoch = self.epoch.get();
-        let at = self.disk.layout.blocks.at + u64::from(block.0) * BLOCK as u64;
-        self.disk.write(at, &record.encode(block))
+        self.disk.write_twice(self.disk.layout.blocks, u64::from(block.0) * BLOCK as u64, &record.encode(block))
     }
 
     fn put_record(
@@ -327,7 +381,7 @@ impl FileCells {
     ) -> Result<(), MediaError> {
         let block = self.geometry.block_of(page).0 as usize;
         let record = PageRecord { status, generation: self.blocks[block].erases, units };
-        self.disk.write(self.record_at(page), &record.encode(page))?;
+        self.disk.write_twice(self.disk.layout.pages, self.record_place(page), &record.encode(page))?;
         *self.latest.borrow_mut() = None;
         self.recorded[block] = self.recorded[block].max(self.geometry.page_in_block(page) + 1);
         Ok(())
@@ -374,8 +428,13 @@ impl FileCells {
         if tail.is_empty() { Ok(()) } else { self.disk.write(self.tail_at(unit), tail) }
     }
 
-    fn record_at(&self, page: PageId) -> u64 {
-        self.disk.layout.pages.at + u64::from(page.0) * self.disk.layout.page_stride
+    /// Where the record of a page lies in each copy.
+    fn record_place(&self, page: PageId) -> u64 {
+        u64::from(page.0) * self.disk.layout.page_stride
+    }
+
+    fn record_at(&self, copy: usize, page: PageId) -> u64 {
+        self.disk.layout.pages[copy].at + self.record_place(page)
     }
 
     fn data_at(&self, unit: UnitId) -> u64 {

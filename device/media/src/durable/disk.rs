@@ -1,12 +1,14 @@
 //! Reads and writes in the file. The first write that fails ends all writing: what is written after it could refer to what is
 //! missing.
+//!
+//! What is found damaged is noted here too, a sentence each, for `nandscape fsck`.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
 use std::sync::Arc;
 
 use super::backing::Backing;
-use super::layout::Layout;
+use super::layout::{Layout, Region};
 use crate::fault::MediaError;
 
 /// A file that is in use.
@@ -18,16 +20,41 @@ pub(crate) struct Disk {
     /// Whether something was written since the last sync.
     is_dirty: Cell<bool>,
     failure: OnceCell<String>,
+    damage: RefCell<Vec<String>>,
 }
+
+/// Sentences about damage that are kept: a file of something else would fill memory with them.
+const SENTENCES: usize = 1_000;
 
 impl Disk {
     pub(crate) fn new(backing: Arc<dyn Backing>, layout: Layout, syncs: bool) -> Disk {
-        Disk { backing, layout, syncs, is_dirty: Cell::new(true), failure: OnceCell::new() }
+        Disk { backing, layout, syncs, is_dirty: Cell::new(true), failure: OnceCell::new(), damage: RefCell::default() }
     }
 
     /// Why nothing can be written any more.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
+    }
+
+    /// Notes that something is damaged.
+    pub(crate) fn note_damage(&self, what: String) {
+        let mut damage = self.damage.borrow_mut();
+        if damage.len() < SENTENCES && !damage.contains(&what) {
+            damage.push(what);
+        }
+    }
+
+    /// What was found damaged so far.
+    pub(crate) fn damage(&self) -> Vec<String> {
+        self.damage.borrow().clone()
+    }
+
+    /// Writes the same into two regions, at the same place in each. A kill may leave the first of them only.
+    ///
+    /// # Errors
+    /// As [`Disk::write`].
+    pub(crate) fn write_twice(&self, regions: [Region; 2], at: u64, bytes: &[u8]) -> Result<(), MediaError> {
+        regions.iter().try_for_each(|region| self.write(region.at + at, bytes))
     }
 
     pub(crate) fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {

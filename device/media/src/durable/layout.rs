@@ -35,14 +35,14 @@ pub(crate) struct Layout {
     /// Two copies.
     pub(crate) counters: [Region; 2],
     pub(crate) slots: Region,
-    /// Used in turn, an epoch each.
+    /// Two copies of a ring.
     pub(crate) journals: [Region; 2],
-    /// A record a block.
-    pub(crate) blocks: Region,
-    /// Written in turn.
+    /// A record a block, in two copies.
+    pub(crate) blocks: [Region; 2],
+    /// Headers are written in turn; each chunk is in one of the two.
     pub(crate) snapshots: [Region; 2],
-    /// A record a page.
-    pub(crate) pages: Region,
+    /// A record a page, in two copies.
+    pub(crate) pages: [Region; 2],
     /// Data of units beyond their size: metadata of sectors.
     pub(crate) tails: Region,
     pub(crate) data: Region,
@@ -72,12 +72,12 @@ impl Layout {
             counters: [next(notes::COUNTERS), next(notes::COUNTERS)],
             slots: next(slots::region_bytes(u64::from(spec.slots), slot_stride)),
             journals: [(); 2].map(|()| next(journal::region_bytes(spec.logical_units))),
-            blocks: next(u64::from(geometry.blocks()) * record::BLOCK as u64),
+            blocks: [(); 2].map(|()| next(u64::from(geometry.blocks()) * record::BLOCK as u64)),
             snapshots: {
                 let bytes = snapshot::region_bytes(geometry.blocks(), spec.snapshot_bytes.next_multiple_of(CHUNK));
                 [next(bytes), next(bytes)]
             },
-            pages: next(pages * page_stride),
+            pages: [(); 2].map(|()| next(pages * page_stride)),
             tails: next(units * tail_stride),
             data: next(units * u64::from(geometry.unit_size())),
             page_stride,

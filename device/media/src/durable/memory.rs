@@ -10,8 +10,8 @@ use super::disk::Disk;
 use super::journal::{ENTRY, Journal};
 use super::notes::Notes;
 use super::scan::{Found, scan};
-use super::slots::{SlotRecord, Slots};
-use super::snapshot::{CHUNK, Snapshot};
+use super::slots::{FoundSlot, SlotRecord, Slots};
+use super::snapshot::{CHUNK, Draft, Snapshot};
 use super::store_file::StoreFile;
 use super::superblock::{StoreSpec, StoreUse};
 use crate::fault::MediaError;
@@ -30,6 +30,8 @@ pub struct DurableMemory {
     notes: Notes,
     counters: Notes,
     snapshot: RefCell<Option<Snapshot>>,
+    /// A snapshot that is being written, and the entries that were carried over to it.
+    draft: RefCell<Option<(Draft, u64)>>,
 }
 
 impl DurableMemory {
@@ -37,22 +39,53 @@ impl DurableMemory {
     pub(crate) fn open(file: StoreFile, geometry: &Geometry) -> io::Result<(DurableMemory, Found)> {
         let (spec, before) = (file.spec().clone(), file.before());
         let disk = Rc::new(file.disk(geometry));
+        let may_have_lost_power = before.in_use && before.syncs;
         let snapshot = Snapshot::open(&disk, geometry.blocks(), payload(&spec))?;
-        let found = scan(&disk, geometry, snapshot.as_ref())?;
-        let epoch = Rc::new(Cell::new(snapshot.as_ref().map_or(0, |snapshot| snapshot.epoch) + 1));
+        let found = scan(&disk, geometry, snapshot.as_ref(), may_have_lost_power)?;
+        let (closed, from) = snapshot.as_ref().map_or((0, 0), |snapshot| (snapshot.epoch, snapshot.journal_from));
+        // A snapshot that did not end has closed an epoch too.
+        let epoch = found.blocks.iter().map(|block| block.epoch).fold(closed, u32::max) + 1;
+        let notes = |regions, name| Notes::open(&disk, regions, name, before.in_use);
         let memory = DurableMemory {
             file: RefCell::new(file),
             before,
-            journal: Journal::open(&disk, &epoch, snapshot.as_ref().map_or(0, |snapshot| snapshot.nonce))?,
+            journal: Journal::open(&disk, before.starts + 1, from, may_have_lost_power)?,
             slots: Slots::open(&disk, spec.slots)?,
-            notes: Notes::open(&disk, disk.layout.notes)?,
-            counters: Notes::open(&disk, disk.layout.counters)?,
+            notes: notes(disk.layout.notes, "the controller's notes")?,
+            counters: notes(disk.layout.counters, "the counters")?,
             snapshot: RefCell::new(snapshot),
+            draft: RefCell::default(),
             spec,
             disk,
-            epoch,
+            epoch: Rc::new(Cell::new(epoch)),
         };
         Ok((memory, found))
+    }
+
+    /// Makes both copies of everything alike, before the drive uses the file.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub(crate) fn mend(&self) -> Result<(), MediaError> {
+        self.journal.mend()?;
+        self.notes.mend()?;
+        self.counters.mend()
+    }
+
+    /// What was found damaged so far, a sentence each. What it says of one copy has not lost anything.
+    pub fn damage(&self) -> Vec<String> {
+        self.disk.damage()
+    }
+
+    /// Reads all chunks of the snapshot, and notes the first that is damaged.
+    pub fn check_snapshot(&self) {
+        let snapshot = self.snapshot.borrow();
+        let mut chunk = vec![0; CHUNK as usize];
+        let damaged = snapshot
+            .iter()
+            .flat_map(|snapshot| snapshot.written().map(move |at| (snapshot, at)))
+            .find_map(|(snapshot, at)| snapshot.read(&self.disk, at, &mut chunk).err());
+        damaged.into_iter().for_each(|error| self.disk.note_damage(error.to_string()));
     }
 
     /// What the file holds.
@@ -168,11 +201,11 @@ impl DurableMemory {
         self.slots.wipe()
     }
 
-    /// The slots that count, with their data.
+    /// The slots that count, with their data where that is whole.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn slots(&self) -> io::Result<Vec<(SlotRecord, Vec<u8>)>> {
+    pub fn slots(&self) -> io::Result<Vec<FoundSlot>> {
         self.slots.restore()
     }
 
@@ -213,23 +246,48 @@ impl DurableMemory {
 
     // ------------------------------------------------------------ snapshots
 
-    /// Writes a snapshot of how far blocks are written and of the FTL's tables, and begins the next epoch with a journal of
-    /// the entries that are `carried` over.
-    pub(crate) fn save_snapshot(
+    /// Begins a snapshot of how far blocks are written and of the FTL's tables, and the next epoch. The journal goes on with
+    /// the entries that are `carried` over. A snapshot that was begun before and did not end is given up.
+    pub(crate) fn begin_snapshot(
         &self,
         blocks: (Vec<u32>, Vec<u32>),
         carried: &[[u8; JOURNAL_ENTRY]],
-        fill: &mut dyn FnMut(u64, &mut [u8]),
     ) -> Result<(), MediaError> {
-        let epoch = self.epoch.get();
-        // Of each start one snapshot at the most fails, for nothing is written any more afterwards.
-        let nonce = self.before.starts + 1;
-        let last = || self.journal.carry_over(nonce, carried);
-        let snapshot = Snapshot::write(&self.disk, (epoch, nonce), blocks, payload(&self.spec), fill, last)?;
-        self.snapshot.replace(Some(snapshot));
+        let (epoch, from) = (self.epoch.get(), self.journal.next());
+        self.draft.take();
         self.epoch.set(epoch + 1);
-        self.journal.begin_epoch(nonce, carried.len() as u64);
+        self.journal.append_all(carried)?;
+        let before = self.snapshot.borrow();
+        let draft = Draft::begin(before.as_ref(), (epoch, from), blocks, payload(&self.spec));
+        self.draft.replace(Some((draft, carried.len() as u64)));
         Ok(())
+    }
+
+    /// Writes a chunk of the snapshot that was begun: the tables as they are now.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`], also where none was begun.
+    pub fn put_chunk(&self, at: u64, chunk: &[u8]) -> Result<(), MediaError> {
+        let mut draft = self.draft.borrow_mut();
+        let (draft, _) = draft.as_mut().ok_or(MediaError::Store)?;
+        draft.put(&self.disk, self.snapshot.borrow().as_ref(), at, chunk)
+    }
+
+    /// Makes the snapshot count that was begun.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`], also where none was begun.
+    pub fn end_snapshot(&self) -> Result<(), MediaError> {
+        let (draft, carried) = self.draft.take().ok_or(MediaError::Store)?;
+        let snapshot = draft.end(&self.disk)?;
+        let from = snapshot.journal_from;
+        self.snapshot.replace(Some(snapshot));
+        self.journal.cut(from, carried)
+    }
+
+    /// Bytes of the chunks of a snapshot.
+    pub fn snapshot_bytes(&self) -> u64 {
+        payload(&self.spec)
     }
 
     /// Reads a chunk of the FTL's part of the latest snapshot; `false` where it is all zeros, or there is no snapshot.

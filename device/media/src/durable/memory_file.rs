@@ -106,6 +106,11 @@ impl MemoryFile {
         MemoryFile(Mutex::new(left))
     }
 
+    /// The offsets of the pieces of 4 KiB that hold something.
+    pub fn used(&self) -> Vec<u64> {
+        self.state().pieces.keys().map(|piece| piece * PIECE).collect()
+    }
+
     /// Inverts a bit.
     pub fn flip(&self, at: u64, bit: u8) {
         let state = &mut *self.state();

@@ -18,6 +18,10 @@
 //! The order of writes makes every instant a good one to be killed at: data before the record of its page, the record of a
 //! block before the first page that changes in it, a snapshot before the header that makes it valid.
 //!
+//! Records of pages and blocks, the journal, notes and headers are there twice, in different parts of the file: damage to one
+//! copy loses nothing and is told by `nandscape fsck`. Data is there once, with a checksum. What is damaged in both copies, and
+//! snapshots, make the file unusable: opening it says where.
+//!
 //! No file operation takes model time. A write that fails makes the drive read-only until it is started again: nothing is
 //! retried, and no block counts as bad for it.
 //!
@@ -44,7 +48,7 @@ pub use journal::ENTRY as JOURNAL_ENTRY;
 pub use memory::DurableMemory;
 pub use memory_file::MemoryFile;
 pub use record::{PageRecord, PageStatus, UnitRecord};
-pub use slots::SlotRecord;
+pub use slots::{FoundSlot, SlotRecord};
 pub use snapshot::CHUNK as SNAPSHOT_CHUNK;
 pub use store_file::{StoreError, StoreFile};
 pub use superblock::{StoreSpec, StoreUse};

@@ -1,6 +1,7 @@
-//! Notes: bytes that are replaced as a whole. There are two copies, which are written in turn.
+//! Notes: bytes that are replaced as a whole. There are two copies, written one after the other, so that one of them is always
+//! whole, and damage to one of them loses nothing.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 
@@ -20,55 +21,103 @@ pub(crate) struct Notes {
     disk: Rc<Disk>,
     copies: [Region; 2],
     generation: Cell<u64>,
+    /// The copy that lacks what the other has, and what that is.
+    missing: RefCell<Option<(usize, Vec<u8>)>>,
+}
+
+/// What a copy holds.
+#[derive(PartialEq, Eq)]
+enum Copy {
+    /// It was never written.
+    Empty,
+    /// A generation and its bytes.
+    Whole(u64, Vec<u8>),
+    /// Something else: a kill while it was written, or damage.
+    Broken,
 }
 
 impl Notes {
-    pub(crate) fn open(disk: &Rc<Disk>, copies: [Region; 2]) -> io::Result<Notes> {
-        let notes = Notes { disk: disk.clone(), copies, generation: Cell::new(0) };
-        let latest = notes.latest()?;
-        notes.generation.set(latest.map_or(0, |(generation, _)| generation));
+    /// Those of a pair of regions, which are called `name`. Where a copy may have been under way, it `may_be_torn`.
+    pub(crate) fn open(disk: &Rc<Disk>, copies: [Region; 2], name: &str, may_be_torn: bool) -> io::Result<Notes> {
+        let notes = Notes { disk: disk.clone(), copies, generation: Cell::new(0), missing: RefCell::default() };
+        let found = [notes.copy(copies[0])?, notes.copy(copies[1])?];
+        let Some((generation, bytes)) = newest(&found) else {
+            if found.contains(&Copy::Broken) && !may_be_torn {
+                let what = format!("both copies of {name} are damaged, at bytes {} and {}", copies[0].at, copies[1].at);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+            return Ok(notes);
+        };
+        notes.generation.set(generation);
+        for (number, copy) in found.iter().enumerate() {
+            if *copy == Copy::Broken && !may_be_torn {
+                disk.note_damage(format!("{name} at byte {}: the other copy is whole", copies[number].at));
+            }
+            if !matches!(copy, Copy::Whole(other, _) if *other == generation) {
+                *notes.missing.borrow_mut() = Some((number, encode(generation, &bytes)));
+            }
+        }
         Ok(notes)
+    }
+
+    /// Makes both copies alike.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub(crate) fn mend(&self) -> Result<(), MediaError> {
+        let missing = self.missing.take();
+        missing.map_or(Ok(()), |(copy, bytes)| self.disk.write(self.copies[copy].at, &bytes))
     }
 
     /// Replaces them.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), MediaError> {
         let generation = self.generation.get() + 1;
-        let region = self.copies[(generation % 2) as usize];
-        assert!((bytes.len() + HEAD) as u64 <= region.len, "{} bytes are too many for notes", bytes.len());
-        let mut out = Writer(Vec::with_capacity(HEAD + bytes.len()));
-        [0, bytes.len() as u32].into_iter().for_each(|field| out.u32(field));
-        out.u64(generation);
-        out.0.extend(bytes);
-        let sum = crc32fast::hash(&out.0[4..]);
-        out.0[..4].copy_from_slice(&sum.to_le_bytes());
-        self.disk.write(region.at, &out.0)?;
+        assert!((bytes.len() + HEAD) as u64 <= self.copies[0].len, "{} bytes are too many for notes", bytes.len());
+        self.disk.write_twice(self.copies, 0, &encode(generation, bytes))?;
         self.generation.set(generation);
         Ok(())
     }
 
     /// What was written last.
     pub(crate) fn read(&self) -> io::Result<Option<Vec<u8>>> {
-        Ok(self.latest()?.map(|(_, bytes)| bytes))
+        let found = [self.copy(self.copies[0])?, self.copy(self.copies[1])?];
+        Ok(newest(&found).map(|(_, bytes)| bytes))
     }
 
-    fn latest(&self) -> io::Result<Option<(u64, Vec<u8>)>> {
-        let copies = [self.copy(self.copies[0])?, self.copy(self.copies[1])?];
-        Ok(copies.into_iter().flatten().max_by_key(|(generation, _)| *generation))
-    }
-
-    fn copy(&self, region: Region) -> io::Result<Option<(u64, Vec<u8>)>> {
+    fn copy(&self, region: Region) -> io::Result<Copy> {
         let mut head = [0; HEAD];
         self.disk.read(region.at, &mut head)?;
+        if head == [0; HEAD] {
+            return Ok(Copy::Empty);
+        }
         let mut from = Reader(&head);
         let (sum, len, generation) = (from.u32(), from.u32(), from.u64());
         if u64::from(len) + HEAD as u64 > region.len || generation == 0 {
-            return Ok(None);
+            return Ok(Copy::Broken);
         }
         let mut bytes = vec![0; len as usize];
         self.disk.read(region.at + HEAD as u64, &mut bytes)?;
         let mut found = crc32fast::Hasher::new();
         found.update(&head[4..]);
         found.update(&bytes);
-        Ok((found.finalize() == sum).then_some((generation, bytes)))
+        Ok(if found.finalize() == sum { Copy::Whole(generation, bytes) } else { Copy::Broken })
     }
+}
+
+fn newest(copies: &[Copy; 2]) -> Option<(u64, Vec<u8>)> {
+    let whole = copies.iter().filter_map(|copy| match copy {
+        Copy::Whole(generation, bytes) => Some((*generation, bytes)),
+        Copy::Empty | Copy::Broken => None,
+    });
+    whole.max_by_key(|(generation, _)| *generation).map(|(generation, bytes)| (generation, bytes.clone()))
+}
+
+fn encode(generation: u64, bytes: &[u8]) -> Vec<u8> {
+    let mut out = Writer(Vec::with_capacity(HEAD + bytes.len()));
+    [0, bytes.len() as u32].into_iter().for_each(|field| out.u32(field));
+    out.u64(generation);
+    out.0.extend(bytes);
+    let sum = crc32fast::hash(&out.0[4..]);
+    out.0[..4].copy_from_slice(&sum.to_le_bytes());
+    out.0
 }

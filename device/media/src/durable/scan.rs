@@ -1,7 +1,9 @@
 //! How far each block was written, found out when a file is opened. Blocks that have not changed since the snapshot are as it
-//! says. Of the others the records of the pages are read: the last one that is there tells.
+//! says. Of the others the records of the pages are read: the last one that is there tells. A page before it without a record in
+//! either copy is damage, and nobody knows what it held: the file cannot be used then.
 
 use std::io;
+use std::ops::Range;
 
 use super::disk::Disk;
 use super::record::{BLOCK, BlockRecord, PageRecord};
@@ -15,22 +17,23 @@ pub(crate) struct Found {
     pub(crate) programmed: Vec<u32>,
 }
 
-/// Looks at all blocks.
-pub(crate) fn scan(disk: &Disk, geometry: &Geometry, snapshot: Option<&Snapshot>) -> io::Result<Found> {
-    let mut bytes = vec![0; geometry.blocks() as usize * BLOCK];
-    disk.read(disk.layout.blocks.at, &mut bytes)?;
-    let blocks = (0..).map(BlockId).zip(bytes.chunks_exact(BLOCK)).map(|(block, bytes)| {
-        let damaged =
-            |()| io::Error::new(io::ErrorKind::InvalidData, format!("the record of block {} is damaged", block.0));
-        BlockRecord::decode(block, bytes).map_err(damaged)
-    });
-    let blocks: Vec<BlockRecord> = blocks.collect::<io::Result<_>>()?;
+/// Looks at all blocks. Where the host `may_have_lost_power`, records that were not synced may be missing.
+pub(crate) fn scan(
+    disk: &Disk,
+    geometry: &Geometry,
+    snapshot: Option<&Snapshot>,
+    may_have_lost_power: bool,
+) -> io::Result<Found> {
+    let blocks = block_records(disk, geometry)?;
     let epoch = snapshot.map_or(0, |snapshot| snapshot.epoch);
     let mut programmed = Vec::with_capacity(blocks.len());
-    let mut records = Vec::new();
+    let mut search = Search { disk, geometry, may_have_lost_power, records: Vec::new() };
     for (number, block) in (0..).zip(&blocks) {
+        if snapshot.is_some_and(|snapshot| snapshot.erases[number as usize] > block.erases) {
+            return Err(damaged(format!("the record of block {number} is older than the snapshot")));
+        }
         programmed.push(match snapshot {
-            _ if block.epoch > epoch => last_page(disk, geometry, BlockId(number), block.erases, &mut records)?,
+            _ if block.epoch > epoch => search.pages_of(BlockId(number), block.erases)?,
             Some(snapshot) => snapshot.programmed[number as usize],
             None => 0,
         });
@@ -38,20 +41,91 @@ pub(crate) fn scan(disk: &Disk, geometry: &Geometry, snapshot: Option<&Snapshot>
     let most = geometry.pages_per_block();
     match programmed.iter().all(|pages| *pages <= most) {
         true => Ok(Found { blocks, programmed }),
-        false => Err(io::Error::new(io::ErrorKind::InvalidData, "the snapshot is damaged: a block has too many pages")),
+        false => Err(damaged("the snapshot is damaged: a block has too many pages".to_owned())),
     }
 }
 
-/// The pages of a block up to the last one that has a record.
-fn last_page(disk: &Disk, geometry: &Geometry, block: BlockId, erases: u32, records: &mut Vec<u8>) -> io::Result<u32> {
-    let stride = disk.layout.page_stride;
-    let (first, pages) = (geometry.page_at(block, 0), geometry.pages_per_block());
-    records.resize((stride * u64::from(pages)) as usize, 0);
-    disk.read(disk.layout.pages.at + u64::from(first.0) * stride, records)?;
-    let is_there = |number: &u32| {
-        let bytes = &records[*number as usize * stride as usize..][..stride as usize];
-        let record = PageRecord::decode(geometry.page_at(block, *number), bytes);
-        record.is_some_and(|record| record.generation == erases)
-    };
-    Ok((0..pages).rev().find(is_there).map_or(0, |last| last + 1))
+fn damaged(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// The records of all blocks. Of two copies that differ the later one counts: a kill may have come between the two.
+fn block_records(disk: &Disk, geometry: &Geometry) -> io::Result<Vec<BlockRecord>> {
+    let mut copies = [(); 2].map(|()| vec![0; geometry.blocks() as usize * BLOCK]);
+    for (bytes, region) in copies.iter_mut().zip(disk.layout.blocks) {
+        disk.read(region.at, bytes)?;
+    }
+    let [first, second] = copies.each_ref().map(|bytes| bytes.chunks_exact(BLOCK));
+    let pairs = (0..).map(BlockId).zip(first.zip(second));
+    let newest = pairs.map(|(block, (first, second))| {
+        let copies = [first, second].map(|bytes| BlockRecord::decode(block, bytes));
+        let place = |copy: usize| disk.layout.blocks[copy].at + u64::from(block.0) * BLOCK as u64;
+        for copy in (0..2).filter(|copy| copies[*copy].is_err()) {
+            disk.note_damage(format!("the record of block {} at byte {}", block.0, place(copy)));
+        }
+        let newest = copies.into_iter().flatten().max_by_key(|record| (record.erases, record.epoch, record.marks));
+        let what = || format!("both records of block {} are damaged, at bytes {} and {}", block.0, place(0), place(1));
+        newest.ok_or_else(|| damaged(what()))
+    });
+    newest.collect()
+}
+
+/// Pages of the second copy behind the end of the first that are looked at: more than a sector holds.
+const BEHIND: u32 = 16;
+
+struct Search<'a> {
+    disk: &'a Disk,
+    geometry: &'a Geometry,
+    may_have_lost_power: bool,
+    records: Vec<u8>,
+}
+
+impl Search<'_> {
+    /// The pages of a block up to the last one that has a record. Pages are programmed in order, and all of them have one.
+    fn pages_of(&mut self, block: BlockId, erases: u32) -> io::Result<u32> {
+        let pages = self.geometry.pages_per_block();
+        let first = self.which_are_there(0, block, 0..pages, erases)?;
+        let mut end = first.iter().rposition(|is_there| *is_there).map_or(0, |last| last as u32 + 1);
+        let behind = end..pages.min(end + BEHIND);
+        if !behind.is_empty() {
+            let second = self.which_are_there(1, block, behind, erases)?;
+            end += second.iter().rposition(|is_there| *is_there).map_or(0, |last| last as u32 + 1);
+        }
+        let holes = (0..end).filter(|page| !first[*page as usize]);
+        let holes: Vec<u32> = holes.collect();
+        if !holes.is_empty() {
+            let second = self.which_are_there(1, block, 0..end, erases)?;
+            let missing = holes.iter().find(|page| !second[**page as usize]);
+            if let Some(page) = missing.filter(|_| !self.may_have_lost_power) {
+                let at = |copy| self.at(copy, block, *page);
+                let what = format!("both records of page {page} of block {} are damaged, at bytes", block.0);
+                return Err(damaged(format!("{what} {} and {}", at(0), at(1))));
+            }
+        }
+        Ok(end)
+    }
+
+    fn at(&self, copy: usize, block: BlockId, page: u32) -> u64 {
+        let page = self.geometry.page_at(block, page);
+        self.disk.layout.pages[copy].at + u64::from(page.0) * self.disk.layout.page_stride
+    }
+
+    /// Which pages of a range have a record in a copy.
+    fn which_are_there(
+        &mut self,
+        copy: usize,
+        block: BlockId,
+        pages: Range<u32>,
+        erases: u32,
+    ) -> io::Result<Vec<bool>> {
+        let stride = self.disk.layout.page_stride as usize;
+        let at = self.at(copy, block, pages.start);
+        self.records.resize(pages.len() * stride, 0);
+        self.disk.read(at, &mut self.records)?;
+        let records = pages.zip(self.records.chunks_exact(stride)).map(|(page, bytes)| {
+            let record = PageRecord::decode(self.geometry.page_at(block, page), bytes);
+            record.is_some_and(|record| record.generation == erases)
+        });
+        Ok(records.collect())
+    }
 }

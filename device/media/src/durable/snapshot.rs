@@ -1,8 +1,13 @@
-//! Snapshots: the tables of an FTL, and how far each block was written, as of one instant. There is room for two, which are
-//! written in turn; a snapshot counts once its header is written. It closes an epoch: of blocks whose record names a later one
-//! it tells nothing new, and those are looked at when the file is opened.
+//! Snapshots: the tables of an FTL, and how far each block was written. A snapshot begins at one instant and counts once its
+//! header is written. It closes the epoch in which it began: of blocks whose record names a later one it tells nothing new, and
+//! those are looked at when the file is opened. Entries of the journal count from its beginning on.
 //!
-//! The FTL's part is in chunks, each with a checksum. Chunks of zeros are not written.
+//! The FTL's part is in chunks, each with a checksum. There is room for two of each chunk. A snapshot takes over from the one
+//! before it the chunks that have not changed, and writes the others to the room that the one before does not use; so its cost
+//! follows from what has changed. Chunks of zeros are not written. Chunks may be written at different moments between its
+//! beginning and its end: for the FTL a chunk may be newer than the snapshot, but not older.
+//!
+//! Header, checksums of the chunks, and blocks are written to two regions in turn. The header is there twice.
 
 use std::io;
 
@@ -14,25 +19,48 @@ use crate::fault::MediaError;
 /// Bytes of a chunk.
 pub const CHUNK: u64 = 256 << 10;
 const HEAD: u64 = 4_096;
+/// Where the copies of a header lie.
+const COPIES: [usize; 2] = [0, 2_048];
 const MAGIC: [u8; 8] = *b"SNAPSHOT";
-/// Bytes of a chunk in the index: whether it was written, and its checksum.
+/// Bytes of a header that its checksum covers.
+const SUMMED: usize = 36;
+/// Bytes of a chunk in the index: the region where it lies plus one, or 0; and its checksum.
 const INDEXED: u64 = 8;
 /// Bytes of a block: its erases, and its pages that were programmed.
 const BLOCK: u64 = 8;
 
+/// A chunk that was written: the region where it lies, and its checksum.
+type Chunk = Option<(u8, u32)>;
+
 /// A whole snapshot.
 pub(crate) struct Snapshot {
     pub(crate) epoch: u32,
-    /// Tells the journal that follows it from that of an attempt that failed.
-    pub(crate) nonce: u64,
-    region: Region,
-    /// Checksums of the chunks that were written.
-    chunks: Vec<Option<u32>>,
-    payload: u64,
+    /// The first entry of the journal that counts.
+    pub(crate) journal_from: u64,
+    /// The region of its header.
+    region: u8,
+    chunks: Vec<Chunk>,
     /// Erases of each block.
     pub(crate) erases: Vec<u32>,
     /// Pages of each block that were programmed.
     pub(crate) programmed: Vec<u32>,
+}
+
+/// A snapshot that is being written.
+pub(crate) struct Draft(Snapshot);
+
+/// Where the parts of a region lie.
+#[derive(Copy, Clone)]
+struct Places {
+    blocks: u64,
+    chunks: u64,
+}
+
+impl Places {
+    fn new(region: Region, blocks: u32, payload: u64) -> Places {
+        let at = region.at + HEAD + index_bytes(payload);
+        Places { blocks: at, chunks: at + block_bytes(blocks) }
+    }
 }
 
 fn index_bytes(payload: u64) -> u64 {
@@ -48,87 +76,137 @@ pub(crate) fn region_bytes(blocks: u32, payload: u64) -> u64 {
     HEAD + index_bytes(payload) + block_bytes(blocks) + payload
 }
 
-impl Snapshot {
-    /// Writes a snapshot; `fill` gives the chunk at an offset, whose bytes are zeros before. `last` writes what must be there
-    /// before the snapshot counts.
-    pub(crate) fn write(
-        disk: &Disk,
-        (epoch, nonce): (u32, u64),
+impl Draft {
+    /// Begins a snapshot that takes over all chunks of the one before it.
+    pub(crate) fn begin(
+        before: Option<&Snapshot>,
+        (epoch, journal_from): (u32, u64),
         (erases, programmed): (Vec<u32>, Vec<u32>),
         payload: u64,
-        fill: &mut dyn FnMut(u64, &mut [u8]),
-        last: impl FnOnce() -> Result<(), MediaError>,
-    ) -> Result<Snapshot, MediaError> {
-        let region = disk.layout.snapshots[epoch as usize % 2];
-        let blocks_at = region.at + HEAD + index_bytes(payload);
-        let payload_at = blocks_at + block_bytes(erases.len() as u32);
-        let (mut chunk, mut chunks, mut index) = (vec![0; CHUNK as usize], Vec::new(), Writer(Vec::new()));
-        for at in (0..payload).step_by(CHUNK as usize) {
-            chunk.fill(0);
-            fill(at, &mut chunk);
-            let sum = chunk.iter().any(|byte| *byte != 0).then(|| crc32fast::hash(&chunk));
-            if sum.is_some() {
-                disk.write(payload_at + at, &chunk)?;
-            }
-            index.u32(sum.is_some().into());
-            index.u32(sum.unwrap_or_default());
-            chunks.push(sum);
+    ) -> Draft {
+        let none = || vec![None; (payload / CHUNK) as usize];
+        let (region, chunks) = before.map_or_else(|| (0, none()), |before| (1 - before.region, before.chunks.clone()));
+        Draft(Snapshot { epoch, journal_from, region, chunks, erases, programmed })
+    }
+
+    /// Writes a chunk, unless it is as in the snapshot before.
+    pub(crate) fn put(
+        &mut self,
+        disk: &Disk,
+        before: Option<&Snapshot>,
+        at: u64,
+        chunk: &[u8],
+    ) -> Result<(), MediaError> {
+        let index = (at / CHUNK) as usize;
+        let old = before.and_then(|before| before.chunks[index]);
+        let is_empty = chunk.iter().all(|byte| *byte == 0);
+        let sum = crc32fast::hash(chunk);
+        let is_as_before = || {
+            let mut bytes = vec![0; chunk.len()];
+            let has_same_sum = old.is_some_and(|(_, old)| old == sum);
+            has_same_sum
+                && before.is_some_and(|before| matches!(before.read(disk, at, &mut bytes), Ok(true)) && bytes == chunk)
+        };
+        if is_empty || is_as_before() {
+            self.0.chunks[index] = old.filter(|_| !is_empty);
+            return Ok(());
         }
-        disk.write(region.at + HEAD, &index.0)?;
-        let mut blocks = Writer(Vec::with_capacity(erases.len() * BLOCK as usize));
-        for (erases, programmed) in erases.iter().zip(&programmed) {
+        let region = old.map_or(0, |(region, _)| 1 - region);
+        self.0.chunks[index] = Some((region, sum));
+        disk.write(self.0.chunk_at(disk, region, at), chunk)
+    }
+
+    /// Makes it count.
+    pub(crate) fn end(self, disk: &Disk) -> Result<Snapshot, MediaError> {
+        let Draft(snapshot) = self;
+        let (mut index, mut blocks) = (Writer(Vec::new()), Writer(Vec::new()));
+        for chunk in &snapshot.chunks {
+            let (region, sum) = chunk.unwrap_or_default();
+            index.u32(if chunk.is_some() { u32::from(region) + 1 } else { 0 });
+            index.u32(sum);
+        }
+        for (erases, programmed) in snapshot.erases.iter().zip(&snapshot.programmed) {
             blocks.u32(*erases);
             blocks.u32(*programmed);
         }
-        disk.write(blocks_at, &blocks.0)?;
-        last()?;
+        let (region, payload) = (disk.layout.snapshots[usize::from(snapshot.region)], snapshot.payload());
+        disk.write(region.at + HEAD, &index.0)?;
+        disk.write(Places::new(region, snapshot.erases.len() as u32, payload).blocks, &blocks.0)?;
         disk.sync()?;
-        disk.write(region.at, &head((epoch, nonce), payload, &index.0, &blocks.0))?;
+        let head = head((snapshot.epoch, snapshot.journal_from), payload, &index.0, &blocks.0);
+        let mut page = vec![0; HEAD as usize];
+        COPIES.iter().for_each(|at| page[*at..*at + head.len()].copy_from_slice(&head));
+        disk.write(region.at, &page)?;
         disk.sync()?;
-        Ok(Snapshot { epoch, nonce, region, chunks, payload, erases, programmed })
+        Ok(snapshot)
     }
+}
 
-    /// The latest whole snapshot. One whose parts do not fit its header is damage.
+impl Snapshot {
+    /// The latest snapshot. One whose parts do not fit its header is damage.
     pub(crate) fn open(disk: &Disk, blocks: u32, payload: u64) -> io::Result<Option<Snapshot>> {
-        let mut latest: Option<(u32, Region, Vec<u8>)> = None;
-        for region in disk.layout.snapshots {
-            let mut bytes = vec![0; HEAD as usize];
-            disk.read(region.at, &mut bytes)?;
-            if let Some(epoch) = epoch_of(&bytes)
-                && latest.as_ref().is_none_or(|(other, ..)| epoch > *other)
-            {
-                latest = Some((epoch, region, bytes));
+        let mut latest: Option<(u32, u8, Vec<u8>)> = None;
+        for (number, region) in (0..).zip(disk.layout.snapshots) {
+            let mut page = vec![0; HEAD as usize];
+            disk.read(region.at, &mut page)?;
+            let copies = COPIES.map(|at| whole_head(&page[at..]));
+            if copies.iter().flatten().count() == 1 {
+                disk.note_damage(format!("a header of a snapshot at byte {}: its other copy is whole", region.at));
+            }
+            let Some(head) = copies.into_iter().flatten().next() else {
+                if page.iter().any(|byte| *byte != 0) {
+                    return Err(damaged(region.at, "both copies of its header are wrong"));
+                }
+                continue;
+            };
+            let epoch = Reader(&head[8..]).u32();
+            if latest.as_ref().is_none_or(|(other, ..)| epoch > *other) {
+                latest = Some((epoch, number, head.to_vec()));
             }
         }
-        let Some((epoch, region, header)) = latest else { return Ok(None) };
-        let nonce = Reader(&header[20..]).u64();
+        let Some((epoch, number, header)) = latest else { return Ok(None) };
+        let region = disk.layout.snapshots[usize::from(number)];
+        let journal_from = Reader(&header[20..]).u64();
         let mut index = vec![0; (payload / CHUNK * INDEXED) as usize];
         disk.read(region.at + HEAD, &mut index)?;
         let mut counts = vec![0; blocks as usize * BLOCK as usize];
-        disk.read(region.at + HEAD + index_bytes(payload), &mut counts)?;
-        if head((epoch, nonce), payload, &index, &counts) != header {
-            return Err(damaged("its header does not fit its parts"));
+        disk.read(Places::new(region, blocks, payload).blocks, &mut counts)?;
+        if head((epoch, journal_from), payload, &index, &counts) != header {
+            return Err(damaged(region.at, "its header does not fit its parts"));
         }
         let pair = |bytes: &[u8]| {
             let mut from = Reader(bytes);
             (from.u32(), from.u32())
         };
-        let chunks =
-            index.chunks_exact(INDEXED as usize).map(pair).map(|(is_there, sum)| (is_there != 0).then_some(sum));
+        let chunks = index.chunks_exact(INDEXED as usize).map(pair);
+        let chunks = chunks.map(|(region, sum)| Some(((region.checked_sub(1)? & 1) as u8, sum))).collect();
         let (erases, programmed) = counts.chunks_exact(BLOCK as usize).map(pair).unzip();
-        Ok(Some(Snapshot { epoch, nonce, region, chunks: chunks.collect(), payload, erases, programmed }))
+        Ok(Some(Snapshot { epoch, journal_from, region: number, chunks, erases, programmed }))
+    }
+
+    fn payload(&self) -> u64 {
+        self.chunks.len() as u64 * CHUNK
+    }
+
+    fn chunk_at(&self, disk: &Disk, region: u8, at: u64) -> u64 {
+        let region = disk.layout.snapshots[usize::from(region)];
+        Places::new(region, self.erases.len() as u32, self.payload()).chunks + at
     }
 
     /// Reads the chunk at an offset; `false` where it is all zeros, and `bytes` is left as it is.
     pub(crate) fn read(&self, disk: &Disk, at: u64, bytes: &mut [u8]) -> io::Result<bool> {
-        let Some(sum) = self.chunks[(at / CHUNK) as usize] else { return Ok(false) };
-        let blocks = self.erases.len() as u32;
-        let payload_at = self.region.at + HEAD + index_bytes(self.payload) + block_bytes(blocks);
-        disk.read(payload_at + at, bytes)?;
+        let Some((region, sum)) = self.chunks[(at / CHUNK) as usize] else { return Ok(false) };
+        let place = self.chunk_at(disk, region, at);
+        disk.read(place, bytes)?;
         match crc32fast::hash(bytes) == sum {
             true => Ok(true),
-            false => Err(damaged("a chunk's checksum is wrong")),
+            false => Err(damaged(place, "a chunk's checksum is wrong")),
         }
+    }
+
+    /// The offsets of the chunks that were written.
+    pub(crate) fn written(&self) -> impl Iterator<Item = u64> {
+        (0..).step_by(CHUNK as usize).zip(&self.chunks).filter(|(_, chunk)| chunk.is_some()).map(|(at, _)| at)
     }
 
     /// Chunks that were written, and all of them.
@@ -138,26 +216,26 @@ impl Snapshot {
 }
 
 /// The header of a snapshot with these parts.
-fn head((epoch, nonce): (u32, u64), payload: u64, index: &[u8], blocks: &[u8]) -> Vec<u8> {
+fn head((epoch, journal_from): (u32, u64), payload: u64, index: &[u8], blocks: &[u8]) -> Vec<u8> {
     let mut out = Writer(MAGIC.to_vec());
     out.u32(epoch);
     out.u32(crc32fast::hash(index));
     out.u32(crc32fast::hash(blocks));
-    out.u64(nonce);
+    out.u64(journal_from);
     out.u64(payload);
+    assert_eq!(out.0.len(), SUMMED);
     let sum = crc32fast::hash(&out.0);
     out.u32(sum);
-    out.0.resize(HEAD as usize, 0);
     out.0
 }
 
-/// The epoch that a header names, if it is one.
-fn epoch_of(header: &[u8]) -> Option<u32> {
-    let mut sum = Reader(&header[36..]);
-    let is_one = header.starts_with(&MAGIC) && crc32fast::hash(&header[..36]) == sum.u32();
-    is_one.then(|| Reader(&header[8..]).u32())
+/// A header that is whole.
+fn whole_head(bytes: &[u8]) -> Option<&[u8]> {
+    let mut sum = Reader(&bytes[SUMMED..]);
+    let is_one = bytes.starts_with(&MAGIC) && crc32fast::hash(&bytes[..SUMMED]) == sum.u32();
+    is_one.then(|| &bytes[..SUMMED + 4])
 }
 
-fn damaged(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("the snapshot is damaged: {what}"))
+fn damaged(at: u64, what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the snapshot at byte {at} is damaged: {what}"))
 }

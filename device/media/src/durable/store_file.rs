@@ -31,9 +31,9 @@ pub enum StoreError {
         "it is no store of a drive: it does not begin with NANDFILE; name a file that does not exist yet, or a store"
     )]
     Foreign,
-    /// It was written by a later version of this program.
-    #[error("it has format {0}, and this program knows formats up to {VERSION}; use a later version")]
-    Newer(u32),
+    /// It was written by another version of this program.
+    #[error("it has format {0}, and this program knows format {VERSION}; use the version that has made it")]
+    OtherFormat(u32),
     /// Both superblocks are damaged.
     #[error("its superblock is damaged: {0}")]
     Damaged(&'static str),
@@ -55,6 +55,8 @@ pub struct StoreFile {
     backing: Arc<dyn Backing>,
     superblock: Superblock,
     before: StoreUse,
+    /// Where a copy of the superblock lies that is damaged, or was under way when the process was killed.
+    damaged: Option<u64>,
     syncs: bool,
 }
 
@@ -135,7 +137,7 @@ impl StoreFile {
         let used = StoreUse { syncs, ..StoreUse::default() };
         let superblock = Superblock { generation: 1, spec, used };
         layout.superblock.iter().try_for_each(|copy| backing.write_at(copy.at, &superblock.encode()))?;
-        Ok(StoreFile { backing, superblock, before: used, syncs })
+        Ok(StoreFile { backing, superblock, before: used, damaged: None, syncs })
     }
 
     /// Opens a store in a file.
@@ -145,7 +147,7 @@ impl StoreFile {
     pub fn open_on(backing: Arc<dyn Backing>, syncs: bool) -> Result<StoreFile, StoreError> {
         let found = backing.len()?;
         let mut latest: Option<Superblock> = None;
-        let mut problem = NoSuperblock::Foreign;
+        let (mut problem, mut damaged) = (NoSuperblock::Foreign, None);
         for copy in 0..2 {
             let len = found.saturating_sub(copy * BYTES).min(BYTES);
             let mut bytes = vec![0; len as usize];
@@ -154,13 +156,18 @@ impl StoreFile {
                 Ok(superblock) if latest.as_ref().is_none_or(|other| superblock.generation > other.generation) => {
                     latest = Some(superblock);
                 }
-                Ok(_) | Err(NoSuperblock::Foreign) => {}
-                Err(other) => problem = other,
+                Ok(_) => {}
+                Err(other) => {
+                    damaged = Some(copy * BYTES);
+                    if other != NoSuperblock::Foreign {
+                        problem = other;
+                    }
+                }
             }
         }
-        let superblock = latest.ok_or(match problem {
+        let mut superblock = latest.ok_or(match problem {
             NoSuperblock::Foreign => StoreError::Foreign,
-            NoSuperblock::Version(version) => StoreError::Newer(version),
+            NoSuperblock::Version(version) => StoreError::OtherFormat(version),
             NoSuperblock::Damaged(what) => StoreError::Damaged(what),
         })?;
         let geometry =
@@ -169,8 +176,14 @@ impl StoreFile {
         if found < expected {
             return Err(StoreError::Truncated { found, expected });
         }
+        if damaged.is_some() {
+            // The other copy may have been the newer one: a start that is not in it, and a drive that was not stopped.
+            superblock.generation += 1;
+            superblock.used.starts += 1;
+            superblock.used.in_use = true;
+        }
         let before = superblock.used;
-        Ok(StoreFile { backing, superblock, before, syncs })
+        Ok(StoreFile { backing, superblock, before, damaged, syncs })
     }
 
     /// What it holds.
@@ -188,7 +201,11 @@ impl StoreFile {
     }
 
     pub(crate) fn disk(&self, geometry: &Geometry) -> Disk {
-        Disk::new(self.backing.clone(), Layout::new(self.spec(), geometry), self.syncs)
+        let disk = Disk::new(self.backing.clone(), Layout::new(self.spec(), geometry), self.syncs);
+        if let Some(at) = self.damaged {
+            disk.note_damage(format!("the superblock at byte {at}: its other copy is whole"));
+        }
+        disk
     }
 
     pub(crate) fn begin_use(&mut self, disk: &Disk) -> Result<(), MediaError> {

@@ -8,7 +8,7 @@ pub(crate) const BYTES: u64 = 64 << 10;
 /// What the file begins with.
 pub(crate) const MAGIC: [u8; 8] = *b"NANDFILE";
 /// The format that this program reads and writes.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Bytes of the fields before the text.
 const FIXED: usize = 256;
 /// Bytes of the text at the most.
@@ -61,7 +61,7 @@ pub(crate) struct Superblock {
 pub(crate) enum NoSuperblock {
     /// They do not begin as one.
     Foreign,
-    /// The format is newer than this program.
+    /// The format is another than that of this program.
     Version(u32),
     /// The checksum or a field is wrong.
     Damaged(&'static str),
@@ -122,11 +122,16 @@ impl Superblock {
         }
         let mut from = Reader(&bytes[8..]);
         let (version, sum) = (from.u32(), from.u32());
-        if version > VERSION {
-            return Err(NoSuperblock::Version(version));
+        if sum != checksum(&bytes[..BYTES as usize]) {
+            // A version that is not ours may have its checksum elsewhere.
+            return Err(if version > VERSION {
+                NoSuperblock::Version(version)
+            } else {
+                NoSuperblock::Damaged("its checksum is wrong")
+            });
         }
-        if sum != checksum(&bytes[..BYTES as usize]) || version == 0 {
-            return Err(NoSuperblock::Damaged("its checksum is wrong"));
+        if version != VERSION {
+            return Err(NoSuperblock::Version(version));
         }
         let (generation, flags) = (from.u64(), from.u32());
         let geometry = Counts {
@@ -232,8 +237,13 @@ mod tests {
         assert_eq!(Superblock::decode(&[0; BYTES as usize]), Err(NoSuperblock::Foreign));
         assert!(matches!(Superblock::decode(&good[..100]), Err(NoSuperblock::Damaged(_))));
         let mut newer = good.clone();
-        newer[8] = 2;
-        assert_eq!(Superblock::decode(&newer), Err(NoSuperblock::Version(2)));
+        newer[8] = 3;
+        assert_eq!(Superblock::decode(&newer), Err(NoSuperblock::Version(3)));
+        let mut older = good.clone();
+        older[8] = 1;
+        let sum = checksum(&older);
+        older[12..16].copy_from_slice(&sum.to_le_bytes());
+        assert_eq!(Superblock::decode(&older), Err(NoSuperblock::Version(1)));
         for at in [12, 20, 30, 60, 90, 300, 60_000] {
             let mut flipped = good.clone();
             flipped[at] ^= 4;

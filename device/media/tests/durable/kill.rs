@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nandscape_device_media::durable::{MemoryFile, SlotRecord, StoreFile};
+use nandscape_device_media::durable::{FoundSlot, MemoryFile, SlotRecord, StoreFile};
 use nandscape_sim::Executor;
 
 use crate::rig::{BLOCKS, Model, agree, each_seed, open, spec, work};
@@ -120,7 +120,8 @@ fn durable_memory_is_found_as_it_was_at_the_kill() {
         let carried = vec![u64::from_le_bytes(attempted.2)];
         assert!(found == entries || found[..found.len().saturating_sub(1)] == entries || is_new && found == carried);
         let slots = memory.slots().unwrap();
-        let found = slots.first().map_or(0, |(record, data)| {
+        let found = slots.first().map_or(0, |FoundSlot { record, data }| {
+            let data = data.as_ref().expect("a kill is no damage");
             assert!(data.len() == 4_096 && data.iter().all(|byte| *byte == record.sequence as u8));
             record.sequence
         });
@@ -150,7 +151,8 @@ fn slots_that_were_not_committed_are_void() {
         let executor = Executor::new();
         let media = open(&executor, &Arc::new(backing.survivor()), false).unwrap();
         let slots = media.durable().unwrap().slots().unwrap();
-        slots.iter().map(|(record, data)| (record.slot, record.sequence, data[0])).collect::<Vec<_>>()
+        let data = |slot: &FoundSlot| slot.data.as_ref().expect("a kill is no damage")[0];
+        slots.iter().map(|slot| (slot.record.slot, slot.record.sequence, data(slot))).collect::<Vec<_>>()
     };
     save(0, 1, true);
     save(0, 2, false);

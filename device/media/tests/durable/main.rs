@@ -6,3 +6,4 @@ mod kill;
 #[cfg(unix)]
 mod real_file;
 mod rig;
+mod snapshots;

@@ -164,13 +164,22 @@ fn read(executor: &mut Executor, issuer: &Issuer, drive: &Rc<QueueDrive>, start:
     let (mem, command) = (HostMem::zeroed(512), SubmissionEntry::blocks(IoOpcode::READ, 1, start as u64, 1));
     let status = executor.block_on(issuer.execute(&**drive, command, mem.clone())).unwrap().status.meaning();
     let bytes = mem.to_vec();
-    let number = u32::from_le_bytes(bytes[..4].try_into().unwrap());
     match status {
         Status::UNRECOVERED_READ_ERROR => Ok(Content::Spoiled),
-        Status::SUCCESS if bytes == [0; 512] => Ok(Content::Zeros),
-        Status::SUCCESS if bytes == sector(number) => Ok(Content::Data(number & !(1 << 31))),
-        Status::SUCCESS => Err(format!("sector {start} holds parts of several writes: {:?}", &bytes[..8])),
+        Status::SUCCESS => {
+            content_of(&bytes).ok_or_else(|| format!("sector {start} holds parts of several writes: {:?}", &bytes[..8]))
+        }
         other => Err(format!("sector {start}: {other}")),
+    }
+}
+
+/// What a sector was written with; `None` when it holds parts of several writes.
+fn content_of(bytes: &[u8]) -> Option<Content> {
+    let number = u32::from_le_bytes(bytes[..4].try_into().unwrap());
+    match bytes {
+        bytes if bytes == [0; 512] => Some(Content::Zeros),
+        bytes if bytes == sector(number) => Some(Content::Data(number & !(1 << 31))),
+        _ => None,
     }
 }
 
@@ -187,6 +196,26 @@ pub(crate) fn verify_running(executor: &mut Executor, ssd: &Rc<Ssd>, model: &mut
         now if now == content => Ok(()),
         now => Err(format!("sector {start} holds {content:?}, and was written {now:?}")),
     })
+}
+
+/// The sectors that cannot be read and should be, or why one holds what it must not. Any error of a read is one.
+pub(crate) fn unreadable(executor: &mut Executor, ssd: &Rc<Ssd>, model: &Model) -> Result<Vec<usize>, String> {
+    executor.block_on(ssd.in_service()).map_err(|stalled| stalled.to_string())?;
+    let sim = executor.sim();
+    let (drive, issuer) = (connect(&sim, ssd), Issuer::new(&sim));
+    let mut unreadable = Vec::new();
+    for start in 0..model.sectors() {
+        let (mem, command) = (HostMem::zeroed(512), SubmissionEntry::blocks(IoOpcode::READ, 1, start as u64, 1));
+        let done =
+            executor.block_on(issuer.execute(&*drive, command, mem.clone())).map_err(|stalled| stalled.to_string())?;
+        let content = if done.status == Status::SUCCESS { content_of(&mem.to_vec()) } else { Some(Content::Spoiled) };
+        match content {
+            Some(content) if model.allows(start, content) => {}
+            Some(Content::Spoiled) => unreadable.push(start),
+            other => return Err(format!("sector {start} holds {other:?}, and may not")),
+        }
+    }
+    Ok(unreadable)
 }
 
 fn each_sector(

@@ -1,5 +1,6 @@
 //! Drives in files: stopped, killed and started again, they hold what their buffer mode promises.
 
+mod damage;
 mod host;
 mod kill;
 mod model;
@@ -7,3 +8,4 @@ mod notes;
 mod ox_block;
 mod power;
 mod refused;
+mod snapshots;

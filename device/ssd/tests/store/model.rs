@@ -46,6 +46,11 @@ impl Model {
         }
     }
 
+    /// Whether a sector may hold this.
+    pub(crate) fn allows(&self, sector: usize, content: Content) -> bool {
+        self.0[sector].contains(&content)
+    }
+
     /// The drive was started again, and the sector holds this.
     pub(crate) fn found(&mut self, sector: usize, content: Content) -> Result<(), String> {
         let may = &mut self.0[sector];

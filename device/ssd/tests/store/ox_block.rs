@@ -20,7 +20,7 @@ const OX: [&str; 5] = [
     "geometry.pages_per_block=8",
 ];
 
-fn ox(more: &[&'static str]) -> Vec<&'static str> {
+pub(crate) fn ox(more: &[&'static str]) -> Vec<&'static str> {
     OX.iter().chain(more).copied().collect()
 }
 

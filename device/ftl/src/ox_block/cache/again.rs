@@ -29,6 +29,13 @@ impl WriteCache {
         true
     }
 
+    /// Puts back a slot whose data is damaged: its unit is lost.
+    pub(in crate::ox_block) fn restore_lost(&mut self, record: &SlotRecord) -> bool {
+        let full = self.unit.mask();
+        let bytes = if self.keeps_data { self.unit.bytes() as usize } else { 0 };
+        self.restore(&SlotRecord { mask: full, was_lost: full, ..*record }, &vec![0; bytes])
+    }
+
     /// Makes each slot that was put back a transaction.
     pub(in crate::ox_block) fn make_transactions(&mut self) {
         let slots: Vec<SlotId> = self.line.iter().collect();

@@ -96,7 +96,12 @@ impl Core {
             if self.read_page(page).await?.is_err() {
                 continue;
             }
-            let contents = pages::contents(&self.media, page).filter(|(kind, _, _)| *kind == Kind::Log);
+            let contents = pages::contents(&self.media, page);
+            // Of flash alone a page that is not whole may be torn. A file tells that it was whole once.
+            if contents.is_none() && self.media.is_damaged(page) {
+                return Err(Ended::Damaged);
+            }
+            let contents = contents.filter(|(kind, _, _)| *kind == Kind::Log);
             let found = contents.and_then(|(_, _, bytes)| LogPage::decode(&bytes));
             let Some(found) = found.filter(|found| found.epoch == head.epoch) else { continue };
             match found.number.cmp(&head.number) {

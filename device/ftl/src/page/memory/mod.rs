@@ -7,15 +7,17 @@
 //! | `tables` | tables as a snapshot |
 //! | `recall` | finding the map again: snapshot, records of pages, journal |
 //! | `start` | all tables of a drive that is started |
+//! | `pace` | when snapshots are written, a chunk at a time |
 //!
 //! Every write of the host has a number, which goes with its data into the out-of-band area and stays with it when the data
 //! is moved: of several copies the one with the highest number counts. A deallocation has a number too, and stands in the
 //! journal, as do sectors that are lost. A write buffer that outlasts power is written slot by slot as the host writes.
 //!
-//! An orderly stop leaves a snapshot of the tables. Otherwise the snapshot before tells of all blocks that have not changed
-//! since, and the out-of-band areas of the others tell the rest.
+//! Snapshots of the tables are written as the host writes, and at an orderly stop. After a kill the last one tells of all blocks
+//! that have not changed since it began, and the out-of-band areas of the others tell the rest.
 
 mod entry;
+mod pace;
 mod recall;
 mod start;
 mod tables;
@@ -30,6 +32,7 @@ use super::state::State;
 use crate::address::{Location, Lpn, SlotId};
 use crate::ftl::Stats;
 use entry::Entry;
+use pace::Pace;
 pub(super) use start::start;
 pub(super) use tables::snapshot_bytes;
 
@@ -41,6 +44,7 @@ pub(super) struct Memory {
     sequence: u64,
     /// Whether the write buffer is kept.
     keeps_buffer: bool,
+    pace: Pace,
 }
 
 /// The number in an out-of-band area.
@@ -82,15 +86,28 @@ impl State {
     ///
     /// # Errors
     /// [`MediaError::Store`].
-    pub(super) fn remember_whole_write(&self, slots: u32) -> Result<(), MediaError> {
-        match &self.memory {
-            Some(memory) if memory.keeps_buffer => {
-                if slots > 1 {
-                    memory.durable.commit_slots(memory.sequence)?;
-                }
-                memory.durable.sync()
+    pub(super) fn remember_whole_write(&mut self, slots: u32) -> Result<(), MediaError> {
+        let Some(memory) = &self.memory else { return Ok(()) };
+        if memory.keeps_buffer {
+            if slots > 1 {
+                memory.durable.commit_slots(memory.sequence)?;
             }
-            _ => Ok(()),
+            memory.durable.sync()?;
+        }
+        self.go_on_with_snapshot(slots);
+        Ok(())
+    }
+
+    /// The copies of all units on flash are others from now on.
+    pub(super) fn all_copies_move(&mut self) {
+        self.memory.iter_mut().for_each(|memory| memory.pace.all_changes());
+    }
+
+    /// The copy of a unit on flash is another one from now on.
+    #[inline]
+    pub(super) fn copy_moves(&mut self, lpn: Lpn) {
+        if let Some(memory) = &mut self.memory {
+            memory.pace.map_changes(lpn);
         }
     }
 
@@ -187,11 +204,10 @@ impl State {
         self.memory.iter().for_each(|memory| memory.media.mark_retiring(block));
     }
 
-    /// Writes a snapshot if the journal has become long.
+    /// Begins a snapshot, or goes on with one, if the journal has become long.
     pub(super) fn snapshot_if_due(&mut self) {
         if self.memory.as_ref().is_some_and(|memory| memory.durable.is_snapshot_due()) {
-            // As above.
-            let _ = self.save_snapshot();
+            self.go_on_with_snapshot(pace::WRITES_A_CHUNK);
         }
     }
 

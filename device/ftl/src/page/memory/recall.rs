@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use nandscape_device_media::durable::{PageRecord, PageStatus};
+use nandscape_device_media::durable::{FoundSlot, PageRecord, PageStatus};
 use nandscape_device_media::{Changed, PageId, UnitId};
 use nandscape_sim::table::Table;
 
 use super::super::tables::{Map, sure};
 use super::entry::Entry;
+use super::pace::Pace;
 use super::tables::{Kept, on_flash};
 use super::trims::Trims;
 use super::{Memory, sequence_of};
@@ -28,6 +29,10 @@ pub(super) struct Recalled {
     pub(super) unsettled: Vec<(Lpn, u64)>,
     /// Slots of the write buffer, in the order of their numbers.
     pub(super) kept: Vec<Kept>,
+    /// Units whose newest data was in a slot that is damaged.
+    pub(super) damaged: Vec<(SlotId, Lpn)>,
+    /// With the parts of the map that are not as in the snapshot.
+    pub(super) pace: Pace,
     /// The highest number that was used.
     pub(super) sequence: u64,
     /// Whether nothing on flash has changed since the snapshot, and nothing was deallocated.
@@ -53,6 +58,7 @@ struct Search<'a> {
     /// Two halves for each logical unit: the number of the copy that counts, plus one, where that is known.
     numbers: Option<Table>,
     highest: u64,
+    pace: Pace,
 }
 
 impl Memory {
@@ -62,7 +68,8 @@ impl Memory {
     /// When the file cannot be read, or its snapshot is damaged.
     pub(super) fn recall(&self, logical_units: u32) -> io::Result<Recalled> {
         let highest = self.snapshot_numbers(logical_units)?.sequence;
-        let mut search = Search { memory: self, map: self.snapshot_map(logical_units)?, numbers: None, highest };
+        let (map, pace) = (self.snapshot_map(logical_units)?, Pace::new(logical_units));
+        let mut search = Search { memory: self, map, numbers: None, highest, pace };
         let changed = self.media.changed_blocks();
         if !changed.is_empty() {
             search.numbers = Some(Table::new(logical_units as usize * 2)?);
@@ -72,11 +79,14 @@ impl Memory {
         let entries = self.read_journal()?;
         search.highest = entries.iter().map(|entry| entry.sequence()).fold(search.highest, u64::max);
         let trims = search.trim(&entries);
-        let kept = search.keep_slots(&trims)?;
+        let (kept, damaged): (Vec<Kept>, Vec<Kept>) =
+            search.keep_slots(&trims)?.into_iter().partition(|kept| kept.data.is_some());
         let lost = search.find_lost(&entries, &kept);
         let unsettled = unsettled(&entries, &lost);
         let is_as_snapshot = changed.is_empty() && trims.all().next().is_none();
-        Ok(Recalled { map: search.map, lost, unsettled, kept, sequence: search.highest, is_as_snapshot })
+        let damaged = damaged.iter().map(|kept| (kept.slot, kept.lpn)).collect();
+        let Search { map, highest: sequence, pace, .. } = search;
+        Ok(Recalled { map, lost, unsettled, kept, damaged, pace, sequence, is_as_snapshot })
     }
 
     fn read_journal(&self) -> io::Result<Vec<Entry>> {
@@ -93,6 +103,7 @@ impl Search<'_> {
 
     fn set(&mut self, lpn: Lpn, location: Location) {
         sure(self.map.upsert(lpn, location));
+        self.pace.map_changes(lpn);
     }
 
     /// Drops what points into blocks that were erased since the snapshot, or have gone bad: nothing in them is current.
@@ -233,7 +244,7 @@ impl Search<'_> {
         if !self.memory.keeps_buffer {
             return Ok(Vec::new());
         }
-        for (record, data) in self.memory.durable.slots()? {
+        for FoundSlot { record, data } in self.memory.durable.slots()? {
             let sequence = record.sequence;
             self.highest = self.highest.max(sequence);
             let is_known = record.lpn < self.map.units();

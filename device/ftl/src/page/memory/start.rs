@@ -12,6 +12,7 @@ use nandscape_device_media::{BlockId, Media, PlaneId};
 
 use super::super::PageFtlConfig;
 use super::super::state::State;
+use super::pace::Pace;
 use super::recall::Recalled;
 use super::tables::on_flash;
 use super::{Memory, sequence_of};
@@ -30,15 +31,17 @@ pub(in super::super) fn start(
 ) -> io::Result<Option<usize>> {
     let Some(durable) = media.durable() else { return Ok(None) };
     let keeps_buffer = durable.spec().slots > 0;
-    let mut memory = Memory { media: media.clone(), durable: durable.clone(), sequence: 0, keeps_buffer };
-    let recalled = memory.recall(config.logical_units)?;
-    memory.sequence = recalled.sequence;
+    let (media, durable, pace) = (media.clone(), durable.clone(), Pace::new(config.logical_units));
+    let mut memory = Memory { media, durable, sequence: 0, keeps_buffer, pace };
+    let Recalled { map, lost, unsettled, kept, damaged, pace, sequence, is_as_snapshot } =
+        memory.recall(config.logical_units)?;
+    (memory.sequence, memory.pace) = (sequence, pace);
     state.memory = Some(memory);
-    let Recalled { map, lost, unsettled, kept, is_as_snapshot, .. } = recalled;
     unsettled.iter().for_each(|(lpn, sectors)| state.remember_lost(*lpn, *sectors));
     state.tables.map = map;
     state.damage.set_lost(lost);
     state.recall_counters()?;
+    state.lose_slots(&damaged);
     state.recall_blocks(config)?;
     match is_as_snapshot {
         true => state.recall_valid()?,
@@ -47,7 +50,8 @@ pub(in super::super) fn start(
     let count = kept.len();
     for kept in kept {
         let previous = state.tables.remap(kept.lpn, Location::Buffered(kept.slot));
-        state.buffer.restore(kept.slot, (kept.lpn, previous), (kept.sequence, kept.mask, kept.was_lost), kept.data);
+        let data = kept.data.unwrap_or_default();
+        state.buffer.restore(kept.slot, (kept.lpn, previous), (kept.sequence, kept.mask, kept.was_lost), data);
     }
     Ok(Some(count))
 }
@@ -61,12 +65,24 @@ struct Written {
 }
 
 impl State {
+    /// The newest data of units was in slots of the write buffer that are damaged.
+    fn lose_slots(&mut self, damaged: &[(SlotId, Lpn)]) {
+        for (slot, lpn) in damaged {
+            self.lose(*lpn, self.unit.mask());
+            // A file that cannot be written any more says so when it is asked.
+            let _ = self.memory.as_ref().map(|memory| memory.durable.clear_slot(slot.0));
+        }
+    }
+
     /// Units are current where the map points to them.
     fn validate_mapped(&mut self) {
         for lpn in (0..self.tables.map.units()).map(Lpn) {
             match on_flash(self.tables.location(lpn)) {
                 // No two units of a sound file are at one place.
-                Some(unit) if self.tables.blocks.is_valid(unit) => _ = self.tables.remap(lpn, Location::Unmapped),
+                Some(unit) if self.tables.blocks.is_valid(unit) => {
+                    self.tables.remap(lpn, Location::Unmapped);
+                    self.copy_moves(lpn);
+                }
                 Some(unit) => self.tables.blocks.validate(unit),
                 None => {}
             }
@@ -156,6 +172,7 @@ impl State {
         let Some(memory) = &mut self.memory else { return Ok(()) };
         let recalled = memory.recall(self.tables.map.units())?;
         memory.sequence = memory.sequence.max(recalled.sequence);
+        memory.pace = recalled.pace;
         recalled.unsettled.iter().for_each(|(lpn, sectors)| self.remember_lost(*lpn, *sectors));
         let newest: Vec<SlotId> = self.buffer.occupied().collect();
         let is_newest = |slot: &SlotId| self.tables.location(self.buffer.slot(*slot).lpn) == Location::Buffered(*slot);

@@ -7,7 +7,8 @@
 //! | next chunk | 16 bytes a block: the write sequence number at which it became full (8), its stream plus one where it is open (1) |
 //! | last chunk | the number of the last write (8), the write sequence number (8) |
 //!
-//! Sectors that are lost stand in the journal that begins with the snapshot.
+//! Sectors that are lost stand in the journal from where the snapshot began. Chunks may be written at different moments after
+//! that: what is newer in them than the beginning is found again in the same way by what was written since.
 
 use std::io;
 
@@ -28,14 +29,14 @@ const BLOCK: usize = 16;
 
 /// Where the parts begin.
 #[derive(Copy, Clone)]
-struct Parts {
-    valid: u64,
+pub(super) struct Parts {
+    pub(super) valid: u64,
     blocks: u64,
     numbers: u64,
 }
 
 impl Parts {
-    fn new(geometry: &Geometry, logical_units: u32) -> Parts {
+    pub(super) fn new(geometry: &Geometry, logical_units: u32) -> Parts {
         let chunks = |bytes: u64| bytes.next_multiple_of(SNAPSHOT_CHUNK);
         let valid = chunks(u64::from(logical_units) * 4);
         let blocks = valid + chunks(u64::from(geometry.units()).div_ceil(64) * 8);
@@ -57,17 +58,26 @@ pub(super) struct Numbers {
 }
 
 impl State {
-    /// Writes a snapshot of the tables. What is in the write buffer only is not in it.
+    /// Writes a snapshot of the tables at once.
     pub(in super::super) fn save_snapshot(&mut self) -> Result<(), MediaError> {
+        let Some(memory) = &self.memory else { return Ok(()) };
+        let durable = memory.durable.clone();
+        self.begin_snapshot()?;
+        while self.write_next_chunk()? {}
+        durable.sync()
+    }
+
+    /// Begins a snapshot of the tables. What is in the write buffer only is not in it.
+    pub(super) fn begin_snapshot(&mut self) -> Result<(), MediaError> {
         let Some(memory) = &self.memory else { return Ok(()) };
         self.save_counters();
         if memory.keeps_buffer {
             self.clear_free_slots(memory)?;
         }
-        let parts = Parts::new(&self.geometry, self.tables.map.units());
         let carried: Vec<[u8; JOURNAL_ENTRY]> = self.carried(memory).into_iter().map(Entry::encode).collect();
-        memory.media.save_snapshot(&carried, &mut |at, chunk| self.fill_chunk(parts, at, chunk))?;
-        memory.durable.sync()
+        memory.media.begin_snapshot(&carried)?;
+        self.memory.iter_mut().for_each(|memory| memory.pace.begin());
+        Ok(())
     }
 
     /// What the journal goes on to say after a snapshot: the sectors that are lost; and what was deallocated lately, for
@@ -110,7 +120,8 @@ impl State {
         (0..).zip(used).filter(|(_, used)| !used).try_for_each(|(slot, _)| memory.durable.clear_slot(slot))
     }
 
-    fn fill_chunk(&self, parts: Parts, at: u64, chunk: &mut [u8]) {
+    /// Fills a chunk, whose bytes are zeros before.
+    pub(super) fn fill_chunk(&self, parts: Parts, at: u64, chunk: &mut [u8]) {
         match at {
             at if at < parts.valid => {
                 let lpns = (at as u32 / 4..self.tables.map.units()).map(Lpn);
@@ -198,7 +209,8 @@ pub(super) struct Kept {
     pub(super) sequence: u64,
     pub(super) mask: u64,
     pub(super) was_lost: u64,
-    pub(super) data: Vec<u8>,
+    /// `None` where it is damaged: the unit is lost.
+    pub(super) data: Option<Vec<u8>>,
 }
 
 /// The unit of the flash behind a location.

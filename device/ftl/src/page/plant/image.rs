@@ -44,6 +44,7 @@ impl PageFtl {
         // Neighbours in the logical space must differ in age.
         rng.shuffle(&mut blocks);
         self.deal(state, &blocks, rng, progress);
+        state.all_copies_move();
     }
 
     /// Writes all blocks in the order of age, and marks the units that still hold data. Returns the blocks.

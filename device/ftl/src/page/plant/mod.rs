@@ -121,6 +121,7 @@ impl PageFtl {
         let mut tags = Tags::new();
         for (lpn, unit) in lpns.zip(units) {
             let old = state.tables.remap(lpn, Location::Flash(unit));
+            state.copy_moves(lpn);
             state.drop_copy(old);
             state.tables.blocks.validate(unit);
             tags.push(lpn.0);
