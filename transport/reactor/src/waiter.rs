@@ -31,7 +31,7 @@ impl Waker {
         fence(Ordering::SeqCst);
         // Only looked at while the loop is awake: writing it would take its cache line from the loop each time.
         if self.shared.asleep.load(Ordering::Relaxed) && self.shared.asleep.swap(false, Ordering::SeqCst) {
-            // It can only fail when the counter is full, and then the loop is awake.
+            // It can only fail when the counter is full, after 2^64 wakes.
             let _ = rustix::io::write(&self.shared.event, &1u64.to_ne_bytes());
         }
     }
@@ -93,7 +93,8 @@ impl Waiter {
     pub(crate) fn new() -> io::Result<Waiter> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &event, EventData::new_u64(WAKE), EventFlags::IN)?;
+        // Edge-triggered, each wake is an event, and the counter need not be read: that would be a system call for each wake.
+        epoll::add(&epoll, &event, EventData::new_u64(WAKE), EventFlags::IN | EventFlags::ET)?;
         // By default the kernel may delay a thread's timers by 50 us.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let waker = Waker { shared: Arc::new(Shared { event, asleep: AtomicBool::new(false) }) };
@@ -169,10 +170,10 @@ impl Waiter {
             }
             Err(error) => return Err(error.into()),
         };
-        let mut woken = false;
         for event in came.iter() {
             match event.data.u64() {
-                WAKE => woken = true,
+                // It ends the wait.
+                WAKE => {}
                 SOURCE => into.of_sources = true,
                 number => {
                     into.ready.push(number);
@@ -186,11 +187,6 @@ impl Waiter {
         }
         if announced {
             self.waker.shared.asleep.store(false, Ordering::SeqCst);
-        }
-        if woken {
-            let mut count = [0; 8];
-            // It may be empty already.
-            let _ = rustix::io::read(&self.waker.shared.event, &mut count);
         }
         Ok(())
     }
@@ -217,6 +213,27 @@ fn flags(interest: Interest) -> EventFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_wake_ends_one_wait() {
+        for by_ppoll in [false, true] {
+            let mut waiter = Waiter::new().unwrap();
+            waiter.by_ppoll = by_ppoll;
+            let mut events = Events::default();
+            for _ in 0..3 {
+                waiter.announce_sleep();
+                waiter.waker().wake();
+                waiter.waker().wake();
+                waiter.wait(Wait::Forever, &mut events).unwrap();
+                // It ends no other.
+                let mut left: Vec<Event> = Vec::with_capacity(EVENTS);
+                let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+                let (came, _) = epoll::wait(waiter.epoll.as_fd(), left.spare_capacity_mut(), Some(&now)).unwrap();
+                assert!(came.is_empty());
+            }
+            assert!(events.ready.is_empty());
+        }
+    }
 
     #[test]
     fn a_system_without_epoll_pwait2_waits_by_ppoll() {
