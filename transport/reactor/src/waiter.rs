@@ -3,11 +3,12 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use nandscape_sim::Span;
+use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
 use rustix::io::Errno;
@@ -70,9 +71,26 @@ pub(crate) struct Events {
     pub(crate) of_sources: bool,
 }
 
+impl Events {
+    /// What the kernel tells of one descriptor. The end of a wait is all that a wake brings.
+    fn add(&mut self, number: u64, flags: u32) {
+        match number {
+            WAKE => {}
+            SOURCE => self.of_sources = true,
+            number => {
+                self.ready.push(number);
+                let hang_up = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
+                if EventFlags::from_bits_retain(flags).intersects(hang_up) {
+                    self.hung_up.push(number);
+                }
+            }
+        }
+    }
+}
+
 /// Watches sockets, by a number each.
 pub(crate) struct Waiter {
-    epoll: OwnedFd,
+    epoll: Epoll,
     waker: Waker,
     events: Vec<Event>,
     /// Sockets that are watched.
@@ -91,10 +109,10 @@ const EVENTS: usize = 64;
 
 impl Waiter {
     pub(crate) fn new() -> io::Result<Waiter> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let epoll = Epoll(epoll::create(CreateFlags::CLOEXEC)?);
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         // Edge-triggered, each wake is an event, and the counter need not be read: that would be a system call for each wake.
-        epoll::add(&epoll, &event, EventData::new_u64(WAKE), EventFlags::IN | EventFlags::ET)?;
+        epoll::add(&epoll.0, &event, EventData::new_u64(WAKE), EventFlags::IN | EventFlags::ET)?;
         // By default the kernel may delay a thread's timers by 50 us.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let waker = Waker { shared: Arc::new(Shared { event, asleep: AtomicBool::new(false) }) };
@@ -106,7 +124,7 @@ impl Waiter {
     }
 
     pub(crate) fn add(&mut self, socket: BorrowedFd<'_>, number: u64, interest: Interest) -> io::Result<()> {
-        epoll::add(&self.epoll, socket, EventData::new_u64(number), flags(interest))?;
+        epoll::add(&self.epoll.0, socket, EventData::new_u64(number), flags(interest))?;
         self.sockets += 1;
         Ok(())
     }
@@ -122,13 +140,13 @@ impl Waiter {
     }
 
     pub(crate) fn change(&self, socket: BorrowedFd<'_>, number: u64, interest: Interest) -> io::Result<()> {
-        Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(number), flags(interest))?)
+        Ok(epoll::modify(&self.epoll.0, socket, EventData::new_u64(number), flags(interest))?)
     }
 
     /// Stops watching a socket.
     pub(crate) fn remove(&mut self, socket: BorrowedFd<'_>) {
         // It is not in the set where adding it failed.
-        self.sockets -= usize::from(epoll::delete(&self.epoll, socket).is_ok());
+        self.sockets -= usize::from(epoll::delete(&self.epoll.0, socket).is_ok());
     }
 
     /// From now on [`Waker::wake`] ends the next wait at once. Between this and waiting, look once more at everything
@@ -155,35 +173,9 @@ impl Waiter {
             }
             Wait::Forever => None,
         };
-        let timeout = match self.by_ppoll && patience != Wait::None {
-            true => self.wait_by_ppoll(timeout)?,
-            false => timeout,
-        };
-        self.events.clear();
-        let spare: &mut [MaybeUninit<Event>] = self.events.spare_capacity_mut();
-        let came = match epoll::wait(self.epoll.as_fd(), spare, timeout.as_ref()) {
-            Ok((came, _)) => came,
-            Err(Errno::INTR) => &mut [],
-            Err(Errno::NOSYS) if !self.by_ppoll => {
-                self.by_ppoll = true;
-                &mut []
-            }
-            Err(error) => return Err(error.into()),
-        };
-        for event in came.iter() {
-            match event.data.u64() {
-                // It ends the wait.
-                WAKE => {}
-                SOURCE => into.of_sources = true,
-                number => {
-                    into.ready.push(number);
-                    // A copy: the kernel's record is packed.
-                    let flags = event.flags;
-                    if flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
-                        into.hung_up.push(number);
-                    }
-                }
-            }
+        match self.by_ppoll {
+            true => self.wait_by_ppoll(timeout.as_ref(), into)?,
+            false => self.wait_by_epoll(timeout.as_ref(), into)?,
         }
         if announced {
             self.waker.shared.asleep.store(false, Ordering::SeqCst);
@@ -191,10 +183,41 @@ impl Waiter {
         Ok(())
     }
 
-    /// Waits until the set has an event or the timeout is over; the timeout of what collects the events.
-    fn wait_by_ppoll(&self, timeout: Option<Timespec>) -> io::Result<Option<Timespec>> {
-        match rustix::event::poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(Some(Timespec { tv_sec: 0, tv_nsec: 0 })),
+    fn wait_by_epoll(&mut self, timeout: Option<&Timespec>, into: &mut Events) -> io::Result<()> {
+        self.events.clear();
+        let spare: &mut [MaybeUninit<Event>] = self.events.spare_capacity_mut();
+        match epoll::wait(&self.epoll.0, spare, timeout) {
+            Ok((came, _)) => {
+                for event in came.iter() {
+                    // A copy: the kernel's record is packed.
+                    let flags = event.flags;
+                    into.add(event.data.u64(), flags.bits());
+                }
+                Ok(())
+            }
+            Err(Errno::INTR) => Ok(()),
+            Err(Errno::NOSYS) => {
+                self.by_ppoll = true;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits with ppoll(2), and collects the events with epoll_wait(2), which is as old as epoll.
+    fn wait_by_ppoll(&self, timeout: Option<&Timespec>, into: &mut Events) -> io::Result<()> {
+        match rustix::event::poll(&mut [PollFd::new(&self.epoll.0, PollFlags::IN)], timeout) {
+            Ok(0) | Err(Errno::INTR) => return Ok(()),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut events = [EpollEvent::empty(); EVENTS];
+        match self.epoll.wait(&mut events, EpollTimeout::ZERO) {
+            Ok(came) => {
+                events[..came].iter().for_each(|event| into.add(event.data(), event.events().bits() as u32));
+                Ok(())
+            }
+            Err(nix::Error::EINTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -212,6 +235,8 @@ fn flags(interest: Interest) -> EventFlags {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
+
     use super::*;
 
     #[test]
@@ -228,7 +253,7 @@ mod tests {
                 // It ends no other.
                 let mut left: Vec<Event> = Vec::with_capacity(EVENTS);
                 let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-                let (came, _) = epoll::wait(waiter.epoll.as_fd(), left.spare_capacity_mut(), Some(&now)).unwrap();
+                let (came, _) = epoll::wait(&waiter.epoll.0, left.spare_capacity_mut(), Some(&now)).unwrap();
                 assert!(came.is_empty());
             }
             assert!(events.ready.is_empty());
