@@ -13,7 +13,7 @@ use comfy_table::presets::NOTHING;
 use nandscape_device_ftl::component::BlockState;
 use nandscape_device_media::durable::{PageStatus, StoreFile, StoreUse};
 use nandscape_device_media::{BlockId, Geometry, PageId};
-use nandscape_device_ssd::{Profile, Resolved, Ssd, StoredDrive};
+use nandscape_device_ssd::{Part, Profile, Resolved, Ssd, StoredDrive};
 use nandscape_sim::Executor;
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
@@ -34,6 +34,9 @@ pub(crate) struct InspectArgs {
     /// Show a page: its number, or CHANNEL/DIE/PLANE/BLOCK/PAGE
     #[arg(long, value_name = "ADDRESS", conflicts_with = "blocks")]
     page: Option<String>,
+    /// The part to show, by name, of a drive with several FTLs
+    #[arg(long, value_name = "NAME")]
+    part: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -67,8 +70,26 @@ impl Inspected {
         Ok(Inspected { ssd, profile, drive, used, in_use })
     }
 
+    /// Each of its FTLs with its flash.
+    fn views(&self) -> impl Iterator<Item = View<'_>> {
+        self.ssd.parts().iter().map(|part| View { inspected: self, part })
+    }
+}
+
+/// One FTL of a drive.
+struct View<'a> {
+    inspected: &'a Inspected,
+    part: &'a Part,
+}
+
+impl View<'_> {
     fn geometry(&self) -> &Geometry {
-        self.ssd.media().geometry()
+        self.part.media().geometry()
+    }
+
+    /// Whether the drive has others.
+    fn is_one_of_several(&self) -> bool {
+        self.inspected.ssd.parts().len() > 1
     }
 
     fn blocks(&self) -> impl Iterator<Item = BlockId> + use<> {
@@ -82,19 +103,40 @@ pub(crate) fn run(args: &InspectArgs) -> Result<(), Failure> {
     if inspected.in_use {
         output::note("the drive is in use: what it shows may be of different moments");
     }
+    let views = views(&inspected, args.part.as_deref())?;
     match &args.page {
-        Some(address) => page(&inspected, parse_page(address, inspected.geometry())?, args.json),
+        Some(address) => match &*views {
+            [view] => page(view, parse_page(address, view.geometry())?, args.json),
+            _ => Err(Failure::Input(anyhow!("--page {address}: the drive has several parts; say which with --part"))),
+        },
         None if args.json => {
-            output::result(&serde_json::to_string_pretty(&as_json(&inspected, args.blocks)).expect("plain data"))
+            let mut each: Vec<Value> = views.iter().map(|view| as_json(view, args.blocks)).collect();
+            let value = if each.len() == 1 { each.remove(0) } else { json!({ "schema": 1, "parts": each }) };
+            output::result(&serde_json::to_string_pretty(&value).expect("plain data"))
         }
         None => {
-            let mut text = overview(&inspected);
-            if args.blocks {
-                write!(text, "\n{}", block_table(&inspected).trim_fmt()).expect("a string takes all");
+            let mut text = String::new();
+            for view in &views {
+                let gap = if text.is_empty() { "" } else { "\n" };
+                write!(text, "{gap}{}", overview(view)).expect("a string takes all");
+                if args.blocks {
+                    write!(text, "\n{}\n", block_table(view).trim_fmt()).expect("a string takes all");
+                }
             }
-            output::result(&text)
+            output::result(text.trim_end_matches('\n'))
         }
     }
+}
+
+/// The parts to show.
+fn views<'a>(inspected: &'a Inspected, name: Option<&str>) -> Result<Vec<View<'a>>, Failure> {
+    let Some(name) = name else { return Ok(inspected.views().collect()) };
+    let found: Vec<View<'a>> = inspected.views().filter(|view| view.part.name() == name).collect();
+    if found.is_empty() {
+        let names: Vec<&str> = inspected.views().map(|view| view.part.name()).collect();
+        return Err(Failure::Input(anyhow!("--part {name}: there is no such part; there are {}", names.join(", "))));
+    }
+    Ok(found)
 }
 
 fn state_name(state: BlockState) -> &'static str {
@@ -110,20 +152,21 @@ fn state_name(state: BlockState) -> &'static str {
 const STATES: [&str; 5] = ["free", "open", "full", "retiring", "bad"];
 
 /// Blocks by state.
-fn counts(inspected: &Inspected) -> [u64; 5] {
+fn counts(view: &View<'_>) -> [u64; 5] {
     let mut counts = [0; 5];
-    for block in inspected.blocks() {
-        let name = state_name(inspected.ssd.block(block).state);
+    for block in view.blocks() {
+        let name = state_name(view.part.block(block).state);
         counts[STATES.iter().position(|state| *state == name).expect("all states are listed")] += 1;
     }
     counts
 }
 
-fn as_json(inspected: &Inspected, with_blocks: bool) -> Value {
-    let Inspected { ssd, profile, drive, used, in_use } = inspected;
-    let (memory, tables, stats) = (ssd.media().durable().expect("it is in a file"), ssd.tables(), ssd.ftl_stats());
+fn as_json(view: &View<'_>, with_blocks: bool) -> Value {
+    let Inspected { profile, drive, used, in_use, .. } = view.inspected;
+    let part = view.part;
+    let (memory, tables, stats) = (part.media().durable().expect("it is in a file"), part.tables(), part.stats());
     let blocks: serde_json::Map<String, Value> =
-        STATES.iter().zip(counts(inspected)).map(|(state, count)| ((*state).to_owned(), count.into())).collect();
+        STATES.iter().zip(counts(view)).map(|(state, count)| ((*state).to_owned(), count.into())).collect();
     let mut value = json!({
         "schema": 1,
         "profile": drive.profile_name,
@@ -141,19 +184,24 @@ fn as_json(inspected: &Inspected, with_blocks: bool) -> Value {
         "blocks": blocks,
         "erases": { "least": stats.erases.0, "most": stats.erases.1, "sum": stats.erases.2 },
         "host_written_bytes": stats.host_bytes,
-        "memory_bytes": ssd.ftl_memory().into_iter().map(|(name, bytes)| (name.to_owned(), bytes.into())).collect::<serde_json::Map<String, Value>>(),
+        "memory_bytes": part.memory().into_iter().map(|(name, bytes)| (name.to_owned(), bytes.into())).collect::<serde_json::Map<String, Value>>(),
     });
-    if let Some(ftl) = ssd.ox_block() {
+    if view.is_one_of_several() {
+        value["part"] = part.name().into();
+        value["kind"] = part.kind().into();
+        value["channels"] = part.media().channels_of_drive().into();
+    }
+    if let Some(ftl) = part.ox_block() {
         value["ox_block"] = crate::inspect_ox::as_json(ftl);
     }
     if with_blocks {
-        let list = inspected.blocks().map(|block_id| {
-            let (info, block) = (ssd.block(block_id), block_id);
+        let list = view.blocks().map(|block_id| {
+            let (info, block) = (part.block(block_id), block_id);
             let mut block = json!({
-                "block": block.0, "state": state_name(info.state), "pages": ssd.media().pages_programmed(block),
-                "current_units": info.valid, "erases": info.erases, "factory_bad": ssd.media().is_factory_bad(block),
+                "block": block.0, "state": state_name(info.state), "pages": part.media().pages_programmed(block),
+                "current_units": info.valid, "erases": info.erases, "factory_bad": part.media().is_factory_bad(block),
             });
-            if let Some(content) = content_of(inspected, block_id) {
+            if let Some(content) = content_of(view, block_id) {
                 block["content"] = content.into();
             }
             block
@@ -163,24 +211,22 @@ fn as_json(inspected: &Inspected, with_blocks: bool) -> Value {
     value
 }
 
-fn overview(inspected: &Inspected) -> String {
-    let Inspected { ssd, profile, drive, used, .. } = inspected;
-    let (geometry, counts) = (inspected.geometry().counts(), counts(inspected));
-    let (memory, tables, stats) = (ssd.media().durable().expect("it is in a file"), ssd.tables(), ssd.ftl_stats());
+fn overview(view: &View<'_>) -> String {
+    let Inspected { profile, drive, used, .. } = view.inspected;
+    let part = view.part;
+    let (geometry, counts) = (view.geometry().counts(), counts(view));
+    let (memory, tables, stats) = (part.media().durable().expect("it is in a file"), part.tables(), part.stats());
     let unit = u64::from(geometry.unit_size);
-    let good = u64::from(inspected.geometry().blocks()) - counts[4];
+    let good = u64::from(view.geometry().blocks()) - counts[4];
     let mean = stats.erases.2 as f64 / good.max(1) as f64;
     let states = STATES.iter().zip(counts).map(|(state, count)| format!("{count} {state}"));
     let (chunks, all) = memory.snapshot_chunks();
-    let changed = ssd.media().changed_blocks().len();
+    let changed = part.media().changed_blocks().len();
     let mut table = Table::new();
     table.load_style(NOTHING);
     let ended = if used.in_use { "not closed in order" } else { "closed in order" };
-    let memory_of: Vec<String> = ssd
-        .ftl_memory()
-        .into_iter()
-        .map(|(name, bytes)| format!("{} {}", name.replace('_', " "), Bytes(bytes)))
-        .collect();
+    let memory_of: Vec<String> =
+        part.memory().into_iter().map(|(name, bytes)| format!("{} {}", name.replace('_', " "), Bytes(bytes))).collect();
     let rows: [(&str, String); 11] = [
         ("drive", format!("{} ({}), {}", drive.names.serial, drive.profile_name, Bytes(profile.capacity()))),
         ("subsystem", drive.names.nqn.clone()),
@@ -224,37 +270,51 @@ fn overview(inspected: &Inspected) -> String {
             ),
         ),
     ];
+    if view.is_one_of_several() {
+        let channels: Vec<String> = part.media().channels_of_drive().iter().map(u32::to_string).collect();
+        let what = format!("{}: an FTL of kind {} with channels {}", part.name(), part.kind(), channels.join(","));
+        table.add_row(["part".to_owned(), what]);
+    }
     table.add_rows(rows.map(|(name, value)| [name.to_owned(), value]));
-    if let Some(ftl) = ssd.ox_block() {
+    if let Some(ftl) = part.ox_block() {
         table.add_rows(crate::inspect_ox::rows(ftl).map(|(name, value)| [name.to_owned(), value]));
     }
     format!("{}\n", table.trim_fmt())
 }
 
-fn block_table(inspected: &Inspected) -> Table {
+fn block_table(view: &View<'_>) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(["block", "place", "state", "pages", "current units", "erases", "content"]);
-    let geometry = inspected.geometry();
-    for block in inspected.blocks() {
-        let info = inspected.ssd.block(block);
-        let factory = inspected.ssd.media().is_factory_bad(block);
-        let state = if factory { "bad from the factory" } else { state_name(info.state) };
+    let (geometry, part) = (view.geometry(), view.part);
+    for block in view.blocks() {
+        let info = part.block(block);
+        let factory = part.media().is_factory_bad(block);
+        let state = if part.media().holds_identifier(block) {
+            "identifier"
+        } else if factory {
+            "bad from the factory"
+        } else {
+            state_name(info.state)
+        };
         table.add_row([
             block.0.to_string(),
             place(geometry, block),
             state.to_owned(),
-            inspected.ssd.media().pages_programmed(block).to_string(),
+            part.media().pages_programmed(block).to_string(),
             info.valid.to_string(),
             info.erases.to_string(),
-            content_of(inspected, block).unwrap_or_default().to_owned(),
+            content_of(view, block).unwrap_or_default().to_owned(),
         ]);
     }
     table
 }
 
 /// What a block holds, where the FTL keeps that apart: a name.
-fn content_of(inspected: &Inspected, block: BlockId) -> Option<&'static str> {
-    inspected.ssd.ox_block()?.content_of(block)
+fn content_of(view: &View<'_>, block: BlockId) -> Option<&'static str> {
+    if view.part.media().holds_identifier(block) {
+        return Some("identifier");
+    }
+    view.part.ox_block()?.content_of(block)
 }
 
 /// CHANNEL/DIE/PLANE/BLOCK.
@@ -264,8 +324,8 @@ fn place(geometry: &Geometry, block: BlockId) -> String {
     format!("{channel}/{die}/{inside}/{}", block.0 - plane.0 * geometry.blocks_per_plane())
 }
 
-fn page(inspected: &Inspected, page: PageId, json: bool) -> Result<(), Failure> {
-    let (geometry, media) = (inspected.geometry(), inspected.ssd.media());
+fn page(view: &View<'_>, page: PageId, json: bool) -> Result<(), Failure> {
+    let (geometry, media) = (view.geometry(), view.part.media());
     let block = geometry.block_of(page);
     let address = format!("{}/{}", place(geometry, block), geometry.page_in_block(page));
     let is_programmed = geometry.page_in_block(page) < media.pages_programmed(block);
@@ -277,7 +337,7 @@ fn page(inspected: &Inspected, page: PageId, json: bool) -> Result<(), Failure> 
         Some(_) if media.check_sound(page).is_err() => "programmed; data of some unit is damaged",
         Some(_) => "programmed",
     };
-    let holds = inspected.ssd.ox_block().and_then(|ftl| ftl.describe(page)).filter(|_| is_programmed);
+    let holds = view.part.ox_block().and_then(|ftl| ftl.describe(page)).filter(|_| is_programmed);
     let units: Vec<_> = record.iter().flat_map(|record| record.units.iter().copied()).collect();
     if json {
         let units: Vec<Value> = units

@@ -137,6 +137,7 @@ fn drive(report: &Report) -> String {
         percent(report.over_provisioning_asked),
         count(report.reserve_blocks)
     ));
+    text.push_str(&parts(report));
     text.push_str(&upkeep(report.upkeep.as_ref()));
     text.push_str(&memory(report));
     text.push_str(&damage(report));
@@ -144,6 +145,28 @@ fn drive(report: &Report) -> String {
         text.push_str(&format!("failed: {failed} requests with {status}\n"));
     }
     text
+}
+
+/// Each FTL of a drive that has several.
+fn parts(report: &Report) -> String {
+    if report.parts.is_empty() {
+        return String::new();
+    }
+    let header = ["part", "FTL", "channels", "written", "write amplification", "GC blocks", "erases"];
+    let mut table = table(&header);
+    for part in &report.parts {
+        let channels: Vec<String> = part.channels.iter().map(u32::to_string).collect();
+        table.add_row([
+            part.name.clone(),
+            part.kind.clone(),
+            channels.join(","),
+            bytes(part.host_written_bytes as f64),
+            part.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}")),
+            count(part.gc_blocks),
+            format!("{}-{}", part.erases_min, part.erases_max),
+        ]);
+    }
+    table.trim_fmt() + "\n"
 }
 
 /// Tables in flash, and recoveries.

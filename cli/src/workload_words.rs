@@ -16,7 +16,7 @@ use crate::trace::TraceWords;
 #[command(next_help_heading = "Workload")]
 pub(crate) struct WorkloadWords {
     /// A workload by name or file, see `nandscape workloads`; its jobs replace the options below
-    #[arg(long, value_name = "W", conflicts_with_all = ["rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "random_distribution", "rate_iops", "rate_process", "burst"])]
+    #[arg(long, value_name = "W", conflicts_with_all = ["rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_iops", "rate_process", "burst"])]
     workload: Option<String>,
     /// Pattern of requests: read, write, rw, trim (sequential), randread, randwrite, randrw or randtrim
     #[arg(long, value_name = "PATTERN")]
@@ -36,6 +36,9 @@ pub(crate) struct WorkloadWords {
     /// The part of the drive that is used: 10GiB or 50% [default: 100%]
     #[arg(long, value_name = "SIZE")]
     size: Option<Share>,
+    /// The namespace that is used, of a drive that has several [default: 1]
+    #[arg(long, value_name = "N")]
+    namespace: Option<u32>,
     /// Distribution of random addresses: uniform, zipf:1.1, pareto:0.2, normal:10, zoned:60/10:40/90
     #[arg(long, value_name = "D")]
     random_distribution: Option<Distribution>,
@@ -101,6 +104,7 @@ impl WorkloadWords {
             numjobs: self.numjobs.unwrap_or(base.numjobs),
             rwmixread: self.rwmixread.unwrap_or(base.rwmixread),
             size: self.size.unwrap_or(base.size),
+            namespace: self.namespace.unwrap_or(base.namespace),
             distribution: self.random_distribution.clone().unwrap_or(base.distribution),
             rate: self.rate_iops.map(|iops| Rate { iops, process }),
             burst: self.burst,

@@ -24,6 +24,11 @@ pub trait Controller {
     /// What the drive is.
     fn info(&self) -> DriveInfo;
 
+    /// The same of another namespace; `None` when the controller has none of that number.
+    fn info_of(&self, nsid: u32) -> Option<DriveInfo> {
+        Some(self.info()).filter(|info| info.nsid == nsid)
+    }
+
     /// Controller ID (CNTLID), unique in its subsystem while the controller exists.
     fn id(&self) -> u16 {
         IN_PROCESS_CONTROLLER

@@ -17,9 +17,11 @@ use crate::drive::{Drive, DriveInfo};
 use crate::io::{CommandRef, Completion, Io, Token};
 use crate::ring::{Posted, Ring, Submission};
 
-/// One queue pair, used as a drive.
+/// One queue pair, used as a drive: a namespace of the controller.
 pub struct QueueDrive {
     sim: Sim,
+    /// The namespace; `None` is the controller's first.
+    nsid: Option<u32>,
     controller: Rc<dyn Controller>,
     id: QueueId,
     /// Whether this drive created the queue pair. Before, a pair of that number may belong to another.
@@ -51,6 +53,31 @@ impl QueueDrive {
     /// # Errors
     /// Those of [`Controller::create_queue_pair`].
     pub fn new(sim: &Sim, controller: Rc<dyn Controller>, id: QueueId, entries: u32) -> Result<Rc<QueueDrive>, Status> {
+        QueueDrive::on(sim, controller, None, id, entries)
+    }
+
+    /// The same for a namespace other than the controller's first.
+    ///
+    /// # Errors
+    /// Invalid Namespace when the controller has none of that number; otherwise as [`QueueDrive::new`].
+    pub fn of_namespace(
+        sim: &Sim,
+        controller: Rc<dyn Controller>,
+        nsid: u32,
+        id: QueueId,
+        entries: u32,
+    ) -> Result<Rc<QueueDrive>, Status> {
+        controller.info_of(nsid).ok_or(Status::INVALID_NAMESPACE)?;
+        QueueDrive::on(sim, controller, Some(nsid), id, entries)
+    }
+
+    fn on(
+        sim: &Sim,
+        controller: Rc<dyn Controller>,
+        nsid: Option<u32>,
+        id: QueueId,
+        entries: u32,
+    ) -> Result<Rc<QueueDrive>, Status> {
         let drive = Rc::new_cyclic(|weak: &Weak<QueueDrive>| {
             let (weak, orphans) = (weak.clone(), Rc::new(RefCell::new(State::default())));
             let dropped = orphans.clone();
@@ -63,6 +90,7 @@ impl QueueDrive {
             let depth = (entries - 1) as u16;
             QueueDrive {
                 sim: sim.clone(),
+                nsid,
                 controller,
                 id,
                 created: Cell::new(false),
@@ -168,7 +196,10 @@ impl QueueDrive {
 
 impl Drive for QueueDrive {
     fn info(&self) -> DriveInfo {
-        self.controller.info()
+        // A namespace that has gone has no blocks; its commands say so.
+        let of =
+            |nsid| self.controller.info_of(nsid).unwrap_or(DriveInfo { nsid, blocks: 0, ..self.controller.info() });
+        self.nsid.map_or_else(|| self.controller.info(), of)
     }
 
     fn submit(&self, io: Io) {

@@ -89,10 +89,10 @@ fn open(spec: &DriveSpec, seed: u64, path: &Path, syncs: bool) -> Result<StoreFi
     let shown = path.display();
     let failed = |error: StoreError| Failure::Input(anyhow::anyhow!("--store {shown}: {error}"));
     if !StoreFile::exists(path).map_err(|error| failed(error.into()))? {
-        let store = spec.store_spec(seed).map_err(Failure::input)?;
-        let fits = spec.resolve().map_err(Failure::input)?.check_store(&store);
+        let stores = spec.store_specs(seed).map_err(Failure::input)?;
+        let fits = spec.resolve().map_err(Failure::input)?.check_store(&stores[0]);
         fits.map_err(|problem| Failure::Input(anyhow::anyhow!("--store {shown}: {problem}")))?;
-        let file = StoreFile::create(path, store, syncs).map_err(failed)?;
+        let file = StoreFile::create_all(path, stores, syncs).map_err(failed)?;
         output::note(&format!("drive {} is new, in {shown}", spec.name));
         return Ok(file);
     }

@@ -5,10 +5,10 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::program::succeed;
+use crate::program::{refuse, succeed};
 
 /// The drives that come with the program.
-pub(crate) const DRIVES: [&str; 8] = [
+pub(crate) const DRIVES: [&str; 9] = [
     "default",
     "femu-blackbox",
     "femu-ocssd",
@@ -17,6 +17,7 @@ pub(crate) const DRIVES: [&str; 8] = [
     "samsung-970pro",
     "wd-zn540-block",
     "ox-block",
+    "two-ftls",
 ];
 const JOBS: [&str; 5] = ["mixed", "noisy-neighbour", "bursts", "zipf-oltp", "log-and-compact"];
 const PERSONALITIES: [&str; 7] = ["fileserver", "webserver", "varmail", "webproxy", "videoserver", "oltp", "networkfs"];
@@ -149,6 +150,26 @@ fn ox_block_runs_every_workload_and_pattern() {
         let report = report(&[&load[..], &["--io-count", "3000"], &sets].concat());
         assert_eq!(report["errors"], serde_json::json!({}), "{changes:?}");
     }
+}
+
+/// A job for each FTL of a drive that has two, and a namespace that there is not.
+#[test]
+fn jobs_run_on_the_ftl_of_their_namespace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("both.toml");
+    let text = "version = 1\n[[job]]\nrw = \"randwrite\"\n[[job]]\nrw = \"randrw\"\nnamespace = 2\n";
+    std::fs::write(&file, text).expect("a workload");
+    let file = file.display().to_string();
+    let small = ["--drive", "two-ftls", "--set", "capacity=512MiB", "--precondition", "steady", "--io-count", "4000"];
+    let report = report(&[&small[..], &["--workload", &file]].concat());
+    assert_eq!(report["errors"], serde_json::json!({}));
+    let parts = report["parts"].as_array().expect("a list");
+    let written = |part: usize| parts[part]["host_written_bytes"].as_u64().expect("bytes");
+    assert!(written(0) > 0 && written(1) > 0, "{parts:?}");
+    assert_eq!((&parts[0]["kind"], &parts[1]["kind"]), (&"page".into(), &"ox_block".into()));
+    assert!(parts[1]["units_metadata"].as_u64() > Some(0), "{parts:?}");
+    let one = ["--rw", "randread", "--namespace", "3"];
+    refuse(&[&["sim"], &small[..], &one].concat(), &["namespace = 3 is not there; from 1 to 2 is valid"]);
 }
 
 #[test]

@@ -173,6 +173,16 @@ fn what_was_acknowledged_outlasts_kills_of_ox_block() {
     kills("through", count(1), &[&OX[..], &["--store-sync"]].concat());
 }
 
+/// The same of a drive with two FTLs, of which the first has the namespace that the client uses.
+#[test]
+fn what_was_acknowledged_outlasts_kills_of_two_ftls() {
+    let ox = "ftl={kind=\"ox_block\",over_provisioning=\"42.86%\"}";
+    for (first, second) in [(ox, "name=\"other\""), ("name=\"first\"", ox)] {
+        let parts = format!("ftl.parts=[{{channels=\"0\",{first}}},{{channels=\"1\",{second}}}]");
+        kills("capacitor", count(1), &["--set", "capacity=128MiB", "--set", &parts]);
+    }
+}
+
 #[test]
 fn a_file_that_is_not_the_drives_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -393,6 +393,17 @@ pub struct TableSummary {
     pub lost_sectors: u64,
 }
 
+impl TableSummary {
+    /// The counts of two FTLs of one drive together.
+    pub fn plus(&self, other: &TableSummary) -> TableSummary {
+        TableSummary {
+            on_flash: self.on_flash + other.on_flash,
+            in_buffer: self.in_buffer + other.in_buffer,
+            lost_sectors: self.lost_sectors + other.lost_sectors,
+        }
+    }
+}
+
 /// Counters of an FTL. Units are mapping units.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Stats {
@@ -453,6 +464,34 @@ impl Stats {
             dropped_units: self.dropped_units - earlier.dropped_units,
             upkeep: self.upkeep.since(&earlier.upkeep),
             ..*self
+        }
+    }
+
+    /// The counters of two FTLs of one drive together.
+    pub fn plus(&self, other: &Stats) -> Stats {
+        Stats {
+            host_bytes: self.host_bytes + other.host_bytes,
+            host_units: self.host_units + other.host_units,
+            gc_units: self.gc_units + other.gc_units,
+            wear_units: self.wear_units + other.wear_units,
+            padding_units: self.padding_units + other.padding_units,
+            metadata_units: self.metadata_units + other.metadata_units,
+            gc_blocks: self.gc_blocks + other.gc_blocks,
+            wear_blocks: self.wear_blocks + other.wear_blocks,
+            read_modify_writes: self.read_modify_writes + other.read_modify_writes,
+            buffer_merges: self.buffer_merges + other.buffer_merges,
+            retired_blocks: self.retired_blocks + other.retired_blocks,
+            planes_out_of_use: self.planes_out_of_use + other.planes_out_of_use,
+            lost_units: self.lost_units + other.lost_units,
+            dropped_units: self.dropped_units + other.dropped_units,
+            free_blocks: self.free_blocks + other.free_blocks,
+            spare_blocks: (self.spare_blocks.0 + other.spare_blocks.0, self.spare_blocks.1 + other.spare_blocks.1),
+            erases: (
+                self.erases.0.min(other.erases.0),
+                self.erases.1.max(other.erases.1),
+                self.erases.2 + other.erases.2,
+            ),
+            upkeep: self.upkeep.plus(&other.upkeep),
         }
     }
 

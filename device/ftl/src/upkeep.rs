@@ -78,6 +78,18 @@ impl UpkeepPages {
         self.by_name().iter().map(|(_, pages)| pages).sum()
     }
 
+    fn plus(&self, other: &UpkeepPages) -> UpkeepPages {
+        UpkeepPages {
+            map: self.map + other.map,
+            map_evicted: self.map_evicted + other.map_evicted,
+            map_small: self.map_small + other.map_small,
+            blocks: self.blocks + other.blocks,
+            moved: self.moved + other.moved,
+            log: self.log + other.log,
+            fixed: self.fixed + other.fixed,
+        }
+    }
+
     fn since(&self, earlier: &UpkeepPages) -> UpkeepPages {
         UpkeepPages {
             map: self.map - earlier.map,
@@ -92,6 +104,18 @@ impl UpkeepPages {
 }
 
 impl Recoveries {
+    /// FTLs of one drive recover at the same time: the longest counts.
+    fn plus(&self, other: &Recoveries) -> Recoveries {
+        Recoveries {
+            count: self.count + other.count,
+            time: self.time.max(other.time),
+            pages: self.pages + other.pages,
+            records: self.records + other.records,
+            committed: self.committed + other.committed,
+            aborted: self.aborted + other.aborted,
+        }
+    }
+
     fn since(&self, earlier: &Recoveries) -> Recoveries {
         Recoveries {
             count: self.count - earlier.count,
@@ -105,6 +129,19 @@ impl Recoveries {
 }
 
 impl Upkeep {
+    /// The counters of two FTLs of one drive together.
+    pub fn plus(&self, other: &Upkeep) -> Upkeep {
+        Upkeep {
+            pages: self.pages.plus(&other.pages),
+            records: self.records + other.records,
+            checkpoints: self.checkpoints + other.checkpoints,
+            reclaimed_units: self.reclaimed_units + other.reclaimed_units,
+            garbage_units: self.garbage_units + other.garbage_units,
+            channels_to_collect: self.channels_to_collect + other.channels_to_collect,
+            recovered: self.recovered.plus(&other.recovered),
+        }
+    }
+
     /// What was counted since `earlier`; what is a figure of now stays as it is.
     pub fn since(&self, earlier: &Upkeep) -> Upkeep {
         Upkeep {

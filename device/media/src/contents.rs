@@ -32,6 +32,16 @@ pub struct OpCounts {
 }
 
 impl OpCounts {
+    /// The counts of two groups of channels together.
+    pub fn plus(&self, other: &OpCounts) -> OpCounts {
+        OpCounts {
+            reads: self.reads + other.reads,
+            programs: self.programs + other.programs,
+            copybacks: self.copybacks + other.copybacks,
+            erases: self.erases + other.erases,
+        }
+    }
+
     /// The counts since `earlier`.
     pub fn since(&self, earlier: &OpCounts) -> OpCounts {
         OpCounts {

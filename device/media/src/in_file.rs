@@ -80,7 +80,7 @@ impl Media {
     pub fn changed_blocks(&self) -> Vec<Changed> {
         let (contents, Some(memory)) = (self.contents.borrow(), &self.durable) else { return Vec::new() };
         let changed = contents.file().into_iter().flat_map(|file| file.changed_after(memory.snapshot_epoch()));
-        let changed = changed.map(|block| {
+        let changed = changed.filter(|block| !self.holds_identifier(*block)).map(|block| {
             let (erases, programmed) = memory.at_snapshot(block);
             let was_erased = erases != contents.erases(block);
             Changed { block, was_erased, first: if was_erased { 0 } else { programmed } }

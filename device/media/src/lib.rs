@@ -18,6 +18,8 @@
 //! | `store` | where data is kept, or that it is not |
 //! | `durable` | flash in a file, and durable memory of the controller |
 //! | `in_file` | opening, asking and closing flash in a file |
+//! | `supply` | power, faults and decoders, which all channels of a drive have in common; groups of channels |
+//! | `identifier` | which FTL owns a channel |
 //! | `fault` | what can go wrong: the fault model, and the plan of a drive |
 //! | `power` | whether there is any, and what was under way when it went |
 //! | `outcome` | how operations end, and what that leaves in the cells |
@@ -36,6 +38,7 @@ pub mod durable;
 pub mod fault;
 pub mod features;
 pub mod geometry;
+pub mod identifier;
 mod image;
 mod in_file;
 mod lun;
@@ -47,6 +50,7 @@ pub mod priority;
 pub mod seized;
 mod sparse;
 pub mod store;
+mod supply;
 mod suspend;
 pub mod timing;
 mod torn;
@@ -64,4 +68,5 @@ pub use power::Counted;
 pub use priority::Priority;
 pub use seized::{Crossing, Holding, Seized, Unreadable};
 pub use store::StoreKind;
+pub use supply::{Group, Supply};
 pub use timing::{Registers, Timing};

@@ -16,15 +16,16 @@ use smallvec::SmallVec;
 
 use crate::contents::{Contents, OpCounts};
 use crate::durable::DurableMemory;
-use crate::fault::{FaultPlan, MediaError, Misuse, Operation, Rule};
+use crate::fault::{FaultPlan, MediaError, Misuse, Operation, Place, Rule};
 use crate::features::PlaneMode;
 use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 use crate::image::{Oob, PageImage};
 use crate::lun::{Lun, Register};
 use crate::multi_plane::ReadTarget;
 use crate::outcome::Broken;
-use crate::power::{Power, Underway};
+use crate::power::Underway;
 use crate::store::{StoreKind, UnitData};
+use crate::supply::{Group, Supply};
 use crate::timing::{PageTimes, Timing};
 
 /// The configuration of a drive's flash.
@@ -44,9 +45,12 @@ pub struct MediaConfig {
     pub faults: Vec<Rule>,
     /// Seed of factory-bad blocks, read retries and faults.
     pub seed: Seed,
+    /// Which channels of the drive these are; `None` is all that there are. With a group, fault rules and decoders are those of
+    /// its [`Supply`].
+    pub group: Option<Group>,
 }
 
-/// The flash of one drive.
+/// The flash of one drive, or of a group of its channels.
 pub struct Media {
     pub(crate) sim: Sim,
     pub(crate) geometry: Geometry,
@@ -60,13 +64,15 @@ pub struct Media {
     planes_per_lun: Divisor,
     reads_planes_together: bool,
     pub(crate) channels: Vec<Resource>,
-    decoders: Vec<Resource>,
     pub(crate) contents: RefCell<Contents>,
     tracks: Tracks,
     factory_bad: Vec<bool>,
     retries: Seed,
-    pub(crate) faults: FaultPlan,
-    pub(crate) power: Power,
+    pub(crate) supply: Rc<Supply>,
+    /// The group of channels, where there are others.
+    group: Option<Group>,
+    /// The number of each channel in the drive.
+    channels_of_drive: Rc<[u32]>,
     /// Where the flash is in a file.
     pub(crate) durable: Option<Rc<DurableMemory>>,
 }
@@ -103,7 +109,19 @@ impl Media {
         contents: Contents,
         durable: Option<Rc<DurableMemory>>,
     ) -> Media {
-        let MediaConfig { geometry, timing, store: _, factory_bad, lba_bytes, faults, seed } = config;
+        let MediaConfig { geometry, timing, store: _, factory_bad, lba_bytes, faults, seed, group } = config;
+        let supply = match &group {
+            Some(group) => group.supply.clone(),
+            None => Supply::new(sim, &faults, lba_bytes, timing.features.ecc.engines, seed.child("faults")),
+        };
+        let channels_of_drive = match &group {
+            Some(group) => group.channels.clone(),
+            None => (0..geometry.channels()).collect(),
+        };
+        let mut factory_bad = choose_bad(&geometry, factory_bad, seed.child("factory-bad-blocks"));
+        if group.is_some() {
+            keep_first_blocks(&geometry, &mut factory_bad);
+        }
         let planes_per_lun = match timing.features.planes {
             PlaneMode::Independent => 1,
             PlaneMode::Die | PlaneMode::MultiPlane => geometry.counts().planes_per_die,
@@ -117,14 +135,14 @@ impl Media {
             luns: (0..geometry.planes() / planes_per_lun).map(|_| Lun::new(sim, &timing)).collect(),
             planes_per_lun: Divisor::new(planes_per_lun),
             reads_planes_together: timing.features.planes == PlaneMode::MultiPlane,
-            decoders: (0..timing.features.ecc.engines).map(|_| Resource::new(sim)).collect(),
             retries: seed.child("read-retry"),
-            faults: FaultPlan::new(&faults, lba_bytes, seed.child("faults")),
-            power: Power::new(sim),
+            supply,
             channels: (0..geometry.channels()).map(|_| Resource::new(sim)).collect(),
             contents: RefCell::new(contents),
-            tracks: Tracks::new(sim, &geometry),
-            factory_bad: choose_bad(&geometry, factory_bad, seed.child("factory-bad-blocks")),
+            tracks: Tracks::new(sim, &geometry, &channels_of_drive),
+            factory_bad,
+            group,
+            channels_of_drive,
             durable,
             timing,
         }
@@ -142,7 +160,23 @@ impl Media {
 
     /// The fault plan.
     pub fn faults(&self) -> &FaultPlan {
-        &self.faults
+        &self.supply.faults
+    }
+
+    /// The number of each channel in the drive.
+    pub fn channels_of_drive(&self) -> &[u32] {
+        &self.channels_of_drive
+    }
+
+    /// Whether each channel begins with a block that holds an identifier: the drive has other flash, too.
+    pub(crate) fn has_identifiers(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Where this flash is in the drive.
+    pub(crate) fn place(&self) -> Place<'_> {
+        let bytes = self.group.as_ref().map_or(0..u64::MAX, |group| group.bytes.clone());
+        Place { geometry: &self.geometry, channels: &self.channels_of_drive, bytes }
     }
 
     /// Reads `bytes` of a page into the controller, with as many retries as the page needs.
@@ -319,9 +353,9 @@ impl Media {
         self.end_erase(&under_way, block)
     }
 
-    /// Whether the maker marked a block as bad.
+    /// Whether an FTL has to leave a block alone: the maker marked it as bad, or it holds an identifier.
     pub fn is_factory_bad(&self, block: BlockId) -> bool {
-        self.factory_bad[block.0 as usize]
+        self.factory_bad[block.0 as usize] || self.holds_identifier(block)
     }
 
     /// Whether host data is kept.
@@ -464,9 +498,13 @@ impl Media {
     pub(crate) async fn decode(&self, channel: usize, bytes: u32, who: Who, breakdown: &mut Breakdown) {
         let begun = self.sim.now();
         let time = self.timing.features.ecc.tail(bytes, self.timing.bus);
-        match self.decoders.len() {
+        let decoders = &self.supply.decoders;
+        match decoders.len() {
             0 => self.sim.sleep(time).await,
-            engines => self.decoders[channel % engines].keep_busy(time, who).await,
+            engines => {
+                let channel = self.channels_of_drive[channel] as usize;
+                decoders[channel % engines].keep_busy(time, who).await;
+            }
         }
         breakdown.spend(Stage::Ecc, self.sim.now() - begun);
     }
@@ -611,13 +649,25 @@ fn choose_bad(geometry: &Geometry, count: u32, seed: Seed) -> Vec<bool> {
     (0..geometry.planes()).flat_map(plane).collect()
 }
 
+/// The first block of each channel is good, as makers of NAND promise of the first block of a chip: where it was chosen to be bad,
+/// the first good block of its plane is bad instead.
+fn keep_first_blocks(geometry: &Geometry, bad: &mut [bool]) {
+    let planes_of_channel = (geometry.planes() / geometry.channels()) as usize;
+    for plane in bad.chunks_exact_mut(geometry.blocks_per_plane() as usize).step_by(planes_of_channel) {
+        if let Some(good) = plane.iter().position(|is_bad| !is_bad) {
+            plane.swap(0, good);
+        }
+    }
+}
+
 impl Tracks {
-    fn new(sim: &Sim, geometry: &Geometry) -> Tracks {
+    fn new(sim: &Sim, geometry: &Geometry, numbers: &[u32]) -> Tracks {
         let plane = |index| {
             let (channel, die, plane) = geometry.place(PlaneId(index));
+            let channel = numbers[channel as usize];
             sim.trace().track(format!("channel {channel} die {die} plane {plane}"))
         };
-        let channel = |index| sim.trace().track(format!("channel {index}"));
+        let channel = |index: u32| sim.trace().track(format!("channel {}", numbers[index as usize]));
         Tracks {
             planes: (0..geometry.planes()).map(plane).collect(),
             channels: (0..geometry.channels()).map(channel).collect(),

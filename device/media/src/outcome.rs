@@ -34,7 +34,7 @@ impl Media {
             let units = (0..self.geometry.units_per_page()).map(|unit| self.geometry.unit_at(page, unit));
             units.into_iter().any(|unit| (first..=last).contains(&u64::from(contents.tag(unit))))
         };
-        let struck = self.faults.strike(&self.geometry, self.sim.now(), operation, &pages, block, holds)?;
+        let struck = self.supply.faults.strike(&self.place(), self.sim.now(), operation, &pages, block, holds)?;
         if let Some((off, torn)) = struck.cut {
             self.cut_power_and_tear(off, torn);
         }

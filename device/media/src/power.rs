@@ -71,12 +71,12 @@ impl Media {
         pages: impl Iterator<Item = PageId>,
         block: BlockId,
     ) -> Result<Underway<'_>, MediaError> {
-        if !self.power.on.get() {
+        if !self.supply.power.on.get() {
             return Err(MediaError::PowerLost);
         }
         let counted = self.count_under_way();
-        let cuts = self.power.cuts.get();
-        let struck = if self.faults.is_armed() { self.strike(operation, pages, block) } else { None };
+        let cuts = self.supply.power.cuts.get();
+        let struck = if self.supply.faults.is_armed() { self.strike(operation, pages, block) } else { None };
         Ok(Underway { counted, cuts, struck })
     }
 
@@ -84,8 +84,8 @@ impl Media {
     /// returns.
     #[inline]
     pub fn count_under_way(&self) -> Counted<'_> {
-        self.power.under_way.set(self.power.under_way.get() + 1);
-        Counted(&self.power)
+        self.supply.power.under_way.set(self.supply.power.under_way.get() + 1);
+        Counted(&self.supply.power)
     }
 
     /// Cuts power: everything under way fails. Power is off for `off` at least, and until an owner of the flash has waited
@@ -96,36 +96,36 @@ impl Media {
 
     /// The same, with what is left of the operations under way.
     pub fn cut_power_and_tear(&self, off: Span, torn: Torn) {
-        self.power.torn.set(torn);
-        self.power.on.set(false);
-        self.power.cuts.set(self.power.cuts.get() + 1);
+        self.supply.power.torn.set(torn);
+        self.supply.power.on.set(false);
+        self.supply.power.cuts.set(self.supply.power.cuts.get() + 1);
         // Operations that are about to begin at this instant find that it is off.
-        self.power.off_until.set(self.sim.now() + off.max(Span::from_ns(1)));
-        self.power.on_cut.borrow().iter().for_each(|told| told());
+        self.supply.power.off_until.set(self.sim.now() + off.max(Span::from_ns(1)));
+        self.supply.power.on_cut.borrow().iter().for_each(|told| told());
     }
 
     /// Has `told` called whenever power is cut, in addition to what other owners of the flash have called. The cut may come
     /// in the middle of any operation, so `told` may only start a task.
     pub fn on_power_cut(&self, told: impl Fn() + 'static) {
-        self.power.on_cut.borrow_mut().push(Box::new(told));
+        self.supply.power.on_cut.borrow_mut().push(Box::new(told));
     }
 
     /// Whether there is power.
     #[inline]
     pub fn is_powered(&self) -> bool {
-        self.power.on.get()
+        self.supply.power.on.get()
     }
 
     /// How often power was cut.
     #[inline]
     pub fn power_cuts(&self) -> u32 {
-        self.power.cuts.get()
+        self.supply.power.cuts.get()
     }
 
     /// Waits until power is back after a cut: it has been off for as long as the cut says, and no operation is under way any
     /// more. Every owner of the flash waits for this before it uses the flash again; the first of them turns power on.
     pub async fn power_returns(&self) {
-        let power = &self.power;
+        let power = &self.supply.power;
         while !power.on.get() {
             if self.sim.now() < power.off_until.get() {
                 self.sim.sleep_until(power.off_until.get()).await;

@@ -123,14 +123,14 @@ impl<'a> Seized<'a> {
     /// When a copy failed. All targets are used up then, unless there was no power at the start or the moves break a rule
     /// of NAND ([`Misuse`](crate::Misuse)).
     pub async fn copyback(&mut self, moves: &[(PageId, PageId)], crossing: Crossing) -> Result<Unreadable, Broken> {
-        let Media { geometry, timing, faults, contents, .. } = self.media;
+        let Media { geometry, timing, supply, contents, .. } = self.media;
         let page = moves[0].1;
         if !self.media.is_powered() {
             return Err(Broken { error: MediaError::PowerLost, page });
         }
         contents.borrow_mut().use_up_for_copies(geometry, moves)?;
         let is_plain = crossing == Crossing::Nothing && !self.preemptible && timing.features.command.is_zero();
-        if !is_plain || faults.is_armed() {
+        if !is_plain || supply.faults.is_armed() {
             return Box::pin(self.copy_pages(moves, crossing)).await;
         }
         let copying = self.begin(Operation::Program, page)?;

@@ -13,13 +13,13 @@ impl Media {
     /// Leaves of an interrupted program what the power cut says. `image` has the page's units from `from` on.
     pub(crate) fn tear_program(&self, contents: &mut Contents, page: PageId, image: &PageImage, from: usize) {
         let geometry = &self.geometry;
-        let part = match self.faults.draw_torn(self.power.torn()) {
+        let part = match self.supply.faults.draw_torn(self.supply.power.torn()) {
             Torn::Unreadable | Torn::Any => return contents.set_unreadable(page),
             Torn::Untouched if contents.is_last(geometry, page) => return contents.give_back_last(geometry, page),
             Torn::Untouched => return contents.set_unreadable(page),
             Torn::Whole => Part::All,
             Torn::Prefix => {
-                let sectors = 1 + self.faults.draw_below(geometry.page_size() / SECTOR - 1);
+                let sectors = 1 + self.supply.faults.draw_below(geometry.page_size() / SECTOR - 1);
                 Part::First((sectors * SECTOR) as usize)
             }
             Torn::Area => Part::Areas,
@@ -33,7 +33,7 @@ impl Media {
 
     /// Leaves of an interrupted erase what the power cut says.
     pub(crate) fn tear_erase(&self, contents: &mut Contents, block: BlockId) {
-        match self.faults.draw_torn(self.power.torn()) {
+        match self.supply.faults.draw_torn(self.supply.power.torn()) {
             Torn::Untouched => {}
             // Where the file cannot be written, the block is as it was.
             Torn::Whole => _ = contents.erase(&self.geometry, block),

@@ -266,6 +266,7 @@ fn spec(keeps_data: bool) -> StoreSpec {
         snapshot_bytes: 0,
         seed: 1,
         text: String::new(),
+        following: 0,
     }
 }
 

@@ -133,6 +133,7 @@ impl TestFlash {
             lba_bytes: LBA,
             faults: self.faults.iter().map(rule).collect(),
             seed: self.seed,
+            group: None,
         }
     }
 

@@ -27,4 +27,5 @@ builtin![
     "samsung-970pro",
     "wd-zn540-block",
     "ox-block",
+    "two-ftls",
 ];

@@ -8,7 +8,9 @@ use nandscape_device_media::{Cell, PlaneMode, Priority, ProgramUnit, Registers};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
-use crate::values::{Admission, Changes, Choice, Faults, FtlKind, PerPageType, Shares, Tables, Text, Victim};
+use crate::values::{
+    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PerPageType, Shares, Tables, Text, Victim,
+};
 
 /// What a key means.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -56,6 +58,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 pub fn key_docs() -> Vec<KeyDoc> {
     let mut docs = Vec::new();
     ProfileKeys::docs(&mut docs);
+    PartKeys::docs(&mut docs);
     docs
 }
 
@@ -123,7 +126,8 @@ section! {
     TimingKeys at "timing" {
         /// Bits of a cell: `"slc"`, `"mlc"`, `"tlc"` or `"qlc"`, with 1, 2, 3 or 4 page types.
         cell: Text<Choice<Cell>>,
-        /// Erases that a block is rated for: `3000`. SMART's Percentage Used refers to it; nothing fails because of it.
+        /// Erases that a block is rated for: `3000`; 0 is flash that does not wear. SMART's Percentage Used refers to it; nothing
+        /// fails because of it.
         /// Without it, the order of magnitude of the cell: 100000, 10000, 3000 or 1000.
         rated_erases: u32,
         /// tR, sensing a page: one time, or one for each page type from the lowest: `["50us", "60us", "70us"]`.
@@ -297,6 +301,9 @@ section! {
         /// found again in the out-of-band areas of the flash, which takes the time of reading them. Drives in a file always
         /// rebuild it.
         tables: Text<Choice<Tables>>,
+        /// [Several FTLs in one drive](techniques/parts.md), each of which owns channels and is an NVM Set with a namespace: a table
+        /// `[[ftl.parts]]` for each. Other keys of `ftl` hold for all parts that do not say otherwise.
+        parts: Vec<PartKeys>,
     } with {
         /// Garbage collection.
         gc: GcKeys,
@@ -306,6 +313,25 @@ section! {
         ox_block: OxBlockKeys,
         /// The components of OX-Block.
         ox: OxKeys,
+    }
+}
+
+section! {
+    /// One of several FTLs of a drive.
+    PartKeys at "ftl.parts" {
+        /// Its name, up to 32 bytes: `"archive"`. Left out, its kind and its first channel.
+        name: String,
+        /// The channels that it owns: `"0-3"` or `"0-3,6"`. Each channel belongs to one part.
+        channels: Text<Channels>,
+        /// What the channels are made of: `"nand"`, which is as `timing` says; or `"ram"`, memory that keeps its contents without
+        /// power, has no time of an array, no errors and no wear.
+        media: Text<Choice<MediaKind>>,
+        /// Bytes of its namespace: `"8GiB"`. Left out, its share of the drive's capacity by channels.
+        capacity: Text<Bytes>,
+        /// Its own settings, by the keys of `ftl`: `ftl.kind = "ox_block"`. All parts have the same `mapping_unit`.
+        ftl: Box<FtlKeys>,
+        /// Times of its flash that differ from those of the drive, by the keys of `timing`: `timing.cell = "slc"`.
+        timing: Box<TimingKeys>,
     }
 }
 

@@ -2,7 +2,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `ssd` | the assembly: media, FTL, controller |
+//! | `ssd` | a drive: its parts, and what can be asked of it |
+//! | `part` | an FTL with its flash |
+//! | `assemble` | from a profile to media, FTLs and controller |
+//! | `owners` | which FTL owns which channel |
 //! | `profile` | a profile as written: TOML, one on top of another, with changes |
 //! | `keys` | every key, with its meaning |
 //! | `values` | how values are written |
@@ -13,8 +16,11 @@
 //! | `sizing` | how much flash a capacity needs |
 //! | `builtin` | the profiles that come with it (`profiles/*.toml`) |
 
+mod assemble;
 mod builtin;
 mod keys;
+mod owners;
+mod part;
 mod policies;
 mod profile;
 mod resolve;
@@ -27,8 +33,9 @@ mod values;
 
 pub use builtin::{BUILTIN, Builtin};
 pub use keys::{KeyDoc, ProfileKeys, key_docs};
+pub use part::Part;
 pub use profile::{Profile, ProfileError};
-pub use resolve::Resolved;
+pub use resolve::{Resolved, ResolvedPart};
 pub use sizing::Sizing;
 pub use ssd::Ssd;
 pub use store::StoredDrive;

@@ -265,7 +265,8 @@ fn message(error: &toml::de::Error) -> String {
 fn meant(unknown: &str) -> Option<String> {
     let likeness = |doc: &KeyDoc| strsim::jaro_winkler(unknown, doc.key);
     let docs = key_docs();
-    let nearest = docs.iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
+    // Of several that are alike, the first of the page of keys.
+    let nearest = docs.iter().rev().max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
     let full = || {
         if nearest.section.is_empty() { nearest.key.to_owned() } else { format!("{}.{}", nearest.section, nearest.key) }
     };

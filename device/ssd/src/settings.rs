@@ -1,6 +1,8 @@
 //! Settings that can be changed while a drive runs: at drive times that its profile names, or by an operator.
 //!
 //! A change lasts until the drive is turned off; a power cut does not undo it.
+//!
+//! Left out: drives with several FTLs.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,6 +31,9 @@ impl Resolved {
         if !CHANGEABLE.contains(&key) {
             let valid = CHANGEABLE.join(", ");
             return Err(ProfileError::new(key, format!("cannot be changed while a drive runs; these can: {valid}")));
+        }
+        if !self.parts().is_empty() {
+            return Err(ProfileError::new(key, "cannot be changed while a drive with several FTLs runs"));
         }
         if self.ox_block().is_none_or(|config| config.layout != Layout::Log) {
             return Err(ProfileError::new(key, "is for ftl.kind = \"ox_block\""));

@@ -48,6 +48,8 @@ pub(crate) struct Demand {
     pub list_unit: u64,
     /// Share of blocks that are bad from the factory.
     pub factory_bad: f64,
+    /// Whether channels begin with a block that holds an identifier. Each plane gets a block for it, as all planes are alike.
+    pub has_identifiers: bool,
     /// The counts that do not shrink with the capacity.
     pub kept: Kept,
 }
@@ -78,6 +80,7 @@ impl Demand {
         let data = shape.data_blocks();
         let reserve = shape.reserve(data);
         let good = data + reserve;
+        let good = good + u64::from(self.has_identifiers);
         let all = ((good as f64) / (1.0 - self.factory_bad)).ceil() as u64;
         let units = (data * shape.units_of_a_block_each()) as f64;
         Some(Sizing {
@@ -209,6 +212,7 @@ mod tests {
             keeps_tables: false,
             list_unit: 0,
             factory_bad: 0.0,
+            has_identifiers: false,
             kept: Kept::default(),
         }
     }

@@ -6,11 +6,19 @@
 use nandscape_device_media::durable::PageStatus;
 use nandscape_device_media::{BlockId, UnitId};
 
-use crate::Ssd;
+use crate::{Part, Ssd};
 
 impl Ssd {
-    /// What is wrong, a sentence each. Reads all of the file.
+    /// What is wrong, a sentence each; the part is named where there are several. Reads all of the file.
     pub fn problems(&self) -> Vec<String> {
+        let several = self.parts().len() > 1;
+        let named = |part: &Part, what| if several { format!("part {}: {what}", part.name()) } else { what };
+        self.parts().iter().flat_map(|part| part.problems().into_iter().map(|what| named(part, what))).collect()
+    }
+}
+
+impl Part {
+    fn problems(&self) -> Vec<String> {
         let disagree = |what| format!("the tables disagree: {what}");
         let mut problems: Vec<String> = self.check().err().map(disagree).into_iter().collect();
         if self.ox_block().is_some_and(|ftl| ftl.has_failed()) {
@@ -32,6 +40,7 @@ impl Ssd {
                 let of_unit = |unit: &UnitId| {
                     let place = format!("(page {}, block {})", page.0, block.0);
                     match media.tag(*unit) {
+                        _ if media.holds_identifier(block) => format!("the identifier of a channel is damaged {place}"),
                         u32::MAX => format!("a page of tables is damaged {place}"),
                         lpn if self.is_current(*unit) => format!("the data of logical unit {lpn} is damaged {place}"),
                         lpn => format!("old data of logical unit {lpn} is damaged beside current data {place}"),
@@ -48,9 +57,13 @@ impl Ssd {
         problems
     }
 
-    /// Whether the drive may still use a unit: current data of the host, and pages of tables.
+    /// Whether the drive may still use a unit: current data of the host, pages of tables, and identifiers.
     fn matters(&self, unit: UnitId) -> bool {
-        self.is_current(unit) || self.ox_block().is_some() && self.media().tag(unit) == u32::MAX
+        let geometry = self.media().geometry();
+        let block = geometry.block_of(geometry.page_of(unit));
+        self.media().holds_identifier(block)
+            || self.is_current(unit)
+            || self.ox_block().is_some() && self.media().tag(unit) == u32::MAX
     }
 
     fn is_unit_sound(&self, unit: UnitId) -> bool {

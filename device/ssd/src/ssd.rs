@@ -1,122 +1,28 @@
-//! Assembles a drive from media, FTL and controller.
+//! An emulated SSD, assembled from media, FTLs and a controller.
 
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
 
-use nandscape_device_controller::{Nvm, NvmSubsystem, NvmeController};
-use nandscape_device_ftl::component::BlockInfo;
-use nandscape_device_ftl::{Ftl, OxBlock, PageFtl, Plant, PlantReport, Stats, TableSummary};
+use nandscape_device_ftl::{OxBlock, Plant, PlantReport, Stats, TableSummary};
 use nandscape_device_media::durable::StoreFile;
-use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, StoreKind, UnitId};
-use nandscape_drive::{Controller, Names, Subsystem};
+use nandscape_device_media::{Media, OpCounts, StoreKind};
+use nandscape_drive::{Controller, Subsystem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Seed, Sim};
 
-use crate::policies;
+use crate::assemble::{self, Assembled, Front, Stores};
+use crate::part::Part;
 use crate::profile::ProfileError;
 use crate::resolve::Resolved;
 use crate::settings::Settings;
 use crate::store::StoredDrive;
-use crate::values::Tables;
 
 /// An emulated SSD.
 pub struct Ssd {
-    media: Rc<Media>,
-    drive: Box<dyn Assembled>,
+    /// Its FTLs with their flash, by their lowest channel: one, unless its profile has parts.
+    parts: Vec<Part>,
+    front: Box<dyn Front>,
     settings: Rc<Settings>,
-}
-
-/// An FTL under its controller. Commands do not pass here: their way is made for each kind of FTL by the compiler.
-trait Assembled {
-    fn controller(&self) -> Rc<dyn Controller>;
-    fn subsystem(&self) -> Rc<dyn Subsystem>;
-    fn link_usage(&self) -> [Totals; 2];
-    fn check(&self) -> Result<(), String>;
-    fn stats(&self) -> Stats;
-    fn memory(&self) -> Vec<(&'static str, u64)>;
-    fn is_read_only(&self) -> bool;
-    fn page_ftl(&self) -> Option<&PageFtl>;
-    fn ox_block(&self) -> Option<&Rc<OxBlock>>;
-    fn block(&self, block: BlockId) -> BlockInfo;
-    fn is_current(&self, unit: UnitId) -> bool;
-    fn tables(&self) -> TableSummary;
-    /// Tells the controller that the FTL was planted.
-    fn was_planted(&self);
-    /// Has the controller write its notes.
-    fn note(&self);
-    fn shut_down(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
-}
-
-/// The parts of a drive with an FTL of type `F`.
-struct Parts<F: Ftl> {
-    ftl: Rc<F>,
-    page: Option<Rc<PageFtl>>,
-    ox_block: Option<Rc<OxBlock>>,
-    controller: Rc<NvmeController<Nvm<F>>>,
-}
-
-impl<F: Ftl> Assembled for Parts<F> {
-    fn controller(&self) -> Rc<dyn Controller> {
-        self.controller.clone()
-    }
-
-    fn subsystem(&self) -> Rc<dyn Subsystem> {
-        self.controller.subsystem().clone()
-    }
-
-    fn link_usage(&self) -> [Totals; 2] {
-        self.controller.subsystem().link_usage()
-    }
-
-    fn check(&self) -> Result<(), String> {
-        self.ftl.check()
-    }
-
-    fn stats(&self) -> Stats {
-        self.ftl.stats()
-    }
-
-    fn memory(&self) -> Vec<(&'static str, u64)> {
-        self.ftl.memory()
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.ftl.is_read_only()
-    }
-
-    fn page_ftl(&self) -> Option<&PageFtl> {
-        self.page.as_deref()
-    }
-
-    fn ox_block(&self) -> Option<&Rc<OxBlock>> {
-        self.ox_block.as_ref()
-    }
-
-    fn block(&self, block: BlockId) -> BlockInfo {
-        self.ftl.block(block)
-    }
-
-    fn is_current(&self, unit: UnitId) -> bool {
-        self.ftl.is_current(unit)
-    }
-
-    fn tables(&self) -> TableSummary {
-        self.ftl.tables()
-    }
-
-    fn was_planted(&self) {
-        self.controller.subsystem().was_filled();
-    }
-
-    fn note(&self) {
-        self.controller.subsystem().note();
-    }
-
-    fn shut_down(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
-        Box::pin(self.ftl.shut_down())
-    }
 }
 
 impl Ssd {
@@ -125,12 +31,17 @@ impl Ssd {
     /// # Errors
     /// When the system does not give the memory for its tables.
     pub fn new(sim: &Sim, profile: &Resolved, store: StoreKind, seed: Seed) -> io::Result<Ssd> {
-        if profile.tables() == Tables::Rebuilt && profile.ox_block().is_none() {
+        let names = profile.names(seed.child("identity"));
+        if !profile.parts().is_empty() {
+            let assembled = assemble::several(sim, profile, Stores::New(store, seed), names)?;
+            return Ok(Ssd::of(sim, profile, assembled));
+        }
+        if profile.rebuilds_in_memory() {
             let spec = profile.store_spec(store == StoreKind::Ram, seed);
             return Ssd::open(sim, profile, StoreFile::in_memory(spec).map_err(io::Error::other)?);
         }
         let media = Media::new(sim, profile.media(store, seed.child("media")))?;
-        Ssd::over(sim, profile, media, profile.names(seed.child("identity")))
+        Ok(Ssd::of(sim, profile, assemble::one(sim, profile, media, names)?))
     }
 
     /// The drive that a file holds, which fits `profile` ([`Resolved::check_store`]): as it was left, if it was closed;
@@ -138,63 +49,74 @@ impl Ssd {
     ///
     /// # Errors
     /// When the file cannot be read or written, or is damaged.
-    pub fn open(sim: &Sim, profile: &Resolved, file: StoreFile) -> io::Result<Ssd> {
+    pub fn open(sim: &Sim, profile: &Resolved, mut file: StoreFile) -> io::Result<Ssd> {
         let spec = file.spec().clone();
         let fits = profile.check_store(&spec).and_then(|()| StoredDrive::of(&spec));
         let names = fits.map_err(io::Error::other)?.names;
+        if !profile.parts().is_empty() {
+            let following = file.take_following();
+            let files = std::iter::once(file).chain(following).collect();
+            let assembled = assemble::several(sim, profile, Stores::Files(files), names)?;
+            return Ok(Ssd::of(sim, profile, assembled));
+        }
         // The seed of the drive that was made, so that what was left to chance stays.
         let config = profile.media(StoreKind::None, Seed::new(spec.seed).child("media"));
-        Ssd::over(sim, profile, Media::open(sim, config, file)?, names)
+        Ok(Ssd::of(sim, profile, assemble::one(sim, profile, Media::open(sim, config, file)?, names)?))
     }
 
-    fn over(sim: &Sim, profile: &Resolved, media: Media, names: Names) -> io::Result<Ssd> {
-        let media = Rc::new(media);
-        let drive: Box<dyn Assembled> = match profile.ox_block() {
-            Some(config) => {
-                let ftl = OxBlock::open(sim, media.clone(), config)?;
-                let controller = controller(sim, &media, &ftl, profile, names)?;
-                Box::new(Parts { page: None, ox_block: Some(ftl.clone()), ftl, controller })
-            }
-            None => {
-                let ftl = PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?;
-                let controller = controller(sim, &media, &ftl, profile, names)?;
-                Box::new(Parts { page: Some(ftl.clone()), ox_block: None, ftl, controller })
-            }
-        };
-        let settings = Settings::new(sim, profile, drive.ox_block());
-        Ok(Ssd { media, drive, settings })
+    fn of(sim: &Sim, profile: &Resolved, (parts, front): Assembled) -> Ssd {
+        let only = if let [part] = &*parts { part.ox_block() } else { None };
+        let settings = Settings::new(sim, profile, only);
+        Ssd { parts, front, settings }
+    }
+
+    /// Its FTLs with their flash, by their lowest channel: one, unless its profile has parts. Each of several is the NVM Set of its
+    /// place, counted from one.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The first part: all of the drive, unless its profile has parts.
+    fn first(&self) -> &Part {
+        &self.parts[0]
     }
 
     /// The drive as queue pairs, for hosts in this process.
     pub fn controller(&self) -> Rc<dyn Controller> {
-        self.drive.controller()
+        self.front.controller()
     }
 
     /// The drive as a subsystem, which gives every other host a controller of its own.
     pub fn subsystem(&self) -> Rc<dyn Subsystem> {
-        self.drive.subsystem()
+        self.front.subsystem()
     }
 
     /// Whether [`Ssd::plant`] may be called: drives whose tables are found again in their data have to be written.
     pub fn can_be_planted(&self) -> bool {
-        self.drive.ox_block().is_none_or(|ftl| ftl.can_be_planted())
+        self.parts.iter().all(Part::can_be_planted)
     }
 
-    /// Gives an unused drive that has not started the state of a used one, in no time; see [`PageFtl::plant`] and
-    /// [`OxBlock::plant`].
+    /// Gives an unused drive that has not started the state of a used one, in no time; see
+    /// [`PageFtl::plant`](nandscape_device_ftl::PageFtl::plant) and [`OxBlock::plant`]. Each part gets that state by itself; the
+    /// write amplification that is told is that of all of them.
     pub fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
-        let report = match (self.drive.page_ftl(), self.drive.ox_block()) {
-            (Some(ftl), _) => ftl.plant(plant, seed, progress),
-            (None, Some(ftl)) => ftl.plant(plant, seed, progress),
-            (None, None) => unreachable!("a drive has one of the two"),
-        };
-        self.drive.was_planted();
-        report
+        let count = self.parts.len();
+        let each = self.parts.iter().enumerate().map(|(number, part)| {
+            let seed = if count == 1 { seed } else { seed.nth(number as u64) };
+            part.plant(plant, seed, &mut |share| progress((number as f64 + share) / count as f64))
+        });
+        let reports: Vec<PlantReport> = each.collect();
+        self.front.was_filled();
+        let overwritten = reports.iter().map(|report| report.overwritten).sum();
+        let weights: f64 = reports.iter().map(|report| report.overwritten as f64).sum();
+        let weighted: f64 = reports.iter().map(|report| report.waf * report.overwritten as f64).sum();
+        let waf = if count == 1 || weights == 0.0 { reports[0].waf } else { weighted / weights };
+        PlantReport { overwritten, waf }
     }
 
-    /// The FTL, if it is an OX-Block.
+    /// The FTL, if the drive has one and it is an OX-Block.
     pub fn ox_block(&self) -> Option<&Rc<OxBlock>> {
-        self.drive.ox_block()
+        if let [part] = &*self.parts { part.ox_block() } else { None }
     }
 
     /// Changes a setting while the drive runs, as `ftl.ox_block.gc_slots=4`.
@@ -212,14 +134,16 @@ impl Ssd {
 
     /// Waits until the drive is in service, or will never be: one whose tables are in its flash reads them first.
     pub async fn in_service(&self) {
-        if let Some(ftl) = self.drive.ox_block() {
-            ftl.in_service().await;
+        for part in &self.parts {
+            part.in_service().await;
         }
     }
 
     /// Writes what the next start would have to find out, before [`Ssd::close`].
     pub async fn shut_down(&self) {
-        self.drive.shut_down().await;
+        for part in &self.parts {
+            part.shut_down().await;
+        }
     }
 
     /// Turns the drive off, in order: where its flash is in a file, it starts again at once. The drive must not be used
@@ -228,22 +152,15 @@ impl Ssd {
     /// # Errors
     /// Why the file could not be written.
     pub fn close(&self) -> io::Result<()> {
-        self.drive.note();
-        let closed = self.save().and_then(|()| self.media.close());
+        self.front.note();
+        let close = |part: &Part| part.save().and_then(|()| part.media.close());
+        let closed = self.parts.iter().try_for_each(close);
         closed.map_err(|_| io::Error::other(self.store_failure().unwrap_or_default()))
-    }
-
-    fn save(&self) -> Result<(), MediaError> {
-        match (self.drive.page_ftl(), self.drive.ox_block()) {
-            (Some(ftl), _) => ftl.save(),
-            (_, Some(ftl)) => ftl.save(),
-            (None, None) => Ok(()),
-        }
     }
 
     /// Why nothing can be written to the file any more that the flash is in, if that is so.
     pub fn store_failure(&self) -> Option<String> {
-        self.media.durable()?.failure()
+        self.parts.iter().find_map(|part| part.media.durable()?.failure())
     }
 
     /// Checks the drive's tables against each other and the flash.
@@ -251,70 +168,56 @@ impl Ssd {
     /// # Errors
     /// The problem, in one sentence.
     pub fn check(&self) -> Result<(), String> {
-        self.drive.check()
+        let named =
+            |part: &Part, problem| if self.parts.len() == 1 { problem } else { format!("{}: {problem}", part.name) };
+        self.parts.iter().try_for_each(|part| part.check().map_err(|problem| named(part, problem)))
     }
 
-    /// What the FTL knows of a block.
-    pub fn block(&self, block: BlockId) -> BlockInfo {
-        self.drive.block(block)
-    }
-
-    /// Whether a unit of the flash holds current data.
-    pub fn is_current(&self, unit: UnitId) -> bool {
-        self.drive.is_current(unit)
-    }
-
-    /// What the FTL's tables hold, counted.
+    /// What the tables hold, counted.
     pub fn tables(&self) -> TableSummary {
-        self.drive.tables()
+        self.parts.iter().map(Part::tables).reduce(|one, other| one.plus(&other)).unwrap_or_default()
     }
 
-    /// Counters of the FTL.
+    /// Counters of the FTLs together.
     pub fn ftl_stats(&self) -> Stats {
-        self.drive.stats()
+        self.parts.iter().map(Part::stats).reduce(|one, other| one.plus(&other)).unwrap_or_default()
     }
 
-    /// Bytes of memory of the FTL by component.
+    /// Bytes of memory of the FTLs by component.
     pub fn ftl_memory(&self) -> Vec<(&'static str, u64)> {
-        self.drive.memory()
+        let mut all: Vec<(&'static str, u64)> = Vec::new();
+        for (name, bytes) in self.parts.iter().flat_map(Part::memory) {
+            match all.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum += bytes,
+                None => all.push((name, bytes)),
+            }
+        }
+        all
     }
 
     /// Counts of flash operations.
     pub fn op_counts(&self) -> OpCounts {
-        self.media.counts()
+        self.parts.iter().map(Part::op_counts).reduce(|one, other| one.plus(&other)).unwrap_or_default()
     }
 
-    /// Whether the drive has too few good blocks to take writes.
+    /// Whether some part of the drive has too few good blocks to take writes.
     pub fn is_read_only(&self) -> bool {
-        self.drive.is_read_only()
+        self.parts.iter().any(Part::is_read_only)
     }
 
-    /// The flash.
+    /// The flash of the first part. Power and faults are those of the whole drive.
     pub fn media(&self) -> &Media {
-        &self.media
+        &self.first().media
     }
 
     /// Busy time so far of each plane, each channel, and the link to and from the host.
     pub fn usage(&self) -> Usage {
-        Usage { planes: self.media.array_usage(), channels: self.media.channel_usage(), link: self.drive.link_usage() }
+        Usage {
+            planes: self.parts.iter().flat_map(|part| part.media.array_usage()).collect(),
+            channels: self.parts.iter().flat_map(|part| part.media.channel_usage()).collect(),
+            link: self.front.link_usage(),
+        }
     }
-}
-
-/// The controller over an FTL.
-fn controller<F: Ftl>(
-    sim: &Sim,
-    media: &Rc<Media>,
-    ftl: &Rc<F>,
-    profile: &Resolved,
-    names: Names,
-) -> io::Result<Rc<NvmeController<Nvm<F>>>> {
-    let config = profile.controller();
-    let set = Nvm::new(sim, media.clone(), ftl.clone(), &config);
-    let subsystem = NvmSubsystem::new(sim, set, config, names, policies::arbiter);
-    if let Some(memory) = media.durable() {
-        subsystem.take_up_notes(memory.clone())?;
-    }
-    Ok(subsystem.in_process())
 }
 
 /// Busy time by cause.

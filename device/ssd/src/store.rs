@@ -10,8 +10,8 @@ use nandscape_sim::Seed;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::keys::ProfileKeys;
-use crate::resolve::Resolved;
+use crate::keys::{PartKeys, ProfileKeys};
+use crate::resolve::{Resolved, ResolvedPart};
 
 /// The keys, and sections of them, that the contents of a file depend on.
 const FIXED: [&str; 10] = [
@@ -27,7 +27,11 @@ const FIXED: [&str; 10] = [
     "ftl.over_provisioning",
 ];
 
-/// The text of a store.
+/// The same of each part.
+const FIXED_IN_PARTS: [&str; 7] =
+    ["channels", "name", "capacity", "timing.cell", "timing.program_unit", "ftl.kind", "ftl.over_provisioning"];
+
+/// The text of a store. All stores of a drive with several FTLs have the same.
 #[derive(Serialize, Deserialize)]
 struct Text {
     /// The profile's name.
@@ -68,11 +72,31 @@ impl StoredDrive {
 }
 
 impl Resolved {
-    /// The store for a new drive of this profile, built with `seed`.
+    /// The stores for a new drive of this profile, built with `seed`: one for each of its FTLs.
+    pub fn store_specs(&self, keeps_data: bool, seed: Seed) -> Vec<StoreSpec> {
+        let text = self.store_text(seed);
+        match self.parts() {
+            [] => vec![self.spec_with(text, keeps_data, seed)],
+            parts => {
+                let of = |(part, seed): (&ResolvedPart, Seed)| part.drive.spec_with(text.clone(), keeps_data, seed);
+                parts.iter().zip(part_seeds(seed)).map(of).collect()
+            }
+        }
+    }
+
+    /// The first of them.
     pub fn store_spec(&self, keeps_data: bool, seed: Seed) -> StoreSpec {
+        self.store_specs(keeps_data, seed).remove(0)
+    }
+
+    fn store_text(&self, seed: Seed) -> String {
         let Names { nqn, serial, model, .. } = self.names(seed.child("identity"));
         let names = NamesText { serial, model, nqn };
         let text = Text { profile_name: self.name.clone(), names, profile: self.keys.clone() };
+        toml::to_string(&text).expect("keys are plain values")
+    }
+
+    pub(crate) fn spec_with(&self, text: String, keeps_data: bool, seed: Seed) -> StoreSpec {
         let (ftl, timing) = (self.ftl(), self.timing());
         StoreSpec {
             geometry: *self.geometry().counts(),
@@ -83,7 +107,8 @@ impl Resolved {
             // OX-Block has its tables in flash.
             snapshot_bytes: self.ox_block().map_or_else(|| PageFtl::snapshot_bytes(&self.geometry(), &ftl), |_| 0),
             seed: seed.value(),
-            text: toml::to_string(&text).expect("keys are plain values"),
+            text,
+            following: 0,
         }
     }
 
@@ -92,17 +117,21 @@ impl Resolved {
     /// # Errors
     /// The first key that differs and must not.
     pub fn check_store(&self, spec: &StoreSpec) -> Result<(), String> {
-        if self.ox_block().is_some_and(|config| config.layout != Layout::Log) {
-            let kind = self.keys.ftl.kind.map(|text| text.0.to_string()).unwrap_or_default();
+        let parts = self.parts().iter().map(|part| &part.drive);
+        let cannot = |drive: &&Resolved| drive.ox_block().is_some_and(|config| config.layout != Layout::Log);
+        if let Some(drive) = std::iter::once(self).chain(parts).find(cannot) {
+            let kind = drive.keys.ftl.kind.map(|text| text.0.to_string()).unwrap_or_default();
             return Err(format!(
                 "ftl.kind is \"{kind}\", and only drives with \"page\" or \"ox_block\" can be in files"
             ));
         }
         let stored = StoredDrive::of(spec)?;
+        self.check_count(&stored)?;
         let (there, here) = (values(&stored.keys), values(&self.keys));
         for path in FIXED {
             compare(path, at(&there, path), at(&here, path))?;
         }
+        self.check_parts(&stored)?;
         let Names { serial, model, nqn, .. } = &stored.names;
         let identity = &self.keys.identity;
         for (key, is, given) in
@@ -117,6 +146,38 @@ impl Resolved {
         }
         Ok(())
     }
+
+    fn check_count(&self, stored: &StoredDrive) -> Result<(), String> {
+        let (there, here) = (stored.keys.ftl.parts.as_ref().map_or(0, Vec::len), self.parts().len());
+        let count = |count| if count == 0 { "one FTL".to_owned() } else { format!("{count} parts") };
+        match there == here {
+            true => Ok(()),
+            false => Err(format!("it has {} there, and {} in the profile", count(there), count(here))),
+        }
+    }
+
+    /// Each part that the file holds has its like in the profile, and the other way round.
+    fn check_parts(&self, stored: &StoredDrive) -> Result<(), String> {
+        let there = stored.keys.ftl.parts.as_deref().unwrap_or_default();
+        let here = self.keys.ftl.parts.as_deref().unwrap_or_default();
+        for (there, here) in there.iter().zip(here) {
+            let (there, here) = (part_values(there), part_values(here));
+            for path in FIXED_IN_PARTS {
+                let name = format!("ftl.parts.{path}");
+                compare(&name, at(&there, path), at(&here, path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The seeds of the parts of a drive.
+pub(crate) fn part_seeds(seed: Seed) -> impl Iterator<Item = Seed> {
+    (0..).map(move |number| seed.child("part").nth(number))
+}
+
+fn part_values(keys: &PartKeys) -> Value {
+    Value::try_from(keys).expect("keys are plain values")
 }
 
 fn values(keys: &ProfileKeys) -> Value {

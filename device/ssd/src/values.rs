@@ -155,6 +155,56 @@ pub enum FtlKind {
     Spdk,
 }
 
+/// What a group of channels is made of.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum MediaKind {
+    /// NAND flash.
+    Nand,
+    /// Memory that keeps its contents without power.
+    Ram,
+}
+
+/// Numbers of channels, in ascending order, each once. They are written as ranges: "0-3,6".
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Channels(pub Vec<u32>);
+
+impl FromStr for Channels {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Channels, String> {
+        let wrong = || format!("\"{text}\" does not name channels; \"0-3\" and \"0-3,6\" do");
+        let mut channels = Vec::new();
+        for range in text.split(',') {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let number = |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number < 256);
+            let (first, last) = (number(first).ok_or_else(wrong)?, number(last).ok_or_else(wrong)?);
+            if first > last {
+                return Err(wrong());
+            }
+            channels.extend(first..=last);
+        }
+        channels.sort_unstable();
+        match channels.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(twice) => Err(format!("\"{text}\" names channel {} twice", twice[0])),
+            None => Ok(Channels(channels)),
+        }
+    }
+}
+
+impl fmt::Display for Channels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for run in self.0.chunk_by(|one, next| one + 1 == *next) {
+            match run {
+                [one] => write!(f, "{separator}{one}")?,
+                _ => write!(f, "{separator}{}-{}", run[0], run[run.len() - 1])?,
+            }
+            separator = ",";
+        }
+        Ok(())
+    }
+}
+
 /// What becomes of the mapping in a power cut.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Tables {
@@ -213,6 +263,7 @@ named! {
         ("pblk", FtlKind::Pblk),
         ("spdk", FtlKind::Spdk),
     ];
+    MediaKind => [("nand", MediaKind::Nand), ("ram", MediaKind::Ram)];
     Tables => [("saved", Tables::Saved), ("rebuilt", Tables::Rebuilt)];
     Admission => [
         ("all", Admission::All),
@@ -221,4 +272,20 @@ named! {
         ("one_per_drive", Admission::OnePerDrive),
     ];
     Victim => [("greedy", Victim::Greedy), ("cost_benefit", Victim::CostBenefit)];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_are_read_as_they_are_written() {
+        for text in ["0", "0-3", "0-3,6", "1,3,5-7,255"] {
+            assert_eq!(text.parse::<Channels>().unwrap().to_string(), text);
+        }
+        assert_eq!("4,0-1,2".parse::<Channels>().unwrap().to_string(), "0-2,4");
+        for wrong in ["", "a", "3-1", "0-256", "1,,2", "-1", "0-3,2"] {
+            assert!(wrong.parse::<Channels>().is_err(), "{wrong}");
+        }
+    }
 }

@@ -26,6 +26,8 @@ struct Case {
     right: Vec<Status>,
 }
 
+/// The drives that are checked have fewer namespaces.
+const NAMESPACES: u32 = 40;
 /// Memory that is missing or too small. PRPs have no length, so the specification has no single status for it.
 const SHORT: [Status; 2] = [Status::DATA_SGL_LENGTH_INVALID, Status::DATA_TRANSFER_ERROR];
 /// The commands that name a run of blocks.
@@ -121,8 +123,8 @@ fn namespaces(info: &DriveInfo, cases: &mut Vec<Case>) {
         };
         case(0, &[Status::INVALID_NAMESPACE]);
         case(NSID_ALL - 1, &[Status::INVALID_NAMESPACE]);
-        // Only the drive knows whether the next identifier is invalid or inactive.
-        case(info.nsid + 1, &[Status::INVALID_NAMESPACE, Status::INVALID_FIELD]);
+        // Only the drive knows whether an identifier that is not in use is invalid or inactive.
+        case(info.nsid + NAMESPACES, &[Status::INVALID_NAMESPACE, Status::INVALID_FIELD]);
         match opcode {
             IoOpcode::FLUSH => case(NSID_ALL, &[Status::SUCCESS, Status::INVALID_NAMESPACE, Status::INVALID_FIELD]),
             _ => case(NSID_ALL, &[Status::INVALID_FIELD]),

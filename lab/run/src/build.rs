@@ -77,7 +77,9 @@ pub(crate) fn prepare(
         Precondition::Steady => Plant::Steady,
     };
     if !ssd.can_be_planted() {
-        let kind = profile.keys.ftl.kind.map_or_else(String::new, |kind| kind.0.to_string());
+        let of_parts = profile.parts().iter().map(|part| part.drive.kind());
+        let kind =
+            of_parts.chain([profile.kind()]).find(|kind| kind != "page" && kind != "ox_block").unwrap_or_default();
         let name = &profile.name;
         return Err(DriveError::State(format!(
             "precondition {}: drive {name} has ftl.kind = \"{kind}\" and can only start new, because its tables lie in the data \

@@ -12,6 +12,7 @@
 //! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
 //! | `snapshot` | a drive's counters at one time |
+//! | `part` | the figures of each of several FTLs |
 //! | `upkeep` | tables in flash, log, checkpoints and recoveries |
 //! | `damage` | planned faults, and the damage they have done |
 //! | `record` | latency, throughput, the drive and its dies over time, on request |
@@ -32,6 +33,7 @@ mod host_report;
 mod inputs;
 mod latency;
 mod live;
+mod part;
 mod pressure;
 pub mod record;
 #[cfg(target_os = "linux")]
@@ -54,6 +56,7 @@ pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;
 pub use latency::Latency;
 pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
+pub use part::PartReport;
 pub use pressure::Arrivals;
 pub use record::Details;
 #[cfg(target_os = "linux")]

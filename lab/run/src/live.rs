@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nandscape_device_media::durable::{StoreFile, StoreSpec};
 use nandscape_device_media::fault::RuleError;
 use nandscape_device_media::{OpCounts, Rule, StoreKind};
-use nandscape_device_ssd::{Profile, ProfileError, Resolved, Ssd};
+use nandscape_device_ssd::{Part, Profile, ProfileError, Resolved, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_sim::{Seed, Sim};
 use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport};
@@ -84,12 +84,12 @@ impl DriveSpec {
         Ok(SsdExport::new(sim, Rc::new(ssd), profile))
     }
 
-    /// What a new file for the drive of a run with this seed is made from.
+    /// What a new file for the drive of a run with this seed is made from: a store for each of its FTLs.
     ///
     /// # Errors
     /// When its profile does not fit this program.
-    pub fn store_spec(&self, seed: u64) -> Result<StoreSpec, ProfileError> {
-        Ok(self.resolve()?.store_spec(self.keeps_data, self.seed_in(seed).child("drive")))
+    pub fn store_specs(&self, seed: u64) -> Result<Vec<StoreSpec>, ProfileError> {
+        Ok(self.resolve()?.store_specs(self.keeps_data, self.seed_in(seed).child("drive")))
     }
 
     fn seed_in(&self, seed: u64) -> Seed {
@@ -207,6 +207,25 @@ impl Export for SsdExport {
             ("read_only", f64::from(u8::from(self.ssd.is_read_only()))),
             ("store_failed", f64::from(u8::from(self.ssd.store_failure().is_some()))),
         ])
+    }
+
+    fn parts(&self) -> Vec<(String, BTreeMap<&'static str, f64>)> {
+        let unit = f64::from(self.info().unit_bytes);
+        let several = self.ssd.parts().iter().filter(|_| self.ssd.parts().len() > 1);
+        let counters = |part: &Part| {
+            let (stats, ops) = (part.stats(), part.op_counts());
+            BTreeMap::from([
+                ("host_written_bytes_total", stats.host_bytes as f64),
+                ("flash_programmed_bytes_total", stats.programmed_units() as f64 * unit),
+                ("gc_blocks_total", stats.gc_blocks as f64),
+                ("flash_page_reads_total", ops.reads as f64),
+                ("flash_block_erases_total", ops.erases as f64),
+                ("free_blocks", stats.free_blocks as f64),
+                ("spare_blocks", stats.spare_blocks.0 as f64),
+                ("read_only", f64::from(u8::from(part.is_read_only()))),
+            ])
+        };
+        several.map(|part| (part.name().to_owned(), counters(part))).collect()
     }
 
     fn order(&self, order: &Order) -> Result<(), String> {

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::damage::{Damage, Fault, is_for_faults};
 use crate::inputs::Inputs;
 use crate::latency::Latency;
+use crate::part::PartReport;
 use crate::pressure::{self, Arrivals};
 use crate::upkeep::Upkeep;
 
@@ -73,6 +74,9 @@ pub struct Report {
     pub memory_bytes: BTreeMap<&'static str, u64>,
     /// Operations of the flash.
     pub flash: Flash,
+    /// Each FTL of a drive that has several; left out of others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartReport>,
     /// Tables, log and recoveries; left out of a drive whose tables are not in flash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upkeep: Option<Upkeep>,
@@ -192,6 +196,7 @@ pub(crate) struct Parts {
     pub(crate) memory_bytes: BTreeMap<&'static str, u64>,
     pub(crate) ftl: Stats,
     pub(crate) upkeep: Option<Upkeep>,
+    pub(crate) parts: Vec<PartReport>,
     pub(crate) free_blocks_before: u64,
     pub(crate) ops: OpCounts,
     pub(crate) busy: BTreeMap<&'static str, Busy>,
@@ -262,6 +267,7 @@ impl Report {
                 read_modify_writes: ftl.read_modify_writes,
                 buffer_merges: ftl.buffer_merges,
             },
+            parts: parts.parts,
             upkeep: parts.upkeep,
             busy: parts.busy,
             erases: Erases { min: ftl.erases.0, max: ftl.erases.1 },

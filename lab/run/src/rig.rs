@@ -143,10 +143,18 @@ impl Rig {
     /// # Errors
     /// When the drive has no queue pair left.
     pub fn connect(&self, number: usize, entries: u32) -> Result<Rc<QueueDrive>, RunError> {
+        self.connect_to(number, 1, entries)
+    }
+
+    /// The same on a namespace of the drive.
+    ///
+    /// # Errors
+    /// When the drive has no queue pair left, or no such namespace.
+    pub fn connect_to(&self, number: usize, nsid: u32, entries: u32) -> Result<Rc<QueueDrive>, RunError> {
         let Placed { given, ssd, queues, .. } = &self.drives[number];
         let id = queues.get() + 1;
         let entries = entries.clamp(2, given.profile.max_queue_entries());
-        let queue = QueueDrive::new(&self.sim, ssd.controller(), QueueId(id), entries);
+        let queue = QueueDrive::of_namespace(&self.sim, ssd.controller(), nsid, QueueId(id), entries);
         let queue = queue.map_err(|status| RunError::Queues { id, status })?;
         queues.set(id);
         Ok(queue)

@@ -142,7 +142,7 @@ impl Simulation {
     }
 
     fn run_with(&self, progress: Rc<dyn Progress>, details: bool) -> Result<Finished, RunError> {
-        let fits = self.workload.check_on(self.profile.capacity(), self.profile.lba_bytes());
+        let fits = self.workload.check_on_namespaces(&self.profile.namespaces(), self.profile.lba_bytes());
         fits.map_err(RunError::Workload)?;
         let seed = Seed::new(self.seed);
         let mut rig = Rig::build(vec![self.drive(seed)], Wanted { trace: self.trace, details }, &*progress)?;
@@ -168,8 +168,10 @@ impl Simulation {
 
     /// A queue pair for each job, and one for each load.
     fn connect_all(&self, rig: &Rig) -> Result<Vec<Rc<dyn Drive>>, RunError> {
-        let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| entries(spec)));
-        let loads = self.workload.loads.iter().map(|_| u32::MAX);
-        jobs.chain(loads).map(|entries| Ok(rig.connect(0, entries)? as Rc<dyn Drive>)).collect()
+        let jobs =
+            self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| (spec.namespace, entries(spec))));
+        let loads = self.workload.loads.iter().map(|_| (1, u32::MAX));
+        let connect = |(nsid, entries)| Ok(rig.connect_to(0, nsid, entries)? as Rc<dyn Drive>);
+        jobs.chain(loads).map(connect).collect()
     }
 }

@@ -13,9 +13,10 @@ use crate::build::Precondition;
 use crate::damage::{Damage, Fault};
 use crate::host::{Moment, peak_rss_bytes};
 use crate::inputs::{Inputs, is_closed};
+use crate::part::PartCounters;
 use crate::report::{Busy, Host, Parts, Report};
 use crate::upkeep::Upkeep;
-use crate::{pressure, state};
+use crate::{part, pressure, state};
 
 /// The counters of one drive at one time.
 pub(crate) struct Snapshot {
@@ -25,6 +26,7 @@ pub(crate) struct Snapshot {
     ftl: Stats,
     memory: Vec<(&'static str, u64)>,
     ops: OpCounts,
+    parts: Vec<PartCounters>,
     planes: Vec<Totals>,
     channels: Vec<Totals>,
     link: [Totals; 2],
@@ -42,6 +44,7 @@ impl Snapshot {
             ftl: ssd.ftl_stats(),
             memory: ssd.ftl_memory(),
             ops: ssd.op_counts(),
+            parts: PartCounters::of(ssd),
             planes: usage.planes,
             channels: usage.channels,
             link: usage.link,
@@ -88,6 +91,7 @@ impl About<'_> {
             memory_bytes: ended.memory.iter().copied().collect(),
             ftl,
             upkeep: has_tables.then(|| Upkeep::of(&ftl.upkeep, ended.page_bytes)),
+            parts: part::reports(&begun.parts, &ended.parts, ended.unit_bytes),
             free_blocks_before: begun.ftl.free_blocks,
             ops: ended.ops.since(&begun.ops),
             busy: BTreeMap::from([

@@ -16,6 +16,17 @@ impl Workload {
     /// # Errors
     /// The part that cannot run, with valid values.
     pub fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
+        self.check_on_namespaces(&[capacity], lba_bytes)
+    }
+
+    /// The same for a drive whose namespaces have these bytes. Loads use the first.
+    ///
+    /// # Errors
+    /// The part that cannot run, with valid values.
+    ///
+    /// # Panics
+    /// When there is no namespace.
+    pub fn check_on_namespaces(&self, capacities: &[u64], lba_bytes: u32) -> Result<(), String> {
         let measured = match self.limit {
             Limit::Requests(0) => return Err("io_count = 0 is out of range; it must be 1 or more".to_owned()),
             Limit::Requests(count) => count,
@@ -35,11 +46,14 @@ impl Workload {
             }
         };
         for job in &self.jobs {
-            let fits = job.check_on(capacity, lba_bytes).and_then(|()| reached(job.longest_s(requests)));
+            let namespace = (job.namespace as usize).checked_sub(1).and_then(|index| capacities.get(index));
+            let fits = namespace.ok_or_else(|| job.no_namespace(capacities.len()));
+            let fits = fits.and_then(|capacity| job.check_on(*capacity, lba_bytes));
+            let fits = fits.and_then(|()| reached(job.longest_s(requests)));
             fits.map_err(|problem| format!("job \"{}\": {problem}", job.name))?;
         }
         for load in &self.loads {
-            let fits = load.check_on(capacity, lba_bytes).and_then(|()| reached(load.longest_s(requests)));
+            let fits = load.check_on(capacities[0], lba_bytes).and_then(|()| reached(load.longest_s(requests)));
             fits.map_err(|problem| format!("load \"{}\": {problem}", load.name))?;
         }
         Ok(())
@@ -47,6 +61,11 @@ impl Workload {
 }
 
 impl JobSpec {
+    fn no_namespace(&self, count: usize) -> String {
+        let valid = if count == 1 { "there is 1".to_owned() } else { format!("from 1 to {count} is valid") };
+        format!("namespace = {} is not there; {valid}", self.namespace)
+    }
+
     fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {
         if let Some(source) = &self.source {
             return source.0.check_on(capacity, lba_bytes);

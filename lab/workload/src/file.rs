@@ -113,6 +113,7 @@ struct JobKeys {
     numjobs: Option<u32>,
     rwmixread: Option<u32>,
     size: Option<String>,
+    namespace: Option<u32>,
     random_distribution: Option<String>,
     rate_iops: Option<f64>,
     rate_process: Option<String>,
@@ -240,6 +241,7 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         numjobs: keys.numjobs.unwrap_or(base.numjobs),
         rwmixread: keys.rwmixread.unwrap_or(base.rwmixread),
         size: word(keys.size, base.size, |problem| at("size", problem))?,
+        namespace: keys.namespace.unwrap_or(base.namespace),
         distribution: word(keys.random_distribution, base.distribution, |problem| at("random_distribution", problem))?,
         rate: keys.rate_iops.map(|iops| Rate { iops, process }),
         burst: match keys.burst {
@@ -266,6 +268,7 @@ impl JobSpec {
         range("iodepth", self.iodepth, 1, 65_535)?;
         range("numjobs", self.numjobs, 1, 65_534)?;
         range("rwmixread", self.rwmixread, 0, 100)?;
+        range("namespace", self.namespace, 1, u32::MAX - 1)?;
         match self.rate {
             Some(rate) if !(1e-6..=1e9).contains(&rate.iops) => {
                 Err(format!("rate_iops = {} is out of range; from 0.000001 to 1e9 is valid", rate.iops))

@@ -52,6 +52,8 @@ pub struct JobSpec {
     pub rwmixread: u32,
     /// The part of the drive that is used, from the beginning.
     pub size: Share,
+    /// The namespace of the drive that is used.
+    pub namespace: u32,
     /// The distribution of random addresses over it.
     pub distribution: Distribution,
     /// The arrival process of an open loop.
@@ -119,6 +121,7 @@ impl Default for JobSpec {
             numjobs: 1,
             rwmixread: 50,
             size: Share::Of(1.0),
+            namespace: 1,
             distribution: Distribution::Uniform,
             rate: None,
             burst: None,

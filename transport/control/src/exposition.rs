@@ -47,6 +47,7 @@ impl Collector for Snapshot {
         let drives: Vec<&ExportFigures> = self.0.iter().flat_map(|one| &one.exports).collect();
         requests(&mut page, &drives)?;
         counters(&mut page, &drives)?;
+        parts(&mut page, &drives)?;
         reactors(&mut page, &self.0)
     }
 }
@@ -90,6 +91,26 @@ fn counters(page: &mut Page<'_>, drives: &[&ExportFigures]) -> fmt::Result {
                 page.counter(&format!("nandscape_drive_{name}"), help, None, samples)?;
             }
             None => page.gauge(&format!("nandscape_drive_{name}"), "As the drive has it now", None, samples)?,
+        }
+    }
+    Ok(())
+}
+
+/// The counters of the parts of drives, as [`counters`].
+fn parts(page: &mut Page<'_>, drives: &[&ExportFigures]) -> fmt::Result {
+    let parts = || drives.iter().flat_map(|drive| drive.parts.iter().map(move |part| (&*drive.name, part)));
+    let names: BTreeSet<&str> = parts().flat_map(|(_, (_, counters))| counters.keys().copied()).collect();
+    for name in names {
+        let samples = parts().filter_map(|(drive, (part, counters))| {
+            let value = counters.get(name)?;
+            Some((vec![("drive", drive), ("part", &**part)], *value))
+        });
+        match name.strip_suffix("_total") {
+            Some(name) => {
+                let help = "Counted by the part's FTL; it only grows";
+                page.counter(&format!("nandscape_part_{name}"), help, None, samples)?;
+            }
+            None => page.gauge(&format!("nandscape_part_{name}"), "As the part's FTL has it now", None, samples)?,
         }
     }
     Ok(())

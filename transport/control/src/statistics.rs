@@ -46,6 +46,9 @@ pub struct DriveStatistics {
     pub faults: Vec<FaultStatistics>,
     /// The drive's own counters, by name.
     pub counters: BTreeMap<&'static str, f64>,
+    /// Those of each of its parts, by the part's name; left out without any.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, BTreeMap<&'static str, f64>>,
 }
 
 /// A rule of a fault plan.
@@ -157,6 +160,7 @@ impl DriveStatistics {
             media_errors: export.media_errors,
             faults: FaultStatistics::all_of(export),
             counters: export.counters.clone(),
+            parts: export.parts.iter().cloned().collect(),
         }
     }
 }

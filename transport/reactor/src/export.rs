@@ -45,6 +45,11 @@ pub trait Export {
         BTreeMap::new()
     }
 
+    /// Counters of each part of the drive, by the part's name; none where it has no parts.
+    fn parts(&self) -> Vec<(String, BTreeMap<&'static str, f64>)> {
+        Vec::new()
+    }
+
     /// Carries out an order.
     ///
     /// # Errors

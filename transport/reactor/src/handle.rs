@@ -112,6 +112,8 @@ pub struct ExportFigures {
     pub others: Tally,
     /// The drive's own counters, by name.
     pub counters: BTreeMap<&'static str, f64>,
+    /// Those of each of its parts, by the part's name.
+    pub parts: Vec<(String, BTreeMap<&'static str, f64>)>,
     /// Commands that failed because data could not be written or read back, as the SMART log counts them.
     pub media_errors: u64,
     /// Its fault rules, and how often each struck.

@@ -13,6 +13,8 @@ pub mod cns {
     pub const ACTIVE_NAMESPACES: u8 = 0x02;
     /// Namespace Identification Descriptors.
     pub const NAMESPACE_DESCRIPTORS: u8 = 0x03;
+    /// NVM Set List.
+    pub const NVM_SETS: u8 = 0x04;
     /// I/O Command Set specific Identify Namespace.
     pub const COMMAND_SET_NAMESPACE: u8 = 0x05;
     /// I/O Command Set specific Identify Controller.
@@ -31,6 +33,8 @@ pub mod cns {
     pub const CONTROLLERS: u8 = 0x13;
     /// Namespace Granularity List.
     pub const NAMESPACE_GRANULARITY: u8 = 0x16;
+    /// Endurance Group List.
+    pub const ENDURANCE_GROUPS: u8 = 0x19;
     /// Allocated namespaces of a command set.
     pub const COMMAND_SET_ALLOCATED_NAMESPACES: u8 = 0x1a;
     /// I/O Command Set specific Identify Namespace of an allocated namespace.
@@ -157,8 +161,14 @@ pub struct Controller {
     pub reserved_322: [u8; 6],
     /// Sanitize Capabilities (331:328).
     pub sanicap: U32,
-    /// (511:332).
-    pub reserved_332: [u8; 180],
+    /// (337:332).
+    pub reserved_332: [u8; 6],
+    /// NVM Set Identifier Maximum (339:338).
+    pub nsetidmax: U16,
+    /// Endurance Group Identifier Maximum (341:340).
+    pub endgidmax: U16,
+    /// (511:342).
+    pub reserved_342: [u8; 170],
     /// Submission Queue Entry Size: maximum and required, as powers of two (512).
     pub sqes: u8,
     /// Completion Queue Entry Size: maximum and required, as powers of two (513).
@@ -225,6 +235,7 @@ const _: () = assert!(core::mem::offset_of!(Controller, tnvmcap) == 280);
 const _: () = assert!(core::mem::offset_of!(Controller, sqes) == 512);
 const _: () = assert!(core::mem::offset_of!(Controller, sgls) == 536);
 const _: () = assert!(core::mem::offset_of!(Controller, sanicap) == 328);
+const _: () = assert!(core::mem::offset_of!(Controller, nsetidmax) == 338);
 const _: () = assert!(core::mem::offset_of!(Controller, subnqn) == 768);
 const _: () = assert!(core::mem::offset_of!(Controller, ioccsz) == 1792);
 
@@ -250,6 +261,10 @@ pub const FUSES_COMPARE_AND_WRITE: u16 = 1 << 0;
 pub const OACS_DOORBELL_BUFFER: u16 = 1 << 8;
 /// CTRATT: host identifiers of 128 bits (bit 0).
 pub const CTRATT_EXTENDED_HOST_ID: u32 = 1 << 0;
+/// CTRATT: NVM Sets (bit 2).
+pub const CTRATT_NVM_SETS: u32 = 1 << 2;
+/// CTRATT: Endurance Groups (bit 4).
+pub const CTRATT_ENDURANCE_GROUPS: u32 = 1 << 4;
 /// LPA: the telemetry logs and their notices (bit 3).
 pub const LPA_TELEMETRY: u8 = 1 << 3;
 /// VWC: a volatile write cache is present (bit 0).
@@ -333,8 +348,10 @@ pub struct Namespace {
     pub reserved_81: [u8; 18],
     /// Namespace Attributes (99).
     pub nsattr: u8,
-    /// (103:100).
-    pub reserved_100: [u8; 4],
+    /// NVM Set Identifier (101:100).
+    pub nvmsetid: U16,
+    /// Endurance Group Identifier (103:102).
+    pub endgid: U16,
     /// Namespace Globally Unique Identifier (119:104).
     pub nguid: [u8; 16],
     /// IEEE Extended Unique Identifier (127:120).
@@ -421,8 +438,12 @@ pub struct IndependentNamespace {
     pub anagrpid: U32,
     /// Namespace Attributes (8).
     pub nsattr: u8,
-    /// (13:9).
-    pub reserved_9: [u8; 5],
+    /// (9).
+    pub reserved_9: u8,
+    /// NVM Set Identifier (11:10).
+    pub nvmsetid: U16,
+    /// Endurance Group Identifier (13:12).
+    pub endgid: U16,
     /// Namespace Status (14).
     pub nstat: u8,
     /// (4095:15).
@@ -433,6 +454,33 @@ const _: () = assert!(size_of::<IndependentNamespace>() == 4096);
 
 /// NSTAT: the namespace is ready (bit 0).
 pub const NSTAT_READY: u8 = 1 << 0;
+
+/// An entry of the NVM Set List (Base 5.1.13.2.4). The list begins with their number in byte 0; they follow from byte 128 on.
+#[derive(Copy, Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct NvmSet {
+    /// NVM Set Identifier (1:0).
+    pub nvmsetid: U16,
+    /// Endurance Group Identifier (3:2).
+    pub endgid: U16,
+    /// (7:4).
+    pub reserved_4: U32,
+    /// Random 4 KiB Read Typical, in 100 ns; 0 is not reported (11:8).
+    pub random_read: U32,
+    /// Optimal Write Size in bytes; 0 is not reported (15:12).
+    pub optimal_write: U32,
+    /// Total NVM Set Capacity in bytes (31:16).
+    pub total: [u8; 16],
+    /// Unallocated NVM Set Capacity in bytes (47:32).
+    pub unallocated: [u8; 16],
+    /// (127:48).
+    pub reserved_48: [u8; 80],
+}
+
+const _: () = assert!(size_of::<NvmSet>() == 128);
+
+/// The most entries of an NVM Set List.
+pub const NVM_SET_LIST_MAX: usize = 31;
 
 /// Namespace Granularity List (Base 5.1.13.2.15) with one descriptor.
 #[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -13,6 +13,8 @@ pub const ERROR_INFORMATION: u8 = 0x01;
 pub const SMART: u8 = 0x02;
 /// Firmware Slot Information (Base 5.1.12.1.4).
 pub const FIRMWARE_SLOT: u8 = 0x03;
+/// Endurance Group Information (Base 5.1.12.1.10).
+pub const ENDURANCE_GROUP: u8 = 0x09;
 /// Changed Attached Namespace List (Base 5.1.12.1.5).
 pub const CHANGED_NAMESPACES: u8 = 0x04;
 /// Commands Supported and Effects (Base 5.1.12.1.6).
@@ -121,8 +123,10 @@ pub struct Smart {
     pub available_spare_threshold: u8,
     /// Percentage Used of the drive's life (5).
     pub percentage_used: u8,
-    /// (31:6).
-    pub reserved_6: [u8; 26],
+    /// Endurance Group Critical Warning Summary (6).
+    pub endurance_group_warnings: u8,
+    /// (31:7).
+    pub reserved_7: [u8; 25],
     /// Data Units Read: thousands of 512 bytes, rounded up (47:32).
     pub data_units_read: Counter,
     /// Data Units Written (63:48).
@@ -154,6 +158,53 @@ pub struct Smart {
 }
 
 const _: () = assert!(size_of::<Smart>() == 512);
+
+/// Endurance Group Information (Base 5.1.12.1.10).
+#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct EnduranceGroup {
+    /// Critical Warning (0).
+    pub critical_warning: u8,
+    /// Endurance Group Features (1).
+    pub features: u8,
+    /// (2).
+    pub reserved_2: u8,
+    /// Available Spare, percent (3).
+    pub available_spare: u8,
+    /// Available Spare Threshold, percent (4).
+    pub available_spare_threshold: u8,
+    /// Percentage Used (5).
+    pub percentage_used: u8,
+    /// Domain Identifier (7:6).
+    pub domain: U16,
+    /// (31:8).
+    pub reserved_8: [u8; 24],
+    /// Endurance Estimate in billions of bytes; 0 is not reported (47:32).
+    pub endurance_estimate: Counter,
+    /// Data Units Read, in billions of bytes, rounded up (63:48).
+    pub data_units_read: Counter,
+    /// Data Units Written, likewise (79:64).
+    pub data_units_written: Counter,
+    /// Media Units Written, likewise: what was programmed (95:80).
+    pub media_units_written: Counter,
+    /// Host Read Commands (111:96).
+    pub host_reads: Counter,
+    /// Host Write Commands (127:112).
+    pub host_writes: Counter,
+    /// Media and Data Integrity Errors (143:128).
+    pub media_errors: Counter,
+    /// Number of Error Information Log Entries (159:144).
+    pub error_log_entries: Counter,
+    /// Total Endurance Group Capacity in bytes (175:160).
+    pub total: Counter,
+    /// Unallocated Endurance Group Capacity in bytes (191:176).
+    pub unallocated: Counter,
+    /// (511:192).
+    pub reserved_192: [u8; 320],
+}
+
+const _: () = assert!(size_of::<EnduranceGroup>() == 512);
+const _: () = assert!(core::mem::offset_of!(EnduranceGroup, media_units_written) == 80);
 
 impl Smart {
     /// All fields zero.

@@ -44,6 +44,11 @@ impl<C: CommandSet> NvmeController<C> {
         let after = identify::SANICAP_NO_DEALLOCATE_INHIBITED | identify::SANICAP_NOT_MODIFIED;
         data.sanicap = (identify::SANICAP_CRYPTO | erases | after).into();
         data.ctratt = (data.ctratt.get() | identify::CTRATT_GRANULARITY).into();
+        if self.subsystem.namespaces.sets() > 1 {
+            data.ctratt = (data.ctratt.get() | identify::CTRATT_NVM_SETS | identify::CTRATT_ENDURANCE_GROUPS).into();
+            let sets = self.subsystem.namespaces.sets() as u16;
+            (data.nsetidmax, data.endgidmax) = (sets.into(), sets.into());
+        }
         data.fna = identify::FNA_CRYPTO;
         data.unvmcap = u128::from(self.subsystem.namespaces.unallocated()).to_le_bytes();
         data.tnvmcap = u128::from(self.subsystem.namespaces.capacity()).to_le_bytes();

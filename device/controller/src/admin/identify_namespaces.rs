@@ -1,14 +1,14 @@
 //! Identify: data structures of namespaces and lists of namespaces and controllers (Base 5.1.13.2).
 //!
-//! Left out, and refused: virtualization (14h, 15h), UUIDs of vendors (17h), domains (18h), endurance groups (19h), user
-//! data formats (09h, 0Ah).
+//! Left out, and refused: virtualization (14h, 15h), UUIDs of vendors (17h), domains (18h), user data formats (09h, 0Ah).
+//! A drive whose channels belong to one FTL has no NVM Sets (04h) and no endurance groups (19h).
 
 use std::rc::Rc;
 
 use nandscape_drive::Subsystem as _;
 use nandscape_wire_nvme::identify::{
-    self, IdentifierHead, IndependentNamespace, NSTAT_READY, Namespace as IdentifyNamespace, NamespaceGranularity, cns,
-    nidt,
+    self, IdentifierHead, IndependentNamespace, NSTAT_READY, Namespace as IdentifyNamespace, NamespaceGranularity,
+    NvmSet, cns, nidt,
 };
 use nandscape_wire_nvme::manage::ControllerList;
 use nandscape_wire_nvme::{NSID_ALL, Parameter, Status, SubmissionEntry};
@@ -55,6 +55,8 @@ impl<C: CommandSet> NvmeController<C> {
             }
             cns::CONTROLLERS => Ok(controller_list(self.subsystem.controllers(), cntid)),
             cns::NAMESPACE_GRANULARITY if set.administers_namespaces() => Ok(self.granularity().as_bytes().to_vec()),
+            cns::NVM_SETS if self.has_sets() => Ok(self.nvm_sets(entry.cdw11.get() as u16)),
+            cns::ENDURANCE_GROUPS if self.has_sets() => Ok(self.endurance_groups(entry.cdw11.get() as u16)),
             cns::COMMAND_SETS => Ok(command_sets()),
             cns::COMMAND_SET_NAMESPACE => of_set(cns)
                 .and_then(|_| self.of_namespace(nsid, self.namespaces.get(nsid), true, |_| set.identify_specific())),
@@ -96,13 +98,52 @@ impl<C: CommandSet> NvmeController<C> {
         if self.passes_messages() {
             data.mc &= !identify::MC_SEPARATE;
         }
+        if let Some(namespace) = namespace.filter(|_| self.has_sets()) {
+            let number = identifier_of(namespace.set);
+            (data.nvmsetid, data.endgid) = (number.into(), number.into());
+        }
         data
+    }
+
+    /// Whether there are several NVM Sets.
+    pub(super) fn has_sets(&self) -> bool {
+        self.subsystem.namespaces.sets() > 1
+    }
+
+    /// NVM Set List, from an identifier on. Each set is an endurance group of the same number.
+    fn nvm_sets(&self, from: u16) -> Vec<u8> {
+        let sets = (0..self.subsystem.namespaces.sets()).filter(|set| identifier_of(*set) >= from);
+        let entries: Vec<NvmSet> = sets.take(identify::NVM_SET_LIST_MAX).map(|set| self.nvm_set(set)).collect();
+        let mut page = vec![0; 128];
+        page[0] = entries.len() as u8;
+        page.extend(entries.as_bytes());
+        page.resize(PAGE, 0);
+        page
+    }
+
+    fn nvm_set(&self, set: usize) -> NvmSet {
+        let (number, (total, unallocated)) = (identifier_of(set), self.subsystem.namespaces.capacity_of_set(set));
+        let mut entry = NvmSet::new_zeroed();
+        (entry.nvmsetid, entry.endgid) = (number.into(), number.into());
+        (entry.total, entry.unallocated) = (u128::from(total).to_le_bytes(), u128::from(unallocated).to_le_bytes());
+        entry
+    }
+
+    /// Endurance Group List, from an identifier on.
+    fn endurance_groups(&self, from: u16) -> Vec<u8> {
+        let groups = (0..self.subsystem.namespaces.sets()).map(identifier_of).filter(|number| *number >= from);
+        let groups: Vec<u16> = groups.collect();
+        let mut page: Vec<u8> = (groups.len() as u16).to_le_bytes().to_vec();
+        page.extend(groups.into_iter().flat_map(u16::to_le_bytes));
+        page.resize(PAGE, 0);
+        page
     }
 
     fn independent(&self, namespace: Option<&Namespace>) -> IndependentNamespace {
         let mut data = IndependentNamespace::new_zeroed();
         if namespace.is_some() {
-            let common = self.subsystem.set.identify_namespace(namespace);
+            let common = self.namespace_data(namespace);
+            (data.nvmsetid, data.endgid) = (common.nvmsetid, common.endgid);
             (data.nmic, data.rescap, data.fpi) = (common.nmic, common.rescap, common.fpi);
             (data.nsattr, data.nstat) = (common.nsattr, NSTAT_READY);
         }
@@ -115,6 +156,11 @@ impl<C: CommandSet> NvmeController<C> {
         (data.size, data.capacity) = (bytes.into(), bytes.into());
         data
     }
+}
+
+/// NVM Set Identifier and Endurance Group Identifier of a set: they count from one.
+pub(super) fn identifier_of(set: usize) -> u16 {
+    set as u16 + 1
 }
 
 /// Namespace Identification Descriptors.

@@ -1,7 +1,7 @@
 //! Get Log Page (Base 5.1.12).
 
 use nandscape_wire_nvme::identify::ascii;
-use nandscape_wire_nvme::log::{self, CommandsAndEffects, FirmwareSlot, Identifiers, LogPart, Smart};
+use nandscape_wire_nvme::log::{self, CommandsAndEffects, EnduranceGroup, FirmwareSlot, Identifiers, LogPart, Smart};
 use nandscape_wire_nvme::vendor::{self, DriveLog};
 use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Parameter, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
@@ -50,6 +50,7 @@ impl<C: CommandSet> NvmeController<C> {
             log::SUPPORTED_LOG_PAGES => self.supported_log_pages().as_bytes().to_vec(),
             log::ERROR_INFORMATION => self.admin.errors.borrow().page(sanitizing.is_some()),
             log::SMART => self.smart().as_bytes().to_vec(),
+            log::ENDURANCE_GROUP if self.has_sets() => self.endurance_group(entry)?.as_bytes().to_vec(),
             log::FIRMWARE_SLOT => self.firmware_slot().as_bytes().to_vec(),
             log::SELF_TEST => self.subsystem.self_tests.log().as_bytes().to_vec(),
             log::SANITIZE_STATUS if self.subsystem.set.administers_namespaces() => {
@@ -102,6 +103,17 @@ impl<C: CommandSet> NvmeController<C> {
         smart.power_on_hours = (self.sim.now().ns() / 3_600_000_000_000).into();
         self.subsystem.set.smart(&mut smart);
         smart
+    }
+
+    /// Endurance Group Information of the group that the Log Specific Identifier (CDW11 bits 31:16) names.
+    fn endurance_group(&self, entry: &SubmissionEntry) -> Result<EnduranceGroup, Refusal> {
+        let number = (entry.cdw11.get() >> 16) as usize;
+        let set = number.checked_sub(1).filter(|set| *set < self.subsystem.namespaces.sets());
+        let set = set.ok_or(Refusal::field(11, 16))?;
+        let mut group = self.subsystem.set.endurance_group(set).ok_or(Refusal::field(11, 16))?;
+        let (total, unallocated) = self.subsystem.namespaces.capacity_of_set(set);
+        (group.total, group.unallocated) = (total.into(), unallocated.into());
+        Ok(group)
     }
 
     /// What the drive does inside, and the queues of this controller.
@@ -168,6 +180,9 @@ impl<C: CommandSet> NvmeController<C> {
         let mut logs = supported_log_pages();
         if !self.subsystem.set.administers_namespaces() {
             logs.ids[usize::from(log::SANITIZE_STATUS)] = 0.into();
+        }
+        if self.has_sets() {
+            logs.ids[usize::from(log::ENDURANCE_GROUP)] = log::LOG_SUPPORTED.into();
         }
         logs
     }

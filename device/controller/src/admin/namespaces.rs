@@ -104,10 +104,27 @@ impl<C: CommandSet> NvmeController<C> {
             return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED.into());
         }
         let is_shared = given.nmic & identify::NMIC_SHARED != 0;
-        let new = NewNamespace { blocks: given.nsze.get(), format, is_shared };
+        let set = self.set_asked_for(given.nvmsetid.get(), given.endgid.get())?;
+        let new = NewNamespace { blocks: given.nsze.get(), format, is_shared, set };
         let nsid = self.subsystem.namespaces.create(new)?;
         self.subsystem.note();
         Ok(nsid)
+    }
+
+    /// The NVM Set of a new namespace, by its identifier or by that of its endurance group; zeros leave it to the drive. Where
+    /// there is only one, the fields are reserved.
+    fn set_asked_for(&self, nvmsetid: u16, endgid: u16) -> Result<Option<usize>, Status> {
+        if !self.has_sets() {
+            return Ok(None);
+        }
+        let sets = self.subsystem.namespaces.sets();
+        let named = if nvmsetid == 0 { endgid } else { nvmsetid };
+        let agrees = endgid == 0 || endgid == named;
+        match usize::from(named) {
+            0 => Ok(None),
+            number if number <= sets && agrees => Ok(Some(number - 1)),
+            _ => Err(Status::INVALID_FIELD),
+        }
     }
 
     /// A format that the host can use: capsules have no pointer to metadata that does not follow the data.

@@ -5,6 +5,7 @@
 
 pub mod forward;
 pub mod nvm;
+pub mod sets;
 
 use std::future::Future;
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use nandscape_device_ftl::Sanitization;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::io::Cdw12;
-use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
+use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup, Smart};
 use nandscape_wire_nvme::vendor::DriveLog;
 use nandscape_wire_nvme::{IoOpcode, Parameter, Status, SubmissionEntry};
 
@@ -26,6 +27,11 @@ use crate::namespace::Namespace;
 pub trait CommandSet: 'static {
     /// What it stands on.
     fn info(&self) -> SetInfo;
+
+    /// Sectors of each NVM Set. A drive of one FTL has one.
+    fn nvm_sets(&self) -> Vec<u64> {
+        vec![self.info().sectors]
+    }
 
     /// A command was fetched and will be served soon: what its tables need is fetched into the processor's cache. The
     /// entry is not checked yet.
@@ -128,6 +134,12 @@ pub trait CommandSet: 'static {
 
     /// Critical Warning of the SMART log.
     fn warnings(&self) -> u8;
+
+    /// Endurance Group Information of an NVM Set, without its capacity; each set is a group of its own. `None` where there is
+    /// only one.
+    fn endurance_group(&self, _set: usize) -> Option<EnduranceGroup> {
+        None
+    }
 
     /// Has `told` called whenever power is cut, in the middle of any operation: it may only start a task.
     fn on_power_cut(&self, told: Box<dyn Fn()>);

@@ -56,7 +56,7 @@ use stop::Waiters;
 pub(crate) use fused::FusedJob;
 pub(crate) use lifecycle::Chore;
 pub(crate) use queues::{QueueKey, Queues, Search};
-pub(crate) use serve::CommandJob;
+pub(crate) use serve::{CommandJob, LOST_DATA};
 pub use stop::Stop;
 pub(crate) use waiting::QueueSet;
 pub use waiting::Waiting;
@@ -318,6 +318,10 @@ impl<C: CommandSet> Drop for NvmeController<C> {
 impl<C: CommandSet> Controller for NvmeController<C> {
     fn info(&self) -> DriveInfo {
         self.subsystem.info_of(self.namespaces.first().as_deref())
+    }
+
+    fn info_of(&self, nsid: u32) -> Option<DriveInfo> {
+        self.namespaces.get(nsid).map(|namespace| self.subsystem.info_of(Some(&namespace)))
     }
 
     fn id(&self) -> u16 {

@@ -19,7 +19,7 @@ use crate::namespace::{MAX_NAMESPACES, Namespace};
 use crate::refusal::Refusal;
 
 /// Statuses of commands whose data could not be read or written (SMART: Media and Data Integrity Errors).
-const LOST_DATA: [Status; 5] = [
+pub(crate) const LOST_DATA: [Status; 5] = [
     Status::UNRECOVERED_READ_ERROR,
     Status::WRITE_FAULT,
     Status::GUARD_CHECK,

@@ -1,4 +1,4 @@
-//! Namespaces: each a part of the FTL's sectors, with a format and identifiers. Size, place and format of a namespace never
+//! Namespaces: each a part of the sectors of an FTL, with a format and identifiers. Size, place and format of a namespace never
 //! change; a new format makes another one under the same number.
 //!
 //! | file | what |
@@ -58,6 +58,8 @@ pub struct Namespace {
     /// Whether several controllers may have it attached.
     pub(crate) is_shared: bool,
     pub(crate) identifiers: Identifiers,
+    /// The NVM Set that it is in, counted from zero: its FTL.
+    pub(crate) set: usize,
     pub(crate) layout: Layout,
     /// They stay when the namespace gets another format.
     pub(crate) reservations: Rc<Reservations>,
@@ -82,7 +84,7 @@ impl Namespace {
         keeps_data: bool,
         is_shared: bool,
         identifiers: Identifiers,
-        layout: Layout,
+        (set, layout): (usize, Layout),
         reservations: Rc<Reservations>,
     ) -> Namespace {
         let namespace = Namespace {
@@ -95,6 +97,7 @@ impl Namespace {
             keeps_data,
             is_shared,
             identifiers,
+            set,
             layout,
             reservations,
             write_protection: Rc::default(),

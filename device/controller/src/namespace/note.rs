@@ -6,7 +6,6 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use super::layout::Run;
-use super::space::Space;
 use super::table::{Entry, MAX_NAMESPACES, Namespaces, NewNamespace};
 use super::{Format, Identifiers, Layout, Registrant, Reservations, WriteProtection};
 
@@ -28,6 +27,9 @@ struct NamespaceNote {
     format: FormatNote,
     is_shared: bool,
     is_in_use: bool,
+    /// The NVM Set that it is in.
+    #[serde(default)]
+    set: usize,
     /// First sector and sectors of each run.
     runs: Vec<(u64, u64)>,
     reservations: ReservationsNote,
@@ -80,6 +82,7 @@ impl Namespaces {
             },
             is_shared: namespace.is_shared,
             is_in_use: *is_in_use,
+            set: namespace.set,
             runs: namespace.layout.runs().map(|run| (run.start, run.sectors)).collect(),
             reservations: namespace.reservations.note(),
             write_protection: namespace.write_protection().after_power_loss() as u32,
@@ -89,7 +92,7 @@ impl Namespaces {
 
     /// Puts noted namespaces in the place of those that a new drive has.
     pub(crate) fn restore(&self, note: &NamespacesNote) -> Result<(), Contradiction> {
-        let mut space = Space::new(self.common.sectors, self.common.granule());
+        let mut spaces = self.common.spaces();
         let mut by_nsid = BTreeMap::new();
         for note in &note.namespaces {
             let nsid = note.nsid;
@@ -98,7 +101,7 @@ impl Namespaces {
             }
             let runs = note.runs.iter().map(|(start, sectors)| Run { start: *start, sectors: *sectors });
             let runs: Vec<Run> = runs.collect();
-            if runs.is_empty() || !space.take_runs(&runs) {
+            if runs.is_empty() || !spaces.get_mut(note.set).is_some_and(|space| space.take_runs(&runs)) {
                 return Err(Contradiction::Place(nsid));
             }
             let layout = Layout::new(runs);
@@ -110,15 +113,15 @@ impl Namespaces {
             if !fits || note.blocks == 0 {
                 return Err(Contradiction::Place(nsid));
             }
-            let new = NewNamespace { blocks: note.blocks, format, is_shared: note.is_shared };
+            let new = NewNamespace { blocks: note.blocks, format, is_shared: note.is_shared, set: Some(note.set) };
             let identifiers = Identifiers::new(&self.common.nqn, note.number);
             let reservations = Rc::new(Reservations::of_note(&note.reservations));
-            let namespace = Rc::new(self.build(nsid, new, identifiers, layout, reservations));
+            let namespace = Rc::new(self.build(nsid, new, identifiers, (note.set, layout), reservations));
             namespace.set_write_protection(WriteProtection::of(note.write_protection).unwrap_or_default());
             by_nsid.insert(nsid, Entry { namespace, is_in_use: note.is_in_use, number: note.number });
         }
         let mut table = self.table.borrow_mut();
-        (table.by_nsid, table.space, table.created) = (by_nsid, space, note.created);
+        (table.by_nsid, table.spaces, table.created) = (by_nsid, spaces, note.created);
         drop(table);
         self.note_block_sizes();
         Ok(())

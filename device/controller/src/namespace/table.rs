@@ -19,8 +19,8 @@ pub(crate) const GRANULE_BOUNDARY: u32 = 2_048;
 /// What all namespaces of a subsystem have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct Common {
-    /// Sectors of the FTL.
-    pub(crate) sectors: u64,
+    /// Sectors of the FTL of each NVM Set.
+    pub(crate) sets: Vec<u64>,
     pub(crate) keeps_data: bool,
     pub(crate) keeps_metadata: bool,
     /// The most bytes that one command may move.
@@ -30,10 +30,20 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// Sectors of the drive.
+    fn sectors(&self) -> u64 {
+        self.sets.iter().sum()
+    }
+
+    /// The sectors of each set, all free.
+    pub(super) fn spaces(&self) -> Vec<Space> {
+        self.sets.iter().map(|sectors| Space::new(*sectors, self.granule())).collect()
+    }
+
     /// Sectors of the pieces in which namespaces get space: a multiple of 1 MiB, of which the drive has at most 1,024.
     pub(super) fn granule(&self) -> u64 {
         let boundary = u64::from(GRANULE_BOUNDARY);
-        (self.sectors / 1_024).next_power_of_two().max(boundary)
+        (self.sectors() / 1_024).next_power_of_two().max(boundary)
     }
 }
 
@@ -45,6 +55,8 @@ pub(crate) struct NewNamespace {
     pub(crate) format: Format,
     /// Whether several controllers may have it attached.
     pub(crate) is_shared: bool,
+    /// The NVM Set that it is to be in, counted from zero; `None` is the first that has room.
+    pub(crate) set: Option<usize>,
 }
 
 /// See the file.
@@ -57,7 +69,8 @@ pub(crate) struct Namespaces {
 
 pub(super) struct Table {
     pub(super) by_nsid: BTreeMap<u32, Entry>,
-    pub(super) space: Space,
+    /// Of each NVM Set.
+    pub(super) spaces: Vec<Space>,
     /// Namespaces that were created so far.
     pub(super) created: u64,
 }
@@ -70,16 +83,25 @@ pub(super) struct Entry {
     pub(super) number: u64,
 }
 
+impl Table {
+    /// Takes sectors of a set, or of the first that has as many.
+    fn take(&mut self, set: Option<usize>, sectors: u64) -> Option<(usize, Layout)> {
+        let mut sets = self.spaces.iter_mut().enumerate().filter(|(number, _)| set.is_none_or(|set| set == *number));
+        sets.find_map(|(number, space)| Some((number, space.take(sectors)?)))
+    }
+}
+
 impl Namespaces {
-    /// One namespace, number 1, that has all of the drive.
+    /// A namespace for each NVM Set, which has all of it: number 1 is that of the first.
     pub(crate) fn new(common: Common, format: Format) -> Namespaces {
-        let space = Space::new(common.sectors, common.granule());
-        let table = Table { by_nsid: BTreeMap::new(), space, created: 0 };
+        let table = Table { by_nsid: BTreeMap::new(), spaces: common.spaces(), created: 0 };
         let block_sizes = Rc::new(BlockSizes::new(MAX_NAMESPACES));
         let namespaces = Namespaces { common, table: RefCell::new(table), block_sizes };
-        let blocks = namespaces.common.sectors / u64::from(format.lba().sectors());
-        let nsid = namespaces.create(NewNamespace { blocks, format, is_shared: true });
-        namespaces.set_in_use(nsid.expect("all of the drive is free"), true);
+        for (set, sectors) in namespaces.common.sets.iter().enumerate() {
+            let blocks = sectors / u64::from(format.lba().sectors());
+            let nsid = namespaces.create(NewNamespace { blocks, format, is_shared: true, set: Some(set) });
+            namespaces.set_in_use(nsid.expect("all of the drive is free"), true);
+        }
         namespaces
     }
 
@@ -93,11 +115,11 @@ impl Namespaces {
         let nsid = nsid.ok_or(Status::NAMESPACE_ID_UNAVAILABLE)?;
         let sectors = new.blocks.checked_mul(new.format.lba().sectors().into());
         let sectors = sectors.ok_or(Status::NAMESPACE_INSUFFICIENT_CAPACITY)?;
-        let layout = table.space.take(sectors).ok_or(Status::NAMESPACE_INSUFFICIENT_CAPACITY)?;
+        let place = table.take(new.set, sectors).ok_or(Status::NAMESPACE_INSUFFICIENT_CAPACITY)?;
         let number = table.created;
         let identifiers = Identifiers::new(&self.common.nqn, number);
         table.created += 1;
-        let namespace = Rc::new(self.build(nsid, new, identifiers, layout, Rc::default()));
+        let namespace = Rc::new(self.build(nsid, new, identifiers, place, Rc::default()));
         self.block_sizes.set(nsid, namespace.lba_bytes);
         table.by_nsid.insert(nsid, Entry { namespace, is_in_use: false, number });
         Ok(nsid)
@@ -108,13 +130,13 @@ impl Namespaces {
         nsid: u32,
         new: NewNamespace,
         identifiers: Identifiers,
-        layout: Layout,
+        place: (usize, Layout),
         reservations: Rc<Reservations>,
     ) -> Namespace {
-        let NewNamespace { blocks, format, is_shared } = new;
+        let NewNamespace { blocks, format, is_shared, set: _ } = new;
         let max_blocks = (self.common.max_transfer / format.lba().data).min(1 << 16);
         let keeps_data = self.common.keeps_data;
-        Namespace::new(nsid, (blocks, format, max_blocks), keeps_data, is_shared, identifiers, layout, reservations)
+        Namespace::new(nsid, (blocks, format, max_blocks), keeps_data, is_shared, identifiers, place, reservations)
     }
 
     /// Puts a namespace of the same size and place in the place of one, with another format and without commands.
@@ -126,9 +148,9 @@ impl Namespaces {
         let entry = table.by_nsid.get_mut(&nsid).expect("it exists");
         let old = entry.namespace.clone();
         let blocks = old.blocks * old.lba_sectors() / u64::from(format.lba().sectors());
-        let new = NewNamespace { blocks, format, is_shared: old.is_shared };
-        let (layout, reservations) = (old.layout.clone(), old.reservations.clone());
-        let mut new = self.build(nsid, new, old.identifiers, layout, reservations);
+        let new = NewNamespace { blocks, format, is_shared: old.is_shared, set: Some(old.set) };
+        let (place, reservations) = ((old.set, old.layout.clone()), old.reservations.clone());
+        let mut new = self.build(nsid, new, old.identifiers, place, reservations);
         new.share_write_protection(&old);
         new.set_sanitizing(old.sanitizing());
         self.block_sizes.set(nsid, new.lba_bytes);
@@ -145,7 +167,7 @@ impl Namespaces {
 
     /// Frees the space of a namespace that is no longer in the table.
     pub(crate) fn give_back(&self, namespace: &Namespace) {
-        self.table.borrow_mut().space.give_back(&namespace.layout);
+        self.table.borrow_mut().spaces[namespace.set].give_back(&namespace.layout);
     }
 
     /// Whether new controllers have a namespace attached.
@@ -201,11 +223,21 @@ impl Namespaces {
 
     /// Bytes of the drive.
     pub(crate) fn capacity(&self) -> u64 {
-        self.common.sectors * 512
+        self.common.sectors() * 512
     }
 
     /// Bytes that no namespace has.
     pub(crate) fn unallocated(&self) -> u64 {
-        self.table.borrow().space.free() * 512
+        self.table.borrow().spaces.iter().map(Space::free).sum::<u64>() * 512
+    }
+
+    /// NVM Sets of the drive: more than one where its channels belong to several FTLs.
+    pub(crate) fn sets(&self) -> usize {
+        self.common.sets.len()
+    }
+
+    /// Bytes of an NVM Set, and those that no namespace has.
+    pub(crate) fn capacity_of_set(&self, set: usize) -> (u64, u64) {
+        (self.common.sets[set] * 512, self.table.borrow().spaces[set].free() * 512)
     }
 }

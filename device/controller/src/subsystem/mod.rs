@@ -85,9 +85,9 @@ impl<C: CommandSet> NvmSubsystem<C> {
         names: Names,
         arbiter: fn() -> Box<dyn Arbiter>,
     ) -> Rc<NvmSubsystem<C>> {
-        let SetInfo { sectors, keeps_data, keeps_metadata, .. } = set.info();
+        let SetInfo { keeps_data, keeps_metadata, .. } = set.info();
         let (max_transfer, nqn) = (config.max_transfer, names.nqn.clone());
-        let common = Common { sectors, keeps_data, keeps_metadata, max_transfer, nqn };
+        let common = Common { sets: set.nvm_sets(), keeps_data, keeps_metadata, max_transfer, nqn };
         let subsystem = Rc::new_cyclic(|me: &Weak<NvmSubsystem<C>>| NvmSubsystem {
             sim: sim.clone(),
             names,

@@ -55,7 +55,7 @@ impl OxBlock {
         let core = self.core();
         let is_unused = core.phase.get() == Phase::Starting && core.state.borrow().counters == Stats::default();
         assert!(self.can_be_planted(), "the layout is not planted");
-        assert!(is_unused && self.media.counts().programs == 0, "planting needs an unused drive");
+        assert!(is_unused && self.media.is_blank(), "planting needs an unused drive");
         let bad = state::factory_bad(&self.media, &self.config);
         let mut planting = Planting {
             media: &self.media,

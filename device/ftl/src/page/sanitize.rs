@@ -187,14 +187,14 @@ impl PageFtl {
         shared.failed.get().map_or(Ok(()), Err)
     }
 
-    /// Blocks that hold anything.
+    /// Blocks that hold anything of a host.
     fn blocks_to_sanitize(&self) -> u64 {
         self.used_blocks().count() as u64
     }
 
     fn used_blocks(&self) -> impl Iterator<Item = BlockId> {
         let blocks = (0..self.media.geometry().blocks()).map(BlockId);
-        blocks.filter(|block| self.media.pages_programmed(*block) > 0)
+        blocks.filter(|block| self.media.pages_programmed(*block) > 0 && !self.media.holds_identifier(*block))
     }
 
     /// Whether the write buffer or some block of the flash holds anything.
@@ -230,7 +230,8 @@ impl PageFtl {
         if is_cut() {
             return Err(MediaError::PowerLost);
         }
-        if self.media.pages_programmed(block) == 0 {
+        // An identifier holds nothing of a host.
+        if self.media.pages_programmed(block) == 0 || self.media.holds_identifier(block) {
             return Ok(());
         }
         let mut taken = self.state.borrow_mut().take_to_sanitize(block);

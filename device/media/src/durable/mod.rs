@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `backing` | what a file can do, and a real one |
 //! | `memory_file` | a file in memory, for drives that forget with the process and for tests of every kind of failure |
+//! | `window` | one of several stores in a file |
 //! | `overlay` | a file that is looked at and never written |
 //! | `layout` | where each region of the file lies |
 //! | `superblock` | what the file is: version, geometry, identity, how often it was started |
@@ -42,6 +43,7 @@ mod slots;
 mod snapshot;
 mod store_file;
 mod superblock;
+mod window;
 
 pub use backing::Backing;
 pub use journal::ENTRY as JOURNAL_ENTRY;

@@ -11,6 +11,7 @@ use super::layout::Layout;
 use super::memory_file::MemoryFile;
 use super::overlay::Overlay;
 use super::superblock::{BYTES, NoSuperblock, StoreSpec, StoreUse, Superblock, VERSION};
+use super::window::Window;
 use crate::fault::MediaError;
 use crate::geometry::Geometry;
 
@@ -58,6 +59,8 @@ pub struct StoreFile {
     /// Where a copy of the superblock lies that is damaged, or was under way when the process was killed.
     damaged: Option<u64>,
     syncs: bool,
+    /// The stores behind this one in the file.
+    following: Vec<StoreFile>,
 }
 
 impl StoreFile {
@@ -79,11 +82,22 @@ impl StoreFile {
     /// # Errors
     /// When it cannot be created.
     pub fn create(path: &Path, spec: StoreSpec, syncs: bool) -> Result<StoreFile, StoreError> {
+        StoreFile::create_all(path, vec![spec], syncs)
+    }
+
+    /// The same for a drive with several stores.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    ///
+    /// # Panics
+    /// When there is no store.
+    pub fn create_all(path: &Path, specs: Vec<StoreSpec>, syncs: bool) -> Result<StoreFile, StoreError> {
         let new = with_suffix(path, ".new");
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&new)?;
         lock(&file)?;
         file.set_len(0)?;
-        let store = StoreFile::create_on(Arc::new(file), spec, syncs)?;
+        let store = StoreFile::create_all_on(Arc::new(file), specs, syncs)?;
         store.backing.sync()?;
         std::fs::rename(&new, path)?;
         if let Some(folder) = path.parent().filter(|_| syncs) {
@@ -126,6 +140,50 @@ impl StoreFile {
         StoreFile::create_on(Arc::new(MemoryFile::new()), spec, false)
     }
 
+    /// Creates several stores in an empty file.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn create_all_on(
+        backing: Arc<dyn Backing>,
+        specs: Vec<StoreSpec>,
+        syncs: bool,
+    ) -> Result<StoreFile, StoreError> {
+        let (mut specs, mut from, mut stores) = (specs.into_iter(), 0, Vec::new());
+        while let Some(spec) = specs.next() {
+            let window: Arc<dyn Backing> = match from {
+                0 => backing.clone(),
+                from => Arc::new(Window::new(backing.clone(), from)),
+            };
+            let spec = StoreSpec { following: specs.len() as u32, ..spec };
+            let store = StoreFile::create_on(window, spec, syncs)?;
+            from += store.len().next_multiple_of(BYTES);
+            stores.push(store);
+        }
+        let mut first = stores.remove(0);
+        first.following = stores;
+        Ok(first)
+    }
+
+    /// Takes the stores behind this one out of it, in their order.
+    pub fn take_following(&mut self) -> Vec<StoreFile> {
+        std::mem::take(&mut self.following)
+    }
+
+    /// The stores behind this one.
+    pub fn following(&self) -> &[StoreFile] {
+        &self.following
+    }
+
+    /// Length of the store.
+    fn len(&self) -> u64 {
+        let geometry = self.spec().checked_geometry().expect("it was checked when the store was created or opened");
+        Layout::new(self.spec(), &geometry).len()
+    }
+
     /// Creates a store in an empty file.
     ///
     /// # Errors
@@ -137,7 +195,7 @@ impl StoreFile {
         let used = StoreUse { syncs, ..StoreUse::default() };
         let superblock = Superblock { generation: 1, spec, used };
         layout.superblock.iter().try_for_each(|copy| backing.write_at(copy.at, &superblock.encode()))?;
-        Ok(StoreFile { backing, superblock, before: used, damaged: None, syncs })
+        Ok(StoreFile { backing, superblock, before: used, damaged: None, syncs, following: Vec::new() })
     }
 
     /// Opens a store in a file.
@@ -145,6 +203,26 @@ impl StoreFile {
     /// # Errors
     /// When it is not a whole store.
     pub fn open_on(backing: Arc<dyn Backing>, syncs: bool) -> Result<StoreFile, StoreError> {
+        let mut first = StoreFile::open_one(backing.clone(), syncs)?;
+        let (mut from, following) = (0, first.spec().following);
+        for left in (0..following).rev() {
+            from += first.following.last().unwrap_or(&first).len().next_multiple_of(BYTES);
+            let next =
+                StoreFile::open_one(Arc::new(Window::new(backing.clone(), from)), syncs).map_err(
+                    |error| match error {
+                        StoreError::Foreign => StoreError::Damaged("one of its stores is missing"),
+                        other => other,
+                    },
+                )?;
+            if next.spec().following != left {
+                return Err(StoreError::Damaged("its stores do not belong together"));
+            }
+            first.following.push(next);
+        }
+        Ok(first)
+    }
+
+    fn open_one(backing: Arc<dyn Backing>, syncs: bool) -> Result<StoreFile, StoreError> {
         let found = backing.len()?;
         let mut latest: Option<Superblock> = None;
         let (mut problem, mut damaged) = (NoSuperblock::Foreign, None);
@@ -183,7 +261,7 @@ impl StoreFile {
             superblock.used.in_use = true;
         }
         let before = superblock.used;
-        Ok(StoreFile { backing, superblock, before, damaged, syncs })
+        Ok(StoreFile { backing, superblock, before, damaged, syncs, following: Vec::new() })
     }
 
     /// What it holds.

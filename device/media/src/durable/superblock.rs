@@ -9,6 +9,8 @@ pub(crate) const BYTES: u64 = 64 << 10;
 pub(crate) const MAGIC: [u8; 8] = *b"NANDFILE";
 /// The format that this program reads and writes.
 pub(crate) const VERSION: u32 = 2;
+/// The most stores of a file: as many as a drive has channels.
+const MOST_STORES: u32 = 256;
 /// Bytes of the fields before the text.
 const FIXED: usize = 256;
 /// Bytes of the text at the most.
@@ -33,6 +35,8 @@ pub struct StoreSpec {
     pub seed: u64,
     /// What the drive is, for the one who assembles it.
     pub text: String,
+    /// Stores behind this one in the file: a drive whose channels belong to several FTLs has one for each of them.
+    pub following: u32,
 }
 
 /// How a file was used.
@@ -82,7 +86,10 @@ impl StoreSpec {
     }
 
     fn is_sane(&self) -> bool {
-        let fields = self.slots <= 1 << 24 && self.snapshot_bytes <= 1 << 40 && self.pages_per_program >= 1;
+        let fields = self.following < MOST_STORES
+            && self.slots <= 1 << 24
+            && self.snapshot_bytes <= 1 << 40
+            && self.pages_per_program >= 1;
         let fields = fields && self.pages_per_program <= self.geometry.pages_per_block;
         fields && self.checked_geometry().is_ok_and(|geometry| self.logical_units <= geometry.units())
     }
@@ -91,8 +98,17 @@ impl StoreSpec {
 impl Superblock {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer(Vec::with_capacity(BYTES as usize));
-        let StoreSpec { geometry, keeps_data, pages_per_program, logical_units, slots, snapshot_bytes, seed, text } =
-            &self.spec;
+        let StoreSpec {
+            geometry,
+            keeps_data,
+            pages_per_program,
+            logical_units,
+            slots,
+            snapshot_bytes,
+            seed,
+            text,
+            following,
+        } = &self.spec;
         let StoreUse { in_use, syncs, starts, unclean } = self.used;
         out.0.extend(MAGIC);
         out.u32(VERSION);
@@ -105,6 +121,7 @@ impl Superblock {
         [geometry.pages_per_block, geometry.page_size, geometry.unit_size].into_iter().for_each(|count| out.u32(count));
         [*pages_per_program, *logical_units, *slots, text.len() as u32].into_iter().for_each(|count| out.u32(count));
         [*snapshot_bytes, *seed, starts, unclean].into_iter().for_each(|count| out.u64(count));
+        out.u32(*following);
         out.0.resize(FIXED, 0);
         out.0.extend(text.as_bytes());
         out.0.resize(BYTES as usize, 0);
@@ -145,11 +162,21 @@ impl Superblock {
         };
         let [pages_per_program, logical_units, slots, text_len] = [(); 4].map(|()| from.u32());
         let [snapshot_bytes, seed, starts, unclean] = [(); 4].map(|()| from.u64());
+        let following = from.u32();
         let text = bytes[FIXED..].get(..text_len as usize).and_then(|text| std::str::from_utf8(text).ok());
         let text = text.ok_or(NoSuperblock::Damaged("its text is none"))?.to_owned();
         let keeps_data = flags & 1 != 0;
-        let spec =
-            StoreSpec { geometry, keeps_data, pages_per_program, logical_units, slots, snapshot_bytes, seed, text };
+        let spec = StoreSpec {
+            geometry,
+            keeps_data,
+            pages_per_program,
+            logical_units,
+            slots,
+            snapshot_bytes,
+            seed,
+            text,
+            following,
+        };
         let used = StoreUse { in_use: flags & 2 != 0, syncs: flags & 4 != 0, starts, unclean };
         match spec.is_sane() {
             true => Ok(Superblock { generation, spec, used }),
@@ -220,6 +247,7 @@ mod tests {
             snapshot_bytes: 400,
             seed: u64::MAX - 1,
             text: "a drive, ä".to_owned(),
+            following: 3,
         };
         let used = StoreUse { in_use: true, syncs: false, starts: 4, unclean: 2 };
         Superblock { generation: 7, spec, used }

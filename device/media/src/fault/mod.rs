@@ -47,6 +47,7 @@ pub use rule::{Operation, Rule, Scope, Strike, When};
 pub use torn::Torn;
 
 pub(crate) use plan::Struck;
+pub(crate) use rule::Place;
 
 /// How an operation of the flash can fail, from the least to the worst.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, thiserror::Error)]

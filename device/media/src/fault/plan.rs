@@ -6,9 +6,9 @@ use std::ops::RangeInclusive;
 use nandscape_sim::{Rng, Seed, Span, Time};
 
 use super::MediaError;
-use super::rule::{Operation, Rule, Strike};
+use super::rule::{Operation, Place, Rule, Strike};
 use super::torn::Torn;
-use crate::geometry::{BlockId, Geometry, PageId};
+use crate::geometry::{BlockId, PageId};
 
 /// The fault rules of a drive.
 pub struct FaultPlan {
@@ -122,7 +122,7 @@ impl FaultPlan {
     /// What strikes an operation that begins now. `lpns` tells which logical units are in a page.
     pub(crate) fn strike(
         &self,
-        geometry: &Geometry,
+        place: &Place<'_>,
         now: Time,
         operation: Operation,
         pages: &[PageId],
@@ -130,18 +130,19 @@ impl FaultPlan {
         lpns: impl Fn(PageId, u64, u64) -> bool,
     ) -> Option<Struck> {
         let mut all = None;
-        let unit = u64::from(geometry.unit_size());
         for active in self.rules.borrow_mut().iter_mut() {
             let scope = &active.rule.scope;
             let is_there = |page: &PageId| {
                 let holds = |range: &RangeInclusive<u64>| {
-                    let lpn = |lba: u64| lba.saturating_mul(self.lba_bytes.into()) / unit;
-                    lpns(*page, lpn(*range.start()), lpn(*range.end()))
+                    let bytes = u64::from(self.lba_bytes);
+                    let first = range.start().saturating_mul(bytes);
+                    let last = range.end().saturating_mul(bytes).saturating_add(bytes - 1);
+                    place.units_of(first, last).is_some_and(|units| lpns(*page, *units.start(), *units.end()))
                 };
-                scope.has_page(geometry, *page) && scope.lba.as_ref().is_none_or(holds)
+                scope.has_page(place, *page) && scope.lba.as_ref().is_none_or(holds)
             };
             let which = match pages {
-                [] => scope.has_block(geometry, block).then_some(0),
+                [] => scope.has_block(place, block).then_some(0),
                 pages => pages.iter().position(is_there),
             };
             if let Some(page) = which {
@@ -222,7 +223,7 @@ impl Struck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::Counts;
+    use crate::geometry::{Counts, Geometry};
 
     fn geometry() -> Geometry {
         Geometry::new(Counts {
@@ -245,7 +246,9 @@ mod tests {
             let block = geometry().block_of(page);
             let pages = [page];
             let pages = if operation == Operation::Erase { &[][..] } else { &pages };
-            plan.strike(&geometry(), now, operation, pages, block, |page, first, last| {
+            let geometry = geometry();
+            let place = Place { geometry: &geometry, channels: &[0, 1], bytes: 0..u64::MAX };
+            plan.strike(&place, now, operation, pages, block, |page, first, last| {
                 let units = u64::from(page.0) * 4;
                 first < units + 4 && last >= units
             })
@@ -290,12 +293,40 @@ mod tests {
         assert!(read("0") && read("31") && read("20-40") && !read("32") && !read("32-1000"));
     }
 
+    /// The second of two groups has channels 2 and 5, and the drive's second megabyte.
+    #[test]
+    fn a_rule_strikes_a_group_of_channels_where_the_drive_has_it() {
+        let hits = |rule: &str, page: u32| {
+            let plan = FaultPlan::new(&[rule.parse().unwrap()], 512, Seed::new(7));
+            let geometry = geometry();
+            let place = Place { geometry: &geometry, channels: &[2, 5], bytes: 1 << 20..2 << 20 };
+            let (pages, block) = ([PageId(page)], geometry.block_of(PageId(page)));
+            plan.strike(&place, Time::from_ns(0), Operation::Read, &pages, block, |page, first, last| {
+                let units = u64::from(page.0) * 4;
+                first < units + 4 && last >= units
+            })
+            .is_some()
+        };
+        // Page 151 is on the group's second channel.
+        assert!(hits("uncorrectable channel=5", 151) && hits("uncorrectable channel=2", 0));
+        assert!(!hits("uncorrectable channel=1", 151) && !hits("uncorrectable channel=0", 0));
+        // Page 0 holds the first 16 KiB of the group: sectors 2048 to 2079 of the drive.
+        assert!(
+            hits("uncorrectable lba=2048", 0)
+                && hits("uncorrectable lba=0-2048", 0)
+                && !hits("uncorrectable lba=2080", 0)
+        );
+        assert!(!hits("uncorrectable lba=0", 0) && !hits("uncorrectable lba=4096", 0));
+    }
+
     #[test]
     fn delays_add_and_the_worst_failure_counts() {
         let rules = ["slow by=1us", "slow by=2us", "uncorrectable", "stuck timeout=9us", "dead timeout=5us", "corrupt"];
         let plan = FaultPlan::new(&rules.map(|rule| rule.parse().unwrap()), 512, Seed::new(1));
         let strike = |page| {
-            plan.strike(&geometry(), Time::from_ns(0), Operation::Read, &[PageId(page)], BlockId(0), |_, _, _| false)
+            let geometry = geometry();
+            let place = Place { geometry: &geometry, channels: &[0, 1], bytes: 0..u64::MAX };
+            plan.strike(&place, Time::from_ns(0), Operation::Read, &[PageId(page)], BlockId(0), |_, _, _| false)
         };
         let struck = strike(0).unwrap();
         assert_eq!((struck.slow, struck.hang), (Span::from_us(3), Some(Span::from_us(9))));

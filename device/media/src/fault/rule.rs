@@ -1,6 +1,6 @@
 //! A fault rule: the fault, and the operations, scope and time that it applies to.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use nandscape_sim::{Span, Time};
 
@@ -170,16 +170,39 @@ impl Rule {
     }
 }
 
+/// Flash, as the rules of the drive that it is in name it.
+pub(crate) struct Place<'a> {
+    /// Of this flash.
+    pub(crate) geometry: &'a Geometry,
+    /// The number of each channel in the drive.
+    pub(crate) channels: &'a [u32],
+    /// The bytes of the drive's address space that it holds.
+    pub(crate) bytes: Range<u64>,
+}
+
+impl Place<'_> {
+    /// The units that hold some of a range of the drive's bytes, as the flash counts them; `None` when the flash holds none.
+    pub(super) fn units_of(&self, first: u64, last: u64) -> Option<RangeInclusive<u64>> {
+        let unit = u64::from(self.geometry.unit_size());
+        let (first, last) = (first.max(self.bytes.start), last.min(self.bytes.end - 1));
+        let unit_of = |byte: u64| (byte - self.bytes.start) / unit;
+        (first <= last).then(|| unit_of(first)..=unit_of(last))
+    }
+}
+
 impl Scope {
     /// Whether a page is in the scope, by its address.
-    pub(super) fn has_page(&self, geometry: &Geometry, page: PageId) -> bool {
-        has(&self.page, geometry.page_in_block(page)) && self.has_block(geometry, geometry.block_of(page))
+    pub(super) fn has_page(&self, place: &Place<'_>, page: PageId) -> bool {
+        let geometry = place.geometry;
+        has(&self.page, geometry.page_in_block(page)) && self.has_block(place, geometry.block_of(page))
     }
 
     /// Whether a block, or one of its pages, is in the scope.
-    pub(super) fn has_block(&self, geometry: &Geometry, block: BlockId) -> bool {
+    pub(super) fn has_block(&self, place: &Place<'_>, block: BlockId) -> bool {
+        let geometry = place.geometry;
         let plane = geometry.plane_of(block);
         let (channel, die, inside) = geometry.place(plane);
+        let channel = place.channels[channel as usize];
         let number = block.0 - plane.0 * geometry.blocks_per_plane();
         has(&self.block, number) && has(&self.channel, channel) && has(&self.die, die) && has(&self.plane, inside)
     }

@@ -37,6 +37,7 @@ pub(crate) fn spec() -> StoreSpec {
         snapshot_bytes: 1,
         seed: 1,
         text: "test".to_owned(),
+        following: 0,
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) fn controller(keys: &ProfileKeys) -> Result<ControllerConfig> {
 
 fn rated_erases(keys: &TimingKeys) -> Result<u32> {
     let by_cell = need("timing.cell", &keys.cell)?.0.0.rated_erases();
-    Ok(within("timing.rated_erases", keys.rated_erases.unwrap_or(by_cell).into(), 1, 1_000_000_000)? as u32)
+    Ok(within("timing.rated_erases", keys.rated_erases.unwrap_or(by_cell).into(), 0, 1_000_000_000)? as u32)
 }
 
 fn link_packet(packet: Bytes) -> Result<u32> {

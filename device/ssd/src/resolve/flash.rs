@@ -123,15 +123,21 @@ fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand
         keeps_tables,
         list_unit: if ox_block::lists_units(keys) { counts.unit_size.into() } else { 0 },
         factory_bad,
+        has_identifiers: false,
         kept: Kept::ALL,
     })
 }
 
 /// Derives the capacity from the blocks or the blocks from the capacity, or checks that both agree. Returns the flash and
 /// the logical units.
-pub(super) fn sizing(profile: &Profile, counts: &Counts, timing: &Timing) -> Result<(Sizing, u32)> {
+pub(super) fn sizing(
+    profile: &Profile,
+    counts: &Counts,
+    timing: &Timing,
+    has_identifiers: bool,
+) -> Result<(Sizing, u32)> {
     let keys = &profile.keys;
-    let demand = Demand { kept: profile.kept, ..demand(keys, counts, timing)? };
+    let demand = Demand { kept: profile.kept, has_identifiers, ..demand(keys, counts, timing)? };
     let size = |logical_units: u32| Demand { logical_units: logical_units.into(), ..demand }.size();
     match (keys.capacity, keys.geometry.blocks_per_plane) {
         (Some(Text(capacity)), given) => {

@@ -5,6 +5,7 @@
 //! | `bounds` | checks that a value is given and within bounds |
 //! | `flash`, `ftl`, `controller` | the sections of a profile |
 //! | `ox_block` | OX-Block |
+//! | `parts` | several FTLs in one drive |
 //! | `identity` | the names of the drive |
 //! | `features` | options of the flash, and checks that they fit together |
 //! | `smaller` | notes on what a small capacity changes |
@@ -18,6 +19,7 @@ mod flash;
 mod ftl;
 mod identity;
 pub(crate) mod ox_block;
+mod parts;
 mod smaller;
 
 use nandscape_device_controller::ControllerConfig;
@@ -52,6 +54,18 @@ pub struct Resolved {
     ftl: PageFtlConfig,
     ox_block: Option<OxBlockConfig>,
     controller: ControllerConfig,
+    parts: Vec<ResolvedPart>,
+}
+
+/// One of several FTLs of a drive, with its channels.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ResolvedPart {
+    /// Its name.
+    pub name: String,
+    /// Its channels, as the drive counts them, in ascending order.
+    pub channels: Vec<u32>,
+    /// It as a drive of its own.
+    pub drive: Resolved,
 }
 
 type Result<T> = std::result::Result<T, ProfileError>;
@@ -62,10 +76,18 @@ impl Profile {
     /// # Errors
     /// The invalid key, and what would be valid.
     pub fn resolve(&self) -> Result<Resolved> {
+        match self.keys.ftl.parts.as_deref() {
+            None | Some([]) => self.resolve_one(false),
+            Some(parts) => parts::resolve(self, parts),
+        }
+    }
+
+    /// Decides every value of a drive with one FTL, or of one of several FTLs, whose channels have identifiers.
+    fn resolve_one(&self, has_identifiers: bool) -> Result<Resolved> {
         let keys = &self.keys;
         let timing = flash::timing(&keys.timing)?;
         let given = flash::counts(keys)?;
-        let (sizing, logical_units) = flash::sizing(self, &given, &timing)?;
+        let (sizing, logical_units) = flash::sizing(self, &given, &timing, has_identifiers)?;
         let Sizing { channels, dies_per_channel, pages_per_block, blocks_per_plane, .. } = sizing;
         let geometry = Counts { channels, dies_per_channel, pages_per_block, blocks_per_plane, ..given };
         Geometry::new(geometry).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
@@ -80,6 +102,7 @@ impl Profile {
             geometry,
             ftl: page_ftl,
             controller: controller::controller(keys)?,
+            parts: Vec::new(),
         };
         identity::check(&keys.identity)?;
         features::check(&resolved.timing, &resolved.geometry, &resolved.ftl)?;
@@ -94,6 +117,14 @@ impl Resolved {
     /// Capacity in bytes.
     pub fn capacity(&self) -> u64 {
         u64::from(self.ftl.logical_units) * u64::from(self.geometry.unit_size)
+    }
+
+    /// Bytes of each namespace that a new drive has, by number.
+    pub fn namespaces(&self) -> Vec<u64> {
+        match &*self.parts {
+            [] => vec![self.capacity()],
+            parts => parts.iter().map(|part| part.drive.capacity()).collect(),
+        }
     }
 
     /// Bytes of a logical block.
@@ -135,7 +166,10 @@ impl Resolved {
 
     /// Blocks of the drive that are the reserve of garbage collection.
     pub fn reserve_blocks(&self) -> u64 {
-        u64::from(self.sizing.reserve_per_plane) * self.planes()
+        match &*self.parts {
+            [] => u64::from(self.sizing.reserve_per_plane) * self.planes(),
+            parts => parts.iter().map(|part| part.drive.reserve_blocks()).sum(),
+        }
     }
 
     /// Planes of the drive.
@@ -176,6 +210,8 @@ impl Resolved {
             ox_block.firmware = FirmwareTimes::default();
         }
         self.controller = controller::controller(&self.keys).expect("no time is a time");
+        self.parts = self.parts.into_iter().map(ResolvedPart::without_delay).collect();
+        parts::fill_in(&mut self.keys, &self.parts);
         self
     }
 
@@ -193,7 +229,13 @@ impl Resolved {
             lba_bytes: self.lba_bytes(),
             faults: self.faults().cloned().collect(),
             seed,
+            group: None,
         }
+    }
+
+    /// Its FTLs, by their lowest channel, where there are several.
+    pub fn parts(&self) -> &[ResolvedPart] {
+        &self.parts
     }
 
     /// What becomes of the mapping in a power cut.

@@ -9,7 +9,7 @@ pub(crate) fn workload_lines(workload: &Workload) -> Vec<String> {
 }
 
 fn job(job: &JobSpec) -> String {
-    let JobSpec { name, rw, bs, iodepth, numjobs, rwmixread, size, distribution, .. } = job;
+    let JobSpec { name, rw, bs, iodepth, numjobs, rwmixread, size, namespace, distribution, .. } = job;
     let called = if *name == rw.to_string() { String::new() } else { format!("{name}: ") };
     let depth = match &job.rate {
         Some(Rate { iops, process }) => format!("rate_iops={iops} rate_process={}", process_name(*process)),
@@ -20,8 +20,9 @@ fn job(job: &JobSpec) -> String {
         return format!("{name}: {}{depth}", source.0.describe());
     }
     let burst = job.burst.map_or(String::new(), |burst| format!(" burst={burst}"));
+    let namespace = if *namespace == 1 { String::new() } else { format!(" namespace={namespace}") };
     format!(
-        "{called}rw={rw} bs={bs} {depth} numjobs={numjobs} rwmixread={rwmixread} size={size} \
+        "{called}rw={rw} bs={bs} {depth} numjobs={numjobs} rwmixread={rwmixread} size={size}{namespace} \
          random_distribution={distribution}{burst}"
     )
 }

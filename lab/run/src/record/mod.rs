@@ -68,7 +68,7 @@ struct Parts {
 impl Recorder {
     /// Gets ready to record the measured phase of a run on `ssd`.
     pub(crate) fn new(ssd: &Rc<Ssd>) -> Recorder {
-        let timeline = timeline::Recorder::new(ssd.media());
+        let timeline = timeline::Recorder::new(ssd);
         Recorder { ssd: ssd.clone(), timeline, parts: RefCell::new(None) }
     }
 

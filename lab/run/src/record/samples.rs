@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use nandscape_device_ftl::Stats;
-use nandscape_device_ssd::Ssd;
+use nandscape_device_media::{BlockId, Media};
+use nandscape_device_ssd::{Part, Ssd};
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::account::CAUSES;
 use nandscape_sim::{Span, Time};
@@ -54,15 +55,19 @@ pub(super) struct Recorder {
 
 impl Recorder {
     pub(super) fn new(begun: Time, ssd: &Ssd) -> Recorder {
-        let geometry = ssd.media().geometry();
-        let good = (0..geometry.blocks()).filter(|block| !ssd.media().is_factory_bad(block_id(*block)));
+        let media = || ssd.parts().iter().map(Part::media);
+        let arrays = |media: &Media| {
+            media.geometry().planes() / media.geometry().counts().planes_per_die * media.arrays_per_die()
+        };
+        let is_good = |media: &Media, block: &u32| !media.is_factory_bad(BlockId(*block));
+        let good = media().map(|media| (0..media.geometry().blocks()).filter(|block| is_good(media, block)).count());
         Recorder {
             looks: vec![look(begun, ssd)],
             step: FIRST,
             next: begun + FIRST,
-            unit_bytes: f64::from(geometry.unit_size()),
-            arrays: f64::from(geometry.planes() / geometry.counts().planes_per_die * ssd.media().arrays_per_die()),
-            blocks: good.count().max(1) as f64,
+            unit_bytes: f64::from(ssd.media().geometry().unit_size()),
+            arrays: f64::from(media().map(arrays).sum::<u32>()),
+            blocks: good.sum::<usize>().max(1) as f64,
         }
     }
 
@@ -103,13 +108,9 @@ impl Recorder {
     }
 }
 
-fn block_id(block: u32) -> nandscape_device_media::BlockId {
-    nandscape_device_media::BlockId(block)
-}
-
 fn look(at: Time, ssd: &Ssd) -> Look {
     let mut busy_ns = [0; CAUSES];
-    for array in ssd.media().array_usage() {
+    for array in ssd.parts().iter().flat_map(|part| part.media().array_usage()) {
         cause::ALL.iter().for_each(|(cause, _)| busy_ns[cause.index()] += array.by(*cause).ns());
     }
     Look { at, stats: ssd.ftl_stats(), busy_ns }

@@ -6,7 +6,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
-use nandscape_device_media::{Media, PlaneId};
+use nandscape_device_media::PlaneId;
+use nandscape_device_ssd::{Part as DrivePart, Ssd};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_lab_workload::{Direction, Served};
@@ -137,37 +138,35 @@ pub(super) struct Recorder {
     dies: Vec<String>,
     dies_left_out: u32,
     planes_per_die: u32,
-    arrays_per_die: u32,
+    /// By die: arrays that work independently.
+    arrays_of_die: Vec<u32>,
     /// By the number of its track, the place of a plane among those shown.
     planes: Vec<Option<u32>>,
     state: RefCell<Option<State>>,
 }
 
 impl Recorder {
-    pub(super) fn new(media: &Media) -> Recorder {
-        let counts = media.geometry().counts();
-        let die_of = |plane: u32| {
-            let (channel, die, plane) = media.geometry().place(PlaneId(plane));
-            (channel * counts.dies_per_channel + die, plane)
-        };
-        let name =
-            |die: u32| format!("channel {} die {}", die / counts.dies_per_channel, die % counts.dies_per_channel);
-        let dies = counts.channels * counts.dies_per_channel;
-        let shown = dies.min(MOST_DIES as u32);
-        let last = media.plane_tracks().iter().map(|track| track.index() + 1).max().unwrap_or(0);
-        let mut planes = vec![None; last];
-        for (track, plane) in media.plane_tracks().iter().zip(0..) {
-            let (die, within) = die_of(plane);
-            planes[track.index()] = (die < shown).then_some(die * counts.planes_per_die + within);
+    pub(super) fn new(ssd: &Ssd) -> Recorder {
+        let planes_per_die = ssd.media().geometry().counts().planes_per_die;
+        let (mut dies, mut planes) = (Vec::new(), Vec::new());
+        for media in ssd.parts().iter().map(DrivePart::media) {
+            let first = dies.len();
+            let counts = media.geometry().counts();
+            for channel in media.channels_of_drive() {
+                let die = |die| (format!("channel {channel} die {die}"), media.arrays_per_die());
+                dies.extend((0..counts.dies_per_channel).map(die));
+            }
+            for (track, plane) in media.plane_tracks().iter().zip(0..) {
+                let (channel, die, within) = media.geometry().place(PlaneId(plane));
+                let die = first as u32 + channel * counts.dies_per_channel + die;
+                planes.resize(planes.len().max(track.index() + 1), None);
+                planes[track.index()] = (die < MOST_DIES as u32).then_some(die * planes_per_die + within);
+            }
         }
-        Recorder {
-            dies: (0..shown).map(name).collect(),
-            dies_left_out: dies - shown,
-            planes_per_die: counts.planes_per_die,
-            arrays_per_die: media.arrays_per_die(),
-            planes,
-            state: RefCell::new(None),
-        }
+        let dies_left_out = dies.len().saturating_sub(MOST_DIES) as u32;
+        dies.truncate(MOST_DIES);
+        let (dies, arrays_of_die) = dies.into_iter().unzip();
+        Recorder { dies, dies_left_out, planes_per_die, arrays_of_die, planes, state: RefCell::new(None) }
     }
 
     pub(super) fn begin(&self, now: Time) {
@@ -213,7 +212,7 @@ impl Recorder {
     fn shares(&self, intervals: &Intervals<Interval>, ended: Time) -> DieShares {
         let part = |interval: &Interval, length: Span, die: usize, kind: usize| {
             let busy = interval.0.get(die).map_or(0, |kinds| kinds[kind]);
-            parts_per_million(busy, u128::from(length.ns().max(1)) * u128::from(self.arrays_per_die))
+            parts_per_million(busy, u128::from(length.ns().max(1)) * u128::from(self.arrays_of_die[die]))
         };
         let of_kind = |kind: usize| -> Vec<Vec<u32>> {
             let of_die = |die| intervals.until(ended).map(|(cell, length)| part(cell, length, die, kind)).collect();

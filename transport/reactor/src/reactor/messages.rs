@@ -106,8 +106,9 @@ impl Reactor {
 
     pub(super) fn figures(&self) -> Figures {
         let counted = |(figures, export): (&ExportFigures, &Rc<dyn Export>)| {
-            let (counters, faults, settings) = (export.counters(), export.faults(), export.settings());
-            ExportFigures { counters, faults, settings, ..figures.clone() }
+            let (counters, parts) = (export.counters(), export.parts());
+            let (faults, settings) = (export.faults(), export.settings());
+            ExportFigures { counters, parts, faults, settings, ..figures.clone() }
         };
         Figures {
             now: self.turn,

@@ -225,7 +225,7 @@ mod tests {
 
     fn namespace(lba_bytes: u32, keeps_data: bool) -> Namespace {
         let (max_transfer, nqn) = (256 * lba_bytes, "nqn".to_owned());
-        let common = Common { sectors: 1_000, keeps_data, keeps_metadata: false, max_transfer, nqn };
+        let common = Common { sets: vec![1_000], keeps_data, keeps_metadata: false, max_transfer, nqn };
         let first = Namespaces::new(common, Format::plain(lba_bytes)).all().remove(0);
         Rc::into_inner(first).expect("the table has gone")
     }

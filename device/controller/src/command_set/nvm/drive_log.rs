@@ -1,6 +1,7 @@
 //! What the drive log says of flash and FTL.
 
-use nandscape_device_ftl::{Ftl, Upkeep};
+use nandscape_device_ftl::{Ftl, Stats, Upkeep};
+use nandscape_device_media::OpCounts;
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::account::Totals;
 use nandscape_wire_nvme::vendor::{CAUSES, DriveLog, UpkeepLog};
@@ -10,10 +11,42 @@ use super::Nvm;
 
 const _: () = assert!(cause::ALL.len() == CAUSES, "the log tells all causes apart");
 
+/// Counters of flash and FTL, of one or of several.
+#[derive(Clone, Debug)]
+pub(crate) struct FlashLog {
+    stats: Stats,
+    counts: OpCounts,
+    arrays: Vec<Totals>,
+    channels: Vec<Totals>,
+    buffer_waits: Vec<Totals>,
+}
+
 impl<F: Ftl> Nvm<F> {
-    /// Counters of flash and FTL.
-    pub(super) fn fill_in_drive_log(&self, log: &mut DriveLog) {
-        let (stats, counts) = (self.ftl.stats(), self.media.counts());
+    pub(in crate::command_set) fn flash_log(&self) -> FlashLog {
+        FlashLog {
+            stats: self.ftl.stats(),
+            counts: self.media.counts(),
+            arrays: self.media.array_usage(),
+            channels: self.media.channel_usage(),
+            buffer_waits: vec![self.ftl.buffer_waits()],
+        }
+    }
+}
+
+impl FlashLog {
+    /// The counters of two FTLs of one drive together.
+    pub(in crate::command_set) fn with(self, other: FlashLog) -> FlashLog {
+        FlashLog {
+            stats: self.stats.plus(&other.stats),
+            counts: self.counts.plus(&other.counts),
+            arrays: [self.arrays, other.arrays].concat(),
+            channels: [self.channels, other.channels].concat(),
+            buffer_waits: [self.buffer_waits, other.buffer_waits].concat(),
+        }
+    }
+
+    pub(in crate::command_set) fn fill_in(&self, log: &mut DriveLog) {
+        let (stats, counts) = (&self.stats, &self.counts);
         log.host_bytes = stats.host_bytes.into();
         log.host_units = stats.host_units.into();
         log.gc_units = stats.gc_units.into();
@@ -31,9 +64,9 @@ impl<F: Ftl> Nvm<F> {
         let (least, most, sum) = stats.erases;
         log.erases = [u64::from(least).into(), u64::from(most).into(), sum.into()];
         log.operations = [counts.reads, counts.programs, counts.copybacks, counts.erases].map(Into::into);
-        log.array_busy = by_cause(&self.media.array_usage());
-        log.channel_busy = by_cause(&self.media.channel_usage());
-        log.buffer_waits = by_cause(&[self.ftl.buffer_waits()]);
+        log.array_busy = by_cause(&self.arrays);
+        log.channel_busy = by_cause(&self.channels);
+        log.buffer_waits = by_cause(&self.buffer_waits);
         log.upkeep = upkeep(&stats.upkeep);
     }
 }

@@ -1,22 +1,17 @@
-//! What Identify and the logs say of the NVM command set and its namespace (NVM 4.1.5, Base 5.1.12, 5.1.13).
+//! What Identify and the log of commands say of the NVM command set and its namespace (NVM 4.1.5, Base 5.1.12, 5.1.13).
 
 use nandscape_device_ftl::Ftl;
-use nandscape_device_ftl::ftl::Stats;
-use nandscape_sim::account::Totals;
 use nandscape_wire_nvme::IoOpcode;
 use nandscape_wire_nvme::identify::{self, Controller, LbaFormat, Namespace as IdentifyNamespace};
-use nandscape_wire_nvme::log::{self, CommandsAndEffects, Smart};
+use nandscape_wire_nvme::log::{self, CommandsAndEffects};
 use nandscape_wire_nvme::vendor::{self, Capabilities};
 use zerocopy::IntoBytes;
 
 use super::{Nvm, copy};
 use crate::namespace::{GRANULE_BOUNDARY, Namespace, lba_formats};
 
-/// Percent of the spare blocks below which the host is warned.
-const SPARE_THRESHOLD: u8 = 10;
-
 impl<F: Ftl> Nvm<F> {
-    pub(super) fn fill_in_identify(&self, data: &mut Controller) {
+    pub(in crate::command_set) fn fill_in_identify(&self, data: &mut Controller) {
         data.oncs = self.optional_commands().into();
         let volatile = if self.has_volatile_cache() { identify::VWC_PRESENT } else { 0 };
         data.vwc = volatile | identify::VWC_FLUSH_ALL;
@@ -32,7 +27,7 @@ impl<F: Ftl> Nvm<F> {
     }
 
     /// The vendor extensions that there are.
-    fn capabilities(&self) -> Capabilities {
+    pub(in crate::command_set) fn capabilities(&self) -> Capabilities {
         let atomic_units = self.ftl.max_transaction().unwrap_or(0);
         let atomic_bytes = if atomic_units > 0 { self.max_transfer } else { 0 };
         Capabilities {
@@ -60,12 +55,12 @@ impl<F: Ftl> Nvm<F> {
     /// Identify Namespace; without a namespace, what all have in common.
     pub(super) fn namespace_data(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
         let mut data = IdentifyNamespace::zeroed();
-        let formats = lba_formats(self.ftl.keeps_metadata());
+        let formats = lba_formats(self.keeps_metadata);
         data.nlbaf_z = formats.len() as u8 - 1;
         for (field, format) in data.lbaf.iter_mut().zip(formats) {
             *field = LbaFormat { ms: (format.metadata as u16).into(), lbads: format.data.ilog2() as u8, rp: 0 };
         }
-        if self.ftl.keeps_metadata() {
+        if self.keeps_metadata {
             (data.mc, data.dpc) = (identify::MC_EXTENDED | identify::MC_SEPARATE, identify::DPC_ALL);
         }
         data.nsfeat = identify::NSFEAT_DULBE | identify::NSFEAT_OPTPERF;
@@ -113,46 +108,6 @@ impl<F: Ftl> Nvm<F> {
                 data.nabspf_z = data.nabsn_z;
             }
         }
-    }
-
-    pub(super) fn fill_in_smart(&self, smart: &mut Smart) {
-        let (host, stats, cuts) = (self.counts.get(), self.ftl.stats(), u64::from(self.media.power_cuts()));
-        smart.available_spare = self.available_spare();
-        smart.available_spare_threshold = SPARE_THRESHOLD;
-        // Of a drive in a file, the starts of its process count too, and those after a kill.
-        let before = self.media.durable().map(|memory| memory.before()).unwrap_or_default();
-        smart.unsafe_shutdowns = (cuts + before.unclean + u64::from(before.in_use)).into();
-        smart.power_cycles = (1 + cuts + before.starts).into();
-        // In thousands of 512 bytes, rounded up.
-        smart.data_units_read = host.read_bytes.div_ceil(512_000).into();
-        smart.data_units_written = stats.host_bytes.div_ceil(512_000).into();
-        smart.host_reads = host.reads.into();
-        smart.host_writes = host.writes.into();
-        smart.percentage_used = self.percentage_used(&stats);
-        // The longest that a plane was busy: a bound from below of the time with commands outstanding.
-        let busiest = self.media.array_usage().iter().map(Totals::total).max().unwrap_or_default();
-        smart.busy_minutes = (busiest.ns() / 60_000_000_000).into();
-    }
-
-    /// Mean erase count as a share of what blocks are rated for; 255 stands for all above.
-    fn percentage_used(&self, stats: &Stats) -> u8 {
-        let blocks = u64::from(self.media.geometry().blocks()) - stats.retired_blocks;
-        let rated = blocks * u64::from(self.rated_erases);
-        (stats.erases.2 * 100).div_ceil(rated.max(1)).min(u8::MAX.into()) as u8
-    }
-
-    /// Percent of the spare blocks that are left; a drive that never had any has none.
-    fn available_spare(&self) -> u8 {
-        let (left, new) = self.ftl.spare_blocks();
-        (left * 100).checked_div(new).unwrap_or(0) as u8
-    }
-
-    pub(super) fn critical_warnings(&self) -> u8 {
-        // Looked at whenever a command ends: as `available_spare`, without a division.
-        let (left, new) = self.ftl.spare_blocks();
-        let is_low = new == 0 || left * 100 < u64::from(SPARE_THRESHOLD) * new;
-        let spare = if is_low { log::WARNING_SPARE } else { 0 };
-        spare | if self.ftl.is_read_only() { log::WARNING_READ_ONLY } else { 0 }
     }
 
     pub(super) fn fill_in_effects(&self, effects: &mut CommandsAndEffects) {

@@ -9,7 +9,7 @@
 //! | `exclusive` | extents that only one command may change |
 //! | `pieces` | commands over blocks that lie apart |
 //! | `metadata` | commands on blocks with metadata |
-//! | `identify`, `drive_log` | what Identify and the logs say |
+//! | `identify`, `health`, `drive_log` | what Identify and the logs say |
 //!
 //! Left out: reservations, which are checked before a command comes here.
 
@@ -21,6 +21,7 @@ mod drive_log;
 mod exclusive;
 mod flush;
 mod fused;
+mod health;
 mod identify;
 mod metadata;
 mod pieces;
@@ -46,8 +47,9 @@ use crate::config::{BufferMode, ControllerConfig};
 use crate::namespace::Namespace;
 use crate::subsystem::NvmSubsystem;
 use command::NvmCommand;
-pub(crate) use drive_log::by_cause;
+pub(crate) use drive_log::{FlashLog, by_cause};
 use exclusive::Exclusive;
+pub(super) use health::Health;
 use metadata::WithMetadata;
 use read::{Inside, ToHost, failure};
 use write::{FromHost, Zeros};
@@ -68,6 +70,8 @@ pub struct Nvm<F: Ftl> {
     rated_erases: u32,
     /// Bytes that a command moves at the most.
     max_transfer: u32,
+    /// Whether logical blocks may have metadata.
+    keeps_metadata: bool,
     counts: Cell<HostCounts>,
     /// Extents that a fused operation is working on.
     exclusive: Exclusive,
@@ -94,6 +98,7 @@ impl<F: Ftl> Nvm<F> {
             reader: ftl.reader(),
             inside: ftl.reader(),
             with_metadata: ftl.reader(),
+            keeps_metadata: ftl.keeps_metadata(),
             ftl,
             buffer: config.buffer,
             firmware_time: config.firmware_time,
@@ -109,6 +114,11 @@ impl<F: Ftl> Nvm<F> {
     /// The FTL below.
     pub fn ftl(&self) -> &Rc<F> {
         &self.ftl
+    }
+
+    /// Offers no metadata, as another NVM Set of the drive has none: all namespaces have the same formats.
+    pub(super) fn offer_no_metadata(&mut self) {
+        self.keeps_metadata = false;
     }
 
     fn count(&self, command: &NvmCommand) {
@@ -158,7 +168,7 @@ impl<F: Ftl> CommandSet for Nvm<F> {
             unit_bytes: self.ftl.unit().bytes(),
             volatile_cache: self.has_volatile_cache(),
             keeps_data: self.media.keeps_data(),
-            keeps_metadata: self.ftl.keeps_metadata(),
+            keeps_metadata: self.keeps_metadata,
             sanitizes: self.ftl.sanitizes(),
         }
     }
@@ -247,11 +257,11 @@ impl<F: Ftl> CommandSet for Nvm<F> {
     }
 
     fn smart(&self, smart: &mut Smart) {
-        self.fill_in_smart(smart);
+        self.health().fill_in(smart);
     }
 
     fn drive_log(&self, log: &mut DriveLog) {
-        self.fill_in_drive_log(log);
+        self.flash_log().fill_in(log);
     }
 
     fn warnings(&self) -> u8 {

@@ -1,0 +1,127 @@
+//! What the SMART log and the logs of endurance groups say of an FTL and its flash (Base 5.1.12.1.3, 5.1.12.1.10).
+
+use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl::ftl::Stats;
+use nandscape_sim::Span;
+use nandscape_sim::account::Totals;
+use nandscape_wire_nvme::log::{self, EnduranceGroup, Smart};
+use zerocopy::FromZeros;
+
+use super::Nvm;
+
+/// Percent of the spare blocks below which the host is warned.
+const SPARE_THRESHOLD: u8 = 10;
+/// Bytes of a unit of the SMART log, and of the log of an endurance group.
+const SMART_UNIT: u64 = 512_000;
+const GROUP_UNIT: u64 = 1_000_000_000;
+
+/// The figures, of one FTL or of several.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::command_set) struct Health {
+    warnings: u8,
+    spare: u8,
+    used: u8,
+    read_bytes: u64,
+    written_bytes: u64,
+    programmed_bytes: u64,
+    reads: u64,
+    writes: u64,
+    busy: Span,
+    power_cycles: u64,
+    unsafe_shutdowns: u64,
+}
+
+impl Health {
+    /// The figures of two FTLs of one drive together: the worse where that matters, otherwise the sum.
+    pub(in crate::command_set) fn with(&self, other: &Health) -> Health {
+        Health {
+            warnings: self.warnings | other.warnings,
+            spare: self.spare.min(other.spare),
+            used: self.used.max(other.used),
+            read_bytes: self.read_bytes + other.read_bytes,
+            written_bytes: self.written_bytes + other.written_bytes,
+            programmed_bytes: self.programmed_bytes + other.programmed_bytes,
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            busy: self.busy.max(other.busy),
+            power_cycles: self.power_cycles.max(other.power_cycles),
+            unsafe_shutdowns: self.unsafe_shutdowns.max(other.unsafe_shutdowns),
+        }
+    }
+
+    /// Fills in the SMART log.
+    pub(in crate::command_set) fn fill_in(&self, smart: &mut Smart) {
+        smart.available_spare = self.spare;
+        smart.available_spare_threshold = SPARE_THRESHOLD;
+        smart.percentage_used = self.used;
+        smart.data_units_read = self.read_bytes.div_ceil(SMART_UNIT).into();
+        smart.data_units_written = self.written_bytes.div_ceil(SMART_UNIT).into();
+        (smart.host_reads, smart.host_writes) = (self.reads.into(), self.writes.into());
+        smart.busy_minutes = (self.busy.ns() / 60_000_000_000).into();
+        smart.power_cycles = self.power_cycles.into();
+        smart.unsafe_shutdowns = self.unsafe_shutdowns.into();
+    }
+
+    /// The log of an endurance group, without its capacity. `errors` is how many commands have failed for its media.
+    pub(in crate::command_set) fn group(&self, errors: u64) -> EnduranceGroup {
+        let mut group = EnduranceGroup::new_zeroed();
+        group.critical_warning = self.warnings;
+        (group.available_spare, group.available_spare_threshold) = (self.spare, SPARE_THRESHOLD);
+        group.percentage_used = self.used;
+        group.data_units_read = self.read_bytes.div_ceil(GROUP_UNIT).into();
+        group.data_units_written = self.written_bytes.div_ceil(GROUP_UNIT).into();
+        group.media_units_written = self.programmed_bytes.div_ceil(GROUP_UNIT).into();
+        (group.host_reads, group.host_writes) = (self.reads.into(), self.writes.into());
+        // Each of them is an entry of an error log.
+        (group.media_errors, group.error_log_entries) = (errors.into(), errors.into());
+        group
+    }
+}
+
+impl<F: Ftl> Nvm<F> {
+    pub(in crate::command_set) fn health(&self) -> Health {
+        let (host, stats, cuts) = (self.counts.get(), self.ftl.stats(), u64::from(self.media.power_cuts()));
+        // Of a drive in a file, the starts of its process count too, and those after a kill.
+        let before = self.media.durable().map(|memory| memory.before()).unwrap_or_default();
+        // The longest that a plane was busy: a bound from below of the time with commands outstanding.
+        let busy = self.media.array_usage().iter().map(Totals::total).max().unwrap_or_default();
+        Health {
+            warnings: self.critical_warnings(),
+            spare: self.available_spare(),
+            used: self.percentage_used(&stats),
+            read_bytes: host.read_bytes,
+            written_bytes: stats.host_bytes,
+            programmed_bytes: stats.programmed_units() * u64::from(self.ftl.unit().bytes()),
+            reads: host.reads,
+            writes: host.writes,
+            busy,
+            power_cycles: 1 + cuts + before.starts,
+            unsafe_shutdowns: cuts + before.unclean + u64::from(before.in_use),
+        }
+    }
+
+    /// Mean erase count as a share of what blocks are rated for; 255 stands for all above. Media that does not wear has no
+    /// rating.
+    fn percentage_used(&self, stats: &Stats) -> u8 {
+        if self.rated_erases == 0 {
+            return 0;
+        }
+        let blocks = u64::from(self.media.geometry().blocks()) - stats.retired_blocks;
+        let rated = blocks * u64::from(self.rated_erases);
+        (stats.erases.2 * 100).div_ceil(rated.max(1)).min(u8::MAX.into()) as u8
+    }
+
+    /// Percent of the spare blocks that are left; a drive that never had any has none.
+    fn available_spare(&self) -> u8 {
+        let (left, new) = self.ftl.spare_blocks();
+        (left * 100).checked_div(new).unwrap_or(0) as u8
+    }
+
+    pub(super) fn critical_warnings(&self) -> u8 {
+        // Looked at whenever a command ends: as `available_spare`, without a division.
+        let (left, new) = self.ftl.spare_blocks();
+        let is_low = new == 0 || left * 100 < u64::from(SPARE_THRESHOLD) * new;
+        let spare = if is_low { log::WARNING_SPARE } else { 0 };
+        spare | if self.ftl.is_read_only() { log::WARNING_READ_ONLY } else { 0 }
+    }
+}

@@ -1,0 +1,213 @@
+//! The identifier in the first block of each channel: which FTL owns the channel, and which other channels that FTL has. It is
+//! written when a drive of several FTLs is made, and read when it starts. FTLs never use the block: to them it is bad.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 7:0 | "NANDFTL1" |
+//! | 11:8 | CRC-32 of the rest, from byte 12 on |
+//! | 13:12 | version: 1 |
+//! | 15:14 | the number of this channel in the drive |
+//! | 31:16 | UUID of the FTL's instance |
+//! | 47:32 | kind of the FTL, ASCII, padded with zeros |
+//! | 79:48 | name of the FTL's part, UTF-8, padded with zeros |
+//! | 81:80 | count of channels |
+//! | 593:82 | their numbers in the drive, two bytes each |
+//!
+//! It is in the first two pages of the block: a damaged one has a copy. All numbers are little-endian. Reading it takes no drive
+//! time: it happens before the drive's clock begins.
+//!
+//! Left out: moving a channel from one FTL to another.
+
+use std::rc::Rc;
+
+use crate::geometry::{BlockId, PlaneId};
+use crate::image::{Oob, PageImage};
+use crate::media::Media;
+
+const MAGIC: &[u8; 8] = b"NANDFTL1";
+const VERSION: u16 = 1;
+/// Bytes of kind and name.
+const KIND: usize = 16;
+const NAME: usize = 32;
+/// The most channels of a drive.
+const CHANNELS: usize = 256;
+const BYTES: usize = 82 + 2 * CHANNELS;
+/// Pages that hold it.
+const COPIES: u32 = 2;
+
+/// The longest name of a part, in bytes.
+pub const LONGEST_PART_NAME: usize = NAME;
+
+/// The FTL that owns a channel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Owner {
+    /// Its kind.
+    pub kind: String,
+    /// The name of its part.
+    pub name: String,
+    /// UUID of the instance.
+    pub instance: [u8; 16],
+    /// The numbers of its channels in the drive.
+    pub channels: Vec<u32>,
+}
+
+/// What the first block of a channel holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// Nothing: it is erased.
+    Nothing,
+    /// An identifier.
+    Identifier {
+        /// The number in the drive of the channel that it was written for.
+        channel: u32,
+        /// Who owns the channel.
+        owner: Owner,
+    },
+    /// Something else, or a damaged identifier: why it cannot be read.
+    Damaged(&'static str),
+}
+
+impl Owner {
+    fn encode(&self, channel: u32) -> Vec<u8> {
+        let mut bytes = vec![0; BYTES];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[12..14].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[14..16].copy_from_slice(&(channel as u16).to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.instance);
+        bytes[32..][..self.kind.len()].copy_from_slice(self.kind.as_bytes());
+        bytes[48..][..self.name.len()].copy_from_slice(self.name.as_bytes());
+        bytes[80..82].copy_from_slice(&(self.channels.len() as u16).to_le_bytes());
+        for (place, channel) in bytes[82..].chunks_exact_mut(2).zip(&self.channels) {
+            place.copy_from_slice(&(*channel as u16).to_le_bytes());
+        }
+        let sum = crc32fast::hash(&bytes[12..]);
+        bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// The channel that an identifier is of, and its owner.
+    fn decode(bytes: &[u8]) -> Result<(u32, Owner), &'static str> {
+        let Some(bytes) = bytes.get(..BYTES) else { return Err("it is cut short") };
+        if !bytes.starts_with(MAGIC) {
+            return Err("it does not begin with NANDFTL1");
+        }
+        let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        if bytes[8..12] != crc32fast::hash(&bytes[12..]).to_le_bytes() {
+            return Err("its checksum is wrong");
+        }
+        if u16_at(12) != VERSION {
+            return Err("its version is not 1, the only one that this program knows");
+        }
+        let text = |from: usize, len: usize| {
+            let bytes = bytes[from..][..len].split(|byte| *byte == 0).next().unwrap_or_default();
+            std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| "its text is none")
+        };
+        let count = usize::from(u16_at(80));
+        if count == 0 || count > CHANNELS {
+            return Err("its count of channels is impossible");
+        }
+        let channels = (0..count).map(|index| u16_at(82 + 2 * index).into()).collect();
+        let instance = bytes[16..32].try_into().expect("it has the length");
+        let owner = Owner { kind: text(32, KIND)?, name: text(48, NAME)?, instance, channels };
+        Ok((u16_at(14).into(), owner))
+    }
+}
+
+impl Media {
+    /// The block that holds the identifier of a channel, counted in this flash: the channel's first.
+    fn identifier_block(&self, channel: u32) -> BlockId {
+        let counts = self.geometry.counts();
+        let plane = PlaneId(channel * counts.dies_per_channel * counts.planes_per_die);
+        self.geometry.blocks_of(plane).next().expect("a plane has blocks")
+    }
+
+    /// Whether a block holds an identifier, or will.
+    pub fn holds_identifier(&self, block: BlockId) -> bool {
+        let channel = self.geometry.channel_of(self.geometry.plane_of(block));
+        self.has_identifiers() && self.identifier_block(channel) == block
+    }
+
+    /// Writes the identifiers of all channels that have none.
+    ///
+    /// # Panics
+    /// When a name is too long.
+    pub fn write_identifiers(&self, owner: &Owner) {
+        assert!(owner.kind.len() <= KIND && owner.name.len() <= NAME, "names were checked when the profile was read");
+        for channel in 0..self.geometry.channels() {
+            let block = self.identifier_block(channel);
+            if self.pages_programmed(block) > 0 {
+                continue;
+            }
+            let mut unit = owner.encode(self.channels_of_drive()[channel as usize]);
+            unit.resize(self.geometry.unit_size() as usize, 0);
+            for page in 0..COPIES {
+                let mut image = PageImage::metadata();
+                let oob = Oob { tag: u32::MAX, ..Oob::default() };
+                image.push_with_oob(oob, Some(Rc::from(&*unit)));
+                for _ in 1..self.geometry.units_per_page() {
+                    image.push_with_oob(oob, None);
+                }
+                self.plant_image(self.geometry.page_at(block, page), &image);
+            }
+        }
+    }
+
+    /// What the first block of each channel holds.
+    pub fn identifiers(&self) -> Vec<Found> {
+        (0..self.geometry.channels()).map(|channel| self.identifier_of(channel)).collect()
+    }
+
+    fn identifier_of(&self, channel: u32) -> Found {
+        let block = self.identifier_block(channel);
+        let programmed = self.pages_programmed(block).min(COPIES);
+        let mut found = Found::Nothing;
+        for page in (0..programmed).map(|page| self.geometry.page_at(block, page)) {
+            if !self.is_readable(page) || self.check_sound(page).is_err() {
+                found = Found::Damaged("its page cannot be read");
+                continue;
+            }
+            let data = self.data(self.geometry.unit_at(page, 0));
+            match Owner::decode(data.as_deref().unwrap_or_default()) {
+                Ok((channel, owner)) => return Found::Identifier { channel, owner },
+                Err(why) => found = Found::Damaged(why),
+            }
+        }
+        found
+    }
+
+    /// Whether no block is programmed but those of identifiers.
+    pub fn is_blank(&self) -> bool {
+        let mut blocks = (0..self.geometry.blocks()).map(BlockId);
+        blocks.all(|block| self.pages_programmed(block) == 0 || self.holds_identifier(block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner() -> Owner {
+        Owner {
+            kind: "ox_block".to_owned(),
+            name: "archive ä".to_owned(),
+            instance: [7; 16],
+            channels: (0..256).filter(|channel| channel % 3 != 1).collect(),
+        }
+    }
+
+    #[test]
+    fn an_identifier_is_read_as_it_was_written() {
+        assert_eq!(Owner::decode(&owner().encode(200)), Ok((200, owner())));
+    }
+
+    #[test]
+    fn every_damaged_bit_is_noticed() {
+        let good = owner().encode(3);
+        for bit in 0..good.len() * 8 {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(Owner::decode(&bytes).is_err(), "bit {bit}");
+        }
+        assert_eq!(Owner::decode(&good[..100]), Err("it is cut short"));
+    }
+}

@@ -1,0 +1,184 @@
+//! From a profile to media and FTLs under a controller: one FTL, or several that own channels.
+
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
+
+use nandscape_device_controller::{CommandSet, ControllerConfig, Nvm, NvmSet, NvmSets, NvmSubsystem, NvmeController};
+use nandscape_device_ftl::{OxBlock, PageFtl};
+use nandscape_device_media::durable::StoreFile;
+use nandscape_device_media::{Group, Media, MediaConfig, StoreKind, Supply};
+use nandscape_drive::{Controller, Names, Subsystem};
+use nandscape_sim::account::Totals;
+use nandscape_sim::{Seed, Sim};
+
+use crate::owners;
+use crate::part::{AnyFtl, Part};
+use crate::policies;
+use crate::resolve::{Resolved, ResolvedPart};
+use crate::store::part_seeds;
+use crate::values::Tables;
+
+/// What is in front of the FTLs.
+pub(crate) trait Front {
+    fn controller(&self) -> Rc<dyn Controller>;
+    fn subsystem(&self) -> Rc<dyn Subsystem>;
+    fn link_usage(&self) -> [Totals; 2];
+    /// The FTLs were planted.
+    fn was_filled(&self);
+    /// Writes the controller's notes.
+    fn note(&self);
+}
+
+struct InProcess<C: CommandSet>(Rc<NvmeController<C>>);
+
+impl<C: CommandSet> Front for InProcess<C> {
+    fn controller(&self) -> Rc<dyn Controller> {
+        self.0.clone()
+    }
+
+    fn subsystem(&self) -> Rc<dyn Subsystem> {
+        self.0.subsystem().clone()
+    }
+
+    fn link_usage(&self) -> [Totals; 2] {
+        self.0.subsystem().link_usage()
+    }
+
+    fn was_filled(&self) {
+        self.0.subsystem().was_filled();
+    }
+
+    fn note(&self) {
+        self.0.subsystem().note();
+    }
+}
+
+/// A drive's parts and what is in front of them.
+pub(crate) type Assembled = (Vec<Part>, Box<dyn Front>);
+
+/// A drive with one FTL.
+pub(crate) fn one(sim: &Sim, profile: &Resolved, media: Media, names: Names) -> io::Result<Assembled> {
+    let part = part(sim, profile, None, media)?;
+    let (config, media) = (profile.controller(), &part.media);
+    let front = match &part.ftl {
+        AnyFtl::Page(ftl) => front(sim, Nvm::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?,
+        AnyFtl::OxBlock(ftl) => front(sim, Nvm::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?,
+    };
+    Ok((vec![part], front))
+}
+
+/// Where the flash of a new drive is, or the files of one that there is.
+pub(crate) enum Stores {
+    New(StoreKind, Seed),
+    Files(Vec<StoreFile>),
+}
+
+/// A drive with several FTLs. Which channels belong to which is read from the identifiers on the channels.
+pub(crate) fn several(sim: &Sim, profile: &Resolved, stores: Stores, names: Names) -> io::Result<Assembled> {
+    let (count, faults) = (profile.parts().len(), profile.faults().cloned().collect::<Vec<_>>());
+    let seed = match &stores {
+        Stores::New(_, seed) => *seed,
+        Stores::Files(files) => Seed::new(files[0].spec().seed),
+    };
+    let decoders = profile.timing().features.ecc.engines;
+    let supply = Supply::new(sim, &faults, profile.lba_bytes(), decoders, seed.child("faults"));
+    let mut bytes = 0;
+    let groups = profile.parts().iter().map(|part| {
+        let range: Range<u64> = bytes..bytes + part.drive.capacity();
+        bytes = range.end;
+        Group { channels: part.channels.clone().into(), bytes: range, supply: supply.clone() }
+    });
+    let groups: Vec<Group> = groups.collect();
+    let media: Vec<Media> = match stores {
+        Stores::New(store, seed) => {
+            let each = profile.parts().iter().zip(groups).zip(part_seeds(seed));
+            each.map(|((part, group), seed)| new_media(sim, part, group, store, seed)).collect::<io::Result<_>>()?
+        }
+        Stores::Files(files) if files.len() != count => {
+            let problem = format!("its stores are {}, and its profile has {count} parts", files.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+        }
+        Stores::Files(files) => {
+            let each = profile.parts().iter().zip(groups).zip(files);
+            each.map(|((part, group), file)| open_media(sim, part, group, file)).collect::<io::Result<_>>()?
+        }
+    };
+    owners::settle(profile.parts(), &media, seed)?;
+    let parts = profile.parts().iter().zip(media);
+    let parts = parts.map(|(resolved, media)| part(sim, &resolved.drive, Some(&resolved.name), media));
+    let parts: Vec<Part> = parts.collect::<io::Result<_>>()?;
+    let set = |(part, resolved): (&Part, &ResolvedPart)| {
+        let (media, config) = (part.media.clone(), resolved.drive.controller());
+        match &part.ftl {
+            AnyFtl::Page(ftl) => NvmSet::page(sim, media, ftl.clone(), &config),
+            AnyFtl::OxBlock(ftl) => NvmSet::ox_block(sim, media, ftl.clone(), &config),
+        }
+    };
+    let sets = NvmSets::new(parts.iter().zip(profile.parts()).map(set).collect());
+    let front = front(sim, sets, profile.controller(), names, &parts[0].media)?;
+    Ok((parts, front))
+}
+
+fn new_media(sim: &Sim, part: &ResolvedPart, group: Group, store: StoreKind, seed: Seed) -> io::Result<Media> {
+    let drive = &part.drive;
+    if drive.rebuilds_in_memory() {
+        let spec = drive.spec_with(String::new(), store == StoreKind::Ram, seed);
+        let config = in_group(drive.media(StoreKind::None, seed.child("media")), group);
+        return Media::open(sim, config, StoreFile::in_memory(spec).map_err(io::Error::other)?);
+    }
+    Media::new(sim, in_group(drive.media(store, seed.child("media")), group))
+}
+
+fn open_media(sim: &Sim, part: &ResolvedPart, group: Group, file: StoreFile) -> io::Result<Media> {
+    // The seed of the drive that was made, so that what was left to chance stays.
+    let seed = Seed::new(file.spec().seed);
+    let expected = part.drive.spec_with(String::new(), file.spec().keeps_data, seed);
+    if expected.geometry != file.spec().geometry {
+        let problem = format!("the flash of part \"{}\" has another geometry than its profile", part.name);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+    }
+    Media::open(sim, in_group(part.drive.media(StoreKind::None, seed.child("media")), group), file)
+}
+
+fn in_group(config: MediaConfig, group: Group) -> MediaConfig {
+    MediaConfig { group: Some(group), ..config }
+}
+
+/// An FTL over its flash.
+fn part(sim: &Sim, profile: &Resolved, name: Option<&str>, media: Media) -> io::Result<Part> {
+    let media = Rc::new(media);
+    let ftl = match profile.ox_block() {
+        Some(config) => AnyFtl::OxBlock(OxBlock::open(sim, media.clone(), config)?),
+        None => AnyFtl::Page(PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?),
+    };
+    let kind = profile.kind();
+    Ok(Part { name: name.unwrap_or(&kind).to_owned(), kind, media, ftl })
+}
+
+/// A controller over a command set. `media` holds the controller's notes, where it is in a file.
+fn front<C: CommandSet>(
+    sim: &Sim,
+    set: C,
+    config: ControllerConfig,
+    names: Names,
+    media: &Rc<Media>,
+) -> io::Result<Box<dyn Front>> {
+    let subsystem = NvmSubsystem::new(sim, set, config, names, policies::arbiter);
+    if let Some(memory) = media.durable() {
+        subsystem.take_up_notes(memory.clone())?;
+    }
+    Ok(Box::new(InProcess(subsystem.in_process())))
+}
+
+impl Resolved {
+    /// Whether a drive in memory finds its tables again in its flash.
+    pub(crate) fn rebuilds_in_memory(&self) -> bool {
+        self.tables() == Tables::Rebuilt && self.ox_block().is_none()
+    }
+
+    /// The kind of its FTL, as profiles name it.
+    pub fn kind(&self) -> String {
+        self.keys.ftl.kind.map_or_else(|| "page".to_owned(), |text| text.0.to_string())
+    }
+}

@@ -1,0 +1,119 @@
+//! An FTL with its flash: all of a drive, or one of several parts of it.
+
+use std::rc::Rc;
+
+use nandscape_device_ftl::component::BlockInfo;
+use nandscape_device_ftl::{Ftl, OxBlock, PageFtl, Plant, PlantReport, Stats, TableSummary};
+use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, UnitId};
+use nandscape_sim::Seed;
+
+/// See the file. Commands do not pass here: their way is made for each kind of FTL by the compiler.
+pub struct Part {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) media: Rc<Media>,
+    pub(crate) ftl: AnyFtl,
+}
+
+/// An FTL of one of the kinds that there are.
+pub(crate) enum AnyFtl {
+    Page(Rc<PageFtl>),
+    OxBlock(Rc<OxBlock>),
+}
+
+/// Does the same with an FTL whatever its kind.
+macro_rules! on {
+    ($part:expr, $ftl:ident => $does:expr) => {
+        match &$part.ftl {
+            AnyFtl::Page($ftl) => $does,
+            AnyFtl::OxBlock($ftl) => $does,
+        }
+    };
+}
+
+impl Part {
+    /// Its name; that of the kind of FTL, where the drive has only this part.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The kind of its FTL, as profiles name it.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Its flash.
+    pub fn media(&self) -> &Media {
+        &self.media
+    }
+
+    /// The FTL, if it is an OX-Block.
+    pub fn ox_block(&self) -> Option<&Rc<OxBlock>> {
+        if let AnyFtl::OxBlock(ftl) = &self.ftl { Some(ftl) } else { None }
+    }
+
+    /// What the FTL knows of a block.
+    pub fn block(&self, block: BlockId) -> BlockInfo {
+        on!(self, ftl => ftl.block(block))
+    }
+
+    /// Whether a unit of the flash holds current data.
+    pub fn is_current(&self, unit: UnitId) -> bool {
+        on!(self, ftl => ftl.is_current(unit))
+    }
+
+    /// What the FTL's tables hold, counted.
+    pub fn tables(&self) -> TableSummary {
+        on!(self, ftl => ftl.tables())
+    }
+
+    /// Checks the FTL's tables against each other and the flash.
+    ///
+    /// # Errors
+    /// The problem, in one sentence.
+    pub fn check(&self) -> Result<(), String> {
+        on!(self, ftl => ftl.check())
+    }
+
+    /// Counters of the FTL.
+    pub fn stats(&self) -> Stats {
+        on!(self, ftl => ftl.stats())
+    }
+
+    /// Counts of flash operations.
+    pub fn op_counts(&self) -> OpCounts {
+        self.media.counts()
+    }
+
+    /// Bytes of memory of the FTL by component.
+    pub fn memory(&self) -> Vec<(&'static str, u64)> {
+        on!(self, ftl => ftl.memory())
+    }
+
+    /// Whether it has too few good blocks to take writes.
+    pub fn is_read_only(&self) -> bool {
+        on!(self, ftl => ftl.is_read_only())
+    }
+
+    pub(crate) fn can_be_planted(&self) -> bool {
+        self.ox_block().is_none_or(|ftl| ftl.can_be_planted())
+    }
+
+    pub(crate) fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
+        on!(self, ftl => ftl.plant(plant, seed, progress))
+    }
+
+    pub(crate) async fn in_service(&self) {
+        if let Some(ftl) = self.ox_block() {
+            ftl.in_service().await;
+        }
+    }
+
+    pub(crate) async fn shut_down(&self) {
+        on!(self, ftl => ftl.shut_down().await);
+    }
+
+    pub(crate) fn save(&self) -> Result<(), MediaError> {
+        on!(self, ftl => ftl.save())
+    }
+}

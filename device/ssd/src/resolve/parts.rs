@@ -1,0 +1,212 @@
+//! `[[ftl.parts]]`: several FTLs in one drive. Each part is resolved as a drive of its own that has the part's channels: the keys of
+//! the drive hold for it, and its own count over them. All parts have the same dies, pages and mapping unit. Flash is sized for
+//! each part, so that blocks of a plane may differ between parts.
+//!
+//! The order of parts is that of their lowest channels, whatever the order in the profile.
+
+use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::identifier::LONGEST_PART_NAME;
+use nandscape_device_media::{Cell, Registers};
+use nandscape_sim::Span;
+use nandscape_sim::units::{Bytes, Rate, Ratio};
+
+use super::bounds::{need, wrong};
+use super::{Resolved, ResolvedPart, Result};
+use crate::keys::{FtlKeys, PartKeys, ProfileKeys, TimingKeys};
+use crate::profile::{Kept, Profile};
+use crate::values::{Channels, Choice, MediaKind, PerPageType, Text};
+
+/// Capacities that are derived are multiples of this.
+const STEP: u64 = 1 << 20;
+
+pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved> {
+    if profile.keys.changes.as_ref().is_some_and(|changes| !changes.0.is_empty()) {
+        return wrong("changes", "settings cannot change while a drive with several FTLs runs");
+    }
+    let all = profile.keys.geometry.channels;
+    let parts = in_order(given, need("geometry.channels", &all)?)?;
+    let capacities = capacities(&profile.keys, &parts)?;
+    // The shape of the drive: small ones have fewer dies and smaller blocks, and always all channels.
+    let mut whole = profile.clone();
+    whole.keys.ftl.parts = None;
+    whole.kept.channels = true;
+    if let Some(capacities) = &capacities {
+        whole.keys.capacity = Some(Text(Bytes(capacities.iter().copied().fold(0, u64::saturating_add))));
+    }
+    let mut drive = whole.resolve_one(false)?;
+    for (index, (keys, channels)) in parts.iter().enumerate() {
+        let own = own_profile(&whole, &drive, (keys, channels), capacities.as_ref().map(|each| each[index]))?;
+        let resolved = own.resolve_one(true).map_err(|mut error| {
+            error.origin = format!("ftl.parts, the one with channels {}: {}", Channels(channels.clone()), error.origin);
+            error
+        })?;
+        let name = name(keys, channels, &resolved)?;
+        drive.parts.push(ResolvedPart { name, channels: channels.clone(), drive: resolved });
+    }
+    check_names(&drive.parts)?;
+    combine(&mut drive, &parts);
+    drive.check_faults()?;
+    Ok(drive)
+}
+
+/// The parts by their lowest channel. Together they have each channel once.
+fn in_order(given: &[PartKeys], all: u32) -> Result<Vec<(PartKeys, Vec<u32>)>> {
+    let mut parts = Vec::new();
+    for keys in given {
+        let channels = need("ftl.parts.channels", &keys.channels)?.0.0;
+        parts.push((keys.clone(), channels));
+    }
+    parts.sort_by_key(|(_, channels)| channels[0]);
+    for channel in 0..all {
+        let owners = parts.iter().filter(|(_, channels)| channels.contains(&channel)).count();
+        if owners != 1 {
+            let problem = if owners == 0 { "belongs to no part" } else { "belongs to several parts" };
+            return wrong("ftl.parts.channels", format!("channel {channel} {problem}; each belongs to one"));
+        }
+    }
+    let beyond = parts.iter().flat_map(|(_, channels)| channels).find(|channel| **channel >= all);
+    match beyond {
+        Some(channel) => wrong(
+            "ftl.parts.channels",
+            format!("channel {channel} is not there; geometry.channels is {all}, so channels go to {}", all - 1),
+        ),
+        None if parts.len() < 2 => {
+            wrong("ftl.parts", "has one part, which is the whole drive; give two or more, or none")
+        }
+        None => Ok(parts),
+    }
+}
+
+/// The capacity of each part; `None` where they follow from the blocks of a plane.
+fn capacities(keys: &ProfileKeys, parts: &[(PartKeys, Vec<u32>)]) -> Result<Option<Vec<u64>>> {
+    let own = |keys: &PartKeys| keys.capacity.map(|text| text.0.0);
+    let given = parts.iter().filter_map(|(keys, _)| own(keys)).fold(0, u64::saturating_add);
+    let channels: u64 = parts.iter().filter(|(keys, _)| own(keys).is_none()).map(|(_, all)| all.len() as u64).sum();
+    let Some(Text(Bytes(capacity))) = keys.capacity else {
+        return match channels {
+            0 => Ok(Some(parts.iter().filter_map(|(keys, _)| own(keys)).collect())),
+            _ => Ok(None),
+        };
+    };
+    let Some(rest) = capacity.checked_sub(given).filter(|rest| (*rest == 0) == (channels == 0)) else {
+        let (given, capacity) = (Bytes(given), Bytes(capacity));
+        return wrong("ftl.parts.capacity", format!("parts that give it have {given}, and capacity is {capacity}"));
+    };
+    // The last one gets what is left over.
+    let (mut bytes_left, mut channels_left) = (rest, channels);
+    let mut share = |own_channels: u64| {
+        let share = match own_channels == channels_left {
+            true => bytes_left,
+            false => rest / channels * own_channels / STEP * STEP,
+        };
+        (bytes_left, channels_left) = (bytes_left - share, channels_left - own_channels);
+        share
+    };
+    Ok(Some(parts.iter().map(|(keys, all)| own(keys).unwrap_or_else(|| share(all.len() as u64))).collect()))
+}
+
+/// A part as a drive of its own.
+fn own_profile(
+    whole: &Profile,
+    drive: &Resolved,
+    (part, channels): (&PartKeys, &[u32]),
+    capacity: Option<u64>,
+) -> Result<Profile> {
+    let mut keys = whole.keys.clone();
+    let own = part.ftl.as_deref().cloned().unwrap_or_default();
+    if own.parts.is_some() {
+        return wrong("ftl.parts.ftl.parts", "parts have no parts");
+    }
+    keys.ftl.overlay(own);
+    if keys.ftl.mapping_unit.is_some_and(|unit| unit.0.0 != u64::from(drive.geometry.unit_size)) {
+        return wrong("ftl.parts.ftl.mapping_unit", "is another one than that of the drive; all parts have the same");
+    }
+    if part.media.is_some_and(|media| media.0.0 == MediaKind::Ram) {
+        keys.timing = ram();
+        keys.geometry.factory_bad_blocks = Some(Text(Ratio(0.0)));
+    }
+    keys.timing.overlay(part.timing.as_deref().cloned().unwrap_or_default());
+    let Counts { dies_per_channel, pages_per_block, .. } = drive.geometry;
+    keys.geometry.channels = Some(channels.len() as u32);
+    keys.geometry.dies_per_channel = Some(dies_per_channel);
+    keys.geometry.pages_per_block = Some(pages_per_block);
+    if let Some(capacity) = capacity {
+        keys.capacity = Some(Text(Bytes(capacity)));
+        keys.geometry.blocks_per_plane = None;
+    }
+    if let Some(Text(Bytes(size))) = keys.buffer.size {
+        let unit = u64::from(drive.geometry.unit_size);
+        let share = size * channels.len() as u64 / u64::from(drive.geometry.channels) / unit * unit;
+        keys.buffer.size = Some(Text(Bytes(share)));
+    }
+    keys.faults = None;
+    Ok(Profile { name: whole.name.clone(), keys, kept: Kept::ALL })
+}
+
+/// The times of memory: those of a bank and a channel of DDR3-1600. There is nothing to erase, to correct or to suspend.
+fn ram() -> TimingKeys {
+    let access = Some(PerPageType::One(Text(Span::from_ns(50))));
+    TimingKeys {
+        cell: Some(Text(Choice(Cell::Slc))),
+        rated_erases: Some(0),
+        read: access.clone(),
+        program: access,
+        erase: Some(Text(Span::ZERO)),
+        bus: Some(Text(Rate::new(12_800_000_000, Span::from_s(1)))),
+        registers: Some(Text(Choice(Registers::Double))),
+        ..TimingKeys::default()
+    }
+}
+
+fn name(keys: &PartKeys, channels: &[u32], drive: &Resolved) -> Result<String> {
+    let name = keys.name.clone().unwrap_or_else(|| format!("{}-{}", drive.kind(), channels[0]));
+    match (1..=LONGEST_PART_NAME).contains(&name.len()) && !name.chars().any(char::is_control) {
+        true => Ok(name),
+        false => wrong("ftl.parts.name", format!("{name:?} is not valid; from 1 to {LONGEST_PART_NAME} bytes are")),
+    }
+}
+
+fn check_names(parts: &[ResolvedPart]) -> Result<()> {
+    let twice =
+        parts.iter().enumerate().find(|(index, part)| parts[..*index].iter().any(|other| other.name == part.name));
+    twice.map_or(Ok(()), |(_, part)| wrong("ftl.parts.name", format!("{:?} is the name of two parts", part.name)))
+}
+
+/// The figures of the drive from those of its parts.
+fn combine(drive: &mut Resolved, given: &[(PartKeys, Vec<u32>)]) {
+    let parts = std::mem::take(&mut drive.parts);
+    let sum = |of: &dyn Fn(&Resolved) -> f64| parts.iter().map(|part| of(&part.drive)).sum::<f64>();
+    let units = |part: &Resolved| f64::from(part.ftl.logical_units);
+    drive.sizing.over_provisioning = sum(&|part| part.sizing.over_provisioning * units(part)) / sum(&units);
+    drive.ftl.logical_units = parts.iter().map(|part| part.drive.ftl.logical_units).sum();
+    let most = |of: fn(&Resolved) -> u32| parts.iter().map(|part| of(&part.drive)).max().unwrap_or(0);
+    drive.geometry.blocks_per_plane = most(|part| part.geometry.blocks_per_plane);
+    drive.sizing.blocks_per_plane = drive.geometry.blocks_per_plane;
+    drive.sizing.bad_per_plane = most(|part| part.sizing.bad_per_plane);
+    drive.sizing.reserve_per_plane = most(|part| part.sizing.reserve_per_plane);
+    drive.keys.capacity = Some(Text(Bytes(drive.capacity())));
+    drive.keys.geometry.blocks_per_plane = None;
+    drive.keys.ftl.parts = Some(given.iter().map(|(keys, _)| keys.clone()).collect());
+    fill_in(&mut drive.keys, &parts);
+    drive.parts = parts;
+}
+
+/// Writes what was decided into the keys of the parts, which are in the order of `parts`.
+pub(super) fn fill_in(keys: &mut ProfileKeys, parts: &[ResolvedPart]) {
+    for (keys, part) in keys.ftl.parts.iter_mut().flatten().zip(parts) {
+        let ResolvedPart { name, channels, drive } = part;
+        keys.name = Some(name.clone());
+        keys.channels = Some(Text(Channels(channels.clone())));
+        keys.media.get_or_insert(Text(Choice(MediaKind::Nand)));
+        keys.capacity = drive.keys.capacity;
+        keys.ftl = Some(Box::new(FtlKeys { parts: None, ..drive.keys.ftl.clone() }));
+        keys.timing = Some(Box::new(drive.keys.timing.clone()));
+    }
+}
+
+impl ResolvedPart {
+    /// Without times of flash, link and firmware.
+    pub(super) fn without_delay(self) -> ResolvedPart {
+        ResolvedPart { drive: self.drive.without_delay(), ..self }
+    }
+}

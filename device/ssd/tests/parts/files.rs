@@ -1,0 +1,158 @@
+//! Drives of several FTLs in files: stopped, killed and started again, and the identifiers on their channels.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nandscape_device_media::durable::{MemoryFile, StoreFile};
+use nandscape_device_media::{BlockId, identifier::Found};
+use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_drive::conformance::Host;
+use nandscape_sim::{Executor, Seed, Sim};
+
+use crate::rig::{THREE, TWO, queue, read, resolved, write};
+
+fn create(profile: &Resolved) -> Arc<MemoryFile> {
+    let backing = Arc::new(MemoryFile::new());
+    let specs = profile.store_specs(true, Seed::new(5));
+    drop(StoreFile::create_all_on(backing.clone(), specs, false).unwrap());
+    backing
+}
+
+fn try_open(sim: &Sim, profile: &Resolved, backing: &Arc<MemoryFile>) -> std::io::Result<Rc<Ssd>> {
+    let file = StoreFile::open_on(backing.clone(), false).map_err(std::io::Error::other)?;
+    Ok(Rc::new(Ssd::open(sim, profile, file)?))
+}
+
+/// What a drive refuses to start with.
+fn refusal(profile: &Resolved, backing: &Arc<MemoryFile>) -> String {
+    match try_open(&Executor::new().sim(), profile, backing) {
+        Ok(_) => panic!("it was to be refused"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn data_of_every_part_outlasts_stops_and_kills() {
+    for parts in [TWO, THREE] {
+        for mode in ["buffer.mode=capacitor", "buffer.mode=through"] {
+            let profile = resolved(parts, &[mode]);
+            let count = profile.parts().len() as u32;
+            let mut backing = create(&profile);
+            for round in 0..6u8 {
+                let mut executor = Executor::new();
+                let sim = executor.sim();
+                let ssd = try_open(&sim, &profile, &backing).unwrap();
+                let host = Host::new(&sim, queue(&sim, &ssd, 1, 1));
+                let done = executor.block_on(async {
+                    ssd.in_service().await;
+                    ssd.check().unwrap();
+                    for nsid in 1..=count {
+                        for block in 0..40 {
+                            let expected = if round == 0 { 0 } else { nsid as u8 * 40 + round - 1 };
+                            assert_eq!(read(&host, nsid, block * 8).await, Ok(expected), "round {round}, {nsid}");
+                            write(&host, nsid, block * 8, nsid as u8 * 40 + round).await.unwrap();
+                        }
+                    }
+                    if round % 2 == 0 {
+                        ssd.shut_down().await;
+                    }
+                });
+                done.unwrap();
+                if round % 2 == 0 {
+                    ssd.close().unwrap();
+                }
+                backing = Arc::new(backing.survivor());
+            }
+        }
+    }
+}
+
+/// The profile's order does not matter; which FTL owns which channels does.
+#[test]
+fn channels_keep_their_owners() {
+    let profile = resolved(TWO, &[]);
+    let backing = create(&profile);
+    drop(try_open(&Executor::new().sim(), &profile, &backing).unwrap());
+    let swap = |from: &str, to: &str| TWO.replace(from, "#").replace(to, from).replace('#', to);
+    let reordered = {
+        let second = TWO.find("[[ftl.parts]]\nname = \"archive\"").unwrap();
+        format!("{}{}", &TWO[second..], &TWO[..second])
+    };
+    let survivor = Arc::new(backing.survivor());
+    let again = try_open(&Executor::new().sim(), &resolved(&reordered, &[]), &survivor).unwrap();
+    assert_eq!(again.parts()[0].name(), "fast");
+    drop(again);
+    for (parts, expected) in [
+        (swap("0-1", "2-3"), "ftl.parts.name is \"fast\" there, and \"archive\""),
+        (TWO.replace("ox_block", "page"), "ftl.parts.ftl.kind is \"ox_block\" there, and \"page\""),
+        (TWO.replace("0-1", "0").replace("2-3", "1-3"), "ftl.parts.channels is \"0-1\" there, and \"0\""),
+        (String::new(), "it has 2 parts there, and one FTL in the profile"),
+        (THREE.to_owned(), "it has 2 parts there, and 3 parts in the profile"),
+    ] {
+        let survivor = Arc::new(backing.survivor());
+        let before = survivor.writes();
+        let problem = refusal(&resolved(&parts, &[]), &survivor);
+        assert!(problem.contains(expected) || problem.contains("capacity"), "{parts}: {problem}");
+        assert_eq!(survivor.writes(), before, "nothing was written");
+    }
+}
+
+/// A drive whose identifiers contradict its profile, or are damaged, does not start.
+#[test]
+fn identifiers_are_read_at_every_start() {
+    let profile = resolved(TWO, &["buffer.mode=through"]);
+    let damage = |what: &dyn Fn(&Ssd)| {
+        let backing = create(&profile);
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let ssd = try_open(&sim, &profile, &backing).unwrap();
+        let host = Host::new(&sim, queue(&sim, &ssd, 1, 1));
+        executor.block_on(write(&host, 1, 0, 1)).unwrap().unwrap();
+        what(&ssd);
+        Arc::new(backing.survivor())
+    };
+    let first_block = |ssd: &Ssd, part: usize, channel: u32| {
+        let media = ssd.parts()[part].media();
+        let counts = *media.geometry().counts();
+        let block = BlockId(channel * counts.dies_per_channel * counts.planes_per_die * counts.blocks_per_plane);
+        assert!(media.holds_identifier(block) && media.is_factory_bad(block), "no FTL uses it");
+        block
+    };
+    let erased = damage(&|ssd| ssd.parts()[1].media().plant_erase(first_block(ssd, 1, 1)));
+    assert!(refusal(&profile, &erased).contains("channel 3 has no identifier"));
+    let one_copy = damage(&|ssd| {
+        let media = ssd.parts()[0].media();
+        media.plant_unreadable(media.geometry().page_at(first_block(ssd, 0, 0), 0));
+    });
+    drop(try_open(&Executor::new().sim(), &profile, &one_copy).expect("the second copy counts"));
+    let both = damage(&|ssd| {
+        let media = ssd.parts()[0].media();
+        (0..2).for_each(|page| media.plant_unreadable(media.geometry().page_at(first_block(ssd, 0, 1), page)));
+    });
+    assert!(refusal(&profile, &both).contains("the identifier of channel 1 cannot be read"));
+    let foreign = damage(&|ssd| {
+        let media = ssd.parts()[0].media();
+        let Found::Identifier { mut owner, .. } = media.identifiers().remove(0) else { panic!("there is one") };
+        (0..2).for_each(|channel| media.plant_erase(first_block(ssd, 0, channel)));
+        owner.kind = "ox_block".to_owned();
+        media.write_identifiers(&owner);
+    });
+    let problem = refusal(&profile, &foreign);
+    assert!(
+        problem.contains("channel 0 belongs to \"fast\", an FTL of kind \"ox_block\" with channels 0-1"),
+        "{problem}"
+    );
+    assert!(problem.contains("in the profile to \"fast\", an FTL of kind \"page\""), "{problem}");
+}
+
+#[test]
+fn a_file_that_lacks_a_store_is_refused() {
+    let profile = resolved(TWO, &[]);
+    let backing = create(&profile);
+    let mut specs = profile.store_specs(true, Seed::new(5));
+    let lone = Arc::new(MemoryFile::new());
+    specs[0].following = 1;
+    drop(StoreFile::create_on(lone.clone(), specs[0].clone(), false).unwrap());
+    assert!(refusal(&profile, &lone).contains("one of its stores is missing"));
+    drop(try_open(&Executor::new().sim(), &profile, &backing).unwrap());
+}
