@@ -4,7 +4,8 @@
 //! waits for it, the rest of the page as padding. A write that waits for room in the cache has no page padded as long as slots are
 //! on their way to be free, or writes that have room are on their way to the cache. So with writes that touch `n` units at the
 //! most, pages of `p` units and a cache of `n + p - 1` slots or more, no page is padded for room: if nothing is on its way, either
-//! `p` slots are in line, or `n` are free. Transactions are an exception, whose slots are free together.
+//! `p` slots are in line, or `n` are free. Transactions are an exception, whose slots are free together: the end of the oldest one
+//! is programmed at once while a write waits for room.
 
 use nandscape_device_media::{PageId, PageImage};
 use nandscape_drive::breakdown::cause;
@@ -24,7 +25,10 @@ use crate::component::CacheFill;
 enum Step {
     Program(ProgramJob),
     Fill(SlotId),
-    Nothing,
+    /// There is too little data, or no plane takes another program.
+    Wait,
+    /// There is data, but no page for it.
+    NoRoom,
 }
 
 /// What writes wait for.
@@ -42,7 +46,11 @@ impl State {
         let want = self.geometry.units_per_page();
         let is_due = || self.cache.queued() >= want && (wanted.room || self.is_due(want));
         if self.cache.queued() == 0 || !(wanted.room_now || self.cache.is_urgent() || is_due()) {
-            return Step::Nothing;
+            return Step::Wait;
+        }
+        let are_busy = self.are_planes_busy();
+        if are_busy && !self.cache.has_parts() {
+            return Step::Wait;
         }
         let mut whole: SmallVec<[SlotId; 8]> = SmallVec::new();
         for slot in self.cache.line() {
@@ -62,11 +70,12 @@ impl State {
         let fills_page = whole.len() == want as usize;
         if whole.is_empty() || !(fills_page || wanted.room_now || whole.iter().any(|slot| self.cache.is_awaited(*slot)))
         {
-            return Step::Nothing;
+            return Step::Wait;
         }
         match self.host_page() {
             Some(page) => Step::Program(self.host_program(page, whole, layout)),
-            None => Step::Nothing,
+            None if are_busy => Step::Wait,
+            None => Step::NoRoom,
         }
     }
 
@@ -126,16 +135,31 @@ impl Core {
 
     /// The same for a write that waits for room from now on.
     pub(super) fn pump_for(&self, room: bool) {
-        if !self.is_writing() {
-            return;
+        if self.is_writing() {
+            self.start_steps(room);
+            self.look_for_room();
         }
+    }
+
+    /// The same when there is more data, and nothing else is new.
+    pub(super) fn pump_data(&self) {
+        if self.is_writing() && self.start_steps(self.shared.free_slots.contended()) {
+            self.look_for_room();
+        }
+    }
+
+    /// Starts programs and fills. Whether pages were handed out, or there were none.
+    fn start_steps(&self, room: bool) -> bool {
+        let mut uses_pages = false;
         loop {
             let mut state = self.state.borrow_mut();
             let wanted = Wanted { room, room_now: room && !self.brings_room(&state) };
             match state.next_step(wanted, self.config.layout) {
-                Step::Nothing => break,
+                Step::Wait => return uses_pages,
+                Step::NoRoom => return true,
                 Step::Program(job) => {
                     drop(state);
+                    uses_pages = true;
                     self.programs.start(job);
                 }
                 Step::Fill(slot) => {
@@ -145,6 +169,10 @@ impl Core {
                 }
             }
         }
+    }
+
+    /// Says why writes wait, and has garbage collected where that is due.
+    fn look_for_room(&self) {
         let has_room = self.state.borrow().has_room_for_host();
         self.shared.free_slots.blame(if has_room { cause::HOST_WRITE } else { cause::GC });
         self.look_for_garbage(has_room);
@@ -154,6 +182,6 @@ impl Core {
     fn brings_room(&self, state: &State) -> bool {
         let free = self.shared.free_slots.free();
         let is_write_expected = state.cache.used() as usize + free < state.cache.slots() as usize;
-        state.cache.is_moving() || is_write_expected || self.flags.committing.get()
+        is_write_expected || self.flags.committing.get() || state.cache.brings_room()
     }
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nandscape_drive::HostMem;
 use nandscape_drive::breakdown::cause;
-use nandscape_sim::Wait;
+use nandscape_sim::{Span, Wait};
 
 use super::OxBlock;
 use super::cache::{Group, Transaction};
@@ -36,9 +36,12 @@ impl Drop for Reservation<'_> {
 
 /// Waits until the drive is in service and has a number of slots.
 pub(super) async fn reserve<'a>(ftl: &'a OxBlock, slots: u32, waited: &mut Wait) -> Reservation<'a> {
-    let begun = ftl.sim.now();
-    ftl.in_service().await;
-    let start = ftl.sim.now() - begun;
+    let mut start = Span::ZERO;
+    if !ftl.core.borrow().is_running() {
+        let begun = ftl.sim.now();
+        Box::pin(ftl.in_service()).await;
+        start = ftl.sim.now() - begun;
+    }
     let mut reservation = Reservation { ftl, slots: 0, is_accepted: false };
     if !ftl.shared.free_slots.try_take(slots as usize) {
         ftl.core().pump_for(true);
@@ -92,14 +95,13 @@ pub(super) fn accept(
     }
     let kept = core.shared.kept_cache.as_ref().map_or(Ok(()), |kept| kept.write(&state.cache, &slots));
     if is_transaction {
-        let left = own.len();
-        state.cache.transactions.push_back(Transaction { id: transaction, slots: own, left });
+        state.cache.transactions.push_back(Transaction::new(transaction, own));
     }
     state.counters.host_bytes += extents.iter().map(|extent| extent.bytes()).sum::<u64>();
     drop(state);
     reservation.is_accepted = true;
     drop(reservation);
-    core.pump();
+    core.pump_data();
     match kept {
         Ok(()) => settling,
         Err(_) => Some(not_kept(&core)),

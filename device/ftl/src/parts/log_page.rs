@@ -32,10 +32,11 @@ pub fn records_per_page(bytes: usize) -> usize {
 impl LogPage {
     /// The page in its bytes, padded.
     pub fn encode(&self, bytes: usize) -> Vec<u8> {
-        let mut page = vec![0; RECORD];
-        self.records.iter().for_each(|(timestamp, record)| page.extend(record.encode(*timestamp)));
+        let mut page = Vec::with_capacity(bytes);
+        page.extend_from_slice(&[0; RECORD]);
+        self.records.iter().for_each(|(timestamp, record)| page.extend_from_slice(&record.encode(*timestamp)));
         while page.len() < bytes {
-            page.extend(Record::Padding.encode(0));
+            page.extend_from_slice(&Record::Padding.encode(0));
         }
         page[8] = CHAIN_POINTER;
         let numbers = [self.number, self.epoch, self.records.len() as u64];

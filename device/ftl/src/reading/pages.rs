@@ -48,11 +48,13 @@ pub(crate) fn add(pages: &mut PageReads, page: PageId, piece: &Piece, unit: Unit
         Some(last) if last.page == page => {
             last.flash_bytes += unit.bytes();
             last.host_bytes += host_bytes;
-            last.copies.extend(copy);
+            if let Some(copy) = copy {
+                last.copies.push(copy);
+            }
             false
         }
         _ => {
-            let copies = copy.into_iter().collect();
+            let copies = copy.map_or_else(SmallVec::new, |copy| SmallVec::from_buf([copy]));
             pages.push(PageRead { page, sector: piece.sector(unit), flash_bytes: unit.bytes(), host_bytes, copies });
             true
         }

@@ -26,6 +26,7 @@ impl WriteCache {
         (slot.lpn, slot.state, slot.arrival) = (record.lpn, SlotState::Queued, arrival);
         (slot.mask, slot.lost) = (record.mask, record.was_lost);
         slot.data = (bytes > 0).then(|| data.into());
+        self.parts += self.is_part(id);
         true
     }
 
@@ -41,7 +42,7 @@ impl WriteCache {
         let slots: Vec<SlotId> = self.line.iter().collect();
         for (id, slot) in (1..).zip(slots) {
             self.slot_mut(slot).transaction = id;
-            self.transactions.push_back(Transaction { id, slots: vec![slot], left: 1 });
+            self.transactions.push_back(Transaction::new(id, vec![slot]));
         }
     }
 
@@ -58,7 +59,10 @@ impl WriteCache {
         }
         self.line.refill(&used);
         (self.watched, self.waited_for, self.fills, self.moving) = (0, 0, 0, 0);
-        self.transactions.iter_mut().for_each(|transaction| transaction.left = transaction.slots.len());
+        self.parts = used.iter().map(|id| self.is_part(*id)).sum();
+        for transaction in &mut self.transactions {
+            (transaction.left, transaction.unstarted) = (transaction.slots.len(), transaction.slots.len());
+        }
     }
 
     /// Ends what waits for slots.

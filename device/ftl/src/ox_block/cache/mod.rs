@@ -49,9 +49,11 @@ pub(super) struct WriteCache {
     watched: u32,
     /// Slots in use that a write waits for, wherever they are.
     waited_for: u32,
+    /// Slots in line that lack sectors.
+    parts: u32,
     /// Slots whose missing sectors are being read.
     pub(super) fills: u32,
-    /// Slots that are free soon, or in line again, whatever happens to other slots.
+    /// Slots that are free soon, or in line again, whatever happens to other slots; those of transactions are not counted.
     moving: u32,
     /// In the order in which they came.
     pub(super) transactions: VecDeque<Transaction>,
@@ -70,6 +72,7 @@ impl WriteCache {
             flushes: Flushes::default(),
             watched: 0,
             waited_for: 0,
+            parts: 0,
             fills: 0,
             moving: 0,
             transactions: VecDeque::new(),
@@ -112,9 +115,17 @@ impl WriteCache {
         is_watched || (self.waited_for > 0 && !self.transactions.is_empty())
     }
 
-    /// Whether slots are on their way that are free soon, or in line again, whatever happens to other slots.
-    pub(super) fn is_moving(&self) -> bool {
-        self.moving > 0
+    /// Whether slots are on their way that are free soon, or in line again, whatever happens to those in line.
+    pub(super) fn brings_room(&self) -> bool {
+        // Transactions become current in their order, so that the first one decides.
+        let brings = |first: &Transaction| first.unstarted == 0 && (first.left > 0 || self.complete().is_some());
+        self.moving > 0 || self.transactions.front().is_some_and(brings)
+    }
+
+    /// A transaction that is not complete.
+    fn transaction_mut(&mut self, id: u64) -> &mut Transaction {
+        let at = self.transactions.binary_search_by_key(&id, |transaction| transaction.id);
+        &mut self.transactions[at.expect("it is not complete")]
     }
 
     /// The newest version of a unit that was not deallocated since.
@@ -126,6 +137,11 @@ impl WriteCache {
     /// Whether a slot is the oldest version of its unit.
     pub(super) fn is_oldest(&self, id: SlotId) -> bool {
         self.versions.is_oldest(id)
+    }
+
+    /// Whether slots in line lack sectors.
+    pub(super) fn has_parts(&self) -> bool {
+        self.parts > 0
     }
 
     /// Whether a slot holds all sectors of its unit.
@@ -160,24 +176,35 @@ impl WriteCache {
         (slot.lpn, slot.state, slot.arrival, slot.transaction) = (lpn, SlotState::Queued, arrival, transaction);
         (slot.data, slot.mask, slot.lost) = (data, mask, lost);
         (slot.at, slot.loaded, slot.dropped) = (None, false, false);
+        self.parts += self.is_part(id);
         (id, true)
     }
 
     /// Writes a piece to its slot.
     pub(super) fn write(&mut self, id: SlotId, piece: &Piece, put: impl FnOnce(&mut [u8])) {
+        self.parts -= self.is_part(id);
         let slot = self.slot_mut(id);
         slot.mask |= piece.mask();
         slot.lost &= !piece.mask();
         if let Some(data) = &mut slot.data {
             put(&mut Rc::make_mut(data)[piece.offset()..piece.offset() + piece.bytes()]);
         }
+        self.parts += self.is_part(id);
+    }
+
+    /// One for a slot in line that lacks sectors.
+    #[inline]
+    fn is_part(&self, id: SlotId) -> u32 {
+        u32::from(self.slot(id).state == SlotState::Queued && !self.is_whole(id))
     }
 
     /// Sectors of a slot cannot be read from now on.
     pub(super) fn spoil(&mut self, id: SlotId, sectors: u64) {
+        self.parts -= self.is_part(id);
         let slot = self.slot_mut(id);
         slot.mask |= sectors;
         slot.lost |= sectors;
+        self.parts += self.is_part(id);
     }
 
     /// A write waits for a slot.
@@ -222,11 +249,16 @@ impl WriteCache {
     /// Takes a slot out of the line, to be programmed.
     pub(super) fn start_program(&mut self, id: SlotId) {
         self.leave(id, SlotState::Programming);
-        self.flushes.started(self.slot(id).arrival);
+        let Slot { arrival, transaction, .. } = *self.slot(id);
+        self.flushes.started(arrival);
+        if transaction != 0 {
+            self.transaction_mut(transaction).unstarted -= 1;
+        }
     }
 
     fn leave(&mut self, id: SlotId, state: SlotState) {
         self.line.remove(id);
+        self.parts -= self.is_part(id);
         let slot = &mut self.slots[id.0 as usize];
         slot.state = state;
         self.watched -= u32::from(!slot.groups.is_empty());
@@ -237,12 +269,19 @@ impl WriteCache {
     pub(super) fn requeue(&mut self, id: SlotId) {
         let slot = &mut self.slots[id.0 as usize];
         self.moving -= u32::from(slot.is_moving());
+        self.watched += u32::from(!slot.groups.is_empty());
         match std::mem::replace(&mut slot.state, SlotState::Queued) {
             SlotState::Filling => self.fills -= 1,
-            _ => self.flushes.restarted(slot.arrival),
+            _ => {
+                self.flushes.restarted(slot.arrival);
+                let transaction = slot.transaction;
+                if transaction != 0 {
+                    self.transaction_mut(transaction).unstarted += 1;
+                }
+            }
         }
-        self.watched += u32::from(!slot.groups.is_empty());
         self.line.push_front(id);
+        self.parts += self.is_part(id);
     }
 
     /// A slot is in the register from which it is programmed. Adds the writes for which that is enough to `told`.
@@ -257,10 +296,9 @@ impl WriteCache {
     pub(super) fn placed(&mut self, id: SlotId, at: UnitId) {
         let slot = &mut self.slots[id.0 as usize];
         (slot.state, slot.at) = (SlotState::Written, Some(at));
-        if slot.transaction != 0 {
-            let (number, all) = (slot.transaction, &mut self.transactions);
-            all.iter_mut().find(|each| each.id == number).expect("it is not complete").left -= 1;
-            self.moving -= 1;
+        let transaction = slot.transaction;
+        if transaction != 0 {
+            self.transaction_mut(transaction).left -= 1;
         }
     }
 
@@ -276,6 +314,7 @@ impl WriteCache {
     /// Frees a slot. Adds the writes and flushes that have waited for nothing else to `told`.
     pub(super) fn remove(&mut self, id: SlotId, told: &mut Vec<Rc<Settling>>) {
         self.loaded(id, told);
+        self.parts -= self.is_part(id);
         let slot = &mut self.slots[id.0 as usize];
         let has_groups = !slot.groups.is_empty();
         match slot.state {
@@ -346,6 +385,11 @@ impl WriteCache {
             ("in use", used, self.used() as usize),
             ("versions", used, self.versions.count()),
             ("in line", count(&|slot| is(slot, &[SlotState::Queued])), self.queued() as usize),
+            (
+                "in line and lack sectors",
+                (0..self.slots()).map(|id| self.is_part(SlotId(id))).sum::<u32>() as usize,
+                self.parts as usize,
+            ),
             ("being filled", count(&|slot| is(slot, &[SlotState::Filling])), self.fills as usize),
             ("on their way", count(&Slot::is_moving), self.moving as usize),
             ("waited for", count(&|slot| !slot.groups.is_empty()), self.waited_for as usize),

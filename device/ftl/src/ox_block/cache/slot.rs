@@ -67,9 +67,9 @@ impl Slot {
     pub(super) fn is_moving(&self) -> bool {
         match self.state {
             SlotState::Free | SlotState::Queued => false,
-            SlotState::Filling | SlotState::Programming => true,
+            SlotState::Filling => true,
             // One of a transaction waits for the others.
-            SlotState::Written => self.transaction == 0,
+            SlotState::Programming | SlotState::Written => self.transaction == 0,
         }
     }
 }
@@ -116,5 +116,15 @@ pub(in crate::ox_block) struct Transaction {
     pub(in crate::ox_block) id: u64,
     pub(in crate::ox_block) slots: Vec<SlotId>,
     /// Slots that are not programmed yet.
-    pub(in crate::ox_block) left: usize,
+    pub(super) left: usize,
+    /// Slots that are not being programmed yet.
+    pub(super) unstarted: usize,
+}
+
+impl Transaction {
+    /// One whose slots are all in line.
+    pub(in crate::ox_block) fn new(id: u64, slots: Vec<SlotId>) -> Transaction {
+        let count = slots.len();
+        Transaction { id, slots, left: count, unstarted: count }
+    }
 }

@@ -27,6 +27,11 @@ impl State {
         Some(page)
     }
 
+    /// Whether no plane takes another program of the host's data before one that is under way has ended.
+    pub(in crate::ox_block) fn are_planes_busy(&self) -> bool {
+        self.programs > 0 && (self.ready_planes == 0 || self.programs >= self.host_programs)
+    }
+
     /// Whether some plane has room for the host's data, busy or not.
     pub(in crate::ox_block) fn has_room_for_host(&self) -> bool {
         let usable =

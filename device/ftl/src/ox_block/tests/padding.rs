@@ -127,11 +127,41 @@ fn no_page_is_padded_for_room() {
         for slots in caches(page, most) {
             let load = Load { page, slots, most, writes: 200 * page / most, is_random, flush_every: None };
             // Nothing is collected before there is no room.
-            let (stats, _) = run(load, |setup| setup.config.gc.threshold = 999);
-            assert_eq!((stats.padding_units, stats.gc_units), (0, 0), "{load:?}");
-            assert!(stats.host_units + u64::from(slots) >= stats.host_bytes / 4_096 - stats.buffer_merges, "{stats:?}");
+            for transactions in [false, true] {
+                let (stats, _) = run(load, |setup| {
+                    setup.config.gc.threshold = 999;
+                    setup.config.transactions = transactions;
+                });
+                // The end of a transaction of several units is padded.
+                let bound = if transactions && most > 1 { load.writes * (page - 1) } else { 0 };
+                assert!(stats.padding_units <= bound.into() && stats.gc_units == 0, "{load:?}: {stats:?}");
+            }
         }
     }
+}
+
+/// Transactions as large as the cache follow each other as fast as flash programs them: the end of one does not wait for its
+/// other pages.
+#[test]
+fn the_end_of_a_transaction_does_not_wait_for_its_beginning() {
+    let load = Load { page: 8, slots: 32, most: 1, writes: 0, is_random: false, flush_every: None };
+    let (mut executor, mut setup) = (Executor::new(), setup(&load));
+    setup.config.transactions = true;
+    let program = setup.flash.program[0];
+    let sim = executor.sim();
+    let rig = Rig::new(&sim, &setup, seed(), None);
+    executor
+        .block_on(async {
+            rig.ftl.in_service().await;
+            let begun = sim.now();
+            for number in 0..11 {
+                rig.write(units(31 * number, 31), &[5; 31 * 4_096], false, || ()).await.expect("no cut");
+            }
+            // Each but the last is programmed before the next has room: four pages, one on each plane.
+            let took = sim.now() - begun;
+            assert!(took < program * 20, "{took} for ten times four programs of {program} and their transfers");
+        })
+        .expect("transactions end");
 }
 
 #[test]
