@@ -15,6 +15,7 @@ use nandscape_drive::ring::Posted;
 use nandscape_drive::{CompletionMemory, Controller, HostMem, HostMemory, QueueId, SubmissionMemory};
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::log::{self, ErrorInformation};
+use nandscape_wire_nvme::register::{CC, CC_EN};
 use nandscape_wire_nvme::{AdminOpcode, CompletionEntry, Parameter, Status, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -176,13 +177,38 @@ fn each_bad_field_has_its_status() {
             (delete_cq(1), Status::INVALID_QUEUE_ID),
         ];
         for (number, (entry, right)) in cases.into_iter().enumerate() {
-            assert_eq!(status(entry).await.meaning(), right, "case {number}: {entry:?}");
+            let whole = if right == Status::SUCCESS { right } else { right.final_().with_more() };
+            assert_eq!(status(entry).await, whole, "case {number}: {entry:?}");
             if right != Status::SUCCESS {
                 assert_eq!(newest_parameter(&admin).await, location(&entry, right).bits(), "case {number}: {entry:?}");
             }
         }
         assert!(machine.interrupts.borrow().is_empty());
         assert_eq!(machine.released.get(), 1, "one was deleted");
+    });
+}
+
+/// The host sets the sizes of entries before it creates an I/O queue (Base 3.1.4.5).
+#[test]
+fn queues_of_unknown_entries_are_refused() {
+    with(config(), async |sim, drive| {
+        let _machine = machine(sim, drive);
+        let admin = host(sim, drive, QueueId::ADMIN);
+        let status = async |entry| admin.execute(entry, HostMem::none()).await.unwrap().status;
+        let sized = drive.register(CC);
+        let completions = SubmissionEntry::create_completion_queue(1, 8, PAGE, None);
+        let submissions = SubmissionEntry::create_submission_queue(1, 8, 2 * PAGE, 1);
+        // IOCQES and IOSQES: none, one of them, one too large.
+        for sizes in [0, 4 << 20, 6 << 16, 4 << 20 | 7 << 16] {
+            drive.set_register(CC, CC_EN | sizes);
+            for entry in [completions, submissions] {
+                let right = Status::INVALID_QUEUE_SIZE.final_().with_more();
+                assert_eq!(status(entry).await, right, "CC {sizes:x}h: {entry:?}");
+                assert_eq!(newest_parameter(&admin).await, Parameter::at(10, 16).bits());
+            }
+        }
+        drive.set_register(CC, sized);
+        assert_eq!((status(completions).await, status(submissions).await), (Status::SUCCESS, Status::SUCCESS));
     });
 }
 

@@ -6,7 +6,7 @@ use common::{Drive, Pair, config, with};
 use nandscape_drive::{Controller, HostMem, QueueId};
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::log::RETAIN_EVENT;
-use nandscape_wire_nvme::register::{CC, CC_EN, CSTS, CSTS_CFS};
+use nandscape_wire_nvme::register::{CC, CC_EN, CSTS, CSTS_CFS, CSTS_RDY, CSTS_SHUT_DOWN};
 use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, feature, log};
 
 /// Longer than any command here takes.
@@ -99,6 +99,17 @@ fn requests_have_a_limit_and_a_reset_forgets_them() {
         drive.set_register(CC, cc | CC_EN);
         let admin = Pair::new(sim, drive, 0, 32);
         assert_eq!(submit(sim, &admin, request()).await, [], "events of before are forgotten");
+    });
+}
+
+/// From the start of a shutdown on, the timer is not active (Base 3.9.2).
+#[test]
+fn a_silent_host_may_shut_the_controller_down() {
+    with_admin(async |sim, drive, admin| {
+        assert_eq!(submit(sim, admin, set(feature::KEEP_ALIVE_TIMER, 500)).await, [DONE]);
+        drive.set_register(CC, drive.register(CC) | 0b01 << 14);
+        sim.sleep(Span::from_s(2)).await;
+        assert_eq!(drive.register(CSTS), CSTS_RDY | CSTS_SHUT_DOWN);
     });
 }
 

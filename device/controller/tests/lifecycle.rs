@@ -191,6 +191,37 @@ fn a_normal_shutdown_flushes_the_buffer_and_an_abrupt_one_does_not() {
     }
 }
 
+/// Base 3.6.1: shut down is shut down whatever CC.EN is, until the controller is enabled without a notification, or reset.
+#[test]
+fn a_controller_that_is_not_enabled_is_shut_down_too() {
+    const NORMAL: u32 = 0b01 << 14;
+    with(ControllerConfig { buffer: BufferMode::Volatile, ..config() }, async |sim, drive| {
+        let enabled = drive.register(CC);
+        let disabled = enabled & !CC_EN;
+        drive.set_register(CC, disabled);
+        assert_eq!(csts(drive), 0);
+        drive.set_register(CC, disabled | NORMAL);
+        assert_eq!(csts(drive), CSTS_SHUTTING_DOWN);
+        until(sim, || csts(drive) == CSTS_SHUT_DOWN).await;
+        drive.set_register(CC, disabled);
+        assert_eq!(csts(drive), CSTS_SHUT_DOWN, "00b has no effect");
+        drive.set_register(CC, enabled);
+        assert_eq!(csts(drive), CSTS_RDY);
+        // The reset has not ended when the shutdown begins.
+        let queue = host(sim, drive, QueueId(1));
+        let (entry, mem) = write(0, 8);
+        queue.submit(entry, mem);
+        sim.sleep(Span::from_us(2)).await;
+        drive.set_register(CC, disabled | NORMAL);
+        assert_eq!(csts(drive), CSTS_RDY | CSTS_SHUTTING_DOWN);
+        until(sim, || csts(drive) == CSTS_SHUT_DOWN).await;
+        drive.set_register(CC, enabled | NORMAL);
+        assert_eq!(csts(drive), CSTS_RDY | CSTS_SHUT_DOWN, "the notification was not cleared");
+        drive.set_register(CC, disabled | NORMAL);
+        assert_eq!(csts(drive), 0, "it was reset");
+    });
+}
+
 fn abort(queue: QueueId, cid: u16) -> SubmissionEntry {
     let entry = SubmissionEntry::admin(AdminOpcode::ABORT);
     SubmissionEntry { cdw10: (u32::from(queue.0) | u32::from(cid) << 16).into(), ..entry }

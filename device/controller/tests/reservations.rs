@@ -6,13 +6,16 @@ use std::ops::Deref;
 
 use common::{Drive, Pair, config, faulty_drive, host, read, with, write};
 use nandscape_device_media::StoreKind;
+use nandscape_drive::conformance::Host;
 use nandscape_drive::testing::tenant::{self, run};
 use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::{Executor, Sim, Span};
+use nandscape_wire_nvme::identify::Namespace;
+use nandscape_wire_nvme::manage::{self, ControllerList};
 use nandscape_wire_nvme::register;
 use nandscape_wire_nvme::reservation::Notification;
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, NSID_ALL, Status, SubmissionEntry, feature, log};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 const WRITE_EXCLUSIVE: u32 = 1 << 8;
 const EXCLUSIVE_ACCESS: u32 = 2 << 8;
@@ -106,6 +109,11 @@ fn two_hosts_share_and_exclude() {
         assert_eq!(run(&b.io, SubmissionEntry::io(IoOpcode::FLUSH, 1), HostMem::none()).await, Err(CONFLICT));
         let format = SubmissionEntry { nsid: 1.into(), ..SubmissionEntry::admin(AdminOpcode::FORMAT_NVM) };
         assert_eq!(run(&b.admin, format, HostMem::none()).await, Err(CONFLICT));
+        let ids = [b.controller.id()];
+        for select in [manage::NAMESPACE_DETACH, manage::NAMESPACE_ATTACH] {
+            assert_eq!(attach(&b.admin, select, 1, &ids).await, Err(CONFLICT), "of the write group");
+            attach(&a.admin, select, 1, &ids).await.unwrap();
+        }
         assert_eq!(b.acquire(EXCLUSIVE_ACCESS, 8, 0).await, Err(CONFLICT));
         a.release(WRITE_EXCLUSIVE, 7).await.unwrap();
         b.acquire(EXCLUSIVE_ACCESS, 8, 0).await.unwrap();
@@ -120,6 +128,46 @@ fn two_hosts_share_and_exclude() {
         drop((a, other));
         sim.sleep(Span::from_ms(1)).await;
         assert_eq!(b.report().await.3, [(0xffff, false, 7), (ids[2], true, 8)]);
+    });
+}
+
+async fn attach(admin: &Host, select: u8, nsid: u32, ids: &[u16]) -> Result<u32, Status> {
+    let entry = SubmissionEntry { nsid: nsid.into(), ..SubmissionEntry::admin(AdminOpcode::NAMESPACE_ATTACHMENT) };
+    let list = ControllerList::of(ids.iter().copied());
+    let entry = SubmissionEntry { cdw10: u32::from(select).into(), ..entry };
+    run(admin, entry, HostMem::from_bytes(list.as_bytes())).await
+}
+
+/// Two namespaces of 1 MiB that all controllers have attached.
+async fn two_namespaces(admin: &Host, ids: &[u16]) {
+    let manage = |select: u8, nsid: u32| {
+        let entry = SubmissionEntry { nsid: nsid.into(), ..SubmissionEntry::admin(AdminOpcode::NAMESPACE_MANAGEMENT) };
+        SubmissionEntry { cdw10: u32::from(select).into(), ..entry }
+    };
+    run(admin, manage(manage::NAMESPACE_DELETE, 1), HostMem::none()).await.unwrap();
+    let wish = Namespace { nsze: 2_048.into(), ncap: 2_048.into(), nmic: 1, ..Namespace::zeroed() };
+    for nsid in [1, 2] {
+        let wish = HostMem::from_bytes(wish.as_bytes());
+        assert_eq!(run(admin, manage(manage::NAMESPACE_CREATE, 0), wish).await, Ok(nsid));
+        attach(admin, manage::NAMESPACE_ATTACH, nsid, ids).await.unwrap();
+    }
+}
+
+/// Flush of all namespaces needs the right to each of them.
+#[test]
+fn a_flush_of_all_namespaces_asks_each() {
+    with(config(), async |sim, drive| {
+        let (a, b) = (tenant(sim, drive, 1), tenant(sim, drive, 2));
+        two_namespaces(&a.admin, &[a.controller.id(), b.controller.id()]).await;
+        let flush =
+            async |of: &Tenant, nsid| run(&of.io, SubmissionEntry::io(IoOpcode::FLUSH, nsid), HostMem::none()).await;
+        assert_eq!(flush(&b, NSID_ALL).await, Ok(0));
+        a.reserve(IoOpcode::RESERVATION_REGISTER, 2, 0, (0, 7)).await.unwrap();
+        a.reserve(IoOpcode::RESERVATION_ACQUIRE, 2, WRITE_EXCLUSIVE, (7, 0)).await.unwrap();
+        assert_eq!((flush(&b, 1).await, flush(&b, 2).await), (Ok(0), Err(CONFLICT)));
+        assert_eq!((flush(&b, NSID_ALL).await, flush(&a, NSID_ALL).await), (Err(CONFLICT), Ok(0)));
+        a.reserve(IoOpcode::RESERVATION_RELEASE, 2, WRITE_EXCLUSIVE, (7, 0)).await.unwrap();
+        assert_eq!(flush(&b, NSID_ALL).await, Ok(0));
     });
 }
 

@@ -120,6 +120,8 @@ const _: () = assert!(size_of::<ConnectData>() == 1024);
 
 /// The byte offsets of fields that Connect can be refused for.
 pub mod offset {
+    /// Flags, with PSDT, in the command.
+    pub const FLAGS: u16 = 1;
     /// Queue ID, in the command.
     pub const QUEUE: u16 = 42;
     /// Submission Queue Size, in the command.

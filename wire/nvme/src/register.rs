@@ -30,6 +30,8 @@ pub const CC_EN: u32 = 1;
 pub const CSTS_RDY: u32 = 1;
 /// CSTS.CFS: a fatal error, out of which only a reset leads.
 pub const CSTS_CFS: u32 = 1 << 1;
+/// CSTS.SHST: Shutdown Status (bits 3:2).
+pub const CSTS_SHST: u32 = 0b11 << 2;
 /// CSTS.SHST: shutdown is under way.
 pub const CSTS_SHUTTING_DOWN: u32 = 0b01 << 2;
 /// CSTS.SHST: shutdown has ended.

@@ -78,10 +78,11 @@ impl<C: CommandSet> NvmeController<C> {
         }
     }
 
-    /// When the host will have been silent for too long; `None` without a timeout.
+    /// When the host will have been silent for too long; `None` without a timeout, and from the start of a shutdown on (Base
+    /// 3.9.2).
     fn keep_alive_deadline(&self) -> Option<Time> {
         let ms = self.admin.settings.get(feature::KEEP_ALIVE_TIMER, 0);
-        let runs = ms > 0 && self.model != TransportModel::Message;
+        let runs = ms > 0 && self.model != TransportModel::Message && !self.is_shut_down();
         runs.then(|| self.admin.keep_alive.heard.get() + Span::from_ms(ms.into()))
     }
 }

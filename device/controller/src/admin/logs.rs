@@ -20,12 +20,17 @@ const DURING_SANITIZE: [u8; 5] =
 /// Number of Dwords Lower, and Log Page Offset Lower.
 const NUMBER_OF_DWORDS: Refusal = Refusal::field(10, 16);
 const OFFSET: Refusal = Refusal::field(12, 0);
+/// Offset Type: no log page here has Index Offset Supported.
+const OFFSET_TYPE: Refusal = Refusal::field(14, 23);
 
 impl<C: CommandSet> NvmeController<C> {
     pub(super) fn get_log_page(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let LogPart { offset, bytes } = LogPart::of(entry);
         if bytes > self.subsystem.config.max_transfer.into() {
             return Err(NUMBER_OF_DWORDS);
+        }
+        if entry.cdw14.get() & log::OFFSET_TYPE != 0 {
+            return Err(OFFSET_TYPE);
         }
         if !offset.is_multiple_of(4) {
             return Err(OFFSET);

@@ -160,6 +160,7 @@ impl<C: CommandSet> NvmeController<C> {
         if ![manage::NAMESPACE_ATTACH, manage::NAMESPACE_DETACH].contains(&select) {
             return Err(SELECT);
         }
+        self.check_reservations(nsid)?;
         let controllers = self.subsystem.controllers_of(&controller_list(mem)?);
         let controllers = controllers.ok_or(Status::CONTROLLER_LIST_INVALID)?;
         if select == manage::NAMESPACE_DETACH

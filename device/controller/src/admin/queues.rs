@@ -19,6 +19,7 @@ use crate::refusal::Refusal;
 impl<C: CommandSet> NvmeController<C> {
     pub(super) fn create_completion_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let host = self.host()?;
+        self.check_entry_sizes()?;
         let (id, entries, base) = new_queue(&*host, entry)?;
         let flags = entry.cdw11.get();
         let vector = (flags & QUEUE_INTERRUPTS != 0).then_some((flags >> 16) as u16);
@@ -32,6 +33,7 @@ impl<C: CommandSet> NvmeController<C> {
 
     pub(super) fn create_submission_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let host = self.host()?;
+        self.check_entry_sizes()?;
         let (id, entries, base) = new_queue(&*host, entry)?;
         let to = QueueId((entry.cdw11.get() >> 16) as u16);
         // Base 5.2.2, CQID: 0 and what is out of range are no identifiers; one of no queue is an invalid completion queue.
@@ -80,6 +82,14 @@ impl<C: CommandSet> NvmeController<C> {
         }
         host.set_doorbell_buffers(Some(DoorbellBuffers { shadow, event_index }));
         Ok(Answer::value(0))
+    }
+
+    /// CC.IOSQES and CC.IOCQES are set before the first I/O queue is created (Base 3.1.4.5).
+    fn check_entry_sizes(&self) -> Result<(), Status> {
+        match self.has_entry_sizes() {
+            true => Ok(()),
+            false => Err(Status::INVALID_QUEUE_SIZE),
+        }
     }
 
     /// Whether doorbells may lie in the host's memory.

@@ -1,9 +1,9 @@
 //! I/O commands that have to ask before they are served: on a namespace that is being formatted or sanitized, that is reserved
-//! or write protected; and
-//! the reservation commands themselves. All others pass by with one look at the namespace.
+//! or write protected; Flush of all namespaces; and the reservation commands themselves. All others pass by with one look at the
+//! namespace.
 
 use nandscape_drive::{Breakdown, Controller as _};
-use nandscape_wire_nvme::{IoOpcode, Status};
+use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry};
 
 use super::NvmeController;
 use crate::command_set::{Command, CommandSet, Reply};
@@ -14,10 +14,18 @@ const RESERVATIONS: u32 = 1 << IoOpcode::RESERVATION_REGISTER.0
     | 1 << IoOpcode::RESERVATION_REPORT.0
     | 1 << IoOpcode::RESERVATION_ACQUIRE.0
     | 1 << IoOpcode::RESERVATION_RELEASE.0;
+/// The same, and Flush.
+const MAY_ASK: u32 = RESERVATIONS | 1 << IoOpcode::FLUSH.0;
+
+/// Whether a command asks on any namespace.
+#[inline]
+pub(super) fn always_asks(entry: &SubmissionEntry) -> bool {
+    let (opcode, nsid) = (entry.opcode, entry.nsid.get());
+    opcode < 32 && MAY_ASK >> opcode & 1 != 0 && (opcode != IoOpcode::FLUSH.0 || nsid == NSID_ALL)
+}
 
 /// Whether a command is one about reservations.
-#[inline]
-pub(super) fn is_reservation(opcode: u8) -> bool {
+fn is_reservation(opcode: u8) -> bool {
     opcode < 32 && RESERVATIONS >> opcode & 1 != 0
 }
 
@@ -39,6 +47,11 @@ impl<C: CommandSet> NvmeController<C> {
         namespace.reservations.check_access(self.registrant(), access).map_err(Status::final_)
     }
 
+    /// Whether an I/O command may use a namespace.
+    fn admits_command(&self, namespace: &Namespace, entry: &SubmissionEntry) -> Result<(), Status> {
+        self.admits(namespace, Access::of(entry.opcode)).and_then(|()| namespace.check_write(entry))
+    }
+
     /// Serves a command that has to ask, or a reservation command.
     #[cold]
     pub(super) async fn serve_guarded(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
@@ -49,7 +62,12 @@ impl<C: CommandSet> NvmeController<C> {
                 Err(status) => Err(status).into(),
             };
         }
-        match self.admits(namespace, Access::of(opcode)).and_then(|()| namespace.check_write(command.entry)) {
+        // Only Flush gets here with the broadcast value.
+        let admitted = match command.entry.nsid.get() {
+            NSID_ALL => self.namespaces.all().iter().try_for_each(|each| self.admits_command(each, command.entry)),
+            _ => self.admits_command(namespace, command.entry),
+        };
+        match admitted {
             Ok(()) => self.subsystem.set.serve(&command, breakdown).await,
             Err(status) => Err(status).into(),
         }

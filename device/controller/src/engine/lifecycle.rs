@@ -9,7 +9,7 @@ use std::rc::{Rc, Weak};
 
 use nandscape_drive::{Breakdown, CompletionMemory, Controller, QueueId, Stage};
 use nandscape_wire_nvme::Status;
-use nandscape_wire_nvme::register::{CSTS_SHUT_DOWN, CSTS_SHUTTING_DOWN, ControllerConfiguration};
+use nandscape_wire_nvme::register::ControllerConfiguration;
 
 use super::NvmeController;
 use super::coalescing::Timer;
@@ -53,8 +53,8 @@ pub(crate) struct Shutdown<C: CommandSet> {
     controller: Rc<NvmeController<C>>,
     /// Data that a power cut would lose is flushed first, and tables are written that the next start reads.
     flushes: bool,
-    /// How often the controller had become ready by then.
-    enabled: u32,
+    /// Which shutdown of the controller it is.
+    number: u32,
 }
 
 impl<C: CommandSet> Shutdown<C> {
@@ -64,10 +64,7 @@ impl<C: CommandSet> Shutdown<C> {
         if self.flushes {
             self.controller.subsystem.set.shut_down().await;
         }
-        let mut registers = self.controller.registers.borrow_mut();
-        if registers.is_ready() && registers.times_enabled() == self.enabled {
-            registers.set_shutdown(CSTS_SHUT_DOWN);
-        }
+        self.controller.registers.borrow_mut().end_shutdown(self.number);
     }
 }
 
@@ -117,18 +114,18 @@ impl<C: CommandSet> NvmeController<C> {
 
     /// The host has written Controller Configuration.
     pub(super) fn configure(self: &Rc<Self>, to: ControllerConfiguration) {
-        let from = std::mem::replace(&mut self.registers.borrow_mut().cc, to);
+        let from = self.registers.borrow_mut().configure(to);
         match (from.enabled(), to.enabled()) {
             (true, false) => self.clear(Clearing::Reset),
             (false, true) if self.clearing.get().is_none() => self.enable(),
             _ => {}
         }
-        if to.enabled() && from.shutdown() == 0 && to.shutdown() != 0 {
-            let mut registers = self.registers.borrow_mut();
-            registers.set_shutdown(CSTS_SHUTTING_DOWN);
+        // A controller that is not enabled is shut down too: its subsystem may hold data of others (Base 3.6.1).
+        if from.shutdown() == 0 && to.shutdown() != 0 {
+            let number = self.registers.borrow_mut().begin_shutdown();
             // Normal (01b) flushes, abrupt (10b) does not.
-            let (flushes, enabled) = (to.shutdown() == 0b01, registers.times_enabled());
-            self.subsystem.chores.start(Chore::ShutDown(Shutdown { controller: self.clone(), flushes, enabled }));
+            let flushes = to.shutdown() == 0b01;
+            self.subsystem.chores.start(Chore::ShutDown(Shutdown { controller: self.clone(), flushes, number }));
         }
     }
 

@@ -199,6 +199,16 @@ impl<C: CommandSet> NvmeController<C> {
         self.model == TransportModel::Message
     }
 
+    /// Whether the host has told the sizes of entries that the controller has.
+    pub(crate) fn has_entry_sizes(&self) -> bool {
+        self.registers.borrow().has_entry_sizes()
+    }
+
+    /// Whether a shutdown has begun.
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.registers.borrow().is_shut_down()
+    }
+
     /// Whether its host creates queues by admin commands.
     pub(crate) fn creates_queues(&self) -> bool {
         self.attached.borrow().is_some()

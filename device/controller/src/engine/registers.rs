@@ -3,11 +3,12 @@
 //! ```text
 //!            CC.EN 0 to 1                      CC.EN 1 to 0, or a fatal error
 //! disabled ----------------> ready (CSTS.RDY) ------------------------------> resetting
-//!     ^                        | CC.SHN                                           |
-//!     |                        v                                                  |
-//!     |                     shutting down (CSTS.SHST 01b), shut down (10b)        |
+//!     ^                                                                           |
 //!     +------------ all commands have ended, all queues are deleted <-------------+
 //! ```
+//!
+//! CC.SHN 00b to another value, enabled or not, begins a shutdown: CSTS.SHST is 01b, and 10b at its end. A reset ends that
+//! state, and so does a write that sets CC.EN with CC.SHN 00b (Base 3.6.1).
 //!
 //! The controller of hosts in this process begins ready: they create queue pairs at once. Others begin disabled.
 //!
@@ -15,7 +16,8 @@
 //! holds the queue memory; subsystem reset, boot partitions, controller memory.
 
 use nandscape_wire_nvme::register::{
-    self, CC_EN, CSTS_CFS, CSTS_RDY, Capabilities, ControllerConfiguration, VERSION_2_1,
+    self, CC_EN, CSTS_CFS, CSTS_RDY, CSTS_SHST, CSTS_SHUT_DOWN, CSTS_SHUTTING_DOWN, Capabilities,
+    ControllerConfiguration, VERSION_2_1,
 };
 
 /// The longest time to become ready, or to end a reset, in 500 ms.
@@ -26,8 +28,8 @@ pub(crate) struct Registers {
     capabilities: u64,
     pub(super) cc: ControllerConfiguration,
     csts: u32,
-    /// How often the controller has become ready.
-    enabled: u32,
+    /// How often the shutdown state has begun or ended.
+    shutdowns: u32,
     /// Sizes of the admin queues, counted from zero.
     aqa: u32,
     /// Base addresses of the admin queues.
@@ -47,7 +49,7 @@ impl Registers {
     pub(super) fn disabled(max_entries: u32) -> Registers {
         let max_entries_z = (max_entries - 1) as u16;
         let capabilities = Capabilities { max_entries_z, timeout: TIMEOUT }.bits();
-        Registers { capabilities, cc: ControllerConfiguration(0), csts: 0, enabled: 0, aqa: 0, asq: 0, acq: 0 }
+        Registers { capabilities, cc: ControllerConfiguration(0), csts: 0, shutdowns: 0, aqa: 0, asq: 0, acq: 0 }
     }
 
     /// The dword at a byte offset. Reserved ones are zero.
@@ -93,6 +95,12 @@ impl Registers {
         self.cc.page_bytes() == 4_096 && self.cc.arbitration() <= 1
     }
 
+    /// Whether the host has told the sizes of the entries of I/O queues: 64 bytes of a submission queue, 16 of a completion
+    /// queue.
+    pub(super) fn has_entry_sizes(&self) -> bool {
+        (self.cc.submission_entry_log2(), self.cc.completion_entry_log2()) == (6, 4)
+    }
+
     /// Whether the host has chosen weighted round robin.
     pub(super) fn is_weighted(&self) -> bool {
         self.cc.arbitration() == 1
@@ -116,23 +124,46 @@ impl Registers {
         self.csts & (CSTS_RDY | CSTS_CFS) == CSTS_RDY
     }
 
+    /// The controller has become ready, or a reset has ended. The shutdown state stays.
     pub(super) fn set_ready(&mut self, ready: bool) {
-        self.csts = if ready { CSTS_RDY } else { 0 };
-        self.enabled += u32::from(ready);
-    }
-
-    /// How often the controller has become ready: another number tells that it was reset.
-    pub(super) fn times_enabled(&self) -> u32 {
-        self.enabled
+        self.csts = self.csts & CSTS_SHST | if ready { CSTS_RDY } else { 0 };
     }
 
     pub(super) fn set_fatal(&mut self) {
         self.csts |= CSTS_CFS;
     }
 
-    /// Shutdown Status: one of the values of CSTS.SHST, in place.
-    pub(super) fn set_shutdown(&mut self, status: u32) {
-        self.csts = self.csts & !(0b11 << 2) | status;
+    /// The host has written CC: the value before. The shutdown state ends when a reset begins, and when the controller is
+    /// enabled without a shutdown notification.
+    pub(super) fn configure(&mut self, to: ControllerConfiguration) -> ControllerConfiguration {
+        let from = std::mem::replace(&mut self.cc, to);
+        if from.enabled() != to.enabled() && (from.enabled() || to.shutdown() == 0) {
+            self.set_shutdown(0);
+        }
+        from
+    }
+
+    /// A shutdown begins; its number.
+    pub(super) fn begin_shutdown(&mut self) -> u32 {
+        self.set_shutdown(CSTS_SHUTTING_DOWN);
+        self.shutdowns
+    }
+
+    /// A shutdown has ended, unless the controller was reset or enabled meanwhile.
+    pub(super) fn end_shutdown(&mut self, number: u32) {
+        if number == self.shutdowns {
+            self.set_shutdown(CSTS_SHUT_DOWN);
+        }
+    }
+
+    /// Whether a shutdown has begun.
+    pub(super) fn is_shut_down(&self) -> bool {
+        self.csts & CSTS_SHST != 0
+    }
+
+    fn set_shutdown(&mut self, status: u32) {
+        self.csts = self.csts & !CSTS_SHST | status;
+        self.shutdowns = self.shutdowns.wrapping_add(1);
     }
 }
 

@@ -10,7 +10,7 @@ use nandscape_sim::{Cause, Span, Time};
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::{CompletionEntry, IoOpcode, NSID_ALL, Parameter, Status, SubmissionEntry};
 
-use super::guarded::is_reservation;
+use super::guarded::always_asks;
 use super::queues::QueueKey;
 use super::{NvmeController, Stop};
 use crate::command_set::{Command, CommandSet, Reply};
@@ -70,7 +70,7 @@ impl<C: CommandSet> CommandJob<C> {
                 Some(namespace) => {
                     let (link, settings) = (&subsystem.link, &controller.admin.settings);
                     let command = Command { entry, namespace, mem, link, settings, stop };
-                    Some(match namespace.is_guarded() || is_reservation(entry.opcode) {
+                    Some(match namespace.is_guarded() || always_asks(entry) {
                         false => subsystem.set.serve(&command, &mut breakdown).await,
                         true => Box::pin(controller.serve_guarded(command, &mut breakdown)).await,
                     })
@@ -98,7 +98,8 @@ impl<C: CommandSet> CommandJob<C> {
 }
 
 impl<C: CommandSet> NvmeController<C> {
-    /// The namespace that a command of a queue names, if it is attached. Flush may name all of them: any stands for them.
+    /// The namespace that a command of a queue names, if it is attached. Flush may name all of them: any stands for them, and
+    /// each is asked before the command is served.
     #[inline]
     pub(super) fn namespace_of(&self, queue: QueueId, entry: &SubmissionEntry) -> Option<Rc<Namespace>> {
         if queue == QueueId::ADMIN {

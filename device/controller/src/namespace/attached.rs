@@ -24,6 +24,11 @@ impl Attached {
         self.0.borrow().iter().flatten().next().cloned()
     }
 
+    /// All of them, by number.
+    pub(crate) fn all(&self) -> Vec<Rc<Namespace>> {
+        self.0.borrow().iter().flatten().cloned().collect()
+    }
+
     /// Their numbers above `nsid`, in ascending order.
     pub(crate) fn above(&self, nsid: u32) -> Vec<u32> {
         self.0.borrow().iter().flatten().map(|namespace| namespace.nsid).filter(|each| *each > nsid).collect()

@@ -2,7 +2,7 @@
 //! is (Parameter Error Location).
 //!
 //! Left out: fields of commands that only hosts with queues of their own can send (`admin_queues`), and those of the data of
-//! namespaces' administration (`namespaces`).
+//! namespaces' administration (`namespaces`), which look at the same bits.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -170,6 +170,7 @@ fn identify_and_logs() {
         log_page(log::SMART, 512).is("LPO beyond the log").dword(12, 516).fails(S::INVALID_FIELD).at(12, 0),
         log_page(log::SMART, 512).is("LPO beyond the log").dword(13, 1).fails(S::INVALID_FIELD).at(12, 0),
         log_page(log::SMART, 512).is("LPO within a dword").dword(12, 2).fails(S::INVALID_FIELD).at(12, 0),
+        log_page(log::SMART, 512).is("OT").dword(14, 1 << 23).fails(S::INVALID_FIELD).at(14, 23),
         log_page(log::SMART, (128 << 10) + 4).is("NUMD beyond MDTS").fails(S::INVALID_FIELD).at(10, 16),
         log_page(log::SMART, 128 << 10).is("NUMD to MDTS").succeeds(),
         io(IoOpcode::RESERVATION_REPORT, 0, 1)
