@@ -35,10 +35,11 @@ pub(crate) fn aim_of<'a>(
             ConnectRefusal::of_data(offset::HOST)
         }
     })?;
-    if data.host_id == [0; 16] {
+    let (queue, controller) = (connect.queue.get(), data.controller.get());
+    // For an I/O queue it may be left out.
+    if queue == 0 && data.host_id == [0; 16] {
         return Err(ConnectRefusal::of_data(offset::HOST_ID));
     }
-    let (queue, controller) = (connect.queue.get(), data.controller.get());
     let entries = u32::from(connect.size_z.get()) + 1;
     // A queue of one entry would always be full, and one of 65,536 has no head pointer of its own.
     let entries = u16::try_from(entries).ok().filter(|entries| *entries > 1);
@@ -109,6 +110,9 @@ mod tests {
         assert_eq!((ask.controller, ask.queue, ask.entries), (None, QueueId(0), 32));
         let Ok(Aim::Drive { ask, .. }) = aim(&good(7)) else { panic!("it is the second") };
         assert_eq!((ask.controller, ask.queue, ask.host.hostnqn.as_str()), (Some(5), QueueId(7), "nqn.host"));
+        let (connect, mut data) = good(7);
+        data.host_id = [0; 16];
+        assert!(aim(&(connect, data)).is_ok(), "the Host Identifier may be left out");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use nandscape_wire_nvme::fabrics::{
 };
 use nandscape_wire_nvme::{Status, SubmissionEntry, register};
 
+use crate::patience::Enabling;
 use crate::session::Session;
 
 impl Session {
@@ -16,8 +17,7 @@ impl Session {
         let answer = match property.fctype {
             // Properties belong to the admin queue.
             PROPERTY_GET if admin => get(&property, intake),
-            PROPERTY_SET if admin => set(&property, intake),
-            CONNECT => Err(Status::COMMAND_SEQUENCE_ERROR),
+            PROPERTY_SET if admin => self.set(&property, intake),
             DISCONNECT if admin => Err(INVALID_QUEUE_TYPE),
             DISCONNECT => {
                 self.leave();
@@ -28,7 +28,22 @@ impl Session {
         let cid = entry.cid.get();
         match answer {
             Ok(value) => self.work.respond(cid, Status::SUCCESS, value),
+            // The queue exists. A Connect that fails is not in the error log (Base 6.3).
+            Err(_) if property.fctype == CONNECT => {
+                self.work.respond(cid, Status::COMMAND_SEQUENCE_ERROR.final_(), 0);
+            }
             Err(status) => self.work.refuse(entry, status.final_(), intake),
+        }
+    }
+
+    fn set(&mut self, property: &Property, intake: &mut Intake<'_>) -> Result<u64, Status> {
+        match (property.offset.get(), property.attributes & 0b111) {
+            (offset @ register::CC, SIZE_4) => {
+                intake.arrive(Arrival::Register { offset, value: property.value.get() as u32 });
+                self.enabling = Enabling::of(intake.register(register::CC), intake.register(register::CSTS));
+                Ok(0)
+            }
+            _ => Err(Status::INVALID_FIELD),
         }
     }
 }
@@ -40,16 +55,6 @@ fn get(property: &Property, intake: &Intake<'_>) -> Result<u64, Status> {
             Ok(u64::from(intake.register(offset)) | u64::from(intake.register(offset + 4)) << 32)
         }
         (register::VS | register::CC | register::CSTS | register::CRTO, SIZE_4) => Ok(intake.register(offset).into()),
-        _ => Err(Status::INVALID_FIELD),
-    }
-}
-
-fn set(property: &Property, intake: &mut Intake<'_>) -> Result<u64, Status> {
-    match (property.offset.get(), property.attributes & 0b111) {
-        (offset @ register::CC, SIZE_4) => {
-            intake.arrive(Arrival::Register { offset, value: property.value.get() as u32 });
-            Ok(0)
-        }
         _ => Err(Status::INVALID_FIELD),
     }
 }

@@ -3,7 +3,8 @@
 
 use std::io::{self, Read, Write};
 
-use nandscape_wire_nvme::fabrics::{CONNECT, Connect, ConnectData, FABRICS, INCOMPATIBLE_FORMAT};
+use nandscape_transport_reactor::ConnectRefusal;
+use nandscape_wire_nvme::fabrics::{CONNECT, Connect, ConnectData, FABRICS, INCOMPATIBLE_FORMAT, offset};
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::tcp::{
     CapsuleCommand, CapsuleResponse, Common, DIGEST, Data, Digests, Fatal, FatalStatus, Initialize, MAX_ALIGNMENT_Z,
@@ -242,14 +243,14 @@ impl<S: Read + Write> Peer<S> {
     ///
     /// # Errors
     /// The inner one is the status with which it fails, which the peer is still to be told.
-    pub(crate) fn connect(&mut self) -> io::Result<(Connect, Result<ConnectData, Status>)> {
+    pub(crate) fn connect(&mut self) -> io::Result<(Connect, Result<ConnectData, ConnectRefusal>)> {
         let capsule = self.capsule()?;
         let connect = Connect::from(capsule.entry);
         if (connect.opcode, connect.fctype) != (FABRICS, CONNECT) {
-            return Ok((connect, Err(Status::COMMAND_SEQUENCE_ERROR.final_())));
+            return Ok((connect, Err(Status::COMMAND_SEQUENCE_ERROR.final_().into())));
         }
         if connect.record_format.get() != 0 {
-            return Ok((connect, Err(INCOMPATIBLE_FORMAT.final_())));
+            return Ok((connect, Err(INCOMPATIBLE_FORMAT.final_().into())));
         }
         let data = self.data_of(&capsule, size_of::<ConnectData>())?;
         let read = |bytes: Vec<u8>| {
@@ -257,7 +258,12 @@ impl<S: Read + Write> Peer<S> {
             data.as_mut_bytes().copy_from_slice(&bytes);
             data
         };
-        Ok((connect, data.map(read)))
+        // Connect does not fail with Invalid Field in Command (Base 6.3), with which a data pointer that is no SGL ends.
+        let refusal = |status: Status| match status.meaning() {
+            Status::INVALID_FIELD => ConnectRefusal::of_command(offset::FLAGS),
+            _ => status.into(),
+        };
+        Ok((connect, data.map(read).map_err(refusal)))
     }
 }
 

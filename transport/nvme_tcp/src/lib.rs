@@ -11,6 +11,7 @@
 //! | `connect` | who may connect to what |
 //! | `discovery` | the discovery controller |
 //! | `session` | one connection after Connect |
+//! | `patience` | how long a host may be silent |
 //! | `receive` | bytes become PDUs |
 //! | `capsule` | where a command's data is |
 //! | `fabrics` | Property Get and Set, Disconnect |
@@ -33,6 +34,7 @@ mod fused;
 mod handshake;
 mod listener;
 mod outgoing;
+mod patience;
 mod receive;
 mod session;
 mod work;

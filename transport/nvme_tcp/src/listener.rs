@@ -17,7 +17,7 @@ use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::fabrics::{CONTROLLER_BUSY, Connect, DISABLE_SQ_FLOW};
 
 use crate::connect::{Aim, aim_of, reason};
-use crate::discovery::{Discovery, log_page};
+use crate::discovery::{Agreed, Discovery, log_page};
 use crate::handshake::{Peer, Terms};
 use crate::session::Session;
 
@@ -71,10 +71,6 @@ const MAX_NEGOTIATING: usize = 64;
 const GRACE: Duration = Duration::from_secs(1);
 /// Hosts at a time that are connected to a discovery controller: each has a thread.
 const MAX_DISCOVERIES: usize = 32;
-/// The longest silence of such a host that has set no Keep Alive Timeout.
-const SILENCE: Duration = Duration::from_secs(120);
-/// Time beyond the Keep Alive Timeout: its granularity.
-const GRANULARITY: Duration = Duration::from_secs(1);
 
 impl Listener {
     /// Starts to listen.
@@ -179,7 +175,7 @@ impl Server {
     fn connect(&self, stream: &Stream, number: u64) -> io::Result<(Outcome, Peer<()>)> {
         let mut peer = Peer::initialize(TimeLimited::new(stream, TimeLimit::new(self.patience)))?;
         let (connect, data) = peer.connect()?;
-        let outcome = data.map_err(ConnectRefusal::from).and_then(|data| {
+        let outcome = data.and_then(|data| {
             let names = self.subsystems.iter().map(|subsystem| subsystem.nqn.as_str());
             match aim_of(&connect, &data, names)? {
                 Aim::Discovery { entries } => Ok(Outcome::Discovery { connect, entries }),
@@ -239,19 +235,19 @@ impl Server {
 
     /// Serves a host of the discovery controller until it leaves.
     fn discover(&self, stream: &Stream, peer: Peer<()>, connect: &Connect, entries: u16) -> io::Result<()> {
-        let timeout = match connect.keep_alive_ms.get() {
-            0 => SILENCE,
-            ms => Duration::from_millis(ms.into()) + GRANULARITY,
+        let limit = |time| {
+            stream.set_read_timeout(Some(time))?;
+            stream.set_write_timeout(Some(time))
         };
-        stream.set_read_timeout(Some(timeout))?;
-        stream.set_write_timeout(Some(timeout))?;
         let (mut peer, ()) = peer.over(stream);
+        limit(self.patience)?;
         let controller = self.next_discovery.fetch_add(1, Ordering::Relaxed).clamp(1, 0xffef);
         let head = if connect.attributes & DISABLE_SQ_FLOW != 0 { u16::MAX } else { 1 };
         peer.respond(connect.cid.get(), Status::SUCCESS, controller.into(), head)?;
         // The address that the host has reached is one that it can connect to.
         let log = log_page(stream.local_address()?, self.subsystems.iter().map(|subsystem| subsystem.nqn.as_str()));
-        Discovery::new(&mut peer, &log, controller, entries).serve()
+        let agreed = Agreed { controller, entries, keep_alive_ms: connect.keep_alive_ms.get() };
+        Discovery::new(&mut peer, &log, agreed, &limit).serve()
     }
 }
 

@@ -25,6 +25,7 @@ use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, feature, identif
 
 use crate::capsule::{Move, data_of};
 use crate::handshake::Terms;
+use crate::patience::Enabling;
 use crate::receive::{Ends, Inbox, Incoming, Phase, Stop, data_of_capsule, digest, discard, receive};
 use crate::work::Work;
 
@@ -32,8 +33,6 @@ use crate::work::Work;
 const PDUS_A_TURN: usize = 256;
 /// Bytes received in a turn, bytes of data with which commands begin in a turn, and bytes sent at a time.
 const BYTES_A_TURN: usize = 256 << 10;
-/// The longest time that a host may leave data unsent that it was asked for, while it sends nothing else either.
-const DATA_PATIENCE: Span = Span::from_s(30);
 /// How long a host has to close a connection that was terminated.
 const FAREWELL: Span = Span::from_s(5);
 /// The largest command in bytes: more than any drive's limit.
@@ -57,6 +56,8 @@ pub(crate) struct Session {
     blocked: bool,
     ending: Ending,
     keep_alive: Option<Span>,
+    /// What the host has written to CC, if this is its admin queue. Other queues have no time limit of their own.
+    pub(crate) enabling: Enabling,
     /// The host has closed its side.
     hung_up: bool,
     /// When something last came.
@@ -103,6 +104,7 @@ impl Session {
             blocked: false,
             ending: Ending::Open,
             keep_alive: keep_alive.filter(|_| terms.queue == 0),
+            enabling: if terms.queue == 0 { Enabling::Disabled } else { Enabling::Enabled },
             hung_up: false,
             heard: Time::ZERO,
             terms,
@@ -357,21 +359,13 @@ impl Client for Session {
             // Its first turn is still to come, and says when it connected.
             return Some(Deadline { at: Time::MAX, reason: "has not begun" });
         }
-        let after = |span: Span, reason| Some(Deadline { at: self.heard + span, reason });
-        let owes_data = !self.work.transfers.is_empty();
-        match (&self.ending, self.keep_alive) {
-            (Ending::Leaving | Ending::Terminating(_) | Ending::Terminated(_), _) => {
-                after(FAREWELL, "did not close its connection")
+        let (time, reason) = match self.ending {
+            Ending::Open => self.enabling.patience(self.keep_alive, !self.work.transfers.is_empty()),
+            Ending::Leaving | Ending::Terminating(_) | Ending::Terminated(_) => {
+                (FAREWELL, "did not close its connection")
             }
-            // Its time begins when it is first served.
-            (Ending::Open, _) if self.heard == Time::ZERO => None,
-            (Ending::Open, Some(time)) if !owes_data || time < DATA_PATIENCE => {
-                after(time, "keep alive timeout expired")
-            }
-            (Ending::Open, _) if owes_data => after(DATA_PATIENCE, "left data unsent that it was asked for"),
-            // It gets one as soon as there is a reason.
-            (Ending::Open, _) => after(Span::from_s(u64::from(u32::MAX)), "was silent for a century"),
-        }
+        };
+        Some(Deadline { at: self.heard + time, reason })
     }
 }
 

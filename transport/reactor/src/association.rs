@@ -52,6 +52,11 @@ impl ConnectRefusal {
         ConnectRefusal { status: fabrics::INVALID_PARAMETERS.final_(), value }
     }
 
+    /// The controller does not take the queue as it is now, and may take it later.
+    fn of_queue() -> ConnectRefusal {
+        ConnectRefusal { status: fabrics::INVALID_PARAMETERS, ..ConnectRefusal::of_command(offset::QUEUE) }
+    }
+
     /// A parameter is not valid, by its byte offset in the data.
     pub fn of_data(offset: u16) -> ConnectRefusal {
         let value = fabrics::invalid_parameter(offset, true);
@@ -66,12 +71,12 @@ pub(crate) struct Association {
 }
 
 impl Association {
-    /// Whether a host may join with another queue.
+    /// Whether a host may join with another queue (Base 6.3). A Host Identifier of 0 is not looked at.
     ///
     /// # Errors
     /// What differs, or that the controller is not enabled.
     pub(crate) fn check(&self, host: &HostIdentity) -> Result<(), ConnectRefusal> {
-        if self.host.hostid != host.hostid {
+        if host.hostid != [0; 16] && self.host.hostid != host.hostid {
             return Err(ConnectRefusal::of_data(offset::HOST_ID));
         }
         if self.host.hostnqn != host.hostnqn {
@@ -79,7 +84,7 @@ impl Association {
         }
         match self.is_ready() {
             true => Ok(()),
-            false => Err(Status::COMMAND_SEQUENCE_ERROR.final_().into()),
+            false => Err(ConnectRefusal::of_queue()),
         }
     }
 
@@ -106,10 +111,8 @@ impl Association {
     /// The status of Connect.
     pub(crate) fn create(&self, queue: &Rc<MessageQueue>) -> Result<(), ConnectRefusal> {
         queue.create(&*self.controller).map_err(|status| match status.meaning() {
-            // The number is beyond the limit, or an earlier queue of it is still being deleted.
-            Status::INVALID_QUEUE_ID => {
-                ConnectRefusal { status: fabrics::INVALID_PARAMETERS, ..ConnectRefusal::of_command(offset::QUEUE) }
-            }
+            // The number is beyond the limit, an earlier queue of it is still being deleted, or the controller is reset.
+            Status::INVALID_QUEUE_ID | Status::COMMAND_SEQUENCE_ERROR => ConnectRefusal::of_queue(),
             Status::INVALID_QUEUE_SIZE => ConnectRefusal::of_command(offset::SIZE),
             _ => status.into(),
         })

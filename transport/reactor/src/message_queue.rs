@@ -15,7 +15,7 @@ use nandscape_drive::queue_memory::MIN_ENTRIES;
 use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{BlockSizes, Completion, CompletionMemory, Controller, HostMem, QueueId, SubmissionMemory};
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST};
-use nandscape_wire_nvme::{Status, SubmissionEntry};
+use nandscape_wire_nvme::{Status, SubmissionEntry, register};
 
 use crate::in_flight::InFlight;
 use crate::outbox::{Outbox, Outstanding, bytes_of};
@@ -34,10 +34,20 @@ pub(crate) struct MessageQueue {
     tails: Cell<(u16, u16)>,
     /// Those that have not completed.
     commands: RefCell<InFlight>,
-    /// The controller has deleted the queue, or does not have it yet.
-    deleted: Cell<bool>,
+    state: Cell<State>,
     /// The last command is the first of a fused operation, and its doorbell was not rung.
     held: Cell<bool>,
+}
+
+/// What becomes of a queue's commands.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum State {
+    /// The controller gets them.
+    Open,
+    /// They are refused: a controller that is shut down processes Fabrics commands alone (Base 3.6.2).
+    ShutDown,
+    /// The controller has deleted the queue, or does not have it yet.
+    Deleted,
 }
 
 /// Where a queue belongs.
@@ -63,7 +73,7 @@ impl MessageQueue {
             ring: RefCell::new(vec![Submission::default(); entries].into()),
             tails: Cell::new((0, 0)),
             commands: RefCell::new(InFlight::new(depth)),
-            deleted: Cell::new(true),
+            state: Cell::new(State::Deleted),
             held: Cell::new(false),
         }
     }
@@ -75,9 +85,18 @@ impl MessageQueue {
     pub(crate) fn create(self: &Rc<Self>, controller: &dyn Controller) -> Result<(), Status> {
         self.tails.set((0, 0));
         controller.create_queue_pair(self.id, self.clone(), self.clone())?;
-        self.deleted.set(false);
+        self.state.set(State::Open);
         self.held.set(false);
+        self.follow_shutdown(controller);
         Ok(())
+    }
+
+    /// The host has written CC, or the queue is new: a shutdown may have begun or ended.
+    pub(crate) fn follow_shutdown(&self, controller: &dyn Controller) {
+        if !self.is_deleted() {
+            let is_shut_down = controller.register(register::CSTS) & register::CSTS_SHST != 0;
+            self.state.set(if is_shut_down { State::ShutDown } else { State::Open });
+        }
     }
 
     /// Commands that have not completed. Admin commands are not counted: some never do.
@@ -87,7 +106,7 @@ impl MessageQueue {
 
     /// The controller does not have the queue.
     pub(crate) fn is_deleted(&self) -> bool {
-        self.deleted.get()
+        self.state.get() == State::Deleted
     }
 
     /// Gives the controller a command. One that cannot be given completes at once.
@@ -103,9 +122,13 @@ impl MessageQueue {
             bytes: bytes_of(&entry, &self.sizes),
             arrived: now,
         };
-        let refusal = match self.deleted.get() {
-            true => Err((command, Status::ABORTED_SQ_DELETION)),
-            false => self.commands.borrow_mut().insert(entry.cid.get(), command),
+        let refusal = match self.state.get() {
+            State::Open => self.commands.borrow_mut().insert(entry.cid.get(), command),
+            State::Deleted => Err((command, Status::ABORTED_SQ_DELETION)),
+            State::ShutDown => {
+                let status = controller.refuse(self.id, &entry, Status::COMMAND_SEQUENCE_ERROR.final_());
+                Err((command, status))
+            }
         };
         if let Err((command, status)) = refusal {
             self.outbox.release(command, Completion::of(status));
@@ -169,7 +192,7 @@ impl CompletionMemory for MessageQueue {
     /// Commands that were not posted complete as aborted. An I/O queue ends its connection; the admin queue comes back
     /// when the controller is enabled again.
     fn released(&self) {
-        self.deleted.set(true);
+        self.state.set(State::Deleted);
         self.ring.borrow_mut().iter_mut().for_each(|submission| submission.mem = HostMem::none());
         let commands = self.commands.borrow_mut().take_all();
         for command in commands {

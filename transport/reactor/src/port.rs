@@ -33,6 +33,16 @@ struct Connection {
     way: Way,
 }
 
+impl Connection {
+    /// Its queue, if it is one of an association.
+    fn queue_of(&self, association: &Rc<Association>) -> Option<&Rc<MessageQueue>> {
+        match &self.way {
+            Way::Queue { queue, association: of } if Rc::ptr_eq(of, association) => Some(queue),
+            _ => None,
+        }
+    }
+}
+
 /// How a connection uses its drive.
 enum Way {
     /// One command at a time.
@@ -181,6 +191,9 @@ impl Port {
             && matches!(arrival, Arrival::Register { offset: register::CC, .. })
         {
             association.restore(queue);
+            self.connections.values().filter_map(|open| open.queue_of(association)).for_each(|queue| {
+                queue.follow_shutdown(&*association.controller);
+            });
         }
     }
 

@@ -3,24 +3,25 @@
 //!
 //! The log never changes, so a host that waits for events waits until it leaves.
 
-use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+mod logs;
+mod properties;
 
-use nandscape_wire_nvme::discovery::{
-    DISCOVERY, Entry, Header, IPV4, IPV6, NVM_SUBSYSTEM, REQUIREMENTS, TCP, THIS_DISCOVERY,
-};
-use nandscape_wire_nvme::fabrics::{self, DISCOVERY_NQN, DYNAMIC, FABRICS, Property, SIZE_8, name_field};
-use nandscape_wire_nvme::identify::{self, Controller, ascii, cns};
-use nandscape_wire_nvme::log::LogPart;
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use nandscape_wire_nvme::command::FLAGS_FUSED;
+use nandscape_wire_nvme::fabrics::{self, DISCOVERY_NQN, FABRICS, Property, name_field};
+use nandscape_wire_nvme::identify::{self, Controller, KEEP_ALIVE_GRANULARITY, ascii, cns, keep_alive_timeout_ms};
+use nandscape_wire_nvme::log::{self, LogPart};
 use nandscape_wire_nvme::opcode::Transfer;
-use nandscape_wire_nvme::register::{
-    self, CSTS_RDY, CSTS_SHUT_DOWN, Capabilities, ControllerConfiguration, VERSION_2_1,
-};
-use nandscape_wire_nvme::{AdminOpcode, Status, feature};
+use nandscape_wire_nvme::register::VERSION_2_1;
+use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, feature};
 use zerocopy::IntoBytes;
 
 use crate::capsule::{Move, data_of};
 use crate::handshake::{Capsule, Peer};
+pub(crate) use logs::log_page;
+use properties::Properties;
 
 /// The entries of an admin queue at most.
 pub(crate) const ENTRIES: u16 = 128;
@@ -28,65 +29,73 @@ pub(crate) const ENTRIES: u16 = 128;
 const EVENT_REQUESTS: usize = 4;
 /// The most that one command returns of the log.
 const MAX_DATA: u32 = 128 << 10;
-/// The longest time to become ready, in 500 ms.
-const TIMEOUT: u8 = 10;
+/// The longest silence of a host that has set no Keep Alive Timeout, or whose controller does not serve it.
+const SILENCE: Duration = Duration::from_secs(120);
+/// Time beyond the Keep Alive Timeout: its granularity.
+const GRANULARITY: Duration = Duration::from_secs(1);
+/// The admin commands, and the features.
+const COMMANDS: [AdminOpcode; 6] = [
+    AdminOpcode::GET_LOG_PAGE,
+    AdminOpcode::IDENTIFY,
+    AdminOpcode::SET_FEATURES,
+    AdminOpcode::GET_FEATURES,
+    AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST,
+    AdminOpcode::KEEP_ALIVE,
+];
+const FEATURES: [u8; 2] = [feature::ASYNC_EVENT_CONFIG, feature::KEEP_ALIVE_TIMER];
+/// Statuses of commands that may succeed when they are sent again as they are.
+const TRANSIENT: [Status; 2] = [Status::EVENT_REQUEST_LIMIT_EXCEEDED, Status::TRANSIENT_TRANSPORT_ERROR];
 
-/// The discovery log of a server whose subsystems have the names `nqns`, for a host that reached it at `address`.
-pub(crate) fn log_page<'a>(address: SocketAddr, nqns: impl Iterator<Item = &'a str>) -> Vec<u8> {
-    // An IPv4 host of a socket that takes both is an IPv4 host.
-    let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-    let own = entry(DISCOVERY_NQN, address, THIS_DISCOVERY);
-    let entries: Vec<Entry> = nqns.map(|nqn| entry(nqn, address, NVM_SUBSYSTEM)).chain([own]).collect();
-    let mut log = Header::of(entries.len() as u64).as_bytes().to_vec();
-    log.extend_from_slice(entries.as_bytes());
-    log
-}
-
-fn entry(nqn: &str, address: SocketAddr, kind: u8) -> Entry {
-    let mut entry = Entry::zeroed();
-    entry.transport = TCP;
-    entry.family = if address.is_ipv4() { IPV4 } else { IPV6 };
-    entry.subsystem_type = kind;
-    entry.requirements = REQUIREMENTS;
-    entry.port = 1.into();
-    entry.controller = DYNAMIC.into();
-    entry.admin_size = ENTRIES.into();
-    entry.service = ascii(&address.port().to_string());
-    entry.subsystem = name_field(nqn);
-    entry.address = ascii(&address.ip().to_string());
-    entry
+/// What a host has agreed on with Connect.
+pub(crate) struct Agreed {
+    /// Controller ID.
+    pub(crate) controller: u16,
+    /// Entries of the queue.
+    pub(crate) entries: u16,
+    /// Keep Alive Timeout; 0 is none.
+    pub(crate) keep_alive_ms: u32,
 }
 
 /// One discovery controller.
 pub(crate) struct Discovery<'a, S> {
     peer: &'a mut Peer<S>,
+    /// Sets the longest silence of the host.
+    limit: &'a dyn Fn(Duration) -> io::Result<()>,
     log: &'a [u8],
     controller: u16,
-    cc: ControllerConfiguration,
+    properties: Properties,
     /// SQ Head Pointer, and entries of the queue.
     head: u16,
     entries: u16,
     events: usize,
+    /// Values of the features.
     async_events: u32,
-    /// Whether the host has disconnected.
-    left: bool,
+    keep_alive_ms: u32,
 }
 
 /// What a command results in: a value, and data.
 type Answer = Result<(u64, Vec<u8>), Status>;
 
 impl<'a, S: Read + Write> Discovery<'a, S> {
-    pub(crate) fn new(peer: &'a mut Peer<S>, log: &'a [u8], controller: u16, entries: u16) -> Discovery<'a, S> {
-        let cc = ControllerConfiguration::default();
-        Discovery { peer, log, controller, cc, head: 0, entries, events: 0, async_events: 0, left: false }
+    pub(crate) fn new(
+        peer: &'a mut Peer<S>,
+        log: &'a [u8],
+        Agreed { controller, entries, keep_alive_ms }: Agreed,
+        limit: &'a dyn Fn(Duration) -> io::Result<()>,
+    ) -> Discovery<'a, S> {
+        let properties = Properties::default();
+        let keep_alive_ms = keep_alive_timeout_ms(keep_alive_ms, KEEP_ALIVE_GRANULARITY);
+        let (head, events, async_events) = (0, 0, 0);
+        Discovery { peer, limit, log, controller, properties, head, entries, events, async_events, keep_alive_ms }
     }
 
-    /// Serves the host until it disconnects.
+    /// Serves the host until it leaves.
     ///
     /// # Errors
     /// When it breaks off, violates the protocol, or is silent for too long.
     pub(crate) fn serve(&mut self) -> io::Result<()> {
-        while !self.left {
+        self.set_limit()?;
+        loop {
             let capsule = match self.peer.capsule() {
                 Ok(capsule) => capsule,
                 // Hosts need not disconnect first.
@@ -96,74 +105,88 @@ impl<'a, S: Read + Write> Discovery<'a, S> {
             self.head = if self.head + 1 >= self.entries { 0 } else { self.head + 1 };
             self.command(&capsule)?;
         }
-        Ok(())
+    }
+
+    /// The Keep Alive Timeout counts while the controller is enabled and not shut down (Base 3.9.2). An association without
+    /// it is kept for two minutes (Base 3.6.2).
+    fn set_limit(&self) -> io::Result<()> {
+        (self.limit)(match self.keep_alive_ms {
+            ms if ms > 0 && self.properties.is_serving() => Duration::from_millis(ms.into()) + GRANULARITY,
+            _ => SILENCE,
+        })
     }
 
     fn command(&mut self, capsule: &Capsule) -> io::Result<()> {
-        let entry = &capsule.entry;
-        let cid = entry.cid.get();
-        let enabled = self.cc.enabled();
-        let answer = match AdminOpcode(entry.opcode) {
-            AdminOpcode(FABRICS) => self.fabrics(capsule),
-            _ if !enabled => Err(Status::COMMAND_SEQUENCE_ERROR),
-            AdminOpcode::IDENTIFY => self.identify(entry.cdw10.get() as u8),
-            AdminOpcode::GET_LOG_PAGE => self.get_log_page(capsule),
-            AdminOpcode::KEEP_ALIVE => Ok((0, Vec::new())),
-            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if self.events < EVENT_REQUESTS => {
-                self.events += 1;
-                return Ok(());
-            }
-            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST => Err(Status::EVENT_REQUEST_LIMIT_EXCEEDED),
-            AdminOpcode::GET_FEATURES => self.get_features(entry.cdw10.get()),
-            AdminOpcode::SET_FEATURES => self.set_features(entry.cdw10.get(), entry.cdw11.get()),
-            _ => Err(Status::INVALID_OPCODE),
-        };
-        let (value, data) = match answer {
-            Ok(answer) => answer,
-            Err(status) => return self.peer.respond(cid, status.final_(), 0, self.head),
-        };
-        if data.is_empty() {
-            return self.peer.respond(cid, Status::SUCCESS, value, self.head);
-        }
-        match data_of(entry, Transfer::ToHost, capsule.data.len() as u32, MAX_DATA) {
-            Ok(Move::ToHost(len)) if len as usize == data.len() => {
-                self.peer.send_data(cid, &data)?;
+        let cid = capsule.entry.cid.get();
+        let answer = if capsule.entry.opcode == FABRICS { self.fabrics(capsule) } else { self.admin(capsule) };
+        self.set_limit()?;
+        match answer {
+            Ok(Some((value, data))) => {
+                if !data.is_empty() {
+                    self.peer.send_data(cid, &data)?;
+                }
                 self.peer.respond(cid, Status::SUCCESS, value, self.head)
             }
-            Ok(_) => self.peer.respond(cid, Status::DATA_SGL_LENGTH_INVALID.final_(), 0, self.head),
-            Err(status) => self.peer.respond(cid, status, 0, self.head),
+            Ok(None) => Ok(()),
+            Err(status) if TRANSIENT.contains(&status) => self.peer.respond(cid, status, 0, self.head),
+            Err(status) => self.peer.respond(cid, status.final_(), 0, self.head),
         }
     }
 
-    fn fabrics(&mut self, capsule: &Capsule) -> Answer {
+    fn fabrics(&mut self, capsule: &Capsule) -> Result<Option<(u64, Vec<u8>)>, Status> {
         let property = Property::from(capsule.entry);
-        match property.fctype {
-            fabrics::PROPERTY_GET => self.property(&property).map(|value| (value, Vec::new())),
-            fabrics::PROPERTY_SET => match (property.offset.get(), property.attributes & 0b111) {
-                (register::CC, fabrics::SIZE_4) => {
-                    self.cc = ControllerConfiguration(property.value.get() as u32);
-                    Ok((0, Vec::new()))
+        let value = match property.fctype {
+            fabrics::PROPERTY_GET => self.properties.get(&property)?,
+            fabrics::PROPERTY_SET => {
+                if self.properties.set(&property)? {
+                    (self.events, self.async_events) = (0, 0);
                 }
-                _ => Err(Status::INVALID_FIELD),
-            },
-            fabrics::CONNECT => Err(Status::COMMAND_SEQUENCE_ERROR),
-            fabrics::DISCONNECT => Err(fabrics::INVALID_QUEUE_TYPE),
-            _ => Err(Status::INVALID_OPCODE),
-        }
+                0
+            }
+            fabrics::CONNECT => return Err(Status::COMMAND_SEQUENCE_ERROR),
+            fabrics::DISCONNECT => return Err(fabrics::INVALID_QUEUE_TYPE),
+            _ => return Err(Status::INVALID_OPCODE),
+        };
+        Ok(Some((value, Vec::new())))
     }
 
-    fn property(&self, property: &Property) -> Result<u64, Status> {
-        let ready = if self.cc.enabled() { CSTS_RDY } else { 0 };
-        let status = if self.cc.shutdown() == 0 { ready } else { ready | CSTS_SHUT_DOWN };
-        let capabilities = Capabilities { max_entries_z: ENTRIES - 1, timeout: TIMEOUT };
-        match (property.offset.get(), property.attributes & 0b111) {
-            (register::CAP, SIZE_8) => Ok(capabilities.bits()),
-            (register::VS, fabrics::SIZE_4) => Ok(VERSION_2_1.into()),
-            (register::CC, fabrics::SIZE_4) => Ok(self.cc.0.into()),
-            (register::CSTS, fabrics::SIZE_4) => Ok(status.into()),
-            // Hosts ask for it where CAP.CRMS says that the controller is ready with its media.
-            (register::CRTO, fabrics::SIZE_4) => Ok(TIMEOUT.into()),
-            _ => Err(Status::INVALID_FIELD),
+    /// An admin command. `None` is one that stays outstanding.
+    fn admin(&mut self, capsule: &Capsule) -> Result<Option<(u64, Vec<u8>)>, Status> {
+        let entry = &capsule.entry;
+        let opcode = AdminOpcode(entry.opcode);
+        if !self.properties.is_serving() {
+            return Err(Status::COMMAND_SEQUENCE_ERROR);
+        }
+        if !COMMANDS.contains(&opcode) {
+            return Err(Status::INVALID_OPCODE);
+        }
+        if !capsule.intact {
+            return Err(Status::TRANSIENT_TRANSPORT_ERROR);
+        }
+        let takes_no_namespace = [AdminOpcode::KEEP_ALIVE, AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST].contains(&opcode);
+        if entry.flags & FLAGS_FUSED != 0 || takes_no_namespace && entry.nsid.get() != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        let data = data_of(entry, Transfer::of(entry.opcode), capsule.data.len() as u32, MAX_DATA)?;
+        let answer = match opcode {
+            AdminOpcode::IDENTIFY => self.identify(entry.cdw10.get() as u8)?,
+            AdminOpcode::GET_LOG_PAGE => self.get_log_page(entry)?,
+            AdminOpcode::GET_FEATURES => self.get_features(entry.cdw10.get())?,
+            AdminOpcode::SET_FEATURES => self.set_features(entry.cdw10.get(), entry.cdw11.get())?,
+            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if self.events < EVENT_REQUESTS => {
+                self.events += 1;
+                return Ok(None);
+            }
+            AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST => return Err(Status::EVENT_REQUEST_LIMIT_EXCEEDED),
+            _ => (0, Vec::new()),
+        };
+        let moved = match data {
+            Move::None => 0,
+            Move::ToHost(len) | Move::FromHost(len) | Move::InCapsule { len, .. } => len as usize,
+        };
+        match moved == answer.1.len() {
+            true => Ok(Some(answer)),
+            false => Err(Status::DATA_SGL_LENGTH_INVALID),
         }
     }
 
@@ -180,24 +203,23 @@ impl<'a, S: Read + Write> Discovery<'a, S> {
         data.cntrltype = identify::CONTROLLER_TYPE_DISCOVERY;
         data.mdts = (MAX_DATA / 4_096).ilog2() as u8;
         data.aerl_z = EVENT_REQUESTS as u8 - 1;
-        data.lpa = identify::LPA_EXTENDED;
-        data.kas = identify::KEEP_ALIVE_GRANULARITY.into();
+        data.lpa = identify::LPA_EFFECTS | identify::LPA_EXTENDED | identify::LPA_IDENTIFIERS;
+        data.kas = KEEP_ALIVE_GRANULARITY.into();
         data.maxcmd = ENTRIES.into();
         data.sgls = identify::SGLS_MESSAGE.into();
         data.subnqn = name_field(DISCOVERY_NQN);
         Ok((0, data.as_bytes().to_vec()))
     }
 
-    fn get_log_page(&self, capsule: &Capsule) -> Answer {
-        let entry = &capsule.entry;
+    fn get_log_page(&self, entry: &SubmissionEntry) -> Answer {
         let LogPart { offset, bytes } = LogPart::of(entry);
-        if entry.cdw10.get() as u8 != DISCOVERY {
-            return Err(Status::INVALID_LOG_PAGE);
-        }
-        if bytes > u64::from(MAX_DATA) || !offset.is_multiple_of(4) || offset > self.log.len() as u64 {
+        let log = logs::page(entry.cdw10.get() as u8, self.log).ok_or(Status::INVALID_LOG_PAGE)?;
+        // No page has Index Offset Supported.
+        let by_index = entry.cdw14.get() & log::OFFSET_TYPE != 0;
+        if by_index || bytes > u64::from(MAX_DATA) || !offset.is_multiple_of(4) || offset > log.len() as u64 {
             return Err(Status::INVALID_FIELD);
         }
-        let mut part = self.log[offset as usize..].to_vec();
+        let mut part = log[offset as usize..].to_vec();
         part.resize(bytes as usize, 0);
         Ok((0, part))
     }
@@ -205,7 +227,7 @@ impl<'a, S: Read + Write> Discovery<'a, S> {
     fn get_features(&self, cdw10: u32) -> Answer {
         match cdw10 as u8 {
             feature::ASYNC_EVENT_CONFIG => Ok((self.async_events.into(), Vec::new())),
-            feature::KEEP_ALIVE_TIMER => Ok((0, Vec::new())),
+            feature::KEEP_ALIVE_TIMER => Ok((self.keep_alive_ms.into(), Vec::new())),
             _ => Err(Status::INVALID_FIELD),
         }
     }
@@ -213,8 +235,7 @@ impl<'a, S: Read + Write> Discovery<'a, S> {
     fn set_features(&mut self, cdw10: u32, value: u32) -> Answer {
         match cdw10 as u8 {
             feature::ASYNC_EVENT_CONFIG => self.async_events = value,
-            // The time limit of the connection stands.
-            feature::KEEP_ALIVE_TIMER => {}
+            feature::KEEP_ALIVE_TIMER => self.keep_alive_ms = keep_alive_timeout_ms(value, KEEP_ALIVE_GRANULARITY),
             _ => return Err(Status::INVALID_FIELD),
         }
         Ok((0, Vec::new()))

@@ -8,6 +8,7 @@ use nandscape_wire_nvme::discovery::{DISCOVERY, Entry, Header};
 use nandscape_wire_nvme::fabrics::{self, DISCOVERY_NQN, INVALID_PARAMETERS, SIZE_4, SIZE_8, name_field};
 use nandscape_wire_nvme::feature::KEEP_ALIVE_TIMER;
 use nandscape_wire_nvme::identify::{Controller, cns};
+use nandscape_wire_nvme::log::{self, ErrorInformation};
 use nandscape_wire_nvme::sgl::SglDescriptor;
 use nandscape_wire_nvme::tcp::{Digests, Initialize, PduType};
 use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, register};
@@ -95,11 +96,17 @@ fn connect_is_refused_with_the_parameter_that_is_wrong() {
     assert_eq!(refused(0, |connect, _| connect.record_format = 1.into()).0, fabrics::INCOMPATIBLE_FORMAT.final_());
     assert_eq!(refused(0, |connect, _| connect.sgl.len = 512.into()).0, Status::DATA_SGL_LENGTH_INVALID.final_());
     assert_eq!(refused(0, |connect, _| connect.fctype = 8).0, again);
+    // PSDT 00b and 11b: Connect does not end with Invalid Field (Base 6.3).
+    assert_eq!(refused(0, |connect, _| connect.flags = 0), invalid(1));
+    assert_eq!(refused(0, |connect, _| connect.flags = 0xc0), invalid(1));
     assert_eq!(refused(1, |_, data| data.controller = 77.into()), invalid(0x1_0010));
     assert_eq!(refused(1, |_, data| data.host_id = [8; 16]), invalid(0x1_0000));
     assert_eq!(refused(1, |_, data| data.host = name_field("nqn.other")), invalid(0x1_0200));
     assert_eq!(refused(99, |_, _| {}), (INVALID_PARAMETERS, 42));
-    let _queue = admin.queue(&server, 1, Digests::default());
+    let mut unnamed = Host::initialized(&server, Digests::default(), 0, 0);
+    unnamed.controller = admin.controller;
+    let connected = unnamed.connect(&server, 1, 32, |_, data| data.host_id = [0; 16]);
+    assert_eq!(connected.0, Status::SUCCESS, "an I/O queue may leave the Host Identifier out");
     assert_eq!(refused(1, |_, _| {}).0, again);
     assert!(server.complaints().iter().any(|line| line.contains("byte 256 of the data")));
 }
@@ -181,7 +188,7 @@ fn a_controller_that_is_not_enabled_has_no_queues() {
     let (_, controller) = admin.connect(&server, 0, 32, |_, _| {});
     let mut queue = Host::initialized(&server, Digests::default(), 0, 0);
     queue.controller = controller as u16;
-    assert_eq!(queue.connect(&server, 1, 32, |_, _| {}).0, Status::COMMAND_SEQUENCE_ERROR.final_());
+    assert_eq!(queue.connect(&server, 1, 32, |_, _| {}), (INVALID_PARAMETERS, 42));
 }
 
 #[test]
@@ -212,8 +219,15 @@ fn hosts_leave_in_order_and_their_queues_with_them() {
     assert!(queue.try_receive().is_none());
     let refused = fabrics::INVALID_QUEUE_TYPE.final_().with_more();
     assert_eq!(admin.execute(SubmissionEntry::disconnect()).status(), refused);
+    // A Connect that fails is not in the error log (Base 6.3).
     let connect = SubmissionEntry { nsid: 1.into(), opcode: fabrics::FABRICS, ..Default::default() };
-    assert_eq!(admin.execute(connect).status(), Status::COMMAND_SEQUENCE_ERROR.final_().with_more());
+    let errors = |admin: &mut Host| {
+        let (_, page) = admin.read_command(SubmissionEntry::get_log_page(log::ERROR_INFORMATION, 0, 64), 64);
+        ErrorInformation::read_from_bytes(&page).unwrap().error_count.get()
+    };
+    let before = errors(&mut admin);
+    assert_eq!(admin.execute(connect).status(), Status::COMMAND_SEQUENCE_ERROR.final_());
+    assert_eq!(errors(&mut admin), before);
     let mut queue = admin.queue(&server, 1, Digests::default());
     assert_eq!(queue.read(0, 1).0, Status::SUCCESS);
     // An event request stays outstanding, and is no reason to complain when its host leaves.

@@ -6,6 +6,7 @@ mod allocations;
 mod breaking_off;
 mod connecting;
 mod counts;
+mod discovery;
 mod fairness;
 mod fused;
 mod host;
@@ -15,3 +16,4 @@ mod metadata;
 #[path = "../../../reactor/tests/null/mod.rs"]
 mod null;
 mod server;
+mod shutdown;
