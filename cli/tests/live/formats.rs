@@ -1,5 +1,7 @@
 //! Drives that are formatted while they are served.
 
+use std::process::Command;
+
 use nandscape_drive::{Drive as _, DriveInfo};
 use nandscape_host_driver::nbd::NbdDrive;
 use nandscape_lab_fuzz::{NvmeTcpHost, NvmeTcpTarget};
@@ -7,7 +9,7 @@ use nandscape_wire_nvme::tcp::Digests;
 use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry};
 use serde_json::Value;
 
-use crate::server::{SMALL, Server};
+use crate::server::{SMALL, Server, run};
 use crate::tools;
 
 /// What a client of an export is told by GO.
@@ -35,4 +37,26 @@ fn an_nbd_export_is_described_as_it_is_after_a_format() {
     assert_eq!(info["exports"][0]["block_size_minimum"].as_u64(), Some(4_096));
     admin.execute(format, &[]);
     assert_eq!(told(&server).lba_bytes, 512);
+}
+
+/// The hosts of this program know of no metadata: they refuse such a namespace, and say why.
+#[test]
+fn a_namespace_with_metadata_is_refused_by_hosts_that_do_not_know_of_it() {
+    let more = ["--nbd", "unix:n.sock", "--nvme-tcp", "127.0.0.1:0", "--vfio-user", "f.sock"];
+    let server = Server::start(tempfile::tempdir().unwrap(), &[&SMALL[..], &more].concat());
+    let place = server.next_place("nvme-tcp://");
+    let (address, nqn) = place.split_once('/').unwrap();
+    let target = NvmeTcpTarget { address: address.to_owned(), nqn: nqn.to_owned() };
+    let (mut admin, _) = NvmeTcpHost::admin(&target, Digests::default());
+    // The third format has 8 bytes of metadata, which follow the data of each block (MSET, bit 4).
+    let format = SubmissionEntry { nsid: 1.into(), flags: 0x40, ..SubmissionEntry::admin(AdminOpcode::FORMAT_NVM) };
+    admin.execute(SubmissionEntry { cdw10: (2 | 1 << 4).into(), ..format }, &[]);
+    for url in [format!("nvme-tcp://{place}"), format!("vfio-user://{}", server.path("f.sock").display())] {
+        let mut bench = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+        bench.args(["bench", "--to", &url, "--rw", "randread", "--io-count", "1"]);
+        let ended = run(bench);
+        let told =
+            "namespace 1 has 8 bytes of metadata for each block, which this initiator does not transfer; valid are";
+        assert!(ended.code == Some(2) && ended.err.contains(&url) && ended.err.contains(told), "{ended:?}");
+    }
 }
