@@ -35,6 +35,9 @@ impl Resolved {
         if !self.parts().is_empty() {
             return Err(ProfileError::new(key, "cannot be changed while a drive with several FTLs runs"));
         }
+        if !self.parts().is_empty() {
+            return Err(ProfileError::new(key, "cannot be changed while a drive with several FTLs runs"));
+        }
         if self.ox_block().is_none_or(|config| config.layout != Layout::Log) {
             return Err(ProfileError::new(key, "is for ftl.kind = \"ox_block\""));
         }

@@ -169,6 +169,9 @@ fn what_cannot_be_changed_is_refused() {
         assert!(error.starts_with(problem), "{setting}: {error}");
     }
     assert_eq!(ox_block.settings().len(), 5);
+    let several = ssd(&["ftl.parts=[{channels=\"0-3\"}, {channels=\"4-7\"}]"]);
+    let error = several.change("ftl.ox_block.gc_slots=2").unwrap_err().to_string();
+    assert!(error.contains("a drive with several FTLs") && several.settings().is_empty(), "{error}");
     for kind in ["ftl.kind=page", "ftl.kind=pblk"] {
         let other = ssd(&[kind]);
         let error = other.change("ftl.ox_block.gc_slots=2").unwrap_err().to_string();

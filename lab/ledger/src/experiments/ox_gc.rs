@@ -158,8 +158,8 @@ fn judge(results: &Results) -> Result<Judgement> {
     let apart = order::below("longest over shortest time at 90, 75 and 50%", high / low, "", 1.02);
     judgement.criteria.push(apart);
     judgement.tables.push(table(results)?);
-    judgement.reason = "A page is programmed as soon as a write waits for room in the cache, so that most pages hold one unit \
-        and padding: there is more garbage than the updates make, and whole chunks of it are collected at every rate"
+    judgement.reason = "A channel is collected down to the threshold and not beyond: from a rate of 50% down, the threshold ends a \
+        collection before the rate does, and these rates do the same; the thesis collects all chunks that a channel has targeted"
         .to_owned();
     Ok(judgement)
 }
