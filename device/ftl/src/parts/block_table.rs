@@ -43,6 +43,28 @@ impl BlockTable {
         self.valid[first..].iter_mut().zip(words).for_each(|(to, word)| *to = word);
     }
 
+    /// Takes over which units of a block hold current data, of which none did: a bit each, in whole words of eight bytes, the
+    /// lowest first.
+    pub fn load_valid(&mut self, block: BlockId, bits: &[u8]) {
+        let units = self.geometry.units_per_block();
+        for (number, word) in (0..units.div_ceil(64)).zip(bits.chunks_exact(8)) {
+            let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+            let word = word & u64::MAX >> (64 - (units - number * 64).min(64));
+            if word == 0 {
+                continue;
+            }
+            let first = block.0 * units + number * 64;
+            let (index, shift) = (first as usize / 64, first % 64);
+            let here = word << shift;
+            assert!(self.valid[index] & here == 0, "units of {block:?} are valid already");
+            self.valid[index] |= here;
+            if word.leading_zeros() < shift {
+                self.valid[index + 1] |= word >> (64 - shift);
+            }
+            self.blocks[block.0 as usize].valid += word.count_ones();
+        }
+    }
+
     /// Bytes of memory.
     pub fn memory(&self) -> usize {
         let blocks = self.blocks.len() * (size_of::<BlockInfo>() + size_of::<u32>());
@@ -193,11 +215,24 @@ mod tests {
                 prop_assert_eq!(&stepped, &expected);
                 prop_assert_eq!(table.valid_units(BlockId(block), UnitId(0)).collect::<Vec<_>>(), expected);
             }
+            let counts = |table: &BlockTable| table.blocks.iter().map(|block| block.valid).collect::<Vec<_>>();
+            let mut loaded = BlockTable::new(&geometry, &NoneBad);
+            for block in (0..geometry.blocks()).map(BlockId) {
+                // Bits behind the last unit mean nothing.
+                let mut bits = vec![0xff; geometry.units_per_block().div_ceil(64) as usize * 8];
+                (0..geometry.units_per_block()).for_each(|unit| bits[unit as usize / 8] &= !(1 << (unit % 8)));
+                for unit in table.valid_units(block, UnitId(0)) {
+                    let bit = unit.0 - block.0 * geometry.units_per_block();
+                    bits[bit as usize / 8] |= 1 << (bit % 8);
+                }
+                loaded.load_valid(block, &bits);
+            }
+            prop_assert_eq!(&loaded.valid, &table.valid);
+            prop_assert_eq!(counts(&loaded), counts(&table));
             let mut again = BlockTable::new(&geometry, &NoneBad);
             let bytes: Vec<u8> = table.valid_words(0).iter().flat_map(|word| word.to_le_bytes()).collect();
             again.set_valid_words(0, &bytes);
             again.count_valid();
-            let counts = |table: &BlockTable| table.blocks.iter().map(|block| block.valid).collect::<Vec<_>>();
             prop_assert_eq!(counts(&again), counts(&table));
             again.clear_valid();
             prop_assert!(counts(&again).iter().all(|count| *count == 0) && again.valid.iter().all(|word| *word == 0));

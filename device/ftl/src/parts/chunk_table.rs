@@ -109,12 +109,7 @@ impl ChunkTable {
         }
         (info.allocated, info.programmed, info.erases) = (number(4), number(4), number(8));
         info.sealed_at = u64::from(number(16)) | u64::from(number(20)) << 32;
-        let first = block.0 * self.geometry.units_per_block();
-        for bit in 0..self.geometry.units_per_block() {
-            if bytes[HEADER + bit as usize / 8] & 1 << (bit % 8) != 0 {
-                self.table.validate(UnitId(first + bit));
-            }
-        }
+        self.table.load_valid(block, &bytes[HEADER..]);
     }
 }
 
