@@ -12,6 +12,7 @@
 //! | `resolve` | from keys to a drive's configuration, checked |
 //! | `settings` | settings that can be changed while a drive runs |
 //! | `store` | what a file says of the drive that it holds |
+//! | `soundness` | whether a drive that was started from a file is sound |
 //! | `policies` | which policy stands behind which name |
 //! | `sizing` | how much flash a capacity needs |
 //! | `builtin` | the profiles that come with it (`profiles/*.toml`) |
