@@ -1,4 +1,4 @@
-//! The actions of the controller's tests/pairs on drives with OX-Block and with the page FTL, in memory: two hosts administer
+//! The actions of the controller's tests/pairs on drives with OX-Block, with the page FTL and with both, in memory: two hosts administer
 //! namespaces and media, reset, delete queues, leave and cut power, two of these at once.
 //!
 //! `NANDSCAPE_TEST_SEED` sets the first seed, `NANDSCAPE_TEST_ROUNDS` how often each pair is tried; failures print pair and
@@ -29,6 +29,9 @@ const SMALL: [&str; 9] = [
     "ftl.over_provisioning=42.86%",
 ];
 
+/// Two FTLs, of which the first has room for one namespace: the second namespace is of the other FTL.
+const BOTH: &str = r#"ftl.parts=[{channels="0",capacity="1MiB"},{channels="1",ftl={kind="ox_block"}}]"#;
+
 #[test]
 fn every_pair_of_actions_at_once_on_both_kinds_of_ftl() {
     action::every_pair(1, run);
@@ -37,7 +40,7 @@ fn every_pair_of_actions_at_once_on_both_kinds_of_ftl() {
 fn run(pair: [Action; 2], seed: u64) {
     let mut rng = Seed::new(seed).child(&format!("{pair:?}")).rng();
     let mut profile = Profile::load("default").unwrap();
-    let kind = ["ftl.kind=ox_block", "ftl.kind=ox_block", "ftl.kind=page"][rng.below(3) as usize];
+    let kind = ["ftl.kind=ox_block", BOTH, "ftl.kind=page"][rng.below(3) as usize];
     let buffer = ["buffer.mode=capacitor", "buffer.mode=volatile", "buffer.mode=through"][rng.below(3) as usize];
     SMALL.iter().chain(&[kind, buffer]).for_each(|change| profile.set(change).unwrap());
     let mut executor = Executor::new();
