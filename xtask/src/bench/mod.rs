@@ -5,7 +5,7 @@
 //! | `suite` | the benchmarks, and the figures taken from a run's report |
 //! | `live`, `servers` | the live benchmarks; the servers under test and the reference servers |
 //! | `nvme_tcp`, `target` | NVMe/TCP against a rival; servers that are reached by a URL |
-//! | `guest` | a drive in a Linux guest |
+//! | `guest`, `boot` | a drive in a Linux guest; the start of a guest, and an idle server |
 //! | `instructions` | instructions of a command of a simulation, by stage |
 //! | `served_instructions` | instructions of a server for a command, by stage |
 //! | `neighbour` | what one client of a live drive costs another |
@@ -19,6 +19,7 @@
 //!
 //! No benchmark passes or fails: speed is a ratio to a reference measured in the same session.
 
+mod boot;
 mod calibration;
 mod durability;
 mod guest;

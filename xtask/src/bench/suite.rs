@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::subject::Subject;
-use super::{durability, guest, instructions, live, neighbour, nvme_tcp, price, restart, served_instructions};
+use super::{boot, durability, guest, instructions, live, neighbour, nvme_tcp, price, restart, served_instructions};
 
 /// One benchmark.
 pub(crate) struct Benchmark {
@@ -237,6 +237,16 @@ pub(crate) const SUITE: &[Benchmark] = &[
         name: "guest",
         about: "4 KiB random reads by fio in a Linux guest, one at a time and 32; against QEMU's own NVMe drive beside",
         how: How::Own(guest::reads),
+    },
+    Benchmark {
+        name: "guest-boot",
+        about: "from `nandscape guest` to a shell in a Linux guest, its packages in the cache",
+        how: How::Own(boot::time),
+    },
+    Benchmark {
+        name: "idle",
+        about: "CPU of a server whose hosts, a guest over vfio-user and one over NVMe/TCP, are connected and idle, over 30 s",
+        how: How::Own(boot::idle),
     },
     Benchmark {
         name: "neighbour-1m",

@@ -3,7 +3,8 @@
 
 use nandscape_lab_guest::Guest;
 
-use super::{guest, run, script, serve};
+use super::transport::{Served, Transport};
+use super::{run, script};
 
 const VERIFY: &str = "fio --name=load --filename=/dev/nvme0n1 --ioengine=libaio --direct=1 --iodepth=32 --rw=randwrite \
                       --bs=4k --size=16m --verify=crc32c --verify_fatal=1";
@@ -18,8 +19,8 @@ fn block_8(guest: &mut Guest, command: &str) -> (i32, String) {
 
 #[test]
 fn linux_and_the_drive_check_each_others_protection() {
-    let server = serve(&[]);
-    let mut guest = guest(&server);
+    let server = Served::over(Transport::Pci, &[]);
+    let mut guest = server.guest();
     // 512 + 8 bytes, type 1, metadata in a buffer of its own.
     run(&mut guest, "nvme format /dev/nvme0n1 -l 2 -i 1 -m 0 -f");
     assert_eq!(run(&mut guest, "cat /sys/block/nvme0n1/integrity/format"), "T10-DIF-TYPE1-CRC");

@@ -2,27 +2,19 @@
 
 use nandscape_lab_guest::Guest;
 
-use super::{machine, run, script, serve, start};
-use crate::server::Server;
+use super::run;
+use super::transport::{Served, Transport};
 
-/// A guest with a host identifier and a reservation key of its own.
-fn host(server: &Server, socket: &str, key: u32) -> Guest {
-    let mut guest = start(&machine([server.path(socket)]));
-    script(
-        &mut guest,
-        &format!(
-            "head -c 16 /dev/urandom > /run/id
-             nvme set-feature /dev/nvme0 -f 0x81 -v 1 -l 16 -d /run/id
-             nvme resv-register /dev/nvme0n1 -n 1 --nrkey={key} --rrega=0"
-        ),
-    );
+/// A guest with a reservation key of its own.
+fn host(server: &Served, number: usize, key: u32) -> Guest {
+    let mut guest = server.host(number);
+    run(&mut guest, &format!("nvme resv-register /dev/nvme0n1 -n 1 --nrkey={key} --rrega=0"));
     guest
 }
 
-#[test]
-fn a_reservation_keeps_the_other_host_from_writing() {
-    let server = serve(&["--vfio-user", "other.sock"]);
-    let (mut one, mut other) = (host(&server, "disk.sock", 1), host(&server, "other.sock", 2));
+fn a_reservation_keeps_the_other_host_from_writing(transport: Transport) {
+    let server = Served::over(transport, &[]);
+    let (mut one, mut other) = (host(&server, 0, 1), host(&server, 1, 2));
     let write = "dd if=/dev/urandom of=/dev/nvme0n1 bs=4k count=16 oflag=direct";
     run(&mut other, write);
     run(&mut one, "nvme resv-acquire /dev/nvme0n1 -n 1 --crkey=1 --rtype=1 --racqa=0");
@@ -38,4 +30,14 @@ fn a_reservation_keeps_the_other_host_from_writing() {
     one.power_off().unwrap();
     other.power_off().unwrap();
     server.figures();
+}
+
+#[test]
+fn a_reservation_holds_between_two_pci_hosts() {
+    a_reservation_keeps_the_other_host_from_writing(Transport::Pci);
+}
+
+#[test]
+fn a_reservation_holds_between_two_hosts_over_tcp() {
+    a_reservation_keeps_the_other_host_from_writing(Transport::Network);
 }

@@ -1,12 +1,12 @@
 //! Guests that vanish, and power that is cut under their file systems.
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
-use serde_json::json;
-
-use super::{guest, run, script, serve, until};
-use crate::hang_ups::ask;
-use crate::server::{Server, number};
+use super::transport::{Served, Transport};
+use super::{run, script, until};
+use crate::hang_ups::{self, ask, until_power_cut};
+use crate::server::number;
 
 /// Files that were written and synchronised before the end, each with its checksum in its name.
 const WRITER: &str = "cd /mnt; n=0; while n=$((n + 1)); do
@@ -14,23 +14,24 @@ const WRITER: &str = "cd /mnt; n=0; while n=$((n + 1)); do
     cp /run/file /mnt/$sum && sync -f /mnt && echo $sum
 done";
 
-/// Formats, writes files, and vanishes while it writes more, after `end`; the names of files that are safe.
-fn write_until_the_end(server: &Server, end: impl FnOnce()) -> Vec<String> {
-    let mut guest = guest(server);
+/// Formats, writes files, and vanishes after `end`, which finds it writing; the names of files that are safe.
+fn write_until_the_end(server: &Served, end: impl FnOnce()) -> Vec<String> {
+    let mut guest = server.guest();
     script(&mut guest, "mkfs.ext4 -q /dev/nvme0n1\nmount /dev/nvme0n1 /mnt");
     run(&mut guest, &format!("({WRITER}) > /run/safe 2>/dev/null &"));
     run(&mut guest, &until("[ $(wc -l < /run/safe) -ge 30 ]"));
-    let safe = run(&mut guest, "cat /run/safe").lines().map(str::to_owned).collect();
-    // Power is lost by drive and guest at once: the guest must not go on after the drive.
-    kill_process(Pid::from_raw(guest.process_id() as i32).unwrap(), Signal::STOP).unwrap();
     end();
+    // Those of the last moment count: nothing but a flush has brought them to the flash.
+    let safe = run(&mut guest, "grep -E '^[0-9a-f]{64}$' /run/safe").lines().map(str::to_owned).collect();
+    // Power is lost by drive and guest at once: the guest must not go on when the drive's comes back.
+    kill_process(Pid::from_raw(guest.process_id() as i32).unwrap(), Signal::STOP).unwrap();
     guest.kill();
     safe
 }
 
 /// A new guest finds a file system that its journal repairs, with every safe file in it.
-fn check(server: &Server, safe: &[String]) {
-    let mut guest = guest(server);
+fn check(server: &Served, safe: &[String]) {
+    let mut guest = server.guest();
     // Status 1: errors were corrected, which is what the journal is for.
     let repaired = guest.attempt("e2fsck -p /dev/nvme0n1").unwrap();
     assert!(repaired.status <= 1, "{repaired:?}");
@@ -44,25 +45,43 @@ fn check(server: &Server, safe: &[String]) {
 
 #[test]
 fn a_guest_that_vanishes_leaves_its_synchronised_files_to_the_next() {
-    let server = serve(&[]);
+    let server = Served::over(Transport::Pci, &[]);
     let safe = write_until_the_end(&server, || ());
     check(&server, &safe);
     server.figures();
 }
 
-#[test]
-fn a_power_cut_under_a_journal_leaves_a_clean_file_system() {
-    let server = serve(&["--set", "buffer.mode=volatile", "--control", "control"]);
+/// Programs of the writer until the power is cut: a few of its files.
+const PROGRAMS: u32 = 50;
+/// The power stays off for longer than it takes to ask the guest and to stop it.
+const OFF: &str = "30s";
+
+/// The cut strikes the drive while it programs what the writer has sent, and takes along what was not flushed.
+fn a_power_cut_under_a_journal_leaves_a_clean_file_system(transport: Transport) {
+    // Sixteen units in a page: what was not flushed stays in the buffer until that many are there.
+    let volatile = ["--set", "buffer.mode=volatile", "--set", "geometry.page_size=64KiB"];
+    let server = Served::over(transport, &[&volatile[..], &["--control", "control"]].concat());
     let safe = write_until_the_end(&server, || {
-        let answer = ask(&server, &json!({ "command": "fault", "rule": "power_cut count=1" }));
+        let rule = format!("power_cut program nth={PROGRAMS} off={OFF}");
+        let answer = ask(&server, &json!({ "command": "fault", "rule": rule }));
         assert!(answer["faults"].is_array(), "{answer}");
+        until_power_cut(&server);
     });
-    // It strikes at the next operation of the flash, which is a read where the drive had nothing left to do.
-    let mut guest = guest(&server);
-    run(&mut guest, "dd if=/dev/nvme0n1 of=/dev/null bs=1M count=256 iflag=direct");
-    guest.power_off().unwrap();
     let faults = ask(&server, &json!({ "command": "faults" }));
     assert_eq!(number(&faults, "/drives/0/faults/0/struck"), 1.0, "{faults}");
+    // It counts what it has lost when it starts again.
+    let dropped = |figures: &Value| number(figures, "/drives/0/counters/dropped_units_total") > 0.0;
+    hang_ups::until(&server, "the drive starts again, and misses what it had not written", dropped);
     check(&server, &safe);
     server.figures();
+}
+
+#[test]
+fn a_power_cut_under_the_journal_of_a_pci_host_leaves_a_clean_file_system() {
+    a_power_cut_under_a_journal_leaves_a_clean_file_system(Transport::Pci);
+}
+
+#[test]
+fn a_power_cut_under_the_journal_of_a_host_over_tcp_leaves_a_clean_file_system() {
+    a_power_cut_under_a_journal_leaves_a_clean_file_system(Transport::Network);
 }

@@ -1,8 +1,9 @@
 //! A guest that has its drive sanitized and tested by nvme-cli.
 
-use serde_json::Value;
+use nandscape_lab_guest::Guest;
 
-use super::{guest, run, script, serve};
+use super::super::{run, script};
+use super::json;
 
 /// Looks until no operation is in progress, for a minute.
 const UNTIL_SANITIZED: &str =
@@ -11,10 +12,8 @@ const UNTIL_SANITIZED: &str =
 /// The same for self-tests.
 const UNTIL_TESTED: &str = "for n in $(seq 600); do nvme self-test-log /dev/nvme0 | grep -q 'Current operation  : 0' && break; sleep 0.1; done";
 
-#[test]
-fn sanitize_leaves_no_data() {
-    let server = serve(&[]);
-    let mut guest = guest(&server);
+/// Three ways to sanitize.
+pub(in super::super) fn sanitize_leaves_no_data(guest: &mut Guest) {
     // Block erase, overwrite in two passes, cryptographic erase; the status that nvme-cli then shows: all data erased,
     // completed passes, success.
     for (action, status) in [
@@ -23,7 +22,7 @@ fn sanitize_leaves_no_data() {
         ("--sanact=start-crypto-erase", "0x101"),
     ] {
         script(
-            &mut guest,
+            guest,
             &format!(
                 "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=16 oflag=direct
                  nvme sanitize /dev/nvme0 {action}
@@ -35,24 +34,20 @@ fn sanitize_leaves_no_data() {
         );
     }
     script(
-        &mut guest,
+        guest,
         "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=1 oflag=direct
          nvme sanitize-log /dev/nvme0 | grep 'SSTAT) :  0x1$'",
     );
-    guest.power_off().unwrap();
-    server.figures();
 }
 
-#[test]
-fn self_tests_pass_and_are_logged() {
-    let server = serve(&[]);
-    let mut guest = guest(&server);
-    run(&mut guest, "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=16 oflag=direct");
+/// A short self-test and an extended one.
+pub(in super::super) fn self_tests_pass_and_are_logged(guest: &mut Guest) {
+    run(guest, "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=16 oflag=direct");
     // A short one, and an extended one. nvme-cli itself would wait for progress that a short one has made before it looks.
     for code in [1, 2] {
-        script(&mut guest, &format!("nvme device-self-test /dev/nvme0 -n 1 -s {code}\n{UNTIL_TESTED}"));
+        script(guest, &format!("nvme device-self-test /dev/nvme0 -n 1 -s {code}\n{UNTIL_TESTED}"));
     }
-    let log: Value = serde_json::from_str(&run(&mut guest, "nvme self-test-log /dev/nvme0 -o json")).unwrap();
+    let log = json(&run(guest, "nvme self-test-log /dev/nvme0 -o json"));
     assert_eq!(log["Current Device Self-Test Operation"], 0, "{log:#}");
     // The last one first.
     let results = log["List of Valid Reports"].as_array().unwrap();
@@ -60,6 +55,4 @@ fn self_tests_pass_and_are_logged() {
         assert_eq!((&result["Self test code"], &result["Self test result"]), (&code.into(), &0.into()), "{log:#}");
     }
     assert!(results.len() >= 2, "{log:#}");
-    guest.power_off().unwrap();
-    server.figures();
 }
