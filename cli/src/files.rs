@@ -1,5 +1,5 @@
 //! The files a command reads and writes, checked before it starts: no output overwrites an input or another output,
-//! even under different paths.
+//! even under different paths, and no output replaces a store, which may be the only copy of a drive's data.
 //!
 //! Two paths name one file if they have the same device and inode, or, if the file does not exist yet, the same name in
 //! the same folder. Devices, pipes and sockets are not checked: writing to them destroys nothing.
@@ -7,6 +7,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::anyhow;
+use nandscape_device_media::durable::StoreFile;
 
 use crate::failure::Failure;
 
@@ -15,6 +16,8 @@ use crate::failure::Failure;
 pub(crate) struct Files {
     inputs: Vec<(String, Identity)>,
     outputs: Vec<(String, Identity)>,
+    /// Outputs that would replace a store.
+    over_stores: Vec<String>,
 }
 
 /// The target of a path.
@@ -36,6 +39,14 @@ impl Files {
 
     /// Adds an output.
     pub(crate) fn writes(mut self, option: &str, path: &Path) -> Files {
+        if StoreFile::begins(path) {
+            self.over_stores.push(shown(option, path));
+        }
+        self.goes_on_in(option, path)
+    }
+
+    /// Adds an output that goes on in what is there: the store of a drive.
+    pub(crate) fn goes_on_in(mut self, option: &str, path: &Path) -> Files {
         let path = if path == Path::new("-") { Path::new("/dev/stdout") } else { path };
         self.outputs.extend(identity(path).map(|identity| (shown(option, path), identity)));
         self
@@ -51,7 +62,7 @@ impl Files {
         names.into_iter().fold(self, |files, name| files.writes(option, &folder.join(name)))
     }
 
-    /// Checks that every output is a separate file.
+    /// Checks that every output is a separate file, and that none replaces a store.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         for (index, (output, identity)) in self.outputs.iter().enumerate() {
             let clash = |(name, other): &(String, Identity)| (other == identity).then(|| name.clone());
@@ -62,7 +73,12 @@ impl Files {
                 return Err(Failure::Input(anyhow!("{output} and {other} are the same file; name two")));
             }
         }
-        Ok(())
+        match self.over_stores.first() {
+            Some(output) => {
+                Err(Failure::Input(anyhow!("{output} holds a drive (see `nandscape inspect`); name another file")))
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -147,6 +163,22 @@ mod tests {
         }
         assert!(clashes(&at("new/folder/file"), &at("new/./folder/../folder/file")));
         assert!(!clashes(&at("file"), &at("later")) && !clashes(&at("later"), &at("sub/later")));
+    }
+
+    #[test]
+    fn no_output_replaces_a_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("d.nand"), "NANDFILE and more").unwrap();
+        std::fs::create_dir(at("out")).unwrap();
+        std::os::unix::fs::symlink("../d.nand", at("out/report.json")).unwrap();
+        let error = Files::default().writes("--record", &at("d.nand")).check().unwrap_err().to_string();
+        assert!(error.contains("--record") && error.contains("d.nand holds a drive"), "{error}");
+        let files = Files::default().writes_into("--out", &at("out"), ["report.html", "report.json"]);
+        assert!(files.check().unwrap_err().to_string().contains("report.json holds a drive"));
+        Files::default().goes_on_in("--store", &at("d.nand")).check().unwrap();
+        std::fs::write(at("short"), "NAND").unwrap();
+        Files::default().writes("--record", &at("short")).check().unwrap();
     }
 
     #[test]

@@ -119,7 +119,7 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     outputs.fold(files, |files, (option, path)| files.writes(option, path)).check()?;
     let profiles = args.profile_files().into_iter();
     let files = profiles.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
-    stores().fold(files, |files, (option, path)| files.writes(option, path)).check()?;
+    stores().fold(files, |files, (option, path)| files.goes_on_in(option, path)).check()?;
     let Some(trace) = &args.chrome_trace else { return Ok(()) };
     crate::sim::can_write(trace).map_err(|error| Failure::Input(error.context("--chrome-trace")))
 }

@@ -80,8 +80,9 @@ fn to_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>, Failur
 fn to_regular_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>, Failure> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let cannot = || format!("cannot write {}", path.display());
-    let file = tempfile::Builder::new().prefix(".nandscape").tempfile_in(folder).with_context(cannot);
-    let file = file.map_err(Failure::Input)?;
+    let file = tempfile::Builder::new().prefix(".nandscape").tempfile_in(folder);
+    // The error would name the temporary file.
+    let file = file.map_err(|error| io::Error::from(error.kind())).with_context(cannot).map_err(Failure::Input)?;
     let mut packed = Packed::new(path, BufWriter::new(file)).with_context(cannot).map_err(Failure::Run)?;
     let notes = convert(trace, to, packed.writer()).map_err(|error| failed(error, path))?;
     let file = packed.finish().and_then(|buffer| buffer.into_inner().map_err(io::Error::from));

@@ -1,7 +1,7 @@
 //! Creating, opening and locking a file. A file that is not what it should be is refused, and nothing in it changes.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::disk::Disk;
 use super::layout::Layout;
 use super::memory_file::MemoryFile;
 use super::overlay::Overlay;
-use super::superblock::{BYTES, NoSuperblock, StoreSpec, StoreUse, Superblock, VERSION};
+use super::superblock::{BYTES, MAGIC, NoSuperblock, StoreSpec, StoreUse, Superblock, VERSION};
 use super::window::Window;
 use crate::fault::MediaError;
 use crate::geometry::Geometry;
@@ -74,6 +74,13 @@ impl StoreFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether a regular file begins as a store does. A file that cannot be read does not.
+    pub fn begins(path: &Path) -> bool {
+        let mut magic = [0; MAGIC.len()];
+        let is_file = path.metadata().is_ok_and(|found| found.is_file());
+        is_file && File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == MAGIC
     }
 
     /// Creates a store for an erased drive, which appears at `path` when it is whole. With `syncs`, what the drive
