@@ -191,9 +191,10 @@ fn serve(
     tell((handle.clone(), described(part, &drives, &handle)));
     let (mut executor, figures) = reactor.run()?;
     let checked = if wishes.check { drives.iter().try_for_each(Served::check) } else { Ok(()) };
+    // Before the drives shut down: a recording ends here too, and its replay has the same events.
+    let trace = wishes.trace.then(|| executor.sim().trace().to_chrome_json());
     let closed =
         part.names().iter().zip(&drives).filter_map(|(name, drive)| drive.close(&mut executor, name)).collect();
-    let trace = wishes.trace.then(|| executor.sim().trace().to_chrome_json());
     Ok(Ended { figures, trace, inconsistency: checked.err(), closed })
 }
 

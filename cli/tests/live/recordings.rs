@@ -57,6 +57,25 @@ fn a_recorded_run_of_fio_replays_to_the_byte_and_half_of_it_as_far_as_it_goes() 
     }
 }
 
+/// Drives that have much to do when they are shut down: both traces end before that.
+#[test]
+fn a_replay_has_the_events_of_the_run_in_each_mode() {
+    const OX: [&str; 4] = ["--set", "ftl.kind=ox_block", "--set", "ftl.over_provisioning=42.86%"];
+    for (mode, more) in [("volatile", &OX[..]), ("capacitor", &OX), ("capacitor", &[])] {
+        let mode = format!("buffer.mode={mode}");
+        let record = ["--record", "run.rec", "--chrome-trace", "live.json", "--set", &mode];
+        let mut server = Server::small(&[&record[..], more].concat());
+        fio(&server, &["--rw=randwrite", "--bs=4k", "--iodepth=4", "--size=2m"]);
+        server.signal(rustix::process::Signal::TERM);
+        let ended = server.wait();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let again = sim(server.folder.path(), &["--replay", "run.rec", "--chrome-trace", "again.json"]);
+        assert_eq!(again.code, Some(0), "{again:?}");
+        let [live, again] = ["live.json", "again.json"].map(|name| std::fs::read(server.path(name)).unwrap());
+        assert!(live == again, "{mode} {more:?}: the traces differ");
+    }
+}
+
 /// fio writes the same buffers again and again, as most programs write data that repeats.
 #[test]
 fn a_recording_takes_little_room_where_data_repeats() {
