@@ -19,7 +19,7 @@ use crate::sim::{resolve_with, tell_if_unseen};
 /// Serve drives in real time, over NBD, NVMe/TCP and vfio-user.
 ///
 /// A drive is a model that runs by the wall clock: unmodified clients see its latencies, its garbage collection and its
-/// limits. Sockets appear when they can serve. SIGTERM and Ctrl-C drain, flush and end in order.
+/// limits. Sockets appear when they can serve. SIGTERM, SIGHUP and Ctrl-C drain, flush and end in order.
 #[derive(Args)]
 #[command(group(ArgGroup::new("transport").args(["nbd", "nvme_tcp", "vfio_user"]).required(true).multiple(true)))]
 #[command(after_help = "\
@@ -58,9 +58,9 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "[NAME=]RULE")]
     fault: Vec<String>,
     /// Where the flash of a drive is: ram (in memory); none (data is kept nowhere, and reads give zeros); or a file, which
-    /// outlasts the process and is made if it does not exist. May be repeated, with a file for each of several drives.
-    /// Left out: ram
-    #[arg(long, value_name = "ram|none|[NAME=][file:]PATH")]
+    /// outlasts the process and is made if it does not exist (file:none is a file of that name). May be repeated, for each
+    /// of several drives. Left out: ram
+    #[arg(long, value_name = "[NAME=]ram|none|[file:]PATH")]
     store: Vec<String>,
     /// What a drive in a file acknowledges outlasts the host's loss of power, too, not only the end of the process
     #[arg(long)]
@@ -85,7 +85,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "[NAME=]PATH")]
     vfio_user: Vec<String>,
     /// How the doorbells of guests come
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(long, value_enum, default_value = "auto", requires = "vfio_user")]
     pub(super) doorbells: DoorbellsArg,
     /// Serve metrics for Prometheus over HTTP at HOST:PORT
     #[arg(long, value_name = "ADDR")]
@@ -218,6 +218,9 @@ impl ServeArgs {
 
     /// A file is for a model, and cannot be recorded.
     fn check_stores(&self, named: &[(String, Named<'_>)], stores: &[StoreArg]) -> Result<(), Failure> {
+        if self.store_sync && stores.iter().all(|store| store.path().is_none()) {
+            return input("--store-sync: no drive is in a file; give --store file:PATH, or leave it out");
+        }
         for ((name, what), store) in named.iter().zip(stores) {
             let Some(path) = store.path() else { continue };
             if let Named::Url(url) = what {

@@ -22,7 +22,7 @@ use anyhow::Context as _;
 use nandscape_transport_control::{ControlServer, MetricsServer};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 pub(crate) use args::{PollArg, ServeArgs};
@@ -167,10 +167,12 @@ fn wait(ending: &Receiver<Ending>) -> Ending {
 /// Signals within this time of the first one are the same request: `timeout` sends one to the server, and one to its group.
 const ONE_REQUEST: Duration = Duration::from_secs(1);
 
-/// SIGTERM and SIGINT end the server in order, a second request ends it at once. Before it serves, either ends it at once.
+/// SIGTERM, SIGINT and SIGHUP end the server in order, a second request ends it at once. Before it serves, each ends it at once.
 #[expect(clippy::disallowed_methods, reason = "signals come in real time")]
 fn watch_signals(tell: Sender<Ending>, serving: Arc<AtomicBool>) -> anyhow::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
+    // A server that was started with `nohup` outlasts its terminal.
+    let watched = if ignores_hang_ups() { &[SIGTERM, SIGINT][..] } else { &[SIGTERM, SIGINT, SIGHUP] };
+    let mut signals = Signals::new(watched).context("cannot watch for signals")?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let mut first = None::<Instant>;
         for _ in signals.forever() {
@@ -186,6 +188,13 @@ fn watch_signals(tell: Sender<Ending>, serving: Arc<AtomicBool>) -> anyhow::Resu
         }
     })?;
     Ok(())
+}
+
+/// Whether this process was started with SIGHUP ignored (proc_pid_status(5), `SigIgn`: bit n - 1 is signal n).
+fn ignores_hang_ups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
 }
 
 /// The servers beside the drives; dropping them ends them.

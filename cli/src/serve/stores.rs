@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use nandscape_device_media::durable::{StoreError, StoreFile};
-use nandscape_lab_run::DriveSpec;
+use nandscape_lab_run::{DriveSpec, Precondition};
 
 use super::ServeArgs;
 use super::plan::{Part, PlannedDrive};
@@ -24,33 +24,37 @@ impl StoreArg {
     }
 }
 
-/// The stores of all drives. `ram` and `none` are for all that have no file; a path is for the drive that it names, or for the
-/// only one.
+/// The stores of all drives. `ram` and `none` without a name are for all that have no store of their own; a path is for the
+/// drive that it names, or for the only one.
 pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<StoreArg>, Failure> {
-    let (mut rest, mut files) = (None, vec![None; names.len()]);
+    let (mut rest, mut own) = (None, vec![None; names.len()]);
     for word in words {
-        let given = match word.as_str() {
-            "none" => Some(StoreArg::None),
-            "ram" => Some(StoreArg::Ram),
-            _ => None,
-        };
-        if let Some(given) = given {
-            if rest.replace(given).is_some() {
-                return input(word, "ram or none is given twice; it is for all drives that have no file");
+        if let Some(kind) = kind(word) {
+            if rest.replace(kind).is_some() {
+                return input(word, "ram or none is given twice; it is for all drives that have no store of their own");
             }
             continue;
         }
-        let (drive, path) = split(word, names)?;
-        if files[drive].replace(StoreArg::File(path)).is_some() {
-            return input(word, &format!("drive {:?} has a file already", names[drive]));
+        let (drive, store) = split(word, names)?;
+        if own[drive].replace(store).is_some() {
+            return input(word, &format!("drive {:?} has a store already", names[drive]));
         }
     }
     let rest = rest.unwrap_or(StoreArg::Ram);
-    Ok(files.into_iter().map(|file| file.unwrap_or_else(|| rest.clone())).collect())
+    Ok(own.into_iter().map(|store| store.unwrap_or_else(|| rest.clone())).collect())
 }
 
-/// The place of the drive that a word is for, and the path of its file.
-fn split(word: &str, names: &[String]) -> Result<(usize, PathBuf), Failure> {
+/// The kinds that are no files.
+fn kind(word: &str) -> Option<StoreArg> {
+    match word {
+        "none" => Some(StoreArg::None),
+        "ram" => Some(StoreArg::Ram),
+        _ => None,
+    }
+}
+
+/// The place of the drive that a word is for, and its store.
+fn split(word: &str, names: &[String]) -> Result<(usize, StoreArg), Failure> {
     let named = names.iter().enumerate();
     let named = named.filter_map(|(drive, name)| Some((drive, word.strip_prefix(name.as_str())?.strip_prefix('=')?)));
     // Of two names of which one begins as the other, the longer one.
@@ -66,9 +70,12 @@ fn split(word: &str, names: &[String]) -> Result<(usize, PathBuf), Failure> {
             return input(word, &format!("of several drives, say which one it is for: NAME=PATH with one of {names}"));
         }
     };
+    if let Some(kind) = kind(path) {
+        return Ok((drive, kind));
+    }
     match path.strip_prefix("file:").unwrap_or(path) {
         "" => input(word, "a file needs a path, as in file:drive.nand"),
-        path => Ok((drive, PathBuf::from(path))),
+        path => Ok((drive, StoreArg::File(PathBuf::from(path)))),
     }
 }
 
@@ -104,6 +111,9 @@ fn open(spec: &DriveSpec, seed: u64, path: &Path, syncs: bool) -> Result<StoreFi
     })?;
     let was_killed =
         if file.before().in_use { ", which was not closed in order: it has found its tables again" } else { "" };
+    if spec.precondition != Precondition::None {
+        output::note(&format!("--precondition has no effect on drive {}, which is there already", spec.name));
+    }
     output::note(&format!("drive {} goes on from {shown}{was_killed}", spec.name));
     Ok(file)
 }
@@ -120,9 +130,11 @@ mod tests {
         assert_eq!(of(&[]).unwrap(), [StoreArg::Ram, StoreArg::Ram]);
         assert_eq!(of(&["none", "b=file:x"]).unwrap(), [StoreArg::None, file("x")]);
         assert_eq!(of(&["a=x=y", "b=b=z"]).unwrap(), [file("x=y"), file("b=z")]);
+        assert_eq!(of(&["a=none", "b=file:none"]).unwrap(), [StoreArg::None, file("none")]);
+        assert_eq!(of(&["none", "b=ram"]).unwrap(), [StoreArg::None, StoreArg::Ram]);
         let error = |words: &[&str]| of(words).unwrap_err().to_string();
         assert!(error(&["x"]).contains("--store x: of several drives, say which one it is for: NAME=PATH"));
-        assert!(error(&["a=x", "a=y"]).contains("has a file already"));
+        assert!(error(&["a=x", "a=y"]).contains("has a store already"));
         assert!(error(&["ram", "none"]).contains("is given twice"));
         assert!(error(&["a=file:"]).contains("a file needs a path"));
         let one = of_each(&["file:./c=d".to_owned()], &["a".to_owned()]);

@@ -81,7 +81,7 @@ fn a_server_that_is_told_to_end_before_it_serves_ends() {
 
 #[test]
 fn a_server_that_is_told_to_end_drains_and_leaves_no_socket() {
-    for signal in [Signal::TERM, Signal::INT] {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let mut server = Server::small(&["--record", "run.rec"]);
         let mut client = start_fio(&server, &ENDLESS);
         until_at_work(&server);
@@ -97,6 +97,20 @@ fn a_server_that_is_told_to_end_drains_and_leaves_no_socket() {
         assert!(number(&figures, "/drives/0/others/count") >= 1.0, "it was flushed");
         assert!(!server.path("n.sock").exists());
     }
+}
+
+/// `nohup` starts a program with SIGHUP ignored.
+#[test]
+fn a_server_under_nohup_outlasts_its_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut nohup = std::process::Command::new("nohup");
+    nohup.arg(env!("CARGO_BIN_EXE_nandscape")).arg("serve").args(SMALL).args(["--nbd", "unix:n.sock"]);
+    let mut server = Server::of(folder, nohup);
+    server.signal(Signal::HUP);
+    run("nbdinfo", &["--size", &server.uri()]);
+    assert!(server.is_running());
+    let ended = server.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
 /// Turns are counted, not time: however slow the machine, a loop that has nothing to do must not turn.

@@ -66,7 +66,8 @@ impl Server {
         Server::of(folder, command)
     }
 
-    fn of(folder: tempfile::TempDir, mut command: Command) -> Server {
+    /// Runs a command that starts the program.
+    pub(crate) fn of(folder: tempfile::TempDir, mut command: Command) -> Server {
         command.current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
