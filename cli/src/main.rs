@@ -79,7 +79,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::usage(&error),
+    };
     #[cfg(target_os = "linux")]
     survive_full_disks();
     let result = match cli.command {

@@ -1,7 +1,10 @@
-//! The only place that prints. A closed pipe is no error.
+//! The only place that prints. A closed pipe is no error. Names from files and peers may hold control characters, which would
+//! change what a terminal shows: they are printed escaped.
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::Context as _;
 
@@ -9,6 +12,7 @@ use crate::failure::Failure;
 
 /// Prints results.
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
+    let text = printable(text);
     let end = if text.ends_with('\n') { "" } else { "\n" };
     let mut out = std::io::stdout().lock();
     match write!(out, "{text}{end}").and_then(|()| out.flush()) {
@@ -27,12 +31,33 @@ pub(crate) fn stream() -> impl std::io::Write {
 
 /// Prints a note to standard error.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "note: {text}");
+    let _ = writeln!(std::io::stderr().lock(), "note: {}", printable(text));
 }
 
 /// Prints an error to standard error.
 pub(crate) fn error(text: &impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr().lock(), "error: {text}");
+    let _ = writeln!(std::io::stderr().lock(), "error: {}", printable(&text.to_string()));
+}
+
+/// Text with its control characters escaped as in JSON and TOML, which stay what they are; except line ends and tabs.
+fn printable(text: &str) -> Cow<'_, str> {
+    let is_odd = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(is_odd) {
+        return text.into();
+    }
+    let escaped = |c: char| if is_odd(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    text.chars().map(escaped).collect::<String>().into()
+}
+
+/// Help, the version, or what is wrong with the arguments.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    match error.print().and_then(|()| std::io::stdout().flush()) {
+        Err(problem) if problem.kind() != ErrorKind::BrokenPipe && !error.use_stderr() => {
+            self::error(&format!("cannot write to standard output: {problem}"));
+            ExitCode::FAILURE
+        }
+        _ => u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from),
+    }
 }
 
 /// Creates the folder of `--out`, unless it exists.
@@ -73,6 +98,12 @@ pub(crate) fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(printable("a\tb\nµ"), "a\tb\nµ");
+        assert_eq!(printable("\x1b[31m\x07\r\u{9b}x\n"), "\\u001b[31m\\u0007\\u000d\\u009bx\n");
+    }
 
     #[test]
     fn a_folder_that_is_a_file_is_refused() {

@@ -99,6 +99,36 @@ fn no_output_overwrites_an_input_or_another_output() {
     refuse(&words.iter().map(String::as_str).collect::<Vec<_>>(), &["are the same file", "report.json"]);
 }
 
+/// The data of a drive may be nowhere else.
+#[test]
+fn no_output_replaces_the_store_of_a_drive() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, out, trace) = (folder.path().join("d.nand"), folder.path().join("out"), folder.path().join("t.trace"));
+    std::fs::write(&store, "NANDFILE and a drive").expect("a file");
+    std::fs::write(&trace, "1 0 R 0 8\n").expect("a file");
+    std::fs::create_dir(&out).expect("a folder");
+    std::fs::hard_link(&store, out.join("report.json")).expect("a link");
+    let [at, out, trace] = [&store, &out, &trace].map(|path| path.display().to_string());
+    let sim = |more: &[&str]| refuse(&[&SMALL[..], more].concat(), &["holds a drive"]);
+    sim(&["--chrome-trace", &at]);
+    sim(&["--out", &out]);
+    refuse(&["trace", "convert", &trace, &at, "--to", "spc"], &["OUT", "holds a drive"]);
+    #[cfg(target_os = "linux")]
+    for option in ["--record", "--chrome-trace"] {
+        let socket = format!("unix:{out}/n.sock");
+        refuse(&["serve", "--drive", "default", "--nbd", &socket, option, &at], &[option, "holds a drive"]);
+    }
+    assert_eq!(std::fs::read(&store).expect("it is there"), b"NANDFILE and a drive");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn options_of_a_server_that_have_no_effect_are_refused() {
+    let serve = ["serve", "--drive", "default", "--nbd", "unix:n.sock"];
+    refuse(&[&serve[..], &["--store-sync"]].concat(), &["--store-sync", "no drive is in a file"]);
+    refuse(&[&serve[..], &["--doorbells", "shadow"]].concat(), &["--vfio-user"]);
+}
+
 /// A limit of 512 bytes a file stands for a full disk.
 #[cfg(target_os = "linux")]
 #[test]
@@ -147,7 +177,8 @@ fn all_is_well_is_zero_and_goes_to_standard_output() {
 #[test]
 fn results_that_cannot_be_written_are_a_failed_run() {
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
-    for args in [small(&[]), small(&["--json"]), vec!["drives".to_owned()], vec!["workloads".to_owned()]] {
+    let words = ["drives", "workloads", "--help", "--version"].map(|word| vec![word.to_owned()]);
+    for args in [small(&[]), small(&["--json"])].into_iter().chain(words) {
         let output = command(&args).stdout(full()).output().expect("the program starts");
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
