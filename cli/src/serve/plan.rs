@@ -144,7 +144,7 @@ impl Served {
         // A drive that stands still has no way to write more than it has.
         let _ = executor.block_on(export.ssd().shut_down());
         let error = export.ssd().close().err()?;
-        let left = "it holds what was written before";
+        let left = "it holds at most what was written before";
         Some(anyhow::anyhow!("the file of drive {name} cannot be written: {error}; {left}"))
     }
 

@@ -165,6 +165,18 @@ fn what_was_acknowledged_outlasts_kills() {
     kills("through", count(1), &["--store-sync"]);
 }
 
+/// Writes to it do not fail, so its length is looked at.
+#[test]
+fn a_file_that_is_cut_short_while_it_is_served_is_a_failed_run() {
+    let args = [&SMALL[..], &["--nbd", "unix:n.sock", "--store", "small=file:drive.nand"]].concat();
+    let server = Server::start(tempfile::tempdir().unwrap(), &args);
+    let file = std::fs::OpenOptions::new().write(true).open(server.path("drive.nand")).unwrap();
+    file.set_len(1 << 20).unwrap();
+    let ended = server.end();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.err.contains("another process has cut it short: "), "{}", ended.err);
+}
+
 /// The same with OX-Block, whose tables are in the flash.
 #[test]
 fn what_was_acknowledged_outlasts_kills_of_ox_block() {

@@ -74,9 +74,23 @@ impl Disk {
     /// [`MediaError::Store`].
     pub(crate) fn sync(&self) -> Result<(), MediaError> {
         match self.syncs && self.is_dirty.replace(false) {
-            true => self.attempt(|backing| backing.sync()),
+            true => self.check_whole().and_then(|()| self.attempt(|backing| backing.sync())),
             false => Ok(()),
         }
+    }
+
+    /// Checks that the file has its length: another process may have cut it short, and writes do not fail then.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub(crate) fn check_whole(&self) -> Result<(), MediaError> {
+        let expected = self.layout.len();
+        self.attempt(|backing| match backing.len()? {
+            found if found < expected => Err(io::Error::other(format!(
+                "another process has cut it short: {found} bytes of {expected} are there"
+            ))),
+            _ => Ok(()),
+        })
     }
 
     /// Gives room back.

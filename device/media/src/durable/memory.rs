@@ -334,6 +334,7 @@ impl DurableMemory {
     /// # Errors
     /// [`MediaError::Store`].
     pub(crate) fn end_use(&self) -> Result<(), MediaError> {
+        self.disk.check_whole()?;
         self.file.borrow_mut().end_use(&self.disk)
     }
 

@@ -33,6 +33,27 @@ fn a_file_is_created_sparse_used_by_one_and_found_again() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
+/// Writes do not fail then. With syncs each sync sees it, without them the end of use does.
+#[test]
+fn a_file_that_is_cut_short_in_use_is_a_failure() {
+    for syncs in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("drive");
+        let executor = Executor::new();
+        let file = StoreFile::create(&path, spec(), syncs).unwrap();
+        let media = Media::open(&executor.sim(), flash().config(), file).unwrap();
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 17).unwrap();
+        let durable = media.durable().unwrap();
+        if syncs {
+            let _ = durable.set_notes(b"notes");
+        }
+        assert_eq!(durable.has_failed(), syncs);
+        assert!(media.close().is_err());
+        let problem = durable.failure().unwrap();
+        assert!(problem.contains("another process has cut it short: "), "{problem}");
+    }
+}
+
 #[test]
 fn what_is_no_store_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
