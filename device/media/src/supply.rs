@@ -18,7 +18,7 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// Power, with the fault rules of a drive with logical blocks of `lba_bytes`, and so many decoders.
+    /// Power, the fault plan of `faults` for logical blocks of `lba_bytes`, and `decoders` decoders, all free.
     pub fn new(sim: &Sim, faults: &[Rule], lba_bytes: u32, decoders: u32, seed: Seed) -> Rc<Supply> {
         Rc::new(Supply {
             power: Power::new(sim),

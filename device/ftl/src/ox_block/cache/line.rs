@@ -15,7 +15,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// An empty line of a cache with so many slots.
+    /// An empty line of a cache that has `slots` slots.
     pub(super) fn new(slots: u32) -> Line {
         Line { head: NIL, tail: NIL, len: 0, links: vec![[NIL; 2]; slots as usize].into() }
     }

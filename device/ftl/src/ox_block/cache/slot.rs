@@ -84,7 +84,7 @@ pub(in crate::ox_block) struct Group {
 }
 
 impl Group {
-    /// A write that waits for so many slots.
+    /// A write that waits for `slots` slots.
     pub(in crate::ox_block) fn new(settling: &Rc<Settling>, slots: u32) -> Rc<Group> {
         Rc::new(Group { settling: settling.clone(), left: Cell::new(slots), unloaded: Cell::new(slots) })
     }

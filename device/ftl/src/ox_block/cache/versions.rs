@@ -17,7 +17,7 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    /// No versions, in a cache with so many slots.
+    /// No versions, in a cache that has `slots` slots.
     pub(super) fn new(slots: u32) -> Versions {
         let chains = slots.next_power_of_two().max(2);
         Versions {
