@@ -19,6 +19,8 @@ pub(crate) struct Disk {
     syncs: bool,
     /// Whether something was written since the last sync.
     is_dirty: Cell<bool>,
+    /// How often the file was synced.
+    syncs_done: Cell<u64>,
     failure: OnceCell<String>,
     damage: RefCell<Vec<String>>,
 }
@@ -28,7 +30,8 @@ const SENTENCES: usize = 1_000;
 
 impl Disk {
     pub(crate) fn new(backing: Arc<dyn Backing>, layout: Layout, syncs: bool) -> Disk {
-        Disk { backing, layout, syncs, is_dirty: Cell::new(true), failure: OnceCell::new(), damage: RefCell::default() }
+        let (is_dirty, syncs_done) = (Cell::new(true), Cell::new(0));
+        Disk { backing, layout, syncs, is_dirty, syncs_done, failure: OnceCell::new(), damage: RefCell::default() }
     }
 
     /// Why nothing can be written any more.
@@ -73,10 +76,18 @@ impl Disk {
     /// # Errors
     /// [`MediaError::Store`].
     pub(crate) fn sync(&self) -> Result<(), MediaError> {
-        match self.syncs && self.is_dirty.replace(false) {
-            true => self.check_whole().and_then(|()| self.attempt(|backing| backing.sync())),
-            false => Ok(()),
+        if !self.syncs || !self.is_dirty.replace(false) {
+            return Ok(());
         }
+        self.check_whole()?;
+        self.attempt(|backing| backing.sync())?;
+        self.syncs_done.set(self.syncs_done.get() + 1);
+        Ok(())
+    }
+
+    /// How often the file was synced; `None` where it never is.
+    pub(crate) fn syncs_done(&self) -> Option<u64> {
+        self.syncs.then(|| self.syncs_done.get())
     }
 
     /// Checks that the file has its length: another process may have cut it short, and writes do not fail then.

@@ -65,7 +65,8 @@ impl Layout {
         let (units, pages) = (u64::from(geometry.units()), u64::from(geometry.units() / geometry.units_per_page()));
         let tail_stride = u64::from(geometry.unit_size() / SECTOR).max(1) * SECTOR_METADATA;
         let page_stride = record::page_stride(geometry.units_per_page());
-        let slot_stride = slots::stride(u64::from(geometry.unit_size()) + tail_stride);
+        let slot_data = if spec.keeps_data { u64::from(geometry.unit_size()) + tail_stride } else { 0 };
+        let slot_stride = slots::stride(slot_data);
         Layout {
             superblock: [next(superblock::BYTES), next(superblock::BYTES)],
             notes: [next(notes::BYTES), next(notes::BYTES)],

@@ -30,6 +30,8 @@ pub struct DurableMemory {
     notes: Notes,
     counters: Notes,
     snapshot: RefCell<Option<Snapshot>>,
+    /// What headers of snapshots lack that their other copies have.
+    missing: RefCell<Vec<(u64, Vec<u8>)>>,
     /// A snapshot that is being written, and the entries that were carried over to it.
     draft: RefCell<Option<(Draft, u64)>>,
 }
@@ -40,7 +42,8 @@ impl DurableMemory {
         let (spec, before) = (file.spec().clone(), file.before());
         let disk = Rc::new(file.disk(geometry));
         let may_have_lost_power = before.in_use && before.syncs;
-        let snapshot = Snapshot::open(&disk, geometry.blocks(), payload(&spec))?;
+        let mut missing = Vec::new();
+        let snapshot = Snapshot::open(&disk, (geometry.blocks(), payload(&spec)), before.in_use, &mut missing)?;
         let found = scan(&disk, geometry, snapshot.as_ref(), may_have_lost_power)?;
         let (closed, from) = snapshot.as_ref().map_or((0, 0), |snapshot| (snapshot.epoch, snapshot.journal_from));
         // A snapshot that did not end has closed an epoch too.
@@ -50,10 +53,11 @@ impl DurableMemory {
             file: RefCell::new(file),
             before,
             journal: Journal::open(&disk, before.starts + 1, from, may_have_lost_power)?,
-            slots: Slots::open(&disk, spec.slots)?,
+            slots: Slots::open(&disk, spec.slots, before.in_use)?,
             notes: notes(disk.layout.notes, "the controller's notes")?,
             counters: notes(disk.layout.counters, "the counters")?,
             snapshot: RefCell::new(snapshot),
+            missing: RefCell::new(missing),
             draft: RefCell::default(),
             spec,
             disk,
@@ -67,6 +71,7 @@ impl DurableMemory {
     /// # Errors
     /// [`MediaError::Store`].
     pub(crate) fn mend(&self) -> Result<(), MediaError> {
+        self.missing.take().iter().try_for_each(|(at, head)| self.disk.write(*at, head))?;
         self.journal.mend()?;
         self.notes.mend()?;
         self.counters.mend()

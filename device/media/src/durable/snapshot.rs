@@ -7,7 +7,8 @@
 //! follows from what has changed. Chunks of zeros are not written. Chunks may be written at different moments between its
 //! beginning and its end: for the FTL a chunk may be newer than the snapshot, but not older.
 //!
-//! Header, checksums of the chunks, and blocks are written to two regions in turn. The header is there twice.
+//! Header, checksums of the chunks, and blocks are written to two regions in turn. The header is there twice, in different
+//! pieces of 4 KiB, and both are written at once. A kill may leave the first of them only; so the newer one counts.
 
 use std::io;
 
@@ -18,9 +19,11 @@ use crate::fault::MediaError;
 
 /// Bytes of a chunk.
 pub const CHUNK: u64 = 256 << 10;
-const HEAD: u64 = 4_096;
+const ALIGN: u64 = 4_096;
+/// Bytes of the headers.
+const HEAD: u64 = 2 * ALIGN;
 /// Where the copies of a header lie.
-const COPIES: [usize; 2] = [0, 2_048];
+const COPIES: [usize; 2] = [0, ALIGN as usize];
 const MAGIC: [u8; 8] = *b"SNAPSHOT";
 /// Bytes of a header that its checksum covers.
 const SUMMED: usize = 36;
@@ -64,11 +67,11 @@ impl Places {
 }
 
 fn index_bytes(payload: u64) -> u64 {
-    (payload / CHUNK * INDEXED).next_multiple_of(HEAD)
+    (payload / CHUNK * INDEXED).next_multiple_of(ALIGN)
 }
 
 fn block_bytes(blocks: u32) -> u64 {
-    (u64::from(blocks) * BLOCK).next_multiple_of(HEAD)
+    (u64::from(blocks) * BLOCK).next_multiple_of(ALIGN)
 }
 
 /// Bytes of a snapshot's region, for `payload` bytes of the FTL, whole chunks.
@@ -134,34 +137,28 @@ impl Draft {
         disk.write(Places::new(region, snapshot.erases.len() as u32, payload).blocks, &blocks.0)?;
         disk.sync()?;
         let head = head((snapshot.epoch, snapshot.journal_from), payload, &index.0, &blocks.0);
-        let mut page = vec![0; HEAD as usize];
-        COPIES.iter().for_each(|at| page[*at..*at + head.len()].copy_from_slice(&head));
-        disk.write(region.at, &page)?;
+        let mut pages = vec![0; HEAD as usize];
+        COPIES.iter().for_each(|at| pages[*at..*at + head.len()].copy_from_slice(&head));
+        disk.write(region.at, &pages)?;
         disk.sync()?;
         Ok(snapshot)
     }
 }
 
 impl Snapshot {
-    /// The latest snapshot. One whose parts do not fit its header is damage.
-    pub(crate) fn open(disk: &Disk, blocks: u32, payload: u64) -> io::Result<Option<Snapshot>> {
+    /// The latest snapshot. One whose parts do not fit its header is damage. Where a header `may_be_torn`, a copy of it may be
+    /// missing. What a region's headers lack is in `missing` then: where, and what.
+    pub(crate) fn open(
+        disk: &Disk,
+        (blocks, payload): (u32, u64),
+        may_be_torn: bool,
+        missing: &mut Vec<(u64, Vec<u8>)>,
+    ) -> io::Result<Option<Snapshot>> {
         let mut latest: Option<(u32, u8, Vec<u8>)> = None;
         for (number, region) in (0..).zip(disk.layout.snapshots) {
-            let mut page = vec![0; HEAD as usize];
-            disk.read(region.at, &mut page)?;
-            let copies = COPIES.map(|at| whole_head(&page[at..]));
-            if copies.iter().flatten().count() == 1 {
-                disk.note_damage(format!("a header of a snapshot at byte {}: its other copy is whole", region.at));
-            }
-            let Some(head) = copies.into_iter().flatten().next() else {
-                if page.iter().any(|byte| *byte != 0) {
-                    return Err(damaged(region.at, "both copies of its header are wrong"));
-                }
-                continue;
-            };
-            let epoch = Reader(&head[8..]).u32();
+            let Some((epoch, head)) = newest_head(disk, region, may_be_torn, missing)? else { continue };
             if latest.as_ref().is_none_or(|(other, ..)| epoch > *other) {
-                latest = Some((epoch, number, head.to_vec()));
+                latest = Some((epoch, number, head));
             }
         }
         let Some((epoch, number, header)) = latest else { return Ok(None) };
@@ -213,6 +210,40 @@ impl Snapshot {
     pub(crate) fn chunks(&self) -> (u64, u64) {
         (self.chunks.iter().flatten().count() as u64, self.chunks.len() as u64)
     }
+}
+
+/// The newest header in a region, and its epoch.
+fn newest_head(
+    disk: &Disk,
+    region: Region,
+    may_be_torn: bool,
+    missing: &mut Vec<(u64, Vec<u8>)>,
+) -> io::Result<Option<(u32, Vec<u8>)>> {
+    let mut pages = vec![0; HEAD as usize];
+    disk.read(region.at, &mut pages)?;
+    let copies = pages.chunks_exact(ALIGN as usize);
+    let heads: Vec<_> = copies.clone().map(whole_head).collect();
+    let newest = heads.iter().flatten().max_by_key(|head| epoch_of(head)).map(|head| (epoch_of(head), head.to_vec()));
+    for ((page, head), at) in copies.zip(&heads).zip(COPIES) {
+        let (at, is_empty) = (region.at + at as u64, page.iter().all(|byte| *byte == 0));
+        let Some((_, newest)) = &newest else {
+            if is_empty {
+                continue;
+            }
+            return Err(damaged(region.at, "both copies of its header are wrong"));
+        };
+        if head.is_none() && !(is_empty && may_be_torn) {
+            disk.note_damage(format!("a header of a snapshot at byte {at}: its other copy is whole"));
+        }
+        if *head != Some(newest) {
+            missing.push((at, newest.clone()));
+        }
+    }
+    Ok(newest)
+}
+
+fn epoch_of(head: &[u8]) -> u32 {
+    Reader(&head[MAGIC.len()..]).u32()
 }
 
 /// The header of a snapshot with these parts.

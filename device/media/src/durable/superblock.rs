@@ -8,7 +8,7 @@ pub(crate) const BYTES: u64 = 64 << 10;
 /// What the file begins with.
 pub(crate) const MAGIC: [u8; 8] = *b"NANDFILE";
 /// The format that this program reads and writes.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// The most stores of a file: as many as a drive has channels.
 const MOST_STORES: u32 = 256;
 /// Bytes of the fields before the text.
@@ -265,13 +265,15 @@ mod tests {
         assert_eq!(Superblock::decode(&[0; BYTES as usize]), Err(NoSuperblock::Foreign));
         assert!(matches!(Superblock::decode(&good[..100]), Err(NoSuperblock::Damaged(_))));
         let mut newer = good.clone();
-        newer[8] = 3;
-        assert_eq!(Superblock::decode(&newer), Err(NoSuperblock::Version(3)));
-        let mut older = good.clone();
-        older[8] = 1;
-        let sum = checksum(&older);
-        older[12..16].copy_from_slice(&sum.to_le_bytes());
-        assert_eq!(Superblock::decode(&older), Err(NoSuperblock::Version(1)));
+        newer[8] = VERSION as u8 + 1;
+        assert_eq!(Superblock::decode(&newer), Err(NoSuperblock::Version(VERSION + 1)));
+        for version in 1..VERSION {
+            let mut older = good.clone();
+            older[8] = version as u8;
+            let sum = checksum(&older);
+            older[12..16].copy_from_slice(&sum.to_le_bytes());
+            assert_eq!(Superblock::decode(&older), Err(NoSuperblock::Version(version)));
+        }
         for at in [12, 20, 30, 60, 90, 300, 60_000] {
             let mut flipped = good.clone();
             flipped[at] ^= 4;

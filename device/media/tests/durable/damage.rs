@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nandscape_device_media::durable::{Backing as _, MemoryFile, StoreError, StoreFile};
+use nandscape_device_media::durable::{Backing as _, MemoryFile, SlotRecord, StoreError, StoreFile};
 use nandscape_device_media::{PageId, UnitId};
 use nandscape_device_rig::UNIT;
 use nandscape_drive::Breakdown;
@@ -78,4 +78,42 @@ fn one_good_superblock_is_enough() {
     assert!(StoreFile::open_on(backing.clone(), false).is_ok());
     backing.flip((64 << 10) + 100, 0);
     assert!(matches!(StoreFile::open_on(backing, false), Err(StoreError::Damaged(_))));
+}
+
+/// Slots of a killed drive, and any 512 bytes or any piece of 4 KiB damaged: each slot is as it was written last, or is told to
+/// be lost, or the file is refused. No older data comes back.
+#[test]
+fn damage_to_slots_is_no_write_that_was_cut_off() {
+    let backing = Arc::new(MemoryFile::new());
+    drop(StoreFile::create_on(backing.clone(), spec(), false).unwrap());
+    let executor = Executor::new();
+    let media = open(&executor, &backing, false).unwrap();
+    let memory = media.durable().unwrap();
+    let before = backing.used();
+    for sequence in 1..=6 {
+        let record = SlotRecord { slot: (sequence % 2) as u32, lpn: 3, sequence, mask: 1, was_lost: 0 };
+        memory.save_slot(&record, Some(&[sequence as u8; UNIT as usize]), sequence < 4).unwrap();
+    }
+    memory.commit_slots(6).unwrap();
+    let pieces: Vec<u64> = backing.used().into_iter().filter(|piece| !before.contains(piece)).collect();
+    assert!(pieces.len() >= 6, "{} pieces", pieces.len());
+    let of_512 = pieces.iter().flat_map(|piece| (0..4_096).step_by(96).map(move |at| (piece + at, 512)));
+    for (at, size) in of_512.chain(pieces.iter().map(|piece| (*piece, 4_096))) {
+        for fill in [0, 0xFF, 0x5A] {
+            let damaged = Arc::new(backing.survivor());
+            damaged.write_at(at, &vec![fill; size]).unwrap();
+            let executor = Executor::new();
+            let Ok(media) = open(&executor, &damaged, false) else { continue };
+            let Ok(slots) = media.durable().unwrap().slots() else { continue };
+            let told = !media.durable().unwrap().damage().is_empty();
+            let found: Vec<u64> = slots.iter().map(|slot| slot.record.sequence).collect();
+            assert_eq!(found, [6, 5], "{size} bytes of {fill:#x} at {at}");
+            for slot in slots {
+                match slot.data {
+                    Some(data) => assert!(data.iter().all(|byte| u64::from(*byte) == slot.record.sequence)),
+                    None => assert!(told, "{size} bytes of {fill:#x} at {at}"),
+                }
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! One byte or one sector of 512 bytes of a file is damaged, anywhere, after a stop or a kill: no read succeeds with data that
+//! One byte, 512 bytes at any place, or one piece of 4 KiB of a file is damaged, anywhere, after a stop or a kill: no read succeeds with data that
 //! was not promised, and where a read fails that should not, or the drive does not start, `fsck` says so.
 //!
 //! Left out: damage in two places at once, damage that fits a checksum, and hosts that have lost their power.
@@ -14,6 +14,7 @@ use crate::kill::kills;
 use crate::model::Model;
 
 const SECTOR: u64 = 512;
+const PIECE: u64 = 4_096;
 
 /// A drive that was stopped or killed, and what it may hold.
 fn left(profile: &Resolved, rng: &mut Rng, is_durable: bool) -> (Arc<MemoryFile>, Model) {
@@ -46,26 +47,35 @@ fn damage(backing: &MemoryFile, profile: &Resolved, rng: &mut Rng) -> String {
     let data = len - u64::from(geometry.units()) * u64::from(geometry.unit_size());
     let used = backing.used();
     let tables = used.partition_point(|at| *at < data);
-    let at = match rng.below(16) {
-        0 => rng.below(len / SECTOR) * SECTOR,
-        1..8 => used[rng.below(used.len() as u64) as usize] + rng.below(8) * SECTOR,
-        _ => used[rng.below(tables as u64) as usize] + rng.below(8) * SECTOR,
+    let piece = match rng.below(16) {
+        0 => rng.below(len / PIECE) * PIECE,
+        1..8 => used[rng.below(used.len() as u64) as usize],
+        _ => used[rng.below(tables as u64) as usize],
     };
-    let mut bytes = vec![0; SECTOR as usize];
+    let (at, size) = match rng.below(4) {
+        0 | 1 => (piece, PIECE),
+        2 => (piece + rng.below(PIECE / SECTOR) * SECTOR, SECTOR),
+        _ => ((piece + rng.below(PIECE)).min(len - SECTOR), SECTOR),
+    };
+    let mut bytes = vec![0; size as usize];
     backing.read_at(at, &mut bytes).unwrap();
-    let how = match rng.below(3) {
+    let how = match rng.below(4) {
         0 => {
-            let byte = rng.below(SECTOR) as usize;
+            let byte = rng.below(size) as usize;
             bytes[byte] ^= 1 + rng.below(255) as u8;
             format!("byte {} is another", at + byte as u64)
         }
         1 => {
             bytes.fill(0);
-            format!("the sector at {at} is zeros")
+            format!("{size} bytes at {at} are zeros")
+        }
+        2 => {
+            bytes.fill(0xFF);
+            format!("{size} bytes at {at} are ones")
         }
         _ => {
             bytes.iter_mut().for_each(|byte| *byte = rng.below(256) as u8);
-            format!("the sector at {at} is random")
+            format!("{size} bytes at {at} are random")
         }
     };
     backing.write_at(at, &bytes).unwrap();

@@ -1,0 +1,103 @@
+//! What a copy of a slot says of itself: head, data, and the same head once more in the copy's last sector.
+//!
+//! A kill leaves the first part of what was being written, in front of what the copy held before. A loss of the host's power may
+//! leave any of the pieces written since the last sync. Neither leaves a head that is not whole.
+//!
+//! | head before | head behind | data | the copy |
+//! |---|---|---|---|
+//! | void | any | any | is void |
+//! | whole | any | whole | is whole |
+//! | whole | the same | damaged | is damaged; with syncs it may have been cut off |
+//! | whole | damaged | damaged | is damaged |
+//! | whole | another, or none | damaged | may have been cut off |
+//! | none | whole | any | is damaged; with syncs it may have been cut off |
+//! | none | none, or damaged | any | is void |
+//! | damaged | whole | any | is damaged, and may have been void |
+//! | damaged | none | any | is void: it was never written |
+//! | damaged | damaged | any | may be anything: the file is refused |
+//!
+//! A write that may have been cut off was not if a later head says that it was whole: then the copy is damaged.
+
+use super::head::{HEAD, Head, Place, flags};
+use super::{FoundSlot, SECTOR};
+
+/// See the file.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    Void,
+    /// It is whole.
+    Whole(Head, Vec<u8>),
+    /// Its data is lost.
+    Damaged(Head),
+    /// It was cut off, or is damaged.
+    CutOff(Head),
+    /// Both heads are damaged.
+    Unknown,
+}
+
+/// What the heads of a copy tell of all writes to slots.
+#[derive(Copy, Clone, Default)]
+pub(super) struct Numbers {
+    /// The last write that is known.
+    pub(super) last: u64,
+    /// All writes up to this one were whole.
+    pub(super) whole: u64,
+}
+
+impl Numbers {
+    pub(super) fn see(&mut self, number: u64, whole: u64) {
+        self.last = self.last.max(number).max(whole);
+        self.whole = self.whole.max(whole);
+    }
+}
+
+/// Looks at a copy of a slot.
+pub(super) fn look(slot: u32, bytes: &[u8], numbers: &mut Numbers) -> Found {
+    let behind = bytes.len() - SECTOR as usize;
+    let place = |at: usize| Head::decode(slot, bytes[at..].first_chunk::<HEAD>().expect("a copy has both heads"));
+    let (before, behind) = (place(0), place(behind));
+    for place in [before, behind] {
+        if let Place::Whole(head) = place {
+            numbers.see(head.number, head.whole);
+        }
+    }
+    let data = |head: Head| {
+        let data = bytes[HEAD..bytes.len() - SECTOR as usize].get(..head.len as usize);
+        data.filter(|data| crc32fast::hash(data) == head.data_sum).map(<[u8]>::to_vec)
+    };
+    match (before, behind) {
+        (Place::Whole(head), _) if head.is(flags::VOID) => Found::Void,
+        (Place::Whole(head), behind) => match (data(head), behind) {
+            (Some(data), _) => Found::Whole(head, data),
+            (None, Place::Damaged) => Found::Damaged(head),
+            (None, Place::Zeros) => Found::CutOff(head),
+            (None, Place::Whole(same)) if same == head && !head.is(flags::SYNCED) => Found::Damaged(head),
+            (None, Place::Whole(other)) if other.number > head.number => Found::CutOff(other),
+            (None, Place::Whole(_)) => Found::CutOff(head),
+        },
+        (Place::Zeros, Place::Whole(head)) if head.is(flags::SYNCED) => Found::CutOff(head),
+        (Place::Zeros | Place::Damaged, Place::Whole(head)) => Found::Damaged(head),
+        (Place::Damaged, Place::Damaged) => Found::Unknown,
+        (Place::Zeros, Place::Zeros | Place::Damaged) | (Place::Damaged, Place::Zeros) => Found::Void,
+    }
+}
+
+impl Found {
+    /// Decides what was cut off. Where it was, the copy is void.
+    pub(super) fn settle(self, whole: u64) -> Found {
+        match self {
+            Found::CutOff(head) if head.number <= whole => Found::Damaged(head),
+            Found::CutOff(_) => Found::Void,
+            other => other,
+        }
+    }
+
+    /// The slot as this copy has it.
+    pub(super) fn slot(self) -> Option<(Head, FoundSlot)> {
+        match self {
+            Found::Whole(head, data) => Some((head, FoundSlot { record: head.record, data: Some(data) })),
+            Found::Damaged(head) => Some((head, FoundSlot { record: head.record, data: None })),
+            Found::Void | Found::CutOff(_) | Found::Unknown => None,
+        }
+    }
+}
