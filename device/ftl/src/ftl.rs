@@ -2,7 +2,8 @@
 //!
 //! Reads: a [`Reader`] maps an extent, senses its pages in the flash, handles what fails, and delivers the data page by
 //! page to a [`Destination`] that the controller names. Writes: [`Ftl::reserve`] waits for room in the write buffer,
-//! [`Ftl::accept`] takes the data; reads see it from then on. The FTL programs it when it sees fit.
+//! [`Ftl::accept`] takes the data; reads see it from then on, or when it is durable ([`Ftl::settle_transactions`]). The FTL
+//! programs it when it sees fit.
 //!
 //! A sector may have metadata beside its data, [`METADATA`](crate::address::METADATA) bytes of it. It takes the way of
 //! the data, into the buffer, to flash, and along when its unit is moved; what it means is the controller's business. An
@@ -115,6 +116,12 @@ pub trait Ftl: 'static {
 
     /// Waits until a power cut does not undo the deallocations before it; a cut meanwhile may still do so.
     fn settle_deallocations(&self) -> impl Future<Output = ()> {
+        async {}
+    }
+
+    /// Waits until reads of an extent see all that was accepted for it. Transactions that wait for their Commit are not seen before
+    /// that.
+    fn settle_transactions(&self, _extent: Extent) -> impl Future<Output = ()> {
         async {}
     }
 

@@ -97,11 +97,12 @@ impl Core {
             let lpn = Lpn(self.state.borrow().cache.slot(*slot).lpn);
             pinned.push(self.pin_fragment(lpn).await?);
         }
-        let mut told = Vec::new();
+        let (mut told, mut old) = (Vec::new(), Vec::new());
         let position = {
             let mut state = self.state.borrow_mut();
             let before = state.log.last();
             for slot in slots {
+                old.extend(state.before_of(*slot));
                 state.apply(*slot, &mut told).unwrap_or_else(|_| panic!("the fragment was pinned"));
             }
             let records = state.log.last().0 - before.0;
@@ -109,7 +110,9 @@ impl Core {
                 state.log.append(Record::Commit { transaction, records });
             }
             pinned.iter().for_each(|index| state.map.unpin(*index));
-            state.log.last()
+            let position = state.log.last();
+            state.keep_before(position, old);
+            position
         };
         self.map_changed.notify();
         self.are_current(slots, told, position);
@@ -151,8 +154,12 @@ impl Core {
                 break;
             }
             let mut state = self.state.borrow_mut();
-            let Some((_, settling)) = state.waiting.pop_front_if(|_| is_due) else { break };
+            let Some((position, settling)) = state.waiting.pop_front_if(|_| is_due) else { break };
+            let is_more_seen = state.reveal_upto(position);
             drop(state);
+            if is_more_seen {
+                self.log_changed.notify();
+            }
             settling.one_settled(program);
         }
     }

@@ -136,6 +136,7 @@ impl Core {
         idle.iter().for_each(|slot| state.cache.remove(*slot, &mut told));
         let position = state.log.last();
         drop(state);
+        self.forget_before(lpn);
         self.shared.free_slots.give(idle.len());
         self.settle_when_durable(told, position);
     }

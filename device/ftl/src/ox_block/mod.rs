@@ -23,6 +23,7 @@
 //! | `program` | programs of pages, of all streams |
 //! | `pages` | pages of tables and logs |
 //! | `read` | reads |
+//! | `uncommitted` | transactions that reads do not see yet |
 //! | `deallocate` | units that read as zeros or not at all from now on |
 //! | `room` | that no room will come back |
 //! | `restart` | after a power cut |
@@ -70,6 +71,7 @@ mod streams;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod uncommitted;
 mod write;
 
 use std::cell::{Cell, RefCell};
@@ -319,6 +321,10 @@ impl Ftl for OxBlock {
         deallocate::settle(self).await;
     }
 
+    async fn settle_transactions(&self, extent: Extent) {
+        uncommitted::settle(self, extent).await;
+    }
+
     async fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) {
         deallocate::spoil(self, extent, breakdown).await;
     }
@@ -365,7 +371,8 @@ impl Ftl for OxBlock {
         if !core.is_running() {
             return Ok(());
         }
-        core.state.borrow().check(&self.media)
+        let state = core.state.borrow();
+        state.check(&self.media).and_then(|()| state.check_uncommitted())
     }
 
     fn stats(&self) -> Stats {

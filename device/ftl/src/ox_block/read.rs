@@ -1,4 +1,4 @@
-//! Reads: only the map is asked (OX fig. 5.1). A page's block is pinned from the lookup until its data was copied.
+//! Reads: only the map is asked (OX fig. 5.1), and the [before-images](super::uncommitted) if there are any. A page's block is pinned from the lookup until its data was copied.
 
 use std::rc::Rc;
 
@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::OxBlock;
 use super::core::{Core, Phase};
 use super::state::State;
+use super::uncommitted::Seen;
 use crate::address::{Extent, Piece};
 use crate::component::{BlockMetadata, CachedMapping, FragmentMiss, Mapping};
 use crate::ftl::{Destination, ReadError, Reader, Unreadable};
@@ -45,14 +46,21 @@ impl State {
         to: &impl Destination,
         pages: &mut PageReads,
     ) -> Result<Result<(), ReadError>, FragmentMiss> {
-        let slot = self.cache.newest(piece.lpn.0);
+        let Seen { slot, before } = match self.has_uncommitted() {
+            false => Seen { slot: self.cache.newest(piece.lpn.0), before: None },
+            true => self.committed(piece.lpn),
+        };
         let (held, lost) = match slot {
             Some(slot) => (self.cache.slot(slot).mask, self.cache.slot(slot).lost),
             None if self.spoiled.is_empty() => (0, 0),
             None => (0, self.spoiled.get(&piece.lpn.0).copied().unwrap_or(0)),
         };
         let is_held = held & piece.mask() == piece.mask();
-        let entry = if is_held { Entry::UNMAPPED } else { self.map.lookup(piece.lpn)? };
+        let entry = match before {
+            Some(before) => before,
+            None if is_held => Entry::UNMAPPED,
+            None => self.map.lookup(piece.lpn)?,
+        };
         let lost = (lost | u64::from(entry.lost()) & !held) & piece.mask();
         if lost != 0 {
             let unit = u64::from(piece.lpn.0) * u64::from(self.unit.sectors());

@@ -65,6 +65,7 @@ pub(super) fn accept(
     let core = ftl.core();
     let mut state = core.state.borrow_mut();
     let units = extents.iter().map(|extent| extent.units(state.unit)).sum();
+    let watch = state.milestone_of(extents, watch);
     let settling = watch.map(|milestone| Settling::new(&core.sim, 1, milestone, core.shared.free_slots.totals()));
     let group = settling.as_ref().map(|settling| Group::new(settling, units));
     let transaction = state.begin_transaction(is_transaction);
@@ -95,6 +96,9 @@ pub(super) fn accept(
     }
     let kept = core.shared.kept_cache.as_ref().map_or(Ok(()), |kept| kept.write(&state.cache, &slots));
     if is_transaction {
+        if watch == Some(Milestone::Flash) {
+            state.conceal(&own);
+        }
         state.cache.transactions.push_back(Transaction::new(transaction, own));
     }
     state.counters.host_bytes += extents.iter().map(|extent| extent.bytes()).sum::<u64>();

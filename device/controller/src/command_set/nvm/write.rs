@@ -143,6 +143,9 @@ impl<F: Ftl> Nvm<F> {
         extent: Extent,
         breakdown: &mut Breakdown,
     ) -> Result<(), Status> {
+        let begun = self.sim.now();
+        self.ftl.settle_transactions(extent).await;
+        breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
         if self.exclusive.is_held() {
             self.wait_for_exclusive(command, extent, breakdown).await?;
         }

@@ -54,11 +54,11 @@ impl WriteCache {
         used.sort_by_key(|id| self.slot(*id).arrival);
         for id in &used {
             let slot = self.slot_mut(*id);
-            (slot.state, slot.at, slot.loaded) = (SlotState::Queued, None, false);
+            (slot.state, slot.at, slot.loaded, slot.concealed) = (SlotState::Queued, None, false, false);
             slot.groups.clear();
         }
         self.line.refill(&used);
-        (self.watched, self.waited_for, self.fills, self.moving) = (0, 0, 0, 0);
+        (self.watched, self.waited_for, self.fills, self.moving, self.concealed) = (0, 0, 0, 0, 0);
         self.parts = used.iter().map(|id| self.is_part(*id)).sum();
         for transaction in &mut self.transactions {
             (transaction.left, transaction.unstarted) = (transaction.slots.len(), transaction.slots.len());

@@ -1,8 +1,8 @@
 //! P9-WCA (OX table 5.10): the write cache, as slots of one unit each.
 //!
-//! A unit may have several versions in the cache: one that is being programmed, and a newer one. A read sees the newest. With
-//! transactions a version is never merged with one of another write, and versions become current in the order in which their
-//! writes came.
+//! A unit may have several versions in the cache: one that is being programmed, and a newer one. A read sees the newest, but for
+//! [those](super::uncommitted) of transactions that wait for the log. With transactions a version is never merged with one of
+//! another write, and versions become current in the order in which their writes came.
 //!
 //! A slot may hold only a part of its unit. The other sectors are read from flash before the slot is programmed.
 //!
@@ -55,6 +55,8 @@ pub(super) struct WriteCache {
     pub(super) fills: u32,
     /// Slots that are free soon, or in line again, whatever happens to other slots; those of transactions are not counted.
     moving: u32,
+    /// Slots that reads pass over.
+    concealed: u32,
     /// In the order in which they came.
     pub(super) transactions: VecDeque<Transaction>,
 }
@@ -75,6 +77,7 @@ impl WriteCache {
             parts: 0,
             fills: 0,
             moving: 0,
+            concealed: 0,
             transactions: VecDeque::new(),
         }
     }
@@ -132,6 +135,37 @@ impl WriteCache {
     #[inline]
     pub(super) fn newest(&self, lpn: u32) -> Option<SlotId> {
         self.versions.newest(lpn).filter(|id| !self.slot(*id).dropped)
+    }
+
+    /// The newest version of a unit that reads may see: none from the first one on that they pass over.
+    pub(super) fn newest_committed(&self, lpn: u32) -> Option<SlotId> {
+        let mut newest = None;
+        for id in self.versions.of(lpn).take_while(|id| !self.slot(*id).dropped) {
+            newest = if self.slot(id).concealed { None } else { newest.or(Some(id)) };
+        }
+        newest
+    }
+
+    /// Reads pass over a slot.
+    pub(super) fn conceal(&mut self, id: SlotId) {
+        self.concealed += u32::from(!std::mem::replace(&mut self.slot_mut(id).concealed, true));
+    }
+
+    /// They do not any more. Whether they did.
+    pub(super) fn reveal(&mut self, id: SlotId) -> bool {
+        let was_concealed = std::mem::take(&mut self.slot_mut(id).concealed);
+        self.concealed -= u32::from(was_concealed);
+        was_concealed
+    }
+
+    /// How many slots reads pass over.
+    pub(super) fn concealed(&self) -> u32 {
+        self.concealed
+    }
+
+    /// The same, counted.
+    pub(super) fn count_concealed(&self) -> u32 {
+        self.slots.iter().filter(|slot| slot.concealed).count() as u32
     }
 
     /// Whether a slot is the oldest version of its unit.

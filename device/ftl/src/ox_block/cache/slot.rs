@@ -37,6 +37,8 @@ pub(in crate::ox_block) struct Slot {
     pub(super) loaded: bool,
     /// It was deallocated since: it will not become current.
     pub(in crate::ox_block) dropped: bool,
+    /// Reads pass over it, as its transaction is not committed.
+    pub(super) concealed: bool,
     /// Its write, where writes are transactions.
     pub(in crate::ox_block) transaction: u64,
     /// Its number in the order in which slots were taken.
@@ -56,6 +58,7 @@ impl Slot {
             at: None,
             loaded: false,
             dropped: false,
+            concealed: false,
             transaction: 0,
             arrival: 0,
             groups: SmallVec::new(),

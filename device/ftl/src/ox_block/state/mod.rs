@@ -24,6 +24,7 @@ use super::mistakes::{self, Mistake};
 use super::pages::Kind;
 use super::room::Progress;
 use super::streams;
+use super::uncommitted::BeforeImages;
 use crate::address::{Lpn, UnitSize};
 use crate::component::{
     BadBlocks, BlockMetadata, BlockState, CachedMapping, FragmentMiss, Fragments, GarbageCollection, Log, LogPosition,
@@ -142,6 +143,10 @@ pub(super) struct State {
     /// Writes and flushes that wait for the log.
     pub(super) waiting: VecDeque<(LogPosition, Rc<Settling>)>,
     pub(super) next_transaction: u64,
+    /// Where units were before transactions that reads do not see yet.
+    pub(super) before: BeforeImages,
+    /// Slots of the cache and before-images of such transactions.
+    pub(super) uncommitted: u32,
     pub(super) counters: Stats,
     /// Checkpoints taken since the drive was started.
     pub(super) checkpoints: u64,
@@ -211,6 +216,8 @@ impl State {
             renewed: false,
             waiting: VecDeque::new(),
             next_transaction: 1,
+            before: BeforeImages::default(),
+            uncommitted: 0,
             counters: Stats::default(),
             checkpoints: 0,
             released: 0,

@@ -15,6 +15,7 @@
 //! | `data` | loads without cuts |
 //! | `lines` | the layouts without a log |
 //! | `transactions` | transactions of several extents beside other writes |
+//! | `visibility` | what readers see while transactions are under way |
 //! | `counters` | that programs and recoveries are counted |
 //! | `padding` | what is programmed as padding |
 //! | `mistakes` | that each of a number of deliberate mistakes is noticed |
@@ -47,3 +48,4 @@ mod replay;
 mod rig;
 mod run;
 mod transactions;
+mod visibility;

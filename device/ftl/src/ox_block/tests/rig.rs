@@ -72,7 +72,7 @@ impl Rig {
     }
 
     /// A command, up to its end or the next power cut.
-    async fn until_cut<T>(&self, command: impl Future<Output = T>) -> Result<T, Cut> {
+    pub(super) async fn until_cut<T>(&self, command: impl Future<Output = T>) -> Result<T, Cut> {
         if !self.media.is_powered() {
             return Err(Cut);
         }
@@ -188,7 +188,7 @@ impl Rig {
     }
 }
 
-fn settle(ended: Result<Result<(), Refusal>, Cut>) -> Result<(), Cut> {
+pub(super) fn settle(ended: Result<Result<(), Refusal>, Cut>) -> Result<(), Cut> {
     match ended? {
         Ok(()) => Ok(()),
         Err(Refusal::PowerLost) => Err(Cut),

@@ -1,0 +1,178 @@
+//! What reads must not see yet: the units of transactions whose command waits for a durable Commit.
+//!
+//! A transaction whose command completes in the cache is seen from that instant on, as every write is. One whose command waits for
+//! the log is seen when its Commit is durable: a power cut could take it back before. Until it has become current, reads pass over
+//! its slots in the cache. From then on until the Commit is durable, they go where the units were before (the before-image). That
+//! flash still holds the data: a block is erased after a checkpoint that began when its data was out of date, and a checkpoint
+//! ends after the records before it.
+//!
+//! A later write to such a unit contains data of the transaction, or follows it. It waits for the log as well, whatever its mode,
+//! and is not seen before the transaction.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::OxBlock;
+use super::core::Core;
+use super::state::State;
+use crate::address::{Extent, Lpn, SlotId};
+use crate::component::{LogPosition, Mapping};
+use crate::ftl::Milestone;
+use crate::parts::Entry;
+
+/// Where units were before transactions that are current, and whose Commit is not durable.
+#[derive(Default)]
+pub(super) struct BeforeImages {
+    /// By unit and position of the Commit: the first one of a unit is what reads see.
+    entries: BTreeMap<(Lpn, u64), Entry>,
+    /// In the order of the commits.
+    order: VecDeque<(LogPosition, Lpn)>,
+}
+
+impl BeforeImages {
+    /// A transaction with its Commit at `position` has become current. `old` is where its units were.
+    fn add(&mut self, position: LogPosition, old: Vec<(Lpn, Entry)>) {
+        for (lpn, entry) in old {
+            self.entries.insert((lpn, position.0), entry);
+            self.order.push_back((position, lpn));
+        }
+    }
+
+    /// What reads see of a unit; `None` if that is what the map says.
+    fn get(&self, lpn: Lpn) -> Option<Entry> {
+        self.entries.range((lpn, 0)..=(lpn, u64::MAX)).next().map(|(_, entry)| *entry)
+    }
+
+    /// A unit was deallocated, which is seen at once.
+    fn forget(&mut self, lpn: Lpn) {
+        self.entries.extract_if((lpn, 0)..=(lpn, u64::MAX), |_, _| true).for_each(drop);
+    }
+
+    /// The log is durable up to a position.
+    fn lift(&mut self, upto: LogPosition) {
+        while let Some((position, lpn)) = self.order.pop_front_if(|(position, _)| *position <= upto) {
+            self.entries.remove(&(lpn, position.0));
+        }
+    }
+}
+
+/// What reads see of a unit.
+pub(super) struct Seen {
+    /// The slot of the cache that holds it, or a part of it.
+    pub(super) slot: Option<SlotId>,
+    /// Where the rest is, if that is not what the map says.
+    pub(super) before: Option<Entry>,
+}
+
+impl State {
+    /// Whether there may be transactions that are not seen yet.
+    #[inline]
+    pub(super) fn has_uncommitted(&self) -> bool {
+        self.uncommitted > 0
+    }
+
+    /// What reads see of a unit, where there may be transactions that are not seen yet.
+    #[cold]
+    pub(super) fn committed(&self, lpn: Lpn) -> Seen {
+        match self.before.get(lpn) {
+            // What the cache holds of it came later.
+            Some(entry) => Seen { slot: None, before: Some(entry) },
+            None => Seen { slot: self.cache.newest_committed(lpn.0), before: None },
+        }
+    }
+
+    /// Whether a version of a unit is not seen yet.
+    fn is_uncommitted(&self, lpn: Lpn) -> bool {
+        self.before.get(lpn).is_some() || self.cache.newest_committed(lpn.0) != self.cache.newest(lpn.0)
+    }
+
+    /// Whether a version of a unit in extents is not seen yet.
+    #[cold]
+    fn are_uncommitted(&self, extents: &[Extent]) -> bool {
+        extents.iter().flat_map(|extent| extent.pieces(self.unit)).any(|piece| self.is_uncommitted(piece.lpn))
+    }
+
+    /// How far a write to extents must have come when it completes, if the host asks for `watch`.
+    #[inline]
+    pub(super) fn milestone_of(&self, extents: &[Extent], watch: Option<Milestone>) -> Option<Milestone> {
+        if self.has_uncommitted() && self.are_uncommitted(extents) {
+            return Some(Milestone::Flash);
+        }
+        watch
+    }
+
+    /// A transaction waits for the log: its slots are not seen.
+    pub(super) fn conceal(&mut self, slots: &[SlotId]) {
+        slots.iter().for_each(|slot| self.cache.conceal(*slot));
+        self.count_uncommitted();
+    }
+
+    /// A slot of a transaction is about to become current. Where its unit was, if the transaction is not to be seen yet.
+    pub(super) fn before_of(&mut self, id: SlotId) -> Option<(Lpn, Entry)> {
+        if !self.cache.reveal(id) {
+            return None;
+        }
+        let (lpn, dropped) = (Lpn(self.cache.slot(id).lpn), self.cache.slot(id).dropped);
+        (!dropped).then(|| (lpn, self.map.lookup(lpn).unwrap_or_else(|_| panic!("the fragment was pinned"))))
+    }
+
+    /// A transaction has become current, with its Commit at a position.
+    pub(super) fn keep_before(&mut self, position: LogPosition, old: Vec<(Lpn, Entry)>) {
+        if self.has_uncommitted() {
+            self.before.add(position, old);
+            self.count_uncommitted();
+        }
+    }
+
+    /// Commits up to a position are durable. Whether reads may see more from now on.
+    pub(super) fn reveal_upto(&mut self, position: LogPosition) -> bool {
+        let has_uncommitted = self.has_uncommitted();
+        if has_uncommitted {
+            self.before.lift(position);
+            self.count_uncommitted();
+        }
+        has_uncommitted
+    }
+
+    fn count_uncommitted(&mut self) {
+        self.uncommitted = self.cache.concealed() + self.before.order.len() as u32;
+    }
+
+    /// Checks the counts.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(super) fn check_uncommitted(&self) -> Result<(), String> {
+        let (slots, before) = (self.cache.count_concealed(), self.before.order.len());
+        match (self.cache.concealed(), self.uncommitted as usize) == (slots, slots as usize + before) {
+            true => Ok(()),
+            false => {
+                Err(format!("{slots} slots and {before} units are not seen yet, and {} are recorded", self.uncommitted))
+            }
+        }
+    }
+}
+
+impl Core {
+    /// A unit was deallocated: what it held before is not to be seen any more.
+    pub(super) fn forget_before(&self, lpn: Lpn) {
+        let mut state = self.state.borrow_mut();
+        if state.has_uncommitted() {
+            state.before.forget(lpn);
+            self.log_changed.notify();
+        }
+    }
+}
+
+/// See [`Ftl::settle_transactions`](crate::Ftl::settle_transactions).
+pub(super) async fn settle(ftl: &OxBlock, extent: Extent) {
+    let core = ftl.core();
+    let is_waiting = || {
+        let state = core.state.borrow();
+        state.has_uncommitted() && state.are_uncommitted(&[extent])
+    };
+    while core.is_writing() && is_waiting() {
+        if core.wait(&core.log_changed).await.is_err() {
+            return;
+        }
+    }
+}
