@@ -80,6 +80,11 @@ impl Credits {
         !self.inner.borrow().claims.is_empty()
     }
 
+    /// Whether there is a waiter that was not granted its credits.
+    pub fn is_short(&self) -> bool {
+        !self.inner.borrow().queue.is_empty()
+    }
+
     /// How long each cause has made the credits scarce so far: the difference between two of them is a wait.
     pub fn totals(&self) -> Totals {
         self.inner.borrow().blame.totals(self.sim.now())

@@ -69,6 +69,12 @@ impl<J: 'static> Workers<J> {
         }
     }
 
+    /// How many jobs have been started and not ended.
+    #[inline]
+    pub fn busy(&self) -> usize {
+        self.pool.workers.borrow().len() - self.pool.idle.borrow().len()
+    }
+
     /// A worker without a job.
     #[inline]
     fn worker(&self) -> u32 {
@@ -113,7 +119,9 @@ mod tests {
                 workers.start(30);
                 workers.start(10);
                 workers.start_after(Span::from_ns(7), 15);
+                assert_eq!(workers.busy(), 3);
                 sim.sleep(Span::from_ns(50)).await;
+                assert_eq!(workers.busy(), 0);
                 workers.start(5);
                 workers.start_after(Span::from_ns(7), 1);
                 sim.sleep(Span::from_ns(50)).await;

@@ -90,6 +90,8 @@ pub(super) struct Core {
     pub(super) checkpointed: Signal,
     pub(super) programs: Workers<ProgramJob>,
     pub(super) chores: Workers<Chore>,
+    /// What is under way elsewhere and starts programs at its end: see `rest`.
+    pub(super) visitors: Rc<Latch>,
 }
 
 /// The instant that a checkpoint is of.
@@ -125,6 +127,8 @@ pub(super) struct Flags {
     pub(super) committing: Cell<bool>,
     /// Writing the table of bad blocks of a channel.
     pub(super) writing_bad: Cell<bool>,
+    /// Writers of fragments that wait for a page.
+    pub(super) table_pages_wanted: Cell<u32>,
 }
 
 impl Core {
@@ -150,6 +154,7 @@ impl Core {
             checkpointed: Signal::new(sim),
             programs: pool(sim, weak, async |core, job| core.program(job).await),
             chores: pool(sim, weak, async |core, chore| core.do_chore(chore).await),
+            visitors: Latch::new(sim),
         })
     }
 
@@ -221,6 +226,7 @@ fn pool<J: 'static>(sim: &Sim, weak: &Weak<Core>, work: impl AsyncFn(&Core, &mut
     Workers::new(sim, async move |job: &mut J| {
         if let Some(core) = weak.upgrade() {
             work(&core, job).await;
+            core.job_ended();
         }
     })
 }
@@ -235,6 +241,11 @@ pub(super) struct Latch {
 impl Latch {
     pub(super) fn new(sim: &Sim) -> Rc<Latch> {
         Rc::new(Latch { sim: sim.clone(), left: Cell::new(0), waiting: Cell::new(None) })
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_free(&self) -> bool {
+        self.left.get() == 0
     }
 
     /// One more is under way, until what this returns is dropped.

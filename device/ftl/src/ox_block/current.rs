@@ -123,13 +123,20 @@ impl Core {
     fn are_current(&self, slots: &[SlotId], told: Vec<Rc<Settling>>, position: LogPosition) {
         self.forget_slots(slots);
         self.save_if_due();
-        self.settle_when_durable(told, position);
+        self.wait_for_log(told, position);
         self.shared.free_slots.give(slots.len());
         self.log_grew();
     }
 
-    /// Writes and flushes end when the log is durable up to a position.
+    /// Writes and flushes end when the log is durable up to a position. The log is written for them.
     pub(super) fn settle_when_durable(&self, told: Vec<Rc<Settling>>, position: LogPosition) {
+        self.wait_for_log(told, position);
+        self.kick_log();
+    }
+
+    /// Writes and flushes end when the log is durable up to a position. The caller has the log written afterwards, in the same
+    /// step: [`Core::kick_log`] or [`Core::log_grew`].
+    fn wait_for_log(&self, told: Vec<Rc<Settling>>, position: LogPosition) {
         if told.is_empty() {
             return;
         }

@@ -98,6 +98,7 @@ pub(super) async fn spoil(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdo
 impl Core {
     /// Deallocates the whole units of an extent.
     pub(super) async fn deallocate_units(&self, extent: Extent) -> Result<(), Stopped> {
+        let _visit = self.visitors.begin();
         let unit = self.state.borrow().unit;
         for piece in extent.pieces(unit).filter(|piece| piece.sectors == unit.sectors()) {
             self.look_up(piece.lpn).await?;

@@ -58,6 +58,10 @@ impl Core {
         if self.state.borrow().log.is_broken() {
             self.request_checkpoint();
         }
+        if self.is_writing() {
+            // Records that are due and have no page: there is one soon, or there will never be one.
+            self.kick_log();
+        }
         Ok(())
     }
 

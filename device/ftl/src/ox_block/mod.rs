@@ -26,6 +26,7 @@
 //! | `uncommitted` | transactions that reads do not see yet |
 //! | `deallocate` | units that read as zeros or not at all from now on |
 //! | `room` | that no room will come back |
+//! | `rest` | that nothing waits in vain |
 //! | `restart` | after a power cut |
 //! | `durable` | what a drive in a file keeps outside of flash |
 //! | `lines` | other layouts: tables that are found again in the data |
@@ -63,6 +64,7 @@ mod pump;
 mod read;
 mod recovery;
 mod release;
+mod rest;
 mod restart;
 mod room;
 mod sizes;

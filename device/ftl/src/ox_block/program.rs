@@ -86,7 +86,11 @@ impl Core {
                 return Err(Stopped);
             }
             self.request_checkpoint();
-            self.wait(&self.space).await?;
+            let wanted = &self.flags.table_pages_wanted;
+            wanted.set(wanted.get() + u32::from(stream == META));
+            let waited = self.wait(&self.space).await;
+            wanted.set(wanted.get() - u32::from(stream == META));
+            waited?;
         }
     }
 

@@ -32,6 +32,7 @@ pub(super) async fn restart(ftl: &OxBlock, keeps_buffer: bool) {
         core.state.borrow_mut().counters = kept.counters;
     }
     *ftl.core.borrow_mut() = core.clone();
+    let visit = core.visitors.begin();
     // When power was cut meanwhile, the restart begins anew.
     if core.start().await.is_err() {
         if let Some(kept) = &mut *ftl.kept.borrow_mut() {
@@ -50,6 +51,7 @@ pub(super) async fn restart(ftl: &OxBlock, keeps_buffer: bool) {
         core.pump();
         core.log_grew();
     }
+    drop(visit);
     ftl.shared.ready.notify();
 }
 

@@ -13,6 +13,8 @@ use super::lose::Lose;
 
 /// Seeds that always run.
 const ALWAYS: RangeInclusive<u64> = 1..=200;
+/// Seeds that have found a mistake, which always run: a flush that waited for a slot that was deallocated while it was filled.
+const FOUND: [u64; 3] = [1_160_174, 1_198_005, 2_050_636];
 /// Seeds after which a long campaign tells how far it has come.
 const EVERY: u64 = 1_000;
 
@@ -47,6 +49,13 @@ fn cut(rng: &mut Rng, operations: u64) -> String {
 fn range(text: &str) -> Option<RangeInclusive<u64>> {
     let (first, last) = text.split_once('-')?;
     Some(first.parse().ok()?..=last.parse().ok()?)
+}
+
+#[test]
+fn seeds_that_have_found_a_mistake_find_none() {
+    for seed in FOUND {
+        drawn(seed).run().unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! | `case` | a run, as a line of text |
 //! | `lose` | what flash loses besides, and what must hold then |
 //! | `run` | a run that is cut, recovery, and the check |
+//! | `standstill` | what is under way on a drive that does not go on |
 //! | `cuts` | power cuts at every operation of short runs and of recoveries |
 //! | `campaign` | runs drawn from seeds, as many as are asked for |
 //! | `damage` | flash that is damaged at random |
@@ -47,5 +48,6 @@ mod padding;
 mod replay;
 mod rig;
 mod run;
+mod standstill;
 mod transactions;
 mod visibility;

@@ -18,6 +18,7 @@ use super::load;
 use super::lose::Lose;
 use super::model::{Model, State, decode};
 use super::rig::{Cut, Rig, units};
+use super::standstill;
 
 /// The longest time that a run takes on the drive; sound ones end within seconds.
 const LONGEST: Span = Span::from_ms(60_000);
@@ -83,9 +84,10 @@ impl Run<'_> {
     async fn bounded(&self, sim: &Sim) -> Result<Outcome, String> {
         let (mut rounds, mut limit) = (pin!(self.rounds()), pin!(sim.sleep(LONGEST)));
         poll_fn(|context| match rounds.as_mut().poll(context) {
-            Poll::Pending => {
-                limit.as_mut().poll(context).map(|()| Err(format!("no end after {LONGEST:?} of the drive's time")))
-            }
+            Poll::Pending => limit.as_mut().poll(context).map(|()| {
+                let how = standstill::describe(&self.rig);
+                Err(format!("no end after {LONGEST:?} of the drive's time: {how}"))
+            }),
             ended => ended,
         })
         .await
