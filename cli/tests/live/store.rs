@@ -29,20 +29,28 @@ const FLUSH: u16 = 3;
 struct Client(UnixStream);
 
 impl Client {
-    fn connect(socket: &Path) -> Client {
-        let mut stream = UnixStream::connect(socket).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    /// A client of a server. What a server says that takes none is told.
+    fn connect(server: &mut Server) -> Client {
+        Client::open(&server.path("n.sock")).unwrap_or_else(|error| {
+            server.signal(Signal::KILL);
+            panic!("no connection: {error}; {:?}", server.wait());
+        })
+    }
+
+    fn open(socket: &Path) -> std::io::Result<Client> {
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
         let mut greeting = [0; 18];
-        stream.read_exact(&mut greeting).unwrap();
+        stream.read_exact(&mut greeting)?;
         // No zeroes after the size; the option that names the export, which has no reply.
         let mut hello = 3u32.to_be_bytes().to_vec();
         hello.extend(b"IHAVEOPT");
         hello.extend(1u32.to_be_bytes());
         hello.extend((b"small".len() as u32).to_be_bytes());
         hello.extend(b"small");
-        stream.write_all(&hello).unwrap();
-        stream.read_exact(&mut [0; 10]).unwrap();
-        Client(stream)
+        stream.write_all(&hello)?;
+        stream.read_exact(&mut [0; 10])?;
+        Ok(Client(stream))
     }
 
     /// A request; `None` when the server is gone, or has failed it.
@@ -120,7 +128,7 @@ fn kills(mode: &str, count: u64, more: &[&str]) {
     let mut folder = tempfile::tempdir().unwrap();
     for _ in 0..count {
         let mut server = serve(folder, &args);
-        let mut client = Client::connect(&server.path("n.sock"));
+        let mut client = Client::connect(&mut server);
         model.verify(&mut client);
         let load =
             ["--rw=randwrite", "--bs=16k", "--iodepth=8", "--offset=32m", "--size=24m", "--time_based", "--runtime=60"];
@@ -139,18 +147,17 @@ fn kills(mode: &str, count: u64, more: &[&str]) {
         let checked = nandscape(folder.path(), &["fsck", "drive.nand"]);
         assert!(checked.code == Some(0) && checked.out.contains("is sound"), "{checked:?}");
     }
-    let server = serve(folder, &args);
-    model.verify(&mut Client::connect(&server.path("n.sock")));
+    let mut server = serve(folder, &args);
+    model.verify(&mut Client::connect(&mut server));
     // fio's own verification of what it writes, on the drive as it is by now.
     fio(&server, &["--rw=randwrite", "--bs=4k", "--iodepth=16", "--offset=32m", "--size=8m", "--verify=crc32c"]);
     // A stop in order, after which all of it is there.
-    model.write(&mut Client::connect(&server.path("n.sock")), &mut rng, 500, (&mut next, true));
-    let mut server = server;
+    model.write(&mut Client::connect(&mut server), &mut rng, 500, (&mut next, true));
     server.signal(Signal::TERM);
     let ended = server.wait();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let server = serve(server.keep_folder(), &args);
-    model.verify(&mut Client::connect(&server.path("n.sock")));
+    let mut server = serve(server.keep_folder(), &args);
+    model.verify(&mut Client::connect(&mut server));
     assert_eq!(server.end().code, Some(0));
 }
 
@@ -161,7 +168,15 @@ fn count(default: u64) -> u64 {
 #[test]
 fn what_was_acknowledged_outlasts_kills() {
     kills("capacitor", count(3), &[]);
+}
+
+#[test]
+fn what_was_flushed_outlasts_kills() {
     kills("volatile", count(1), &[]);
+}
+
+#[test]
+fn what_was_acknowledged_outlasts_kills_without_a_cache() {
     kills("through", count(1), &["--store-sync"]);
 }
 
@@ -181,7 +196,15 @@ fn a_file_that_is_cut_short_while_it_is_served_is_a_failed_run() {
 #[test]
 fn what_was_acknowledged_outlasts_kills_of_ox_block() {
     kills("capacitor", count(2), &OX);
+}
+
+#[test]
+fn what_was_flushed_outlasts_kills_of_ox_block() {
     kills("volatile", count(2), &OX);
+}
+
+#[test]
+fn what_was_acknowledged_outlasts_kills_of_ox_block_without_a_cache() {
     kills("through", count(1), &[&OX[..], &["--store-sync"]].concat());
 }
 
@@ -281,14 +304,14 @@ fn full_disk(more: &[&str]) {
     let len = std::fs::metadata(folder.path().join("drive.nand")).unwrap().len();
     let limit = len - (40 << 20);
     let mut server = Server::start_limited(folder, &[&SMALL[..], &fixed, more].concat(), limit);
-    let mut client = Client::connect(&server.path("n.sock"));
+    let mut client = Client::connect(&mut server);
     model.write(&mut client, &mut rng, 100_000, (&mut next, true));
     assert!(next < 100_000, "the disk was never full");
     server.signal(Signal::TERM);
     let ended = server.wait();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.err.contains("the file of drive small cannot be written"), "{}", ended.err);
-    let server = serve(server.keep_folder(), more);
-    model.verify(&mut Client::connect(&server.path("n.sock")));
+    let mut server = serve(server.keep_folder(), more);
+    model.verify(&mut Client::connect(&mut server));
     assert_eq!(server.end().code, Some(0));
 }
