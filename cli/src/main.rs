@@ -20,6 +20,7 @@ mod replay;
 #[cfg(target_os = "linux")]
 mod serve;
 mod sim;
+mod sweep;
 mod table;
 mod trace;
 mod workload_words;
@@ -38,6 +39,7 @@ Start here:
   nandscape sim --drive default --rw randread              a first simulation
   nandscape sim --drive default --rw randrw --precondition steady
                                                            the same drive in steady state, reads and writes
+  nandscape sweep --set rw=randread --vary iodepth=1,8,64  the same over several values, with figures
   nandscape drives show default                            the profile of that drive
   nandscape guest                                          a Linux guest with such a drive
 
@@ -53,6 +55,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Simulate a drive under a workload, in virtual time
     Sim(Box<sim::SimArgs>),
+    /// Simulate every combination of chosen values, with tables and figures against them
+    Sweep(Box<sweep::SweepArgs>),
     /// Serve drives in real time, over NBD, NVMe/TCP and vfio-user
     #[cfg(target_os = "linux")]
     Serve(Box<serve::ServeArgs>),
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Sweep(args) => sweep::run(&args),
         #[cfg(target_os = "linux")]
         Command::Serve(args) => serve::run(&args),
         #[cfg(target_os = "linux")]

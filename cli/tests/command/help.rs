@@ -4,9 +4,10 @@ use crate::program::{refuse, succeed};
 
 #[test]
 fn every_command_has_help() {
-    let commands: [&[&str]; 22] = [
+    let commands: [&[&str]; 23] = [
         &[],
         &["sim"],
+        &["sweep"],
         &["demo"],
         &["serve"],
         &["bench"],

@@ -11,6 +11,7 @@
 //! | `faults` | what goes wrong as planned |
 //! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
 //! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
+//! | `sweep` | sweeps: points, interruptions, pages, the guide on suspension |
 //! | `compare`, `demo` | runs side by side, and the tour |
 //! | `catalogue` | every drive and workload that comes with it, in every state |
 //! | `lab` | claims listed, run, kept and reported |
@@ -31,4 +32,5 @@ mod pages;
 mod pressure;
 mod program;
 mod report;
+mod sweep;
 mod traces;

@@ -47,8 +47,7 @@ impl Document<'_> {
     pub fn write(&self, folder: &Path) -> Result<(), WriteError> {
         let write = |name: &str, bytes: &[u8]| {
             assert!(Document::file_names().any(|known| known == name), "{name} is not among the names of the files");
-            let path = folder.join(name);
-            std::fs::write(&path, bytes).map_err(|error| WriteError { path: path.display().to_string(), error })
+            WriteError::writing(&folder.join(name), bytes)
         };
         write("report.json", self.to_json().as_bytes())?;
         write("report.html", self.to_html().as_bytes())?;
@@ -68,4 +67,11 @@ impl Document<'_> {
 pub struct WriteError {
     path: String,
     error: std::io::Error,
+}
+
+impl WriteError {
+    /// Writes a file.
+    pub(crate) fn writing(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+        std::fs::write(path, bytes).map_err(|error| WriteError { path: path.display().to_string(), error })
+    }
 }

@@ -7,6 +7,7 @@
 //! | `page` | pages from templates, with data and code embedded |
 //! | `run_page` | the page of one run |
 //! | `compare` | runs side by side |
+//! | `sweep` | the table and the page of a sweep |
 //! | `demo` | the page of the tour |
 //! | `several` | common code of pages with several runs |
 //! | `bars` | the breakdown of the mean, as stacked bars and as a table |
@@ -26,9 +27,11 @@ mod page;
 mod parquet;
 mod run_page;
 mod several;
+mod sweep;
 mod tables;
 
 pub use compare::{Cell, Column, Comparison, Figure, LoadError};
 pub use demo::{Tour, TourRun};
 pub use document::{Document, WriteError};
 pub use page::PAGE_MARK;
+pub use sweep::SweepReport;

@@ -9,6 +9,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("run.html", include_str!("../templates/run.html")),
     ("compare.html", include_str!("../templates/compare.html")),
     ("demo.html", include_str!("../templates/demo.html")),
+    ("sweep.html", include_str!("../templates/sweep.html")),
 ];
 
 /// A marker that identifies pages of nandscape.

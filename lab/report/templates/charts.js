@@ -3,7 +3,8 @@
 
 const charts = (() => {
   const all = [];
-  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // The value of a variable of the style; a colour is its own value.
+  const css = (name) => name.startsWith("--") ? getComputedStyle(document.documentElement).getPropertyValue(name).trim() : name;
 
   // Three significant digits, without trailing zeros.
   const short = (x) => String(Number(x.toPrecision(3)));
@@ -92,14 +93,15 @@ const charts = (() => {
     const holder = figure.querySelector(".plot");
     holder.replaceChildren();
     // A latency of 0 cannot be drawn on a logarithmic axis.
-    if (kinds[spec.y.kind].log) spec.series.forEach((one) => { one.values = one.values.map((v) => v > 0 ? v : null); });
+    const kindOf = (axis) => typeof axis.kind === "string" ? kinds[axis.kind] : axis.kind;
+    if (kindOf(spec.y).log) spec.series.forEach((one) => { one.values = one.values.map((v) => v > 0 ? v : null); });
     const points = spec.series.reduce((sum, one) => sum + one.values.filter((v) => v !== null && v !== undefined).length, 0);
     figure.dataset.points = points;
     if (points === 0) {
       holder.innerHTML = '<p class="none">Nothing to draw: no such requests, or no time passed.</p>';
       return;
     }
-    const [xKind, yKind] = [kinds[spec.x.kind], kinds[spec.y.kind]];
+    const [xKind, yKind] = [kindOf(spec.x), kindOf(spec.y)];
     const height = () => spec.height ?? Math.min(270, Math.max(210, holder.clientWidth * 0.5));
     const options = {
       width: holder.clientWidth, height: height(),
@@ -109,13 +111,14 @@ const charts = (() => {
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false } },
       legend: { live: true },
       series: [{ label: spec.x.short ?? spec.x.label, value: (u, x) => x === null || x === undefined ? "" : xKind.text(x) }, ...spec.series.map((one) => ({
-        label: one.label, stroke: css(one.color), width: one.width ?? 1.8, dash: one.dash, points: { show: one.values.length < 4 }, spanGaps: !!one.spanGaps,
+        label: one.label, stroke: css(one.color), width: one.width ?? 1.8, dash: one.dash, points: { show: one.points ?? one.values.length < 4 }, spanGaps: !!one.spanGaps,
         fill: one.fill ? css(one.color) + (one.fill === true ? "30" : one.fill) : undefined,
         paths: one.step ? uPlot.paths.stepped({ align: 1 }) : undefined,
         value: (u, y, i, at) => at === null || at === undefined ? "" : y === null || y === undefined ? "none" : (spec.show ?? yKind.text)(one.shown ? one.shown[at] : y),
       }))],
       bands: spec.bands,
       hooks: {
+        drawAxes: [(u) => spec.series.forEach((one) => { if (one.low) band(u, spec.xs, one); })],
         setSelect: [(u) => { if (u.select.width > 0) u.chosen = true; }],
         draw: [(u) => { if (spec.namesAt) names(u, spec); figure.dataset.drawn = "yes"; }],
       },
@@ -126,6 +129,31 @@ const charts = (() => {
       if (holder.clientWidth > 0 && holder.clientWidth !== plot.width) plot.setSize({ width: holder.clientWidth, height: height() });
     }).observe(holder);
     return plot;
+  }
+
+  // Fills the interval around a line, from `low` to `high`; a point that stands alone has a bar.
+  function band(u, xs, one) {
+    const g = u.ctx;
+    const at = (i, values) => [u.valToPos(xs[i], "x", true), u.valToPos(Math.max(values[i], u.scales.y.min), "y", true)];
+    g.save();
+    g.fillStyle = css(one.color) + "2c";
+    let run = [];
+    const fill = () => {
+      const half = 4 * devicePixelRatio;
+      if (run.length === 1) {
+        const [[x, top], [, bottom]] = [at(run[0], one.high), at(run[0], one.low)];
+        g.fillRect(x - half, top, 2 * half, bottom - top);
+      } else if (run.length > 1) {
+        g.beginPath();
+        run.forEach((i) => g.lineTo(...at(i, one.high)));
+        [...run].reverse().forEach((i) => g.lineTo(...at(i, one.low)));
+        g.fill();
+      }
+      run = [];
+    };
+    xs.forEach((_, i) => { if (one.low[i] === null) fill(); else run.push(i); });
+    fill();
+    g.restore();
   }
 
   // Writes the name of each line above it at an x.
@@ -191,5 +219,5 @@ const charts = (() => {
   };
   const logSpaced = (min, max, count) => Array.from({ length: count + 1 }, (_, i) => min * (max / min) ** (i / count));
 
-  return { add, css, us, seconds, count, percent, quantiles, atMost, slower, logSpaced, logRange, extent, again: all };
+  return { add, css, kinds, short, us, seconds, count, percent, quantiles, atMost, slower, logSpaced, logRange, extent, again: all };
 })();

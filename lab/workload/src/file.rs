@@ -159,8 +159,26 @@ fn parse(origin: &str, text: &str) -> Result<Workload, WorkloadError> {
             Some(span) => format!("{origin}:{}", text[..span.start].matches('\n').count() + 1),
             None => origin.to_owned(),
         },
-        problem: error.message().trim().replace('\n', "; "),
+        problem: message(&error),
     })?;
+    of_file(origin, file)
+}
+
+/// Reads a workload from the table of a workload file; `origin` names it.
+///
+/// # Errors
+/// When it is not a workload.
+pub fn parse_table(origin: &str, table: toml::Table) -> Result<Workload, WorkloadError> {
+    let file =
+        table.try_into().map_err(|error| WorkloadError { origin: origin.to_owned(), problem: message(&error) })?;
+    of_file(origin, file)
+}
+
+fn message(error: &toml::de::Error) -> String {
+    error.message().trim().replace('\n', "; ")
+}
+
+fn of_file(origin: &str, file: File) -> Result<Workload, WorkloadError> {
     let error = |problem: String| WorkloadError { origin: origin.to_owned(), problem };
     if file.version != 1 {
         return Err(error(format!("version = {} is not known; this is version 1", file.version)));

@@ -55,7 +55,7 @@ pub use cache::PageCache;
 pub use characteristics::{Bursts, Characteristics, SizeSpec};
 pub use client::{Client, Meter, Over, Requested, Unmetered};
 pub use distribution::Distribution;
-pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, load, text_of};
+pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, load, parse_table, text_of};
 pub use filebench::{Filebench, Personality};
 pub use filesystem::{FileId, FileSystem, Options as FileSystemOptions};
 pub use load::{LoadKind, LoadSpec};

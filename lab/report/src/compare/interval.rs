@@ -15,7 +15,7 @@ fn t(freedom: usize) -> f64 {
 }
 
 /// The mean of values, and half of its 95% confidence interval if there are at least two.
-pub(super) fn mean_and_half_width(values: &[f64]) -> Option<(f64, Option<f64>)> {
+pub(crate) fn mean_and_half_width(values: &[f64]) -> Option<(f64, Option<f64>)> {
     let count = values.len() as f64;
     let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / count)?;
     if values.len() < 2 {

@@ -12,7 +12,7 @@
 mod differences;
 mod figures;
 mod group;
-mod interval;
+pub(crate) mod interval;
 mod load;
 mod page;
 

@@ -1,0 +1,168 @@
+//! `nandscape sweep`: many simulated runs over chosen parameters and seeds.
+//!
+//! | file | what |
+//! |---|---|
+//! | `words` | options as parts of a sweep |
+//! | `screen` | progress on a terminal, and Ctrl-C |
+
+mod screen;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use nandscape_lab_report::SweepReport;
+use nandscape_lab_sweep::{Folder, Outcome, Plan, Session, Sweep, SweepError, Threads};
+
+use crate::failure::Failure;
+use crate::files::Files;
+use crate::output;
+use crate::sweep::screen::Screen;
+use crate::sweep::words::{Seeds, Setting, Varied};
+
+/// Run a sweep: a simulation for every combination of chosen values, each with several seeds.
+///
+/// The results are a table and a page with figures against the parameters. Each point is kept in a file of its own as it ends:
+/// a run that was interrupted goes on where it stopped, and a point is measured once.
+#[derive(Args)]
+#[command(after_help = "\
+A key is drive, precondition, no_delay or workload; an option of `nandscape sim` that describes the workload (rw, bs, iodepth,
+rate_iops, ...), which applies to all jobs; such an option of one job, job.NAME.iodepth; fault, a fault rule; or any key of the
+profile, see `nandscape drives keys`. A FILE says the same and more, see docs/sweeps.md.
+
+Results are in the folder --out: sweep.html, sweep.csv, and points/, with a file for each point. Points that are there and were
+measured by this program are not measured again.
+
+Exit status: 0 when all points are measured, 1 when a point failed or the run was interrupted, 2 for bad usage.
+
+Examples:
+  nandscape sweep --set rw=randread --vary iodepth=1,2,4,8,16,32 --seeds 1-3
+  nandscape sweep --set rw=randrw --set precondition=steady --set capacity=8GiB --set io_count=200000 \\
+      --vary ftl.over_provisioning=7%,15%,28% --vary ftl.gc.scheme=plane,channel --seeds 1-5 --out gc
+  nandscape sweep suspension.toml --jobs 4
+  nandscape sweep suspension.toml --set capacity=8GiB --vary job.writes.rate_iops=1000,2000 --list")]
+pub(crate) struct SweepArgs {
+    /// A sweep as a TOML file; options add to it, and replace what it says of the same keys
+    #[arg(value_name = "FILE", required_unless_present_any = ["vary", "seeds"])]
+    file: Option<PathBuf>,
+    /// Set a key for all points; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<Setting>,
+    /// Vary a key over values; may be repeated, for all combinations
+    #[arg(long, value_name = "KEY=A,B,C")]
+    vary: Vec<Varied>,
+    /// Seeds of each point: a list or a range, 1,2,3 or 1-5
+    #[arg(long, value_name = "SEEDS")]
+    seeds: Option<Seeds>,
+    /// Draw this figure of the report, such as latency_us.read.p99_9 or waf; may be repeated [default: the tails of reads and
+    /// writes, throughput and write amplification]
+    #[arg(long, value_name = "FIGURE")]
+    figure: Vec<String>,
+    /// Where results go [default: the name of FILE with -results]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Points that run in parallel [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    jobs: Option<u16>,
+    /// Measure existing points again
+    #[arg(long)]
+    fresh: bool,
+    /// List the points, and measure none
+    #[arg(long)]
+    list: bool,
+    /// Print one JSON object with the reports of all points
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the sweep and prints the table.
+pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
+    let sweep = sweep(args).map_err(Failure::input)?;
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-results", sweep.name)));
+    SweepReport::check(&sweep).map_err(|problem| Failure::Input(anyhow::anyhow!("{}: {problem}", sweep.name)))?;
+    let plan = sweep.plan().map_err(Failure::input)?;
+    if args.list {
+        return output::result(&list(&plan));
+    }
+    let reads = args.file.iter().fold(Files::default(), |files, file| files.reads("", file));
+    reads.writes_into("--out", &out, SweepReport::file_names()).check()?;
+    output::create_folder(&out).map_err(Failure::Input)?;
+    output::check_page(&out.join("sweep.html"))?;
+    let session = Session { folder: Folder::at(&out), fresh: args.fresh };
+    // A folder that cannot be used is bad input, found before anything runs.
+    drop(session.folder.lock().map_err(Failure::input)?);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut threads = Threads::new(args.jobs.map_or(cores, usize::from));
+    screen::on_interrupt(threads.stopper()).map_err(Failure::Run)?;
+    let mut screen = Screen::new();
+    let outcome = session.run(plan, &mut threads, &mut screen).map_err(Failure::run)?;
+    drop(screen);
+    finish(args, &outcome, &out)
+}
+
+/// The sweep of the file, with the options on top.
+fn sweep(args: &SweepArgs) -> Result<Sweep, SweepError> {
+    let mut sweep = match &args.file {
+        Some(file) => Sweep::load(&file.to_string_lossy())?,
+        None => Sweep::new("sweep"),
+    };
+    for Setting(key, value) in &args.set {
+        sweep.set(key, value.clone());
+    }
+    args.vary.iter().for_each(|Varied(axis)| sweep.vary(axis.clone()));
+    if let Some(Seeds(seeds)) = &args.seeds {
+        sweep.seeds.clone_from(seeds);
+    }
+    if !args.figure.is_empty() {
+        sweep.draw(&args.figure);
+    }
+    Ok(sweep)
+}
+
+/// Writes and prints the results, and judges them.
+fn finish(args: &SweepArgs, outcome: &Outcome, out: &Path) -> Result<(), Failure> {
+    let report = SweepReport::new(outcome).map_err(|problem| {
+        Failure::Input(anyhow::anyhow!("{problem}; the points are kept: name another figure and run the sweep again"))
+    })?;
+    report.write(out, &output::command()).map_err(Failure::run)?;
+    match args.json {
+        true => output::result(&report.to_json()),
+        false => output::result(&format!("{}\n{}: {}\n", table(&report), out.display(), report.counts())),
+    }?;
+    if outcome.missing() > 0 {
+        let done = outcome.states.len() - outcome.missing();
+        return Err(Failure::Run(anyhow::anyhow!(
+            "interrupted: {done} of {} points are kept in {}; the same command goes on with the others",
+            outcome.states.len(),
+            out.display()
+        )));
+    }
+    match outcome.failed().next() {
+        None => Ok(()),
+        Some((at, why)) => Err(Failure::Run(anyhow::anyhow!(
+            "{} of {} points failed; the first, {}: {why}",
+            outcome.failed().count(),
+            outcome.states.len(),
+            outcome.plan.sweep.label(&outcome.plan.points[at].choices)
+        ))),
+    }
+}
+
+fn table(report: &SweepReport<'_>) -> String {
+    let (heads, rows) = report.table();
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(heads).add_rows(rows);
+    table.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table.trim_fmt() + "\n"
+}
+
+/// The points, a line each.
+fn list(plan: &Plan) -> String {
+    let line = |(number, point): (usize, &nandscape_lab_sweep::Planned)| {
+        let problem = point.inputs.as_ref().err().map_or(String::new(), |why| format!(": {why}"));
+        format!("{:>5}  {}, seed {}{problem}\n", number + 1, plan.sweep.label(&point.choices), point.seed)
+    };
+    plan.points.iter().enumerate().map(line).collect()
+}

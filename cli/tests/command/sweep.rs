@@ -1,0 +1,195 @@
+//! `nandscape sweep`: points, files, pages, interruptions, and what it refuses.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::browser::{data, open};
+use crate::program::{command, number, refuse, run, succeed};
+
+/// A sweep of a small drive into a folder, with more words.
+fn words(out: &Path, more: &[&str]) -> Vec<String> {
+    let base = ["sweep", "--set", "capacity=64MiB", "--set", "rw=randread", "--set", "io_count=2000", "--out"];
+    let out = out.to_str().expect("UTF-8");
+    base.iter().chain([&out]).chain(more).map(|word| (*word).to_owned()).collect()
+}
+
+/// The rows of the CSV file, by column.
+fn rows(out: &Path) -> Vec<std::collections::BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(out.join("sweep.csv")).expect("a table");
+    let cells = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+    let mut lines = text.lines();
+    let heads = cells(lines.next().expect("a head"));
+    lines.map(|line| heads.iter().cloned().zip(cells(line)).collect()).collect()
+}
+
+#[test]
+fn points_are_told_kept_and_drawn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let vary = ["--vary", "iodepth=16,4,1", "--vary", "bs=64k,4k,16k", "--seeds", "1,2"];
+    let ran = run(&words(&out, &vary));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.out.contains("read p99.9, us") && ran.out.contains(" ± ") && ran.out.contains("18 points"),
+        "{}",
+        ran.out
+    );
+    let rows = rows(&out);
+    let column = |name: &str| rows.iter().map(|row| row[name].as_str()).collect::<Vec<_>>();
+    assert_eq!(column("iodepth")[..7], ["1", "1", "1", "1", "1", "1", "4"]);
+    assert_eq!(column("bs")[..6], ["4k", "4k", "16k", "16k", "64k", "64k"]);
+    assert_eq!(column("bs_bytes")[2], "16384");
+    assert!(rows.iter().all(|row| row["status"] == "done" && row["requests"] == "2000"));
+    let iops = |row: &std::collections::BTreeMap<String, String>| row["iops"].parse::<f64>().expect("a number");
+    assert!(iops(&rows[12]) > 1.5 * iops(&rows[0]), "more outstanding requests, more of them a second");
+
+    let page = out.join("sweep.html");
+    let drawings = data(&std::fs::read_to_string(&page).expect("a page"))["drawings"].clone();
+    assert_eq!(drawings[0]["x"]["names"], serde_json::json!(["1", "4", "16"]));
+    assert_eq!(drawings[0]["series"][1]["label"], "16k");
+    assert!(drawings[0]["series"][0]["low"][0].as_f64() <= drawings[0]["series"][0]["values"][0].as_f64());
+    let dom = open(&page);
+    assert!(
+        dom.contains("table class=\"data heat\"") || dom.contains("class=\"data heat\""),
+        "a heat map of two parameters"
+    );
+
+    let again = run(&words(&out, &vary));
+    assert!(again.err.contains("18 of 18 points need no measurement"), "{}", again.err);
+    assert_eq!(again.out, ran.out);
+    let json: Value =
+        serde_json::from_str(&succeed_words(&words(&out, &[&vary[..], &["--json"]].concat()))).expect("JSON");
+    assert_eq!(json["points"].as_array().expect("a list").len(), 18);
+    assert_eq!(number(&json, "/points/0/report/requests"), 2_000.0);
+    assert!(json["points"][0]["report"]["host"].is_null());
+    let list = succeed_words(&words(&out, &[&vary[..], &["--list"]].concat()));
+    assert!(list.lines().count() == 18 && list.contains("iodepth 16, bs 64k, seed 2"), "{list}");
+}
+
+fn succeed_words(words: &[String]) -> String {
+    succeed(&words.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_point_that_fails_is_told_in_its_row_and_by_the_status() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let vary = ["--vary", "geometry.channels=4,1000", "--vary", "iodepth=1,2"];
+    let output = command(&words(folder.path(), &vary)).output().expect("the program starts");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(err.contains("2 of 4 points failed") && err.contains("geometry.channels 1000"), "{err}");
+    assert!(out.contains("4 points, 2 failed"), "{out}");
+    let rows = rows(folder.path());
+    let status: Vec<&str> = rows.iter().map(|row| row["status"].as_str()).collect();
+    assert_eq!(status, ["done", "done", "failed", "failed"]);
+    assert!(open(&folder.path().join("sweep.html")).contains("Points that failed"));
+}
+
+/// Waits until a sweep has measured this many points, for a minute at most.
+#[cfg(target_os = "linux")]
+fn await_points(child: &std::process::Child, folder: &Path, points: usize) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+    let is_point = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().ends_with(".json");
+    let measured = || std::fs::read_dir(folder).map_or(0, |entries| entries.flatten().filter(is_point).count());
+    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).expect("it runs");
+    let moment = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    for _ in 0..6_000 {
+        if measured() >= points {
+            return;
+        }
+        let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&moment)).expect("a process");
+        assert_eq!(ended, 0, "the sweep ends before it has measured {points} points");
+    }
+    panic!("waited a minute for {points} points, and there are {}", measured());
+}
+
+/// Ctrl-C, and a kill that nothing can be done about: what was measured is kept, and the next run goes on to the same table.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_sweep_goes_on() {
+    let folders = [(); 3].map(|()| tempfile::tempdir().expect("a folder"));
+    let [whole, stopped, killed] = folders.each_ref().map(tempfile::TempDir::path);
+    // The last point alone takes minutes: it is under way when the others are done.
+    let vary = ["--vary", "warmup_count=0,1,2,300000000", "--jobs", "1"];
+    let short = ["--vary", "warmup_count=0,1,2", "--jobs", "1"];
+    for (folder, signal) in [(stopped, rustix::process::Signal::INT), (killed, rustix::process::Signal::KILL)] {
+        let mut child = command(&words(folder, &vary)).spawn().expect("the program starts");
+        await_points(&child, &folder.join("points"), 3);
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, signal).expect("it runs");
+        let mut err = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut err).expect("UTF-8");
+        let status = child.wait().expect("a child");
+        if signal == rustix::process::Signal::INT {
+            assert_eq!(status.code(), Some(1), "{err}");
+            assert!(err.contains("interrupted: 3 of 4 points are kept") && err.contains("the same command"), "{err}");
+            assert_eq!(rows(folder).iter().filter(|row| row["status"] == "missing").count(), 1);
+        }
+    }
+    let table = |folder: &Path| {
+        let ran = run(&words(folder, &short));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        (std::fs::read(folder.join("sweep.csv")).expect("a table"), ran.err)
+    };
+    let (expected, _) = table(whole);
+    for folder in [stopped, killed] {
+        let (found, err) = table(folder);
+        assert!(err.contains("3 of 3 points need no measurement"), "{err}");
+        assert_eq!(found, expected);
+    }
+}
+
+/// The question of the guide, on a small drive.
+#[test]
+fn the_guide_on_suspension_works_in_a_short_form() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/suspension.toml");
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    let small = ["--set", "capacity=4GiB", "--set", "geometry.channels=2", "--set", "geometry.dies_per_channel=4"];
+    let short =
+        ["--set", "io_count=6000", "--set", "warmup_count=1000", "--set", "job.reads.rate_iops=4000", "--seeds", "1,2"];
+    let vary = ["--vary", "job.writes.rate_iops=500,1000", "--out", out, "--json"];
+    let json = succeed(&[&["sweep", guide][..], &small, &short, &vary].concat());
+    let sweep: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(sweep["parameters"][0]["name"], "writes a second");
+    let p99_9 = |suspension: &str| {
+        let of = sweep["points"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter(|point| point["values"]["suspension"] == suspension);
+        of.map(|point| number(point, "/report/latency_us/read/p99_9")).sum::<f64>()
+    };
+    assert!(p99_9("with") < 0.8 * p99_9("without"), "{} and {}", p99_9("with"), p99_9("without"));
+    open(&folder.path().join("sweep.html"));
+}
+
+#[test]
+fn mistakes_are_found_before_anything_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let wrong = |more: &[&str], parts: &[&str]| {
+        let words = words(folder.path(), more);
+        refuse(&words.iter().map(String::as_str).collect::<Vec<_>>(), parts);
+        assert!(!folder.path().join("points").exists(), "{more:?}");
+    };
+    wrong(&[], &["required", "<FILE>"]);
+    wrong(&["--vary", "ftl.gc.victims=greedy"], &["ftl.gc.victims", "unknown field"]);
+    wrong(&["--vary", "iodepth=1,0"], &["iodepth 0", "from 1 to 65535"]);
+    wrong(&["--vary", "iodepth"], &["KEY=A,B,C"]);
+    wrong(&["--vary", "rw=read"], &["rw is set for all points and varied"]);
+    wrong(&["--vary", "seed=1,2"], &["--seeds"]);
+    wrong(&["--vary", "iodepth=1", "--seeds", "3-1"], &["1-5"]);
+    wrong(&["--vary", "drive=default,nothing"], &["no such profile", "wd-zn540-block"]);
+    wrong(&["nowhere.toml"], &["nowhere.toml", "cannot be read"]);
+    let file = folder.path().join("wrong.toml");
+    std::fs::write(
+        &file,
+        "version = 1\n[[vary]]\nkey = \"iodepth\"\nvalues = [1]\n[[figure]]\ny = \"iops\"\nx = \"depth\"\n",
+    )
+    .expect("a file");
+    wrong(&[file.to_str().expect("UTF-8")], &["x = \"depth\"", "there are iodepth"]);
+}

@@ -1,0 +1,148 @@
+//! The results of a sweep: a table of all points, a page of figures against its parameters, and one object of JSON.
+//!
+//! | file | what |
+//! |---|---|
+//! | `pooled` | the points without their seeds: means and confidence intervals |
+//! | `drawings` | what is drawn against what |
+//! | `heat` | tables of two parameters, coloured by a figure |
+//! | `names` | figures for people: names, units, numbers |
+//! | `table` | all points as a table for CSV and Parquet |
+//! | `page` | the page |
+//! | `json` | all points as JSON |
+
+mod drawings;
+mod heat;
+mod json;
+mod names;
+mod page;
+mod pooled;
+mod table;
+
+use std::path::Path;
+
+use nandscape_lab_sweep::{Outcome, State, Sweep, figure, names as figure_names};
+
+use crate::document::WriteError;
+use crate::{csv, format};
+pub(crate) use pooled::Cell;
+
+/// The results of a sweep, with what is drawn of them.
+pub struct SweepReport<'a> {
+    outcome: &'a Outcome,
+    /// The figures that are shown.
+    shown: Vec<String>,
+    /// The points without their seeds, in the order of the plan.
+    cells: Vec<Cell>,
+}
+
+const FILES: [&str; 2] = ["sweep.csv", "sweep.html"];
+const PARQUET: [&str; 1] = ["sweep.parquet"];
+
+impl<'a> SweepReport<'a> {
+    /// Of a run. Figures that the sweep names must be there.
+    ///
+    /// # Errors
+    /// A name that is none, with those that are.
+    pub fn new(outcome: &'a Outcome) -> Result<SweepReport<'a>, String> {
+        let shown = shown(outcome)?;
+        let cells = pooled::cells(outcome, &shown);
+        SweepReport::check(&outcome.plan.sweep)?;
+        Ok(SweepReport { outcome, shown, cells })
+    }
+
+    /// Checks the parameters that the figures of a sweep name.
+    ///
+    /// # Errors
+    /// A name that is none, with those that are.
+    pub fn check(sweep: &Sweep) -> Result<(), String> {
+        sweep.figures.iter().try_for_each(|figure| drawings::layout(&sweep.axes, figure).map(drop))
+    }
+
+    /// The names of the files that [`SweepReport::write`] writes.
+    pub fn file_names() -> impl Iterator<Item = &'static str> {
+        let parquet = if cfg!(feature = "parquet") { &PARQUET[..] } else { &[] };
+        FILES.iter().chain(parquet).copied()
+    }
+
+    /// Writes the tables and the page into an existing folder.
+    ///
+    /// # Errors
+    /// The file that cannot be written, with the reason.
+    pub fn write(&self, folder: &Path, command: &str) -> Result<(), WriteError> {
+        let write = |name: &str, bytes: &[u8]| WriteError::writing(&folder.join(name), bytes);
+        let table = table::of(self.outcome);
+        write("sweep.csv", &csv::bytes(&table))?;
+        #[cfg(feature = "parquet")]
+        write("sweep.parquet", &crate::parquet::bytes(&table))?;
+        write("sweep.html", self.to_html(command).as_bytes())
+    }
+
+    /// `sweep.html`.
+    pub fn to_html(&self, command: &str) -> String {
+        page::render(self, command)
+    }
+
+    /// All points, as one JSON object.
+    pub fn to_json(&self) -> String {
+        json::of(self.outcome)
+    }
+
+    /// The heads and rows of a table for people: parameters, then the figures that are drawn.
+    pub fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        let axes = &self.outcome.plan.sweep.axes;
+        let heads = axes.iter().map(|axis| axis.name.clone());
+        let heads = heads.chain(self.shown.iter().map(|name| names::with_unit(name))).collect();
+        (heads, self.cells.iter().map(|cell| self.row(cell)).collect())
+    }
+
+    fn row(&self, cell: &Cell) -> Vec<String> {
+        let axes = &self.outcome.plan.sweep.axes;
+        let labels = axes.iter().zip(&cell.choices).map(|(axis, at)| axis.choices[*at].value.text());
+        let figures = self.shown.iter().zip(&cell.figures).map(|(name, figure)| match figure {
+            Some((mean, half)) => names::with_interval(name, *mean, *half),
+            None => "-".to_owned(),
+        });
+        labels.chain(figures).collect()
+    }
+
+    /// How many points there are and what became of them.
+    pub fn counts(&self) -> String {
+        let of = self.outcome.states.len();
+        let (failed, missing) = (self.outcome.failed().count(), self.outcome.missing());
+        let count = |number: usize| format::count(number as u64);
+        let trouble = [(failed, "failed"), (missing, "not measured")];
+        let trouble = trouble.iter().filter(|(number, _)| *number > 0);
+        let parts: Vec<String> = trouble.map(|(number, what)| format!(", {} {what}", count(*number))).collect();
+        format!("{} {}{}", count(of), if of == 1 { "point" } else { "points" }, parts.concat())
+    }
+}
+
+/// The figures that are shown: those of the sweep, or the tail of each direction, throughput and write amplification.
+fn shown(outcome: &Outcome) -> Result<Vec<String>, String> {
+    let reports: Vec<_> = outcome.states.iter().filter_map(State::report).collect();
+    let asked: Vec<&String> = outcome.plan.sweep.figures.iter().map(|figure| &figure.y).collect();
+    if !asked.is_empty() {
+        let known = figure_names(reports.iter().copied());
+        let unknown = asked.iter().find(|name| !reports.is_empty() && !known.contains(name));
+        return match unknown {
+            Some(name) => Err(format!("[[figure]] y = \"{name}\": no point has it; there are {}", known.join(", "))),
+            None => {
+                let mut shown: Vec<String> = Vec::new();
+                asked.into_iter().for_each(|name| {
+                    if !shown.contains(name) {
+                        shown.push(name.clone())
+                    }
+                });
+                Ok(shown)
+            }
+        };
+    }
+    let has = |name: &String| {
+        let with = reports.iter().filter(|report| figure(report, name).is_some()).count();
+        with > 0 && 2 * with >= reports.len()
+    };
+    let tail =
+        |way: &str| ["p99_9", "p99", "mean"].map(|name| format!("latency_us.{way}.{name}")).into_iter().find(has);
+    let others = ["iops", "waf"].map(str::to_owned).into_iter().filter(has);
+    Ok(["read", "write"].into_iter().filter_map(tail).chain(others).collect())
+}

@@ -1,0 +1,102 @@
+//! Figures of a sweep for people: their names, their units, and numbers.
+
+use crate::format::{bytes, percent, rounded, us};
+
+/// What a figure counts.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Counts {
+    Microseconds,
+    BytesPerSecond,
+    Seconds,
+    Share,
+    Number,
+}
+
+/// By the name: it carries its unit.
+pub(super) fn counts(name: &str) -> Counts {
+    let mut parts = name.split('.');
+    let first = parts.next().unwrap_or_default();
+    let is_count = matches!(name.rsplit('.').next(), Some("count"));
+    match first {
+        _ if is_count => Counts::Number,
+        _ if first.ends_with("_us") => Counts::Microseconds,
+        "bytes_per_s" => Counts::BytesPerSecond,
+        _ if first.ends_with("_s") => Counts::Seconds,
+        "busy" | "over_provisioning" | "over_provisioning_asked" => Counts::Share,
+        _ => Counts::Number,
+    }
+}
+
+/// A figure's name in words: `read p99.9`.
+pub(super) fn words(name: &str) -> String {
+    let percentile = |part: &str| match part.strip_prefix('p').filter(|digits| digits.starts_with(char::is_numeric)) {
+        Some(digits) => format!("p{}", digits.replace('_', ".")),
+        None => part.replace('_', " "),
+    };
+    let parts: Vec<&str> = name.split('.').collect();
+    match parts[..] {
+        ["iops"] => "requests a second".to_owned(),
+        ["bytes_per_s"] => "throughput".to_owned(),
+        ["waf"] => "write amplification".to_owned(),
+        ["latency_us", way, figure] => format!("{way} {}", percentile(figure)),
+        ["breakdown_us", way, ref stages @ ..] => format!("{way} time in {}", stages.join(" ").replace('_', " ")),
+        _ => {
+            let last = parts.len() - 1;
+            let parts = parts.iter().enumerate().map(|(at, part)| {
+                let part = if at == 0 { part.trim_end_matches("_us") } else { part };
+                if at == last { percentile(part) } else { part.replace('_', " ") }
+            });
+            parts.collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+/// A figure's name and unit.
+pub(super) fn with_unit(name: &str) -> String {
+    match counts(name) {
+        Counts::Microseconds => format!("{}, us", words(name)),
+        Counts::Seconds => format!("{}, s", words(name)),
+        _ => words(name),
+    }
+}
+
+/// A number of a figure.
+pub(super) fn number(name: &str, value: f64) -> String {
+    match counts(name) {
+        Counts::Microseconds => us(value),
+        Counts::BytesPerSecond => format!("{}/s", bytes(value)),
+        Counts::Share => percent(value),
+        Counts::Seconds | Counts::Number if value.abs() >= 1_000.0 => rounded(value),
+        Counts::Seconds | Counts::Number => {
+            let digits = if value.abs() >= 10.0 { 1 } else { 4 };
+            let text = format!("{value:.digits$}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+    }
+}
+
+/// A mean with half of its interval.
+pub(super) fn with_interval(name: &str, mean: f64, half: Option<f64>) -> String {
+    match half {
+        Some(half) => format!("{} ± {}", number(name, mean), number(name, half)),
+        None => number(name, mean),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_words_and_numbers_have_their_units() {
+        assert_eq!(with_unit("latency_us.read.p99_9"), "read p99.9, us");
+        assert_eq!(with_unit("breakdown_us.read.die_wait_by.gc"), "read time in die wait by gc, us");
+        assert_eq!(with_unit("standstill_us"), "standstill, us");
+        assert_eq!((with_unit("waf"), with_unit("gc.blocks")), ("write amplification".into(), "gc blocks".into()));
+        assert_eq!(number("latency_us.read.p99", 1_234.56), "1234.6");
+        assert_eq!(number("latency_us.read.count", 1_234.0), "1,234");
+        assert_eq!(number("bytes_per_s", 2.5e9), "2.50 GB/s");
+        assert_eq!((number("over_provisioning", 0.07), number("waf", 2.5)), ("7.0%".into(), "2.5".into()));
+        assert_eq!(with_interval("iops", 170_299.5, Some(12.25)), "170,300 ± 12.2");
+    }
+}

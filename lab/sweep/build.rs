@@ -1,0 +1,26 @@
+//! Takes the digest of every source that a simulated run depends on, so that a point's file says which program measured it.
+
+#[path = "../ledger/build/digest.rs"]
+mod digest;
+
+use std::path::Path;
+
+/// Folders and files, from the root of the workspace. Reports' pages and tables are left out: they recompute nothing.
+const SOURCES: &[&str] = &[
+    "Cargo.lock",
+    "sim/src",
+    "wire/nvme/src",
+    "drive/src",
+    "device/media/src",
+    "device/ftl/src",
+    "device/controller/src",
+    "device/ssd/src",
+    "lab/workload/src",
+    "lab/run/src",
+];
+
+fn main() {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo tells where the package is");
+    let root = Path::new(&package).join("../..");
+    println!("cargo:rustc-env=NANDSCAPE_SOURCES={:016x}", digest::digest(&root, SOURCES));
+}

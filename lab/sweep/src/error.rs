@@ -1,0 +1,17 @@
+//! What is wrong with a sweep.
+
+/// A mistake in the description of a sweep: the place, the problem, and what would be valid.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{origin}: {problem}")]
+pub struct SweepError {
+    /// The file with its line, the option, or the point.
+    pub origin: String,
+    /// The problem.
+    pub problem: String,
+}
+
+impl SweepError {
+    pub(crate) fn new(origin: impl Into<String>, problem: impl ToString) -> SweepError {
+        SweepError { origin: origin.into(), problem: problem.to_string() }
+    }
+}

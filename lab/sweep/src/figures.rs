@@ -1,0 +1,87 @@
+//! The figures of a report by name: the path of a number in the report's JSON, its parts separated by dots:
+//! `latency_us.read.p99_9`.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// Parts of a report that are not figures, or lists.
+const NOT_FIGURES: [&str; 3] = ["schema", "seed", "inputs"];
+
+/// Figures that come first in tables.
+const FIRST: [&str; 8] =
+    ["requests", "iops", "bytes_per_s", "virtual_s", "latency_us.read.", "latency_us.write.", "latency_us.", "waf"];
+/// The order of the figures of a distribution.
+const LATENCIES: [&str; 9] = ["count", "mean", "p50", "p90", "p99", "p99_9", "p99_99", "p99_9999", "max"];
+
+/// A figure of a report. Failed requests are summed up as `errors`.
+pub fn figure(report: &Value, name: &str) -> Option<f64> {
+    if name == "errors" {
+        return Some(report.get("errors")?.as_object()?.values().filter_map(Value::as_f64).sum());
+    }
+    match name.split('.').try_fold(report, |at, part| at.get(part))? {
+        Value::Bool(yes) => Some(f64::from(u8::from(*yes))),
+        value => value.as_f64(),
+    }
+}
+
+/// The names of all figures that any of the reports has, in the order of tables.
+pub fn names<'a>(reports: impl IntoIterator<Item = &'a Value>) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    for report in reports {
+        collect("", report, &mut names);
+    }
+    let mut names: Vec<String> = names.into_iter().collect();
+    names.sort_by_cached_key(|name| {
+        let first = FIRST.iter().position(|first| name == first || first.ends_with('.') && name.starts_with(first));
+        let last = name.rsplit('.').next().unwrap_or_default();
+        let (stem, latency) = match LATENCIES.iter().position(|known| *known == last) {
+            Some(latency) => (name[..name.len() - last.len()].to_owned(), latency),
+            None => (name.clone(), 0),
+        };
+        (first.unwrap_or(FIRST.len()), stem, latency)
+    });
+    names
+}
+
+fn collect(prefix: &str, value: &Value, names: &mut BTreeSet<String>) {
+    let Some(object) = value.as_object() else { return };
+    for (key, value) in object {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            _ if NOT_FIGURES.contains(&&*path) => {}
+            Value::Object(_) if path == "errors" => drop(names.insert(path)),
+            Value::Object(_) => collect(&path, value, names),
+            // A percentile that has too few requests in one point has enough in another.
+            Value::Number(_) | Value::Bool(_) | Value::Null => drop(names.insert(path)),
+            Value::String(_) | Value::Array(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn figures_have_the_paths_of_the_report() {
+        let report = json!({"schema": 1, "profile": "p", "waf": null, "iops": 5.5, "errors": {"A": 1, "B": 2},
+            "latency_us": {"write": {"p99": 4.0}, "read": {"p99_9": 3.0, "p50": 1.0, "count": 9}},
+            "arrivals": {"overloaded": true}, "inputs": {"iodepth": 3}, "notes": ["n"]});
+        let expected = [
+            "iops",
+            "latency_us.read.count",
+            "latency_us.read.p50",
+            "latency_us.read.p99_9",
+            "latency_us.write.p99",
+            "waf",
+            "arrivals.overloaded",
+            "errors",
+        ];
+        assert_eq!(names([&report]), expected);
+        assert_eq!(figure(&report, "latency_us.read.p99_9"), Some(3.0));
+        assert_eq!((figure(&report, "errors"), figure(&report, "waf")), (Some(3.0), None));
+        assert_eq!((figure(&report, "arrivals.overloaded"), figure(&report, "nothing.here")), (Some(1.0), None));
+    }
+}

@@ -1,0 +1,251 @@
+//! A sweep as a TOML file.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::Table;
+
+use crate::error::SweepError;
+use crate::spec::{Axis, Choice, Figure, Kind, Sweep, WorkloadFrom};
+use crate::value::Value;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: u32,
+    #[serde(default)]
+    description: String,
+    drive: Option<String>,
+    precondition: Option<String>,
+    seeds: Option<Seeds>,
+    #[serde(default)]
+    set: Table,
+    workload: Option<Load>,
+    #[serde(default)]
+    vary: Vec<Vary>,
+    #[serde(default)]
+    figure: Vec<FigureKeys>,
+}
+
+/// A number of seeds, which begin with 1, or the seeds.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "seeds is a number of seeds such as 3, or a list such as [1, 2, 3]")]
+enum Seeds {
+    Count(u64),
+    List(Vec<u64>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "workload is a name, a path, or a table with the keys of a workload file")]
+enum Load {
+    Named(String),
+    Inline(Table),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Vary {
+    name: Option<String>,
+    key: Option<String>,
+    values: Option<Vec<toml::Value>>,
+    #[serde(default)]
+    choice: Vec<ChoiceKeys>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChoiceKeys {
+    name: toml::Value,
+    #[serde(default)]
+    set: Table,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FigureKeys {
+    y: String,
+    x: Option<String>,
+    lines: Option<String>,
+    kind: Option<String>,
+}
+
+/// The most seeds that a number asks for.
+const MAX_SEEDS: u64 = 10_000;
+
+impl Sweep {
+    /// Reads a sweep from a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not a sweep: the place, the problem, and what would be valid.
+    pub fn load(path: &str) -> Result<Sweep, SweepError> {
+        let text = nandscape_lab_workload::text_of(path)
+            .map_err(|error| SweepError::new(path, format!("cannot be read: {error}")))?;
+        Sweep::parse(path, &text)
+    }
+
+    /// Reads a sweep from text. Files that it names are looked for beside `origin`, which also names it in errors.
+    ///
+    /// # Errors
+    /// When it is not a sweep.
+    pub fn parse(origin: &str, text: &str) -> Result<Sweep, SweepError> {
+        let file: File = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            let place = line.map_or(origin.to_owned(), |line| format!("{origin}:{line}"));
+            SweepError::new(place, error.message().trim().replace('\n', "; "))
+        })?;
+        let wrong = |problem: String| SweepError::new(origin, problem);
+        if file.version != 1 {
+            return Err(wrong(format!("version = {} is not known; this is version 1", file.version)));
+        }
+        let beside = |name: String| beside(origin, name);
+        let mut set: Vec<(String, Value)> = Vec::new();
+        set.extend(file.drive.map(|drive| text_key("drive", beside(drive))));
+        set.extend(file.precondition.map(|state| text_key("precondition", state)));
+        set.extend(keys_of(&file.set));
+        let stem = Path::new(origin).file_stem().map_or(origin.into(), |stem| stem.to_string_lossy());
+        Ok(Sweep {
+            name: stem.into_owned(),
+            description: file.description,
+            set,
+            workload: file.workload.map(|load| match load {
+                Load::Named(name) => WorkloadFrom::Named(beside(name)),
+                Load::Inline(table) => WorkloadFrom::Inline(table),
+            }),
+            axes: file.vary.into_iter().map(|vary| vary.axis(origin)).collect::<Result<_, _>>()?,
+            seeds: match file.seeds {
+                None => vec![1],
+                Some(Seeds::List(seeds)) => seeds,
+                Some(Seeds::Count(count @ 1..=MAX_SEEDS)) => (1..=count).collect(),
+                Some(Seeds::Count(count)) => {
+                    return Err(wrong(format!("seeds = {count} is out of range; from 1 to {MAX_SEEDS} is valid")));
+                }
+            },
+            figures: file.figure.into_iter().map(|keys| keys.figure(origin)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl Vary {
+    fn axis(self, origin: &str) -> Result<Axis, SweepError> {
+        let wrong = |problem: &str| Err(SweepError::new(origin, format!("[[vary]]: {problem}")));
+        let Vary { name, key, values, choice } = self;
+        match (key, values, choice.is_empty()) {
+            (Some(key), Some(values), true) => {
+                let axis = Axis::of_key(&key, values.into_iter().map(Value).collect());
+                Ok(Axis { name: name.unwrap_or(key), ..axis })
+            }
+            (None, None, false) => {
+                let Some(name) = name else {
+                    return wrong("choices need a name for the parameter: name = \"suspension\"");
+                };
+                let choices =
+                    choice.into_iter().map(|keys| Choice { value: Value(keys.name), set: keys_of(&keys.set) });
+                Ok(Axis { name, choices: choices.collect() })
+            }
+            _ => wrong("give key and values (one key), or name and [[vary.choice]] (several keys at a time)"),
+        }
+    }
+}
+
+impl FigureKeys {
+    fn figure(self, origin: &str) -> Result<Figure, SweepError> {
+        let kind = match self.kind.as_deref() {
+            None | Some("lines") => Kind::Lines,
+            Some("heat") => Kind::Heat,
+            Some(other) => {
+                let problem = format!("[[figure]]: kind = \"{other}\" is not known; lines and heat are valid");
+                return Err(SweepError::new(origin, problem));
+            }
+        };
+        Ok(Figure { y: self.y, x: self.x, lines: self.lines, kind })
+    }
+}
+
+fn text_key(key: &str, text: String) -> (String, Value) {
+    (key.to_owned(), Value(toml::Value::String(text)))
+}
+
+/// The keys of a table; those of tables within it are written with dots.
+fn keys_of(table: &Table) -> Vec<(String, Value)> {
+    let mut keys = Vec::new();
+    flatten("", table, &mut keys);
+    keys
+}
+
+fn flatten(prefix: &str, table: &Table, keys: &mut Vec<(String, Value)>) {
+    for (key, value) in table {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            toml::Value::Table(table) => flatten(&path, table, keys),
+            value => keys.push((path, Value(value.clone()))),
+        }
+    }
+}
+
+/// A path that a file names is relative to it; a name without a slash or ending is built in.
+fn beside(origin: &str, name: String) -> String {
+    let is_path = name.contains('/') || name.ends_with(".toml");
+    match Path::new(origin).parent() {
+        Some(folder) if is_path && Path::new(&name).is_relative() => folder.join(name).to_string_lossy().into_owned(),
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read() {
+        let text = r#"
+version = 1
+description = "d"
+drive = "mine.toml"
+precondition = "steady"
+seeds = 3
+[set]
+capacity = "1GiB"
+timing.cell = "qlc"
+"timing.erase" = "5ms"
+[workload]
+[[workload.job]]
+rw = "randread"
+[[vary]]
+key = "rate_iops"
+name = "rate"
+values = [100, 20]
+[[vary]]
+name = "suspension"
+[[vary.choice]]
+name = "without"
+[[vary.choice]]
+name = "with"
+set = { timing.suspend.erase = "20us", timing.suspend.program = "20us" }
+[[figure]]
+y = "iops"
+kind = "heat"
+"#;
+        let sweep = Sweep::parse("folder/s.toml", text).unwrap();
+        let keys: Vec<&str> = sweep.set.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["drive", "precondition", "capacity", "timing.cell", "timing.erase"]);
+        assert_eq!((sweep.set[0].1.text().as_str(), sweep.name.as_str()), ("folder/mine.toml", "s"));
+        assert_eq!(sweep.seeds, [1, 2, 3]);
+        assert_eq!((sweep.axes[0].name.as_str(), sweep.axes[0].choices.len()), ("rate", 2));
+        assert_eq!(sweep.axes[1].choices[1].set.len(), 2);
+        assert_eq!(sweep.figures[0].kind, Kind::Heat);
+        assert!(matches!(sweep.workload, Some(WorkloadFrom::Inline(_))));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        let error = |text: &str| Sweep::parse("s.toml", text).unwrap_err().to_string();
+        assert!(error("version = 1\ndrives = 3\n").starts_with("s.toml:2: unknown field `drives`"));
+        assert!(error("version = 2\n").contains("this is version 1"));
+        assert!(error("version = 1\nseeds = 0\n").contains("from 1 to 10000"));
+        assert!(error("version = 1\nseeds = \"x\"\n").contains("a number of seeds such as 3"));
+        assert!(error("version = 1\n[[vary]]\nkey = \"a\"\n").contains("give key and values"));
+        assert!(error("version = 1\n[[vary]]\n[[vary.choice]]\nname = \"a\"\n").contains("need a name"));
+        assert!(error("version = 1\n[[figure]]\ny = \"a\"\nkind = \"pie\"\n").contains("lines and heat"));
+        assert!(Sweep::load("nowhere.toml").unwrap_err().to_string().contains("nowhere.toml: cannot be read"));
+    }
+}

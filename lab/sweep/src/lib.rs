@@ -1,0 +1,48 @@
+//! Sweeps: many simulated runs over chosen parameters and seeds.
+//!
+//! A sweep is a description ([`Sweep`]) of parameters and their values. It is expanded to a [`Plan`] of points, each one run
+//! with everything it depends on ([`Inputs`]). A [`Runner`] measures points in any order and place: the result of a point is
+//! the same bytes everywhere ([`Stored`]). A [`Session`] keeps each in a file of its own, and measures only what is missing.
+//!
+//! | file | what |
+//! |---|---|
+//! | `error` | what is wrong with a sweep |
+//! | `value` | values of parameters, as text and as numbers |
+//! | `spec` | the description of a sweep, and its parameters |
+//! | `file` | that description as a TOML file |
+//! | `settings` | a drive, a workload and a state that keys change one by one |
+//! | `workload_table` | the keys of workloads |
+//! | `plan` | the points of a sweep |
+//! | `point` | the inputs of a point, and its measurement |
+//! | `stored` | the file of a point |
+//! | `folder` | the folder of those files |
+//! | `runner` | who measures points, and the threads of this machine |
+//! | `session` | a run of a sweep |
+//! | `figures` | the figures of a report by name |
+//!
+//! Left out: tables and pages of a sweep, which are `nandscape-lab-report`'s, and traces as loads.
+
+mod error;
+mod figures;
+mod file;
+mod folder;
+mod plan;
+mod point;
+mod runner;
+mod session;
+mod settings;
+mod spec;
+mod stored;
+mod value;
+mod workload_table;
+
+pub use error::SweepError;
+pub use figures::{figure, names};
+pub use folder::{Folder, Lock};
+pub use plan::{Plan, Planned};
+pub use point::{Drive, Inputs};
+pub use runner::{Event, Runner, Stopper, Threads};
+pub use session::{Outcome, Session, State, Watch};
+pub use spec::{Axis, Choice, Figure, Kind, Sweep};
+pub use stored::{Program, Stored};
+pub use value::{Unit, Value};

@@ -1,0 +1,96 @@
+//! The inputs of a point: everything its figures depend on, as text, so that it can be measured in another process or on
+//! another machine; and its measurement.
+
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, ProfileKeys};
+use nandscape_lab_run::{Phase, Precondition, Progress, Simulation};
+use nandscape_lab_workload::parse_table;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::stored::{Program, Stored};
+
+/// Everything that the figures of a point depend on, besides the program.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Inputs {
+    /// The drive.
+    pub drive: Drive,
+    /// The changes of its profile, as they were given.
+    pub set: Vec<String>,
+    /// The name of the workload.
+    pub workload_name: String,
+    /// The workload: the text of a workload file.
+    pub workload: String,
+    /// The state of the drive at the start.
+    pub precondition: Precondition,
+    /// The seed of all random choices.
+    pub seed: u64,
+}
+
+/// A drive: a resolved profile.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Drive {
+    /// The name of the profile.
+    pub name: String,
+    /// All its keys as TOML.
+    pub keys: String,
+    /// Decisions that differ from the profile as given.
+    pub notes: Vec<String>,
+}
+
+/// Forwards the progress of a run as one share.
+struct Share<F>(F);
+
+impl<F: Fn(f64)> Progress for Share<F> {
+    /// Preconditioning is the first half.
+    fn at(&self, phase: Phase, share: f64) {
+        (self.0)(match phase {
+            Phase::Preconditioning => share / 2.0,
+            Phase::Running => 0.5 + share / 2.0,
+        });
+    }
+}
+
+impl Inputs {
+    /// The name of the point's file: a digest of these inputs and of the program.
+    pub fn digest(&self) -> String {
+        let text = serde_json::to_string(&(Program::this(), self)).expect("plain data");
+        format!("{:032x}", xxh3_128(text.as_bytes()))
+    }
+
+    /// Measures the point. The result depends on the inputs and the program alone. `progress` takes shares from 0 to 1.
+    ///
+    /// # Errors
+    /// Why the run failed.
+    pub fn measure(&self, progress: impl Fn(f64) + 'static) -> Result<Stored, String> {
+        let simulation = self.simulation()?;
+        let mut report = simulation.run(Rc::new(Share(progress))).map_err(|error| error.to_string())?.report;
+        report.inputs.set.clone_from(&self.set);
+        let problem = match report.failures().1 {
+            0 => None,
+            failed => Some(format!("{failed} requests failed; the report counts them by status")),
+        };
+        let mut figures = serde_json::to_value(&report).expect("a report is plain data");
+        // What depends on the machine.
+        figures.as_object_mut().expect("a report is an object").remove("host");
+        Ok(Stored::new(self.clone(), problem, figures))
+    }
+
+    fn simulation(&self) -> Result<Simulation, String> {
+        let keys: ProfileKeys = toml::from_str(&self.drive.keys).map_err(|error| error.to_string())?;
+        let mut profile = Profile::of_keys(&self.drive.name, keys).resolve().map_err(|error| error.to_string())?;
+        profile.notes.clone_from(&self.drive.notes);
+        let table = self.workload.parse().map_err(|error: toml::de::Error| error.to_string())?;
+        Ok(Simulation {
+            profile,
+            store: StoreKind::None,
+            precondition: self.precondition,
+            workload: parse_table(&self.workload_name, table).map_err(|error| error.to_string())?,
+            seed: self.seed,
+            trace: false,
+            check: false,
+        })
+    }
+}

@@ -1,0 +1,181 @@
+//! A run of a sweep: points whose files exist are read, the others are measured, and each is written as it ends.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use crate::error::SweepError;
+use crate::folder::Folder;
+use crate::plan::Plan;
+use crate::point::Inputs;
+use crate::runner::{Event, Runner};
+use crate::stored::Stored;
+
+/// Options of a run.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// The folder of its files.
+    pub folder: Folder,
+    /// Whether existing points are measured again.
+    pub fresh: bool,
+}
+
+/// Told how a run goes, on the thread that started it.
+pub trait Watch {
+    /// A note for the user.
+    fn note(&mut self, _text: &str) {}
+    /// Of `of` points, `left` are to be measured.
+    fn begun(&mut self, _left: usize, _of: usize) {}
+    /// This many of the points to be measured are done, points under way in parts.
+    fn share(&mut self, _done: f64) {}
+    /// A point is measured and its file written, or why not.
+    fn measured(&mut self, _label: &str, _problem: Option<&str>) {}
+}
+
+impl Watch for () {}
+
+/// What became of a point.
+#[derive(Clone, PartialEq, Debug)]
+pub enum State {
+    /// It is measured.
+    Done(Box<Stored>),
+    /// It cannot be measured, and why.
+    Failed(String),
+    /// The run ended before.
+    Missing,
+}
+
+impl State {
+    /// Why the point counts as failed.
+    pub fn problem(&self) -> Option<&str> {
+        match self {
+            State::Done(stored) => stored.problem.as_deref(),
+            State::Failed(why) => Some(why),
+            State::Missing => None,
+        }
+    }
+
+    /// Its report.
+    pub fn report(&self) -> Option<&serde_json::Value> {
+        match self {
+            State::Done(stored) => Some(&stored.report),
+            _ => None,
+        }
+    }
+}
+
+/// The result of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was planned.
+    pub plan: Plan,
+    /// What became of each point, in the order of the plan.
+    pub states: Vec<State>,
+}
+
+impl Outcome {
+    /// Points that are not measured because the run ended before.
+    pub fn missing(&self) -> usize {
+        self.states.iter().filter(|state| **state == State::Missing).count()
+    }
+
+    /// Points that failed, with the reasons.
+    pub fn failed(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.states.iter().enumerate().filter_map(|(at, state)| Some((at, state.problem()?)))
+    }
+}
+
+impl Session {
+    /// Runs a sweep.
+    ///
+    /// # Errors
+    /// When the folder cannot be used, or the runner cannot go on. A point that fails is not an error of the run.
+    pub fn run(&self, plan: Plan, runner: &mut dyn Runner, watch: &mut dyn Watch) -> Result<Outcome, SweepError> {
+        let _lock = self.folder.lock()?;
+        let states = plan.points.iter().map(|point| match &point.inputs {
+            Ok(inputs) => self.kept(inputs, watch),
+            Err(why) => State::Failed(why.clone()),
+        });
+        let mut states: Vec<State> = states.collect();
+        let tasks = tasks(&plan, &states);
+        watch.begun(tasks.len(), plan.points.len());
+        self.measure(&plan, tasks, &mut states, runner, watch)?;
+        Ok(Outcome { plan, states })
+    }
+
+    fn kept(&self, inputs: &Inputs, watch: &mut dyn Watch) -> State {
+        if self.fresh {
+            return State::Missing;
+        }
+        let file = self.folder.file(inputs);
+        match Stored::find(&file, inputs) {
+            Ok(Some(stored)) => State::Done(Box::new(stored)),
+            Ok(None) => State::Missing,
+            Err(wrong) => {
+                watch.note(&format!("{} {wrong}; the point is measured again", file.display()));
+                State::Missing
+            }
+        }
+    }
+
+    fn measure(
+        &self,
+        plan: &Plan,
+        tasks: Vec<Task>,
+        states: &mut [State],
+        runner: &mut dyn Runner,
+        watch: &mut dyn Watch,
+    ) -> Result<(), SweepError> {
+        let mut shares = vec![0.0; tasks.len()];
+        let mut wrong = None;
+        let inputs = tasks.iter().map(|task| task.inputs.clone()).collect();
+        let ended = runner.run(inputs, &mut |event| {
+            match event {
+                Event::Stop => return ControlFlow::Break(()),
+                Event::Share { task, share } => shares[task] = share,
+                Event::Done { task, result } => {
+                    shares[task] = 1.0;
+                    let written = result.as_ref().as_ref().map_or(Ok(()), |stored| self.folder.write(stored));
+                    let state = match *result {
+                        Ok(stored) => State::Done(Box::new(stored)),
+                        Err(why) => State::Failed(why),
+                    };
+                    let points = &tasks[task].points;
+                    watch.measured(&plan.sweep.label(&plan.points[points[0]].choices), state.problem());
+                    points.iter().for_each(|point| states[*point] = state.clone());
+                    if let Err(error) = written {
+                        wrong = Some(error);
+                        return ControlFlow::Break(());
+                    }
+                }
+            }
+            watch.share(shares.iter().sum());
+            ControlFlow::Continue(())
+        });
+        match (wrong, ended) {
+            (Some(error), _) => Err(error),
+            (None, Err(problem)) => Err(SweepError::new(&plan.sweep.name, problem)),
+            (None, Ok(())) => Ok(()),
+        }
+    }
+}
+
+/// A measurement, which may be that of several points: different parameters can lead to the same inputs.
+struct Task {
+    inputs: Inputs,
+    points: Vec<usize>,
+}
+
+/// The points that are to be measured, each measurement once.
+fn tasks(plan: &Plan, states: &[State]) -> Vec<Task> {
+    let mut tasks: Vec<Task> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for (at, point) in plan.points.iter().enumerate().filter(|(at, _)| states[*at] == State::Missing) {
+        let Ok(inputs) = &point.inputs else { continue };
+        let task = *known.entry(inputs.digest()).or_insert_with(|| {
+            tasks.push(Task { inputs: inputs.clone(), points: Vec::new() });
+            tasks.len() - 1
+        });
+        tasks[task].points.push(at);
+    }
+    tasks
+}

@@ -1,0 +1,174 @@
+//! A drive, a workload and a state at the start, changed key by key, and what they are as the inputs of a point.
+//!
+//! A key is one of `drive`, `precondition`, `no_delay` and `workload`; a word of a workload (`iodepth`), of all its jobs or of
+//! one (`job.NAME.iodepth`); or a key of the drive's profile (`ftl.gc.victim`), faults included (`faults`).
+
+use std::collections::BTreeMap;
+
+use nandscape_device_media::Rule;
+use nandscape_device_ssd::Profile;
+use nandscape_lab_run::Precondition;
+use nandscape_lab_workload::parse_table;
+use toml::Table;
+
+use crate::error::SweepError;
+use crate::point::{Drive, Inputs};
+use crate::spec::WorkloadFrom;
+use crate::value::Value;
+use crate::workload_table;
+
+/// The settings of a point.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    drive: String,
+    /// Changes of the profile, `KEY=VALUE` each.
+    changes: Vec<String>,
+    precondition: Precondition,
+    no_delay: bool,
+    workload_name: String,
+    workload: Table,
+}
+
+/// Profiles that were read, by name or path.
+pub(crate) type Profiles = BTreeMap<String, Profile>;
+
+impl Settings {
+    /// The default drive, full, under a workload.
+    pub(crate) fn new(workload: Option<&WorkloadFrom>) -> Result<Settings, SweepError> {
+        let (workload_name, workload) = match workload {
+            Some(from) => workload_table::of(from)?,
+            None => (String::new(), workload_table::empty()),
+        };
+        Ok(Settings {
+            drive: "default".to_owned(),
+            changes: Vec::new(),
+            precondition: Precondition::Full,
+            no_delay: false,
+            workload_name,
+            workload,
+        })
+    }
+
+    /// Sets a key. `workload` comes before the words that change it.
+    ///
+    /// # Errors
+    /// When the key or its value is none.
+    pub(crate) fn set(&mut self, key: &str, value: &Value) -> Result<(), SweepError> {
+        let wrong = |problem: String| SweepError::new(format!("{key} = {}", value.text()), problem);
+        match key {
+            "drive" => self.drive = value.text(),
+            "precondition" => {
+                let text = value.text();
+                let found = Precondition::ALL.iter().find(|(name, _)| *name == text).map(|(_, state)| *state);
+                self.precondition = found.ok_or_else(|| wrong("none, full and steady are valid".to_owned()))?;
+            }
+            "no_delay" | "no-delay" => {
+                self.no_delay = value.0.as_bool().ok_or_else(|| wrong("true and false are valid".to_owned()))?;
+            }
+            "workload" => {
+                (self.workload_name, self.workload) = workload_table::of(&WorkloadFrom::Named(value.text()))?;
+            }
+            "seed" | "seeds" => return Err(wrong("seeds are given by seeds = [1, 2] or --seeds".to_owned())),
+            key if workload_table::is_key(key) => workload_table::set(&mut self.workload, key, value).map_err(wrong)?,
+            // A rule of its own, or a list of rules.
+            "fault" => self.changes.push(format!("faults=[{}]", rule(value).map_err(wrong)?)),
+            key => self.changes.push(format!("{key}={}", value.0)),
+        }
+        Ok(())
+    }
+
+    /// The inputs of a point with these settings; the second error is that of a drive that cannot be.
+    ///
+    /// # Errors
+    /// When a key or a value is none.
+    pub(crate) fn inputs(&self, seed: u64, profiles: &mut Profiles) -> Result<Result<Inputs, String>, SweepError> {
+        let wrong = |origin: String, problem: String| SweepError { origin, problem };
+        if !profiles.contains_key(&self.drive) {
+            let loaded = Profile::load(&self.drive).map_err(|error| wrong(error.origin, error.problem))?;
+            profiles.insert(self.drive.clone(), loaded);
+        }
+        let mut profile = profiles[&self.drive].clone();
+        profile.set_all(&self.changes).map_err(|error| wrong(error.origin, error.problem))?;
+        let workload = parse_table(self.name_of_workload(), self.workload.clone());
+        let workload = workload.map_err(|error| wrong(error.origin, error.problem))?;
+        let resolved = match profile.resolve() {
+            Ok(resolved) if self.no_delay => resolved.without_delay(),
+            Ok(resolved) => resolved,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        Ok(Ok(Inputs {
+            drive: Drive { name: resolved.name.clone(), keys: resolved.to_toml(), notes: resolved.notes.clone() },
+            set: self.changes.clone(),
+            workload_name: workload.name,
+            workload: toml::to_string(&self.workload).expect("a table of plain values"),
+            precondition: self.precondition,
+            seed,
+        }))
+    }
+
+    /// The workload's name in reports: its own, or the pattern of its first job.
+    fn name_of_workload(&self) -> &str {
+        let pattern = || self.workload.get("job")?.get(0)?.get("rw")?.as_str();
+        if self.workload_name.is_empty() { pattern().unwrap_or("workload") } else { &self.workload_name }
+    }
+}
+
+/// A fault rule as an element of a list.
+fn rule(value: &Value) -> Result<String, String> {
+    let rule: Rule = value.text().parse().map_err(|error| format!("{error}"))?;
+    // A rule contains no quotation mark.
+    Ok(format!("\"{rule}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(keys: &[(&str, &str)]) -> Result<Settings, SweepError> {
+        let mut settings = Settings::new(None)?;
+        keys.iter().try_for_each(|(key, value)| settings.set(key, &Value::parse(value)))?;
+        Ok(settings)
+    }
+
+    fn inputs(keys: &[(&str, &str)]) -> Result<Result<Inputs, String>, SweepError> {
+        settings(keys)?.inputs(7, &mut Profiles::new())
+    }
+
+    #[test]
+    fn keys_reach_the_drive_the_workload_and_the_state() {
+        let keys = [
+            ("rw", "randread"),
+            ("capacity", "64MiB"),
+            ("ftl.gc.victim", "cost_benefit"),
+            ("precondition", "steady"),
+            ("fault", "fail program every=500"),
+            ("no_delay", "true"),
+            ("iodepth", "3"),
+        ];
+        let inputs = inputs(&keys).unwrap().unwrap();
+        assert_eq!(
+            (inputs.seed, inputs.precondition, inputs.workload_name.as_str()),
+            (7, Precondition::Steady, "randread")
+        );
+        assert!(inputs.drive.keys.contains("cost_benefit") && inputs.drive.keys.contains("fail program every=500"));
+        assert!(inputs.drive.keys.contains("erase = \"0ns\""), "{}", inputs.drive.keys);
+        assert!(inputs.workload.contains("iodepth = 3"));
+        assert_eq!(inputs.set[1], "ftl.gc.victim=\"cost_benefit\"");
+    }
+
+    #[test]
+    fn mistakes_are_of_the_sweep_and_impossible_drives_of_the_point() {
+        let mistake = |key, value| inputs(&[("rw", "randread"), (key, value)]).unwrap_err().to_string();
+        assert!(mistake("ftl.gc.victims", "greedy").contains("unknown field"));
+        assert!(mistake("iodepth", "0").contains("iodepth = 0 is out of range"));
+        assert!(mistake("depth", "1").contains("unknown field"));
+        assert!(mistake("drive", "nothing").contains("no such profile"));
+        assert!(mistake("precondition", "worn").contains("none, full and steady"));
+        assert!(mistake("seed", "3").contains("--seeds"));
+        assert!(mistake("fault", "burn").contains("fault = burn"));
+        assert!(mistake("no_delay", "3").contains("true and false"));
+        assert!(inputs(&[]).unwrap_err().to_string().contains("rw"));
+        let impossible = inputs(&[("rw", "randread"), ("geometry.channels", "1000")]).unwrap().unwrap_err();
+        assert!(impossible.contains("channels"), "{impossible}");
+    }
+}

@@ -1,0 +1,228 @@
+//! The description of a sweep: what all points have in common, and the parameters that vary.
+
+use toml::Table;
+
+use crate::error::SweepError;
+use crate::value::{Unit, Value};
+
+/// The most points of a sweep.
+pub(crate) const MAX_POINTS: usize = 100_000;
+
+/// A sweep.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sweep {
+    /// What it is called.
+    pub name: String,
+    /// One line on the question it answers.
+    pub description: String,
+    /// Keys that all points have in common, in the order in which they apply.
+    pub set: Vec<(String, Value)>,
+    /// The common workload: a name, a file or a table. `None` if keys alone describe it.
+    pub workload: Option<WorkloadFrom>,
+    /// The parameters. The points are all combinations of their values.
+    pub axes: Vec<Axis>,
+    /// Seeds; each point runs once with each.
+    pub seeds: Vec<u64>,
+    /// What is drawn. Empty: chosen by the parameters.
+    pub figures: Vec<Figure>,
+}
+
+/// The source of the common workload.
+#[derive(Clone, PartialEq, Debug)]
+pub enum WorkloadFrom {
+    /// A built-in workload, or the path of a file.
+    Named(String),
+    /// The keys of a workload file.
+    Inline(Table),
+}
+
+/// A parameter: choices, each of which sets some keys.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Axis {
+    /// Its name in tables and figures.
+    pub name: String,
+    /// Its choices, in the order of the description.
+    pub choices: Vec<Choice>,
+}
+
+/// A choice of a parameter.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Choice {
+    /// Its value or name.
+    pub value: Value,
+    /// The keys that it sets.
+    pub set: Vec<(String, Value)>,
+}
+
+/// A figure of the page: a result against parameters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Figure {
+    /// The result, by its path in a report: `latency_us.read.p99_9`.
+    pub y: String,
+    /// The parameter of the horizontal axis; left out, the first numeric one with the most values.
+    pub x: Option<String>,
+    /// The parameter of the lines, or of the rows of a heat map.
+    pub lines: Option<String>,
+    /// How it is drawn.
+    pub kind: Kind,
+}
+
+/// How a figure is drawn.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Kind {
+    /// Lines over the horizontal axis.
+    #[default]
+    Lines,
+    /// A table of two parameters, coloured by the result.
+    Heat,
+}
+
+impl Axis {
+    /// A parameter that is one key.
+    pub fn of_key(key: &str, values: Vec<Value>) -> Axis {
+        let choices =
+            values.into_iter().map(|value| Choice { set: vec![(key.to_owned(), value.clone())], value }).collect();
+        Axis { name: key.to_owned(), choices }
+    }
+
+    /// The unit of its values, if all of them are numbers of one unit.
+    pub fn unit(&self) -> Option<Unit> {
+        let mut units = self.choices.iter().map(|choice| choice.value.number().map(|(_, unit)| unit));
+        let first = units.next()??;
+        units.all(|unit| unit == Some(first)).then_some(first)
+    }
+
+    /// Its values in their order: numbers by size, others as described. Gives positions in `choices`.
+    pub fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.choices.len()).collect();
+        if self.unit().is_some() {
+            let number = |at: &usize| self.choices[*at].value.number().map_or(0.0, |(number, _)| number);
+            order.sort_by(|one, other| number(one).total_cmp(&number(other)));
+        }
+        order
+    }
+}
+
+impl Sweep {
+    /// A sweep without parameters: one point, one seed.
+    pub fn new(name: &str) -> Sweep {
+        Sweep {
+            name: name.to_owned(),
+            description: String::new(),
+            set: Vec::new(),
+            workload: None,
+            axes: Vec::new(),
+            seeds: vec![1],
+            figures: Vec::new(),
+        }
+    }
+
+    /// Sets a key for all points, in place of what was set before.
+    pub fn set(&mut self, key: &str, value: Value) {
+        self.set.retain(|(other, _)| other != key);
+        self.set.push((key.to_owned(), value));
+    }
+
+    /// Draws these figures instead of those of the description.
+    pub fn draw(&mut self, figures: &[String]) {
+        let figure = |y: &String| Figure { y: y.clone(), x: None, lines: None, kind: Kind::Lines };
+        self.figures = figures.iter().map(figure).collect();
+    }
+
+    /// Adds a parameter, or replaces the one of the same name or key.
+    pub fn vary(&mut self, axis: Axis) {
+        let keys: Vec<&String> = axis.choices.iter().flat_map(|choice| &choice.set).map(|(key, _)| key).collect();
+        let is_same = |other: &Axis| {
+            other.name == axis.name
+                || other.choices.iter().flat_map(|choice| &choice.set).all(|(key, _)| keys.contains(&key))
+        };
+        match self.axes.iter().position(is_same) {
+            Some(at) => {
+                let name = std::mem::take(&mut self.axes[at].name);
+                self.axes[at] = Axis { name, ..axis };
+            }
+            None => self.axes.push(axis),
+        }
+    }
+
+    /// Checks what does not depend on the keys: names, numbers of points, seeds.
+    pub(crate) fn check(&self) -> Result<(), SweepError> {
+        let wrong = |problem: String| Err(SweepError::new(&self.name, problem));
+        let mut points = self.seeds.len();
+        for (at, axis) in self.axes.iter().enumerate() {
+            if axis.choices.is_empty() {
+                return wrong(format!("{} has no values; give one or more", axis.name));
+            }
+            if self.axes[..at].iter().any(|other| other.name == axis.name) {
+                return wrong(format!("two parameters are called {}; names must differ", axis.name));
+            }
+            for (number, choice) in axis.choices.iter().enumerate() {
+                if axis.choices[..number].iter().any(|other| other.value.text() == choice.value.text()) {
+                    return wrong(format!("{} has the value {} twice", axis.name, choice.value.text()));
+                }
+            }
+            points = points.saturating_mul(axis.choices.len());
+        }
+        for (key, _) in &self.set {
+            if let Some(axis) = self.axes.iter().find(|axis| axis.sets(key)) {
+                return wrong(format!("{key} is set for all points and varied by {}; choose one", axis.name));
+            }
+        }
+        if self.seeds.is_empty()
+            || self.seeds.iter().collect::<std::collections::BTreeSet<_>>().len() < self.seeds.len()
+        {
+            return wrong("seeds must be one or more different numbers".to_owned());
+        }
+        match points {
+            0..=MAX_POINTS => Ok(()),
+            _ => wrong(format!("it has {points} points; up to {MAX_POINTS} are valid")),
+        }
+    }
+}
+
+impl Axis {
+    fn sets(&self, key: &str) -> bool {
+        self.choices.iter().flat_map(|choice| &choice.set).any(|(own, _)| own == key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_ordered_as_numbers_and_words_as_given() {
+        let axis = |text: &str| Axis::of_key("key", Value::list(text));
+        assert_eq!(axis("12000,4000,500").order(), [2, 1, 0]);
+        assert_eq!((axis("1MiB,64k").order(), axis("1MiB,64k").unit()), (vec![1, 0], Some(Unit::Bytes)));
+        assert_eq!((axis("plane,channel").order(), axis("plane,1").unit()), (vec![0, 1], None));
+    }
+
+    #[test]
+    fn a_parameter_replaces_its_namesake_and_keeps_its_name() {
+        let mut sweep = Sweep::new("s");
+        sweep.vary(Axis { name: "rate".to_owned(), ..Axis::of_key("rate_iops", Value::list("1,2")) });
+        sweep.vary(Axis::of_key("iodepth", Value::list("1,2")));
+        sweep.vary(Axis::of_key("rate_iops", Value::list("7")));
+        assert_eq!(sweep.axes.len(), 2);
+        assert_eq!((sweep.axes[0].name.as_str(), sweep.axes[0].choices.len()), ("rate", 1));
+    }
+
+    #[test]
+    fn descriptions_that_contradict_themselves_are_refused() {
+        let refused = |change: &dyn Fn(&mut Sweep)| {
+            let mut sweep = Sweep::new("s");
+            sweep.axes.push(Axis::of_key("iodepth", Value::list("1,2")));
+            change(&mut sweep);
+            sweep.check().unwrap_err().to_string()
+        };
+        assert!(refused(&|sweep| sweep.seeds.push(1)).contains("seeds must be"));
+        assert!(
+            refused(&|sweep| sweep.axes.push(Axis::of_key("iodepth", Value::list("3")))).contains("two parameters")
+        );
+        assert!(refused(&|sweep| sweep.set.push(("iodepth".into(), Value::parse("3")))).contains("choose one"));
+        assert!(refused(&|sweep| sweep.axes[0] = Axis::of_key("a", Value::list("3,3"))).contains("3 twice"));
+        let many = |name: &str| Axis::of_key(name, (0..1_000).map(|n| Value::parse(&n.to_string())).collect());
+        assert!(refused(&|sweep| sweep.axes.extend([many("a"), many("b")])).contains("2000000 points"));
+    }
+}

@@ -1,0 +1,98 @@
+//! The file of a point: its inputs, the program, its report without the part that depends on the machine, and a digest of all
+//! that. The same point gives the same bytes on any machine.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::point::Inputs;
+
+/// The version of this form.
+const SCHEMA: u32 = 1;
+
+/// Which program measured.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Program {
+    /// Its version.
+    pub version: String,
+    /// The digest of the sources that results depend on.
+    pub sources: String,
+}
+
+impl Program {
+    /// This one.
+    pub fn this() -> Program {
+        Program { version: env!("CARGO_PKG_VERSION").to_owned(), sources: env!("NANDSCAPE_SOURCES").to_owned() }
+    }
+}
+
+/// The content of a point's file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Stored {
+    schema: u32,
+    program: Program,
+    /// What it was measured with.
+    pub inputs: Inputs,
+    /// Why the run counts as failed although it has figures: requests failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The report, as of `nandscape sim --json`, without `host`.
+    pub report: Value,
+    digest: String,
+}
+
+impl Stored {
+    pub(crate) fn new(inputs: Inputs, problem: Option<String>, report: Value) -> Stored {
+        let mut stored =
+            Stored { schema: SCHEMA, program: Program::this(), inputs, problem, report, digest: String::new() };
+        stored.digest = stored.digest();
+        stored
+    }
+
+    fn digest(&self) -> String {
+        let plain = Stored { digest: String::new(), ..self.clone() };
+        format!("{:032x}", xxh3_128(plain.to_json().as_bytes()))
+    }
+
+    /// The bytes of the file.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("plain data");
+        text.push('\n');
+        text
+    }
+
+    /// Reads the file of a point that this program measured with these inputs.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &[u8], inputs: &Inputs) -> Result<Stored, String> {
+        let stored: Stored = serde_json::from_slice(text).map_err(|error| match error.is_eof() {
+            true => "breaks off".to_owned(),
+            false => format!("is not the file of a point ({error})"),
+        })?;
+        if stored.schema != SCHEMA {
+            return Err(format!("has form {} where this program writes {SCHEMA}", stored.schema));
+        }
+        if stored.digest != stored.digest() {
+            return Err("was changed after it was written".to_owned());
+        }
+        if stored.inputs != *inputs || stored.program != Program::this() {
+            return Err("is of another point or program".to_owned());
+        }
+        Ok(stored)
+    }
+
+    /// What a file holds: nothing if there is none.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn find(file: &Path, inputs: &Inputs) -> Result<Option<Stored>, String> {
+        match std::fs::read(file) {
+            Ok(text) => Stored::parse(&text, inputs).map(Some),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("cannot be read ({error})")),
+        }
+    }
+}
