@@ -16,6 +16,7 @@ use nandscape_lab_run::{Finished, Precondition, RunError, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
 
 use crate::failure::Failure;
+use crate::numbers::whole;
 use crate::sim::{judge, resolve, write};
 use crate::{output, progress};
 
@@ -41,7 +42,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "N", default_value_t = 400_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     io_count: u64,
     /// Seed of all random choices
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
     /// Print the four reports as one JSON object
     #[arg(long)]

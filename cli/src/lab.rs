@@ -10,6 +10,7 @@ use nandscape_lab_ledger::{EXPERIMENTS, Effort, Folder, Outcome, Session, Verdic
 use nandscape_sim::Span;
 
 use crate::failure::Failure;
+use crate::numbers::whole;
 use crate::output;
 
 /// Measure the claims of the source papers, and judge them.
@@ -79,7 +80,7 @@ struct RunArgs {
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
     out: PathBuf,
     /// Seed of everything random
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
     /// Points in virtual time that run in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]

@@ -14,6 +14,7 @@ mod guest;
 mod inspect;
 mod inspect_ox;
 mod lab;
+mod numbers;
 mod output;
 mod progress;
 mod replay;

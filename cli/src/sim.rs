@@ -12,6 +12,7 @@ use nandscape_lab_run::{Finished, Precondition, Report, Simulation};
 
 use crate::failure::Failure;
 use crate::files::Files;
+use crate::numbers::whole;
 use crate::trace::TraceWords;
 use crate::workload_words::WorkloadWords;
 use crate::{output, progress, table};
@@ -55,7 +56,7 @@ pub(crate) struct SimArgs {
     #[arg(long, value_enum, default_value = "full")]
     precondition: PreconditionArg,
     /// Seed of all random choices
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
     /// Set the times of flash, link and firmware to zero
     #[arg(long)]

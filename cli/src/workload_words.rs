@@ -4,11 +4,13 @@ use std::path::Path;
 
 use clap::Args;
 use nandscape_lab_workload::{
-    BlockSizes, Burst, Distribution, JobSpec, Limit, Pattern, Rate, RateProcess, Share, Workload, load,
+    Action, BlockSizes, Burst, Distribution, JobSpec, Limit, Pattern, Rate, RateProcess, Share, Workload, load,
 };
 use nandscape_sim::Span;
 
 use crate::failure::Failure;
+use crate::numbers::{whole, whole_32};
+use crate::output;
 use crate::trace::TraceWords;
 
 /// fio's options. Each has a default, unless a workload file is given.
@@ -25,13 +27,13 @@ pub(crate) struct WorkloadWords {
     #[arg(long, value_name = "SIZE")]
     bs: Option<BlockSizes>,
     /// Outstanding requests of each job [default: 32]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_32, allow_negative_numbers = true)]
     iodepth: Option<u32>,
     /// Number of such jobs, each with its own queue pair [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_32, allow_negative_numbers = true)]
     numjobs: Option<u32>,
     /// Percentage of reads in rw and randrw [default: 50]
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = whole_32, allow_negative_numbers = true)]
     rwmixread: Option<u32>,
     /// The part of the drive that is used: 10GiB or 50% [default: 100%]
     #[arg(long, value_name = "SIZE")]
@@ -53,13 +55,13 @@ pub(crate) struct WorkloadWords {
     #[arg(long, value_name = "ON/OFF")]
     burst: Option<Burst>,
     /// Total requests of all jobs [default: 1000000]
-    #[arg(long, value_name = "N", conflicts_with = "runtime")]
+    #[arg(long, value_name = "N", conflicts_with = "runtime", value_parser = whole, allow_negative_numbers = true)]
     io_count: Option<u64>,
     /// Drive time during which requests are issued: 10s
     #[arg(long, value_name = "TIME")]
     runtime: Option<Span>,
     /// Requests before the measured phase [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     warmup_count: Option<u64>,
 }
 
@@ -88,12 +90,24 @@ impl WorkloadWords {
         Ok(workload)
     }
 
+    /// Options that this pattern has no use for.
+    fn tell_without_effect(&self, rw: Pattern) {
+        let unused = [
+            ("--rwmixread", self.rwmixread.is_some() && rw.action != Action::Mixed, "rw and randrw"),
+            ("--random-distribution", self.random_distribution.is_some() && !rw.random, "patterns of random addresses"),
+        ];
+        for (option, _, patterns) in unused.iter().filter(|(_, is_unused, _)| *is_unused) {
+            output::note(&format!("{option} has no effect on --rw {rw}: it is for {patterns}"));
+        }
+    }
+
     fn job(&self) -> Result<JobSpec, Failure> {
         let Some(rw) = self.rw else {
             return Err(Failure::Input(anyhow::anyhow!(
                 "no workload: give --rw (for example --rw randread), or --workload (see `nandscape workloads`), or --trace FILE"
             )));
         };
+        self.tell_without_effect(rw);
         let base = JobSpec::default();
         let process = self.rate_process.unwrap_or(RateProcess::Poisson);
         let job = JobSpec {

@@ -14,6 +14,7 @@ use super::plan::{Named, Part, PlannedDrive};
 use super::stores::{self, StoreArg};
 use super::{faults, memory, plan};
 use crate::failure::Failure;
+use crate::numbers::whole;
 use crate::sim::{resolve_with, tell_if_unseen};
 
 /// Serve drives in real time, over NBD, NVMe/TCP and vfio-user.
@@ -68,9 +69,9 @@ pub(crate) struct ServeArgs {
     /// The state the drives begin in; a drive that is in a file already goes on as it was
     #[arg(long, value_enum, default_value = "none")]
     precondition: crate::sim::PreconditionArg,
-    /// Seed of everything random
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// Seed of everything random [default: 1]; a drive that is in a file already keeps its own
+    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
+    pub(super) seed: Option<u64>,
     /// Flash, link and firmware take no time
     #[arg(long)]
     no_delay: bool,
@@ -170,8 +171,12 @@ impl ServeArgs {
         memory::tell_if_too_large(in_memory.map(|(drive, _)| drive.memory()).sum());
         let share = |reactor: usize| reactor * drives.len() / self.reactors;
         let part =
-            |reactor: usize| Part { seed: self.seed, drives: drives[share(reactor)..share(reactor + 1)].to_vec() };
+            |reactor: usize| Part { seed: self.seed(), drives: drives[share(reactor)..share(reactor + 1)].to_vec() };
         Ok((0..self.reactors).map(part).collect())
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
     }
 
     /// The drives by name, with what each is.
@@ -238,7 +243,7 @@ impl ServeArgs {
 
     fn remote(&self, name: String, url: &str) -> Result<RemoteSpec, Failure> {
         match url.parse() {
-            Ok(target) => Ok(RemoteSpec { name, target, seed: self.seed }),
+            Ok(target) => Ok(RemoteSpec { name, target, seed: self.seed() }),
             Err(problem) => input(format!("--drive {problem}")),
         }
     }

@@ -86,13 +86,14 @@ fn input<T>(word: &str, problem: &str) -> Result<T, Failure> {
 /// Opens the files of a reactor's drives, and makes those that do not exist. `stores` are those of its drives.
 pub(super) fn open_all(part: &Part, stores: &[StoreArg], args: &ServeArgs) -> Result<Vec<Option<StoreFile>>, Failure> {
     let open = |(drive, store): (&PlannedDrive, &StoreArg)| match (drive, store.path()) {
-        (PlannedDrive::Model(spec), Some(path)) => open(spec, part.seed, path, args.store_sync).map(Some),
+        (PlannedDrive::Model(spec), Some(path)) => open(spec, part.seed, path, args).map(Some),
         _ => Ok(None),
     };
     part.drives.iter().zip(stores).map(open).collect()
 }
 
-fn open(spec: &DriveSpec, seed: u64, path: &Path, syncs: bool) -> Result<StoreFile, Failure> {
+fn open(spec: &DriveSpec, seed: u64, path: &Path, args: &ServeArgs) -> Result<StoreFile, Failure> {
+    let syncs = args.store_sync;
     let shown = path.display();
     let failed = |error: StoreError| Failure::Input(anyhow::anyhow!("--store {shown}: {error}"));
     if !StoreFile::exists(path).map_err(|error| failed(error.into()))? {
@@ -113,6 +114,10 @@ fn open(spec: &DriveSpec, seed: u64, path: &Path, syncs: bool) -> Result<StoreFi
         if file.before().in_use { ", which was not closed in order: it has found its tables again" } else { "" };
     if spec.precondition != Precondition::None {
         output::note(&format!("--precondition has no effect on drive {}, which is there already", spec.name));
+    }
+    let own = spec.store_specs(seed).map_err(Failure::input)?;
+    if args.seed.is_some() && own[0].seed != file.spec().seed {
+        output::note(&format!("--seed has no effect on drive {}, which was made with another one", spec.name));
     }
     output::note(&format!("drive {} goes on from {shown}{was_killed}", spec.name));
     Ok(file)

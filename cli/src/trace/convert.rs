@@ -81,8 +81,7 @@ fn to_regular_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let cannot = || format!("cannot write {}", path.display());
     let file = tempfile::Builder::new().prefix(".nandscape").tempfile_in(folder);
-    // The error would name the temporary file.
-    let file = file.map_err(|error| io::Error::from(error.kind())).with_context(cannot).map_err(Failure::Input)?;
+    let file = file.map_err(|error| without_name(folder, &error)).with_context(cannot).map_err(Failure::Input)?;
     let mut packed = Packed::new(path, BufWriter::new(file)).with_context(cannot).map_err(Failure::Run)?;
     let notes = convert(trace, to, packed.writer()).map_err(|error| failed(error, path))?;
     let file = packed.finish().and_then(|buffer| buffer.into_inner().map_err(io::Error::from));
@@ -90,6 +89,14 @@ fn to_regular_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>
     open_to_others(file.as_file()).with_context(cannot).map_err(Failure::Run)?;
     file.persist(path).map_err(|error| error.error).with_context(cannot).map_err(Failure::Run)?;
     Ok(notes)
+}
+
+/// Why there is no temporary file in a folder, without its name.
+fn without_name(folder: &Path, error: &io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::NotFound => anyhow::anyhow!("there is no folder {}", folder.display()),
+        kind => anyhow::Error::new(io::Error::from(kind)),
+    }
 }
 
 /// Temporary files are private to their owner; give the result the usual permissions.

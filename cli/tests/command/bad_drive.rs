@@ -76,11 +76,14 @@ fn impossible_geometries_are_refused() {
 
 #[test]
 fn capacities_have_bounds() {
-    change(&["capacity=0"], &["capacity: 0B is not a multiple of the mapping unit, 4KiB, from 1MiB on"]);
-    change(&["capacity=1000001"], &["capacity: 1000001B is not a multiple"]);
+    for small in ["0", "4KiB", "1020KiB"] {
+        change(&[&format!("capacity={small}")], &["capacity: ", " is too small; from 1MiB on is valid"]);
+    }
+    let valid = "is not a multiple of the mapping unit, 4KiB; valid are its multiples from 1MiB on";
+    change(&["capacity=1000001"], &["capacity: 1000001B", valid]);
     change(&["capacity=16TiB"], &["more than addresses reach: 16 TiB"]);
     change(&["capacity=99999999999999999999TiB"], &["is not a size such as"]);
-    change(&["capacity=1e300"], &["is not a size such as"]);
+    change(&["capacity=1e300"], &["\"1e300\" is not a size such as"]);
     change(&["geometry.blocks_per_plane=4294967295"], &["more than addresses reach"]);
     change(&["geometry.blocks_per_plane=3"], &["geometry.blocks_per_plane: 3 leave no room for data"]);
     let both = "version = 1\nbase = \"default\"\ncapacity = \"1GiB\"\n[geometry]\nblocks_per_plane = 7\n";

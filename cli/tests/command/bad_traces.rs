@@ -73,7 +73,10 @@ fn a_conversion_that_cannot_be_leaves_nothing() {
     );
     refuse(&["trace", "convert", &path, &out], &["--to <FORMAT>"]);
     refuse(&["trace", "convert", &path, &out, "--to", "csv"], &["\"csv\" is not a format"]);
-    refuse(&["trace", "convert", &path, "/nowhere/out.csv", "--to", "fio-v2"], &["cannot write /nowhere/out.csv"]);
+    refuse(
+        &["trace", "convert", &path, "/nowhere/out.csv", "--to", "fio-v2"],
+        &["cannot write /nowhere/out.csv: there is no folder /nowhere\n"],
+    );
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
 }
 

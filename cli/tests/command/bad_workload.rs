@@ -56,6 +56,7 @@ fn counts_are_checked() {
     words(&["--io-count", "99999999999999999999"], &["--io-count"]);
     words(&["--io-count", "18446744073709551615", "--warmup-count", "1"], &["more than can be counted"]);
     words(&["--io-count=-1"], &["--io-count"]);
+    words(&["--rate-iops", "1e300"], &["--rate-iops = 1e300 is out of range; from 0.000001 to 1e9 is valid"]);
     words(&["--io-count", "0"], &["io_count = 0 is out of range; it must be 1 or more"]);
 }
 

@@ -219,6 +219,20 @@ fn what_was_acknowledged_outlasts_kills_of_two_ftls() {
 }
 
 #[test]
+fn options_that_a_drive_in_a_file_has_no_use_for_are_told() {
+    let mut folder = tempfile::tempdir().unwrap();
+    let told = ["--precondition has no effect on drive small", "--seed has no effect on drive small"];
+    let runs = [(vec!["--seed", "7"], [false, false]), (vec![], [true, false]), (vec!["--seed", "7"], [true, false])];
+    for (more, expected) in runs.into_iter().chain([(vec!["--seed", "8"], [true, true])]) {
+        let mut server = serve(folder, &more);
+        server.signal(Signal::TERM);
+        let ended = server.wait();
+        assert_eq!(told.map(|note| ended.err.contains(note)), expected, "{more:?}: {}", ended.err);
+        folder = server.keep_folder();
+    }
+}
+
+#[test]
 fn a_file_that_is_not_the_drives_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder, &[]);

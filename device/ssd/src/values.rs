@@ -44,7 +44,9 @@ where
             }
 
             fn visit_f64<E: de::Error>(self, number: f64) -> Result<Text<T>, E> {
-                self.visit_str(&number.to_string())
+                // No quantity is as large; the message does not need its digits.
+                let text = if number.abs() >= 1e18 { format!("{number:e}") } else { number.to_string() };
+                self.visit_str(&text)
             }
         }
         deserializer.deserialize_any(TextVisitor(PhantomData))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nandscape_drive::DriveInfo;
 use nandscape_lab_workload::{
-    JobSpec, Limit, RequestSource, RequestStream, Source, SourceError, TimedRequest, Workload,
+    JobSpec, Limit, RequestSource, RequestStream, Source, SourceError, TimedRequest, Workload, shown,
 };
 use nandscape_sim::{Seed, Span};
 
@@ -51,10 +51,10 @@ impl Replay {
         }
         match pace {
             Pace::Scaled(scale) if !(1.0 / MOST_SCALE..=MOST_SCALE).contains(&scale) => {
-                return refuse(format!("a time scale of {scale} is out of range; from 1e-9 to 1e9 is valid"));
+                return refuse(format!("a time scale of {} is out of range; from 1e-9 to 1e9 is valid", shown(&scale)));
             }
             Pace::Rate(rate) if !(1e-6..=1e9).contains(&rate) => {
-                return refuse(format!("a rate of {rate} is out of range; from 0.000001 to 1e9 is valid"));
+                return refuse(format!("a rate of {} is out of range; from 0.000001 to 1e9 is valid", shown(&rate)));
             }
             _ => {}
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nandscape_sim::Span;
 use serde::Deserialize;
 
+use crate::keys::shown;
 use crate::load::{LoadKind, LoadSpec};
 use crate::spec::{DEFAULT_REQUESTS, JobSpec, Limit, Rate, RateProcess, Source, Workload};
 use crate::{characteristics, filebench, ycsb};
@@ -289,7 +290,8 @@ impl JobSpec {
         range("namespace", self.namespace, 1, u32::MAX - 1)?;
         match self.rate {
             Some(rate) if !(1e-6..=1e9).contains(&rate.iops) => {
-                Err(format!("rate_iops = {} is out of range; from 0.000001 to 1e9 is valid", rate.iops))
+                let iops = shown(&rate.iops);
+                Err(format!("rate_iops = {iops} is out of range; from 0.000001 to 1e9 is valid"))
             }
             _ => Ok(()),
         }

@@ -58,6 +58,7 @@ pub use distribution::Distribution;
 pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, load, parse_table, text_of};
 pub use filebench::{Filebench, Personality};
 pub use filesystem::{FileId, FileSystem, Options as FileSystemOptions};
+pub use keys::shown;
 pub use load::{LoadKind, LoadSpec};
 pub use record::{Direction, Outcome, Tally};
 pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};

@@ -182,13 +182,13 @@ fn too_large() -> ProfileError {
 }
 
 fn logical_units(capacity: Bytes, unit_size: u32) -> Result<u32> {
-    let least = 1 << 20;
-    if capacity.0 < least || !capacity.0.is_multiple_of(u64::from(unit_size)) {
-        let unit = Bytes(unit_size.into());
-        return wrong(
-            "capacity",
-            format!("{capacity} is not a multiple of the mapping unit, {unit}, from {} on", Bytes(least)),
-        );
+    let (least, unit) = (Bytes(1 << 20), Bytes(unit_size.into()));
+    if !capacity.0.is_multiple_of(unit.0) {
+        let valid = format!("valid are its multiples from {least} on");
+        return wrong("capacity", format!("{capacity} is not a multiple of the mapping unit, {unit}; {valid}"));
+    }
+    if capacity < least {
+        return wrong("capacity", format!("{capacity} is too small; from {least} on is valid"));
     }
     u32::try_from(capacity.0 / u64::from(unit_size)).map_err(|_| too_large())
 }

@@ -6,6 +6,8 @@
 
 use nandscape_sim::{Rng, Span};
 
+use crate::keys::shown;
+
 /// Parameters of bursts.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Bursts {
@@ -37,7 +39,7 @@ impl Gaps {
             return Ok(Gaps { ends: 1.0, inside_ns: 0.0, between_ns: mean_ns });
         };
         if !(1.0..=1e9).contains(&requests) {
-            return Err(format!("burst_requests = {requests} is out of range; from 1 to 1e9 is valid"));
+            return Err(format!("burst_requests = {} is out of range; from 1 to 1e9 is valid", shown(&requests)));
         }
         let (ends, inside_ns) = (1.0 / requests, gap.ns() as f64);
         if inside_ns > mean_ns {

@@ -24,6 +24,7 @@ pub(crate) use keys::Keys;
 pub use sizes::SizeSpec;
 
 use crate::distribution::Distribution;
+use crate::keys::shown;
 use crate::words::Share;
 
 /// A load described by a table.
@@ -57,7 +58,10 @@ impl Characteristics {
     pub fn check(&self) -> Result<(), String> {
         for (name, share) in [("reads", self.reads), ("sequential", self.sequential)] {
             if !(0.0..=1.0).contains(&share) {
-                return Err(format!("{name} = {share} is out of range; from 0 to 1, or 0% to 100%, is valid"));
+                return Err(format!(
+                    "{name} = {} is out of range; from 0 to 1, or 0% to 100%, is valid",
+                    shown(&share)
+                ));
             }
         }
         if self.align == 0 || !self.align.is_multiple_of(512) {
@@ -72,7 +76,7 @@ impl Characteristics {
         }
         match (self.interval_ns, self.bursts) {
             (Some(mean), _) if !(1.0..=1e15).contains(&mean) => {
-                Err(format!("an interval of {mean} ns is out of range; from 1ns to 1000000s is valid"))
+                Err(format!("an interval of {} ns is out of range; from 1ns to 1000000s is valid", shown(&mean)))
             }
             (Some(mean), bursts) => gaps::Gaps::new(mean, bursts).map(drop),
             (None, Some(_)) => Err("bursts need an interval: give interval, the mean time between requests".to_owned()),

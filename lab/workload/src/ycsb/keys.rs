@@ -4,7 +4,7 @@ use nandscape_sim::units::{Bytes, Ratio};
 use serde::Deserialize;
 
 use super::{Choice, Mix, Phase, Ycsb};
-use crate::keys::{read, within};
+use crate::keys::{read, shown, within};
 use crate::words::Share;
 
 /// The keys as written.
@@ -47,7 +47,7 @@ impl Keys {
         }
         let Ratio(load_factor) = read("load_factor", self.load_factor.as_ref(), Ratio(0.8))?;
         if load_factor <= 0.0 || load_factor > 1.0 {
-            return Err(format!("load_factor = {load_factor} is out of range; above 0% up to 100% is valid"));
+            return Err(format!("load_factor = {} is out of range; above 0% up to 100% is valid", shown(&load_factor)));
         }
         Ok(Ycsb {
             mix,
