@@ -34,6 +34,8 @@ pub struct HostIdentity {
     pub hostid: [u8; 16],
     /// The host's NVMe Qualified Name; empty where there is none.
     pub hostnqn: String,
+    /// The PCI function that the host uses, by its number among those of the drive: hosts come and go, the function stays.
+    pub function: Option<u16>,
 }
 
 /// How commands and data pass between a host and its controller (Base 2.1).

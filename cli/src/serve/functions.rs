@@ -30,8 +30,9 @@ pub(super) enum DoorbellsArg {
 
 /// A word of the command line, split.
 pub(super) struct FunctionArg {
-    /// The place of its drive on the command line.
+    /// The place of its drive on the command line, and its own number among the functions of that drive.
     drive: usize,
+    number: u16,
     path: PathBuf,
 }
 
@@ -48,10 +49,15 @@ pub(super) fn of_words(words: &[String], names: &[String]) -> Result<Vec<Functio
         };
         match path {
             "" => Err(Failure::Input(anyhow::anyhow!("--vfio-user {word}: needs a path, as in /run/drive.sock"))),
-            path => Ok(FunctionArg { drive, path: PathBuf::from(path) }),
+            path => Ok(FunctionArg { drive, number: 0, path: PathBuf::from(path) }),
         }
     };
-    words.iter().map(split).collect()
+    let mut functions = words.iter().map(split).collect::<Result<Vec<FunctionArg>, Failure>>()?;
+    for place in 1..functions.len() {
+        let (before, rest) = functions.split_at_mut(place);
+        rest[0].number = before.iter().filter(|function| function.drive == rest[0].drive).count() as u16;
+    }
+    Ok(functions)
 }
 
 fn unknown(word: &str, names: &[String]) -> Failure {
@@ -83,10 +89,11 @@ pub(super) fn listen(
         DoorbellsArg::Mapped => DoorbellMode::Mapped,
     };
     let start = |function: FunctionArg| {
-        let LiveDrive { name, handle, number, queue_pairs, .. } = &running.drives[function.drive];
+        let LiveDrive { name, handle, number: drive, queue_pairs, .. } = &running.drives[function.drive];
         let (path, address) = (function.path.clone(), function.address());
-        let (handle, drive, queue_pairs, log) = (handle.clone(), *number, *queue_pairs, log.clone());
-        let listener = Listener::start(Function { path, handle, drive, queue_pairs, doorbells, log })
+        let (handle, drive, queue_pairs, log) = (handle.clone(), *drive, *queue_pairs, log.clone());
+        let number = function.number;
+        let listener = Listener::start(Function { path, handle, drive, number, queue_pairs, doorbells, log })
             .map_err(|error| no_place("--vfio-user", &address, &error))?;
         output::note(&how_to_connect(name, &function.path));
         Ok(listener)
@@ -113,8 +120,8 @@ mod tests {
         let names = ["a", "a=b"].map(str::to_owned);
         let words = ["x.sock", "a=/run/y", "a=b=./z=1"].map(str::to_owned);
         let found = of_words(&words, &names).unwrap();
-        let found: Vec<(usize, &str)> = found.iter().map(|of| (of.drive, of.path.to_str().unwrap())).collect();
-        assert_eq!(found, [(0, "x.sock"), (0, "/run/y"), (1, "./z=1")]);
+        let found: Vec<_> = found.iter().map(|of| (of.drive, of.number, of.path.to_str().unwrap())).collect();
+        assert_eq!(found, [(0, 0, "x.sock"), (0, 1, "/run/y"), (1, 0, "./z=1")]);
         let error = |word: &str| of_words(&[word.to_owned()], &names).err().unwrap().to_string();
         assert!(error("c=x").contains("there is no drive \"c\"; NAME=PATH names one of a, a=b"));
         assert!(error("a=").contains("needs a path") && error("").contains("needs a path"));

@@ -86,7 +86,11 @@ fn a_normal_shutdown_takes_a_checkpoint_and_an_abrupt_one_does_not() {
         let mut executor = Executor::new();
         let sim = executor.sim();
         let ssd = ssd(&sim, &["buffer.mode=volatile", "ftl.ox_block.checkpoint_interval=10s"]);
-        let identity = HostIdentity { hostid: [1; 16], hostnqn: "nqn.2026-11.org.example:1".to_owned() };
+        let identity = HostIdentity {
+            hostid: [1; 16],
+            hostnqn: "nqn.2026-11.org.example:1".to_owned(),
+            ..HostIdentity::default()
+        };
         let controller = ssd.subsystem().new_controller(identity, TransportModel::Message).expect("a free controller");
         controller.set_register(register::CC, READY);
         let drive = QueueDrive::new(&sim, controller.clone(), QueueId(1), 8).expect("a free queue pair");

@@ -35,7 +35,11 @@ impl Tenant {
     /// # Panics
     /// When the subsystem takes no more hosts.
     pub fn new(sim: &Sim, subsystem: &dyn Subsystem, id: u8) -> Tenant {
-        let identity = HostIdentity { hostid: [id; 16], hostnqn: format!("nqn.2026-11.org.example:{id}") };
+        let identity = HostIdentity {
+            hostid: [id; 16],
+            hostnqn: format!("nqn.2026-11.org.example:{id}"),
+            ..HostIdentity::default()
+        };
         let controller =
             subsystem.new_controller(identity, TransportModel::Message).expect("there is a controller left");
         controller.set_register(register::CC, ENABLED);

@@ -69,6 +69,7 @@ impl Server {
             path: folder.path().join("function"),
             handle: handle.clone(),
             drive: 0,
+            number: 0,
             queue_pairs: 4,
             doorbells,
             log: Arc::new(|_: &str| ()),

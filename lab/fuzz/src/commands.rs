@@ -114,7 +114,11 @@ async fn create_namespaces(sim: &Sim, ssd: &Ssd) {
 
 async fn run(sim: &Sim, ssd: &Ssd, input: &mut Input<'_>) {
     create_namespaces(sim, ssd).await;
-    let other = HostIdentity { hostid: [2; 16], hostnqn: "nqn.2014-08.org.nvmexpress:uuid:other".to_owned() };
+    let other = HostIdentity {
+        hostid: [2; 16],
+        hostnqn: "nqn.2014-08.org.nvmexpress:uuid:other".to_owned(),
+        ..HostIdentity::default()
+    };
     let other = ssd.subsystem().new_controller(other, TransportModel::Message).expect("there is room for it");
     let mut hosts = [Host::new(sim, ssd.controller()), Host { controller: other, pairs: Vec::new() }];
     let cc = hosts[0].controller.register(CC);

@@ -58,7 +58,7 @@ pub(crate) fn aim_of<'a>(
     }
     let place = subsystems.enumerate().find(|(_, nqn)| *nqn == name).map(|(place, _)| place);
     let place = place.ok_or(ConnectRefusal::of_data(offset::SUBSYSTEM))?;
-    let host = HostIdentity { hostid: data.host_id, hostnqn: hostnqn.to_owned() };
+    let host = HostIdentity { hostid: data.host_id, hostnqn: hostnqn.to_owned(), ..HostIdentity::default() };
     let controller = (!new).then_some(controller);
     // Connect of an I/O queue has no timeout of its own.
     let keep_alive_ms = if new { connect.keep_alive_ms.get() } else { 0 };

@@ -36,6 +36,8 @@ pub struct NewHost {
     pub memory: Rc<dyn Dma>,
     /// Its interrupt vectors.
     pub vectors: u16,
+    /// The PCI function that it uses, by its number among those of the drive.
+    pub function: u16,
     /// Watches its doorbells.
     pub doorbells: Rc<dyn Doorbells>,
 }

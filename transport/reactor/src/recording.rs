@@ -21,7 +21,7 @@ pub use record::Record;
 pub use recorder::Recorder;
 
 /// The first bytes of every recording; the last but one is the version.
-pub const MAGIC: [u8; 8] = *b"NSCREC4\n";
+pub const MAGIC: [u8; 8] = *b"NSCREC5\n";
 /// The place of the version in them.
 const VERSION: usize = 6;
 /// The largest body that is read: larger than a command with the largest transfer.

@@ -97,9 +97,10 @@ impl Player {
                     return Err(OTHER_NUMBER);
                 }
             }
-            Record::Attach { connection, export, vectors } => {
+            Record::Attach { connection, export, vectors, function } => {
                 let memory = Rc::new(Replayed { outcomes: self.outcomes.clone(), connection });
-                if port.attach(export, memory, vectors, Rc::new(Unwatched)).is_ok_and(|id| id != connection) {
+                let attached = port.attach((export, function), memory, vectors, Rc::new(Unwatched));
+                if attached.is_ok_and(|id| id != connection) {
                     return Err(OTHER_NUMBER);
                 }
             }

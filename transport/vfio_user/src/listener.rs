@@ -22,6 +22,8 @@ pub struct Function {
     pub handle: Handle,
     /// The number of its drive there.
     pub drive: u16,
+    /// Its own number among the functions of the drive: what one guest saves, the next one of the function finds.
+    pub number: u16,
     /// I/O queue pairs of the drive's controllers.
     pub queue_pairs: u16,
     /// How doorbells come.

@@ -93,7 +93,7 @@ impl Session {
         function: &Function,
         log: Arc<dyn Fn(&str) + Send + Sync>,
     ) -> Result<Session, StartError> {
-        let layout = Layout::new(function.queue_pairs);
+        let (layout, number) = (Layout::new(function.queue_pairs), function.number);
         let file = memory_file(layout.bar0_bytes())?;
         let page = || Mapping::new(&file, DOORBELLS, layout.doorbell_bytes() as usize, true);
         let (doorbells, watched) = (page()?, page()?);
@@ -109,7 +109,7 @@ impl Session {
                 let (held, doorbells) = (memory.clone(), watch.clone());
                 let parts = Parts { acts: inbox, memory: held, interrupts, doorbells, present };
                 let client = Box::new(Device::new(parts));
-                NewHost { client, memory, vectors: layout.vectors(), doorbells: watch }
+                NewHost { client, memory, vectors: layout.vectors(), function: number, doorbells: watch }
             }),
         )?;
         Ok(Session {

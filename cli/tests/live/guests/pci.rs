@@ -1,7 +1,7 @@
 //! A drive as a PCI device of a guest.
 
-use super::steps;
 use super::transport::{Served, Transport};
+use super::{run, steps};
 use crate::server::number;
 
 /// With shadow doorbells that are looked at when told; the other test has the default.
@@ -28,5 +28,28 @@ fn a_host_maintains_and_resets_a_pci_drive() {
     steps::resets_under_load_lose_nothing(&mut guest);
     steps::namespaces_are_created_attached_and_formatted(&mut guest);
     guest.power_off().unwrap();
+    server.figures();
+}
+
+/// A function keeps what one of its guests has saved, in a file over the end of the server, too. Another function has values of
+/// its own.
+#[test]
+fn saved_features_are_there_for_the_next_guest_of_a_function() {
+    let saved = "nvme get-feature /dev/nvme0 -f 1 -s 2";
+    let server = Served::over(Transport::Pci, &["--store", "file:drive.nand"]);
+    let mut guest = server.guest();
+    let default = run(&mut guest, saved);
+    run(&mut guest, "nvme set-feature /dev/nvme0 -f 1 --value=5 --save");
+    guest.power_off().unwrap();
+    let mut next = server.guest();
+    assert!(run(&mut next, saved).ends_with(":0x00000005"), "the arbitration burst");
+    next.power_off().unwrap();
+    let mut other = server.host(1);
+    assert_eq!(run(&mut other, saved), default);
+    other.power_off().unwrap();
+    let server = server.again();
+    let mut later = server.guest();
+    assert!(run(&mut later, saved).ends_with(":0x00000005"), "after the end of the server");
+    later.power_off().unwrap();
     server.figures();
 }

@@ -4,6 +4,8 @@ use std::ops::Deref;
 
 use nandscape_lab_guest::{Device, Guest, Kit, Machine};
 
+use rustix::process::Signal;
+
 use super::{run, until};
 use crate::server::Server;
 
@@ -60,6 +62,15 @@ impl Served {
         };
         let server = Server::start(tempfile::tempdir().unwrap(), &[&DRIVE[..], &place, more].concat());
         Served { server, transport }
+    }
+
+    /// Ends the server, which has its PCI drive in drive.nand, and starts another one with it.
+    pub(super) fn again(mut self) -> Served {
+        self.server.signal(Signal::TERM);
+        assert_eq!(self.server.wait().code, Some(0));
+        let place = ["--vfio-user", SOCKETS[0], "--vfio-user", SOCKETS[1], "--store", "file:drive.nand"];
+        let server = Server::start(self.server.keep_folder(), &[&DRIVE[..], &place].concat());
+        Served { server, transport: self.transport }
     }
 
     /// A guest that has the drive.

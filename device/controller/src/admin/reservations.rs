@@ -250,7 +250,7 @@ impl<C: CommandSet> crate::NvmSubsystem<C> {
 fn registered(cntlid: u16, host: Registrant, key: u64, holds: bool, extended: bool) -> Vec<u8> {
     let id = match host {
         Registrant::Host(id) => id,
-        Registrant::Controller(_) => [0; 16],
+        Registrant::Controller(_) | Registrant::Function(_) => [0; 16],
     };
     if extended {
         let mut entry = RegisteredExtended::new_zeroed();

@@ -313,9 +313,10 @@ impl<C: CommandSet> NvmeController<C> {
 
 /// A host, by the identifier that it gave its controller when it got it, or else by the controller.
 fn owner(host: &HostIdentity, controller: u16) -> Registrant {
-    match host.hostid {
-        id if id == [0; 16] => Registrant::Controller(controller),
-        id => Registrant::Host(id),
+    match host {
+        HostIdentity { function: Some(function), .. } => Registrant::Function(*function),
+        HostIdentity { hostid, .. } if *hostid == [0; 16] => Registrant::Controller(controller),
+        HostIdentity { hostid, .. } => Registrant::Host(*hostid),
     }
 }
 

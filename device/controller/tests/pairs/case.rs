@@ -28,7 +28,8 @@ struct Tenant {
 }
 
 fn tenant(sim: &Sim, subsystem: &dyn Subsystem, id: u8) -> Tenant {
-    let identity = HostIdentity { hostid: [id; 16], hostnqn: format!("nqn.2026-11.org.example:{id}") };
+    let identity =
+        HostIdentity { hostid: [id; 16], hostnqn: format!("nqn.2026-11.org.example:{id}"), ..HostIdentity::default() };
     let controller = subsystem.new_controller(identity, TransportModel::Message).unwrap();
     controller.set_register(CC, ENABLED);
     let queue = |id| Host::new(sim, QueueDrive::new(sim, controller.clone(), QueueId(id), 64).unwrap());

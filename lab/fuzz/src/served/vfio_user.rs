@@ -42,6 +42,7 @@ fn listen(served: &Served) -> AtSocket<Listener> {
         path: path.to_owned(),
         handle: served.handle.clone(),
         drive: 0,
+        number: 0,
         queue_pairs: PAIRS,
         doorbells: DoorbellMode::Buffered,
         log: Arc::new(|_| ()),

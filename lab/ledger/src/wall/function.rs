@@ -56,6 +56,7 @@ impl Served {
             path: folder.path().join("function"),
             handle: live.handle().clone(),
             drive: 0,
+            number: 0,
             queue_pairs: live.served()[0].queue_pairs,
             doorbells: doorbells.mode(),
             log: Arc::new(|_: &str| {}),

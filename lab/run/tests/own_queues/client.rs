@@ -51,7 +51,7 @@ pub(crate) fn attach(handle: &Handle, socket: UnixStream, is_asked: bool) {
             let (reached, done) = (is_asked.then(GuestMemory::new), Vec::new());
             let client =
                 HostClient { socket, file, memory: memory.clone(), reached, done, doorbells, seen, inbox, answers };
-            NewHost { client: Box::new(client), memory, vectors: PAIRS, doorbells: Rc::new(Unwatched) }
+            NewHost { client: Box::new(client), memory, vectors: PAIRS, function: 0, doorbells: Rc::new(Unwatched) }
         }),
     );
     attached.unwrap();

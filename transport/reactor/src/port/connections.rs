@@ -32,20 +32,27 @@ impl Port {
         Ok(id)
     }
 
-    /// Connects a host that has queues of its own to a new controller of a drive: its memory, and how many interrupt
-    /// vectors it has.
+    /// Connects to a drive for a client that uses the namespace of this description.
+    pub(crate) fn open_namespace(&mut self, export: u16, info: DriveInfo) -> Result<ConnectionId, Status> {
+        let id = self.open(export)?;
+        self.connections.get_mut(&id).expect("it was just opened").info = info;
+        Ok(id)
+    }
+
+    /// Connects a host that has queues of its own to a new controller of a drive: the drive and the PCI function, the host's
+    /// memory, and how many interrupt vectors it has.
     ///
     /// # Errors
     /// The drive's refusal; Invalid Namespace when there is no such drive, or when it has no controllers.
     pub fn attach(
         &mut self,
-        export: u16,
+        (export, function): (u16, u16),
         dma: Rc<dyn Dma>,
         vectors: u16,
         doorbells: Rc<dyn Doorbells>,
     ) -> Result<ConnectionId, Status> {
         let id = self.next_id();
-        self.arrived(|recorder| recorder.attach(id, export, vectors));
+        self.arrived(|recorder| recorder.attach(id, export, vectors, function));
         let subsystem = self.exports.get(usize::from(export)).and_then(|drive| drive.subsystem());
         let subsystem = subsystem.ok_or(Status::INVALID_NAMESPACE)?;
         let (info, sizes) = (subsystem.info(), subsystem.block_sizes());
@@ -63,7 +70,8 @@ impl Port {
             asks,
             came: Rc::default(),
         });
-        let controller = subsystem.new_controller(HostIdentity::default(), TransportModel::Memory)?;
+        let identity = HostIdentity { function: Some(function), ..HostIdentity::default() };
+        let controller = subsystem.new_controller(identity, TransportModel::Memory)?;
         controller.attach(host.clone())?;
         self.connections.insert(id, Connection { export, info, sizes, way: Way::Controller { controller, host } });
         Ok(id)

@@ -76,8 +76,9 @@ impl Reactor {
         }
         let drive = self.port.exports().get(usize::from(export));
         let info = drive.ok_or(Refused::Drive(Status::INVALID_NAMESPACE))?.info();
-        let NewHost { client, memory, vectors, doorbells } = make(info);
-        let connection = self.port.attach(export, memory, vectors, doorbells).map_err(Refused::Drive)?;
+        let NewHost { client, memory, vectors, function, doorbells } = make(info);
+        let connection = self.port.attach((export, function), memory, vectors, doorbells);
+        let connection = connection.map_err(Refused::Drive)?;
         self.admit(connection, client);
         Ok(())
     }

@@ -70,6 +70,8 @@ pub enum Record {
         export: u16,
         /// Its interrupt vectors.
         vectors: u16,
+        /// The PCI function that it uses.
+        function: u16,
     },
     /// A queue of a host whose commands pass as messages connected.
     ConnectQueue {
@@ -143,7 +145,8 @@ pub(super) fn parse(kind: u8, body: &[u8]) -> Option<Record> {
         CLOSE => Record::Close { connection: ConnectionId(take_u32(&mut rest)?) },
         ATTACH => {
             let connection = ConnectionId(take_u32(&mut rest)?);
-            Record::Attach { connection, export: take_u16(&mut rest)?, vectors: take_u16(&mut rest)? }
+            let (export, vectors, function) = (take_u16(&mut rest)?, take_u16(&mut rest)?, take_u16(&mut rest)?);
+            Record::Attach { connection, export, vectors, function }
         }
         CONNECT_QUEUE => {
             let connection = ConnectionId(take_u32(&mut rest)?);
@@ -194,7 +197,8 @@ fn parse_connect_queue(mut rest: &[u8]) -> Option<ConnectQueue> {
     let (export, controller) = (take_u16(&mut rest)?, take_u16(&mut rest)?);
     let (queue, entries) = (QueueId(take_u16(&mut rest)?), take_u32(&mut rest)?);
     let (keep_alive_ms, [priority], hostid) = (take_u32(&mut rest)?, take(&mut rest)?, take(&mut rest)?);
-    let host = HostIdentity { hostid, hostnqn: String::from_utf8(rest.to_vec()).ok()? };
+    let hostnqn = String::from_utf8(rest.to_vec()).ok()?;
+    let host = HostIdentity { hostid, hostnqn, ..HostIdentity::default() };
     let controller = (controller != NEW_CONTROLLER).then_some(controller);
     Some(ConnectQueue { export, controller, host, queue, entries, keep_alive_ms, priority })
 }

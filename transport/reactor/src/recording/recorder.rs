@@ -76,8 +76,9 @@ impl Recorder {
         self.put(CLOSE, &[&connection.0.to_le_bytes()]);
     }
 
-    pub(crate) fn attach(&mut self, connection: ConnectionId, export: u16, vectors: u16) {
-        self.put(ATTACH, &[&connection.0.to_le_bytes(), &export.to_le_bytes(), &vectors.to_le_bytes()]);
+    pub(crate) fn attach(&mut self, connection: ConnectionId, export: u16, vectors: u16, function: u16) {
+        let numbers = [export, vectors, function].map(u16::to_le_bytes);
+        self.put(ATTACH, &[&connection.0.to_le_bytes(), numbers.as_flattened()]);
     }
 
     pub(crate) fn connect_queue(&mut self, connection: ConnectionId, ask: &ConnectQueue) {

@@ -67,6 +67,7 @@ impl Server {
                 path: folder.path().join(number.to_string()),
                 handle: handle.clone(),
                 drive: 0,
+                number: number as u16,
                 queue_pairs: PAIRS,
                 doorbells,
                 log: Arc::new(move |text: &str| log.lock().unwrap().push(text.to_owned())),

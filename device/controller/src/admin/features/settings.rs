@@ -29,6 +29,9 @@ pub(crate) struct Saved(RefCell<VecDeque<(Registrant, BTreeMap<Name, u32>)>>);
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(crate) struct SavedNote {
     host: [u8; 16],
+    /// The PCI function, where the values are its hosts'.
+    #[serde(default)]
+    function: Option<u16>,
     feature: u8,
     selector: u32,
     value: u32,
@@ -117,17 +120,19 @@ impl Saved {
         self.0.borrow_mut().retain(|(each, _)| *each != host);
     }
 
-    /// Those that outlast the process, to be noted: of hosts with an identifier, and of hosts in the drive's own process,
-    /// whose identifier is zeros.
+    /// Those that outlast the process, to be noted: of hosts with an identifier, of PCI functions, and of hosts in the drive's own
+    /// process, whose identifier is zeros.
     pub(crate) fn note(&self) -> Vec<SavedNote> {
         let mut notes = Vec::new();
         for (host, values) in &*self.0.borrow() {
-            let host = match host {
-                Registrant::Host(id) => *id,
-                Registrant::Controller(IN_PROCESS_CONTROLLER) => [0; 16],
+            let (host, function) = match host {
+                Registrant::Host(id) => (*id, None),
+                Registrant::Function(number) => ([0; 16], Some(*number)),
+                Registrant::Controller(IN_PROCESS_CONTROLLER) => ([0; 16], None),
                 Registrant::Controller(_) => continue,
             };
-            let note = |(&(feature, selector), &value): (&Name, &u32)| SavedNote { host, feature, selector, value };
+            let note =
+                |(&(feature, selector), &value): (&Name, &u32)| SavedNote { host, function, feature, selector, value };
             notes.extend(values.iter().map(note));
         }
         notes
@@ -137,9 +142,10 @@ impl Saved {
     pub(crate) fn restore(&self, notes: &[SavedNote]) {
         self.0.take();
         for note in notes {
-            let host = match note.host {
-                id if id == [0; 16] => Registrant::Controller(IN_PROCESS_CONTROLLER),
-                id => Registrant::Host(id),
+            let host = match (note.host, note.function) {
+                (_, Some(number)) => Registrant::Function(number),
+                (id, None) if id == [0; 16] => Registrant::Controller(IN_PROCESS_CONTROLLER),
+                (id, None) => Registrant::Host(id),
             };
             self.set(host, (note.feature, note.selector), note.value);
         }
@@ -265,5 +271,22 @@ mod tests {
         assert_eq!(saved.of(Registrant::Controller(3)), BTreeMap::new());
         saved.forget(Registrant::Controller(2));
         assert_eq!(saved.get(Registrant::Controller(2), name), None);
+    }
+
+    #[test]
+    fn values_of_a_function_outlast_its_hosts_and_the_process() {
+        let (saved, name) = (Saved::default(), (feature::ARBITRATION, 0));
+        saved.set(Registrant::Function(0), name, 5);
+        saved.forget(Registrant::Controller(2));
+        assert_eq!(saved.get(Registrant::Function(0), name), Some(5));
+        let noted = serde_json::to_vec(&saved.note()).unwrap();
+        let next = Saved::default();
+        next.restore(&serde_json::from_slice::<Vec<SavedNote>>(&noted).unwrap());
+        assert_eq!((next.get(Registrant::Function(0), name), next.get(Registrant::Function(1), name)), (Some(5), None));
+        assert_eq!(next.get(Registrant::Controller(IN_PROCESS_CONTROLLER), name), None);
+        // As notes were before functions had values.
+        let old = br#"[{"host":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],"feature":1,"selector":0,"value":3}]"#;
+        next.restore(&serde_json::from_slice::<Vec<SavedNote>>(old).unwrap());
+        assert_eq!(next.get(Registrant::Host([1; 16]), name), Some(3));
     }
 }

@@ -32,6 +32,8 @@ pub(crate) enum Registrant {
     Host([u8; 16]),
     /// One without an identifier is another host on each controller.
     Controller(u16),
+    /// The hosts of a PCI function, as features are saved for them. Reservations do not know it.
+    Function(u16),
 }
 
 /// A host to be notified, and of what.
