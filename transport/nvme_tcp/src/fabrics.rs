@@ -40,7 +40,8 @@ impl Session {
         match (property.offset.get(), property.attributes & 0b111) {
             (offset @ register::CC, SIZE_4) => {
                 intake.arrive(Arrival::Register { offset, value: property.value.get() as u32 });
-                self.enabling = Enabling::of(intake.register(register::CC), intake.register(register::CSTS));
+                let enabling = Enabling::of(intake.register(register::CC), intake.register(register::CSTS));
+                self.configured(enabling, intake.now());
                 Ok(0)
             }
             _ => Err(Status::INVALID_FIELD),

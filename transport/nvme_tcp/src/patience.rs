@@ -1,16 +1,17 @@
-//! How long a host may be silent before its connection ends (Base 3.6.2, 3.9.2).
+//! How long a host may be silent before its connection ends (Base 3.6.2, 3.9).
+//!
+//! The Keep Alive Timer is command based (Base 3.9.3.1), as Identify Controller does not offer Traffic Based Keep Alive: other
+//! commands do not restart it.
 //!
 //! Left out: a host that was told of a violation, which has to leave at once.
 
-use nandscape_sim::Span;
+use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::register::{CC_EN, CSTS_RDY, CSTS_SHST};
 
 /// The longest time that a host may leave data unsent that it was asked for, while it sends nothing else either.
 const DATA_PATIENCE: Span = Span::from_s(30);
 /// How long an association is preserved whose controller is not enabled.
 const NOT_ENABLED: Span = Span::from_s(120);
-/// Longer than any host is silent: about 136 years.
-const EVER: Span = Span::from_s(u32::MAX as u64);
 
 /// Whether the Keep Alive Timer of a controller is active.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -33,18 +34,32 @@ impl Enabling {
         }
     }
 
-    /// The longest silence of a host, and the reason that is logged at its end. `keep_alive` is the Keep Alive Timeout;
-    /// `owes_data` says that the host was asked for data.
-    pub(crate) fn patience(self, keep_alive: Option<Span>, owes_data: bool) -> (Span, &'static str) {
-        match (self, keep_alive) {
-            (Enabling::Disabled, _) => (NOT_ENABLED, "did not enable its controller"),
-            (Enabling::Enabled, Some(time)) if !owes_data || time < DATA_PATIENCE => {
-                (time, "keep alive timeout expired")
-            }
-            _ if owes_data => (DATA_PATIENCE, "left data unsent that it was asked for"),
-            _ => (EVER, "was silent for a century"),
+    /// When the connection ends, and the reason that is logged then; `None` where its host may be silent for ever. `keep_alive`
+    /// is the Keep Alive Timeout; `owes_data` says that the host was asked for data.
+    pub(crate) fn deadline(
+        self,
+        signs: Signs,
+        keep_alive: Option<Span>,
+        owes_data: bool,
+    ) -> Option<(Time, &'static str)> {
+        if self == Enabling::Disabled {
+            return Some((signs.heard + NOT_ENABLED, "did not enable its controller"));
         }
+        let alive = keep_alive.filter(|_| self == Enabling::Enabled);
+        let alive = alive.map(|time| (signs.alive + time, "keep alive timeout expired"));
+        let owes = owes_data.then(|| (signs.heard + DATA_PATIENCE, "left data unsent that it was asked for"));
+        alive.into_iter().chain(owes).min_by_key(|(at, _)| *at)
     }
+}
+
+/// When a host last gave a sign of life.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Signs {
+    /// When something came from it.
+    pub(crate) heard: Time,
+    /// When the Keep Alive Timer began: when the controller was enabled, or Keep Alive or Set Features of the timeout has
+    /// completed.
+    pub(crate) alive: Time,
 }
 
 #[cfg(test)]
@@ -72,20 +87,24 @@ mod tests {
     #[test]
     fn the_timer_is_active_while_the_controller_is_enabled() {
         let (short, long) = (Some(Span::from_s(1)), Some(Span::from_s(600)));
+        let seconds = |count| Time::ZERO + Span::from_s(count);
+        let signs = Signs { heard: seconds(1_000), alive: seconds(900) };
         let rows = [
-            (Enabling::Disabled, None, false, NOT_ENABLED),
-            (Enabling::Disabled, short, false, NOT_ENABLED),
-            (Enabling::Disabled, long, true, NOT_ENABLED),
-            (Enabling::Enabled, None, false, EVER),
-            (Enabling::Enabled, short, false, Span::from_s(1)),
-            (Enabling::Enabled, short, true, Span::from_s(1)),
-            (Enabling::Enabled, long, true, DATA_PATIENCE),
-            (Enabling::ShutDown, short, false, EVER),
-            (Enabling::ShutDown, short, true, DATA_PATIENCE),
+            (Enabling::Disabled, None, false, Some(1_120)),
+            (Enabling::Disabled, short, false, Some(1_120)),
+            (Enabling::Disabled, long, true, Some(1_120)),
+            (Enabling::Enabled, None, false, None),
+            (Enabling::Enabled, None, true, Some(1_030)),
+            (Enabling::Enabled, short, false, Some(901)),
+            (Enabling::Enabled, short, true, Some(901)),
+            (Enabling::Enabled, long, false, Some(1_500)),
+            (Enabling::Enabled, long, true, Some(1_030)),
+            (Enabling::ShutDown, short, false, None),
+            (Enabling::ShutDown, short, true, Some(1_030)),
         ];
         for (enabling, keep_alive, owes_data, right) in rows {
-            let (time, reason) = enabling.patience(keep_alive, owes_data);
-            assert_eq!(time, right, "{enabling:?}, {keep_alive:?}, owes data: {owes_data}: {reason}");
+            let deadline = enabling.deadline(signs, keep_alive, owes_data).map(|(at, _)| at);
+            assert_eq!(deadline, right.map(seconds), "{enabling:?}, {keep_alive:?}, owes data: {owes_data}");
         }
     }
 }

@@ -25,7 +25,7 @@ use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, feature, identif
 
 use crate::capsule::{Move, data_of};
 use crate::handshake::Terms;
-use crate::patience::Enabling;
+use crate::patience::{Enabling, Signs};
 use crate::receive::{Ends, Inbox, Incoming, Phase, Stop, data_of_capsule, digest, discard, receive};
 use crate::work::Work;
 
@@ -60,8 +60,7 @@ pub(crate) struct Session {
     pub(crate) enabling: Enabling,
     /// The host has closed its side.
     hung_up: bool,
-    /// When something last came.
-    heard: Time,
+    signs: Signs,
 }
 
 /// Whether a session goes on.
@@ -106,7 +105,7 @@ impl Session {
             keep_alive: keep_alive.filter(|_| terms.queue == 0),
             enabling: if terms.queue == 0 { Enabling::Disabled } else { Enabling::Enabled },
             hung_up: false,
-            heard: Time::ZERO,
+            signs: Signs { heard: Time::ZERO, alive: Time::ZERO },
             terms,
         }
     }
@@ -221,7 +220,7 @@ impl Session {
         while self.is_open() && self.turn.bytes > 0 && self.turn.pdus > 0 && !self.stalled {
             let (count, more) = self.read()?;
             if count > 0 {
-                self.heard = intake.now();
+                self.signs.heard = intake.now();
             }
             self.turn.bytes = self.turn.bytes.saturating_sub(count);
             came |= self.parse(intake)? || count > 0;
@@ -267,12 +266,24 @@ impl Session {
         Ok(())
     }
 
-    /// The host has set the Keep Alive Timeout (Base 5.1.25.1.11).
-    fn watch_keep_alive(&mut self, entry: &SubmissionEntry) {
+    /// A command of the admin queue has succeeded: Keep Alive, and Set Features of its timeout (Base 5.1.25.1.11), restart the
+    /// timer.
+    fn watch_keep_alive(&mut self, entry: &SubmissionEntry, at: Time) {
         let set = entry.opcode == AdminOpcode::SET_FEATURES.0 && entry.cdw10.get() as u8 == feature::KEEP_ALIVE_TIMER;
-        if set && self.terms.queue == 0 {
+        if set {
             self.keep_alive = keep_alive_timeout(entry.cdw11.get());
         }
+        if set || entry.opcode == AdminOpcode::KEEP_ALIVE.0 {
+            self.signs.alive = at;
+        }
+    }
+
+    /// The host has written CC. The timer begins when that enables the controller.
+    pub(crate) fn configured(&mut self, enabling: Enabling, now: Time) {
+        if self.enabling == Enabling::Disabled {
+            self.signs.alive = now;
+        }
+        self.enabling = enabling;
     }
 }
 
@@ -310,8 +321,8 @@ impl Client for Session {
     fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
         self.turn = Turn::WHOLE;
         self.work.begin_turn(BYTES_A_TURN);
-        if self.heard == Time::ZERO {
-            self.heard = intake.now();
+        if self.signs.heard == Time::ZERO {
+            self.signs.heard = intake.now();
         }
         match &self.ending {
             // It takes no more responses, so what it has sent before need not be served.
@@ -332,7 +343,7 @@ impl Client for Session {
     fn complete(&mut self, released: Released) {
         let Some(entry) = self.work.complete(&released) else { return };
         if self.terms.queue == 0 && released.completion.status == Status::SUCCESS {
-            self.watch_keep_alive(&entry);
+            self.watch_keep_alive(&entry, released.at);
         }
     }
 
@@ -355,17 +366,17 @@ impl Client for Session {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        if self.heard == Time::ZERO {
+        if self.signs.heard == Time::ZERO {
             // Its first turn is still to come, and says when it connected.
             return Some(Deadline { at: Time::MAX, reason: "has not begun" });
         }
-        let (time, reason) = match self.ending {
-            Ending::Open => self.enabling.patience(self.keep_alive, !self.work.transfers.is_empty()),
+        let deadline = match self.ending {
+            Ending::Open => self.enabling.deadline(self.signs, self.keep_alive, !self.work.transfers.is_empty()),
             Ending::Leaving | Ending::Terminating(_) | Ending::Terminated(_) => {
-                (FAREWELL, "did not close its connection")
+                Some((self.signs.heard + FAREWELL, "did not close its connection"))
             }
         };
-        Some(Deadline { at: self.heard + time, reason })
+        deadline.map(|(at, reason)| Deadline { at, reason })
     }
 }
 

@@ -292,6 +292,29 @@ fn keep_alive_expires() {
     lively.is_alive();
 }
 
+/// Without Traffic Based Keep Alive, which Identify does not offer, nothing but Keep Alive and Set Features of the timeout
+/// restarts the timer (Base 3.9.3.1).
+#[test]
+fn only_keep_alive_restarts_its_timer() {
+    let server = Server::start();
+    let enabled = || {
+        let mut host = Host::initialized(&server, Digests::default(), 0, 0);
+        let connected = host.connect(&server, 0, 32, |connect, _| connect.keep_alive_ms = 1_000.into());
+        assert_eq!(connected.0, Status::SUCCESS);
+        assert_eq!(host.set(register::CC, 0x0046_0001).0, Status::SUCCESS);
+        host
+    };
+    let (mut busy, mut lively) = (enabled(), enabled());
+    let mut served = 0;
+    while busy.tries(SubmissionEntry::get_features(KEEP_ALIVE_TIMER)) {
+        assert_eq!(lively.execute(SubmissionEntry::admin(AdminOpcode::KEEP_ALIVE)).status(), Status::SUCCESS);
+        served += 1;
+    }
+    assert!(served > 0);
+    server.until_complaint("keep alive timeout expired");
+    lively.is_alive();
+}
+
 #[test]
 fn a_unix_socket_or_a_remote_address_is_refused() {
     let server = Server::start();

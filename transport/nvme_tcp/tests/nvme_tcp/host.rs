@@ -120,7 +120,7 @@ impl Host {
     }
 
     pub(crate) fn next_cid(&mut self) -> u16 {
-        self.cid += 1;
+        self.cid = self.cid.wrapping_add(1);
         self.cid
     }
 
@@ -161,6 +161,13 @@ impl Host {
         let common = self.digests.common(PduType::H2C_DATA, flags, 24, data.len(), 4);
         let header = Data { common, offset: offset.into(), len: (data.len() as u32).into(), ..*ready };
         self.send(header.as_bytes(), common.data_offset, data);
+    }
+
+    /// Sends a command; whether the target answers, and has not closed the connection.
+    pub(crate) fn tries(&mut self, entry: SubmissionEntry) -> bool {
+        let entry = SubmissionEntry { cid: self.next_cid().into(), flags: entry.flags | 0x40, ..entry };
+        let bytes = self.capsule(entry, &[]);
+        self.stream.write_all(&bytes).is_ok() && self.try_receive().is_some()
     }
 
     /// Receives a PDU.
