@@ -392,6 +392,10 @@ impl Client for Session {
         self.hung_up = true;
     }
 
+    fn is_deserted(&mut self) -> bool {
+        self.hung_up && !self.leaving && self.has_ended_with_disc().is_err()
+    }
+
     fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
         self.turn = Turn::WHOLE;
         let mut came = self.stalled && self.parse(intake)?;

@@ -318,6 +318,11 @@ impl Client for Session {
         Interest { read, write: self.blocked }
     }
 
+    /// The end of a connection ends its commands.
+    fn is_deserted(&mut self) -> bool {
+        self.hung_up
+    }
+
     fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
         self.turn = Turn::WHOLE;
         self.work.begin_turn(BYTES_A_TURN);

@@ -115,6 +115,12 @@ pub trait Client {
     /// reading, perhaps more than once, and receives its arrivals right afterwards.
     fn hung_up(&mut self) {}
 
+    /// After a stop nothing is received any more. Whether its peer has hung up, and the commands in work are of no use to it, so
+    /// that the end need not wait for them.
+    fn is_deserted(&mut self) -> bool {
+        false
+    }
+
     /// Receives a fair share of what has arrived. Returns whether anything had arrived.
     ///
     /// # Errors

@@ -337,7 +337,13 @@ impl Reactor {
         if self.stopping.is_some() {
             came |= self.serve_line();
             // Nothing is read any more. Replies are still sent.
-            let ready = std::mem::take(&mut self.events).ready;
+            let Events { ready, hung_up, .. } = std::mem::take(&mut self.events);
+            for key in hung_up.into_iter().map(Key::from_bits) {
+                if let Some(connected) = self.clients.get_mut(key) {
+                    connected.client.hung_up();
+                    came |= self.leave_if_deserted(key);
+                }
+            }
             let can_send = |number: u64| {
                 let connected = self.clients.get(Key::from_bits(number));
                 connected.is_some_and(|Connected { client, .. }| !client.is_flushed() && !client.interest().write)

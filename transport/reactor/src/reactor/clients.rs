@@ -106,6 +106,15 @@ impl Reactor {
         }
     }
 
+    /// After a stop, disconnects a client whose peer has hung up. Whether that was so.
+    pub(super) fn leave_if_deserted(&mut self, key: Key) -> bool {
+        let is_deserted = self.clients.get_mut(key).is_some_and(|connected| connected.client.is_deserted());
+        if is_deserted {
+            self.disconnect(key, &Gone::because("hung up"));
+        }
+        is_deserted
+    }
+
     pub(super) fn disconnect(&mut self, key: Key, gone: &Gone) {
         let Some(connected) = self.clients.remove(key) else { return };
         let descriptors = connected.client.socket().into_iter().chain(connected.client.descriptors());

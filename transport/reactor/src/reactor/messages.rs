@@ -73,7 +73,12 @@ impl Reactor {
         self.stopping = self.stopping.or(Some(self.turn));
         self.sources.limit_patience(DRAIN_TIME);
         let keys: Vec<Key> = self.by_connection.values().copied().collect();
-        keys.into_iter().for_each(|key| self.watch(key));
+        for key in keys {
+            // What it had sent before it hung up may not all have been read.
+            if !self.leave_if_deserted(key) {
+                self.watch(key);
+            }
+        }
     }
 
     /// Opens a connection to a queue for a client that is still to come.

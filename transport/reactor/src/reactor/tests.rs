@@ -62,6 +62,7 @@ struct Double {
     reads: bool,
     receive: Box<Receive>,
     hung_up: Box<dyn FnMut()>,
+    is_deserted: Box<dyn FnMut() -> bool>,
     complete: Box<dyn FnMut(Released)>,
     is_flushed: bool,
 }
@@ -74,6 +75,7 @@ impl Default for Double {
             reads: false,
             receive: Box::new(|_| Ok(false)),
             hung_up: Box::new(|| {}),
+            is_deserted: Box::new(|| false),
             complete: Box::new(|_| {}),
             is_flushed: true,
         }
@@ -99,6 +101,10 @@ impl Client for Double {
 
     fn hung_up(&mut self) {
         (self.hung_up)();
+    }
+
+    fn is_deserted(&mut self) -> bool {
+        (self.is_deserted)()
     }
 
     fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
@@ -320,6 +326,52 @@ fn the_end_waits_for_the_drive_as_long_as_it_takes_and_then_a_while_for_clients(
     reactor.clock.put_forward(DRAIN_TIME + Span::from_ms(1));
     assert!(reactor.is_finished());
     assert_eq!(*told.borrow(), ["client 0: did not take its last replies within 5 s"]);
+}
+
+/// A turn, and a look at the sockets without waiting.
+fn awake(reactor: &mut Reactor) {
+    reactor.turn();
+    reactor.waiter.wait(Wait::None, &mut reactor.events).unwrap();
+}
+
+/// Its commands would take a day.
+#[test]
+fn the_end_does_not_wait_for_a_client_that_has_hung_up() {
+    for stopped_first in [false, true] {
+        let (mut reactor, handle) = reactor();
+        let (near, far) = UnixStream::pair().unwrap();
+        add(&handle, move |_| {
+            let (noted, mut commands) = (Arc::new(AtomicUsize::new(0)), 3);
+            let deserted = noted.clone();
+            let receive = move |intake: &mut Intake<'_>| {
+                for tag in 0..std::mem::take(&mut commands) {
+                    let takes = Span::from_s(86_400).ns();
+                    intake.submit(tag, SubmissionEntry::blocks(IoOpcode::READ, 1, takes, 1), HostMem::none());
+                }
+                Ok(false)
+            };
+            Double {
+                socket: Some(far),
+                receive: Box::new(receive),
+                hung_up: Box::new(move || noted.store(1, Ordering::Relaxed)),
+                is_deserted: Box::new(move || deserted.load(Ordering::Relaxed) > 0),
+                ..Double::default()
+            }
+        });
+        (0..3).for_each(|_| awake(&mut reactor));
+        assert_eq!(reactor.port.outstanding(), 3);
+        let mut near = Some(near);
+        if !stopped_first {
+            near = None;
+            (0..3).for_each(|_| awake(&mut reactor));
+        }
+        handle.stop();
+        (0..3).for_each(|_| awake(&mut reactor));
+        assert_eq!(reactor.clients.len(), usize::from(stopped_first));
+        drop(near);
+        (0..3).for_each(|_| awake(&mut reactor));
+        assert_eq!(reactor.clients.len(), 0);
+    }
 }
 
 #[test]
