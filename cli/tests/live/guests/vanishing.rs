@@ -85,3 +85,53 @@ fn a_power_cut_under_the_journal_of_a_pci_host_leaves_a_clean_file_system() {
 fn a_power_cut_under_the_journal_of_a_host_over_tcp_leaves_a_clean_file_system() {
     a_power_cut_under_a_journal_leaves_a_clean_file_system(Transport::Network);
 }
+
+/// Blocks of 4,096 bytes: more than a page holds, so that they reach the flash without a flush.
+const ON_FLASH: u64 = 1_024;
+
+/// Each time power is cut, a block that was flushed is kept, and one that was not is lost: the block is alone in a buffer that
+/// is written a page at a time, so that nothing but a flush brings it to the flash.
+fn a_flushed_block_outlasts_a_power_cut(transport: Transport) {
+    let volatile = ["--set", "buffer.mode=volatile", "--set", "geometry.page_size=64KiB", "--control", "control"];
+    let server = Served::over(transport, &volatile);
+    let mut guest = server.guest();
+    run(&mut guest, &write("/dev/urandom", ON_FLASH, "count=32"));
+    for round in 1..=3 {
+        let (flushed, lost) = (round, 64 + round);
+        script(&mut guest, "head -c 4096 /dev/urandom > /run/flushed\nhead -c 4096 /dev/urandom > /run/lost");
+        run(&mut guest, &write("/run/flushed", flushed, "conv=fsync"));
+        run(&mut guest, &write("/run/lost", lost, ""));
+        let answer = ask(&server, &json!({ "command": "fault", "rule": "power_cut read count=1" }));
+        assert!(answer["faults"].is_array(), "{answer}");
+        // Linux repeats what the cut has ended.
+        run(&mut guest, &until(&format!("{} > /run/read", read(ON_FLASH))));
+        let cuts = |figures: &Value| number(figures, "/drives/0/counters/power_cuts_total") == round as f64;
+        hang_ups::until(&server, "power was cut once more", cuts);
+        run(&mut guest, &format!("{} | cmp - /run/flushed", read(flushed)));
+        let differs = guest.attempt(&format!("{} | cmp -s - /run/lost", read(lost))).unwrap();
+        assert_eq!(differs.status, 1, "the cut takes along what was not flushed: {differs:?}");
+    }
+    guest.power_off().unwrap();
+    server.figures();
+}
+
+/// Writes a block past the guest's cache.
+fn write(from: &str, block: u64, more: &str) -> String {
+    let count = if more.starts_with("count") { "" } else { "count=1" };
+    format!("dd if={from} of=/dev/nvme0n1 bs=4096 seek={block} {count} {more} oflag=direct 2>/dev/null")
+}
+
+/// Reads a block past the guest's cache.
+fn read(block: u64) -> String {
+    format!("dd if=/dev/nvme0n1 bs=4096 skip={block} count=1 iflag=direct 2>/dev/null")
+}
+
+#[test]
+fn a_block_that_a_pci_host_has_flushed_outlasts_a_power_cut() {
+    a_flushed_block_outlasts_a_power_cut(Transport::Pci);
+}
+
+#[test]
+fn a_block_that_a_host_over_tcp_has_flushed_outlasts_a_power_cut() {
+    a_flushed_block_outlasts_a_power_cut(Transport::Network);
+}

@@ -12,8 +12,8 @@ use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 use crate::refusal::Refusal;
 
-/// The log pages that may be read while the drive is sanitized, and after that has failed (Base 5, "Sanitize Operations and
-/// Format NVM Command - Admin Commands Allowed").
+/// The log pages that may be read while the drive is sanitized, and after that has failed (Base 2.3, Figure 143, "Sanitize
+/// Operations and Format NVM Command - Admin Commands Allowed"): telemetry is not among them, and vendor log pages are prohibited.
 const DURING_SANITIZE: [u8; 5] =
     [log::ERROR_INFORMATION, log::SMART, log::CHANGED_NAMESPACES, log::RESERVATION_NOTIFICATION, log::SANITIZE_STATUS];
 

@@ -22,7 +22,7 @@ use modules::Modules;
 const INIT: &str = include_str!("init.sh");
 
 /// Programs, by their files in the tree. Those of busybox fill the gaps.
-const PROGRAMS: [&str; 23] = [
+const PROGRAMS: [&str; 24] = [
     "usr/bin/bash",
     "usr/bin/fio",
     "usr/bin/findmnt",
@@ -35,6 +35,7 @@ const PROGRAMS: [&str; 23] = [
     "usr/sbin/debugfs",
     "usr/sbin/dumpe2fs",
     "usr/sbin/e2fsck",
+    "usr/sbin/filefrag",
     "usr/sbin/fsck.ext4",
     "usr/sbin/fsfreeze",
     "usr/sbin/fstrim",

@@ -18,15 +18,24 @@ pub(in super::super) fn tools_identify_the_drive(guest: &mut Guest) {
     assert_eq!(run(guest, "blockdev --getsize64 /dev/nvme0n1"), CAPACITY.to_string());
     let smart = json(&run(guest, "nvme smart-log /dev/nvme0 -o json"));
     assert_eq!(smart["critical_warning"].as_u64(), Some(0), "{smart:#}");
+    let firmware = run(guest, "nvme fw-log /dev/nvme0");
+    assert!(firmware.contains(&text("fr")), "the revision of Identify: {firmware}");
+    let described = run(guest, "nvme ns-descs /dev/nvme0n1");
+    let uuid = run(guest, "cat /sys/block/nvme0n1/uuid");
+    let nguid = namespace["nguid"].as_str().unwrap_or_else(|| panic!("{namespace:#}"));
+    assert!(described.contains(&uuid) && described.contains(nguid), "{described} has not {uuid} and {nguid}");
+    run(guest, "nvme supported-log-pages /dev/nvme0 -o binary > /run/logs");
+    // A dword for each: SMART is supported, Endurance Group Information of a drive without sets is not.
+    for (log, supported) in [(0x02, "1"), (0x09, "0")] {
+        let at = log * 4;
+        assert_eq!(run(guest, &format!("hexdump -s {at} -n 1 -e '1/1 \"%u\"' /run/logs")), supported, "log {log}");
+    }
     script(
         guest,
-        "nvme fw-log /dev/nvme0
-         nvme list-ns /dev/nvme0
-         nvme ns-descs /dev/nvme0n1
-         nvme supported-log-pages /dev/nvme0
+        "nvme list-ns /dev/nvme0 | grep ':0x1$'
          nvme effects-log /dev/nvme0 | grep 'Device Self-test'
          nvme show-regs /dev/nvme0
-         nvme get-feature /dev/nvme0 -f 7",
+         nvme get-feature /dev/nvme0 -f 7 -H | grep 'Submission Queues Allocated'",
     );
 }
 

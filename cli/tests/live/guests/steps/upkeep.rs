@@ -2,20 +2,20 @@
 
 use nandscape_lab_guest::Guest;
 
-use super::super::{run, script};
+use super::super::{run, script, until};
 use super::json;
 
-/// Looks until no operation is in progress, for a minute.
-const UNTIL_SANITIZED: &str =
-    "for n in $(seq 600); do nvme sanitize-log /dev/nvme0 | grep -q 'SPROG) :  65535' && break; sleep 0.1; done";
+/// The log that says that no operation is in progress.
+const SANITIZED: &str = "nvme sanitize-log /dev/nvme0 | grep -q \"SPROG) :  65535\"";
 
 /// The same for self-tests.
-const UNTIL_TESTED: &str = "for n in $(seq 600); do nvme self-test-log /dev/nvme0 | grep -q 'Current operation  : 0' && break; sleep 0.1; done";
+const TESTED: &str = "nvme self-test-log /dev/nvme0 | grep -q \"Current operation  : 0\"";
 
 /// Three ways to sanitize.
 pub(in super::super) fn sanitize_leaves_no_data(guest: &mut Guest) {
     // Block erase, overwrite in two passes, cryptographic erase; the status that nvme-cli then shows: all data erased,
     // completed passes, success.
+    let until_sanitized = until(SANITIZED);
     for (action, status) in [
         ("--sanact=start-block-erase", "0x101"),
         ("--sanact=start-overwrite --owpass=2 --ovrpat=0x5a5a5a5a", "0x111"),
@@ -26,7 +26,7 @@ pub(in super::super) fn sanitize_leaves_no_data(guest: &mut Guest) {
             &format!(
                 "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=16 oflag=direct
                  nvme sanitize /dev/nvme0 {action}
-                 {UNTIL_SANITIZED}
+                 {until_sanitized}
                  nvme sanitize-log /dev/nvme0 | grep 'SSTAT) :  {status}$'
                  blockdev --flushbufs /dev/nvme0n1
                  cmp -n 16777216 /dev/nvme0n1 /dev/zero"
@@ -45,7 +45,7 @@ pub(in super::super) fn self_tests_pass_and_are_logged(guest: &mut Guest) {
     run(guest, "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=16 oflag=direct");
     // A short one, and an extended one. nvme-cli itself would wait for progress that a short one has made before it looks.
     for code in [1, 2] {
-        script(guest, &format!("nvme device-self-test /dev/nvme0 -n 1 -s {code}\n{UNTIL_TESTED}"));
+        script(guest, &format!("nvme device-self-test /dev/nvme0 -n 1 -s {code}\n{}", until(TESTED)));
     }
     let log = json(&run(guest, "nvme self-test-log /dev/nvme0 -o json"));
     assert_eq!(log["Current Device Self-Test Operation"], 0, "{log:#}");
