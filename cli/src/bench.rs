@@ -5,9 +5,11 @@ use nandscape_device_media::StoreKind;
 use nandscape_lab_report::format::{bytes, count, rounded, seconds};
 use nandscape_lab_run::wall::{Endpoint, InProcess, WallError, WallReport, WallRun};
 use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
+use nandscape_sim::Span;
 use nandscape_transport_reactor::PollMode;
 
 use crate::failure::Failure;
+use crate::numbers::whole;
 use crate::serve::PollArg;
 use crate::sim::{PreconditionArg, StoreArg, resolve, tell_if_unseen};
 use crate::trace::TraceWords;
@@ -31,7 +33,7 @@ Examples:
 Drives:
   nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH    an export of an NBD server, a connection for each job
   nvme-tcp://HOST:PORT/NQN[?OPTIONS]                        a namespace of an NVMe/TCP target, a connection for each job;
-                                                            options: queues=N, depth=N, digests=header,data
+                                                            options: namespace=N, queues=N, depth=N, digests=header,data
   vfio-user://PATH                                          a PCI function behind a vfio-user socket, a queue pair for each
                                                             job; it is polled, as by a driver in user space
   ring://PROFILE                                            a drive of this process, over rings between two threads")]
@@ -52,12 +54,16 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     no_delay: bool,
     /// Seed of all random choices
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
     /// Whether to sleep when nothing is to be done, or to keep a core busy. A ring:// or
     /// vfio-user:// drive is never waited for asleep
     #[arg(long, value_enum, default_value = "adaptive")]
     poll: PollArg,
+    /// Give up when a drive has requests and answers nothing for this long [default: 60; for nvme-tcp:// what the URL
+    /// says, else 600]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..))]
+    patience: Option<u16>,
     /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
@@ -72,8 +78,15 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let workload = args.words.workload(&args.trace_words)?;
     let in_process = in_process(args)?;
     let (endpoint, seed, busy) = (&args.to, args.seed, PollMode::from(args.poll) == PollMode::Busy);
-    let run = WallRun { endpoint, in_process: in_process.as_ref(), workload, seed, busy };
-    let mut report = run.run(progress::bar()).map_err(failure)?;
+    let patience = args.patience.map(|seconds| Span::from_s(seconds.into()));
+    let run = WallRun { endpoint, in_process: in_process.as_ref(), workload, seed, busy, patience };
+    let mut report = match run.run(progress::bar()) {
+        Ok(report) => report,
+        Err(error) => {
+            in_process.into_iter().for_each(InProcess::abandon);
+            return Err(failure(error));
+        }
+    };
     report.inputs.set.clone_from(&args.set);
     report.host.command = Some(output::command());
     report.notes.iter().for_each(|note| output::note(note));

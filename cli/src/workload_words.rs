@@ -38,8 +38,8 @@ pub(crate) struct WorkloadWords {
     /// The part of the drive that is used: 10GiB or 50% [default: 100%]
     #[arg(long, value_name = "SIZE")]
     size: Option<Share>,
-    /// The namespace that is used, of a drive that has several [default: 1]
-    #[arg(long, value_name = "N")]
+    /// The namespace that is used, of a drive that has several [default: the first]
+    #[arg(long, value_name = "N", value_parser = whole_32, allow_negative_numbers = true)]
     namespace: Option<u32>,
     /// Distribution of random addresses: uniform, zipf:1.1, pareto:0.2, normal:10, zoned:60/10:40/90
     #[arg(long, value_name = "D")]

@@ -46,8 +46,40 @@ fn choices_are_listed() {
     for (flag, choices) in [("--precondition", "none, full, steady"), ("--store", "none, ram")] {
         refuse(&["sim", "--drive", "default", "--rw", "read", flag, "some"], &[flag, choices]);
     }
-    refuse(&["sim", "--drive", "default", "--rw", "read", "--seed", "x"], &["--seed"]);
-    refuse(&["sim", "--drive", "default", "--rw", "read", "--seed=-1"], &["--seed"]);
+    for (option, value, most) in [
+        ("--seed", "x", u64::MAX),
+        ("--seed", "-1", u64::MAX),
+        ("--io-count", "1e6", u64::MAX),
+        ("--numjobs", "-1", u32::MAX.into()),
+    ] {
+        let valid = format!("a whole number from 0 to {most} is valid");
+        refuse(&["sim", "--drive", "default", "--rw", "read", option, value], &[option, &valid]);
+    }
+    #[cfg(target_os = "linux")]
+    refuse(
+        &["bench", "--to", "nvme-tcp://a:70000/nqn.x", "--rw", "read"],
+        &["70000 is no port; a number from 1 to 65535"],
+    );
+}
+
+/// They are fio's words, which are often given with others than they are for.
+#[test]
+fn words_without_effect_are_told() {
+    for (more, told) in [
+        (["--rwmixread", "70"], "note: --rwmixread has no effect on --rw randread: it is for rw and randrw"),
+        (["--random-distribution", "zipf:1.1"], ""),
+    ] {
+        let ran = run(&small(&more));
+        assert!(
+            ran.code == 0 && ran.err.contains(told) && ran.err.contains("no effect") != told.is_empty(),
+            "{}",
+            ran.err
+        );
+    }
+    let words = ["sim", "--drive", "default", "--set", "capacity=64MiB", "--io-count", "10", "--rw"];
+    let ran = run(&[&words[..], &["rw", "--rwmixread", "70", "--random-distribution", "zipf:1.1"]].concat());
+    assert!(ran.code == 0 && ran.err.matches("no effect").count() == 1, "{}", ran.err);
+    assert!(ran.err.contains("--random-distribution has no effect on --rw rw"), "{}", ran.err);
 }
 
 #[test]

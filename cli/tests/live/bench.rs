@@ -116,6 +116,47 @@ fn what_cannot_be_reached_or_does_not_fit_is_bad_input() {
     assert_eq!(ended.code, Some(2), "{ended:?}");
 }
 
+/// Reads take longer than the patience. Each transport keeps its connection up meanwhile.
+#[test]
+fn a_drive_that_answers_nothing_is_given_up() {
+    let slow = ["--set", "capacity=64MiB", "--set", "timing.read=10s", "--precondition", "full"];
+    let job = ["--rw", "randread", "--patience", "1", "--runtime", "3600s"];
+    let given_up = |url: &str, more: &[&str]| {
+        let ended = bench(&[&["--to", url], &job[..], more].concat());
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.err.contains(&format!("{url} is lost: no answer for 1 s, with ")), "{ended:?}");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let places = ["--drive", "slow=default", "--nbd", "unix:n.sock", "--nvme-tcp", "127.0.0.1:0", "--vfio-user", "f"];
+    let server = Server::start(folder, &[&places[..], &slow].concat());
+    let tcp = format!("nvme-tcp://{}", server.next_place("nvme-tcp://"));
+    server.next_place("serving slow to a guest");
+    let nbd = format!("nbd+unix:///?socket={}", server.path("n.sock").display());
+    given_up(&format!("vfio-user://{}", server.path("f").display()), &[]);
+    for load in [&[][..], &["--rate-iops", "100"]] {
+        given_up(&nbd, load);
+        given_up(&tcp, load);
+    }
+    given_up("ring://default", &slow);
+    server.signal(rustix::process::Signal::KILL);
+}
+
+/// It takes connections and says nothing, or does not even take them.
+#[test]
+fn a_server_that_does_not_negotiate_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("n.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let job = ["--rw", "randread", "--patience", "1", "--runtime", "3600s"];
+    let nbd = format!("nbd+unix:///?socket={}", path.display());
+    let ended = bench(&[&["--to", &nbd], &job[..]].concat());
+    assert!(ended.code == Some(2) && ended.err.contains("no answer within 1 s"), "{ended:?}");
+    // The connection of before is still in its queue, which is full with it.
+    rustix::net::listen(&listener, 0).unwrap();
+    let ended = bench(&[&["--to", &nbd], &job[..]].concat());
+    assert!(ended.code == Some(2) && ended.err.contains("no answer within 1 s"), "{ended:?}");
+}
+
 #[test]
 fn failed_requests_and_lost_servers_fail_the_run() {
     let server = Server::small(&["--fault", "uncorrectable read lba=0-131071"]);

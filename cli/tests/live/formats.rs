@@ -14,7 +14,7 @@ use crate::tools;
 
 /// What a client of an export is told by GO.
 fn told(server: &Server) -> DriveInfo {
-    NbdDrive::connect(&server.uri().parse().unwrap(), true).unwrap().info()
+    NbdDrive::connect(&server.uri().parse().unwrap(), true, NbdDrive::PATIENCE).unwrap().info()
 }
 
 /// Clients that come after a format are told of the blocks that the drive has then, by INFO and by GO.

@@ -9,6 +9,7 @@
 //! | `ending` | clients that are killed, servers that are told to end |
 //! | `guests` | Linux guests as hosts |
 //! | `formats` | drives that are formatted while they are served |
+//! | `namespaces` | a drive with several namespaces, over each transport |
 //! | `hang_ups` | clients that hang up at bad moments |
 //! | `hostile` | hostile clients of every kind and transport beside others |
 //! | `patience` | waiting, with an end |
@@ -29,6 +30,7 @@ mod guests;
 mod hang_ups;
 mod hostile;
 mod integrity;
+mod namespaces;
 mod patience;
 mod readme;
 mod recordings;

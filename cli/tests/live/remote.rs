@@ -49,7 +49,7 @@ fn what_cannot_be_served_is_told() {
         (&["--drive", none][..], "nvme-tcp://127.0.0.1:1/nqn.2026-11.org.nandscape:x: "),
         (&["--drive", none], "refused"),
         (&["--drive", "far=nvme-tcp://127.0.0.1/nqn.x"], "host and port are missing"),
-        (&["--drive", "nvme-tcp://127.0.0.1:1/nqn.x?speed=9"], "the options are queues, depth, digests and patience"),
+        (&["--drive", "nvme-tcp://127.0.0.1:1/nqn.x?speed=9"], "the options are namespace, queues, depth, digests"),
         (
             &["--drive", "far=nbd://127.0.0.1/x"],
             "nbd:// names no drive that can be served; nvme-tcp://HOST:PORT/NQN does",

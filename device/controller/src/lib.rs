@@ -36,5 +36,5 @@ pub use command_set::{Command, CommandSet, Culprit, Failure, Reply, SetInfo};
 pub use config::{BufferMode, ControllerConfig, Duplex, LinkConfig};
 pub use engine::{NvmeController, Stop};
 pub use link::Link;
-pub use namespace::Namespace;
+pub use namespace::{MAX_NAMESPACES, Namespace};
 pub use subsystem::NvmSubsystem;

@@ -6,6 +6,27 @@ use nandscape_wire_nvme::identify::{Controller, Namespace, VWC_PRESENT};
 /// The most bytes of one command: more is not worth its memory.
 const MOST_BYTES: u32 = 32 << 20;
 
+/// Chooses a namespace among the active ones, which end with a 0 where the list is not full; `None` is the first.
+///
+/// # Errors
+/// That it is not there, with those that are.
+pub(crate) fn choose(active: impl Iterator<Item = u32>, wanted: Option<u32>) -> Result<u32, String> {
+    let active: Vec<u32> = active.take_while(|nsid| *nsid != 0).collect();
+    match wanted {
+        _ if active.is_empty() => Err("there is no active namespace for this host".to_owned()),
+        None => Ok(active[0]),
+        Some(nsid) if active.contains(&nsid) => Ok(nsid),
+        Some(nsid) => {
+            let there: Vec<String> = active.iter().take(SHOWN).map(u32::to_string).collect();
+            let more = if active.len() > SHOWN { ", ..." } else { "" };
+            Err(format!("namespace {nsid} is not there; valid are {}{more}", there.join(", ")))
+        }
+    }
+}
+
+/// Namespaces that an error lists.
+const SHOWN: usize = 16;
+
 /// Describes namespace `nsid` of a controller.
 ///
 /// # Errors
@@ -54,6 +75,16 @@ mod tests {
         namespace.flbas = 1;
         (namespace.lbaf[1].lbads, namespace.lbaf[1].ms) = (lbads, metadata.into());
         drive_info(7, &controller, &namespace)
+    }
+
+    #[test]
+    fn a_namespace_is_chosen_among_the_active_ones() {
+        let of = |wanted| choose([2, 5, 0, 0].into_iter(), wanted);
+        assert_eq!((of(None), of(Some(5))), (Ok(2), Ok(5)));
+        assert_eq!(of(Some(3)).unwrap_err(), "namespace 3 is not there; valid are 2, 5");
+        assert_eq!(of(Some(0)).unwrap_err(), "namespace 0 is not there; valid are 2, 5");
+        assert!(choose(1..=1_024, Some(2_000)).unwrap_err().ends_with("15, 16, ..."));
+        assert!(choose([0].into_iter(), None).unwrap_err().contains("no active namespace"));
     }
 
     #[test]

@@ -9,6 +9,9 @@ use nandscape_drive::Drive;
 /// A loop takes the time, runs the executor up to it, and polls its drives; when none of them moved, it may wait until a
 /// socket is ready or an event is due.
 pub trait Remote: Drive {
+    /// What it owes its user now.
+    fn pending(&self) -> Pending;
+
     /// The socket.
     fn socket(&self) -> BorrowedFd<'_>;
 
@@ -20,6 +23,15 @@ pub trait Remote: Drive {
     /// # Errors
     /// [`Lost`] when the connection cannot be used any more. Its commands have failed then, and later ones fail.
     fn poll(&self) -> Result<bool, Lost>;
+}
+
+/// What a drive owes its user: a user whose commands get no answer for long may give up.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Pending {
+    /// Commands that wait for an answer of the other end.
+    pub commands: usize,
+    /// Changes whenever an answer, or a part of one, has come.
+    pub answers: u64,
 }
 
 /// The connection to a drive is lost.

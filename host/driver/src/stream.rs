@@ -1,15 +1,49 @@
 //! A connection that never blocks, with what is still to be sent and what was received. Both buffers keep their memory.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
+
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 /// A socket of either kind.
 pub(crate) enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
+}
+
+/// Connects to a unix socket, within a time: a server that accepts nothing and whose queue is full would block it for ever.
+pub(crate) fn connect_unix(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
+}
+
+/// Connects to the first address of `HOST:PORT` that answers within a time.
+pub(crate) fn connect_tcp(address: &str, patience: Duration) -> io::Result<TcpStream> {
+    let mut failure = io::Error::new(ErrorKind::NotFound, "the host has no address");
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, patience) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+/// A failure of a socket with a time limit, in words: the system calls a limit that has passed a lack of resources.
+pub(crate) fn in_words(error: io::Error, patience: Duration) -> io::Error {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            io::Error::new(ErrorKind::TimedOut, format!("no answer within {} s", patience.as_secs_f64()))
+        }
+        _ => error,
+    }
 }
 
 impl Socket {

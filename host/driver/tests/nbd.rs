@@ -95,7 +95,7 @@ impl Rig {
             act(&mut peer);
         });
         let address = NbdAddress { place: Place::Unix(path), export: "x".to_owned() };
-        let drive = NbdDrive::connect(&address, true).unwrap();
+        let drive = NbdDrive::connect(&address, true, NbdDrive::PATIENCE).unwrap();
         Rig { drive, ended: Rc::default(), server, _folder: folder }
     }
 

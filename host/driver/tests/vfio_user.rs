@@ -217,7 +217,9 @@ impl Endings {
 fn a_drive_moves_data_of_any_length() {
     for mode in [DoorbellMode::Buffered, DoorbellMode::Mapped] {
         let server = Server::start(mode);
-        let [one, other] = &FunctionDrive::connect(&server.path(), &[3, 1], true).unwrap()[..] else { panic!() };
+        let [one, other] = &FunctionDrive::connect(&server.path(), &[(3, None), (1, None)], true).unwrap()[..] else {
+            panic!()
+        };
         let info = one.info();
         assert_eq!((info.nsid, info.lba_bytes, info.bytes()), (1, 512, 64 << 20));
         assert_eq!(info.max_blocks, 256);
@@ -247,7 +249,7 @@ fn a_drive_moves_data_of_any_length() {
 #[test]
 fn commands_of_a_drive_that_cannot_be_carried_out_fail() {
     let server = Server::start(DoorbellMode::Buffered);
-    let drive = FunctionDrive::connect(&server.path(), &[2], true).unwrap().remove(0);
+    let drive = FunctionDrive::connect(&server.path(), &[(2, None)], true).unwrap().remove(0);
     let endings = Rc::new(Endings::default());
     let read = |slba, blocks| SubmissionEntry::blocks(IoOpcode::READ, 1, slba, blocks);
     endings.submit(&drive, 0, read(1 << 40, 1), HostMem::none());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use nandscape_device_controller::MAX_NAMESPACES;
 use nandscape_device_media::durable::{StoreFile, StoreSpec};
 use nandscape_device_media::fault::RuleError;
 use nandscape_device_media::{OpCounts, Rule, StoreKind};
@@ -168,6 +169,11 @@ impl SsdExport {
 impl Export for SsdExport {
     fn info(&self) -> DriveInfo {
         self.queues.info()
+    }
+
+    fn namespaces(&self) -> Vec<DriveInfo> {
+        let controller = self.ssd.controller();
+        (1..=MAX_NAMESPACES).filter_map(|nsid| controller.info_of(nsid)).collect()
     }
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {

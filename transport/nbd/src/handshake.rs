@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 
 use nandscape_drive::DriveInfo;
+use nandscape_sim::units::Bytes;
 use nandscape_wire_nbd::{
     BlockSizeInfo, ExportInfo, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, Greeting, NBD_MAGIC, OPTION_MAGIC,
     OPTION_REPLY_MAGIC, OptionHeader, OptionReply, info, option, reply, transmission,
@@ -11,7 +12,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::listener::Admission;
 
-/// A drive under its export name. The first of several is also the empty name's.
+/// A drive under its export name, which is also that of its first namespace; namespace N is NAME/N. The first of several is
+/// also the empty name's.
 #[derive(Clone, Debug)]
 pub struct Exported {
     /// The export's name.
@@ -28,19 +30,31 @@ pub(crate) struct Agreed {
     pub(crate) structured: bool,
 }
 
+/// What a name means.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Choice {
+    /// The place of the drive.
+    pub(crate) export: usize,
+    /// The namespace, where the name has one: else it is the first.
+    pub(crate) nsid: Option<u32>,
+}
+
 /// The drives of the exports, by their places.
 pub(crate) trait Drives {
-    /// A way into a drive.
+    /// A way into a namespace.
     ///
     /// # Errors
     /// Why there is none.
-    fn admit(&self, export: usize) -> Result<Admission, Denied>;
+    fn admit(&self, choice: Choice) -> Result<Admission, Denied>;
 
-    /// The description of a drive as it is now: its size and its blocks change when it is formatted.
+    /// The description of a namespace as it is now: its size and its blocks change when it is formatted.
     ///
     /// # Errors
     /// Why there is none.
-    fn info(&self, export: usize) -> Result<DriveInfo, Denied>;
+    fn info(&self, choice: Choice) -> Result<DriveInfo, Denied>;
+
+    /// The descriptions of a drive's namespaces as they are now, by number.
+    fn namespaces(&self, export: usize) -> Vec<DriveInfo>;
 }
 
 /// Why a drive takes no client now.
@@ -131,11 +145,37 @@ impl<S: Read + Write> Talk<'_, S> {
         }
     }
 
-    fn find(&self, name: &[u8]) -> Option<usize> {
-        match name {
+    /// The drive of this name; else what stands behind the last slash is a namespace.
+    fn find(&self, name: &[u8]) -> Option<Choice> {
+        let drive = |name: &[u8]| match name {
             [] => (!self.exports.is_empty()).then_some(0),
             name => self.exports.iter().position(|export| export.name.as_bytes() == name),
+        };
+        if let Some(export) = drive(name) {
+            return Some(Choice { export, nsid: None });
         }
+        let (name, nsid) = std::str::from_utf8(name).ok()?.rsplit_once('/')?;
+        let digits = nsid.bytes().all(|byte| byte.is_ascii_digit());
+        let nsid: u32 = nsid.parse().ok().filter(|_| digits)?;
+        let export = drive(name.as_bytes())?;
+        let is_there = self.drives.namespaces(export).iter().any(|info| info.nsid == nsid);
+        is_there.then_some(Choice { export, nsid: Some(nsid) })
+    }
+
+    /// The namespaces of a drive that have a name of their own, because they are not its first.
+    fn others(&self, export: usize) -> impl Iterator<Item = (String, DriveInfo)> {
+        let name = &self.exports[export].name;
+        let others = self.drives.namespaces(export).into_iter().skip(1);
+        others.map(move |info| (format!("{name}/{}", info.nsid), info))
+    }
+
+    /// The names of all exports.
+    fn names(&self) -> Vec<String> {
+        let of = |export: usize| {
+            let others = self.others(export).map(|(name, _)| name);
+            std::iter::once(self.exports[export].name.clone()).chain(others).collect::<Vec<_>>()
+        };
+        (0..self.exports.len()).flat_map(of).collect()
     }
 
     fn agreed(&self, admission: Admission) -> Next {
@@ -144,10 +184,10 @@ impl<S: Read + Write> Talk<'_, S> {
 
     /// The old way to choose: there is no way to refuse but to hang up.
     fn export_name(&mut self, name: &[u8]) -> io::Result<Next> {
-        let Some(export) = self.find(name) else {
+        let Some(choice) = self.find(name) else {
             return Err(bad(format!("there is no export {:?}", String::from_utf8_lossy(name))));
         };
-        let admission = self.drives.admit(export).map_err(|denied| bad(denied.reason))?;
+        let admission = self.drives.admit(choice).map_err(|denied| bad(denied.reason))?;
         let drive = admission.info();
         let block = drive.lba_bytes;
         if block > DEFAULT_BLOCK {
@@ -169,20 +209,23 @@ impl<S: Read + Write> Talk<'_, S> {
         let Some(name) = parse_go(data) else {
             return self.reply(kind, reply::ERR_INVALID, b"the option's lengths do not fit its data");
         };
-        let Some(index) = self.find(name) else {
-            let known: Vec<&str> = self.exports.iter().map(|export| export.name.as_str()).collect();
-            let text = format!("no such export; there are: {}", known.join(", "));
+        let Some(choice) = self.find(name) else {
+            let text = format!("no such export; there are: {}", self.names().join(", "));
             return self.reply(kind, reply::ERR_UNKNOWN, text.as_bytes());
         };
         let known = match kind {
-            option::GO => self.drives.admit(index).map(|admission| (admission.info(), Some(admission))),
-            _ => self.drives.info(index).map(|drive| (drive, None)),
+            option::GO => self.drives.admit(choice).map(|admission| (admission.info(), Some(admission))),
+            _ => self.drives.info(choice).map(|drive| (drive, None)),
         };
         let (drive, admission) = match known {
             Ok(known) => known,
             Err(Denied { error, reason }) => return self.reply(kind, error, reason.as_bytes()),
         };
-        let export = &self.exports[index];
+        let Exported { name, description } = &self.exports[choice.export];
+        let (name, description) = match choice.nsid {
+            None => (name.clone(), description.clone()),
+            Some(nsid) => (format!("{name}/{nsid}"), described(&drive)),
+        };
         let sizes = BlockSizeInfo {
             kind: info::BLOCK_SIZE.into(),
             minimum: drive.lba_bytes.into(),
@@ -192,8 +235,8 @@ impl<S: Read + Write> Talk<'_, S> {
         let text = |kind: u16, text: &str| [&kind.to_be_bytes(), text.as_bytes()].concat();
         self.reply(kind, reply::INFO, export_info(&drive, self.structured).as_bytes())?;
         self.reply(kind, reply::INFO, sizes.as_bytes())?;
-        self.reply(kind, reply::INFO, &text(info::NAME, &export.name))?;
-        self.reply(kind, reply::INFO, &text(info::DESCRIPTION, &export.description))?;
+        self.reply(kind, reply::INFO, &text(info::NAME, &name))?;
+        self.reply(kind, reply::INFO, &text(info::DESCRIPTION, &description))?;
         self.reply(kind, reply::ACK, &[])?;
         Ok(admission.map_or(Next::Continue, |admission| self.agreed(admission)))
     }
@@ -202,10 +245,13 @@ impl<S: Read + Write> Talk<'_, S> {
         if !data.is_empty() {
             return self.reply(option::LIST, reply::ERR_INVALID, b"this option has no data");
         }
-        for export in self.exports {
-            let len = export.name.len() as u32;
-            let data = [&len.to_be_bytes(), export.name.as_bytes(), export.description.as_bytes()].concat();
-            self.reply(option::LIST, reply::SERVER, &data)?;
+        for (index, Exported { name, description }) in self.exports.iter().enumerate() {
+            let others: Vec<_> = self.others(index).map(|(name, info)| (name, described(&info))).collect();
+            for (name, description) in std::iter::once((name.clone(), description.clone())).chain(others) {
+                let len = name.len() as u32;
+                let data = [&len.to_be_bytes(), name.as_bytes(), description.as_bytes()].concat();
+                self.reply(option::LIST, reply::SERVER, &data)?;
+            }
         }
         self.reply(option::LIST, reply::ACK, &[])
     }
@@ -220,6 +266,11 @@ impl<S: Read + Write> Talk<'_, S> {
         self.stream.write_all(&[header.as_bytes(), data].concat())?;
         Ok(Next::Continue)
     }
+}
+
+/// A namespace other than the first, for people.
+fn described(info: &DriveInfo) -> String {
+    format!("namespace {}, {}", info.nsid, Bytes(info.bytes()))
 }
 
 /// The name in the data of NBD_OPT_INFO or NBD_OPT_GO, if its lengths fit.

@@ -15,7 +15,7 @@ use nandscape_transport_reactor::socket::{Address, Stream};
 
 use nandscape_wire_nbd::reply;
 
-use crate::handshake::{Agreed, Denied, Drives, Exported, negotiate};
+use crate::handshake::{Agreed, Choice, Denied, Drives, Exported, negotiate};
 use crate::session::Session;
 
 /// Where a listener listens, and the drives that it offers.
@@ -138,12 +138,12 @@ impl Server {
     }
 
     /// Reserves a client slot and a connection to the drive, for which it waits within the client's time limit.
-    fn admit(&self, client: u64, export: usize, limit: TimeLimit) -> Result<Admission, Denied> {
+    fn admit(&self, client: u64, choice: Choice, limit: TimeLimit) -> Result<Admission, Denied> {
         let denied = |error, reason| self.denied(error, reason);
         let slot = self.slots.take();
         let slot = slot.map_err(|taken| denied(reply::ERR_POLICY, format!("there are {taken} clients already")))?;
-        let (handle, number) = &self.reactors[export];
-        match handle.reserve(*number, limit.left()) {
+        let (handle, number) = &self.reactors[choice.export];
+        match handle.reserve_namespace(*number, choice.nsid, limit.left()) {
             Ok(place) if self.negotiating.admit(client) => Ok(Admission { place, slot }),
             Ok(_) => Err(denied(reply::ERR_POLICY, "it took too long to negotiate".to_owned())),
             Err(refused) => Err(self.refused(refused)),
@@ -151,7 +151,11 @@ impl Server {
     }
 
     fn refused(&self, refused: Refused) -> Denied {
-        let error = if refused == Refused::Ending { reply::ERR_SHUTDOWN } else { reply::ERR_POLICY };
+        let error = match refused {
+            Refused::Ending => reply::ERR_SHUTDOWN,
+            Refused::NoNamespace(_) => reply::ERR_UNKNOWN,
+            _ => reply::ERR_POLICY,
+        };
         self.denied(error, refused.to_string())
     }
 
@@ -170,13 +174,18 @@ struct ForClient<'a> {
 }
 
 impl Drives for ForClient<'_> {
-    fn admit(&self, export: usize) -> Result<Admission, Denied> {
-        self.server.admit(self.number, export, self.limit)
+    fn admit(&self, choice: Choice) -> Result<Admission, Denied> {
+        self.server.admit(self.number, choice, self.limit)
     }
 
-    fn info(&self, export: usize) -> Result<DriveInfo, Denied> {
+    fn info(&self, choice: Choice) -> Result<DriveInfo, Denied> {
+        let (handle, number) = &self.server.reactors[choice.export];
+        handle.info(*number, choice.nsid).map_err(|refused| self.server.refused(refused))
+    }
+
+    fn namespaces(&self, export: usize) -> Vec<DriveInfo> {
         let (handle, number) = &self.server.reactors[export];
-        handle.info(*number).map_err(|refused| self.server.refused(refused))
+        handle.namespaces(*number)
     }
 }
 

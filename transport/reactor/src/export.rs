@@ -24,7 +24,12 @@ pub trait Export {
     /// The drive's description.
     fn info(&self) -> DriveInfo;
 
-    /// A queue pair, or the like, for one connection.
+    /// The descriptions of the namespaces that its connections reach, by number. The first is that of [`Export::info`].
+    fn namespaces(&self) -> Vec<DriveInfo> {
+        vec![self.info()]
+    }
+
+    /// A queue pair, or the like, for one connection. It takes the commands of all namespaces.
     ///
     /// # Errors
     /// The drive's reason to refuse.

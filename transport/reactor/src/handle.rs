@@ -48,6 +48,9 @@ pub enum Refused {
     /// The drive refuses, or there is none.
     #[error("the drive takes no more connections ({0})")]
     Drive(Status),
+    /// The drive has no namespace of this number for its clients.
+    #[error("the drive has no namespace {0} for this kind of client")]
+    NoNamespace(u32),
     /// The drive's logical blocks have metadata, of that many bytes, which clients of single commands know nothing of.
     #[error(
         "the drive is formatted with {0} bytes of metadata a logical block, which this kind of client cannot reach; \
@@ -70,13 +73,14 @@ pub enum Refused {
 
 /// A message to a reactor.
 pub(crate) enum Message {
-    Connect { export: u16, make: MakeClient },
+    Connect { export: u16, nsid: Option<u32>, make: MakeClient },
     Attach { export: u16, make: MakeHost, reply: Sender<Result<(), Refused>> },
-    Reserve { export: u16, reply: Sender<Result<Reservation, Refused>> },
+    Reserve { export: u16, nsid: Option<u32>, reply: Sender<Result<Reservation, Refused>> },
     ConnectQueue { ask: ConnectQueue, reply: Sender<Result<(Reservation, u16), ConnectRefusal>> },
     Start { connection: ConnectionId, make: MakeClient },
     Release(ConnectionId),
-    Info { export: u16, reply: Sender<Result<DriveInfo, Refused>> },
+    Info { export: u16, nsid: Option<u32>, reply: Sender<Result<DriveInfo, Refused>> },
+    Namespaces { export: u16, reply: Sender<Vec<DriveInfo>> },
     Order { export: u16, order: Order, reply: Sender<Result<(), String>> },
     Figures { not_before: Time, reply: Sender<Arc<Figures>> },
     Stop,
@@ -192,7 +196,12 @@ impl Handle {
 
     /// Connects a client to a drive. If the drive refuses, or the reactor has ended, `make` is dropped.
     pub fn connect(&self, export: u16, make: MakeClient) {
-        self.send(Message::Connect { export, make });
+        self.connect_namespace(export, None, make);
+    }
+
+    /// The same to a namespace; `None` is the drive's first.
+    pub fn connect_namespace(&self, export: u16, nsid: Option<u32>, make: MakeClient) {
+        self.send(Message::Connect { export, nsid, make });
     }
 
     /// Connects a host with queues of its own to a drive's controller, which no other host may use. Blocks until the
@@ -212,8 +221,16 @@ impl Handle {
     /// # Errors
     /// [`Refused`] when the drive takes no more connections, none became free within `limit`, or the reactor ends.
     pub fn reserve(&self, export: u16, limit: Duration) -> Result<Reservation, Refused> {
+        self.reserve_namespace(export, None, limit)
+    }
+
+    /// The same to a namespace; `None` is the drive's first.
+    ///
+    /// # Errors
+    /// As [`Handle::reserve`], and when the drive has no such namespace.
+    pub fn reserve_namespace(&self, export: u16, nsid: Option<u32>, limit: Duration) -> Result<Reservation, Refused> {
         let (reply, answer) = channel();
-        self.send(Message::Reserve { export, reply });
+        self.send(Message::Reserve { export, nsid, reply });
         answer.recv_timeout(limit).unwrap_or_else(|none| match none {
             RecvTimeoutError::Timeout => Err(Refused::Late(limit)),
             RecvTimeoutError::Disconnected => Err(Refused::Ending),
@@ -231,14 +248,22 @@ impl Handle {
         answer.recv().unwrap_or(Err(CONTROLLER_BUSY.into()))
     }
 
-    /// The description of a drive as it is now. Blocks until the reactor has answered, which is between two of its turns.
+    /// The description of a drive's namespace as it is now; `None` is its first. Blocks until the reactor has answered, which is
+    /// between two of its turns.
     ///
     /// # Errors
-    /// [`Refused`] when there is no such drive, or the reactor has ended.
-    pub fn info(&self, export: u16) -> Result<DriveInfo, Refused> {
+    /// [`Refused`] when there is no such drive or namespace, or the reactor has ended.
+    pub fn info(&self, export: u16, nsid: Option<u32>) -> Result<DriveInfo, Refused> {
         let (reply, answer) = channel();
-        self.send(Message::Info { export, reply });
+        self.send(Message::Info { export, nsid, reply });
         answer.recv().unwrap_or(Err(Refused::Ending))
+    }
+
+    /// The descriptions of a drive's namespaces as they are now, by number. Blocks as [`Handle::info`].
+    pub fn namespaces(&self, export: u16) -> Vec<DriveInfo> {
+        let (reply, answer) = channel();
+        self.send(Message::Namespaces { export, reply });
+        answer.recv().unwrap_or_default()
     }
 
     /// Gives a drive an order. Blocks until the reactor has passed it on, which is between two of its turns.

@@ -73,11 +73,25 @@ impl RingHost {
     /// # Errors
     /// Invalid Queue Identifier when the drive takes no more, or the reactor has ended.
     pub fn connect(handle: &Handle, export: u16, depth: usize) -> Result<RingHost, Status> {
+        RingHost::connect_namespace(handle, export, None, depth)
+    }
+
+    /// The same to a namespace; `None` is the drive's first.
+    ///
+    /// # Errors
+    /// As [`RingHost::connect`], and when there is no such namespace.
+    pub fn connect_namespace(
+        handle: &Handle,
+        export: u16,
+        nsid: Option<u32>,
+        depth: usize,
+    ) -> Result<RingHost, Status> {
         let (requests, from_host) = RingBuffer::new(depth);
         let (to_host, replies) = RingBuffer::new(depth);
         let (tell, told) = std::sync::mpsc::channel();
-        handle.connect(
+        handle.connect_namespace(
             export,
+            nsid,
             Box::new(move |info, _| {
                 // The connecting thread waits for it.
                 let _ = tell.send(info);

@@ -44,7 +44,7 @@ impl Neighbours {
         let (nbd, tcp, function) = (places.nbd.clone(), places.nvme_tcp.clone(), places.own_function.clone());
         let nbd = move || {
             let address = format!("nbd+unix:///small?socket={}", nbd.display()).parse().unwrap();
-            OverSocket::new(NbdDrive::connect(&address, true).unwrap(), 0)
+            OverSocket::new(NbdDrive::connect(&address, true, NbdDrive::PATIENCE).unwrap(), 0)
         };
         let tcp = move || {
             let clock = WallClock::start();

@@ -31,7 +31,8 @@ pub(crate) use identifiers::Identifiers;
 pub(crate) use layout::Layout;
 pub(crate) use note::NamespacesNote;
 pub(crate) use reservation::{Access, Kind, Notice, Registrant, Report, Reservations};
-pub(crate) use table::{Common, GRANULE_BOUNDARY, MAX_NAMESPACES, Namespaces, NewNamespace};
+pub use table::MAX_NAMESPACES;
+pub(crate) use table::{Common, GRANULE_BOUNDARY, Namespaces, NewNamespace};
 pub(crate) use write_protection::WriteProtection;
 
 use std::cell::Cell;

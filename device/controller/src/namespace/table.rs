@@ -11,7 +11,7 @@ use super::space::Space;
 use super::{Format, Identifiers, Layout, LbaFormat, Namespace, Reservations, lba_formats};
 
 /// The most namespaces of a subsystem: numbers go from 1 to this one (NN and MNAN of Identify Controller).
-pub(crate) const MAX_NAMESPACES: u32 = 64;
+pub const MAX_NAMESPACES: u32 = 64;
 
 /// Runs of a namespace begin at multiples of this many of its sectors: a command that does not cross one is never cut.
 pub(crate) const GRANULE_BOUNDARY: u32 = 2_048;

@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
 
+use crate::nvme_tcp::check_port;
+
 /// The port of NBD.
 const PORT: u16 = 10_809;
 
@@ -42,7 +44,7 @@ impl FromStr for NbdAddress {
             text.map(|text| text.into_owned()).map_err(|_| wrong("a %-code is not UTF-8"))
         };
         let place = match (scheme, query.map(|query| query.strip_prefix("socket="))) {
-            ("nbd", None) if !host.is_empty() => Place::Tcp(with_port(host)),
+            ("nbd", None) if !host.is_empty() => Place::Tcp(with_port(host).map_err(|why| wrong(&why))?),
             ("nbd", None) => return Err(wrong("it names no host")),
             ("nbd", Some(_)) => return Err(wrong("nbd:// has no parameters")),
             ("nbd+unix", Some(Some(path))) if host.is_empty() && !path.is_empty() => Place::Unix(decoded(path)?.into()),
@@ -53,9 +55,12 @@ impl FromStr for NbdAddress {
     }
 }
 
-fn with_port(host: &str) -> String {
+fn with_port(host: &str) -> Result<String, String> {
     let after_address = host.rsplit_once(']').map_or(host, |(_, rest)| rest);
-    if after_address.contains(':') { host.to_owned() } else { format!("{host}:{PORT}") }
+    match after_address.split_once(':') {
+        Some((_, port)) => check_port(port).map(|()| host.to_owned()),
+        None => Ok(format!("{host}:{PORT}")),
+    }
 }
 
 impl fmt::Display for NbdAddress {
@@ -95,6 +100,8 @@ mod tests {
             ("localhost:10809", "no scheme"),
             ("http://localhost/", "neither nbd nor"),
             ("nbd:///x", "names no host"),
+            ("nbd://h:70000/x", "70000 is no port; a number from 1 to 65535"),
+            ("nbd://h:/x", "is no port"),
             ("nbd://h/x?socket=y", "no parameters"),
             ("nbd+unix:///x", "needs the parameter socket"),
             ("nbd+unix://h/x?socket=y", "no host"),

@@ -3,9 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
-use std::net::TcpStream;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Token};
@@ -17,11 +15,9 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::address::{NbdAddress, Place};
 use super::handshake::{ConnectError, Failure, Offer, negotiate};
 use super::requests::{Wanted, requests, status_of, transfer};
-use crate::remote::{Lost, Remote};
-use crate::stream::{Incoming, Outgoing, Socket};
+use crate::remote::{Lost, Pending, Remote};
+use crate::stream::{Incoming, Outgoing, Socket, connect_tcp, connect_unix, in_words};
 
-/// The longest wait for a server that negotiates.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// What is written where a command has no data: not zeros, which servers treat as holes.
 const FILLER: u8 = 0xa5;
 
@@ -45,6 +41,8 @@ struct State {
     lost: Option<Lost>,
     /// Commands that have ended, to be completed when the state is free.
     ended: VecDeque<(Token, Status)>,
+    /// How often something was received.
+    answers: u64,
 }
 
 /// A command with requests outstanding.
@@ -65,27 +63,30 @@ struct Part {
 }
 
 impl NbdDrive {
-    /// Connects to a server and chooses an export. Blocks until that is done.
+    /// The usual longest wait for each answer of a server that negotiates.
+    pub const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// Connects to a server and chooses an export. Blocks until that is done, for `patience` at most for each answer.
     ///
     /// `keeps_data` is what users of the drive see as [`DriveInfo::keeps_data`]: load generators that do not look at data
     /// need no memory for it.
     ///
     /// # Errors
     /// [`ConnectError`].
-    pub fn connect(address: &NbdAddress, keeps_data: bool) -> Result<NbdDrive, ConnectError> {
+    pub fn connect(address: &NbdAddress, keeps_data: bool, patience: Duration) -> Result<NbdDrive, ConnectError> {
         let negotiated = || -> Result<(Socket, Offer), Failure> {
             let mut socket = match &address.place {
-                Place::Unix(path) => Socket::Unix(UnixStream::connect(path)?),
-                Place::Tcp(address) => Socket::Tcp(TcpStream::connect(address)?),
+                Place::Unix(path) => Socket::Unix(connect_unix(path, patience)?),
+                Place::Tcp(address) => Socket::Tcp(connect_tcp(address, patience)?),
             };
-            socket.patience(Some(PATIENCE))?;
+            socket.patience(Some(patience))?;
             let offer = negotiate(&mut socket, &address.export)?;
             socket.patience(None)?;
             Ok((socket, offer))
         };
         let endpoint = address.to_string();
         let named = |failure| match failure {
-            Failure::Io(error) => ConnectError::Io { endpoint: endpoint.clone(), error },
+            Failure::Io(error) => ConnectError::Io { endpoint: endpoint.clone(), error: in_words(error, patience) },
             Failure::Protocol(problem) => ConnectError::Protocol { endpoint: endpoint.clone(), problem },
         };
         let (socket, mut offer) = negotiated().map_err(named)?;
@@ -100,6 +101,7 @@ impl NbdDrive {
             reading: None,
             lost: None,
             ended: VecDeque::new(),
+            answers: 0,
         };
         Ok(NbdDrive { address: address.clone(), offer, descriptor, state: RefCell::new(state) })
     }
@@ -152,6 +154,11 @@ impl Drive for NbdDrive {
 }
 
 impl Remote for NbdDrive {
+    fn pending(&self) -> Pending {
+        let state = self.state.borrow();
+        Pending { commands: state.commands.len(), answers: state.answers }
+    }
+
     fn socket(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
@@ -214,7 +221,10 @@ impl State {
         loop {
             while self.take_reply()? {}
             match self.incoming.receive(&mut self.socket) {
-                Ok(true) => moved = true,
+                Ok(true) => {
+                    moved = true;
+                    self.answers += 1;
+                }
                 Ok(false) => return Ok(moved),
                 Err(error) => return Err(error.to_string()),
             }

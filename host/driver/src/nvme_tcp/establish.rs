@@ -2,7 +2,7 @@
 //! controller, Identify, and a connection for each I/O queue (Base 3.5.2).
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use nandscape_drive::DriveInfo;
@@ -21,7 +21,8 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use super::crc;
 use super::identity::Identity;
 use super::target::Target;
-use crate::describe::drive_info;
+use crate::describe::{choose, drive_info};
+use crate::stream::{connect_tcp, in_words};
 
 /// The longest wait for an answer of the target.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -77,12 +78,19 @@ pub(super) struct Link {
 
 /// Connects all queues.
 pub(super) fn establish(target: &Target) -> Result<Established, ConnectError> {
+    connect_all(target).map_err(|error| match error {
+        ConnectError::Io(error) => ConnectError::Io(in_words(error, ANSWER)),
+        other => other,
+    })
+}
+
+fn connect_all(target: &Target) -> Result<Established, ConnectError> {
     let mut admin = Link::open(target)?;
     let controller = admin.connect(target, 0, ADMIN_ENTRIES, DYNAMIC)?;
     admin.depth = ADMIN_ENTRIES - 1;
     let most_entries = admin.enable()?;
     let controller_data = admin.identify_controller()?;
-    let (info, namespace) = admin.identify_namespace(&controller_data)?;
+    let (info, namespace) = admin.identify_namespace(&controller_data, target.namespace)?;
     let info = DriveInfo { keeps_data: target.keeps_data, ..info };
     let identity = Identity::of(&controller_data, &namespace);
     let wanted = target.queues.min(admin.queue_count(target.queues)?);
@@ -102,18 +110,7 @@ pub(super) fn establish(target: &Target) -> Result<Established, ConnectError> {
 impl Link {
     /// Opens a TCP connection and initialises it.
     fn open(target: &Target) -> Result<Link, ConnectError> {
-        let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-        let mut opened = None;
-        for address in target.address.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, ANSWER) {
-                Ok(stream) => {
-                    opened = Some(stream);
-                    break;
-                }
-                Err(error) => failure = error,
-            }
-        }
-        let Some(mut stream) = opened else { return Err(failure.into()) };
+        let mut stream = connect_tcp(&target.address, ANSWER)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(ANSWER))?;
         stream.set_write_timeout(Some(ANSWER))?;
@@ -274,13 +271,15 @@ impl Link {
         Ok(Controller::read_from_bytes(&data).expect("its length was checked"))
     }
 
-    /// What the first active namespace is.
-    fn identify_namespace(&mut self, controller: &Controller) -> Result<(DriveInfo, Namespace), ConnectError> {
+    /// What a namespace is; `None` is the first active one.
+    fn identify_namespace(
+        &mut self,
+        controller: &Controller,
+        wanted: Option<u32>,
+    ) -> Result<(DriveInfo, Namespace), ConnectError> {
         let active = self.identify(cns::ACTIVE_NAMESPACES, 0)?;
-        let nsid = active.first_chunk::<4>().map_or(0, |first| u32::from_le_bytes(*first));
-        if nsid == 0 {
-            return Err(unusable("the subsystem has no namespace for this host"));
-        }
+        let active = active.chunks_exact(4).map(|nsid| u32::from_le_bytes([nsid[0], nsid[1], nsid[2], nsid[3]]));
+        let nsid = choose(active, wanted).map_err(|problem| unusable(&problem))?;
         let data = self.identify(cns::NAMESPACE, nsid)?;
         let namespace = Namespace::read_from_bytes(&data).expect("its length was checked");
         let info = drive_info(nsid, controller, &namespace).map_err(|problem| unusable(&problem))?;

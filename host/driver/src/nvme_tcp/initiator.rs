@@ -24,7 +24,7 @@ use super::identity::Identity;
 use super::queue::{Done, Queue, Request};
 use super::state::{FIRST_PAUSE, State};
 use super::target::Target;
-use crate::remote::{Lost, Remote};
+use crate::remote::{Lost, Pending, Remote};
 
 /// A remote namespace as a drive. See the module `nvme_tcp`.
 pub struct NvmeTcp {
@@ -136,6 +136,17 @@ impl NvmeTcp {
 }
 
 impl Remote for NvmeTcp {
+    /// Nothing while there is no connection: then [`Target::patience`] limits how long commands wait.
+    fn pending(&self) -> Pending {
+        match &self.state.borrow().association {
+            Some(Association { queues, .. }) => Pending {
+                commands: queues.iter().map(Queue::outstanding).sum(),
+                answers: queues.iter().map(|queue| queue.received).sum(),
+            },
+            None => Pending::default(),
+        }
+    }
+
     /// Can be read when there is something to do, be it that something has come, or that something is due.
     fn socket(&self) -> BorrowedFd<'_> {
         self.events.as_fd()

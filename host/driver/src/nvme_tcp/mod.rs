@@ -26,7 +26,7 @@
 //! | `state` | reconnection, Keep Alive, commands that wait |
 //! | `initiator` | all of it as a drive |
 //!
-//! Left out: TLS and authentication; several paths to a drive; more than one namespace.
+//! Left out: TLS and authentication; several paths to a drive. Each drive is one namespace, and has connections of its own.
 
 mod association;
 mod establish;
@@ -43,6 +43,7 @@ pub use identity::Identity;
 pub use initiator::{Clock, NvmeTcp};
 pub use state::REPLAYS;
 pub use target::Target;
+pub(crate) use target::check_port;
 
 /// CRC-32C, the digest of NVMe/TCP (3.3.1.1).
 fn crc(bytes: &[u8]) -> u32 {

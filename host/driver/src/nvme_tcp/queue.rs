@@ -116,6 +116,8 @@ pub(super) struct Queue {
     slots: Vec<Option<Request>>,
     free: Vec<u16>,
     asked: VecDeque<Asked>,
+    /// Bytes received.
+    pub(super) received: u64,
 }
 
 impl Queue {
@@ -134,6 +136,7 @@ impl Queue {
             slots: (0..depth).map(|_| None).collect(),
             free: (0..depth).rev().collect(),
             asked: VecDeque::new(),
+            received: 0,
         }
     }
 
@@ -278,6 +281,7 @@ impl Queue {
                 Err(error) => return Err(error.to_string()),
             };
             self.end += count;
+            self.received += count as u64;
             came |= count > 0;
             while self.step(done)? {}
             if count < room {

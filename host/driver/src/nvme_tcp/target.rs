@@ -10,13 +10,16 @@ use nandscape_wire_nvme::tcp::Digests;
 /// The beginning of a target's address.
 const SCHEME: &str = "nvme-tcp://";
 
-/// A target: `nvme-tcp://HOST:PORT/NQN`, perhaps with options: `?queues=2&depth=256&digests=header,data&patience=60`.
+/// A target: `nvme-tcp://HOST:PORT/NQN`, perhaps with options:
+/// `?namespace=2&queues=2&depth=256&digests=header,data&patience=60`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     /// Host and port.
     pub address: String,
     /// The subsystem.
     pub nqn: String,
+    /// The namespace; `None` is the first active one.
+    pub namespace: Option<u32>,
     /// I/O queues, each a TCP connection.
     pub queues: u16,
     /// Commands of each queue at a time.
@@ -41,6 +44,7 @@ impl Target {
         Target {
             address: address.into(),
             nqn: nqn.into(),
+            namespace: None,
             queues: 1,
             depth: 128,
             digests: Digests::default(),
@@ -67,7 +71,7 @@ impl FromStr for Target {
         let (address, rest) = rest.split_once('/').ok_or_else(|| bad("the NQN is missing"))?;
         let (nqn, options) = rest.split_once('?').unwrap_or((rest, ""));
         match address.rsplit_once(':') {
-            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {}
+            Some((host, port)) if !host.is_empty() && !port.is_empty() => check_port(port).map_err(|why| bad(&why))?,
             _ => return Err(bad("host and port are missing")),
         }
         if !nqn.starts_with("nqn.") || nqn.len() > MAX_NQN {
@@ -81,14 +85,28 @@ impl FromStr for Target {
                 number.ok_or_else(|| bad(&format!("{key}={value}: from {} to {}", range.start(), range.end())))
             };
             match key {
+                "namespace" => target.namespace = Some(number(1..=u16::MAX)?.into()),
                 "queues" => target.queues = number(1..=64)?,
                 "depth" => target.depth = number(1..=4_096)?,
                 "digests" => target.digests = digests(value).ok_or_else(|| bad("digests are header, data, or both"))?,
                 "patience" => target.patience = Span::from_s(number(1..=u16::MAX)?.into()),
-                _ => return Err(bad(&format!("{key}: the options are queues, depth, digests and patience"))),
+                _ => {
+                    return Err(bad(&format!("{key}: the options are namespace, queues, depth, digests and patience")));
+                }
             }
         }
         Ok(target)
+    }
+}
+
+/// Checks the port of an address.
+///
+/// # Errors
+/// With the valid range.
+pub(crate) fn check_port(port: &str) -> Result<(), String> {
+    match port.parse::<u16>() {
+        Ok(port) if port > 0 => Ok(()),
+        _ => Err(format!("{port} is no port; a number from 1 to 65535 is valid")),
     }
 }
 
@@ -106,7 +124,8 @@ fn digests(text: &str) -> Option<Digests> {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{SCHEME}{}/{}", self.address, self.nqn)
+        write!(f, "{SCHEME}{}/{}", self.address, self.nqn)?;
+        self.namespace.map_or(Ok(()), |nsid| write!(f, "?namespace={nsid}"))
     }
 }
 
@@ -119,6 +138,9 @@ mod tests {
         let target: Target = "nvme-tcp://[::1]:4420/nqn.a:b?queues=3&digests=data&depth=32&patience=9".parse().unwrap();
         assert_eq!((target.address.as_str(), target.nqn.as_str()), ("[::1]:4420", "nqn.a:b"));
         assert_eq!((target.queues, target.depth, target.digests), (3, 32, Digests { header: false, data: true }));
+        let second: Target = "nvme-tcp://a:1/nqn.x?depth=3&namespace=2".parse().unwrap();
+        assert_eq!((second.namespace, second.to_string().as_str()), (Some(2), "nvme-tcp://a:1/nqn.x?namespace=2"));
+        assert_eq!((target.namespace, target.patience), (None, Span::from_s(9)));
         assert_eq!((target.patience, target.to_string().as_str()), (Span::from_s(9), "nvme-tcp://[::1]:4420/nqn.a:b"));
     }
 
@@ -128,8 +150,12 @@ mod tests {
             ("tcp://a:1/nqn.x", "does not begin"),
             ("nvme-tcp://a:1", "NQN is missing"),
             ("nvme-tcp://a/nqn.x", "host and port"),
-            ("nvme-tcp://a:0/nqn.x", "host and port"),
+            ("nvme-tcp://a:/nqn.x", "host and port"),
+            ("nvme-tcp://a:0/nqn.x", "0 is no port; a number from 1 to 65535 is valid"),
+            ("nvme-tcp://a:70000/nqn.x", "70000 is no port"),
+            ("nvme-tcp://[::1]/nqn.x", "1] is no port"),
             ("nvme-tcp://a:1/x", "begins with nqn."),
+            ("nvme-tcp://a:1/nqn.x?namespace=0", "from 1 to 65535"),
             ("nvme-tcp://a:1/nqn.x?queues=0", "from 1 to 64"),
             ("nvme-tcp://a:1/nqn.x?digests=both", "header, data"),
             ("nvme-tcp://a:1/nqn.x?patience=0", "from 1 to 65535"),

@@ -16,7 +16,7 @@ use super::FunctionError;
 use super::function::Function;
 use super::memory::{PAGE, SharedMemory};
 use super::queue_pair::{COMPLETION, QueuePair, SUBMISSION};
-use crate::remote::Lost;
+use crate::remote::{Lost, Pending};
 
 /// Bytes of data of a command at most. Its list of pages then fits a page.
 const MOST_BYTES: u32 = 128 << 10;
@@ -43,6 +43,8 @@ struct State {
     /// Completions that are passed on when the state is free.
     ended: Vec<(Token, Completion)>,
     fruitless: u32,
+    /// Commands that the controller has completed.
+    answers: u64,
     lost: Option<Lost>,
 }
 
@@ -55,32 +57,43 @@ struct Slot {
 }
 
 impl FunctionDrive {
-    /// Connects to the function at `path`, and creates a queue pair for each of `depths`: commands at a time, fewer where the
-    /// controller allows only fewer. They are pairs of one controller, because a function has one client at a time.
+    /// Connects to the function at `path`, and creates a queue pair for each of `pairs`: commands at a time, fewer where the
+    /// controller allows only fewer, and the namespace, of which `None` is the first. They are pairs of one controller, because a
+    /// function has one client at a time.
     ///
     /// `keeps_data` is what users of the drives see as [`DriveInfo::keeps_data`].
     ///
     /// # Errors
-    /// When there is no server, it refuses, or its first namespace cannot be used.
-    pub fn connect(path: &Path, depths: &[u16], keeps_data: bool) -> Result<Vec<FunctionDrive>, FunctionError> {
-        let mut function = Function::connect(path, depths.iter().map(|depth| bytes(*depth)).sum())?;
-        let info = function.drive_info()?;
-        let info = DriveInfo { keeps_data, max_blocks: info.max_blocks.min(MOST_BYTES / info.lba_bytes), ..info };
+    /// When there is no server, it refuses, or a namespace cannot be used.
+    pub fn connect(
+        path: &Path,
+        pairs: &[(u16, Option<u32>)],
+        keeps_data: bool,
+    ) -> Result<Vec<FunctionDrive>, FunctionError> {
+        let mut function = Function::connect(path, pairs.iter().map(|(depth, _)| bytes(*depth)).sum())?;
+        let infos = pairs.iter().map(|(_, nsid)| function.drive_info(*nsid));
+        let infos = infos.collect::<Result<Vec<DriveInfo>, FunctionError>>()?;
         if !function.maps_doorbells() && function.has_doorbell_buffers()? {
             function.use_doorbell_buffers()?;
         }
         let (memory, most) = (function.memory().clone(), function.max_depth()?);
-        let states = depths.iter().map(|depth| State::new(&mut function, &memory, (*depth).clamp(1, most)));
+        let states = pairs.iter().map(|(depth, _)| State::new(&mut function, &memory, (*depth).clamp(1, most)));
         let states = states.collect::<Result<Vec<State>, FunctionError>>()?;
         let function = Rc::new(function);
-        let drive = |state| FunctionDrive {
+        let drive = |(state, info): (State, DriveInfo)| FunctionDrive {
             function: function.clone(),
             memory: memory.clone(),
             endpoint: path.display().to_string(),
-            info,
+            info: DriveInfo { keeps_data, max_blocks: info.max_blocks.min(MOST_BYTES / info.lba_bytes), ..info },
             state: RefCell::new(state),
         };
-        Ok(states.into_iter().map(drive).collect())
+        Ok(states.into_iter().zip(infos).map(drive).collect())
+    }
+
+    /// What it owes its user now.
+    pub fn pending(&self) -> Pending {
+        let state = self.state.borrow();
+        Pending { commands: state.pair.outstanding().into(), answers: state.answers }
     }
 
     /// Takes completions and submits what waits for them. Whether anything moved.
@@ -201,6 +214,7 @@ impl State {
             waiting: VecDeque::new(),
             ended: Vec::new(),
             fruitless: 0,
+            answers: 0,
             lost: None,
         })
     }
@@ -221,6 +235,7 @@ impl State {
             return Err(FunctionError::unusable(problem));
         };
         self.free.push(number);
+        self.answers += 1;
         let mut status = entry.status();
         if status.is_success() && !mem.is_none() {
             copy_out(memory, data, &mem, bytes)?;

@@ -22,7 +22,7 @@ use super::doorbells::{Buffers, DOORBELLS, Doorbells};
 use super::memory::{BASE, PAGE, SharedMemory};
 use super::messages::{ANSWER, Messages};
 use super::queue_pair::{COMPLETION, QueuePair, SUBMISSION};
-use crate::describe::drive_info;
+use crate::describe::{choose, drive_info};
 
 /// Entries of the admin queues: a page of submissions holds more.
 const ADMIN_ENTRIES: u16 = 32;
@@ -104,16 +104,13 @@ impl Function {
         }
     }
 
-    /// What the first active namespace is as a drive.
+    /// What a namespace is as a drive; `None` is the first active one.
     ///
     /// # Errors
     /// When there is none, it cannot be used, or the function is lost.
-    pub(super) fn drive_info(&mut self) -> Result<DriveInfo, FunctionError> {
+    pub(super) fn drive_info(&mut self, wanted: Option<u32>) -> Result<DriveInfo, FunctionError> {
         let active: [U32; 1_024] = self.identify("Identify: active namespaces", cns::ACTIVE_NAMESPACES, 0)?;
-        let nsid = match active[0].get() {
-            0 => return Err(FunctionError::unusable("the controller has no active namespace")),
-            nsid => nsid,
-        };
+        let nsid = choose(active.iter().map(|nsid| nsid.get()), wanted).map_err(FunctionError::Unusable)?;
         let controller: Controller = self.identify("Identify Controller", cns::CONTROLLER, 0)?;
         let namespace: Namespace = self.identify("Identify Namespace", cns::NAMESPACE, nsid)?;
         drive_info(nsid, &controller, &namespace).map_err(FunctionError::Unusable)

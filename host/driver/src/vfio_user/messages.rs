@@ -19,6 +19,7 @@ use rustix::net::{
 use zerocopy::{FromZeros as _, IntoBytes as _};
 
 use super::FunctionError;
+use crate::stream::{connect_unix, in_words};
 
 /// The longest wait for an answer.
 pub(super) const ANSWER: Duration = Duration::from_secs(10);
@@ -41,7 +42,7 @@ pub(super) struct Messages {
 impl Messages {
     /// Connects and agrees on the version.
     pub(super) fn connect(path: &Path) -> Result<Messages, FunctionError> {
-        let stream = UnixStream::connect(path)?;
+        let stream = connect_unix(path, ANSWER).map_err(|error| in_words(error, ANSWER))?;
         stream.set_read_timeout(Some(ANSWER))?;
         stream.set_write_timeout(Some(ANSWER))?;
         let messages = Messages { stream, next: Cell::new(1), posted: Cell::default(), received: RefCell::default() };
@@ -63,8 +64,11 @@ impl Messages {
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<Vec<u8>, FunctionError> {
         let header = self.header(command, payload.len());
-        self.send(&[header.as_bytes(), payload].concat(), descriptors)?;
-        let (answer, payload) = self.receive()?;
+        let sent = self.send(&[header.as_bytes(), payload].concat(), descriptors).map_err(FunctionError::Io);
+        let (answer, payload) = sent.and_then(|()| self.receive()).map_err(|error| match error {
+            FunctionError::Io(error) => FunctionError::Io(in_words(error, ANSWER)),
+            other => other,
+        })?;
         if (answer.id, answer.command, answer.is_command()) != (header.id, header.command, false) {
             return Err(FunctionError::unusable(format!("{what}: the server answers another message")));
         }

@@ -4,11 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::str::FromStr;
+use std::time::Duration;
 
 use nandscape_drive::Drive;
 use nandscape_host_driver::nbd::{NbdAddress, NbdDrive};
 use nandscape_host_driver::nvme_tcp::{NvmeTcp, Target};
 use nandscape_host_driver::vfio_user::FunctionDrive;
+use nandscape_sim::Span;
 use nandscape_transport_reactor::WallClock;
 
 use super::function::Polled;
@@ -62,8 +64,19 @@ impl fmt::Display for Endpoint {
     }
 }
 
+/// How long a drive may answer nothing, unless its URL or the user says otherwise.
+const PATIENCE: Span = Span::from_s(60);
 /// Commands at a time of a queue pair of a function; more wait in the host.
 const MOST_DEPTH: u32 = 1_024;
+
+/// A connection that is wanted.
+#[derive(Copy, Clone)]
+pub(super) struct Wanted {
+    /// Commands at a time.
+    pub(super) depth: u32,
+    /// The namespace; `None` is the drive's first, or what the URL says.
+    pub(super) nsid: Option<u32>,
+}
 
 /// A connection: the drive as the workload sees it, and as the loop does.
 pub(super) struct Connected {
@@ -87,36 +100,59 @@ impl Endpoint {
         }
     }
 
-    /// A connection for each of `depths`: commands at a time. An error begins with the URL.
-    pub(super) fn connect(&self, in_process: Option<&InProcess>, depths: &[u32]) -> Result<Vec<Connected>, String> {
+    /// How long its drive may answer nothing: what the URL says, or a minute.
+    pub fn patience(&self) -> Span {
         match self {
-            // It has one client at a time, with a queue pair for each.
-            Endpoint::VfioUser(path) => {
-                let depths: Vec<u16> = depths.iter().map(|depth| (*depth).min(MOST_DEPTH) as u16).collect();
-                let drives =
-                    FunctionDrive::connect(path, &depths, false).map_err(|error| format!("{self}: {error}"))?;
-                Ok(drives.into_iter().map(|drive| Connected::of(Polled(drive))).collect())
-            }
-            _ => depths.iter().map(|depth| self.connect_one(in_process, *depth)).collect(),
+            Endpoint::NvmeTcp(target) => target.patience,
+            Endpoint::Nbd(_) | Endpoint::VfioUser(_) | Endpoint::Ring(_) => PATIENCE,
         }
     }
 
-    fn connect_one(&self, in_process: Option<&InProcess>, depth: u32) -> Result<Connected, String> {
+    /// A connection for each of `wanted`. An error begins with the URL.
+    pub(super) fn connect(
+        &self,
+        in_process: Option<&InProcess>,
+        wanted: &[Wanted],
+        patience: Span,
+    ) -> Result<Vec<Connected>, String> {
         match self {
+            // It has one client at a time, with a queue pair for each.
+            Endpoint::VfioUser(path) => {
+                let pairs = wanted.iter().map(|Wanted { depth, nsid }| ((*depth).min(MOST_DEPTH) as u16, *nsid));
+                let drives = FunctionDrive::connect(path, &pairs.collect::<Vec<_>>(), false);
+                let drives = drives.map_err(|error| format!("{self}: {error}"))?;
+                Ok(drives.into_iter().map(|drive| Connected::of(Polled(drive))).collect())
+            }
+            _ => wanted.iter().map(|wanted| self.connect_one(in_process, *wanted, patience)).collect(),
+        }
+    }
+
+    fn connect_one(
+        &self,
+        in_process: Option<&InProcess>,
+        Wanted { depth, nsid }: Wanted,
+        patience: Span,
+    ) -> Result<Connected, String> {
+        match self {
+            Endpoint::Nbd(_) if nsid.is_some() => {
+                Err(format!("{self}: an export is one namespace; the export's name chooses it, such as NAME/2"))
+            }
             // Workloads do not look at data.
             Endpoint::Nbd(address) => {
-                NbdDrive::connect(address, false).map(Connected::of).map_err(|error| error.to_string())
+                let patience = NbdDrive::PATIENCE.min(Duration::from_nanos(patience.ns()));
+                NbdDrive::connect(address, false, patience).map(Connected::of).map_err(|error| error.to_string())
             }
             Endpoint::NvmeTcp(target) => {
                 let (clock, most) = (WallClock::start(), u32::from(target.depth));
-                let target = Target { keeps_data: false, depth: depth.clamp(1, most) as u16, ..target.clone() };
+                let (depth, namespace) = (depth.clamp(1, most) as u16, nsid.or(target.namespace));
+                let target = Target { keeps_data: false, depth, namespace, patience, ..target.clone() };
                 let drive = NvmeTcp::connect(target, Box::new(move || clock.now()));
                 drive.map(Connected::of).map_err(|error| format!("{self}: {error}"))
             }
             Endpoint::VfioUser(_) => unreachable!("its queue pairs are made together"),
             Endpoint::Ring(_) => {
                 let drive = in_process.expect("a drive in this process was started for it");
-                drive.connect(depth).map(Connected::of).map_err(|problem| format!("{self}: {problem}"))
+                drive.connect(depth, nsid).map(Connected::of).map_err(|problem| format!("{self}: {problem}"))
             }
         }
     }

@@ -3,8 +3,8 @@
 use std::os::fd::BorrowedFd;
 
 use nandscape_drive::{Drive, DriveInfo, Io};
-use nandscape_host_driver::Lost;
 use nandscape_host_driver::vfio_user::FunctionDrive;
+use nandscape_host_driver::{Lost, Pending};
 use rustix::event::PollFlags;
 
 use super::pacer::Source;
@@ -25,6 +25,10 @@ impl Drive for Polled {
 impl Source for Polled {
     fn poll(&self) -> Result<bool, Lost> {
         self.0.poll()
+    }
+
+    fn pending(&self) -> Pending {
+        self.0.pending()
     }
 
     fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {

@@ -48,12 +48,25 @@ impl InProcess {
         }
     }
 
-    pub(super) fn connect(&self, depth: u32) -> Result<RingDrive, String> {
-        let ring = RingHost::connect(&self.handle, 0, depth as usize);
+    /// Connects to a namespace; `None` is the first.
+    pub(super) fn connect(&self, depth: u32, nsid: Option<u32>) -> Result<RingDrive, String> {
+        if let Some(nsid) = nsid
+            && let Err(refused) = self.handle.info(0, Some(nsid))
+        {
+            return Err(refused.to_string());
+        }
+        let ring = RingHost::connect_namespace(&self.handle, 0, nsid, depth as usize);
         let ring = ring.map_err(|status| {
             format!("the drive has no room for another queue pair: {status}; raise controller.queue_pairs, or run fewer jobs")
         })?;
         Ok(RingDrive::new(self.name.clone(), ring))
+    }
+}
+
+impl InProcess {
+    /// Ends the drive, and does not wait for the commands that it has in work: they may take long, and nobody wants them.
+    pub fn abandon(mut self) {
+        self.thread = None;
     }
 }
 

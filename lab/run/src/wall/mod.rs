@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `endpoint` | a drive by its URL, and connections to it |
 //! | `pacer` | the loop at the wall clock |
+//! | `patience` | how long it waits for a drive that answers nothing |
 //! | `ring` | a drive in this process, over rings |
 //! | `function` | a drive behind a vfio-user socket |
 //! | `in_process` | that drive and its thread |
@@ -16,6 +17,7 @@ mod endpoint;
 mod function;
 mod in_process;
 mod pacer;
+mod patience;
 mod report;
 mod ring;
 
@@ -24,7 +26,7 @@ use std::rc::Rc;
 
 use nandscape_drive::Drive;
 use nandscape_lab_workload::{Hooks, JobSpec, Runner, Workload};
-use nandscape_sim::Seed;
+use nandscape_sim::{Seed, Span};
 
 pub use endpoint::{BadEndpoint, Endpoint};
 pub use in_process::InProcess;
@@ -32,8 +34,9 @@ pub use report::WallReport;
 
 use crate::host::Moment;
 use crate::simulation::{Phase, Progress};
-use endpoint::Connected;
+use endpoint::{Connected, Wanted};
 use pacer::Pacer;
+use patience::Patience;
 
 /// A workload on a drive at the wall clock.
 pub struct WallRun<'a> {
@@ -47,6 +50,8 @@ pub struct WallRun<'a> {
     pub seed: u64,
     /// Whether the loop never waits in the system.
     pub busy: bool,
+    /// How long a drive may answer nothing, if not as long as its endpoint says ([`Endpoint::patience`]).
+    pub patience: Option<Span>,
 }
 
 /// Why a run failed.
@@ -93,14 +98,17 @@ impl WallRun<'_> {
     /// See [`WallError`]. Failed commands are not an error: the report counts them.
     pub fn run(&self, progress: Rc<dyn Progress>) -> Result<WallReport, WallError> {
         let created = Moment::now();
-        let mut pacer = Pacer::new(self.busy);
-        let depths = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| depth(spec)));
-        let loads = self.workload.loads.iter().map(|_| OPEN_DEPTH);
-        let depths: Vec<u32> = depths.chain(loads).collect();
-        let drives = self.endpoint.connect(self.in_process, &depths).map_err(WallError::Connect)?;
-        for Connected { drive, .. } in &drives {
+        let patience = self.patience.unwrap_or(self.endpoint.patience());
+        let mut pacer = Pacer::new(self.busy, Patience::new(self.endpoint.to_string(), patience));
+        let jobs = || self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| spec));
+        let load = Wanted { depth: OPEN_DEPTH, nsid: None };
+        let wanted = jobs().map(wanted).chain(self.workload.loads.iter().map(|_| load));
+        let wanted: Vec<Wanted> = wanted.collect();
+        let drives = self.endpoint.connect(self.in_process, &wanted, patience).map_err(WallError::Connect)?;
+        let specs = jobs().map(Some).chain(self.workload.loads.iter().map(|_| None));
+        for (Connected { drive, .. }, spec) in drives.iter().zip(specs) {
             let info = drive.info();
-            self.workload.check_on(info.bytes(), info.lba_bytes).map_err(WallError::Workload)?;
+            self.on_namespace_of(spec).check_on(info.bytes(), info.lba_bytes).map_err(WallError::Workload)?;
         }
         let begun = Rc::new(Cell::new(None));
         let watch = Watch { begun: begun.clone(), progress };
@@ -122,9 +130,20 @@ impl WallRun<'_> {
     }
 }
 
+impl WallRun<'_> {
+    /// What of the workload runs on the namespace of a job, which is then the only one; the loads without one.
+    fn on_namespace_of(&self, spec: Option<&JobSpec>) -> Workload {
+        let jobs = spec.map(|spec| JobSpec { namespace: 1, ..spec.clone() }).into_iter().collect();
+        let loads = if spec.is_none() { self.workload.loads.clone() } else { Vec::new() };
+        Workload { jobs, loads, ..self.workload.clone() }
+    }
+}
+
 /// Commands of an open job or a load that are in a queue at a time; more wait in the host.
 const OPEN_DEPTH: u32 = 1_024;
 
-fn depth(spec: &JobSpec) -> u32 {
-    if spec.is_open() { OPEN_DEPTH } else { spec.iodepth.max(1) }
+/// The connection of a job. Its namespace is the first unless it says otherwise.
+fn wanted(spec: &JobSpec) -> Wanted {
+    let depth = if spec.is_open() { OPEN_DEPTH } else { spec.iodepth.max(1) };
+    Wanted { depth, nsid: Some(spec.namespace).filter(|nsid| *nsid > 1) }
 }

@@ -6,16 +6,21 @@ use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
-use nandscape_host_driver::{Lost, Remote};
-use nandscape_sim::{Executor, Sim, Span};
+use nandscape_host_driver::{Lost, Pending, Remote};
+use nandscape_sim::{Executor, Sim, Span, Time};
 use nandscape_transport_reactor::WallClock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+
+use super::patience::Patience;
 
 /// A drive as the loop sees it.
 pub(super) trait Source {
     /// Sends and receives what it can without waiting, and completes commands. Whether anything moved.
     fn poll(&self) -> Result<bool, Lost>;
+
+    /// What it owes the load now.
+    fn pending(&self) -> Pending;
 
     /// What to wait for; `None` where waiting in the system is not possible.
     fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)>;
@@ -24,6 +29,10 @@ pub(super) trait Source {
 impl<T: Remote> Source for T {
     fn poll(&self) -> Result<bool, Lost> {
         Remote::poll(self)
+    }
+
+    fn pending(&self) -> Pending {
+        Remote::pending(self)
     }
 
     fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
@@ -46,16 +55,18 @@ pub(super) struct Pacer {
     clock: WallClock,
     sources: Vec<Rc<dyn Source>>,
     busy: bool,
+    patience: Patience,
     /// Turns in a row in which nothing moved.
     quiet: u32,
 }
 
 impl Pacer {
-    pub(super) fn new(busy: bool) -> Pacer {
+    pub(super) fn new(busy: bool, patience: Patience) -> Pacer {
         let executor = Executor::new();
         // The system may delay a thread's timers by 50 us unless it is told not to; where it refuses, they are late.
         let _ = NonZeroU64::new(1).map(|slack| rustix::thread::set_current_timer_slack(Some(slack)));
-        Pacer { sim: executor.sim(), executor, clock: WallClock::start(), sources: Vec::new(), busy, quiet: 0 }
+        let (sim, clock) = (executor.sim(), WallClock::start());
+        Pacer { sim, executor, clock, sources: Vec::new(), busy, patience, quiet: 0 }
     }
 
     pub(super) fn sim(&self) -> &Sim {
@@ -69,7 +80,7 @@ impl Pacer {
     /// Runs a host to its end.
     ///
     /// # Errors
-    /// When a drive is lost.
+    /// When a drive is lost, or answers nothing for longer than the loop's patience.
     pub(super) fn run<T: 'static>(&mut self, host: impl Future<Output = T> + 'static) -> Result<T, Lost> {
         let output = Rc::new(Cell::new(None));
         let result = output.clone();
@@ -95,33 +106,39 @@ impl Pacer {
         for source in &self.sources {
             moved |= source.poll()?;
         }
+        if self.patience.is_due(now) {
+            self.patience.check(now, &self.sources)?;
+        }
         Ok(moved)
     }
 
     /// Waits until a socket is ready or a task is due.
     fn rest(&self) {
         let due = self.executor.next_due();
-        let left = due.map(|due| due.since(self.clock.now().min(due)));
+        let now = self.clock.now();
+        let until = |at: Time| at.since(now.min(at));
+        let left = due.map(until);
         if self.busy || left.is_some_and(|left| left <= AWAKE_BEFORE) {
             return std::hint::spin_loop();
         }
         let sockets: Option<Vec<_>> = self.sources.iter().map(|source| source.socket()).collect();
         match sockets {
-            Some(sockets) => wait(sockets, left.map(|left| left - AWAKE_BEFORE)),
+            Some(sockets) => {
+                let check = until(self.patience.due());
+                wait(sockets, left.map_or(check, |left| check.min(left - AWAKE_BEFORE)))
+            }
             None if self.quiet > TURNS_BEFORE_YIELD => std::thread::yield_now(),
             None => std::hint::spin_loop(),
         }
     }
 }
 
-fn wait(sockets: Vec<(BorrowedFd<'_>, PollFlags)>, longest: Option<Span>) {
+fn wait(sockets: Vec<(BorrowedFd<'_>, PollFlags)>, longest: Span) {
     let mut sockets: Vec<PollFd<'_>> =
         sockets.iter().map(|(socket, events)| PollFd::from_borrowed_fd(*socket, *events)).collect();
-    let timeout = longest.map(|span| Timespec {
-        tv_sec: (span.ns() / 1_000_000_000) as i64,
-        tv_nsec: (span.ns() % 1_000_000_000) as i64,
-    });
-    match poll(&mut sockets, timeout.as_ref()) {
+    let timeout =
+        Timespec { tv_sec: (longest.ns() / 1_000_000_000) as i64, tv_nsec: (longest.ns() % 1_000_000_000) as i64 };
+    match poll(&mut sockets, Some(&timeout)) {
         Ok(_) | Err(Errno::INTR) => {}
         // It then looks at the sockets all the time, which is slower and right.
         Err(_) => std::hint::spin_loop(),

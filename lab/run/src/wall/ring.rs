@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Token};
-use nandscape_host_driver::Lost;
+use nandscape_host_driver::{Lost, Pending};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_transport_reactor::ring::{Reply, RingHost};
 use nandscape_wire_nvme::{IoOpcode, Status};
@@ -25,6 +25,8 @@ struct State {
     outstanding: Slots<(Token, HostMem)>,
     /// Commands for which the ring has no room.
     waiting: VecDeque<Io>,
+    /// Commands that have ended.
+    answers: u64,
     /// Empty between polls; kept for its memory.
     replies: Vec<Reply>,
 }
@@ -39,6 +41,7 @@ impl RingDrive {
                 ring,
                 outstanding: Slots::new(),
                 waiting: VecDeque::new(),
+                answers: 0,
                 replies: Vec::new(),
             }),
         }
@@ -95,6 +98,7 @@ impl Source for RingDrive {
         if replies.is_empty() && state.ring.is_disconnected() {
             return Err(Lost { endpoint: self.name.clone(), reason: "the drive's thread has ended".to_owned() });
         }
+        state.answers += replies.len() as u64;
         drop(state);
         let moved = !replies.is_empty();
         for reply in replies.drain(..) {
@@ -105,6 +109,11 @@ impl Source for RingDrive {
         }
         self.state.borrow_mut().replies = replies;
         Ok(moved)
+    }
+
+    fn pending(&self) -> Pending {
+        let state = self.state.borrow();
+        Pending { commands: state.outstanding.len(), answers: state.answers }
     }
 
     fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {

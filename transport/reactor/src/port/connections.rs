@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use nandscape_drive::mem::Dma;
-use nandscape_drive::{BlockSizes, HostIdentity, QueueId, TransportModel};
+use nandscape_drive::{BlockSizes, DriveInfo, HostIdentity, QueueId, TransportModel};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::fabrics::offset;
 

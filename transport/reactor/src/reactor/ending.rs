@@ -50,10 +50,12 @@ impl Reactor {
             (0..exports).any(|export| reactor.port.is_leaving(export) || reactor.full(export).is_some())
         })?;
         for export in 0..exports {
-            let info = self.port.exports()[usize::from(export)].info();
+            let namespaces = self.port.exports()[usize::from(export)].namespaces();
             if let Ok(connection) = self.port.open(export) {
-                let flush = SubmissionEntry::io(IoOpcode::FLUSH, info.nsid);
-                self.port.submit(connection, FINAL_FLUSH, flush, HostMem::none());
+                for info in namespaces {
+                    let flush = SubmissionEntry::io(IoOpcode::FLUSH, info.nsid);
+                    self.port.submit(connection, FINAL_FLUSH, flush, HostMem::none());
+                }
             }
         }
         self.run_while(|reactor| reactor.port.outstanding() > 0)

@@ -19,6 +19,8 @@ use crate::port::ConnectionId;
 /// A request for a connection to a drive.
 pub(super) struct Request {
     pub(super) export: u16,
+    /// The namespace; `None` is the drive's first.
+    pub(super) nsid: Option<u32>,
     pub(super) reply: Sender<Result<Reservation, Refused>>,
     /// Times that the sockets had been polled when it came.
     pub(super) polls: u64,
@@ -46,7 +48,7 @@ impl Reactor {
     /// Grants or refuses a request; returned, it waits.
     fn decide(&mut self, mut request: Request) -> Option<Request> {
         let answer = match self.full(request.export) {
-            None => self.reserve(request.export),
+            None => self.reserve(request.export, request.nsid),
             _ if self.stopping.is_some() => Err(Refused::Ending),
             Some(_) if request.promised || request.polls == self.polls => return Some(request),
             Some(pairs) if self.promised(request.export) < pairs - self.port.drives(request.export).min(pairs) => {
@@ -73,23 +75,25 @@ impl Reactor {
     }
 
     /// Opens a connection for a client that is still to come.
-    pub(super) fn reserve(&mut self, export: u16) -> Result<(ConnectionId, DriveInfo), Refused> {
+    pub(super) fn reserve(&mut self, export: u16, nsid: Option<u32>) -> Result<(ConnectionId, DriveInfo), Refused> {
         if self.stopping.is_some() {
             return Err(Refused::Ending);
         }
-        let info = self.info(export)?;
+        let info = self.info(export, nsid)?;
         if info.metadata_bytes > 0 {
             return Err(Refused::Metadata(info.metadata_bytes));
         }
-        let connection = self.port.open(export).map_err(Refused::Drive)?;
+        let connection = self.port.open_namespace(export, info).map_err(Refused::Drive)?;
         self.reserved.insert(connection);
         Ok((connection, info))
     }
 
-    /// The description of a drive.
-    pub(super) fn info(&self, export: u16) -> Result<DriveInfo, Refused> {
-        let drive = self.port.exports().get(usize::from(export));
-        drive.map(|drive| drive.info()).ok_or(Refused::Drive(Status::INVALID_NAMESPACE))
+    /// The description of a drive's namespace; `None` is its first.
+    pub(super) fn info(&self, export: u16, nsid: Option<u32>) -> Result<DriveInfo, Refused> {
+        let drive = self.port.exports().get(usize::from(export)).ok_or(Refused::Drive(Status::INVALID_NAMESPACE))?;
+        let Some(nsid) = nsid else { return Ok(drive.info()) };
+        let found = drive.namespaces().into_iter().find(|info| info.nsid == nsid);
+        found.ok_or(Refused::NoNamespace(nsid))
     }
 }
 

@@ -24,7 +24,7 @@ impl Reactor {
     fn handle_some_messages(&mut self) -> bool {
         for heard in 0..MESSAGES_A_TURN {
             match self.inbox.try_recv() {
-                Ok(Message::Connect { export, make }) => match self.reserve(export) {
+                Ok(Message::Connect { export, nsid, make }) => match self.reserve(export, nsid) {
                     Ok((connection, _)) => self.start_client(connection, make),
                     Err(Refused::Ending) => {}
                     Err(refused) => (self.log)(&format!("a client was refused: {refused}")),
@@ -34,17 +34,22 @@ impl Reactor {
                     // The sender may have gone.
                     let _ = reply.send(answer);
                 }
-                Ok(Message::Reserve { export, reply }) => {
-                    self.line.push_back(Request { export, reply, polls: self.polls, promised: false });
+                Ok(Message::Reserve { export, nsid, reply }) => {
+                    self.line.push_back(Request { export, nsid, reply, polls: self.polls, promised: false });
                 }
                 Ok(Message::ConnectQueue { ask, reply }) => {
                     let answer = self.connect_queue(&ask);
                     // The receiver gives back a connection that it does not need.
                     let _ = reply.send(answer);
                 }
-                Ok(Message::Info { export, reply }) => {
+                Ok(Message::Info { export, nsid, reply }) => {
                     // The sender may have gone.
-                    let _ = reply.send(self.info(export));
+                    let _ = reply.send(self.info(export, nsid));
+                }
+                Ok(Message::Namespaces { export, reply }) => {
+                    let drive = self.port.exports().get(usize::from(export));
+                    // The sender may have gone.
+                    let _ = reply.send(drive.map_or_else(Vec::new, |drive| drive.namespaces()));
                 }
                 Ok(Message::Start { connection, make }) => self.start_client(connection, make),
                 Ok(Message::Release(connection)) => {

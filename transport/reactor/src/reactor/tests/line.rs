@@ -49,7 +49,7 @@ fn few() -> (Reactor, Handle, Rc<Cell<usize>>) {
 
 fn ask(reactor: &mut Reactor, handle: &Handle) -> Answer {
     let (reply, answer) = channel();
-    handle.send(Message::Reserve { export: 0, reply });
+    handle.send(Message::Reserve { export: 0, nsid: None, reply });
     // The request is read; then the sockets are polled; then it is decided.
     (0..4).for_each(|_| reactor.step().unwrap());
     answer
