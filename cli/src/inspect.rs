@@ -13,7 +13,7 @@ use comfy_table::presets::NOTHING;
 use nandscape_device_ftl::component::BlockState;
 use nandscape_device_media::durable::{PageStatus, StoreFile, StoreUse};
 use nandscape_device_media::{BlockId, Geometry, PageId};
-use nandscape_device_ssd::{Part, Profile, Resolved, Ssd, StoredDrive};
+use nandscape_device_ssd::{Part, PartStore, Profile, Resolved, Ssd, StoredDrive};
 use nandscape_sim::Executor;
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
@@ -72,7 +72,16 @@ impl Inspected {
 
     /// Each of its FTLs with its flash.
     fn views(&self) -> impl Iterator<Item = View<'_>> {
-        self.ssd.parts().iter().map(|part| View { inspected: self, part })
+        let in_memory = self.profile.parts().iter().map(|part| part.store == PartStore::Ram);
+        let in_memory = in_memory.chain(std::iter::repeat(false));
+        self.ssd.parts().iter().zip(in_memory).map(|(part, in_memory)| View { inspected: self, part, in_memory })
+    }
+
+    /// Which channels are in memory, so that the file has nothing of them.
+    pub(crate) fn channels_in_memory(&self) -> Option<String> {
+        let channels = |view: View<'_>| view.in_memory.then(|| view.channels());
+        let all: Vec<String> = self.views().filter_map(channels).collect();
+        (!all.is_empty()).then(|| all.join(","))
     }
 }
 
@@ -80,11 +89,19 @@ impl Inspected {
 struct View<'a> {
     inspected: &'a Inspected,
     part: &'a Part,
+    /// Whether nothing of it is in the file: it is new at each start.
+    in_memory: bool,
 }
 
 impl View<'_> {
     fn geometry(&self) -> &Geometry {
         self.part.media().geometry()
+    }
+
+    /// Its channels, as the drive counts them.
+    fn channels(&self) -> String {
+        let channels: Vec<String> = self.part.media().channels_of_drive().iter().map(u32::to_string).collect();
+        channels.join(",")
     }
 
     /// Whether the drive has others.
@@ -106,6 +123,10 @@ pub(crate) fn run(args: &InspectArgs) -> Result<(), Failure> {
     let views = views(&inspected, args.part.as_deref())?;
     match &args.page {
         Some(address) => match &*views {
+            [view] if view.in_memory => {
+                let name = view.part.name();
+                Err(Failure::Input(anyhow!("--page {address}: part {name} is in memory; the file has nothing of it")))
+            }
             [view] => page(view, parse_page(address, view.geometry())?, args.json),
             _ => Err(Failure::Input(anyhow!("--page {address}: the drive has several parts; say which with --part"))),
         },
@@ -119,7 +140,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<(), Failure> {
             for view in &views {
                 let gap = if text.is_empty() { "" } else { "\n" };
                 write!(text, "{gap}{}", overview(view)).expect("a string takes all");
-                if args.blocks {
+                if args.blocks && !view.in_memory {
                     write!(text, "\n{}\n", block_table(view).trim_fmt()).expect("a string takes all");
                 }
             }
@@ -164,6 +185,12 @@ fn counts(view: &View<'_>) -> [u64; 5] {
 fn as_json(view: &View<'_>, with_blocks: bool) -> Value {
     let Inspected { profile, drive, used, in_use, .. } = view.inspected;
     let part = view.part;
+    if view.in_memory {
+        return json!({
+            "schema": 1, "part": part.name(), "kind": part.kind(), "channels": part.media().channels_of_drive(),
+            "store": "ram",
+        });
+    }
     let (memory, tables, stats) = (part.media().durable().expect("it is in a file"), part.tables(), part.stats());
     let blocks: serde_json::Map<String, Value> =
         STATES.iter().zip(counts(view)).map(|(state, count)| ((*state).to_owned(), count.into())).collect();
@@ -214,6 +241,14 @@ fn as_json(view: &View<'_>, with_blocks: bool) -> Value {
 fn overview(view: &View<'_>) -> String {
     let Inspected { profile, drive, used, .. } = view.inspected;
     let part = view.part;
+    if view.in_memory {
+        let channels = view.channels();
+        return format!(
+            "part  {}: an FTL of kind {} with channels {channels}, in memory; it is new at each start\n",
+            part.name(),
+            part.kind()
+        );
+    }
     let (geometry, counts) = (view.geometry().counts(), counts(view));
     let (memory, tables, stats) = (part.media().durable().expect("it is in a file"), part.tables(), part.stats());
     let unit = u64::from(geometry.unit_size);
@@ -271,8 +306,7 @@ fn overview(view: &View<'_>) -> String {
         ),
     ];
     if view.is_one_of_several() {
-        let channels: Vec<String> = part.media().channels_of_drive().iter().map(u32::to_string).collect();
-        let what = format!("{}: an FTL of kind {} with channels {}", part.name(), part.kind(), channels.join(","));
+        let what = format!("{}: an FTL of kind {} with channels {}", part.name(), part.kind(), view.channels());
         table.add_row(["part".to_owned(), what]);
     }
     table.add_rows(rows.map(|(name, value)| [name.to_owned(), value]));

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use nandscape_device_media::durable::{StoreError, StoreFile};
+use nandscape_device_ssd::PartStore;
 use nandscape_lab_run::{DriveSpec, Precondition};
 
 use super::ServeArgs;
@@ -119,7 +120,14 @@ fn open(spec: &DriveSpec, seed: u64, path: &Path, args: &ServeArgs) -> Result<St
     if args.seed.is_some() && own[0].seed != file.spec().seed {
         output::note(&format!("--seed has no effect on drive {}, which was made with another one", spec.name));
     }
-    output::note(&format!("drive {} goes on from {shown}{was_killed}", spec.name));
+    let in_memory = profile.parts().iter().filter(|part| part.store == PartStore::Ram).map(|part| part.name.as_str());
+    let in_memory: Vec<&str> = in_memory.collect();
+    let begins = if in_memory.is_empty() {
+        String::new()
+    } else {
+        format!("; in memory, and new: {}", in_memory.join(", "))
+    };
+    output::note(&format!("drive {} goes on from {shown}{was_killed}{begins}", spec.name));
     Ok(file)
 }
 

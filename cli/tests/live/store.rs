@@ -218,6 +218,32 @@ fn what_was_acknowledged_outlasts_kills_of_two_ftls() {
     }
 }
 
+/// One part in the file and one in memory: the first outlasts a kill, and what looks at the file says where the other is.
+#[test]
+fn a_part_in_memory_is_no_part_of_the_file() {
+    let parts = "ftl.parts=[{channels=\"0\",name=\"kept\"},{channels=\"1\",name=\"scratch\",store=\"ram\"}]";
+    let args = ["--set", "capacity=128MiB", "--set", parts];
+    let mut server = serve(tempfile::tempdir().unwrap(), &args);
+    let mut model = Model(vec![vec![0]; BLOCKS as usize]);
+    let (mut rng, mut next) = (Seed::new(4).rng(), 0);
+    model.write(&mut Client::connect(&mut server), &mut rng, 300, (&mut next, true));
+    server.signal(Signal::KILL);
+    server.wait();
+    let folder = server.keep_folder();
+    let run = |words: &[&str]| nandscape(folder.path(), words);
+    let checked = run(&["fsck", "drive.nand"]);
+    assert!(checked.code == Some(0) && checked.out.contains("; channels 1 are in memory, and the file"), "{checked:?}");
+    let shown = run(&["inspect", "drive.nand", "--blocks"]).out;
+    assert!(shown.contains("part  scratch: an FTL of kind page with channels 1, in memory; it is new at"), "{shown}");
+    let json: serde_json::Value = serde_json::from_str(&run(&["inspect", "drive.nand", "--json"]).out).unwrap();
+    assert_eq!((&json["parts"][0]["part"], &json["parts"][1]["store"]), (&"kept".into(), &"ram".into()));
+    let page = run(&["inspect", "drive.nand", "--part", "scratch", "--page", "0"]);
+    assert!(page.code == Some(2) && page.err.contains("part scratch is in memory; the file"), "{page:?}");
+    let mut server = serve(folder, &args);
+    model.verify(&mut Client::connect(&mut server));
+    assert_eq!(server.end().code, Some(0));
+}
+
 #[test]
 fn options_that_a_drive_in_a_file_has_no_use_for_are_told() {
     let mut folder = tempfile::tempdir().unwrap();

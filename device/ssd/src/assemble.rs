@@ -17,7 +17,7 @@ use crate::part::{AnyFtl, Part};
 use crate::policies;
 use crate::resolve::{Resolved, ResolvedPart};
 use crate::store::part_seeds;
-use crate::values::Tables;
+use crate::values::{PartStore, Tables};
 
 /// What is in front of the FTLs.
 pub(crate) trait Front {
@@ -74,9 +74,10 @@ pub(crate) enum Stores {
     Files(Vec<StoreFile>),
 }
 
-/// A drive with several FTLs. Which channels belong to which is read from the identifiers on the channels.
+/// A drive with several FTLs, as its profile has them. The identifiers on the channels must say the same.
 pub(crate) fn several(sim: &Sim, profile: &Resolved, stores: Stores, names: Names) -> io::Result<Assembled> {
-    let (count, faults) = (profile.parts().len(), profile.faults().cloned().collect::<Vec<_>>());
+    let faults: Vec<_> = profile.faults().cloned().collect();
+    let count = profile.parts().iter().filter(|part| part.store == PartStore::Drive).count();
     let seed = match &stores {
         Stores::New(_, seed) => *seed,
         Stores::Files(files) => Seed::new(files[0].spec().seed),
@@ -96,12 +97,18 @@ pub(crate) fn several(sim: &Sim, profile: &Resolved, stores: Stores, names: Name
             each.map(|((part, group), seed)| new_media(sim, part, group, store, seed)).collect::<io::Result<_>>()?
         }
         Stores::Files(files) if files.len() != count => {
-            let problem = format!("its stores are {}, and its profile has {count} parts", files.len());
+            let problem = format!("its stores are {}, and its profile has {count} parts in files", files.len());
             return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
         }
         Stores::Files(files) => {
-            let each = profile.parts().iter().zip(groups).zip(files);
-            each.map(|((part, group), file)| open_media(sim, part, group, file)).collect::<io::Result<_>>()?
+            let in_memory = if files[0].spec().keeps_data { StoreKind::Ram } else { StoreKind::None };
+            let mut files = files.into_iter();
+            let each = profile.parts().iter().zip(groups).zip(part_seeds(seed.child("memory")));
+            let each = each.map(|((part, group), seed)| match part.store {
+                PartStore::Drive => open_media(sim, part, group, files.next().expect("they were counted")),
+                PartStore::Ram => new_media(sim, part, group, in_memory, seed),
+            });
+            each.collect::<io::Result<_>>()?
         }
     };
     owners::settle(profile.parts(), &media, seed)?;
@@ -116,7 +123,9 @@ pub(crate) fn several(sim: &Sim, profile: &Resolved, stores: Stores, names: Name
         }
     };
     let sets = NvmSets::new(parts.iter().zip(profile.parts()).map(set).collect());
-    let front = front(sim, sets, profile.controller(), names, &parts[0].media)?;
+    let mut kept = parts.iter().zip(profile.parts()).filter(|(_, resolved)| resolved.store == PartStore::Drive);
+    let (first, _) = kept.next().expect("a profile with parts has one that is where the drive is");
+    let front = front(sim, sets, profile.controller(), names, &first.media)?;
     Ok((parts, front))
 }
 

@@ -9,7 +9,7 @@ use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
 use crate::values::{
-    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PerPageType, Shares, Tables, Text, Victim,
+    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PartStore, PerPageType, Shares, Tables, Text, Victim,
 };
 
 /// What a key means.
@@ -326,6 +326,9 @@ section! {
         /// What the channels are made of: `"nand"`, which is as `timing` says; or `"ram"`, memory that keeps its contents without
         /// power, has no time of an array, no errors and no wear.
         media: Text<Choice<MediaKind>>,
+        /// Where its flash is when the drive is in a file (`serve --store`): `"drive"`, in the file; or `"ram"`, in memory of the
+        /// process, so that it is new at each start. At least one part is where the drive is.
+        store: Text<Choice<PartStore>>,
         /// Bytes of its namespace: `"8GiB"`. Left out, its share of the drive's capacity by channels.
         capacity: Text<Bytes>,
         /// Its own settings, by the keys of `ftl`: `ftl.kind = "ox_block"`. All parts have the same `mapping_unit`.

@@ -40,3 +40,4 @@ pub use resolve::{Resolved, ResolvedPart};
 pub use sizing::Sizing;
 pub use ssd::Ssd;
 pub use store::StoredDrive;
+pub use values::PartStore;

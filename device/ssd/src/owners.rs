@@ -11,15 +11,17 @@ use nandscape_device_media::identifier::{Found, Owner};
 use nandscape_sim::Seed;
 
 use crate::resolve::ResolvedPart;
-use crate::values::Channels;
+use crate::values::{Channels, PartStore};
 
-/// Writes the identifiers of a drive that is new, and reads them.
+/// Writes the identifiers of a drive that is new, and of parts in memory of one that is in a file. Reads all.
 ///
 /// # Errors
 /// The first channel whose identifier is missing, damaged, or says something else than the profile.
 pub(crate) fn settle(parts: &[ResolvedPart], media: &[Media], seed: Seed) -> io::Result<()> {
-    if media.iter().all(Media::is_blank) {
-        for (number, (part, media)) in (0..).zip(parts.iter().zip(media)) {
+    let is_kept = |part: &ResolvedPart| part.store == PartStore::Drive;
+    let is_new = parts.iter().zip(media).all(|(part, media)| !is_kept(part) || media.is_blank());
+    for (number, (part, media)) in (0..).zip(parts.iter().zip(media)) {
+        if is_new || !is_kept(part) {
             media.write_identifiers(&owner(part, instance(seed.child("instance").nth(number))));
         }
     }

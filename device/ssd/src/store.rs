@@ -12,6 +12,7 @@ use toml::{Table, Value};
 
 use crate::keys::{PartKeys, ProfileKeys};
 use crate::resolve::{Resolved, ResolvedPart};
+use crate::values::PartStore;
 
 /// The keys, and sections of them, that the contents of a file depend on.
 const FIXED: [&str; 10] = [
@@ -28,8 +29,8 @@ const FIXED: [&str; 10] = [
 ];
 
 /// The same of each part.
-const FIXED_IN_PARTS: [&str; 7] =
-    ["channels", "name", "capacity", "timing.cell", "timing.program_unit", "ftl.kind", "ftl.over_provisioning"];
+const FIXED_IN_PARTS: [&str; 8] =
+    ["channels", "name", "store", "capacity", "timing.cell", "timing.program_unit", "ftl.kind", "ftl.over_provisioning"];
 
 /// The text of a store. All stores of a drive with several FTLs have the same.
 #[derive(Serialize, Deserialize)]
@@ -72,14 +73,15 @@ impl StoredDrive {
 }
 
 impl Resolved {
-    /// The stores for a new drive of this profile, built with `seed`: one for each of its FTLs.
+    /// The stores for a new drive of this profile, built with `seed`: one for each of its FTLs that is in the file.
     pub fn store_specs(&self, keeps_data: bool, seed: Seed) -> Vec<StoreSpec> {
         let text = self.store_text(seed);
         match self.parts() {
             [] => vec![self.spec_with(text, keeps_data, seed)],
             parts => {
                 let of = |(part, seed): (&ResolvedPart, Seed)| part.drive.spec_with(text.clone(), keeps_data, seed);
-                parts.iter().zip(part_seeds(seed)).map(of).collect()
+                let kept = parts.iter().zip(part_seeds(seed)).filter(|(part, _)| part.store == PartStore::Drive);
+                kept.map(of).collect()
             }
         }
     }

@@ -166,6 +166,15 @@ pub enum MediaKind {
     Ram,
 }
 
+/// Where a part of a drive keeps its flash.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum PartStore {
+    /// Where the drive does.
+    Drive,
+    /// In memory of the process: it is new at each start.
+    Ram,
+}
+
 /// Numbers of channels, in ascending order, each once. They are written as ranges: "0-3,6".
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Channels(pub Vec<u32>);
@@ -266,6 +275,7 @@ named! {
         ("spdk", FtlKind::Spdk),
     ];
     MediaKind => [("nand", MediaKind::Nand), ("ram", MediaKind::Ram)];
+    PartStore => [("drive", PartStore::Drive), ("ram", PartStore::Ram)];
     Tables => [("saved", Tables::Saved), ("rebuilt", Tables::Rebuilt)];
     Admission => [
         ("all", Admission::All),

@@ -125,6 +125,8 @@ pub(super) struct Flags {
     pub(super) next_channel: Cell<u32>,
     /// Complete transactions are becoming current.
     pub(super) committing: Cell<bool>,
+    /// Units of the host's data that were programmed when the file got the counters last.
+    pub(super) counted: Cell<u64>,
     /// Writing the table of bad blocks of a channel.
     pub(super) writing_bad: Cell<bool>,
     /// Writers of fragments that wait for a page.

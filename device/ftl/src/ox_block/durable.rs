@@ -23,6 +23,10 @@ use crate::component::{ChainedLog, NoteRecord};
 use crate::ftl::Stats;
 use crate::parts::{JournalEntry, KeptRecords, Record, to_entries};
 
+/// Units of the host's data that are programmed from one time to the next that the counters are written. A kill loses what was
+/// counted since.
+const UNITS_COUNTED: u64 = 256;
+
 /// The write cache of a drive in a file.
 pub(super) struct KeptCache {
     durable: Rc<DurableMemory>,
@@ -128,6 +132,18 @@ impl Core {
             state.log.kept().iter().flat_map(|(timestamp, record)| to_entries(*timestamp, record)).collect();
         durable.set_counters(&state.total_counters().to_bytes())?;
         self.media.save_snapshot(&kept, &mut |_, _| ())
+    }
+
+    /// Writes the counters with every few units of the host's data.
+    pub(super) fn save_counters_if_due(&self) {
+        let Some(durable) = self.media.durable() else { return };
+        let state = self.state.borrow();
+        let units = state.counters.host_units;
+        if units >= self.flags.counted.get() + UNITS_COUNTED {
+            self.flags.counted.set(units);
+            // A file that cannot be written any more says so when it is asked.
+            let _ = durable.set_counters(&state.total_counters().to_bytes());
+        }
     }
 
     /// The journal has become long although no checkpoint has ended.

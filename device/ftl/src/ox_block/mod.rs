@@ -37,8 +37,7 @@
 //! | `check` | the invariants |
 //! | `mistakes` | what tests have it do wrong, to see that they notice |
 //!
-//! Left out: wear levelling beyond writing the free block erased least often; multi-plane and word-line programs; several FTLs
-//! in one drive; preconditioning without running.
+//! Left out: wear levelling beyond writing the free block erased least often; multi-plane and word-line programs.
 
 mod cache;
 mod check;

@@ -161,6 +161,7 @@ impl Core {
                     drop(state);
                     uses_pages = true;
                     self.programs.start(job);
+                    self.save_counters_if_due();
                 }
                 Step::Fill(slot) => {
                     state.cache.start_fill(slot);

@@ -1,17 +1,18 @@
 //! What an OX-Block holds, for a person who looks at it. Takes no time of the drive: pages of tables are read past the clock.
 
-use nandscape_device_media::{BlockId, PageId};
+use std::ops::Range;
+
+use nandscape_device_media::{BlockId, Media, PageId};
 
 use super::OxBlock;
-use super::check::entry;
 use super::pages::{self, Kind};
 use super::recovery::Recovered;
 use super::state::State;
 use super::streams::{COLD, HOT, LOG, META};
 use crate::address::Lpn;
-use crate::component::{BlockMetadata, BlockState, CachedMapping, ChainedLog, StoredBlocks};
+use crate::component::{BlockMetadata, BlockState, CachedMapping, ChainedLog, Mapping, StoredBlocks};
 use crate::ftl::TableSummary;
-use crate::parts::{FIXED, FixedPage, LogPage};
+use crate::parts::{Entry, FIXED, FixedPage, LogPage, numbers_of_bytes};
 
 /// The tables, the log and the checkpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,11 +50,14 @@ impl OxBlock {
         let core = self.core();
         let state = core.state.borrow();
         let mut summary = TableSummary { in_buffer: state.cache.used().into(), ..TableSummary::default() };
-        for lpn in (0..self.config.logical_units).map(Lpn) {
-            if let Ok(entry) = entry(&state.map, &self.media, lpn) {
+        let units = self.config.logical_units;
+        let each = self.media.geometry().page_size() / Entry::SIZE as u32;
+        for index in 0..units.div_ceil(each) {
+            let lpns = index * each..units.min((index + 1).saturating_mul(each));
+            state.each_entry(&self.media, index, lpns, &mut |entry| {
                 summary.on_flash += u64::from(entry.unit().is_some());
                 summary.lost_sectors += u64::from(entry.lost().count_ones());
-            }
+            });
         }
         summary
     }
@@ -115,6 +119,17 @@ impl OxBlock {
 const CONTENTS: [&str; 5] = ["data", "moved data", "log", "tables", "fixed places"];
 
 impl State {
+    /// The entries of a fragment of the map; none where there is no fragment, or it cannot be read. Each is read once.
+    fn each_entry(&self, media: &Media, index: u32, lpns: Range<u32>, each: &mut dyn FnMut(Entry)) {
+        if self.map.is_cached(index) {
+            lpns.map(Lpn).filter_map(|lpn| self.map.lookup(lpn).ok()).for_each(each);
+        } else if let Some(page) = self.fragment(Kind::MapLarge, index)
+            && let Some((_, _, bytes)) = pages::contents(media, page)
+        {
+            numbers_of_bytes(&bytes).take(lpns.len()).map(Entry::from_raw).for_each(each);
+        }
+    }
+
     fn content_of(&self, block: BlockId) -> Option<&'static str> {
         if let BlockState::Free | BlockState::Bad = self.chunks.get(block).state {
             return None;

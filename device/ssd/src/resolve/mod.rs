@@ -36,7 +36,7 @@ use crate::keys::{LinkKeys, ProfileKeys, TimingKeys};
 use crate::policies;
 use crate::profile::{Profile, ProfileError};
 use crate::sizing::Sizing;
-use crate::values::{PerPageType, Tables, Text};
+use crate::values::{PartStore, PerPageType, Tables, Text};
 
 /// A profile with every value decided.
 #[derive(Clone, PartialEq, Debug)]
@@ -64,6 +64,8 @@ pub struct ResolvedPart {
     pub name: String,
     /// Its channels, as the drive counts them, in ascending order.
     pub channels: Vec<u32>,
+    /// Where its flash is.
+    pub store: PartStore,
     /// It as a drive of its own.
     pub drive: Resolved,
 }

@@ -14,7 +14,7 @@ use super::bounds::{need, wrong};
 use super::{Resolved, ResolvedPart, Result};
 use crate::keys::{FtlKeys, PartKeys, ProfileKeys, TimingKeys};
 use crate::profile::{Kept, Profile};
-use crate::values::{Channels, Choice, MediaKind, PerPageType, Text};
+use crate::values::{Channels, Choice, MediaKind, PartStore, PerPageType, Text};
 
 /// Capacities that are derived are multiples of this.
 const STEP: u64 = 1 << 20;
@@ -41,7 +41,11 @@ pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved>
             error
         })?;
         let name = name(keys, channels, &resolved)?;
-        drive.parts.push(ResolvedPart { name, channels: channels.clone(), drive: resolved });
+        let store = keys.store.map_or(PartStore::Drive, |text| text.0.0);
+        drive.parts.push(ResolvedPart { name, channels: channels.clone(), store, drive: resolved });
+    }
+    if drive.parts.iter().all(|part| part.store == PartStore::Ram) {
+        return wrong("ftl.parts.store", "is \"ram\" for all parts; at least one has \"drive\"");
     }
     check_names(&drive.parts)?;
     combine(&mut drive, &parts);
@@ -194,10 +198,11 @@ fn combine(drive: &mut Resolved, given: &[(PartKeys, Vec<u32>)]) {
 /// Writes what was decided into the keys of the parts, which are in the order of `parts`.
 pub(super) fn fill_in(keys: &mut ProfileKeys, parts: &[ResolvedPart]) {
     for (keys, part) in keys.ftl.parts.iter_mut().flatten().zip(parts) {
-        let ResolvedPart { name, channels, drive } = part;
+        let ResolvedPart { name, channels, store, drive } = part;
         keys.name = Some(name.clone());
         keys.channels = Some(Text(Channels(channels.clone())));
         keys.media.get_or_insert(Text(Choice(MediaKind::Nand)));
+        keys.store = Some(Text(Choice(*store)));
         keys.capacity = drive.keys.capacity;
         keys.ftl = Some(Box::new(FtlKeys { parts: None, ..drive.keys.ftl.clone() }));
         keys.timing = Some(Box::new(drive.keys.timing.clone()));

@@ -67,6 +67,60 @@ fn data_of_every_part_outlasts_stops_and_kills() {
     }
 }
 
+/// One part in the file and one in memory: at each start the first is as it was left, and the other is new.
+#[test]
+fn a_part_in_memory_is_new_at_each_start() {
+    let in_memory = |part: &str| {
+        let (name, kept) = (format!("name = \"{part}\""), format!("name = \"{part}\"\nstore = \"ram\""));
+        TWO.replace(&name, &kept)
+    };
+    for (part, kept) in [("fast", 2), ("archive", 1)] {
+        for changes in [&["buffer.mode=capacitor"][..], &["buffer.mode=through", "ftl.tables=rebuilt"]] {
+            let profile = resolved(&in_memory(part), changes);
+            assert_eq!(profile.store_specs(true, Seed::new(5)).len(), 1);
+            let mut backing = create(&profile);
+            for round in 0..5u8 {
+                let mut executor = Executor::new();
+                let sim = executor.sim();
+                let ssd = try_open(&sim, &profile, &backing).unwrap();
+                let host = Host::new(&sim, queue(&sim, &ssd, 1, 1));
+                let done = executor.block_on(async {
+                    ssd.in_service().await;
+                    ssd.check().unwrap();
+                    for (nsid, block) in [1, 2].into_iter().flat_map(|nsid| (0..40).map(move |block| (nsid, block))) {
+                        let expected = if nsid == kept { round } else { 0 };
+                        assert_eq!(read(&host, nsid, block * 8).await, Ok(expected), "round {round}, {nsid}");
+                        write(&host, nsid, block * 8, round + 1).await.unwrap();
+                    }
+                    ssd.shut_down().await;
+                });
+                done.unwrap();
+                if round % 2 == 0 {
+                    ssd.close().unwrap();
+                }
+                backing = Arc::new(backing.survivor());
+                let names = ssd.parts().iter().map(|part| part.name());
+                assert!(names.eq(["fast", "archive"]), "the numbers of namespaces stay");
+            }
+            let problem = refusal(&resolved(TWO, changes), &backing);
+            assert!(problem.contains("ftl.parts.store is \"ram\" there, and \"drive\" in the profile"), "{problem}");
+        }
+    }
+}
+
+/// The profiles that the page on parts shows.
+#[test]
+fn profiles_of_the_page_can_be_in_files() {
+    let page = include_str!("../../../../docs/techniques/parts.md");
+    let profiles: Vec<&str> = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(profiles.len(), 2);
+    for (text, stores) in profiles.into_iter().zip([3, 2]) {
+        let profile = nandscape_device_ssd::Profile::parse("page.toml", text).unwrap().resolve().unwrap();
+        assert_eq!(profile.store_specs(true, Seed::new(1)).len(), stores);
+        assert_eq!(profile.check_store(&profile.store_spec(true, Seed::new(1))), Ok(()));
+    }
+}
+
 /// The profile's order does not matter; which FTL owns which channels does.
 #[test]
 fn channels_keep_their_owners() {

@@ -53,6 +53,11 @@ fn impossible_parts_are_refused() {
             &[],
             "ftl.parts: has one part",
         ),
+        (
+            TWO.replace("ftl.kind", "store = \"ram\"\nftl.kind").replace("\"0-1\"", "\"0-1\"\nstore = \"ram\""),
+            &[],
+            "ftl.parts.store: is \"ram\" for all parts",
+        ),
         (with("ftl.kind", "ftl.mapping_unit = \"8KiB\"\nftl.kind"), &[], "ftl.parts.ftl.mapping_unit: is another one"),
         (with("ftl.kind", "capacity = \"20MiB\"\nftl.kind"), &[], "ftl.parts.capacity: parts that give it have 20MiB"),
         (

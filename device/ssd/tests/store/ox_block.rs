@@ -102,6 +102,27 @@ fn after_an_orderly_stop_only_what_the_checkpoint_has_moved_is_replayed() {
     }
 }
 
+/// What the host has written is counted in the file every 256 units, not at checkpoints alone.
+#[test]
+fn counts_of_what_was_written_outlast_a_kill() {
+    for mode in ["capacitor", "volatile"] {
+        let profile = small(mode, &ox(&["ftl.ox_block.checkpoint_interval=10s", "ftl.ox_block.checkpoint_log=64MiB"]));
+        let backing = Arc::new(MemoryFile::new());
+        drop(StoreFile::create_on(backing.clone(), profile.store_spec(true, Seed::new(5)), false).unwrap());
+        let mut executor = Executor::new();
+        let ssd = open(&executor.sim(), &profile, &backing, false);
+        let mut model = Model::new(profile.capacity() as usize / 512);
+        work(&mut executor, &ssd, &mut model, &mut Seed::new(8).rng(), (250, mode == "capacitor"));
+        let written = ssd.ftl_stats().host_bytes;
+        let left = Arc::new(backing.survivor());
+        let mut executor = Executor::new();
+        let ssd = open(&executor.sim(), &profile, &left, false);
+        executor.block_on(ssd.in_service()).unwrap();
+        let counted = ssd.ftl_stats().host_bytes;
+        assert!(written > 4 << 20 && (written - (2 << 20)..=written).contains(&counted), "{counted} of {written}");
+    }
+}
+
 /// What is shown of a drive agrees with what was written.
 #[test]
 fn it_shows_its_tables_log_and_checkpoint() {
