@@ -1,5 +1,6 @@
 //! `nandscape inspect`: what a file holds that a drive is in. The drive is started on the file as it is, with all changes kept in
-//! memory, so that it shows what a start would find; the file stays as it is.
+//! memory, so that it shows what a start would find; the file stays as it is. Pages and the log are shown as they are in the file,
+//! before a start writes to them.
 //!
 //! Left out: data.
 
@@ -11,15 +12,16 @@ use clap::Args;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use nandscape_device_ftl::component::BlockState;
+use nandscape_device_ftl::ox_block::content;
 use nandscape_device_media::durable::{PageStatus, StoreFile, StoreUse};
-use nandscape_device_media::{BlockId, Geometry, PageId};
+use nandscape_device_media::{BlockId, Geometry, Media, PageId};
 use nandscape_device_ssd::{Part, PartStore, Profile, Resolved, Ssd, StoredDrive};
 use nandscape_sim::Executor;
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{inspect_look, output};
 
 /// Show what a file holds that a drive is in.
 ///
@@ -34,6 +36,12 @@ pub(crate) struct InspectArgs {
     /// Show a page: its number, or CHANNEL/DIE/PLANE/BLOCK/PAGE
     #[arg(long, value_name = "ADDRESS", conflicts_with = "blocks")]
     page: Option<String>,
+    /// Show where a logical block is, by its number
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["blocks", "page"])]
+    lba: Option<u64>,
+    /// List the pages of the log of an OX-Block
+    #[arg(long, conflicts_with_all = ["blocks", "page", "lba"])]
+    log: bool,
     /// The part to show, by name, of a drive with several FTLs
     #[arg(long, value_name = "NAME")]
     part: Option<String>,
@@ -45,6 +53,8 @@ pub(crate) struct InspectArgs {
 /// A drive that was started on a file to look at it.
 pub(crate) struct Inspected {
     pub(crate) ssd: Ssd,
+    /// The flash of each of its FTLs as it is in the file.
+    found: Vec<Media>,
     pub(crate) profile: Resolved,
     pub(crate) drive: StoredDrive,
     /// How the file was used so far.
@@ -64,17 +74,20 @@ impl Inspected {
         let profile = profile.with_context(|| format!("{shown}: its profile"))?;
         let mut executor = Executor::new();
         let ssd = Ssd::open(&executor.sim(), &profile, file).with_context(|| shown.clone())?;
+        let (again, _) = StoreFile::open_to_read(path).map_err(|error| anyhow!("{shown}: {error}"))?;
+        let found = Ssd::open_flash(&executor.sim(), &profile, again).with_context(|| shown.clone())?;
         // Tables that are in the flash are read first. It ends, for nothing else is asked of the drive.
         let started = executor.block_on(ssd.in_service());
         started.map_err(|stalled| anyhow!("{shown}: the drive does not come into service: {stalled}"))?;
-        Ok(Inspected { ssd, profile, drive, used, in_use })
+        Ok(Inspected { ssd, found, profile, drive, used, in_use })
     }
 
     /// Each of its FTLs with its flash.
     fn views(&self) -> impl Iterator<Item = View<'_>> {
         let in_memory = self.profile.parts().iter().map(|part| part.store == PartStore::Ram);
         let in_memory = in_memory.chain(std::iter::repeat(false));
-        self.ssd.parts().iter().zip(in_memory).map(|(part, in_memory)| View { inspected: self, part, in_memory })
+        let parts = self.ssd.parts().iter().zip(&self.found).zip(in_memory);
+        parts.map(|((part, found), in_memory)| View { inspected: self, part, found, in_memory })
     }
 
     /// Which channels are in memory, so that the file has nothing of them.
@@ -86,15 +99,17 @@ impl Inspected {
 }
 
 /// One FTL of a drive.
-struct View<'a> {
-    inspected: &'a Inspected,
-    part: &'a Part,
+pub(crate) struct View<'a> {
+    pub(crate) inspected: &'a Inspected,
+    pub(crate) part: &'a Part,
+    /// Its flash as it is in the file.
+    pub(crate) found: &'a Media,
     /// Whether nothing of it is in the file: it is new at each start.
     in_memory: bool,
 }
 
 impl View<'_> {
-    fn geometry(&self) -> &Geometry {
+    pub(crate) fn geometry(&self) -> &Geometry {
         self.part.media().geometry()
     }
 
@@ -121,15 +136,17 @@ pub(crate) fn run(args: &InspectArgs) -> Result<(), Failure> {
         output::note("the drive is in use: what it shows may be of different moments");
     }
     let views = views(&inspected, args.part.as_deref())?;
+    if args.log {
+        return inspect_look::log(only(&views, "--log")?, args.json);
+    }
+    if let Some(lba) = args.lba {
+        return inspect_look::lba(only(&views, &format!("--lba {lba}"))?, lba, args.json);
+    }
     match &args.page {
-        Some(address) => match &*views {
-            [view] if view.in_memory => {
-                let name = view.part.name();
-                Err(Failure::Input(anyhow!("--page {address}: part {name} is in memory; the file has nothing of it")))
-            }
-            [view] => page(view, parse_page(address, view.geometry())?, args.json),
-            _ => Err(Failure::Input(anyhow!("--page {address}: the drive has several parts; say which with --part"))),
-        },
+        Some(address) => {
+            let view = only(&views, &format!("--page {address}"))?;
+            page(view, parse_page(address, view.geometry())?, args.json)
+        }
         None if args.json => {
             let mut each: Vec<Value> = views.iter().map(|view| as_json(view, args.blocks)).collect();
             let value = if each.len() == 1 { each.remove(0) } else { json!({ "schema": 1, "parts": each }) };
@@ -146,6 +163,18 @@ pub(crate) fn run(args: &InspectArgs) -> Result<(), Failure> {
             }
             output::result(text.trim_end_matches('\n'))
         }
+    }
+}
+
+/// The part that an option is about.
+fn only<'v, 'a>(views: &'v [View<'a>], option: &str) -> Result<&'v View<'a>, Failure> {
+    match views {
+        [view] if view.in_memory => {
+            let name = view.part.name();
+            Err(Failure::Input(anyhow!("{option}: part {name} is in memory; the file has nothing of it")))
+        }
+        [view] => Ok(view),
+        _ => Err(Failure::Input(anyhow!("{option}: the drive has several parts; say which with --part"))),
     }
 }
 
@@ -225,7 +254,7 @@ fn as_json(view: &View<'_>, with_blocks: bool) -> Value {
         let list = view.blocks().map(|block_id| {
             let (info, block) = (part.block(block_id), block_id);
             let mut block = json!({
-                "block": block.0, "state": state_name(info.state), "pages": part.media().pages_programmed(block),
+                "block": block.0, "state": state_name(info.state), "pages": view.found.pages_programmed(block),
                 "current_units": info.valid, "erases": info.erases, "factory_bad": part.media().is_factory_bad(block),
             });
             if let Some(content) = content_of(view, block_id) {
@@ -334,7 +363,7 @@ fn block_table(view: &View<'_>) -> Table {
             block.0.to_string(),
             place(geometry, block),
             state.to_owned(),
-            part.media().pages_programmed(block).to_string(),
+            view.found.pages_programmed(block).to_string(),
             info.valid.to_string(),
             info.erases.to_string(),
             content_of(view, block).unwrap_or_default().to_owned(),
@@ -348,7 +377,16 @@ fn content_of(view: &View<'_>, block: BlockId) -> Option<&'static str> {
     if view.part.media().holds_identifier(block) {
         return Some("identifier");
     }
-    view.part.ox_block()?.content_of(block)
+    // The start may have given the block up, or taken it for something else.
+    match (content(view.found, block)?, view.part.ox_block()?.content_of(block)) {
+        ("data", Some("moved data")) => Some("moved data"),
+        (found, _) => Some(found),
+    }
+}
+
+/// CHANNEL/DIE/PLANE/BLOCK/PAGE.
+pub(crate) fn page_address(geometry: &Geometry, page: PageId) -> String {
+    format!("{}/{}", place(geometry, geometry.block_of(page)), geometry.page_in_block(page))
 }
 
 /// CHANNEL/DIE/PLANE/BLOCK.
@@ -359,9 +397,9 @@ fn place(geometry: &Geometry, block: BlockId) -> String {
 }
 
 fn page(view: &View<'_>, page: PageId, json: bool) -> Result<(), Failure> {
-    let (geometry, media) = (view.geometry(), view.part.media());
+    let (geometry, media) = (view.geometry(), view.found);
     let block = geometry.block_of(page);
-    let address = format!("{}/{}", place(geometry, block), geometry.page_in_block(page));
+    let address = page_address(geometry, page);
     let is_programmed = geometry.page_in_block(page) < media.pages_programmed(block);
     let record = media.page_record(page).filter(|_| is_programmed);
     let status = match &record {
@@ -371,7 +409,7 @@ fn page(view: &View<'_>, page: PageId, json: bool) -> Result<(), Failure> {
         Some(_) if media.check_sound(page).is_err() => "programmed; data of some unit is damaged",
         Some(_) => "programmed",
     };
-    let holds = view.part.ox_block().and_then(|ftl| ftl.describe(page)).filter(|_| is_programmed);
+    let holds = view.part.ox_block().and_then(|ftl| ftl.describe(media, page)).filter(|_| is_programmed);
     let units: Vec<_> = record.iter().flat_map(|record| record.units.iter().copied()).collect();
     if json {
         let units: Vec<Value> = units

@@ -12,6 +12,7 @@ mod fsck;
 #[cfg(target_os = "linux")]
 mod guest;
 mod inspect;
+mod inspect_look;
 mod inspect_ox;
 mod lab;
 mod numbers;

@@ -161,7 +161,12 @@ fn jobs_run_on_the_ftl_of_their_namespace() {
     std::fs::write(&file, text).expect("a workload");
     let file = file.display().to_string();
     let small = ["--drive", "two-ftls", "--set", "capacity=512MiB", "--precondition", "steady", "--io-count", "4000"];
-    let report = report(&[&small[..], &["--workload", &file]].concat());
+    let out = folder.path().join("out").display().to_string();
+    let report = report(&[&small[..], &["--workload", &file, "--out", &out]].concat());
+    let page = std::fs::read_to_string(folder.path().join("out/report.html")).expect("a page");
+    let (_, table) = page.split_once("<table class=\"data\" id=\"parts\">").expect("a table of the FTLs");
+    let (table, _) = table.split_once("</table>").expect("its end");
+    assert!(["<td>page</td>", "<td>ox_block</td>", "<td>0-"].iter().all(|cell| table.contains(cell)), "{table}");
     assert_eq!(report["errors"], serde_json::json!({}));
     let parts = report["parts"].as_array().expect("a list");
     let written = |part: usize| parts[part]["host_written_bytes"].as_u64().expect("bytes");

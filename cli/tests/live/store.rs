@@ -218,6 +218,45 @@ fn what_was_acknowledged_outlasts_kills_of_two_ftls() {
     }
 }
 
+/// The log and the map of an OX-Block that was killed, as they are in the file.
+#[test]
+fn log_and_map_of_a_killed_ox_block_are_shown() {
+    // No checkpoint cuts the log meanwhile.
+    let rare = "ftl.ox_block.checkpoint_interval=3600s";
+    let args = [&OX[..], &["--set", "buffer.mode=through", "--set", rare]].concat();
+    let mut server = serve(tempfile::tempdir().unwrap(), &args);
+    let mut model = Model(vec![vec![0]; BLOCKS as usize]);
+    let (mut rng, mut next) = (Seed::new(5).rng(), 0);
+    let mut client = Client::connect(&mut server);
+    model.write(&mut client, &mut rng, 30, (&mut next, true));
+    client.request(WRITE, 77, &mut content(77, 1_000)).unwrap();
+    server.signal(Signal::KILL);
+    server.wait();
+    let folder = server.keep_folder();
+    let run = |words: &[&str]| nandscape(folder.path(), &[&["inspect", "drive.nand"], words].concat());
+    let json = |words: &[&str]| -> serde_json::Value { serde_json::from_str(&run(words).out).unwrap() };
+    let log = json(&["--log", "--json"]);
+    let writes = log["records"]["user write"].as_u64().unwrap();
+    assert_eq!(writes, 31, "{log}");
+    let address = log["pages"].as_array().unwrap().last().unwrap()["address"].as_str().unwrap().to_owned();
+    assert!(run(&["--log"]).out.contains(&address));
+    let page = run(&["--page", &address]).out;
+    assert!(page.contains("of the log, epoch"), "{page}");
+    let (block, _) = address.rsplit_once('/').unwrap();
+    let blocks = run(&["--blocks"]).out;
+    let line = blocks.lines().find(|line| line.split_whitespace().nth(1) == Some(block)).unwrap();
+    assert!(line.ends_with("log"), "{line}");
+    let found = json(&["--lba", "616", "--json"]);
+    assert_eq!((&found["logical_unit"], &found["in_buffer"]), (&77.into(), &false.into()));
+    let place = found["on_flash"]["address"].as_str().unwrap();
+    let page = run(&["--page", place]).out;
+    let unit = found["on_flash"]["unit"].to_string();
+    let is_it = |line: &str| line.split_whitespace().take(2).eq([&*unit, "77"]);
+    assert!(page.lines().any(is_it), "{page}");
+    let wrong = run(&["--lba", "999999999"]);
+    assert!(wrong.code == Some(2) && wrong.err.contains("blocks of 512 bytes go from 0 to"), "{wrong:?}");
+}
+
 /// One part in the file and one in memory: the first outlasts a kill, and what looks at the file says where the other is.
 #[test]
 fn a_part_in_memory_is_no_part_of_the_file() {

@@ -389,6 +389,17 @@ impl Settling {
     }
 }
 
+/// Where a logical unit is.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Located {
+    /// Its place on flash.
+    pub flash: Option<UnitId>,
+    /// Whether newer data is in the write buffer.
+    pub is_buffered: bool,
+    /// Sectors that are lost, or were declared unreadable.
+    pub lost_sectors: u32,
+}
+
 /// What the tables of an FTL hold, counted.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct TableSummary {

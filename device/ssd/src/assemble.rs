@@ -74,8 +74,8 @@ pub(crate) enum Stores {
     Files(Vec<StoreFile>),
 }
 
-/// A drive with several FTLs, as its profile has them. The identifiers on the channels must say the same.
-pub(crate) fn several(sim: &Sim, profile: &Resolved, stores: Stores, names: Names) -> io::Result<Assembled> {
+/// The flash of each of several FTLs of a drive, and the drive's seed.
+pub(crate) fn media_of(sim: &Sim, profile: &Resolved, stores: Stores) -> io::Result<(Vec<Media>, Seed)> {
     let faults: Vec<_> = profile.faults().cloned().collect();
     let count = profile.parts().iter().filter(|part| part.store == PartStore::Drive).count();
     let seed = match &stores {
@@ -111,6 +111,12 @@ pub(crate) fn several(sim: &Sim, profile: &Resolved, stores: Stores, names: Name
             each.collect::<io::Result<_>>()?
         }
     };
+    Ok((media, seed))
+}
+
+/// A drive with several FTLs, as its profile has them. The identifiers on the channels must say the same.
+pub(crate) fn several(sim: &Sim, profile: &Resolved, stores: Stores, names: Names) -> io::Result<Assembled> {
+    let (media, seed) = media_of(sim, profile, stores)?;
     owners::settle(profile.parts(), &media, seed)?;
     let parts = profile.parts().iter().zip(media);
     let parts = parts.map(|(resolved, media)| part(sim, &resolved.drive, Some(&resolved.name), media));

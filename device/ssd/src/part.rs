@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use nandscape_device_ftl::component::BlockInfo;
-use nandscape_device_ftl::{Ftl, OxBlock, PageFtl, Plant, PlantReport, Stats, TableSummary};
+use nandscape_device_ftl::{Ftl, Located, OxBlock, PageFtl, Plant, PlantReport, Stats, TableSummary};
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, UnitId};
 use nandscape_sim::Seed;
 
@@ -60,6 +60,11 @@ impl Part {
     /// Whether a unit of the flash holds current data.
     pub fn is_current(&self, unit: UnitId) -> bool {
         on!(self, ftl => ftl.is_current(unit))
+    }
+
+    /// Where a logical unit is.
+    pub fn locate(&self, lpn: u32) -> Located {
+        on!(self, ftl => ftl.locate(lpn))
     }
 
     /// What the FTL's tables hold, counted.

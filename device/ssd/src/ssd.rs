@@ -49,19 +49,25 @@ impl Ssd {
     ///
     /// # Errors
     /// When the file cannot be read or written, or is damaged.
-    pub fn open(sim: &Sim, profile: &Resolved, mut file: StoreFile) -> io::Result<Ssd> {
-        let spec = file.spec().clone();
-        let fits = profile.check_store(&spec).and_then(|()| StoredDrive::of(&spec));
+    pub fn open(sim: &Sim, profile: &Resolved, file: StoreFile) -> io::Result<Ssd> {
+        let fits = profile.check_store(file.spec()).and_then(|()| StoredDrive::of(file.spec()));
         let names = fits.map_err(io::Error::other)?.names;
         if !profile.parts().is_empty() {
-            let following = file.take_following();
-            let files = std::iter::once(file).chain(following).collect();
-            let assembled = assemble::several(sim, profile, Stores::Files(files), names)?;
+            let assembled = assemble::several(sim, profile, Stores::Files(all_stores(file)), names)?;
             return Ok(Ssd::of(sim, profile, assembled));
         }
-        // The seed of the drive that was made, so that what was left to chance stays.
-        let config = profile.media(StoreKind::None, Seed::new(spec.seed).child("media"));
-        Ok(Ssd::of(sim, profile, assemble::one(sim, profile, Media::open(sim, config, file)?, names)?))
+        Ok(Ssd::of(sim, profile, assemble::one(sim, profile, open_media(sim, profile, file)?, names)?))
+    }
+
+    /// The flash of each part of the drive that a file holds, as it was left: no FTL is started on it. The profile fits.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written, or is damaged.
+    pub fn open_flash(sim: &Sim, profile: &Resolved, file: StoreFile) -> io::Result<Vec<Media>> {
+        match profile.parts().is_empty() {
+            true => Ok(vec![open_media(sim, profile, file)?]),
+            false => Ok(assemble::media_of(sim, profile, Stores::Files(all_stores(file)))?.0),
+        }
     }
 
     fn of(sim: &Sim, profile: &Resolved, (parts, front): Assembled) -> Ssd {
@@ -218,6 +224,19 @@ impl Ssd {
             link: self.front.link_usage(),
         }
     }
+}
+
+/// The stores of a drive with several FTLs.
+fn all_stores(mut file: StoreFile) -> Vec<StoreFile> {
+    let following = file.take_following();
+    std::iter::once(file).chain(following).collect()
+}
+
+/// The flash of a drive with one FTL.
+fn open_media(sim: &Sim, profile: &Resolved, file: StoreFile) -> io::Result<Media> {
+    // The seed of the drive that was made, so that what was left to chance stays.
+    let config = profile.media(StoreKind::None, Seed::new(file.spec().seed).child("media"));
+    Media::open(sim, config, file)
 }
 
 /// Busy time by cause.

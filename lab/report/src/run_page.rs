@@ -3,7 +3,7 @@
 use minijinja::{Value, context};
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_run::record::Slowest;
-use nandscape_lab_run::{Damage, Fault, Host, Latency, Report};
+use nandscape_lab_run::{Damage, Fault, Host, Latency, PartReport, Report};
 use nandscape_lab_workload::Direction;
 use serde_json::to_value;
 
@@ -37,6 +37,7 @@ pub(crate) fn render(document: &Document<'_>) -> String {
         breakdown => breakdown(report),
         slowest => timeline.slowest.as_ref().map(slowest),
         drive => drive(report),
+        parts => parts(report),
         command => report.host.command,
         profile_toml,
         workload_lines => report.inputs.workload_lines,
@@ -169,6 +170,42 @@ fn drive(report: &Report) -> Vec<Value> {
         rows.push(row(&name, percent(busy.mean), &format!("the busiest {}; {}", percent(busy.max), by.join(", "))));
     }
     rows
+}
+
+/// The FTLs of a drive that has several.
+fn parts(report: &Report) -> Value {
+    let columns = [
+        "kind", "channels", "written", "write amplification", "blocks reclaimed", "units moved", "units of tables and logs",
+        "free blocks", "pages read", "pages programmed", "blocks erased", "erases a block",
+    ];
+    let row = |part: &PartReport| {
+        let cells = [
+            part.kind.clone(),
+            channels(&part.channels),
+            bytes(part.host_written_bytes as f64),
+            part.waf.map_or("no writes".to_owned(), |waf| format!("{waf:.3}")),
+            count(part.gc_blocks),
+            count(part.gc_units_moved),
+            count(part.units_metadata),
+            count(part.free_blocks),
+            count(part.page_reads),
+            count(part.page_programs),
+            count(part.block_erases),
+            format!("{} to {}", part.erases_min, part.erases_max),
+        ];
+        context! { name => part.name, cells }
+    };
+    context! { columns, rows => report.parts.iter().map(row).collect::<Vec<_>>() }
+}
+
+/// Numbers in ascending order, as ranges.
+fn channels(numbers: &[u32]) -> String {
+    let runs = numbers.chunk_by(|one, next| one + 1 == *next).map(|run| match run {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => String::new(),
+    });
+    runs.collect::<Vec<_>>().join(",")
 }
 
 /// The faults ordered, and their effects.

@@ -116,7 +116,7 @@ impl State {
 }
 
 /// The entry of a unit, from flash if its fragment is not in memory.
-fn entry(map: &MapPart, media: &Media, lpn: Lpn) -> Result<Entry, String> {
+pub(super) fn entry(map: &MapPart, media: &Media, lpn: Lpn) -> Result<Entry, String> {
     match map.lookup(lpn) {
         Ok(entry) => Ok(entry),
         Err(miss) => {

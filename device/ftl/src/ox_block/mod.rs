@@ -34,6 +34,7 @@
 //! | `memory` | the memory of each component |
 //! | `sizes` | sizes that follow from a geometry |
 //! | `summary` | what is shown of it |
+//! | `look` | what is shown of its flash |
 //! | `check` | the invariants |
 //! | `mistakes` | what tests have it do wrong, to see that they notice |
 //!
@@ -53,6 +54,7 @@ mod fill;
 mod fixed;
 mod lines;
 mod log_pages;
+mod look;
 mod map_pages;
 mod memory;
 mod mistakes;
@@ -99,6 +101,7 @@ use crate::ftl::{Destination, Ftl, Milestone, Settling, Stats, TableSummary};
 
 pub use config::{CheckpointConfig, OxBlockConfig, OxGcConfig, reserve_per_plane};
 pub use lines::{HostLimit, Layout, LineLayout, list_pages};
+pub use look::{ShownLogPage, content, log_pages};
 pub use read::OxReader;
 pub use recovery::Recovered;
 pub use sizes::Sizes;

@@ -45,12 +45,18 @@ pub(super) fn image(geometry: &Geometry, kind: Kind, index: u32, bytes: &[u8]) -
     image
 }
 
+/// The kind of a page; `None` where it holds data of the host.
+pub(super) fn kind(media: &Media, page: PageId) -> Option<Kind> {
+    let [kind, ..] = media.oob(media.geometry().unit_at(page, 0)).bytes;
+    KINDS.get(usize::from(kind).checked_sub(1)?).copied()
+}
+
 /// Kind, number and bytes of a page that was read; `None` if it is none, or was changed.
 pub(super) fn contents(media: &Media, page: PageId) -> Option<(Kind, u32, Vec<u8>)> {
     let geometry = media.geometry();
     let area = media.oob(geometry.unit_at(page, 0)).bytes;
     let number = |at: usize| u32::from_le_bytes(area[at..at + 4].try_into().expect("4 bytes"));
-    let kind = KINDS.get(usize::from(area[0]).checked_sub(1)?)?;
+    let kind = self::kind(media, page)?;
     let mut bytes = Vec::with_capacity(geometry.page_size() as usize);
     for unit in 0..geometry.units_per_page() {
         let Some(data) = media.data(geometry.unit_at(page, unit)) else {
@@ -60,5 +66,5 @@ pub(super) fn contents(media: &Media, page: PageId) -> Option<(Kind, u32, Vec<u8
         };
         bytes.extend_from_slice(&data);
     }
-    (number(5) == crc32fast::hash(&bytes)).then_some((*kind, number(1), bytes))
+    (number(5) == crc32fast::hash(&bytes)).then_some((kind, number(1), bytes))
 }

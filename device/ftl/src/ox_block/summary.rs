@@ -89,9 +89,10 @@ impl OxBlock {
         }
     }
 
-    /// What a page of a table or of the log holds, in words; `None` if it holds data of the host, or cannot be read.
-    pub fn describe(&self, page: PageId) -> Option<String> {
-        let (kind, index, bytes) = pages::contents(&self.media, page)?;
+    /// What a page of a table or of the log holds, in words; `None` if it holds data of the host, or cannot be read. `media` is
+    /// its flash, now or before it was started.
+    pub fn describe(&self, media: &Media, page: PageId) -> Option<String> {
+        let (kind, index, bytes) = pages::contents(media, page)?;
         let core = self.core();
         let is_current = if core.state.borrow().fragment(kind, index) == Some(page) { "" } else { ", out of date" };
         Some(match kind {

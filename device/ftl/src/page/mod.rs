@@ -72,7 +72,7 @@ use nandscape_sim::{Resource, Sim, Span, Wait};
 
 use crate::address::{Extent, Location, Lpn, UnitSize};
 use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
-use crate::ftl::{Destination, Ftl, Milestone, Sanitization, Settling, Stats, TableSummary};
+use crate::ftl::{Destination, Ftl, Located, Milestone, Sanitization, Settling, Stats, TableSummary};
 use crate::policy::{AdmissionPolicy, AllocationPolicy, GcScheme, OwnerSource, VictimPolicy};
 use gate::Gate;
 use sanitize::PlaneJob;
@@ -247,6 +247,15 @@ impl PageFtl {
     /// When the file cannot be written; [`MediaError::Store`].
     pub fn save(&self) -> Result<(), MediaError> {
         self.state.borrow_mut().save_snapshot()
+    }
+
+    /// Where a logical unit is.
+    pub fn locate(&self, lpn: u32) -> Located {
+        let (state, lpn) = (self.state.borrow(), Lpn(lpn));
+        let flash = if let Location::Flash(unit) = state.flash_copy(lpn) { Some(unit) } else { None };
+        let is_buffered = matches!(state.tables.location(lpn), Location::Buffered(_));
+        let lost = state.damage.lost().find(|(other, _)| *other == lpn);
+        Located { flash, is_buffered, lost_sectors: lost.map_or(0, |(_, sectors)| sectors.count_ones()) }
     }
 
     /// The flash below.

@@ -118,6 +118,23 @@ impl Record {
         Some((number(0), record))
     }
 
+    /// The name of its kind, as the thesis has it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Record::Padding => "padding",
+            Record::UserWrite(_) => "user write",
+            Record::MapLarge(_) => "map_L",
+            Record::MapSmall(_) => "map_S",
+            Record::GcWrite(_) => "GC write",
+            Record::GcMapping(_) => "GC mapping",
+            Record::Amendment(_) => "amendment",
+            Record::Commit { .. } => "commit",
+            Record::ChunkMetadata(_) => "chunk metadata",
+            Record::AbortWrite { .. } => "abort write",
+            Record::RecycleChunk(_) => "recycle chunk",
+        }
+    }
+
     fn numbers(&self) -> (u8, [u64; 4]) {
         let remap = |of: &Remap| [of.lpn.into(), of.old.to_raw(), of.new.to_raw(), of.transaction];
         let moved = |of: &Moved| [of.index.into(), page_to_raw(of.old), page_to_raw(of.new), 0];

@@ -142,7 +142,7 @@ fn it_shows_its_tables_log_and_checkpoint() {
     let geometry = *ssd.media().geometry();
     let programmed = |block| (0..ssd.media().pages_programmed(block)).map(move |page| geometry.page_at(block, page));
     let blocks = || (0..geometry.blocks()).map(nandscape_device_media::BlockId);
-    let described: Vec<String> = blocks().flat_map(programmed).filter_map(|page| ox.describe(page)).collect();
+    let described: Vec<String> = blocks().flat_map(programmed).filter_map(|page| ox.describe(ssd.media(), page)).collect();
     for what in ["of the log, epoch", "checkpoint, version", "bad blocks of channel 1", "of the table of blocks"] {
         assert!(described.iter().any(|line| line.contains(what)), "{what}: {described:?}");
     }
