@@ -45,9 +45,9 @@ pub(crate) fn run(args: &FsckArgs) -> Result<(), Failure> {
     if problems.is_empty() {
         let ended =
             if inspected.used.in_use { "; it was not closed in order, and a start finds its tables again" } else { "" };
-        let rest = inspected.channels_in_memory().map(|channels| {
-            format!("; channels {channels} are in memory, and the file has nothing of them")
-        });
+        let rest = inspected
+            .channels_in_memory()
+            .map(|channels| format!("; channels {channels} are in memory, and the file has nothing of them"));
         let rest = rest.unwrap_or_default();
         return output::result(&format!(
             "{shown} is sound: {} units on flash and {} in the write buffer{ended}{rest}",

@@ -34,7 +34,15 @@ pub(crate) fn log(view: &View<'_>, as_json: bool) -> Result<(), Failure> {
         return output::result(&serde_json::to_string_pretty(&value).expect("plain data"));
     }
     let mut table = Table::new();
-    table.load_style(NOTHING).set_header(["page", "address", "number", "epoch", "first record", "last record", "kinds"]);
+    table.load_style(NOTHING).set_header([
+        "page",
+        "address",
+        "number",
+        "epoch",
+        "first record",
+        "last record",
+        "kinds",
+    ]);
     for page in &pages {
         table.add_row([
             page.page.0.to_string(),
@@ -68,18 +76,16 @@ pub(crate) fn lba(view: &View<'_>, lba: u64, as_json: bool) -> Result<(), Failur
     let Located { flash, is_buffered, lost_sectors } = view.part.locate(lpn);
     let place = flash.map(|unit| (geometry.page_of(unit), unit.0 % geometry.units_per_page()));
     if as_json {
-        let place = place.map(|(page, unit)| {
-            json!({ "page": page.0, "address": page_address(geometry, page), "unit": unit })
-        });
+        let place =
+            place.map(|(page, unit)| json!({ "page": page.0, "address": page_address(geometry, page), "unit": unit }));
         let value = json!({
             "schema": 1, "lba": lba, "logical_unit": lpn, "on_flash": place, "in_buffer": is_buffered,
             "lost_sectors": lost_sectors,
         });
         return output::result(&serde_json::to_string_pretty(&value).expect("plain data"));
     }
-    let on_flash = place.map(|(page, unit)| {
-        format!("page {} at {}, unit {unit}", page.0, page_address(geometry, page))
-    });
+    let on_flash =
+        place.map(|(page, unit)| format!("page {} at {}, unit {unit}", page.0, page_address(geometry, page)));
     let place = match (is_buffered, on_flash) {
         (true, None) => "in the write buffer".to_owned(),
         (true, Some(older)) => format!("in the write buffer; older data in {older}"),

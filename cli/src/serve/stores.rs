@@ -122,11 +122,8 @@ fn open(spec: &DriveSpec, seed: u64, path: &Path, args: &ServeArgs) -> Result<St
     }
     let in_memory = profile.parts().iter().filter(|part| part.store == PartStore::Ram).map(|part| part.name.as_str());
     let in_memory: Vec<&str> = in_memory.collect();
-    let begins = if in_memory.is_empty() {
-        String::new()
-    } else {
-        format!("; in memory, and new: {}", in_memory.join(", "))
-    };
+    let begins =
+        if in_memory.is_empty() { String::new() } else { format!("; in memory, and new: {}", in_memory.join(", ")) };
     output::note(&format!("drive {} goes on from {shown}{was_killed}{begins}", spec.name));
     Ok(file)
 }

@@ -9,7 +9,8 @@ use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
 use crate::values::{
-    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PartStore, PerPageType, Shares, Tables, Text, Victim,
+    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PartStore, PerPageType, Shares, Tables, Text,
+    Victim,
 };
 
 /// What a key means.
@@ -81,7 +82,7 @@ section! {
         faults: Faults,
         /// Settings that change while the drive runs, each at a drive time: `["10s ftl.ox_block.gc_slots=4"]`. The keys are those
         /// that the [control socket](transports/control.md) can set: `ftl.ox_block.checkpoint_interval`, `checkpoint_log`,
-        /// `gc_slots`, `gc_threshold` and `gc_target`.
+        /// `gc_slots`, `gc_threshold` and `gc_target`; of a drive with several FTLs, after the name of the part: `archive:ftl...`.
         changes: Changes,
     } with {
         /// How much flash there is.

@@ -2,7 +2,7 @@
 //!
 //! A change lasts until the drive is turned off; a power cut does not undo it.
 //!
-//! Left out: drives with several FTLs.
+//! Of a drive with several FTLs, a setting names its part: `archive:ftl.ox_block.gc_slots=4`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use nandscape_device_ftl::ox_block::Layout;
 use nandscape_sim::{Sim, Time};
 
 use crate::profile::{Profile, ProfileError};
-use crate::resolve::Resolved;
+use crate::resolve::{Resolved, ResolvedPart};
 use crate::values::Change;
 
 /// The keys.
@@ -25,27 +25,56 @@ const CHANGEABLE: [&str; 5] = [
 ];
 
 impl Resolved {
-    /// The same drive after a change, `KEY=VALUE`, that can be made while it runs.
+    /// The number of the part that a setting is for, of a drive with several FTLs, and the setting without the part's name.
+    ///
+    /// # Errors
+    /// When it names none.
+    fn part_of<'a>(&self, setting: &'a str) -> Result<(usize, &'a str), ProfileError> {
+        let of = |(index, part): (usize, &ResolvedPart)| {
+            Some((index, setting.strip_prefix(part.name.as_str())?.strip_prefix(':')?))
+        };
+        // Of two names of which one begins as the other, the longer one.
+        let found = self.parts().iter().enumerate().filter_map(of).min_by_key(|(_, rest)| rest.len());
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.parts().iter().map(|part| part.name.as_str()).collect();
+            let problem = format!(
+                "names no part; of a drive with several FTLs it is PART:KEY=VALUE, with a part of {}",
+                names.join(", ")
+            );
+            ProfileError::new(setting, problem)
+        })
+    }
+
+    /// The same drive after a change, `KEY=VALUE` or `PART:KEY=VALUE`, that can be made while it runs.
     fn changed(&self, setting: &str) -> Result<Resolved, ProfileError> {
+        if self.parts().is_empty() {
+            return self.changed_alone(setting, |setting| {
+                let mut keys = self.keys.clone();
+                keys.changes = None;
+                let mut profile = Profile::of_keys(&self.name, keys);
+                profile.set(setting).map_err(|error| ProfileError::new(setting, error.problem))?;
+                profile.resolve()
+            });
+        }
+        let (index, setting) = self.part_of(setting)?;
+        self.parts()[index].drive.changed_alone(setting, |setting| self.with_part_changed(index, setting))
+    }
+
+    /// The result of `change`, if the setting can be changed while this FTL runs.
+    fn changed_alone(
+        &self,
+        setting: &str,
+        change: impl FnOnce(&str) -> Result<Resolved, ProfileError>,
+    ) -> Result<Resolved, ProfileError> {
         let key = setting.split_once('=').map_or(setting, |(key, _)| key).trim();
         if !CHANGEABLE.contains(&key) {
             let valid = CHANGEABLE.join(", ");
             return Err(ProfileError::new(key, format!("cannot be changed while a drive runs; these can: {valid}")));
         }
-        if !self.parts().is_empty() {
-            return Err(ProfileError::new(key, "cannot be changed while a drive with several FTLs runs"));
-        }
-        if !self.parts().is_empty() {
-            return Err(ProfileError::new(key, "cannot be changed while a drive with several FTLs runs"));
-        }
         if self.ox_block().is_none_or(|config| config.layout != Layout::Log) {
             return Err(ProfileError::new(key, "is for ftl.kind = \"ox_block\""));
         }
-        let mut keys = self.keys.clone();
-        keys.changes = None;
-        let mut profile = Profile::of_keys(&self.name, keys);
-        profile.set(setting).map_err(|error| ProfileError::new(setting, error.problem))?;
-        profile.resolve()
+        change(setting)
     }
 
     /// The changes at drive times, in the order in which they are made.
@@ -72,13 +101,14 @@ impl Resolved {
 /// The settings of a drive that runs.
 pub(crate) struct Settings {
     drive: RefCell<Resolved>,
-    ftl: Option<Rc<OxBlock>>,
+    /// Each FTL that is an OX-Block, by the number of its part.
+    ftls: Vec<Option<Rc<OxBlock>>>,
 }
 
 impl Settings {
-    /// Those of a drive with an OX-Block, if it has one. Its changes are made at their times.
-    pub(crate) fn new(sim: &Sim, profile: &Resolved, ftl: Option<&Rc<OxBlock>>) -> Rc<Settings> {
-        let settings = Rc::new(Settings { drive: RefCell::new(profile.clone()), ftl: ftl.cloned() });
+    /// Those of a drive with these FTLs, as far as they are OX-Blocks. Its changes are made at their times.
+    pub(crate) fn new(sim: &Sim, profile: &Resolved, ftls: Vec<Option<Rc<OxBlock>>>) -> Rc<Settings> {
+        let settings = Rc::new(Settings { drive: RefCell::new(profile.clone()), ftls });
         let changes = profile.changes();
         if !changes.is_empty() {
             let (sim, told) = (sim.clone(), Rc::downgrade(&settings));
@@ -93,26 +123,38 @@ impl Settings {
         settings
     }
 
-    /// Makes a change, `KEY=VALUE`.
+    /// Makes a change, `KEY=VALUE` or `PART:KEY=VALUE`.
     ///
     /// # Errors
     /// Why it cannot be made, and what would be valid. Nothing is changed then.
     pub(crate) fn change(&self, setting: &str) -> Result<(), ProfileError> {
         let changed = self.drive.borrow().changed(setting)?;
-        let config = changed.ox_block();
-        if let Some((ftl, config)) = self.ftl.as_ref().zip(config) {
+        let index = if changed.parts().is_empty() { 0 } else { changed.part_of(setting)?.0 };
+        let drive = changed.parts().get(index).map_or(&changed, |part| &part.drive);
+        if let (Some(ftl), Some(config)) = (&self.ftls[index], drive.ox_block()) {
             ftl.change(config.gc, config.checkpoint);
         }
         *self.drive.borrow_mut() = changed;
         Ok(())
     }
 
-    /// The settings as they are now, by key.
-    pub(crate) fn now(&self) -> Vec<(&'static str, String)> {
+    /// The settings as they are now, by key, after the name of the part where there are several.
+    pub(crate) fn now(&self) -> Vec<(String, String)> {
         let drive = self.drive.borrow();
-        if self.ftl.is_none() || drive.ox_block().is_none_or(|config| config.layout != Layout::Log) {
+        match drive.parts() {
+            [] => drive.settings(""),
+            parts => parts.iter().flat_map(|part| part.drive.settings(&format!("{}:", part.name))).collect(),
+        }
+    }
+}
+
+impl Resolved {
+    /// The settings of an FTL that can be changed, by key.
+    fn settings(&self, before: &str) -> Vec<(String, String)> {
+        if self.ox_block().is_none_or(|config| config.layout != Layout::Log) {
             return Vec::new();
         }
+        let drive = self;
         let keys = &drive.keys.ftl.ox_block;
         let values = [
             keys.checkpoint_interval.as_ref().map(|value| value.0.to_string()),
@@ -121,6 +163,6 @@ impl Settings {
             keys.gc_target.as_ref().map(|value| value.0.to_string()),
             keys.gc_threshold.as_ref().map(|value| value.0.to_string()),
         ];
-        CHANGEABLE.into_iter().zip(values).filter_map(|(key, value)| Some((key, value?))).collect()
+        CHANGEABLE.into_iter().zip(values).filter_map(|(key, value)| Some((format!("{before}{key}"), value?))).collect()
     }
 }

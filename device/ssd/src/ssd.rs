@@ -71,8 +71,8 @@ impl Ssd {
     }
 
     fn of(sim: &Sim, profile: &Resolved, (parts, front): Assembled) -> Ssd {
-        let only = if let [part] = &*parts { part.ox_block() } else { None };
-        let settings = Settings::new(sim, profile, only);
+        let ox_blocks = parts.iter().map(|part| part.ox_block().cloned()).collect();
+        let settings = Settings::new(sim, profile, ox_blocks);
         Ssd { parts, front, settings }
     }
 
@@ -125,7 +125,8 @@ impl Ssd {
         if let [part] = &*self.parts { part.ox_block() } else { None }
     }
 
-    /// Changes a setting while the drive runs, as `ftl.ox_block.gc_slots=4`.
+    /// Changes a setting while the drive runs, as `ftl.ox_block.gc_slots=4`; with the name of its part in front, where there are
+    /// several: `archive:ftl.ox_block.gc_slots=4`.
     ///
     /// # Errors
     /// Why it cannot be changed, and what would be valid.
@@ -134,7 +135,7 @@ impl Ssd {
     }
 
     /// The settings that can be changed while the drive runs, as they are now, by key.
-    pub fn settings(&self) -> Vec<(&'static str, String)> {
+    pub fn settings(&self) -> Vec<(String, String)> {
         self.settings.now()
     }
 

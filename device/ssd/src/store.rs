@@ -29,8 +29,16 @@ const FIXED: [&str; 10] = [
 ];
 
 /// The same of each part.
-const FIXED_IN_PARTS: [&str; 8] =
-    ["channels", "name", "store", "capacity", "timing.cell", "timing.program_unit", "ftl.kind", "ftl.over_provisioning"];
+const FIXED_IN_PARTS: [&str; 8] = [
+    "channels",
+    "name",
+    "store",
+    "capacity",
+    "timing.cell",
+    "timing.program_unit",
+    "ftl.kind",
+    "ftl.over_provisioning",
+];
 
 /// The text of a store. All stores of a drive with several FTLs have the same.
 #[derive(Serialize, Deserialize)]

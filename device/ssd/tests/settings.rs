@@ -169,9 +169,21 @@ fn what_cannot_be_changed_is_refused() {
         assert!(error.starts_with(problem), "{setting}: {error}");
     }
     assert_eq!(ox_block.settings().len(), 5);
-    let several = ssd(&["ftl.parts=[{channels=\"0-3\"}, {channels=\"4-7\"}]"]);
-    let error = several.change("ftl.ox_block.gc_slots=2").unwrap_err().to_string();
-    assert!(error.contains("a drive with several FTLs") && several.settings().is_empty(), "{error}");
+    let page = "{channels=\"4-7\", name=\"fast\", ftl={kind=\"page\"}}";
+    let several = ssd(&[&format!("ftl.parts=[{{channels=\"0-3\", name=\"archive\"}}, {page}]")]);
+    for (setting, problem) in [
+        ("ftl.ox_block.gc_slots=2", "names no part; of a drive with several FTLs it is PART:KEY=VALUE, with a part of"),
+        ("fast:ftl.ox_block.gc_slots=2", "is for ftl.kind = \"ox_block\""),
+        ("archive:capacity=1GiB", "cannot be changed while a drive runs"),
+        ("archive:ftl.ox_block.gc_slots=0", "0 is out of range"),
+    ] {
+        let error = several.change(setting).expect_err(setting).to_string();
+        assert!(error.contains(problem), "{setting}: {error}");
+    }
+    several.change("archive:ftl.ox_block.gc_slots=2").expect("it can be changed");
+    let now = several.settings();
+    let slots = now.iter().find(|(key, _)| key == "archive:ftl.ox_block.gc_slots");
+    assert_eq!((now.len(), slots.map(|(_, value)| value.as_str())), (5, Some("2")), "{now:?}");
     for kind in ["ftl.kind=page", "ftl.kind=pblk"] {
         let other = ssd(&[kind]);
         let error = other.change("ftl.ox_block.gc_slots=2").unwrap_err().to_string();

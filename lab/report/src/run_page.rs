@@ -175,8 +175,18 @@ fn drive(report: &Report) -> Vec<Value> {
 /// The FTLs of a drive that has several.
 fn parts(report: &Report) -> Value {
     let columns = [
-        "kind", "channels", "written", "write amplification", "blocks reclaimed", "units moved", "units of tables and logs",
-        "free blocks", "pages read", "pages programmed", "blocks erased", "erases a block",
+        "kind",
+        "channels",
+        "written",
+        "write amplification",
+        "blocks reclaimed",
+        "units moved",
+        "units of tables and logs",
+        "free blocks",
+        "pages read",
+        "pages programmed",
+        "blocks erased",
+        "erases a block",
     ];
     let row = |part: &PartReport| {
         let cells = [

@@ -253,7 +253,7 @@ impl Export for SsdExport {
         all.map(|Fault { rule, matched, struck }| FaultCount { rule, matched, struck }).collect()
     }
 
-    fn settings(&self) -> Vec<(&'static str, String)> {
+    fn settings(&self) -> Vec<(String, String)> {
         self.ssd.settings()
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct DriveSettings {
     /// The drive.
     name: String,
     /// By key.
-    settings: BTreeMap<&'static str, String>,
+    settings: BTreeMap<String, String>,
 }
 
 /// Reactors that have not ended, and the figures of their drives.

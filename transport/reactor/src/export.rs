@@ -75,7 +75,7 @@ pub trait Export {
     }
 
     /// The settings that [`Order::Set`] changes, as they are now, by key.
-    fn settings(&self) -> Vec<(&'static str, String)> {
+    fn settings(&self) -> Vec<(String, String)> {
         Vec::new()
     }
 }

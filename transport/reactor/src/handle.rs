@@ -125,7 +125,7 @@ pub struct ExportFigures {
     /// Its fault rules, and how often each struck.
     pub faults: Vec<FaultCount>,
     /// Its settings that can be changed, as they are now, by key.
-    pub settings: Vec<(&'static str, String)>,
+    pub settings: Vec<(String, String)>,
 }
 
 /// Commands of one kind.

@@ -13,22 +13,21 @@ use nandscape_sim::units::{Bytes, Rate, Ratio};
 use super::bounds::{need, wrong};
 use super::{Resolved, ResolvedPart, Result};
 use crate::keys::{FtlKeys, PartKeys, ProfileKeys, TimingKeys};
-use crate::profile::{Kept, Profile};
+use crate::profile::{Kept, Profile, ProfileError};
 use crate::values::{Channels, Choice, MediaKind, PartStore, PerPageType, Text};
 
 /// Capacities that are derived are multiples of this.
 const STEP: u64 = 1 << 20;
 
 pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved> {
-    if profile.keys.changes.as_ref().is_some_and(|changes| !changes.0.is_empty()) {
-        return wrong("changes", "settings cannot change while a drive with several FTLs runs");
-    }
     let all = profile.keys.geometry.channels;
     let parts = in_order(given, need("geometry.channels", &all)?)?;
     let capacities = capacities(&profile.keys, &parts)?;
     // The shape of the drive: small ones have fewer dies and smaller blocks, and always all channels.
     let mut whole = profile.clone();
     whole.keys.ftl.parts = None;
+    // Each names a part.
+    let changes = whole.keys.changes.take();
     whole.kept.channels = true;
     if let Some(capacities) = &capacities {
         whole.keys.capacity = Some(Text(Bytes(capacities.iter().copied().fold(0, u64::saturating_add))));
@@ -50,6 +49,8 @@ pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved>
     check_names(&drive.parts)?;
     combine(&mut drive, &parts);
     drive.check_faults()?;
+    drive.keys.changes = changes;
+    drive.check_changes()?;
     Ok(drive)
 }
 
@@ -206,6 +207,19 @@ pub(super) fn fill_in(keys: &mut ProfileKeys, parts: &[ResolvedPart]) {
         keys.capacity = drive.keys.capacity;
         keys.ftl = Some(Box::new(FtlKeys { parts: None, ..drive.keys.ftl.clone() }));
         keys.timing = Some(Box::new(drive.keys.timing.clone()));
+    }
+}
+
+impl Resolved {
+    /// The same drive with a setting of one of its parts changed, which has an OX-Block.
+    pub(crate) fn with_part_changed(&self, index: usize, setting: &str) -> Result<Resolved> {
+        let mut changed = self.clone();
+        let Resolved { name, keys, geometry, timing, ftl, ox_block, .. } = &mut changed.parts[index].drive;
+        let mut profile = Profile::of_keys(name.as_str(), keys.clone());
+        profile.set(setting).map_err(|error| ProfileError::new(setting, error.problem))?;
+        *ox_block = super::ox_block::ox_block(&profile.keys, geometry, timing, ftl)?;
+        *keys = profile.keys;
+        Ok(changed)
     }
 }
 

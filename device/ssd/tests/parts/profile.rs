@@ -68,7 +68,7 @@ fn impossible_parts_are_refused() {
         (
             TWO.to_owned(),
             &["changes=['1s ftl.ox_block.gc_slots=1']"],
-            "changes: settings cannot change while a drive with several",
+            "changes: \"1s ftl.ox_block.gc_slots=1\": ftl.ox_block.gc_slots=1: names no part; of a drive with several",
         ),
         (TWO.to_owned(), &["faults=['slow channel=4']"], "faults: \"slow by=1ms channel=4\": channel 4 is not there"),
     ] {

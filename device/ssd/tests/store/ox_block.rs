@@ -106,7 +106,7 @@ fn after_an_orderly_stop_only_what_the_checkpoint_has_moved_is_replayed() {
 #[test]
 fn counts_of_what_was_written_outlast_a_kill() {
     for mode in ["capacitor", "volatile"] {
-        let profile = small(mode, &ox(&["ftl.ox_block.checkpoint_interval=10s", "ftl.ox_block.checkpoint_log=64MiB"]));
+        let profile = small(mode, &ox(&["ftl.ox_block.checkpoint_interval=10s", "ftl.ox_block.checkpoint_log=1MiB"]));
         let backing = Arc::new(MemoryFile::new());
         drop(StoreFile::create_on(backing.clone(), profile.store_spec(true, Seed::new(5)), false).unwrap());
         let mut executor = Executor::new();
@@ -142,7 +142,8 @@ fn it_shows_its_tables_log_and_checkpoint() {
     let geometry = *ssd.media().geometry();
     let programmed = |block| (0..ssd.media().pages_programmed(block)).map(move |page| geometry.page_at(block, page));
     let blocks = || (0..geometry.blocks()).map(nandscape_device_media::BlockId);
-    let described: Vec<String> = blocks().flat_map(programmed).filter_map(|page| ox.describe(ssd.media(), page)).collect();
+    let described: Vec<String> =
+        blocks().flat_map(programmed).filter_map(|page| ox.describe(ssd.media(), page)).collect();
     for what in ["of the log, epoch", "checkpoint, version", "bad blocks of channel 1", "of the table of blocks"] {
         assert!(described.iter().any(|line| line.contains(what)), "{what}: {described:?}");
     }

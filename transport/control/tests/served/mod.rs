@@ -72,8 +72,8 @@ impl Export for Counting {
         self.1.borrow().iter().map(|rule| FaultCount { rule: rule.clone(), matched: 8, struck: 3 }).collect()
     }
 
-    fn settings(&self) -> Vec<(&'static str, String)> {
-        vec![("speed", self.2.borrow().clone())]
+    fn settings(&self) -> Vec<(String, String)> {
+        vec![("speed".to_owned(), self.2.borrow().clone())]
     }
 }
 
