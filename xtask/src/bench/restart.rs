@@ -1,5 +1,5 @@
 //! Drives in files: the time until a drive of 1 TiB serves again, after an orderly stop and after `kill -9`, with the page FTL and
-//! with OX-Block; and the processor time of writes to a file against that of writes to memory.
+//! with OX-Block, which takes a checkpoint every 30 seconds; and the processor time of writes to a file against that of writes to memory.
 
 use std::path::Path;
 
@@ -12,20 +12,32 @@ use super::suite::{Figure, Measured};
 use crate::clock::Moment;
 
 const TERABYTE: [&str; 2] = ["--set", "capacity=1TiB"];
-const OX_BLOCK: [&str; 4] = ["--set", "ftl.kind=ox_block", "--set", "ftl.over_provisioning=42.86%"];
+const OX_BLOCK: [&str; 8] = [
+    "--set",
+    "ftl.kind=ox_block",
+    "--set",
+    "ftl.over_provisioning=42.86%",
+    "--set",
+    "ftl.ox_block.checkpoint_interval=30s",
+    "--set",
+    "ftl.ox_block.checkpoint_log=1GiB",
+];
 /// What is written before a restart: at random, over a part of the drive.
 const BEFORE: [&str; 6] = ["--rw=randwrite", "--bs=4k", "--iodepth=32", "--size=16g", "--io_size=1g", "--thread"];
+/// What is written to an OX-Block before it is killed: as much as may follow its last checkpoint.
+const BETWEEN: [&str; 7] =
+    ["--rw=randwrite", "--bs=4k", "--iodepth=32", "--size=16g", "--time_based", "--runtime=29", "--thread"];
 /// What is read when the drive serves again.
 const FIRST: [&str; 4] = ["--rw=randread", "--bs=4k", "--size=1g", "--number_ios=1"];
 /// The load whose processor time is compared.
 const WRITES: [&str; 5] = ["--rw=randwrite", "--bs=4k", "--iodepth=32", "--io_size=512m", "--thread"];
 
 pub(crate) fn page(subject: &Subject) -> Measured {
-    restarts(subject, &[])
+    restarts(subject, &[], &BEFORE)
 }
 
 pub(crate) fn ox_block(subject: &Subject) -> Measured {
-    restarts(subject, &OX_BLOCK)
+    restarts(subject, &OX_BLOCK, &BETWEEN)
 }
 
 /// A server on a file.
@@ -34,7 +46,7 @@ fn server(folder: &Folder, program: &Path, words: &[&str]) -> anyhow::Result<Ser
     Server::plain(folder, program, "restart", &[&["--store", &store], words].concat())
 }
 
-fn restarts(subject: &Subject, ftl: &[&str]) -> Measured {
+fn restarts(subject: &Subject, ftl: &[&str], before_kill: &[&str]) -> Measured {
     let folder = Folder::new()?;
     let words = [&TERABYTE[..], ftl].concat();
     let serve = || server(&folder, subject.program(), &words);
@@ -50,7 +62,7 @@ fn restarts(subject: &Subject, ftl: &[&str]) -> Measured {
         anyhow::Ok((server, begun.passed().as_secs_f64()))
     };
     let (server, stopped) = timed()?;
-    server.fio(&BEFORE)?;
+    server.fio(before_kill)?;
     // Dropped servers are killed.
     drop(server);
     let (server, killed) = timed()?;
