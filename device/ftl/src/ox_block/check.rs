@@ -44,6 +44,7 @@ impl State {
                 return Err(format!("{what}, is {}valid, but {}referred to", not(valid), not(referred)));
             }
         }
+        self.check_collected()?;
         self.cache.check()?;
         self.check_ready()?;
         (0..self.geometry.planes()).try_for_each(|plane| self.check_plane(PlaneId(plane)))
@@ -103,13 +104,21 @@ impl State {
             }
         }
         let listed = self.provisioning.free_blocks(plane);
-        let idle = |block: &BlockId| self.chunks.get(*block).state == BlockState::Collecting;
-        let collected = self.geometry.blocks_of(plane).filter(idle).count();
-        let held = self.held.iter().filter(|block| self.geometry.plane_of(**block) == plane).count();
-        match listed == free && held <= collected {
+        match listed == free {
+            true => Ok(()),
+            false => Err(format!("{plane:?} has {free} free blocks, and {listed} are listed")),
+        }
+    }
+
+    /// Every collected block comes back: it is being emptied, waits for a checkpoint, or is being erased.
+    fn check_collected(&self) -> Result<(), String> {
+        let is_collected = |block: &BlockId| self.chunks.get(*block).state == BlockState::Collecting;
+        let collected = (0..self.geometry.blocks()).map(BlockId).filter(is_collected).count();
+        let (held, others) = (self.held.len(), (self.emptying + self.releasing) as usize);
+        match self.held.iter().all(is_collected) && collected == held + others {
             true => Ok(()),
             false => Err(format!(
-                "{plane:?} has {free} free blocks and {collected} collected ones; {listed} and {held} are listed"
+                "{collected} blocks are collected; {held} wait for a checkpoint, and {others} are being emptied or erased"
             )),
         }
     }

@@ -189,6 +189,7 @@ impl Core {
             let garbage = state.garbage(block);
             if !is_retiring {
                 state.chunks.set_state(block, BlockState::Collecting);
+                state.emptying += 1;
             }
             (state.chunks.stream(block), garbage, is_retiring)
         };
@@ -200,6 +201,7 @@ impl Core {
         latch.below(1).await;
         self.still_running()?;
         let mut state = self.state.borrow_mut();
+        state.emptying -= u32::from(!is_retiring);
         if state.chunks.get(block).valid == 0 {
             state.counters.gc_blocks += 1;
             state.counters.upkeep.reclaimed_units += garbage;

@@ -45,12 +45,14 @@ pub(super) enum Mistake {
     NoCheckpoint,
     /// A page of the log that is missing ends the log.
     HoleIgnored,
+    /// A collected block is not listed to be erased.
+    HoldForgotten,
 }
 
 #[cfg(test)]
 impl Mistake {
     /// All of them.
-    pub(super) const ALL: [Mistake; 18] = [
+    pub(super) const ALL: [Mistake; 19] = [
         Mistake::NoFence,
         Mistake::NotHeld,
         Mistake::HeldTooShort,
@@ -69,6 +71,7 @@ impl Mistake {
         Mistake::CopiesTogether,
         Mistake::NoCheckpoint,
         Mistake::HoleIgnored,
+        Mistake::HoldForgotten,
     ];
 }
 

@@ -3,6 +3,7 @@
 use nandscape_device_media::BlockId;
 
 use super::State;
+use super::mistakes::{self, Mistake};
 use crate::component::{BlockMetadata, BlockState, ChainedLog, LineProvisioning, Log, LogHead, StoredBlocks};
 use crate::parts::Record;
 
@@ -17,7 +18,9 @@ impl State {
     /// A block is erased after the next checkpoint.
     pub(in crate::ox_block) fn hold(&mut self, block: BlockId) {
         self.condemn(block);
-        self.held.push(block);
+        if !mistakes::is_made(Mistake::HoldForgotten) {
+            self.held.push(block);
+        }
     }
 
     /// A block is not used any more. One that was to be retired goes bad instead of being erased.

@@ -116,6 +116,8 @@ pub(super) struct State {
     pub(super) held: Vec<BlockId>,
     /// Blocks that go bad instead of being erased.
     pub(super) doomed: BTreeSet<BlockId>,
+    /// Blocks that are being collected, and hold current data.
+    pub(super) emptying: u32,
     /// Blocks that are being erased or retired.
     pub(super) releasing: u32,
     /// The number of the last page of the log in each of its blocks.
@@ -202,6 +204,7 @@ impl State {
             dead: vec![false; planes as usize],
             held: Vec::new(),
             doomed: BTreeSet::new(),
+            emptying: 0,
             releasing: 0,
             log_blocks: BTreeMap::new(),
             spoiled: BTreeMap::new(),

@@ -103,9 +103,13 @@ impl Run<'_> {
                 rig.media.cut_power(Span::from_us(1));
                 ended = Err(Cut);
             }
-            if ended.is_err() && !self.recover(seed).await? {
-                outcome.refused = true;
-                break;
+            match ended {
+                Ok(()) => rig.ftl.check().map_err(|wrong| format!("after load {round}: {wrong}"))?,
+                Err(Cut) if self.recover(seed).await? => {}
+                Err(Cut) => {
+                    outcome.refused = true;
+                    break;
+                }
             }
         }
         Ok(Outcome { cuts: rig.media.power_cuts(), gc_blocks: rig.ftl.stats().gc_blocks, ..outcome })
