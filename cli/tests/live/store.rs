@@ -1,18 +1,19 @@
-//! Drives in files under `kill -9`: a client writes and counts what was acknowledged, fio keeps the drive busy beside it, the
-//! server is killed and started again, and what was acknowledged is there.
+//! Drives in files under `kill -9`. A client writes and counts what was acknowledged, and fio writes beside it. The server is killed
+//! amid these writes and started again. What was acknowledged or flushed is there, and each block of fio holds one whole write.
 //!
-//! `NANDSCAPE_TEST_KILLS` gives another number of kills than five.
+//! `NANDSCAPE_TEST_KILLS` gives another number of kills of each mode.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use nandscape_sim::{Rng, Seed};
 use rustix::process::Signal;
 
-use crate::patience;
+use crate::patience::{self, PATIENCE};
 use crate::server::{SMALL, Server, nandscape, refuse};
 use crate::tools::{fio, start_fio};
 
@@ -83,8 +84,21 @@ struct Model(Vec<Vec<u64>>);
 
 impl Model {
     /// Writes until the server is gone, or `most` times. `is_durable` tells whether an acknowledged write is promised.
-    fn write(&mut self, client: &mut Client, rng: &mut Rng, most: u64, (next, is_durable): (&mut u64, bool)) {
+    fn write(&mut self, client: &mut Client, rng: &mut Rng, most: u64, promise: (&mut u64, bool)) {
+        self.write_telling(client, rng, most, promise, |_| ());
+    }
+
+    /// The same. `tell` gets the number of each write before it.
+    fn write_telling(
+        &mut self,
+        client: &mut Client,
+        rng: &mut Rng,
+        most: u64,
+        (next, is_durable): (&mut u64, bool),
+        mut tell: impl FnMut(u64),
+    ) {
         for count in 0..most {
+            tell(count);
             let block = rng.below(BLOCKS);
             *next += 1;
             let may = &mut self.0[block as usize];
@@ -100,6 +114,30 @@ impl Model {
         }
     }
 
+    /// Writes until the server is killed, by another thread, after `after` writes. The last write is cut off.
+    fn write_until_killed(
+        &mut self,
+        server: &Server,
+        client: &mut Client,
+        rng: &mut Rng,
+        after: u64,
+        promise: (&mut u64, bool),
+    ) {
+        let (tell, heard) = channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // A client that is too slow is cut off as well.
+                let _ = heard.recv_timeout(PATIENCE);
+                server.signal(Signal::KILL);
+            });
+            self.write_telling(client, rng, u64::MAX, promise, |count| {
+                if count == after {
+                    tell.send(()).expect("the other thread waits");
+                }
+            });
+        });
+    }
+
     /// Holds that each block holds what it may.
     fn verify(&mut self, client: &mut Client) {
         for (block, may) in (0..).zip(&mut self.0) {
@@ -111,6 +149,31 @@ impl Model {
             *may = vec![number];
         }
     }
+}
+
+/// What fio writes while the server is killed: blocks with checksums and their places.
+const LOAD: [&str; 7] =
+    ["--rw=randwrite", "--bs=4k", "--iodepth=8", "--offset=40m", "--size=16m", "--verify=crc32c", "--do_verify=0"];
+/// What it writes and flushes before: blocks with their places and the number of the kill.
+const FLUSHED: [&str; 6] =
+    ["--rw=randwrite", "--bs=4k", "--iodepth=16", "--offset=32m", "--size=8m", "--verify=pattern"];
+
+fn pattern(kill: u64) -> String {
+    format!("--verify_pattern=0x{:04x}%o", 0x1000 + kill)
+}
+
+/// fio writes and flushes its blocks before a kill, and those of its load before the first.
+fn prepare(server: &Server, kill: u64) {
+    if kill == 0 {
+        fio(server, &[&LOAD[..], &["--end_fsync=1"]].concat());
+    }
+    fio(server, &[&FLUSHED[..], &[&pattern(kill), "--do_verify=0", "--end_fsync=1"]].concat());
+}
+
+/// After a kill: what fio had flushed is there, and each block of its load holds one of the writes to it.
+fn verify_fio(server: &Server, kill: u64) {
+    fio(server, &[&FLUSHED[..], &[&pattern(kill), "--verify_only=1"]].concat());
+    fio(server, &[&LOAD[..6], &["--verify_only=1"]].concat());
 }
 
 const OX: [&str; 4] = ["--set", "ftl.kind=ox_block", "--set", "ftl.over_provisioning=42.86%"];
@@ -126,18 +189,19 @@ fn kills(mode: &str, count: u64, more: &[&str]) {
     let args = [&["--set", &mode_set], more].concat();
     let mut model = Model(vec![vec![0]; BLOCKS as usize]);
     let mut folder = tempfile::tempdir().unwrap();
-    for _ in 0..count {
+    for kill in 0..count {
         let mut server = serve(folder, &args);
         let mut client = Client::connect(&mut server);
         model.verify(&mut client);
-        let load =
-            ["--rw=randwrite", "--bs=16k", "--iodepth=8", "--offset=32m", "--size=24m", "--time_based", "--runtime=60"];
-        let mut load = start_fio(&server, &load);
+        if kill > 0 {
+            verify_fio(&server, kill - 1);
+        }
+        prepare(&server, kill);
+        let mut load = start_fio(&server, &[&LOAD[..], &["--time_based", "--runtime=300"]].concat());
         // Each write of a drive that syncs waits for the disk.
         let syncs = more.contains(&"--store-sync");
-        let most = if syncs { 100 + rng.below(200) } else { 500 + rng.below(6_000) };
-        model.write(&mut client, &mut rng, most, (&mut next, mode != "volatile"));
-        server.signal(Signal::KILL);
+        let after = if syncs { 100 + rng.below(200) } else { 500 + rng.below(6_000) };
+        model.write_until_killed(&server, &mut client, &mut rng, after, (&mut next, mode != "volatile"));
         server.wait();
         load.kill().unwrap();
         patience::wait(&mut load, "fio");
@@ -149,7 +213,8 @@ fn kills(mode: &str, count: u64, more: &[&str]) {
     }
     let mut server = serve(folder, &args);
     model.verify(&mut Client::connect(&mut server));
-    // fio's own verification of what it writes, on the drive as it is by now.
+    verify_fio(&server, count - 1);
+    // What fio writes to the drive as it is by now is read back.
     fio(&server, &["--rw=randwrite", "--bs=4k", "--iodepth=16", "--offset=32m", "--size=8m", "--verify=crc32c"]);
     // A stop in order, after which all of it is there.
     model.write(&mut Client::connect(&mut server), &mut rng, 500, (&mut next, true));
