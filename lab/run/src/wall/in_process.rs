@@ -64,7 +64,7 @@ impl InProcess {
 }
 
 impl InProcess {
-    /// Ends the drive, and does not wait for the commands that it has in work: they may take long, and nobody wants them.
+    /// Ends the drive, and does not wait for the commands that it has in work: they may take long, and are of no use.
     pub fn abandon(mut self) {
         self.thread = None;
     }
