@@ -86,7 +86,7 @@ const SCHEMES: [Scheme; 4] = [
 const CAPACITY: &str = "64GiB";
 /// Low enough that one collection at a time keeps up with it.
 const IOPS: f64 = 4_000.0;
-const READS: u32 = 70;
+const READS: f64 = 70.0;
 
 /// Runs the tour.
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {

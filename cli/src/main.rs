@@ -7,7 +7,9 @@ mod compare;
 mod demo;
 mod drives;
 mod failure;
+mod fairness;
 mod files;
+mod find_rate;
 mod fsck;
 #[cfg(target_os = "linux")]
 mod guest;

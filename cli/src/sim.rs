@@ -1,14 +1,17 @@
 //! `nandscape sim`: a drive under a workload, in virtual time.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::{Profile, Resolved};
-use nandscape_lab_report::Document;
-use nandscape_lab_run::{Finished, Precondition, Report, Simulation};
+use nandscape_lab_report::{Document, RequestLog};
+use nandscape_lab_run::search::Bound;
+use nandscape_lab_run::{Finished, Observer, Percentile, Precondition, Report, RunError, Simulation};
+use nandscape_lab_workload::{FioJobs, Workload, load_fio};
 
 use crate::failure::Failure;
 use crate::files::Files;
@@ -28,6 +31,9 @@ Examples:
   nandscape sim --drive default --set ftl.gc.scheme=channel --workload noisy-neighbour
   nandscape sim --drive mine.toml --rw randwrite --rate-iops 50000 --runtime 2s --out results/
   nandscape sim --drive default --trace server.trace --time-scale 10
+  nandscape sim --drive default --rw randread --percentiles 95,99.999
+  nandscape sim --drive default --rw randread --find-rate 'read.p99<1ms'
+  nandscape sim --drive default server.fio
 
 Fault rules have the form KIND [read|program|erase] [WORD=VALUE]... (see docs/techniques/faults.md):
   --fault 'fail program every=500'                    every 500th program fails, and its block is retired
@@ -37,6 +43,10 @@ Fault rules have the form KIND [read|program|erase] [WORD=VALUE]... (see docs/te
   --fault 'power_cut nth=100000' --set buffer.mode=volatile
                                                       power fails at the 100,000th operation of the flash")]
 pub(crate) struct SimArgs {
+    /// A job file of fio as the workload. Options that only fio needs are left out with a note, others that are not understood
+    /// are errors
+    #[arg(value_name = "JOBS.fio", conflicts_with_all = ["replay", "workload", "rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_iops", "rate_process", "burst", "trace"])]
+    jobs: Option<String>,
     /// A drive by name or profile file, see `nandscape drives`
     #[arg(long, value_name = "P", required_unless_present = "replay")]
     drive: Option<String>,
@@ -46,7 +56,7 @@ pub(crate) struct SimArgs {
     pub(crate) replay: Option<PathBuf>,
     /// Change a key of the profile, such as ftl.gc.victim=cost_benefit; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    pub(crate) set: Vec<String>,
     /// Inject a fault into the flash: corrupt, uncorrectable, slow, fail, stuck, dead or power_cut, then place and time; see
     /// the end of this help. May be repeated; adds to the profile's `faults`
     #[arg(long, value_name = "RULE")]
@@ -64,6 +74,16 @@ pub(crate) struct SimArgs {
     /// Where the drive keeps data; `none` simulates timing only
     #[arg(long, value_enum, default_value = "none")]
     store: StoreArg,
+    /// Report these percentiles of latencies, too: 95,99.999
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "replay")]
+    percentiles: Vec<Percentile>,
+    /// Find the highest rate of arrivals at which a latency stays below a bound: 'read.p99.9 < 1ms'. The workload runs at several
+    /// rates, from --rate-iops or 1000 a second; the rates of a file's jobs keep their proportions
+    #[arg(long, value_name = "BOUND", conflicts_with_all = ["replay", "out", "chrome_trace", "trace", "percentiles"])]
+    find_rate: Option<Bound>,
+    /// Measure each of several jobs alone, too, and report slowdowns and fairness
+    #[arg(long, conflicts_with_all = ["replay", "find_rate"])]
+    fairness: bool,
     /// Check the drive's tables for consistency after the run
     #[arg(long)]
     pub(crate) check: bool,
@@ -73,6 +93,10 @@ pub(crate) struct SimArgs {
     /// Write a report into this folder: report.html, report.json, tables as CSV, and the resolved profile
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write every measured request to this file, a row each with its time, address, stages and causes of waits: .csv, or .parquet
+    /// in programs built with it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["replay", "find_rate"])]
+    requests: Option<PathBuf>,
     /// Write the activity of every die and channel to this file, for chrome://tracing or ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub(crate) chrome_trace: Option<PathBuf>,
@@ -120,9 +144,13 @@ impl SimArgs {
     fn files(&self) -> Files {
         let profiles = self.drive.iter().flat_map(|drive| Profile::files(drive));
         let mut files = profiles.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
-        let inputs = [("--replay", self.replay.as_deref()), ("--trace", self.trace_words.path())];
+        let jobs = self.jobs.as_deref().map(Path::new);
+        let inputs = [("--replay", self.replay.as_deref()), ("--trace", self.trace_words.path()), ("", jobs)];
         for (option, path) in inputs.into_iter().chain([("--workload", self.words.file())]) {
             files = path.into_iter().fold(files, |files, path| files.reads(option, path));
+        }
+        if let Some(requests) = &self.requests {
+            files = files.writes("--requests", requests);
         }
         if let Some(trace) = &self.chrome_trace {
             files = files.writes("--chrome-trace", trace);
@@ -143,25 +171,31 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let simulation = Simulation {
         store: args.store.into(),
         precondition: args.precondition.into(),
-        workload: args.words.workload(&args.trace_words)?,
+        workload: workload(args)?,
         seed: args.seed,
         trace: args.chrome_trace.is_some(),
         check: args.check,
         profile,
     };
     tell_if_unseen(&simulation.profile, simulation.store);
+    if let Some(bound) = args.find_rate {
+        return crate::find_rate::run(args, &simulation, bound);
+    }
     prepare_files(args).map_err(Failure::Input)?;
     if let Some(folder) = &args.out {
         output::check_page(&folder.join("report.html"))?;
     }
-    let finished = match args.out {
-        Some(_) => simulation.run_recorded(progress::bar()),
-        None => simulation.run(progress::bar()),
-    };
-    let mut finished = finished.map_err(|error| match error.is_input() {
-        true => Failure::input(error),
-        false => Failure::run(error),
-    })?;
+    let log = args.requests.as_deref().map(RequestLog::create).transpose().map_err(Failure::input)?.map(Rc::new);
+    let observer = log.clone().map(|log| log as Rc<dyn Observer>);
+    let finished = simulation.run_observed(progress::bar(), args.out.is_some(), observer);
+    let written = log.map_or(Ok(()), |log| log.finish());
+    let mut finished = finished.map_err(failure)?;
+    written.map_err(Failure::run)?;
+    finished.choose_percentiles(&args.percentiles);
+    if args.fairness {
+        let alone = crate::fairness::alone(&simulation, &finished.report)?;
+        finished.report.compare_with_alone(&alone);
+    }
     finished.report.inputs.set.clone_from(&args.set);
     finished.report.host.command = Some(output::command());
     finished.report.notes.iter().for_each(|note| output::note(note));
@@ -172,6 +206,22 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         false => output::result(&table::render(&finished.report)),
     }?;
     judge([&finished.report])
+}
+
+/// The workload meant.
+fn workload(args: &SimArgs) -> Result<Workload, Failure> {
+    let Some(jobs) = &args.jobs else { return args.words.workload(&args.trace_words) };
+    let FioJobs { workload, notes } = load_fio(jobs).map_err(Failure::input)?;
+    notes.iter().for_each(|note| output::note(note));
+    Ok(args.words.limited(workload))
+}
+
+/// Why a run failed, as the failure of a command.
+pub(crate) fn failure(error: RunError) -> Failure {
+    match error.is_input() {
+        true => Failure::input(error),
+        false => Failure::run(error),
+    }
 }
 
 /// A run fails if requests failed for another reason than a planned fault.

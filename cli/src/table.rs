@@ -1,6 +1,6 @@
 //! A report for people.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
@@ -13,7 +13,7 @@ use serde_json::Value;
 /// The report as text.
 pub(crate) fn render(report: &Report) -> String {
     let latencies = latencies(&report.latency_us, &report.latency_corrected_us, &report.operations_us);
-    let parts = [head(report), latencies, breakdowns(report), drive(report), host(report)];
+    let parts = [head(report), latencies, flows(report), breakdowns(report), drive(report), host(report)];
     parts.join("\n")
 }
 
@@ -89,12 +89,43 @@ fn doubled<'a>(measured: &'a Latencies, corrected: &'a Latencies) -> impl Iterat
 }
 
 fn latency_table<'a>(what: &str, rows: impl Iterator<Item = (String, &'a Latency)>) -> String {
-    let mut table = table(&[what, "count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"]);
-    for (name, latency) in rows.filter(|(_, latency)| latency.count > 0) {
-        let figures = latency.figures().map(|(_, figure)| us_or_dash(figure));
-        table.add_row([name, count(latency.count)].into_iter().chain(figures));
+    let rows: Vec<(String, &Latency)> = rows.filter(|(_, latency)| latency.count > 0).collect();
+    let chosen: BTreeSet<&String> = rows.iter().flat_map(|(_, latency)| latency.chosen.keys()).collect();
+    let chosen_heads: Vec<String> = chosen.iter().map(|key| key.replace('_', ".")).collect();
+    let heads = [what, "count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"];
+    let heads: Vec<&str> = heads.into_iter().chain(chosen_heads.iter().map(String::as_str)).collect();
+    let mut table = table(&heads);
+    for (name, latency) in rows {
+        let figures = latency.figures().map(|(_, figure)| figure).into_iter();
+        let figures = figures.chain(chosen.iter().map(|key| latency.chosen.get(*key).copied().flatten()));
+        table.add_row([name, count(latency.count)].into_iter().chain(figures.map(us_or_dash)));
     }
     table.trim_fmt() + "\n"
+}
+
+/// Each of several jobs; an empty line is the space before the next table.
+fn flows(report: &Report) -> String {
+    if report.flows.is_empty() {
+        return String::new();
+    }
+    let with_alone = report.fairness.is_some();
+    let heads = ["job", "requests", "IOPS", "mean, us", "read p99, us", "write p99, us", "alone, us", "slowdown"];
+    let mut table = table(&heads[..if with_alone { 8 } else { 6 }]);
+    let or_dash = |figure: Option<f64>, text: fn(f64) -> String| figure.map_or("-".to_owned(), text);
+    for flow in &report.flows {
+        let p99 = |way: &str| us_or_dash(flow.latency_us.get(way).and_then(|latency| latency.p99));
+        let mut cells =
+            vec![flow.name.clone(), count(flow.requests), or_dash(flow.iops, rounded), us_or_dash(flow.mean_us)];
+        cells.extend([p99("read"), p99("write")]);
+        if with_alone {
+            cells.extend([us_or_dash(flow.alone_mean_us), or_dash(flow.slowdown, |slowdown| format!("{slowdown:.2}"))]);
+        }
+        table.add_row(cells);
+    }
+    let fairness = report
+        .fairness
+        .map_or(String::new(), |fairness| format!("fairness {fairness:.3}: the smallest slowdown over the largest\n"));
+    format!("{}\n{fairness}", table.trim_fmt())
 }
 
 /// The mean by stage (rows) and direction (columns), with the cause of each wait.

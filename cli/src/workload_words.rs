@@ -4,12 +4,13 @@ use std::path::Path;
 
 use clap::Args;
 use nandscape_lab_workload::{
-    Action, BlockSizes, Burst, Distribution, JobSpec, Limit, Pattern, Rate, RateProcess, Share, Workload, load,
+    Action, BlockSizes, Burst, Distribution, JobSpec, Limit, Pattern, Rate, RateProcess, Share, Workload, count, load,
+    number, runtime,
 };
 use nandscape_sim::Span;
 
 use crate::failure::Failure;
-use crate::numbers::{whole, whole_32};
+use crate::numbers::whole_32;
 use crate::output;
 use crate::trace::TraceWords;
 
@@ -32,9 +33,9 @@ pub(crate) struct WorkloadWords {
     /// Number of such jobs, each with its own queue pair [default: 1]
     #[arg(long, value_name = "N", value_parser = whole_32, allow_negative_numbers = true)]
     numjobs: Option<u32>,
-    /// Percentage of reads in rw and randrw [default: 50]
-    #[arg(long, value_name = "PERCENT", value_parser = whole_32, allow_negative_numbers = true)]
-    rwmixread: Option<u32>,
+    /// Percentage of reads in rw and randrw, such as 70 or 99.5 [default: 50]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
+    rwmixread: Option<f64>,
     /// The part of the drive that is used: 10GiB or 50% [default: 100%]
     #[arg(long, value_name = "SIZE")]
     size: Option<Share>,
@@ -44,9 +45,9 @@ pub(crate) struct WorkloadWords {
     /// Distribution of random addresses: uniform, zipf:1.1, pareto:0.2, normal:10, zoned:60/10:40/90
     #[arg(long, value_name = "D")]
     random_distribution: Option<Distribution>,
-    /// Arrivals a second, over all jobs. The load is open: requests arrive however many are outstanding, and iodepth does not
+    /// Arrivals a second, over all jobs: 500, 10k or 1.5M. The load is open: requests arrive however many are outstanding, and iodepth does not
     /// apply
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number)]
     rate_iops: Option<f64>,
     /// Spacing of the arrivals: linear or poisson [default: poisson]
     #[arg(long, value_name = "PROCESS", requires = "rate_iops")]
@@ -54,14 +55,14 @@ pub(crate) struct WorkloadWords {
     /// Alternate between a time with requests and a time without: 10ms/90ms
     #[arg(long, value_name = "ON/OFF")]
     burst: Option<Burst>,
-    /// Total requests of all jobs [default: 1000000]
-    #[arg(long, value_name = "N", conflicts_with = "runtime", value_parser = whole, allow_negative_numbers = true)]
+    /// Total requests of all jobs: 200000 or 200k [default: 1000000]
+    #[arg(long, value_name = "N", conflicts_with = "runtime", value_parser = count, allow_negative_numbers = true)]
     io_count: Option<u64>,
-    /// Drive time during which requests are issued: 10s
-    #[arg(long, value_name = "TIME")]
+    /// Drive time during which requests are issued: 20ms, 10s; a number alone is seconds
+    #[arg(long, value_name = "TIME", value_parser = runtime)]
     runtime: Option<Span>,
     /// Requests before the measured phase [default: 0]
-    #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     warmup_count: Option<u64>,
 }
 
@@ -73,11 +74,16 @@ impl WorkloadWords {
 
     /// The workload meant.
     pub(crate) fn workload(&self, trace: &TraceWords) -> Result<Workload, Failure> {
-        let mut workload = match (trace.workload(self.iodepth, self.rate_iops, self.warmup_count)?, &self.workload) {
+        let workload = match (trace.workload(self.iodepth, self.rate_iops, self.warmup_count)?, &self.workload) {
             (Some(replay), _) => replay,
             (None, Some(name)) => load(name).map_err(Failure::input)?,
             (None, None) => Workload::of(self.job()?),
         };
+        Ok(self.limited(workload))
+    }
+
+    /// A workload with the limits of the command line.
+    pub(crate) fn limited(&self, mut workload: Workload) -> Workload {
         if let Some(count) = self.io_count {
             workload.limit = Limit::Requests(count);
         }
@@ -87,7 +93,7 @@ impl WorkloadWords {
         if let Some(warmup) = self.warmup_count {
             workload.warmup = warmup;
         }
-        Ok(workload)
+        workload
     }
 
     /// Options that this pattern has no use for.

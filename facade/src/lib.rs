@@ -31,7 +31,7 @@
 //! profile.set("capacity=1GiB")?;
 //! profile.set("ftl.gc.scheme=channel")?;
 //!
-//! let job = JobSpec { rw: "randrw".parse()?, rwmixread: 70, iodepth: 8, ..JobSpec::default() };
+//! let job = JobSpec { rw: "randrw".parse()?, rwmixread: 70.0, iodepth: 8, ..JobSpec::default() };
 //! let simulation = Simulation {
 //!     profile: profile.resolve()?,
 //!     store: StoreKind::None,

@@ -108,10 +108,10 @@ fn sweep(args: &SweepArgs) -> Result<Sweep, SweepError> {
         Some(file) => Sweep::load(&file.to_string_lossy())?,
         None => Sweep::new("sweep"),
     };
+    args.vary.iter().for_each(|Varied(axis)| sweep.vary(axis.clone()));
     for Setting(key, value) in &args.set {
         sweep.set(key, value.clone());
     }
-    args.vary.iter().for_each(|Varied(axis)| sweep.vary(axis.clone()));
     if let Some(Seeds(seeds)) = &args.seeds {
         sweep.seeds.clone_from(seeds);
     }

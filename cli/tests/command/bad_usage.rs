@@ -49,7 +49,7 @@ fn choices_are_listed() {
     for (option, value, most) in [
         ("--seed", "x", u64::MAX),
         ("--seed", "-1", u64::MAX),
-        ("--io-count", "1e6", u64::MAX),
+        ("--iodepth", "1e6", u32::MAX.into()),
         ("--numjobs", "-1", u32::MAX.into()),
     ] {
         let valid = format!("a whole number from 0 to {most} is valid");

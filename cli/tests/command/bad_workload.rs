@@ -68,7 +68,7 @@ fn rates_and_times_are_checked() {
     words(&["--rate-iops", "many"], &["--rate-iops"]);
     words(&["--rate-iops", "0.00001"], &["years of drive time; at most 300"]);
     words(&["--rate-iops", "10", "--rate-process", "bursty"], &["\"bursty\" is not a process: linear or poisson"]);
-    words(&["--runtime", "10"], &["--runtime", "a time such as \"40us\""]);
+    words(&["--runtime", "10x"], &["--runtime", "a time such as \"10s\""]);
     words(&["--runtime=-1s"], &["--runtime"]);
     words(&["--runtime", "0s"], &["runtime = 0ns is out of range; it must be above 0"]);
     words(&["--runtime", "18446744073s"], &["years of drive time"]);

@@ -46,12 +46,16 @@ fn help_gives_examples_that_run() {
     let trace = folder.path().join("server.trace");
     std::fs::write(&trace, "0.000 0 0 65536 1\n0.100 0 65536 512 0\n").expect("a trace");
     let (file, out) = (file.display().to_string(), folder.path().display().to_string());
-    let trace = trace.display().to_string();
+    let jobs = folder.path().join("server.fio");
+    std::fs::write(&jobs, "[reads]\nrw=randread\n").expect("a job file");
+    let (trace, jobs) = (trace.display().to_string(), jobs.display().to_string());
     for example in examples {
         let example = example
             .replace("mine.toml", &file)
             .replace("results/", &out)
             .replace("server.trace", &trace)
+            .replace("server.fio", &jobs)
+            .replace('\'', "")
             .replace("=1TiB", "=1GiB");
         let mut args = vec!["sim"];
         args.extend(example.split_whitespace());

@@ -11,6 +11,7 @@
 //! | `faults` | what goes wrong as planned |
 //! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
 //! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
+//! | `questions` | percentiles, the highest rate under a bound, fio's job files, requests one by one, several jobs |
 //! | `sweep` | sweeps: points, interruptions, pages, the guide on suspension |
 //! | `compare`, `demo` | runs side by side, and the tour |
 //! | `catalogue` | every drive and workload that comes with it, in every state |
@@ -31,6 +32,7 @@ mod meaning;
 mod pages;
 mod pressure;
 mod program;
+mod questions;
 mod report;
 mod sweep;
 mod traces;

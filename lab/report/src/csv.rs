@@ -1,16 +1,43 @@
 //! Tables as CSV: a header, one row per line, empty cells for missing values.
 
+use std::io::{self, Write};
+
 use crate::tables::Table;
 
 /// The file.
 pub(crate) fn bytes(table: &Table) -> Vec<u8> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let rows = table.columns.first().map_or(0, |(_, column)| column.len());
-    let written = writer.write_record(table.columns.iter().map(|(name, _)| name)).and_then(|()| {
-        (0..rows).try_for_each(|row| writer.write_record(table.columns.iter().map(|(_, column)| column.text(row))))
+    let mut file = Vec::new();
+    let written = Rows::new(&mut file, table).and_then(|mut rows| {
+        rows.write(table)?;
+        rows.finish()
     });
     written.expect("memory takes everything");
-    writer.into_inner().expect("memory takes everything")
+    file
+}
+
+/// A file that is written in parts.
+pub(crate) struct Rows<W: Write>(csv::Writer<W>);
+
+impl<W: Write> Rows<W> {
+    /// Writes the header of a table.
+    pub(crate) fn new(out: W, table: &Table) -> io::Result<Rows<W>> {
+        let mut writer = csv::Writer::from_writer(out);
+        writer.write_record(table.columns.iter().map(|(name, _)| name))?;
+        Ok(Rows(writer))
+    }
+
+    /// Writes all rows of a table.
+    pub(crate) fn write(&mut self, table: &Table) -> io::Result<()> {
+        for row in 0..table.rows() {
+            self.0.write_record(table.columns.iter().map(|(_, column)| column.text(row)))?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 #[cfg(test)]

@@ -70,8 +70,12 @@ pub struct WriteError {
 }
 
 impl WriteError {
+    pub(crate) fn of(path: &Path, error: std::io::Error) -> WriteError {
+        WriteError { path: path.display().to_string(), error }
+    }
+
     /// Writes a file.
     pub(crate) fn writing(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
-        std::fs::write(path, bytes).map_err(|error| WriteError { path: path.display().to_string(), error })
+        std::fs::write(path, bytes).map_err(|error| WriteError::of(path, error))
     }
 }

@@ -12,6 +12,7 @@
 //! | `several` | common code of pages with several runs |
 //! | `bars` | the breakdown of the mean, as stacked bars and as a table |
 //! | `tables`, `csv`, `parquet` | the figures as tables, and their files |
+//! | `requests` | the requests of a run, a row for each |
 //! | `format` | figures for people |
 //!
 //! Pages show the figures of `report.json` and recompute none.
@@ -25,6 +26,7 @@ pub mod format;
 mod page;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod requests;
 mod run_page;
 mod several;
 mod sweep;
@@ -34,4 +36,5 @@ pub use compare::{Cell, Column, Comparison, Figure, LoadError};
 pub use demo::{Tour, TourRun};
 pub use document::{Document, WriteError};
 pub use page::PAGE_MARK;
+pub use requests::RequestLog;
 pub use sweep::SweepReport;

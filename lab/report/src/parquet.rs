@@ -1,6 +1,7 @@
-//! Tables as Parquet files: one row group, columns as text, whole numbers or reals, null for missing values.
+//! Tables as Parquet files: row groups, columns as text, whole numbers or reals, null for missing values.
 //! Uncompressed: the tables are small.
 
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use parquet::basic::{ConvertedType, Repetition, Type as Physical};
@@ -14,29 +15,51 @@ use crate::tables::{Column, Table};
 
 /// The file.
 pub(crate) fn bytes(table: &Table) -> Vec<u8> {
-    written(table).expect("memory takes everything, and the schema is that of the columns")
+    let written = Groups::new(Vec::new(), table).and_then(|mut groups| {
+        groups.write(table)?;
+        groups.finish()
+    });
+    written.expect("memory takes everything, and the schema is that of the columns")
 }
 
-fn written(table: &Table) -> Result<Vec<u8>> {
-    let fields = table.columns.iter().map(|(name, column)| Ok(Arc::new(field(name, column)?)));
-    let schema = Type::group_type_builder(table.name).with_fields(fields.collect::<Result<_>>()?).build()?;
-    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(WriterProperties::default()))?;
-    let mut group = writer.next_row_group()?;
-    for (_, column) in &table.columns {
-        match column {
-            Column::Text(cells) => {
-                let cells: Vec<_> = cells.iter().map(|text| Some(ByteArray::from(text.as_str()))).collect();
-                put::<ByteArrayType>(&mut group, &cells)?;
-            }
-            Column::Whole(cells) => {
-                let cells: Vec<_> = cells.iter().map(|cell| cell.map(|number| number as i64)).collect();
-                put::<Int64Type>(&mut group, &cells)?;
-            }
-            Column::Real(cells) => put::<DoubleType>(&mut group, cells)?,
-        }
+/// A file that is written in parts, a row group each.
+pub(crate) struct Groups<W: Write + Send>(SerializedFileWriter<W>);
+
+impl<W: Write + Send> Groups<W> {
+    /// A file with the columns of a table.
+    pub(crate) fn new(out: W, table: &Table) -> io::Result<Groups<W>> {
+        let fields = table.columns.iter().map(|(name, column)| Ok(Arc::new(field(name, column)?)));
+        let schema = Type::group_type_builder(table.name).with_fields(fields.collect::<Result<_>>()?).build()?;
+        Ok(Groups(SerializedFileWriter::new(out, Arc::new(schema), Arc::new(WriterProperties::default()))?))
     }
-    group.close()?;
-    writer.into_inner()
+
+    /// Writes all rows of a table; nothing if it has none.
+    pub(crate) fn write(&mut self, table: &Table) -> io::Result<()> {
+        if table.rows() == 0 {
+            return Ok(());
+        }
+        let mut group = self.0.next_row_group()?;
+        for (_, column) in &table.columns {
+            match column {
+                Column::Text(cells) => {
+                    let cells: Vec<_> = cells.iter().map(|text| Some(ByteArray::from(text.as_str()))).collect();
+                    put::<ByteArrayType, W>(&mut group, &cells)?;
+                }
+                Column::Whole(cells) => {
+                    let cells: Vec<_> = cells.iter().map(|cell| cell.map(|number| number as i64)).collect();
+                    put::<Int64Type, W>(&mut group, &cells)?;
+                }
+                Column::Real(cells) => put::<DoubleType, W>(&mut group, cells)?,
+            }
+        }
+        group.close()?;
+        Ok(())
+    }
+
+    /// Ends the file.
+    pub(crate) fn finish(self) -> io::Result<W> {
+        Ok(self.0.into_inner()?)
+    }
 }
 
 fn field(name: &str, column: &Column) -> Result<Type> {
@@ -50,7 +73,10 @@ fn field(name: &str, column: &Column) -> Result<Type> {
 }
 
 /// Writes the next column: the existing cells, and for every row whether it has one.
-fn put<T: DataType>(group: &mut SerializedRowGroupWriter<'_, Vec<u8>>, cells: &[Option<T::T>]) -> Result<()> {
+fn put<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    cells: &[Option<T::T>],
+) -> Result<()> {
     let there: Vec<T::T> = cells.iter().flatten().cloned().collect();
     let levels: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
     let mut column = group.next_column()?.expect("as many columns as the schema has");

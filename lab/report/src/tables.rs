@@ -17,6 +17,22 @@ pub(crate) enum Column {
     Real(Vec<Option<f64>>),
 }
 
+impl Table {
+    /// Its rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |(_, column)| column.len())
+    }
+
+    /// Drops its rows.
+    pub(crate) fn clear(&mut self) {
+        self.columns.iter_mut().for_each(|(_, column)| match column {
+            Column::Text(cells) => cells.clear(),
+            Column::Whole(cells) => cells.clear(),
+            Column::Real(cells) => cells.clear(),
+        });
+    }
+}
+
 impl Column {
     pub(crate) fn len(&self) -> usize {
         match self {

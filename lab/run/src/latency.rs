@@ -1,7 +1,11 @@
 //! Latencies as a report has them, and how many requests a percentile needs.
 
+use std::collections::BTreeMap;
+
 use nandscape_sim::Histogram;
 use serde::Serialize;
+
+use crate::percentile::Percentile;
 
 /// Latencies of one kind of request.
 #[derive(Clone, Debug, Serialize)]
@@ -24,7 +28,13 @@ pub struct Latency {
     pub p99_9999: Option<f64>,
     /// Exact maximum; null without requests.
     pub max: Option<f64>,
+    /// Percentiles that the user chose besides.
+    #[serde(flatten)]
+    pub chosen: BTreeMap<String, Option<f64>>,
 }
+
+/// Percentiles that every report has.
+const ALWAYS: [&str; 6] = ["p50", "p90", "p99", "p99_9", "p99_99", "p99_9999"];
 
 /// The fewest requests of which one lies above the percentile: with fewer, the percentile would be the maximum under
 /// another name.
@@ -59,10 +69,18 @@ impl Latency {
             p99_99: percentile(0.9999),
             p99_9999: percentile(0.999_999),
             max: given(latencies.max().as_us()),
+            chosen: BTreeMap::new(),
         }
     }
 
-    /// All figures, with their names for people.
+    /// Adds percentiles that are not among the others.
+    pub(crate) fn choose(&mut self, latencies: &Histogram, chosen: &[Percentile]) {
+        for one in chosen.iter().filter(|one| !ALWAYS.contains(&one.key().as_str())) {
+            self.chosen.insert(one.key(), percentile(latencies, latencies.count(), one.quantile()));
+        }
+    }
+
+    /// All figures but the chosen ones, with their names for people.
     pub fn figures(&self) -> [(&'static str, Option<f64>); 8] {
         let Latency { mean, p50, p90, p99, p99_9, p99_99, p99_9999, max, .. } = *self;
         [

@@ -17,9 +17,12 @@
 //! | `damage` | planned faults, and the damage they have done |
 //! | `record` | latency, throughput, the drive and its dies over time, on request |
 //! | `latency` | latencies, and how many requests a percentile needs |
+//! | `percentile` | percentiles that a user chooses, and figures of a distribution by name |
+//! | `search` | the highest rate at which a latency stays below a bound |
 //! | `pressure` | how load and drive kept up with each other |
 //! | `state` | the state a drive begins in, in words |
 //! | `inputs` | what a run was made from |
+//! | `flow` | the figures of each of several jobs, and fairness |
 //! | `report` | its figures, as the contract of `--json` has them |
 //! | `host` | the cost of the run on this machine |
 //! | `wall` | a workload on a drive behind a socket or a ring, at the wall clock (Linux) |
@@ -28,12 +31,14 @@
 
 mod build;
 mod damage;
+mod flow;
 mod host;
 mod host_report;
 mod inputs;
 mod latency;
 mod live;
 mod part;
+mod percentile;
 mod pressure;
 pub mod record;
 #[cfg(target_os = "linux")]
@@ -41,6 +46,7 @@ mod remote;
 mod replay;
 mod report;
 mod rig;
+pub mod search;
 mod simulation;
 mod snapshot;
 mod stack;
@@ -52,11 +58,13 @@ pub mod wall;
 
 pub use build::{DriveError, Precondition, build_drive};
 pub use damage::{Damage, Fault};
+pub use flow::FlowReport;
 pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;
 pub use latency::Latency;
 pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
 pub use part::PartReport;
+pub use percentile::{Percentile, PercentileError, Quantity};
 pub use pressure::Arrivals;
 pub use record::Details;
 #[cfg(target_os = "linux")]
@@ -64,6 +72,6 @@ pub use remote::{RemoteExport, RemoteSpec};
 pub use replay::{Replay, ReplayError, Replayed};
 pub use report::{Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
-pub use simulation::{Finished, Phase, Progress, RunError, Simulation};
+pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
 pub use stack::{Layer, Stack, StackFinished};
 pub use upkeep::{Recoveries, Upkeep};

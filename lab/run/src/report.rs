@@ -11,6 +11,7 @@ use nandscape_sim::Span;
 use serde::Serialize;
 
 use crate::damage::{Damage, Fault, is_for_faults};
+use crate::flow::{FlowReport, fairness};
 use crate::inputs::Inputs;
 use crate::latency::Latency;
 use crate::part::PartReport;
@@ -58,6 +59,12 @@ pub struct Report {
     /// Latencies of the workload's operations, of one request or several each; left out where it has none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub operations_us: BTreeMap<&'static str, Latency>,
+    /// Each job, where there are several; left out of others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowReport>,
+    /// The smallest slowdown of a job over the largest; left out unless the jobs were measured alone, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<f64>,
     /// Mean time by stage; the stages sum to the mean latency.
     pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, serde_json::Value>>,
     /// Units programmed over units the host wrote; null without writes.
@@ -241,6 +248,8 @@ impl Report {
             latency_us,
             latency_corrected_us,
             operations_us: outcome.operations.iter().map(|(name, taken)| (*name, Latency::of(taken))).collect(),
+            flows: outcome.flows.iter().map(|flow| FlowReport::of(flow, outcome)).collect(),
+            fairness: None,
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
             waf: (ftl.host_bytes > 0)
                 .then(|| (ftl.programmed_units() * parts.unit_bytes) as f64 / ftl.host_bytes as f64),
@@ -284,6 +293,12 @@ impl Report {
                 .collect(),
             host: parts.host,
         }
+    }
+
+    /// Adds the mean latency that each job has alone, in the order of the jobs.
+    pub fn compare_with_alone(&mut self, alone_mean_us: &[Option<f64>]) {
+        self.flows.iter_mut().zip(alone_mean_us).for_each(|(flow, alone)| flow.beside(*alone));
+        self.fairness = fairness(&self.flows);
     }
 
     /// Requests that failed because of planned faults, and for other reasons.

@@ -5,11 +5,13 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
-use nandscape_lab_workload::{Hooks, Runner, Served, Workload};
-use nandscape_sim::{Seed, Sim, Stalled};
+use nandscape_lab_workload::{Direction, Hooks, Runner, Served, Workload};
+use nandscape_sim::{Histogram, Seed, Sim, Stalled};
 use nandscape_wire_nvme::Status;
 
 use crate::build::{DriveError, Precondition};
+use crate::flow::mean_us;
+use crate::percentile::Percentile;
 use crate::record::Details;
 use crate::report::Report;
 use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
@@ -97,6 +99,35 @@ pub struct Finished {
     pub trace: Option<String>,
     /// The recording beside the figures, if it was requested.
     pub details: Option<Details>,
+    /// The latencies of the measured phase, in the order of [`Direction::ALL`].
+    latencies: [Histogram; Direction::ALL.len()],
+}
+
+impl Finished {
+    /// The latencies of one direction.
+    pub fn latency(&self, direction: Direction) -> &Histogram {
+        &self.latencies[direction as usize]
+    }
+
+    /// Mean latency of all requests in microseconds; `None` without any.
+    pub fn mean_us(&self) -> Option<f64> {
+        mean_us(self.latencies.iter())
+    }
+
+    /// Adds percentiles to the report's latencies.
+    pub fn choose_percentiles(&mut self, chosen: &[Percentile]) {
+        for direction in Direction::ALL {
+            if let Some(latency) = self.report.latency_us.get_mut(direction.name()) {
+                latency.choose(&self.latencies[direction as usize], chosen);
+            }
+        }
+    }
+}
+
+/// Sees the measured requests of a run.
+pub trait Observer {
+    /// A request has completed.
+    fn served(&self, request: &Served<'_>);
 }
 
 /// Takes the snapshot when the measured phase begins, and forwards progress.
@@ -104,6 +135,7 @@ struct Watch {
     sim: Sim,
     drives: Rc<[Placed]>,
     progress: Rc<dyn Progress>,
+    observer: Option<Rc<dyn Observer>>,
 }
 
 impl Hooks for Watch {
@@ -112,11 +144,12 @@ impl Hooks for Watch {
     }
 
     fn watches_requests(&self) -> bool {
-        self.drives.iter().any(Placed::is_recorded)
+        self.observer.is_some() || self.drives.iter().any(Placed::is_recorded)
     }
 
     fn served(&self, request: &Served<'_>) {
         self.drives.iter().for_each(|drive| drive.served(request));
+        self.observer.iter().for_each(|observer| observer.served(request));
     }
 
     fn progress(&self, share: f64) {
@@ -130,7 +163,7 @@ impl Simulation {
     /// # Errors
     /// See [`RunError`]. Failed commands are not an error: the report counts them.
     pub fn run(&self, progress: Rc<dyn Progress>) -> Result<Finished, RunError> {
-        self.run_with(progress, false)
+        self.run_observed(progress, false, None)
     }
 
     /// Runs it and records distributions and timelines. The figures are the same as without.
@@ -138,16 +171,26 @@ impl Simulation {
     /// # Errors
     /// See [`RunError`].
     pub fn run_recorded(&self, progress: Rc<dyn Progress>) -> Result<Finished, RunError> {
-        self.run_with(progress, true)
+        self.run_observed(progress, true, None)
     }
 
-    fn run_with(&self, progress: Rc<dyn Progress>, details: bool) -> Result<Finished, RunError> {
+    /// Runs it, with or without a recording, under the eyes of an observer. The figures are the same as without.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn run_observed(
+        &self,
+        progress: Rc<dyn Progress>,
+        details: bool,
+        observer: Option<Rc<dyn Observer>>,
+    ) -> Result<Finished, RunError> {
         let fits = self.workload.check_on_namespaces(&self.profile.namespaces(), self.profile.lba_bytes());
         fits.map_err(RunError::Workload)?;
         let seed = Seed::new(self.seed);
         let mut rig = Rig::build(vec![self.drive(seed)], Wanted { trace: self.trace, details }, &*progress)?;
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
-        let runner = Runner::new(&sim, &self.workload, Box::new(Watch { sim: sim.clone(), drives, progress }));
+        let watch = Watch { sim: sim.clone(), drives, progress, observer };
+        let runner = Runner::new(&sim, &self.workload, Box::new(watch));
         let mut drives = self.connect_all(&rig)?.into_iter();
         let connect = |_: &str, _| drives.next().expect("a drive for each job");
         let outcome = rig.run(runner.run(&self.workload, seed.child("workload"), connect))?;
@@ -158,7 +201,8 @@ impl Simulation {
         if self.check {
             rig.check()?;
         }
-        Ok(Finished { report, trace: self.trace.then(|| rig.chrome_json()), details })
+        let latencies = outcome.tallies.map(|tally| tally.latency);
+        Ok(Finished { report, trace: self.trace.then(|| rig.chrome_json()), details, latencies })
     }
 
     fn drive(&self, seed: Seed) -> RigDrive {

@@ -38,12 +38,12 @@ impl Tally {
     }
 
     fn record(&self, command: &Passing, completed: Time, completion: &Completion) {
-        let Passing { direction: Some(direction), bytes, submitted, .. } = *command else { return };
+        let Passing { direction: Some(direction), bytes, offset, submitted, .. } = *command else { return };
         if self.begun.get().is_none_or(|begun| submitted < begun) {
             return;
         }
         self.outcome.borrow_mut().record(direction, bytes, submitted, completed, completion);
-        self.drives[self.number].served(&Served { direction, bytes, submitted, completed, completion });
+        self.drives[self.number].served(&Served { direction, bytes, offset, submitted, completed, completion });
     }
 }
 
@@ -62,6 +62,7 @@ struct Passing {
     /// `None` of commands that no figure counts.
     direction: Option<Direction>,
     bytes: u64,
+    offset: u64,
     submitted: Time,
 }
 
@@ -92,6 +93,17 @@ fn bytes(command: &SubmissionEntry, info: &DriveInfo) -> u64 {
     }
 }
 
+/// Where a command reads or writes, in bytes.
+fn offset(command: &SubmissionEntry, info: &DriveInfo) -> u64 {
+    match direction(command.opcode) {
+        Some(Direction::Read | Direction::Write) => {
+            let lba = u64::from(command.cdw10.get()) | u64::from(command.cdw11.get()) << 32;
+            lba.saturating_mul(u64::from(info.lba_bytes))
+        }
+        _ => 0,
+    }
+}
+
 impl Drive for Tap {
     fn info(&self) -> DriveInfo {
         self.below.info()
@@ -100,7 +112,8 @@ impl Drive for Tap {
     fn submit(&self, io: Io) {
         let Io { command, mem, token } = io;
         let (direction, bytes) = (direction(command.opcode), bytes(&command, &self.info()));
-        let passing = Passing { token, direction, bytes, submitted: self.sim.now() };
+        let offset = offset(&command, &self.info());
+        let passing = Passing { token, direction, bytes, offset, submitted: self.sim.now() };
         let tag = self.passing.borrow_mut().insert(passing).to_bits();
         let me = self.me.upgrade().expect("a connection in use is alive");
         self.below.submit(Io { command, mem, token: Token::new(me, tag) });

@@ -19,7 +19,7 @@ fn run(capacity: &str, dies: f64, requests: u64) -> Report {
     let mut drive = Profile::load("default").unwrap();
     drive.set(&format!("capacity={capacity}")).unwrap();
     let rate = Rate { iops: IOPS_PER_DIE * dies, process: RateProcess::Poisson };
-    let job = JobSpec { rw: "randrw".parse().unwrap(), rwmixread: 70, rate: Some(rate), ..JobSpec::default() };
+    let job = JobSpec { rw: "randrw".parse().unwrap(), rwmixread: 70.0, rate: Some(rate), ..JobSpec::default() };
     let simulation = Simulation {
         profile: drive.resolve().unwrap(),
         store: StoreKind::None,

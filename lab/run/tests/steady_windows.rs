@@ -26,7 +26,7 @@ fn run(drive: &str, changes: &[&str], job: JobSpec, warmup: u64, requests: u64) 
     simulation.run(Rc::new(())).unwrap().report
 }
 
-fn random(rw: &str, rwmixread: u32, iops: Option<f64>) -> JobSpec {
+fn random(rw: &str, rwmixread: f64, iops: Option<f64>) -> JobSpec {
     let rate = iops.map(|iops| Rate { iops, process: RateProcess::Poisson });
     JobSpec { rw: rw.parse().unwrap(), rwmixread, rate, ..JobSpec::default() }
 }
@@ -37,11 +37,11 @@ const SMALL: [&str; 2] = ["capacity=16GiB", "buffer.size=1MiB"];
 #[test]
 fn write_amplification_is_the_same_in_every_window_and_under_every_load() {
     let waf = |job: JobSpec, warmup: u64, requests: u64| run("default", &SMALL, job, warmup, requests).waf.unwrap();
-    let first = waf(random("randwrite", 0, None), 5_000, 150_000);
+    let first = waf(random("randwrite", 0.0, None), 5_000, 150_000);
     for (what, waf) in [
-        ("later writes", waf(random("randwrite", 0, None), 500_000, 150_000)),
-        ("reads and writes", waf(random("randrw", 50, None), 10_000, 300_000)),
-        ("few writes among reads", waf(random("randrw", 95, Some(100_000.0)), 100_000, 1_000_000)),
+        ("later writes", waf(random("randwrite", 0.0, None), 500_000, 150_000)),
+        ("reads and writes", waf(random("randrw", 50.0, None), 10_000, 300_000)),
+        ("few writes among reads", waf(random("randrw", 95.0, Some(100_000.0)), 100_000, 1_000_000)),
     ] {
         assert!((waf / first - 1.0).abs() < 0.05, "{what}: {waf}, the first writes: {first}");
     }
@@ -49,7 +49,7 @@ fn write_amplification_is_the_same_in_every_window_and_under_every_load() {
 
 #[test]
 fn no_write_meets_a_stop_of_the_whole_drive() {
-    let report = run("default", &SMALL, random("randwrite", 0, None), 0, 400_000);
+    let report = run("default", &SMALL, random("randwrite", 0.0, None), 0, 400_000);
     let writes = &report.latency_us["write"];
     // A collection of a block takes its thousand programs: half a second. A write waits for pages.
     let (mean, max) = (writes.mean.unwrap(), writes.max.unwrap());
@@ -62,7 +62,7 @@ fn what_collectors_add_to_writes_is_put_down_to_them() {
         let queue = |scheme: &str| {
             let scheme = format!("ftl.gc.scheme={scheme}");
             let changes = ["capacity=1GiB", "buffer.size=8MiB", &scheme];
-            let report = run(drive, &changes, random("randwrite", 0, None), 0, 100_000);
+            let report = run(drive, &changes, random("randwrite", 0.0, None), 0, 100_000);
             let by = &report.breakdown_us["write"]["queue_by"];
             (by["gc"].as_f64().unwrap(), by["host_write"].as_f64().unwrap())
         };

@@ -80,8 +80,8 @@ pub enum Kind {
 impl Axis {
     /// A parameter that is one key.
     pub fn of_key(key: &str, values: Vec<Value>) -> Axis {
-        let choices =
-            values.into_iter().map(|value| Choice { set: vec![(key.to_owned(), value.clone())], value }).collect();
+        let values = values.into_iter().map(|value| value.of_key(key));
+        let choices = values.map(|value| Choice { set: vec![(key.to_owned(), value.clone())], value }).collect();
         Axis { name: key.to_owned(), choices }
     }
 
@@ -129,8 +129,9 @@ impl Sweep {
         self.figures = figures.iter().map(figure).collect();
     }
 
-    /// Adds a parameter, or replaces the one of the same name or key.
+    /// Adds a parameter, or replaces the one of the same name or key, or the value that was set for all points.
     pub fn vary(&mut self, axis: Axis) {
+        self.set.retain(|(key, _)| !axis.sets(key));
         let keys: Vec<&String> = axis.choices.iter().flat_map(|choice| &choice.set).map(|(key, _)| key).collect();
         let is_same = |other: &Axis| {
             other.name == axis.name
@@ -205,6 +206,9 @@ mod tests {
         sweep.vary(Axis::of_key("iodepth", Value::list("1,2")));
         sweep.vary(Axis::of_key("rate_iops", Value::list("7")));
         assert_eq!(sweep.axes.len(), 2);
+        sweep.set("bs", Value::parse("4k"));
+        sweep.vary(Axis::of_key("bs", Value::list("4k,8k")));
+        assert!(sweep.set.is_empty() && sweep.check().is_ok());
         assert_eq!((sweep.axes[0].name.as_str(), sweep.axes[0].choices.len()), ("rate", 1));
     }
 

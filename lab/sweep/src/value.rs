@@ -42,6 +42,17 @@ impl Value {
         Value(value.unwrap_or_else(|| toml::Value::String(text.to_owned())))
     }
 
+    /// The value as one of a key: `10k` of a rate or a count is the number.
+    pub(crate) fn of_key(self, key: &str) -> Value {
+        let word = key.rsplit('.').next().unwrap_or(key).replace('-', "_");
+        let is_count = ["rate_iops", "io_count", "warmup_count"].contains(&word.as_str());
+        match self.0.as_str().filter(|_| is_count).map(nandscape_lab_workload::number) {
+            Some(Ok(number)) if number.fract() == 0.0 => Value(toml::Value::Integer(number as i64)),
+            Some(Ok(number)) => Value(toml::Value::Float(number)),
+            _ => self,
+        }
+    }
+
     /// Reads values separated by commas; those within brackets and quotation marks do not separate.
     pub fn list(text: &str) -> Vec<Value> {
         let (mut depth, mut quoted, mut from, mut values) = (0i32, None, 0, Vec::new());
@@ -114,5 +125,7 @@ mod tests {
         assert_eq!(number("greedy"), None);
         assert_eq!(number("true"), None);
         assert_eq!(number("nan"), None);
+        assert_eq!(Value::parse("10k").of_key("job.writes.rate_iops").number(), Some((10_000.0, Unit::None)));
+        assert_eq!(Value::parse("10k").of_key("bs").number(), Some((10_240.0, Unit::Bytes)));
     }
 }

@@ -24,7 +24,7 @@ const JOB_WORDS: [&str; 11] = [
 /// Keys of the whole workload.
 const RUN_WORDS: [&str; 3] = ["io_count", "runtime", "warmup_count"];
 /// Keys whose values are text in a workload file, also where they look like numbers.
-const TEXTS: [&str; 7] = ["rw", "bs", "size", "random_distribution", "rate_process", "burst", "runtime"];
+const TEXTS: [&str; 6] = ["rw", "bs", "size", "random_distribution", "rate_process", "burst"];
 /// Lists of a workload file, whose elements have names.
 const SECTIONS: [&str; 4] = ["job", "characteristics", "filebench", "ycsb"];
 
@@ -116,6 +116,7 @@ fn name_of(section: &str, number: usize, element: &Toml) -> String {
     own("name").or(other).unwrap_or_default()
 }
 
+/// The value as a workload file has it.
 fn typed(word: &str, value: &Value) -> Toml {
     if TEXTS.contains(&word) { Toml::String(value.text()) } else { value.0.clone() }
 }

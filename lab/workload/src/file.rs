@@ -3,12 +3,12 @@
 use std::io::Read as _;
 use std::sync::Arc;
 
-use nandscape_sim::Span;
 use serde::Deserialize;
 
 use crate::keys::shown;
 use crate::load::{LoadKind, LoadSpec};
 use crate::spec::{DEFAULT_REQUESTS, JobSpec, Limit, Rate, RateProcess, Source, Workload};
+use crate::words::{self, NumberOrText};
 use crate::{characteristics, filebench, ycsb};
 
 /// An error of a workload file: place, problem, and valid values.
@@ -89,10 +89,9 @@ struct File {
     version: u32,
     #[serde(default)]
     description: String,
-    io_count: Option<u64>,
-    runtime: Option<String>,
-    #[serde(default)]
-    warmup_count: u64,
+    io_count: Option<NumberOrText>,
+    runtime: Option<NumberOrText>,
+    warmup_count: Option<NumberOrText>,
     #[serde(default)]
     job: Vec<JobKeys>,
     #[serde(default)]
@@ -112,11 +111,11 @@ struct JobKeys {
     bs: Option<String>,
     iodepth: Option<u32>,
     numjobs: Option<u32>,
-    rwmixread: Option<u32>,
+    rwmixread: Option<f64>,
     size: Option<String>,
     namespace: Option<u32>,
     random_distribution: Option<String>,
-    rate_iops: Option<f64>,
+    rate_iops: Option<NumberOrText>,
     rate_process: Option<String>,
     burst: Option<String>,
 }
@@ -184,12 +183,17 @@ fn of_file(origin: &str, file: File) -> Result<Workload, WorkloadError> {
     if file.version != 1 {
         return Err(error(format!("version = {} is not known; this is version 1", file.version)));
     }
+    let count = |key: &str, given: Option<NumberOrText>| {
+        let parsed = given.map(|given| words::count(&given.to_string()));
+        parsed.transpose().map_err(|wrong| error(format!("{key}: {wrong}")))
+    };
+    let warmup = count("warmup_count", file.warmup_count)?.unwrap_or(0);
     let limit = match (file.io_count, file.runtime) {
         (Some(_), Some(_)) => return Err(error("give io_count or runtime, not both".to_owned())),
         (None, Some(runtime)) => {
-            Limit::Runtime(runtime.parse::<Span>().map_err(|wrong| error(format!("runtime: {wrong}")))?)
+            Limit::Runtime(words::runtime(&runtime.to_string()).map_err(|wrong| error(format!("runtime: {wrong}")))?)
         }
-        (count, None) => Limit::Requests(count.unwrap_or(DEFAULT_REQUESTS)),
+        (given, None) => Limit::Requests(count("io_count", given)?.unwrap_or(DEFAULT_REQUESTS)),
     };
     let mut jobs: Vec<JobSpec> =
         file.job.into_iter().enumerate().map(|(index, keys)| job(keys, index, &error)).collect::<Result<_, _>>()?;
@@ -201,14 +205,7 @@ fn of_file(origin: &str, file: File) -> Result<Workload, WorkloadError> {
         return Err(error("has no [[job]], [[characteristics]], [[filebench]] or [[ycsb]]".to_owned()));
     }
     let name = std::path::Path::new(origin).file_stem().map_or(origin.into(), |stem| stem.to_string_lossy());
-    Ok(Workload {
-        name: name.into_owned(),
-        description: file.description,
-        jobs,
-        loads,
-        limit,
-        warmup: file.warmup_count,
-    })
+    Ok(Workload { name: name.into_owned(), description: file.description, jobs, loads, limit, warmup })
 }
 
 /// A job whose requests have the given characteristics.
@@ -262,7 +259,13 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         size: word(keys.size, base.size, |problem| at("size", problem))?,
         namespace: keys.namespace.unwrap_or(base.namespace),
         distribution: word(keys.random_distribution, base.distribution, |problem| at("random_distribution", problem))?,
-        rate: keys.rate_iops.map(|iops| Rate { iops, process }),
+        rate: match keys.rate_iops {
+            Some(given) => {
+                let iops = words::number(&given.to_string()).map_err(|wrong| at("rate_iops", wrong.to_string()))?;
+                Some(Rate { iops, process })
+            }
+            None => None,
+        },
         burst: match keys.burst {
             Some(text) => Some(text.parse().map_err(|wrong: crate::words::WordError| at("burst", wrong.to_string()))?),
             None => None,
@@ -286,7 +289,9 @@ impl JobSpec {
         };
         range("iodepth", self.iodepth, 1, 65_535)?;
         range("numjobs", self.numjobs, 1, 65_534)?;
-        range("rwmixread", self.rwmixread, 0, 100)?;
+        if !(0.0..=100.0).contains(&self.rwmixread) {
+            return Err(format!("rwmixread = {} is out of range; from 0 to 100 is valid", self.rwmixread));
+        }
         range("namespace", self.namespace, 1, u32::MAX - 1)?;
         match self.rate {
             Some(rate) if !(1e-6..=1e9).contains(&rate.iops) => {

@@ -25,6 +25,8 @@ pub(crate) struct Job {
     in_flight: RefCell<Slots<InFlight>>,
     /// Outstanding requests of a closed loop.
     depth: Option<u32>,
+    /// Its place among several jobs.
+    flow: Option<usize>,
     burst: Option<Burst>,
     begun: Time,
     /// Slots with a request to issue, and whether a call is already issuing: a drive may complete a command during its
@@ -43,6 +45,7 @@ impl Job {
         runner: &Rc<Runner>,
         spec: &JobSpec,
         clone: u32,
+        flow: Option<usize>,
         drive: Rc<dyn Drive>,
         seed: Seed,
     ) -> Result<Rc<Job>, SourceError> {
@@ -55,6 +58,7 @@ impl Job {
             info,
             in_flight: RefCell::default(),
             depth: (!spec.is_open()).then_some(spec.iodepth),
+            flow,
             burst: spec.burst,
             begun: runner.sim.now(),
             owed: Cell::new(0),
@@ -143,6 +147,9 @@ impl Sink for Job {
         in_flight.remove(key);
         drop(in_flight);
         self.runner.completed(&request, submitted, measured, &done);
+        if let Some(flow) = self.flow.filter(|_| measured && done.status.is_success()) {
+            self.runner.flowed(flow, &request, submitted, &done);
+        }
         if self.depth.is_some() {
             self.owe(1);
         }

@@ -5,6 +5,7 @@
 //! | `spec` | the description of a workload: jobs in fio's terms, and the run's limit |
 //! | `words` | fio's terms, parsed and formatted |
 //! | `file` | workloads as TOML files, and the built-in ones |
+//! | `fio` | fio's job files |
 //! | `check` | checks that a workload and a drive fit each other |
 //! | `distribution` | distributions of random addresses |
 //! | `request` | a request, and the interface for other sources of requests |
@@ -35,6 +36,7 @@ mod distribution;
 mod file;
 mod filebench;
 mod filesystem;
+mod fio;
 mod flight;
 mod gamma;
 mod job;
@@ -58,11 +60,12 @@ pub use distribution::Distribution;
 pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, load, parse_table, text_of};
 pub use filebench::{Filebench, Personality};
 pub use filesystem::{FileId, FileSystem, Options as FileSystemOptions};
+pub use fio::{FioJobs, load_fio, parse_fio};
 pub use keys::shown;
 pub use load::{LoadKind, LoadSpec};
-pub use record::{Direction, Outcome, Tally};
+pub use record::{Direction, Flow, Outcome, Tally};
 pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
 pub use run::{Hooks, Runner, Served};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};
-pub use words::{Action, BlockSizes, Burst, Pattern, Share, WordError};
+pub use words::{Action, BlockSizes, Burst, Pattern, Share, WordError, count, number, runtime};
 pub use ycsb::{Choice, Mix, Phase, Table as RecordTable, Ycsb};

@@ -50,6 +50,37 @@ pub struct Tally {
     pub blocked_by_gc: u64,
 }
 
+/// The requests of one of several jobs.
+#[derive(Clone, Default)]
+pub struct Flow {
+    /// The job.
+    pub name: String,
+    /// By direction, in the order of [`Direction::ALL`].
+    pub tallies: [Tally; Direction::ALL.len()],
+}
+
+impl Flow {
+    /// The tally of one direction.
+    pub fn tally(&self, direction: Direction) -> &Tally {
+        &self.tallies[direction as usize]
+    }
+
+    /// Adds a request that has succeeded.
+    pub(crate) fn record(&mut self, direction: Direction, bytes: u64, latency: Span, done: &Completion) {
+        self.tallies[direction as usize].add(latency, bytes, &done.breakdown);
+    }
+}
+
+impl Tally {
+    #[inline(always)]
+    fn add(&mut self, latency: Span, bytes: u64, breakdown: &Breakdown) {
+        self.latency.record(latency);
+        self.breakdown += breakdown;
+        self.bytes += bytes;
+        self.blocked_by_gc += u64::from(breakdown.waited_for(cause::GC));
+    }
+}
+
 /// The measured phase of a workload.
 #[derive(Clone, Default)]
 pub struct Outcome {
@@ -59,6 +90,8 @@ pub struct Outcome {
     pub ended: Time,
     /// By direction, in the order of [`Direction::ALL`].
     pub tallies: [Tally; Direction::ALL.len()],
+    /// Each job, where there are several and nothing else.
+    pub flows: Vec<Flow>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<u16, u64>,
     /// Latencies of the loads' operations by name (the read of a whole file, an fsync, the update of a record), from
@@ -118,10 +151,6 @@ impl Outcome {
             *self.errors.entry(done.status.meaning().bits()).or_default() += 1;
             return;
         }
-        let tally = &mut self.tallies[direction as usize];
-        tally.latency.record(now - submitted);
-        tally.breakdown += &done.breakdown;
-        tally.bytes += bytes;
-        tally.blocked_by_gc += u64::from(done.breakdown.waited_for(cause::GC));
+        self.tallies[direction as usize].add(now - submitted, bytes, &done.breakdown);
     }
 }

@@ -43,6 +43,9 @@ pub(crate) struct Requests {
     space: u64,
     align: u64,
     weights: u64,
+    /// Where directions are mixed: the number of draws that are reads, and of all equally likely draws.
+    reads: u64,
+    draws: u64,
     /// A request size, and the highest address at which a request of this size fits into the space, in steps of the
     /// alignment.
     fit: (u64, u64),
@@ -61,6 +64,8 @@ impl Requests {
         let blocks = (space / align).max(1);
         Requests {
             sampler: Sampler::new(&spec.distribution, blocks, &mut rng),
+            reads: reads_of(spec.rwmixread).0,
+            draws: reads_of(spec.rwmixread).1,
             weights: spec.bs.sizes().iter().map(|(_, weight)| u64::from(*weight)).sum(),
             next: blocks * u64::from(clone) / u64::from(spec.numjobs) * align,
             fit: (space, 0),
@@ -96,7 +101,7 @@ impl Requests {
             Action::Read => Direction::Read,
             Action::Write => Direction::Write,
             Action::Trim => Direction::Trim,
-            Action::Mixed if self.rng.below(100) < u64::from(self.spec.rwmixread) => Direction::Read,
+            Action::Mixed if self.rng.below(self.draws) < self.reads => Direction::Read,
             Action::Mixed => Direction::Write,
         }
     }
@@ -119,6 +124,16 @@ impl Requests {
             }
         }
         unreachable!("the draw is below the sum of the weights")
+    }
+}
+
+/// The number of draws that are reads, and of all draws. Whole percentages draw from a hundred, as they always have: the
+/// requests of a seed stay the same.
+fn reads_of(percent: f64) -> (u64, u64) {
+    if libm::round(percent) == percent {
+        (percent as u64, 100)
+    } else {
+        (libm::round(percent * 1e6) as u64, 100_000_000)
     }
 }
 
@@ -160,13 +175,13 @@ mod tests {
             let (mean, deviation) = (100_000.0 * p, libm::sqrt(100_000.0 * p * (1.0 - p)));
             assert!((hits - mean).abs() <= 5.0 * deviation, "{what}, seed 1: {hits} instead of {mean}");
         };
-        for rwmixread in [0, 1, 30, 99, 100] {
+        for rwmixread in [0.0, 1.0, 30.0, 33.3, 99.0, 99.9, 100.0] {
             let bs = "4k/70:16k/25:128k/5".parse().unwrap();
             let spec = JobSpec { rw: "randrw".parse().unwrap(), rwmixread, bs, ..JobSpec::default() };
             let mut stream = requests(spec, 1 << 30, 0);
             let drawn: Vec<Request> = (0..100_000).map(|_| stream.next()).collect();
             let count = |wanted: &dyn Fn(&Request) -> bool| drawn.iter().filter(|it| wanted(it)).count() as f64;
-            let reads = f64::from(rwmixread) / 100.0;
+            let reads = rwmixread / 100.0;
             expect("reads", count(&|it| it.direction == Direction::Read), reads);
             for (bytes, share) in [(4_096, 0.70), (16_384, 0.25), (131_072, 0.05)] {
                 expect(&format!("{bytes} B"), count(&|it| it.bytes == bytes), share);
@@ -179,7 +194,7 @@ mod tests {
 
     #[test]
     fn mixes_have_their_share() {
-        let spec = JobSpec { rw: "randrw".parse().unwrap(), rwmixread: 70, ..JobSpec::default() };
+        let spec = JobSpec { rw: "randrw".parse().unwrap(), rwmixread: 70.0, ..JobSpec::default() };
         let mut stream = requests(spec, 1 << 30, 0);
         let reads = (0..10_000).filter(|_| stream.next().direction == Direction::Read).count();
         assert!((6_800..7_200).contains(&reads), "{reads}");

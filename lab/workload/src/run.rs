@@ -10,9 +10,9 @@ use nandscape_sim::{Seed, Sim, Time};
 use crate::arrivals::Arrivals;
 use crate::client::{Client, Meter, Over};
 use crate::job::Job;
-use crate::record::{Direction, Outcome};
+use crate::record::{Direction, Flow, Outcome};
 use crate::request::Request;
-use crate::spec::{Limit, Workload};
+use crate::spec::{JobSpec, Limit, Workload};
 
 /// Events of a run in progress.
 pub trait Hooks {
@@ -37,6 +37,8 @@ pub struct Served<'a> {
     pub direction: Direction,
     /// Bytes moved or deallocated.
     pub bytes: u64,
+    /// Where it begins, in bytes.
+    pub offset: u64,
     /// The time of submission or arrival.
     pub submitted: Time,
     /// The time of completion.
@@ -107,11 +109,17 @@ impl Runner {
         seed: Seed,
         mut connect: impl FnMut(&str, u32) -> Rc<dyn Drive>,
     ) -> Outcome {
+        let several = workload.jobs.len() > 1 && workload.loads.is_empty();
+        if several {
+            let flow = |spec: &JobSpec| Flow { name: spec.name.clone(), ..Flow::default() };
+            self.outcome.borrow_mut().flows = workload.jobs.iter().map(flow).collect();
+        }
         let mut all = Vec::new();
         for (spec, number) in workload.jobs.iter().zip(0..) {
             let seed = seed.child("job").nth(number);
+            let flow = several.then_some(number as usize);
             let job = |clone| {
-                Job::new(self, spec, clone, connect(&spec.name, clone), seed.child("requests").nth(clone.into()))
+                Job::new(self, spec, clone, flow, connect(&spec.name, clone), seed.child("requests").nth(clone.into()))
             };
             let jobs = match (0..spec.numjobs).map(job).collect::<Result<Vec<Rc<Job>>, _>>() {
                 Ok(jobs) => jobs,
@@ -300,7 +308,7 @@ impl Runner {
         let now = self.sim.now();
         let stood_still = now - self.moved.replace(now);
         if measured {
-            let Request { direction, bytes, .. } = *request;
+            let Request { direction, bytes, offset } = *request;
             let mut outcome = self.outcome.borrow_mut();
             if stood_still > outcome.standstill {
                 outcome.stood_still(stood_still, &done.breakdown);
@@ -308,13 +316,21 @@ impl Runner {
             outcome.record(direction, bytes, submitted, now, done);
             drop(outcome);
             if self.watched {
-                self.hooks.served(&Served { direction, bytes, submitted, completed: now, completion: done });
+                self.hooks.served(&Served { direction, bytes, offset, submitted, completed: now, completion: done });
             }
         }
         self.outstanding.set(self.outstanding.get() - 1);
         if self.outstanding.get() == 0 {
             self.idle.notify();
         }
+    }
+}
+
+impl Runner {
+    /// A measured request of one of several jobs has succeeded.
+    pub(crate) fn flowed(&self, flow: usize, request: &Request, submitted: Time, done: &Completion) {
+        let latency = self.sim.now() - submitted;
+        self.outcome.borrow_mut().flows[flow].record(request.direction, request.bytes, latency, done);
     }
 }
 

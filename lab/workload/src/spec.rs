@@ -49,7 +49,7 @@ pub struct JobSpec {
     /// The number of clones.
     pub numjobs: u32,
     /// Percent of reads where reads and writes are mixed.
-    pub rwmixread: u32,
+    pub rwmixread: f64,
     /// The part of the drive that is used, from the beginning.
     pub size: Share,
     /// The namespace of the drive that is used.
@@ -119,7 +119,7 @@ impl Default for JobSpec {
             bs: "4k".parse().expect("a size"),
             iodepth: 32,
             numjobs: 1,
-            rwmixread: 50,
+            rwmixread: 50.0,
             size: Share::Of(1.0),
             namespace: 1,
             distribution: Distribution::Uniform,

@@ -192,6 +192,63 @@ impl fmt::Display for Burst {
     }
 }
 
+/// A number such as `10k`, `1.5M` or `2G`: powers of 1000, as rates and counts have them.
+///
+/// # Errors
+/// When it is none.
+pub fn number(text: &str) -> Result<f64, WordError> {
+    let wrong = || WordError::new(text, "a number such as 500, 10k or 1.5M (k, M and G are powers of 1000)");
+    let units = [("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9)];
+    let (digits, factor) =
+        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor))).unwrap_or((text, 1.0));
+    digits.trim().parse().map(|number: f64| number * factor).map_err(|_| wrong())
+}
+
+/// A whole number such as `200000` or `200k`.
+///
+/// # Errors
+/// When it is none.
+pub fn count(text: &str) -> Result<u64, WordError> {
+    let plain = text.trim().parse().ok();
+    let scaled = || number(text).ok().filter(|number| (0.0..1e18).contains(number) && libm::round(*number) == *number);
+    let found = plain.or_else(|| scaled().map(|number| number as u64));
+    found.ok_or_else(|| WordError::new(text, "a whole number such as 200000 or 200k (k, M and G are powers of 1000)"))
+}
+
+/// A time such as `10s`; a number alone is of seconds, as in fio.
+///
+/// # Errors
+/// When it is none.
+pub fn runtime(text: &str) -> Result<Span, WordError> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let with_unit = if is_number { format!("{text}s") } else { text.to_owned() };
+    with_unit
+        .parse()
+        .map_err(|_| WordError::new(text, "a time such as \"10s\" (ns, us, ms, s; a number alone is seconds)"))
+}
+
+/// A value of a workload file that may be a number or text.
+#[derive(serde::Deserialize)]
+#[serde(untagged, expecting = "expected a number, or text such as \"10k\" or \"10s\"")]
+pub(crate) enum NumberOrText {
+    /// A whole number.
+    Whole(u64),
+    /// Any number.
+    Number(f64),
+    /// Text.
+    Text(String),
+}
+
+impl std::fmt::Display for NumberOrText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NumberOrText::Whole(number) => number.fmt(f),
+            NumberOrText::Number(number) => number.fmt(f),
+            NumberOrText::Text(text) => f.write_str(text),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,6 +263,18 @@ mod tests {
         assert_eq!("50%".parse(), Ok(Share::Of(0.5)));
         assert_eq!("1GiB".parse(), Ok(Share::Bytes(1 << 30)));
         assert_eq!("10ms/90ms".parse::<Burst>().unwrap().to_string(), "10ms/90ms");
+    }
+
+    #[test]
+    fn numbers_have_prefixes_and_times_are_seconds() {
+        assert_eq!((number("10k"), number("1.5M"), number("-3")), (Ok(10_000.0), Ok(1.5e6), Ok(-3.0)));
+        assert_eq!((count("200k"), count("7"), count("1.5k")), (Ok(200_000), Ok(7), Ok(1_500)));
+        assert_eq!(
+            (runtime("1"), runtime("0.5"), runtime("20ms")),
+            (Ok(Span::from_s(1)), Ok(Span::from_ms(500)), Ok(Span::from_ms(20)))
+        );
+        assert!(number("10x").is_err() && count("1.5").is_err() && count("-1").is_err() && runtime("1x").is_err());
+        assert!(count("").is_err() && runtime("").is_err() && number("k").is_err());
     }
 
     #[test]

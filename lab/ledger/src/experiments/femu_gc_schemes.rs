@@ -132,7 +132,7 @@ fn measure(given: &Drive, scheme: &str, run: &Run<'_>) -> Result<Figures> {
     drive.set(&format!("ftl.gc.scheme={scheme}"))?;
     let job = JobSpec {
         rw: "randrw".parse()?,
-        rwmixread: 70,
+        rwmixread: 70.0,
         rate: Some(Rate { iops, process: RateProcess::Poisson }),
         ..JobSpec::default()
     };

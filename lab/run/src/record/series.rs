@@ -134,7 +134,8 @@ mod tests {
         for read in 1..=4_000u64 {
             let completed = Time::from_ns(7 + read * 100 - 1);
             let direction = Direction::Read;
-            let served = Served { direction, bytes: 4_096, submitted: begun, completed, completion: &completion };
+            let served =
+                Served { direction, bytes: 4_096, offset: 0, submitted: begun, completed, completion: &completion };
             recorder.served(&served);
         }
         let series = recorder.finish(Time::from_ns(7 + 400_000));

@@ -1,0 +1,81 @@
+//! `nandscape sim --find-rate`: the highest rate of arrivals at which a latency stays below a bound.
+
+use nandscape_lab_report::format::{count, rounded, us_or_dash};
+use nandscape_lab_run::search::{self, Bound, Probe, Search};
+use nandscape_lab_run::{Finished, Simulation};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::sim::SimArgs;
+use crate::{output, progress, table};
+
+/// The first rate, if the workload has none.
+const FIRST: f64 = 1_000.0;
+
+/// The result of a search, and the run at the rate of the answer.
+struct Found {
+    search: Search,
+    finished: Option<Finished>,
+}
+
+/// Searches, and prints what was tried and the answer.
+pub(crate) fn run(args: &SimArgs, simulation: &Simulation, bound: Bound) -> Result<(), Failure> {
+    let Found { search, finished } = find(simulation, bound)?;
+    let mut report = finished.map(|finished| finished.report);
+    if let Some(report) = &mut report {
+        report.inputs.set.clone_from(&args.set);
+        report.host.command = Some(output::command());
+    }
+    match args.json {
+        true => {
+            let object = json!({ "schema": 1, "bound": bound.to_string(), "search": search, "report": report });
+            output::result(&serde_json::to_string_pretty(&object).expect("plain data"))
+        }
+        false => output::result(&text(&search, bound)),
+    }
+}
+
+fn find(simulation: &Simulation, bound: Bound) -> Result<Found, Failure> {
+    let input = |problem: String| Failure::Input(anyhow::anyhow!("--find-rate \"{bound}\": {problem}"));
+    let first = search::total(&simulation.workload).unwrap_or(FIRST);
+    let bar = progress::bar();
+    let mut best: Option<Finished> = None;
+    let search = Search::run(first, |rate| -> Result<Probe, Failure> {
+        let workload = search::at_rate(&simulation.workload, rate).map_err(input)?;
+        let trial = Simulation { workload, ..simulation.clone() };
+        let finished = trial.run(bar.clone()).map_err(crate::sim::failure)?;
+        crate::sim::judge([&finished.report])?;
+        let overloaded = finished.report.arrivals.as_ref().is_some_and(|arrivals| arrivals.overloaded);
+        let probe = bound.probe(rate, finished.latency(bound.direction), overloaded).map_err(input)?;
+        if probe.holds {
+            best = Some(finished);
+        }
+        Ok(probe)
+    })?;
+    Ok(Found { search, finished: best })
+}
+
+fn text(search: &Search, bound: Bound) -> String {
+    let figure = format!("{} {}, us", bound.direction.name(), bound.quantity);
+    let mut rows = table::table(&["arrivals a second", &figure, "requests", ""]);
+    for probe in &search.probes {
+        let verdict = match (probe.holds, probe.overloaded) {
+            (true, _) => "holds",
+            (false, true) => "overloaded",
+            (false, false) => "exceeds",
+        };
+        rows.add_row([rounded(probe.rate_iops), us_or_dash(probe.figure_us), count(probe.samples), verdict.to_owned()]);
+    }
+    let answer = match (search.answer(), search.exceeds_iops) {
+        (None, Some(lowest)) => format!("no rate holds: {bound} is exceeded at {} a second, too", rounded(lowest)),
+        (Some(probe), Some(higher)) => format!(
+            "{bound} holds up to {} arrivals a second (of {} {}s), and not at {}",
+            rounded(probe.rate_iops),
+            count(probe.samples),
+            bound.direction.name(),
+            rounded(higher)
+        ),
+        (_, None) => format!("{bound} holds at every rate that was tried"),
+    };
+    format!("{}\n\n{answer}\n", rows.trim_fmt())
+}

@@ -1,0 +1,146 @@
+//! Questions that people ask of `nandscape sim`: chosen percentiles, the rate at which a bound holds, job files of fio, requests
+//! one by one, and several jobs beside each other.
+
+use serde_json::Value;
+
+use crate::program::{number, refuse, run, sim, succeed};
+
+const SMALL: [&str; 5] = ["sim", "--drive", "default", "--set", "capacity=64MiB"];
+
+fn words<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&SMALL[..], more].concat()
+}
+
+#[test]
+fn percentiles_are_chosen() {
+    let load = ["--rw", "randread", "--io-count", "20k"];
+    let report = sim(&[&load[..], &["--percentiles", "95,99.95,99.9,99.9999"]].concat());
+    let read = &report["latency_us"]["read"];
+    let [p90, p95, p99] = ["/p90", "/p95", "/p99"].map(|path| number(read, path));
+    assert!(p90 <= p95 && p95 <= p99, "{read}");
+    assert!(number(read, "/p99_95") >= number(read, "/p99_9") && read["p99_9999"].is_null());
+    assert_eq!(number(&report, "/requests"), 20_000.0);
+    // The other figures are the same.
+    let plain = sim(&load);
+    assert_eq!(number(&plain, "/latency_us/read/p99_9"), number(read, "/p99_9"));
+    assert!(plain["latency_us"]["read"].get("p95").is_none());
+    let table = succeed(&words(&[&load[..], &["--percentiles", "95"]].concat()));
+    assert!(table.contains(" p95"), "{table}");
+    refuse(&words(&[&load[..], &["--percentiles", "100"]].concat()), &["not a percentile such as 95"]);
+}
+
+#[test]
+fn numbers_are_written_as_people_write_them() {
+    let load =
+        ["--rw", "randrw", "--rwmixread", "99.5", "--rate-iops", "10k", "--runtime", "1", "--warmup-count", "1k"];
+    let report = sim(&load);
+    let (reads, writes) = (number(&report, "/latency_us/read/count"), number(&report, "/latency_us/write/count"));
+    assert!((9_000.0..11_000.0).contains(&(reads + writes)), "{reads} {writes}");
+    assert!((0.002..0.009).contains(&(writes / (reads + writes))), "{reads} {writes}");
+    refuse(&words(&["--rw", "randread", "--rate-iops", "10x"]), &["--rate-iops", "500, 10k or 1.5M"]);
+    refuse(&words(&["--rw", "randread", "--io-count", "1.5"]), &["--io-count", "a whole number"]);
+}
+
+#[test]
+fn the_highest_rate_is_found() {
+    let load = ["--rw", "randread", "--io-count", "5k", "--find-rate", "read.p99 < 200us"];
+    let json: Value = serde_json::from_str(&succeed(&words(&[&load[..], &["--json"]].concat()))).expect("JSON");
+    let (low, high) = (number(&json, "/search/holds_iops"), number(&json, "/search/exceeds_iops"));
+    assert!(low < high && high <= 1.01 * low, "{low} {high}");
+    assert!(number(&json, "/report/latency_us/read/p99") < 200.0);
+    assert!((number(&json, "/report/arrivals/asked_iops") / low - 1.0).abs() < 0.1);
+    // A run at the higher rate shows the bound exceeded.
+    let beyond = sim(&["--rw", "randread", "--io-count", "5k", "--rate-iops", &high.to_string()]);
+    assert!(number(&beyond, "/latency_us/read/p99") >= 200.0);
+    let text = succeed(&words(&load));
+    assert!(text.contains("read.p99 < 200us holds up to") && text.contains("exceeds"), "{text}");
+    let none = succeed(&words(&["--rw", "randread", "--io-count", "1000", "--find-rate", "read.p50 < 1us"]));
+    assert!(none.contains("no rate holds"), "{none}");
+    let few = ["--rw", "randread", "--io-count", "99", "--find-rate", "read.p99 < 1ms"];
+    refuse(&words(&few), &["needs 100 reads", "--io-count"]);
+    refuse(&words(&["--rw", "randread", "--find-rate", "read.p99"]), &["is not a bound such as"]);
+}
+
+#[test]
+fn job_files_of_fio_are_workloads() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("server.fio");
+    let jobs = "[global]\nioengine=libaio\nbs=8k\ntime_based\nruntime=1\n[reads]\nrw=randread\niodepth=2\n[writes]\nrw=write\nrate_iops=500\n";
+    std::fs::write(&file, jobs).expect("a file");
+    let path = file.to_str().expect("UTF-8");
+    let ran = run(&words(&[path, "--json", "--runtime", "50ms"]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("left out") && ran.err.contains("ioengine"), "{}", ran.err);
+    let report: Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!(report["workload"], "server");
+    assert!(report["inputs"]["workload_lines"][0].as_str().expect("a line").contains("bs=8KiB iodepth=2"));
+    std::fs::write(&file, "[reads]\nrw=randread\nthinktime=3\n").expect("a file");
+    refuse(&words(&[path]), &["server.fio:3: thinktime is not understood"]);
+    refuse(&words(&[path, "--rw", "read"]), &["cannot be used with"]);
+    refuse(&words(&["nowhere.fio"]), &["nowhere.fio: cannot be read"]);
+}
+
+#[test]
+fn requests_are_written_one_by_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("requests.csv");
+    let path = file.to_str().expect("UTF-8");
+    let report = sim(&["--rw", "randrw", "--io-count", "70k", "--warmup-count", "100", "--requests", path]);
+    let text = std::fs::read_to_string(&file).expect("a table");
+    let mut lines = text.lines();
+    let heads: Vec<&str> = lines.next().expect("a head").split(',').collect();
+    let at =
+        |name: &str| heads.iter().position(|head| *head == name).unwrap_or_else(|| panic!("no {name} in {heads:?}"));
+    let stages: Vec<usize> = ["queue", "firmware", "die_wait", "array", "channel_wait", "transfer", "ecc", "link"]
+        .map(|stage| at(&format!("{stage}_ns")))
+        .to_vec();
+    let (mut reads, mut sum) = (0u64, 0u64);
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        let cell = |at: usize| cells[at].parse::<u64>().expect("a number");
+        let latency = cell(at("latency_ns"));
+        assert_eq!(latency, cell(at("completion_ns")) - cell(at("arrival_ns")));
+        assert_eq!(latency, stages.iter().map(|stage| cell(*stage)).sum::<u64>(), "{line}");
+        assert!(cell(at("offset_bytes")) < 64 << 20 && cells[at("status")] == "ok");
+        if cells[at("direction")] == "read" {
+            (reads, sum) = (reads + 1, sum + latency);
+        }
+    }
+    assert_eq!(reads as f64, number(&report, "/latency_us/read/count"));
+    let mean = number(&report, "/latency_us/read/mean");
+    assert!((sum as f64 / reads as f64 / 1e3 - mean).abs() < 1e-6 * mean);
+    assert_eq!(text.lines().count(), 70_001);
+    refuse(&words(&["--rw", "read", "--requests", "/nowhere/x.csv"]), &["/nowhere/x.csv"]);
+    let full = run(&words(&["--rw", "read", "--requests", "/dev/full"]));
+    assert_eq!(full.code, 1, "{}", full.err);
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn requests_are_written_as_parquet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("requests.parquet");
+    sim(&["--rw", "randread", "--io-count", "1000", "--requests", file.to_str().expect("UTF-8")]);
+    let bytes = std::fs::read(&file).expect("a file");
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+}
+
+#[test]
+fn several_jobs_have_their_own_figures() {
+    let load = ["--workload", "noisy-neighbour", "--io-count", "20k"];
+    let report = sim(&[&load[..], &["--fairness"]].concat());
+    let flows = report["flows"].as_array().expect("a list");
+    assert_eq!(flows.iter().map(|flow| number(flow, "/requests")).sum::<f64>(), number(&report, "/requests"));
+    let of = |path: &str| flows.iter().map(|flow| number(flow, path)).collect::<Vec<_>>();
+    let slowdowns = of("/slowdown");
+    assert!(slowdowns.iter().all(|slowdown| *slowdown > 0.5), "{slowdowns:?}");
+    let (least, most) =
+        (slowdowns.iter().copied().fold(f64::MAX, f64::min), slowdowns.iter().copied().fold(0.0, f64::max));
+    assert_eq!(number(&report, "/fairness"), least / most);
+    let plain = sim(&load);
+    assert_eq!(plain["latency_us"], report["latency_us"]);
+    assert!(plain.get("fairness").is_none() && plain["flows"][0].get("slowdown").is_none());
+    assert!(sim(&["--rw", "randread", "--io-count", "100"]).get("flows").is_none());
+    assert!(succeed(&words(&[&load[..], &["--fairness"]].concat())).contains("fairness 0."));
+    refuse(&words(&["--rw", "read", "--fairness"]), &["--fairness", "no second job"]);
+}

@@ -1,0 +1,148 @@
+//! The requests of a run as a table, a row for each, written while the run goes on: CSV, or Parquet if the path ends so and the
+//! program has it. Times are whole nanoseconds of drive time.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use nandscape_drive::Stage;
+use nandscape_drive::breakdown::cause;
+use nandscape_lab_run::Observer;
+use nandscape_lab_workload::Served;
+use nandscape_sim::Cause;
+
+use crate::csv;
+use crate::document::WriteError;
+use crate::tables::{Column, Table};
+
+/// Rows that are held until they are written.
+const ROWS: usize = 1 << 16;
+
+/// Numbers of a request besides the times of its stages.
+const NUMBERS: [&str; 5] = ["arrival_ns", "completion_ns", "latency_ns", "offset_bytes", "bytes"];
+
+/// Writes the requests of a run.
+pub struct RequestLog {
+    path: PathBuf,
+    /// The stages whose times are columns, and the causes of waits.
+    times: Vec<(Stage, Option<Cause>)>,
+    inner: RefCell<Inner>,
+}
+
+struct Inner {
+    /// `None` after the end.
+    out: Option<Out>,
+    /// Rows that are not written yet.
+    table: Table,
+    /// Why writing stopped.
+    failed: Option<io::Error>,
+}
+
+enum Out {
+    Csv(csv::Rows<BufWriter<File>>),
+    #[cfg(feature = "parquet")]
+    Parquet(crate::parquet::Groups<BufWriter<File>>),
+}
+
+/// Columns of times, with their names.
+fn times() -> Vec<(String, Stage, Option<Cause>)> {
+    let mut times: Vec<_> = Stage::ALL.iter().map(|stage| (format!("{}_ns", stage.name()), *stage, None)).collect();
+    for stage in Stage::WAITS {
+        let of = |(cause, name): &(Cause, &str)| (format!("{}_behind_{name}_ns", stage.name()), stage, Some(*cause));
+        times.extend(cause::ALL.iter().map(of));
+    }
+    times
+}
+
+/// The table without rows.
+fn empty() -> Table {
+    let text = |name: &str| (name.to_owned(), Column::Text(Vec::new()));
+    let whole = |name: String| (name, Column::Whole(Vec::new()));
+    let numbers = NUMBERS.iter().map(|name| (*name).to_owned()).chain(times().into_iter().map(|(name, _, _)| name));
+    let columns = [text("direction"), text("status")].into_iter().chain(numbers.map(whole)).collect();
+    Table { name: "requests", columns }
+}
+
+impl RequestLog {
+    /// Creates the file.
+    ///
+    /// # Errors
+    /// When it cannot be created, or is to be Parquet and this program writes none.
+    pub fn create(path: &Path) -> Result<RequestLog, WriteError> {
+        let wrong = |error: io::Error| WriteError::of(path, error);
+        let is_parquet = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
+        if is_parquet && cfg!(not(feature = "parquet")) {
+            let problem = "this program writes no Parquet; build it with --features parquet, or name a .csv file";
+            return Err(wrong(io::Error::other(problem)));
+        }
+        let table = empty();
+        let file = BufWriter::new(File::create(path).map_err(wrong)?);
+        let out = match is_parquet {
+            #[cfg(feature = "parquet")]
+            true => Out::Parquet(crate::parquet::Groups::new(file, &table).map_err(wrong)?),
+            _ => Out::Csv(csv::Rows::new(file, &table).map_err(wrong)?),
+        };
+        let times = times().into_iter().map(|(_, stage, cause)| (stage, cause)).collect();
+        let inner = RefCell::new(Inner { out: Some(out), table, failed: None });
+        Ok(RequestLog { path: path.to_owned(), times, inner })
+    }
+
+    /// Writes the rest.
+    ///
+    /// # Errors
+    /// Why the file could not be written; the rows until then may be in it.
+    pub fn finish(&self) -> Result<(), WriteError> {
+        let mut inner = self.inner.borrow_mut();
+        inner.flush();
+        let ended = match (inner.failed.take(), inner.out.take()) {
+            (Some(error), _) => Err(error),
+            (None, Some(Out::Csv(rows))) => rows.finish(),
+            #[cfg(feature = "parquet")]
+            (None, Some(Out::Parquet(groups))) => groups.finish().map(drop),
+            (None, None) => Ok(()),
+        };
+        ended.map_err(|error| WriteError::of(&self.path, error))
+    }
+}
+
+impl Observer for RequestLog {
+    fn served(&self, request: &Served<'_>) {
+        let Served { direction, bytes, offset, submitted, completed, completion } = *request;
+        let (from, to, breakdown) = (submitted.ns(), completed.ns(), &completion.breakdown);
+        let status = if completion.status.is_success() { "ok".to_owned() } else { completion.status.to_string() };
+        let time = |(stage, cause): &(Stage, Option<Cause>)| match cause {
+            None => breakdown.stage(*stage).ns(),
+            Some(cause) => breakdown.waited(*stage, *cause).ns(),
+        };
+        let mut texts = [direction.name().to_owned(), status].into_iter();
+        let mut numbers = [from, to, to - from, offset, bytes].into_iter().chain(self.times.iter().map(time));
+        let mut inner = self.inner.borrow_mut();
+        for (_, column) in &mut inner.table.columns {
+            match column {
+                Column::Text(cells) => cells.extend(texts.next()),
+                Column::Whole(cells) => cells.push(numbers.next()),
+                Column::Real(_) => unreachable!("the table has no such column"),
+            }
+        }
+        if inner.table.rows() >= ROWS {
+            inner.flush();
+        }
+    }
+}
+
+impl Inner {
+    /// Writes the rows that are held. After a failure they are dropped.
+    fn flush(&mut self) {
+        if self.failed.is_none() {
+            let written = match &mut self.out {
+                Some(Out::Csv(rows)) => rows.write(&self.table),
+                #[cfg(feature = "parquet")]
+                Some(Out::Parquet(groups)) => groups.write(&self.table),
+                None => Ok(()),
+            };
+            self.failed = written.err();
+        }
+        self.table.clear();
+    }
+}

@@ -1,0 +1,98 @@
+//! The figures of each of several jobs, and how fairly the drive serves them.
+//!
+//! A job's slowdown is its mean latency beside the others over that of the same job alone. Fairness is the smallest slowdown
+//! over the largest: 1 where all jobs suffer alike, near 0 where one suffers alone (Gabor et al. 2006; FLIN, ISCA 2018).
+
+use std::collections::BTreeMap;
+
+use nandscape_lab_workload::{Direction, Flow, Outcome};
+use nandscape_sim::Histogram;
+use serde::Serialize;
+
+use crate::latency::Latency;
+
+/// The figures of a job among several.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowReport {
+    /// The job.
+    pub name: String,
+    /// Requests that succeeded.
+    pub requests: u64,
+    /// Requests a second of drive time; null when none passed.
+    pub iops: Option<f64>,
+    /// Bytes a second of drive time; null when none passed.
+    pub bytes_per_s: Option<f64>,
+    /// Latencies by direction.
+    pub latency_us: BTreeMap<&'static str, Latency>,
+    /// Mean latency of all its requests.
+    pub mean_us: Option<f64>,
+    /// Mean latency of the same job alone; left out unless it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alone_mean_us: Option<f64>,
+    /// The one over the other; left out unless it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<f64>,
+}
+
+impl FlowReport {
+    pub(crate) fn of(flow: &Flow, outcome: &Outcome) -> FlowReport {
+        let ways: Vec<Direction> =
+            Direction::ALL.into_iter().filter(|way| flow.tally(*way).latency.count() > 0).collect();
+        let sum = |of: fn(&nandscape_lab_workload::Tally) -> u64| flow.tallies.iter().map(of).sum::<u64>();
+        let seconds = outcome.elapsed().as_s();
+        let per_s = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
+        let requests = sum(|tally| tally.latency.count());
+        FlowReport {
+            name: flow.name.clone(),
+            requests,
+            iops: per_s(requests),
+            bytes_per_s: per_s(sum(|tally| tally.bytes)),
+            latency_us: ways.iter().map(|way| (way.name(), Latency::of(&flow.tally(*way).latency))).collect(),
+            mean_us: mean_us(flow.tallies.iter().map(|tally| &tally.latency)),
+            alone_mean_us: None,
+            slowdown: None,
+        }
+    }
+
+    /// With the mean latency of the same job alone.
+    pub(crate) fn beside(&mut self, alone_mean_us: Option<f64>) {
+        self.alone_mean_us = alone_mean_us;
+        self.slowdown =
+            self.mean_us.zip(alone_mean_us).filter(|(_, alone)| *alone > 0.0).map(|(mean, alone)| mean / alone);
+    }
+}
+
+/// The mean of several distributions together.
+pub(crate) fn mean_us<'a>(latencies: impl Iterator<Item = &'a Histogram>) -> Option<f64> {
+    let (sum, count) = latencies.fold((0, 0), |(sum, count), one| (sum + one.sum_ns(), count + one.count()));
+    (count > 0).then(|| sum as f64 / count as f64 / 1e3)
+}
+
+/// The smallest slowdown over the largest; `None` unless all are known.
+pub(crate) fn fairness(flows: &[FlowReport]) -> Option<f64> {
+    let slowdowns: Vec<f64> = flows.iter().map(|flow| flow.slowdown).collect::<Option<_>>()?;
+    let least = slowdowns.iter().copied().reduce(f64::min)?;
+    let most = slowdowns.iter().copied().reduce(f64::max)?;
+    Some(least / most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(mean_us: f64, alone: Option<f64>) -> FlowReport {
+        let outcome = Outcome::default();
+        let mut report = FlowReport { mean_us: Some(mean_us), ..FlowReport::of(&Flow::default(), &outcome) };
+        report.beside(alone);
+        report
+    }
+
+    #[test]
+    fn fairness_is_the_smallest_slowdown_over_the_largest() {
+        let flows = [flow(200.0, Some(100.0)), flow(90.0, Some(90.0)), flow(400.0, Some(100.0))];
+        assert_eq!(flows.each_ref().map(|flow| flow.slowdown), [Some(2.0), Some(1.0), Some(4.0)]);
+        assert_eq!(fairness(&flows), Some(0.25));
+        assert_eq!(fairness(&[flow(1.0, Some(1.0)), flow(1.0, None)]), None);
+        assert_eq!(fairness(&[]), None);
+    }
+}

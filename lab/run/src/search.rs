@@ -1,0 +1,244 @@
+//! The highest rate of arrivals at which a latency stays below a bound: a bracket that doubles or halves from the first rate,
+//! then bisection. A rate that the drive does not keep up with exceeds the bound, however short the run is.
+//!
+//! Latencies need not grow with the rate: the answer is a bracket, a rate that holds and the next higher one tried that does
+//! not.
+
+use std::fmt;
+use std::str::FromStr;
+
+use nandscape_lab_workload::{Direction, Limit, Rate, RateProcess, Workload};
+use nandscape_sim::{Histogram, Span};
+use serde::Serialize;
+
+use crate::percentile::Quantity;
+
+/// A latency and its bound: `read.p99.9 < 1ms`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Bound {
+    /// Of which requests.
+    pub direction: Direction,
+    /// Which figure.
+    pub quantity: Quantity,
+    /// Below what it must stay.
+    pub below: Span,
+}
+
+/// What is no bound.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("\"{text}\" is not a bound such as \"read.p99.9 < 1ms\" or \"write.mean < 200us\"{}", .why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+pub struct BoundError {
+    text: String,
+    why: Option<String>,
+}
+
+impl FromStr for Bound {
+    type Err = BoundError;
+
+    fn from_str(text: &str) -> Result<Bound, BoundError> {
+        let wrong = |why: Option<String>| BoundError { text: text.to_owned(), why };
+        let (figure, below) = text.split_once('<').ok_or_else(|| wrong(None))?;
+        let (way, quantity) = figure.trim().split_once('.').ok_or_else(|| wrong(None))?;
+        let direction = Direction::ALL.into_iter().find(|direction| direction.name() == way);
+        Ok(Bound {
+            direction: direction.ok_or_else(|| wrong(Some("read, write, trim and flush are valid".to_owned())))?,
+            quantity: quantity.parse().map_err(|error| wrong(Some(format!("{error}; or mean, or max"))))?,
+            below: below.trim().parse().map_err(|error| wrong(Some(format!("{error}"))))?,
+        })
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{} < {}", self.direction.name(), self.quantity, self.below)
+    }
+}
+
+/// A rate that was tried.
+#[derive(Copy, Clone, PartialEq, Debug, Serialize)]
+pub struct Probe {
+    /// Arrivals a second, of all jobs with a rate.
+    pub rate_iops: f64,
+    /// The figure; null with too few requests.
+    pub figure_us: Option<f64>,
+    /// Requests that it is of.
+    pub samples: u64,
+    /// Whether the number of outstanding requests grew throughout.
+    pub overloaded: bool,
+    /// Whether the figure stays below its bound, and the drive keeps up.
+    pub holds: bool,
+}
+
+/// The result of a search.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Search {
+    /// Rates in the order in which they were tried.
+    pub probes: Vec<Probe>,
+    /// The highest rate that holds; null if none does.
+    pub holds_iops: Option<f64>,
+    /// The lowest higher rate that does not; null if all hold.
+    pub exceeds_iops: Option<f64>,
+}
+
+/// The lowest and highest rates that are tried.
+const RATES: (f64, f64) = (1.0, 1e8);
+/// The bracket's width, relative to its lower end, at which the search ends.
+const WIDTH: f64 = 0.01;
+
+impl Search {
+    /// Searches from a first rate. `measure` tries a rate.
+    ///
+    /// # Errors
+    /// That of `measure`.
+    pub fn run<E>(first: f64, mut measure: impl FnMut(f64) -> Result<Probe, E>) -> Result<Search, E> {
+        let mut search = Search { probes: Vec::new(), holds_iops: None, exceeds_iops: None };
+        let mut rate = first.clamp(RATES.0, RATES.1);
+        loop {
+            let probe = measure(rate)?;
+            search.probes.push(probe);
+            match probe.holds {
+                true => search.holds_iops = Some(rate),
+                false => search.exceeds_iops = Some(rate),
+            }
+            rate = match (search.holds_iops, search.exceeds_iops) {
+                (Some(low), Some(high)) if high - low <= WIDTH * low => return Ok(search),
+                (Some(low), Some(high)) => (low + high) / 2.0,
+                (Some(low), None) if low >= RATES.1 => return Ok(search),
+                (Some(low), None) => (low * 2.0).min(RATES.1),
+                (None, Some(high)) if high <= RATES.0 => return Ok(search),
+                (None, high) => (high.unwrap_or(rate) / 2.0).max(RATES.0),
+            };
+        }
+    }
+
+    /// The probe of the answer.
+    pub fn answer(&self) -> Option<&Probe> {
+        self.probes.iter().rev().find(|probe| Some(probe.rate_iops) == self.holds_iops)
+    }
+}
+
+impl Bound {
+    /// What a run at a rate shows.
+    ///
+    /// # Errors
+    /// When the requests are too few for the figure.
+    pub fn probe(&self, rate_iops: f64, latencies: &Histogram, overloaded: bool) -> Result<Probe, String> {
+        let (figure_us, samples) = (self.quantity.of(latencies), latencies.count());
+        let Some(figure) = figure_us else {
+            return Err(format!(
+                "{}.{} needs {} {}s, and the run at {rate_iops:.0} a second has {samples}; raise --io-count or --runtime",
+                self.direction.name(),
+                self.quantity,
+                self.quantity.needed(),
+                self.direction.name(),
+            ));
+        };
+        let holds = figure < self.below.as_us() && !overloaded;
+        Ok(Probe { rate_iops, figure_us, samples, overloaded, holds })
+    }
+}
+
+/// The workload with this many arrivals a second in all; the rates of several jobs keep their proportions. A single job
+/// without a rate gets one.
+///
+/// # Errors
+/// When there is no job whose rate could change.
+pub fn at_rate(workload: &Workload, iops: f64) -> Result<Workload, String> {
+    let mut workload = workload.clone();
+    if let [job] = &mut workload.jobs[..]
+        && job.rate.is_none()
+        && job.source.is_none()
+        && workload.loads.is_empty()
+    {
+        job.rate = Some(Rate { iops: 1.0, process: RateProcess::Poisson });
+    }
+    let sum = total(&workload).ok_or("the workload has no job with rate_iops, whose rate could be searched for")?;
+    for rate in workload.jobs.iter_mut().filter_map(|job| job.rate.as_mut()) {
+        rate.iops *= iops / sum;
+    }
+    if let Limit::Requests(0) = workload.limit {
+        return Err("a run without requests shows nothing; raise --io-count".to_owned());
+    }
+    Ok(workload)
+}
+
+/// Arrivals a second of all jobs with a rate.
+pub fn total(workload: &Workload) -> Option<f64> {
+    let rates = workload.jobs.iter().filter_map(|job| job.rate.map(|rate| rate.iops));
+    rates.reduce(|sum, iops| sum + iops)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_lab_workload::JobSpec;
+
+    fn search(first: f64, limit: f64) -> Search {
+        let measure = |rate_iops| {
+            let holds = rate_iops < limit;
+            Ok::<_, ()>(Probe { rate_iops, figure_us: Some(rate_iops), samples: 9, overloaded: false, holds })
+        };
+        Search::run(first, measure).unwrap()
+    }
+
+    #[test]
+    fn the_bracket_is_narrow_and_holds_the_limit() {
+        for (first, limit) in [(1_000.0, 41_234.0), (1_000.0, 17.0), (500.0, 500.0), (1e6, 999_999.0)] {
+            let found = search(first, limit);
+            let (low, high) = (found.holds_iops.unwrap(), found.exceeds_iops.unwrap());
+            assert!(low < limit && limit <= high && high - low <= 0.01 * low, "{low} {limit} {high}");
+            assert!(found.probes.len() < 30, "{}", found.probes.len());
+            assert_eq!(found.answer().unwrap().rate_iops, low);
+        }
+    }
+
+    #[test]
+    fn limits_beyond_all_rates_end_the_search() {
+        let (none, all) = (search(1_000.0, 0.5), search(1_000.0, 1e12));
+        assert_eq!((none.holds_iops, none.exceeds_iops, none.answer()), (None, Some(1.0), None));
+        assert_eq!((all.holds_iops, all.exceeds_iops), (Some(1e8), None));
+    }
+
+    #[test]
+    fn bounds_are_read_and_mistakes_explained() {
+        let bound: Bound = "read.p99.9 < 1ms".parse().unwrap();
+        assert_eq!(
+            (bound.direction, bound.below, bound.to_string().as_str()),
+            (Direction::Read, Span::from_ms(1), "read.p99.9 < 1ms")
+        );
+        assert_eq!("write.mean<200us".parse::<Bound>().unwrap().quantity, Quantity::Mean);
+        let wrong = |text: &str| text.parse::<Bound>().unwrap_err().to_string();
+        assert!(wrong("read.p99").contains("is not a bound such as"));
+        assert!(wrong("reads.p99 < 1ms").contains("read, write, trim and flush"));
+        assert!(wrong("read.p100 < 1ms").contains("below 100"));
+        assert!(wrong("read.p99 < 5").contains("a time such as"));
+    }
+
+    #[test]
+    fn too_few_requests_are_an_error_and_overload_exceeds() {
+        let bound: Bound = "read.p99 < 1ms".parse().unwrap();
+        let mut latencies = Histogram::new();
+        assert!(bound.probe(5.0, &latencies, false).unwrap_err().contains("needs 100 reads, and the run at 5"));
+        (0..200).for_each(|_| latencies.record(Span::from_us(50)));
+        assert!(bound.probe(5.0, &latencies, false).unwrap().holds);
+        assert!(!bound.probe(5.0, &latencies, true).unwrap().holds);
+    }
+
+    #[test]
+    fn rates_keep_their_proportions() {
+        let job = |iops: Option<f64>| JobSpec {
+            rate: iops.map(|iops| Rate { iops, process: RateProcess::Linear }),
+            ..JobSpec::default()
+        };
+        let jobs = |jobs: &[Option<f64>]| Workload {
+            jobs: jobs.iter().map(|iops| job(*iops)).collect(),
+            ..Workload::of(job(None))
+        };
+        let rates =
+            |workload: &Workload| workload.jobs.iter().map(|job| job.rate.map(|rate| rate.iops)).collect::<Vec<_>>();
+        let scaled = at_rate(&jobs(&[Some(10.0), None, Some(30.0)]), 400.0).unwrap();
+        assert_eq!(rates(&scaled), [Some(100.0), None, Some(300.0)]);
+        assert_eq!(rates(&at_rate(&jobs(&[None]), 5.0).unwrap()), [Some(5.0)]);
+        assert!(at_rate(&jobs(&[None, None]), 5.0).unwrap_err().contains("no job with rate_iops"));
+    }
+}
