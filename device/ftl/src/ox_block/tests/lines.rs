@@ -1,10 +1,10 @@
 //! The layouts without a log: power cuts at every operation of short runs and at random ones of long runs, as for OX-Block. Without
-//! deallocations, which a power cut undoes there.
+//! deallocations, which a power cut undoes there. With `NANDSCAPE_TEST_CUTS` the runs of each layout go on to that many cuts.
 
 use nandscape_sim::{Executor, Seed};
 
 use super::case::Case;
-use super::cuts::{every_operation, seed};
+use super::cuts::{every_operation, number, seed};
 use super::kinds::LINES;
 use super::model::Model;
 use super::rig::Rig;
@@ -24,8 +24,12 @@ fn at_every_operation_of_a_short_run() {
 #[test]
 fn at_random_operations_of_long_runs_of_lines() {
     for kind in LINES {
-        let mut collected = 0;
-        for seed in seed()..seed() + RUNS {
+        let (mut collected, mut cuts) = (0, 0);
+        for run in 0.. {
+            if run >= RUNS && cuts >= number("NANDSCAPE_TEST_CUTS").unwrap_or(0) {
+                break;
+            }
+            let seed = seed() + run;
             let mut rng = Seed::new(seed).child("cuts").rng();
             let mut faults: Vec<String> = (0..4).map(|_| format!("power_cut nth={}", 1 + rng.below(6_000))).collect();
             if rng.chance(0.5) {
@@ -33,7 +37,9 @@ fn at_random_operations_of_long_runs_of_lines() {
                 faults.push("fail erase probability=2% count=2".to_owned());
             }
             let case = Case { steps: 900, rounds: 5, faults, ..Case::new(kind, seed) };
-            collected += case.run().unwrap_or_else(|wrong| panic!("{wrong}")).gc_blocks;
+            let outcome = case.run().unwrap_or_else(|wrong| panic!("{wrong}"));
+            collected += outcome.gc_blocks;
+            cuts += u64::from(outcome.cuts);
         }
         assert!(collected > 0, "{kind}: nothing was collected");
     }
