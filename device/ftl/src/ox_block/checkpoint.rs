@@ -14,7 +14,7 @@ use super::mistakes::{self, Mistake};
 use super::pages::Kind;
 use super::state::{Mover, State};
 use crate::component::{CachedMapping, Checkpoint, Key, LineProvisioning, Log, LogHead, LogPosition, StoredBlocks};
-use crate::parts::{numbers_of_bytes, numbers_to_bytes, page_from_raw, page_to_raw};
+use crate::parts::{KeyedEntries, numbers_of_bytes, numbers_to_bytes, page_from_raw, page_to_raw};
 
 /// Fragments of tables that are written at the same time, at the most.
 const WRITES: usize = 16;
@@ -46,15 +46,9 @@ pub(super) struct Restored {
 impl State {
     pub(super) fn checkpoint(&self, head: &LogHead, written: u64, mapped: LogPosition) -> Box<dyn Checkpoint> {
         let mut entries = (self.components.checkpoint.make)();
-        let pages = head.pages.map(page_to_raw);
-        entries.set(CHUNK, self.chunk_small.encode());
-        entries.set(MAPPING, self.map.tiny().encode());
-        entries.set(LOG_HEAD, numbers_to_bytes(pages.into_iter().chain([head.number, head.epoch])));
-        entries.set(TIMESTAMP, numbers_to_bytes([self.log.last().0]));
-        entries.set(PROV, numbers_to_bytes(self.provisioning.turns()));
-        entries.set(MAPPED, numbers_to_bytes([mapped.0]));
-        entries.set(WRITTEN, numbers_to_bytes([written]));
-        entries.set(TRANSACTION, numbers_to_bytes([self.next_transaction]));
+        let tables = [self.chunk_small.encode(), self.map.tiny().encode()];
+        let numbers = [self.log.last().0, mapped.0, written, self.next_transaction];
+        set_all(&mut *entries, tables, head, self.provisioning.turns(), numbers);
         entries
     }
 
@@ -74,6 +68,33 @@ impl State {
         let pages = [first, second, third].map(page_from_raw);
         Some(Restored { head: LogHead { pages, number, epoch }, last, mapped, written })
     }
+}
+
+/// SET of all entries: the tables of the fragments of blocks and map, turns, and numbers of the keys `TIMESTAMP`, `MAPPED`,
+/// `WRITTEN` and `TRANSACTION`.
+fn set_all(
+    entries: &mut dyn Checkpoint,
+    [chunks, map]: [Vec<u8>; 2],
+    head: &LogHead,
+    turns: Vec<u64>,
+    numbers: [u64; 4],
+) {
+    let pages = head.pages.map(page_to_raw);
+    entries.set(CHUNK, chunks);
+    entries.set(MAPPING, map);
+    entries.set(LOG_HEAD, numbers_to_bytes(pages.into_iter().chain([head.number, head.epoch])));
+    entries.set(PROV, numbers_to_bytes(turns));
+    for (key, number) in [TIMESTAMP, MAPPED, WRITTEN, TRANSACTION].into_iter().zip(numbers) {
+        entries.set(key, numbers_to_bytes([number]));
+    }
+}
+
+/// Bytes of a checkpoint with tables of some bytes and a number of turns.
+pub(super) fn size_of(tables: [u64; 2], turns: usize) -> u64 {
+    let mut entries = KeyedEntries::default();
+    let head = LogHead { pages: [None; 3], number: 0, epoch: 0 };
+    set_all(&mut entries, tables.map(|bytes| vec![0; bytes as usize]), &head, vec![0; turns], [0; 4]);
+    entries.encode().len() as u64
 }
 
 impl Core {

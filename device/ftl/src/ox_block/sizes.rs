@@ -3,7 +3,7 @@
 
 use nandscape_device_media::Geometry;
 
-use super::OxGcConfig;
+use super::{OxGcConfig, checkpoint, streams};
 use crate::parts::{ChunkTable, Entry, records_per_page};
 
 /// Sizes in bytes, unless they are counts.
@@ -27,6 +27,8 @@ pub struct Sizes {
     pub chunk_fragments: u64,
     /// Bytes of an address in a table of fragments.
     pub address: u64,
+    /// A checkpoint, each entry with its key and its length.
+    pub checkpoint: u64,
     /// Records in a page of the log, beside the chain pointer.
     pub log_records: u64,
 }
@@ -40,16 +42,19 @@ impl Sizes {
         let per_page = page / ChunkTable::entry_bytes(geometry) as u64;
         let blocks = u64::from(geometry.blocks());
         let per_channel = blocks / u64::from(geometry.channels());
+        let map_tiny = map_small.div_ceil(page) * address;
+        let chunk_fragments = blocks.div_ceil(per_page);
         Sizes {
             map_entries: units.into(),
             map_large,
             map_small,
-            map_tiny: map_small.div_ceil(page) * address,
+            map_tiny,
             chunk_entry: ChunkTable::entry_bytes(geometry) as u64,
             channel_chunks: per_channel * ChunkTable::entry_bytes(geometry) as u64,
             channel_fragments: per_channel.div_ceil(per_page),
-            chunk_fragments: blocks.div_ceil(per_page),
+            chunk_fragments,
             address,
+            checkpoint: checkpoint::size_of([chunk_fragments * address, map_tiny], streams::STREAMS),
             log_records: records_per_page(geometry.page_size() as usize) as u64,
         }
     }

@@ -1,12 +1,16 @@
-//! Every page that the flash has programmed is counted once, under its purpose; recoveries and reclaimed garbage are counted.
+//! Every page that the flash has programmed is counted once, under its purpose; recoveries and reclaimed garbage are counted. A
+//! checkpoint has the size that is told.
 
 use std::cell::RefCell;
 
+use crate::component::{LogHead, LogPosition};
+use crate::ox_block::Sizes;
 use crate::{Ftl, Stats};
 use nandscape_sim::{Executor, Seed, Span};
 
 use super::case::Case;
 use super::cuts::seed;
+use super::kinds::Setup;
 use super::load;
 use super::model::Model;
 use super::rig::Rig;
@@ -69,4 +73,18 @@ fn recoveries_are_counted_with_what_they_read() {
             assert!(after.records >= before.records, "{after:?}, {before:?}");
         })
         .expect("the load ends");
+}
+
+#[test]
+fn a_checkpoint_has_the_size_that_is_told() {
+    let mut executor = Executor::new();
+    let setup = Setup::small();
+    let rig = Rig::new(&executor.sim(), &setup, 1, None);
+    executor.block_on(rig.ftl.in_service()).expect("it starts");
+    let core = rig.ftl.core();
+    let state = core.state.borrow();
+    let head = LogHead { pages: [None; 3], number: 1, epoch: 1 };
+    let encoded = state.checkpoint(&head, 0, LogPosition(0)).encode();
+    let sizes = Sizes::of(rig.media.geometry(), setup.config.logical_units);
+    assert_eq!(encoded.len() as u64, sizes.checkpoint);
 }
