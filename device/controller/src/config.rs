@@ -14,16 +14,20 @@ pub enum BufferMode {
     /// A write completes when its page is in the register of its die, whose program goes on behind it; Flush waits until
     /// all is on flash.
     Register,
-    /// A write completes when it is on flash.
+    /// A write completes when its page is programmed, without waiting for tables that say where it is; Flush waits for those
+    /// too.
+    Programmed,
+    /// A write completes when it is on flash, and is found there after a power cut.
     Through,
 }
 
 impl BufferMode {
     /// All modes, by their names in profiles.
-    pub const ALL: [(&str, BufferMode); 4] = [
+    pub const ALL: [(&str, BufferMode); 5] = [
         ("capacitor", BufferMode::Capacitor),
         ("volatile", BufferMode::Volatile),
         ("register", BufferMode::Register),
+        ("programmed", BufferMode::Programmed),
         ("through", BufferMode::Through),
     ];
 }

@@ -298,7 +298,9 @@ pub enum Refusal {
 pub enum Milestone {
     /// In the register of its die, to be programmed.
     Register,
-    /// Programmed.
+    /// Programmed, whether or not a power cut could still take it back.
+    Programmed,
+    /// Programmed, and found again after a power cut.
     Flash,
 }
 

@@ -9,8 +9,8 @@ use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
 use crate::values::{
-    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PartStore, PerPageType, Shares, Tables, Text,
-    Victim,
+    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PartStore, PerPageType, ShareOrBytes, Shares, Tables,
+    Text, Victim,
 };
 
 /// What a key means.
@@ -269,8 +269,9 @@ section! {
     BufferKeys at "buffer" {
         /// `"capacitor"`: survives a power cut, a write completes when it is in. `"volatile"`: the same, but lost
         /// in a power cut; Flush waits until it is on flash. `"register"`: a write completes when its page is in the
-        /// register of its die, which then programs it; Flush waits as with `"volatile"`. `"through"`: a write completes
-        /// when it is on flash.
+        /// register of its die, which then programs it; Flush waits as with `"volatile"`. `"programmed"`, with
+        /// `ftl.kind = "ox_block"`: a write completes when its page is programmed, without waiting for the log; Flush, FUA and
+        /// transactions wait for the log. `"through"`: a write completes when it is on flash, with OX-Block its log too.
         mode: Text<Choice<BufferMode>>,
         /// Room for data on its way to flash: `"16MiB"`. At least two pages.
         size: Text<Bytes>,
@@ -398,8 +399,9 @@ section! {
         map_memory: Text<Bytes>,
         /// Channels that are collected at a time, as long as there is room for the host's data. Without it, half of them.
         gc_slots: u32,
-        /// The share of a channel's blocks in use from which it is collected: `"70%"`.
-        gc_threshold: Text<Ratio>,
+        /// The share of a channel's blocks in use from which it is collected: `"70%"`; or an amount of flash in use, of all
+        /// channels together, `"10GiB"`, which counts as a share of the flash in steps of 0.1%.
+        gc_threshold: Text<ShareOrBytes>,
         /// The share of garbage from which a block of such a channel is always collected: `"90%"`. The fuller the channel, the
         /// less it takes.
         gc_target: Text<Ratio>,

@@ -9,7 +9,7 @@ use nandscape_device_controller::{BufferMode, Duplex};
 use nandscape_device_ftl::policy::StripeOrder;
 use nandscape_device_media::{Cell, PlaneMode, Priority, ProgramUnit, Registers, Rule};
 use nandscape_sim::Span;
-use nandscape_sim::units::Ratio;
+use nandscape_sim::units::{Bytes, Ratio, UnitError};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
@@ -67,6 +67,38 @@ pub enum PerPageType<T> {
     One(T),
     /// From the lowest page type to the highest.
     Each(Vec<T>),
+}
+
+/// A share of something, or an amount of bytes: "70%", "10GiB".
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum ShareOrBytes {
+    /// A share.
+    Share(Ratio),
+    /// An amount.
+    Bytes(Bytes),
+}
+
+impl FromStr for ShareOrBytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ShareOrBytes, String> {
+        match text.trim_end().ends_with(char::is_alphabetic) {
+            true => text.parse().map(ShareOrBytes::Bytes).map_err(|problem: UnitError| problem.to_string()),
+            false => text
+                .parse()
+                .map(ShareOrBytes::Share)
+                .map_err(|problem: UnitError| format!("{problem}, or an amount: \"10GiB\"")),
+        }
+    }
+}
+
+impl fmt::Display for ShareOrBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ShareOrBytes::Share(share) => share.fmt(f),
+            ShareOrBytes::Bytes(bytes) => bytes.fmt(f),
+        }
+    }
 }
 
 /// Shares of something, in a list: `["2%", 0.001]`.

@@ -55,7 +55,7 @@ fn subject(sim: &Sim, changes: &[&str]) -> Subject {
 
 #[test]
 fn passes_every_check_with_each_buffer_mode() {
-    for mode in ["capacitor", "volatile", "register", "through"] {
+    for mode in ["capacitor", "volatile", "register", "programmed", "through"] {
         let mode = format!("buffer.mode={mode}");
         let passed = conformance::all(&|sim| subject(sim, &[&mode]), seed());
         passed.unwrap_or_else(|what| panic!("{mode}: {what}"));
@@ -194,7 +194,7 @@ fn power_cuts_and_failing_flash_lose_nothing_but_what_is_told() {
         r#"faults=["power_cut program probability=1% count=6", "fail program every=170 count=4"]"#,
         r#"faults=["power_cut erase off=5ms every=5 count=5", "fail erase probability=3% count=3"]"#,
     ];
-    for mode in ["capacitor", "volatile", "register", "through"] {
+    for mode in ["capacitor", "volatile", "register", "programmed", "through"] {
         let mode = format!("buffer.mode={mode}");
         for fault in faults {
             let changes = [&mode[..], fault, "ftl.over_provisioning=100%"];
@@ -248,6 +248,9 @@ fn what_it_cannot_do_is_refused() {
             &["ftl.mapping_unit=32KiB", "geometry.page_size=32KiB"][..],
             "ftl.kind: \"ox_block\": mapping units are 16KiB",
         ),
+        (&["ftl.kind=page", "buffer.mode=programmed"], "buffer.mode: \"programmed\" is for ftl.kind = \"ox_block\""),
+        (&["ftl.kind=pblk", "buffer.mode=programmed"], "buffer.mode: \"programmed\" is for ftl.kind = \"ox_block\""),
+        (&["ftl.ox_block.gc_threshold=1TiB"], "ftl.ox_block.gc_threshold: 1TiB is out of range; below"),
         (&["ftl.ox_block.gc_threshold=100%"], "ftl.ox_block.gc_threshold: 1 is out of range"),
         (&["ftl.ox.gc=worst"], "ftl.ox.gc: \"worst\" is none of most_garbage, cost_benefit, oldest"),
         (&["ftl.kind=pblk", "ftl.ox_block.transactions=true"], "ftl.kind: \"pblk\": transactions need a log"),

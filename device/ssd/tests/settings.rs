@@ -34,6 +34,30 @@ fn resolved(changes: &[&str]) -> Resolved {
     profile(changes).resolve().unwrap_or_else(|error| panic!("{changes:?}: {error}"))
 }
 
+/// An amount of flash is a share of all of it.
+#[test]
+fn a_threshold_in_bytes_is_a_share_of_the_flash() {
+    let threshold = |value: &str| {
+        let resolved = resolved(&[&format!("ftl.ox_block.gc_threshold={value}")]);
+        let counts = resolved.geometry;
+        let planes = u64::from(counts.channels * counts.dies_per_channel * counts.planes_per_die);
+        let pages = planes * u64::from(counts.blocks_per_plane * counts.pages_per_block);
+        (resolved.ox_block().expect("an OX-Block").gc.threshold, pages * u64::from(counts.page_size))
+    };
+    let (_, flash) = threshold("70%");
+    for (value, thousandths) in [(flash / 4, 250), (flash / 2, 500), (flash / 100, 10), (0, 0)] {
+        assert_eq!(threshold(&format!("{value}B")).0, thousandths, "{value} of {flash}");
+    }
+    let mut drive = Bench::new(&[], Span::from_ms(1));
+    let set = |value: &str| drive.ssd.change(&format!("ftl.ox_block.gc_threshold={value}"));
+    assert!(set("4MiB").is_ok());
+    let wrong = set("1TiB").unwrap_err().to_string();
+    assert!(wrong.contains("1TiB is out of range"), "{wrong}");
+    let wrong = set("many").unwrap_err().to_string();
+    assert!(wrong.contains("a size such as"), "{wrong}");
+    drive.run(Span::from_ms(1));
+}
+
 /// A drive under a steady load of random writes.
 struct Bench {
     executor: Executor,

@@ -12,7 +12,7 @@ use super::mistakes::{self, Mistake};
 use super::state::{Mover, State};
 use crate::address::{Lpn, SlotId};
 use crate::component::{CachedMapping, FragmentMiss, Log, LogPosition};
-use crate::ftl::Settling;
+use crate::ftl::{Milestone, Settling};
 use crate::parts::{Entry, Record};
 
 impl State {
@@ -39,7 +39,13 @@ impl State {
 
 impl Core {
     /// A program of slots has ended.
-    pub(super) async fn slots_programmed(&self, page: PageId, slots: &[SlotId], ended: Result<(), MediaError>) {
+    pub(super) async fn slots_programmed(
+        &self,
+        page: PageId,
+        slots: &[SlotId],
+        ended: Result<(), MediaError>,
+        program: (&Totals, &Breakdown),
+    ) {
         let is_placed = self.state.borrow_mut().placed(page, slots, ended.is_ok());
         if !is_placed {
             self.check_read_only();
@@ -53,7 +59,7 @@ impl Core {
         };
         let rest = &slots[applied..];
         if applied > 0 {
-            self.are_current(&slots[..applied], told, position);
+            self.are_current(&slots[..applied], told, position, Some(program));
         }
         // In a box: few drives have transactions or a map larger than their memory, and programs must not be larger for them.
         let has_rest = has_transactions || !rest.is_empty();
@@ -115,28 +121,44 @@ impl Core {
             position
         };
         self.map_changed.notify();
-        self.are_current(slots, told, position);
+        self.are_current(slots, told, position, None);
         Ok(())
     }
 
-    /// Slots have become current, with records up to a position.
-    fn are_current(&self, slots: &[SlotId], told: Vec<Rc<Settling>>, position: LogPosition) {
+    /// Slots have become current, with records up to a position. `program` wrote them, if it has just ended.
+    fn are_current(
+        &self,
+        slots: &[SlotId],
+        told: Vec<Rc<Settling>>,
+        position: LogPosition,
+        program: Option<(&Totals, &Breakdown)>,
+    ) {
         self.forget_slots(slots);
         self.save_if_due();
-        self.wait_for_log(told, position);
+        self.settle(told, position, program);
         self.shared.free_slots.give(slots.len());
         self.log_grew();
     }
 
     /// Writes and flushes end when the log is durable up to a position. The log is written for them.
     pub(super) fn settle_when_durable(&self, told: Vec<Rc<Settling>>, position: LogPosition) {
-        self.wait_for_log(told, position);
+        self.settle(told, position, None);
         self.kick_log();
     }
 
-    /// Writes and flushes end when the log is durable up to a position. The caller has the log written afterwards, in the same
-    /// step: [`Core::kick_log`] or [`Core::log_grew`].
-    fn wait_for_log(&self, told: Vec<Rc<Settling>>, position: LogPosition) {
+    /// Writes and flushes end when the log is durable up to a position; writes that need not wait for it end
+    /// now. The caller has the log written afterwards, in the same step: [`Core::kick_log`] or [`Core::log_grew`].
+    fn settle(
+        &self,
+        mut told: Vec<Rc<Settling>>,
+        position: LogPosition,
+        program: Option<(&Totals, &Breakdown)>,
+    ) {
+        if told.is_empty() {
+            return;
+        }
+        told.extract_if(.., |settling| settling.milestone() == Milestone::Programmed)
+            .for_each(|settling| settling.one_settled(program));
         if told.is_empty() {
             return;
         }

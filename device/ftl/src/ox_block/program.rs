@@ -142,7 +142,9 @@ impl Core {
         }
         match &job.then {
             Then::Tell(done) => done.tell(ended, breakdown),
-            Then::Slots(slots) if self.is_alive() => self.slots_programmed(job.page, slots, ended).await,
+            Then::Slots(slots) if self.is_alive() => {
+                self.slots_programmed(job.page, slots, ended, (&issued, &breakdown)).await;
+            }
             Then::Slots(_) => {}
         }
     }

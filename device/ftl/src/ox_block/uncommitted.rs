@@ -93,11 +93,20 @@ impl State {
 
     /// How far a write to extents must have come when it completes, if the host asks for `watch`.
     #[inline]
-    pub(super) fn milestone_of(&self, extents: &[Extent], watch: Option<Milestone>) -> Option<Milestone> {
+    pub(super) fn milestone_of(
+        &self,
+        extents: &[Extent],
+        watch: Option<Milestone>,
+        is_transaction: bool,
+    ) -> Option<Milestone> {
         if self.has_uncommitted() && self.are_uncommitted(extents) {
             return Some(Milestone::Flash);
         }
-        watch
+        match watch {
+            // A transaction is not acknowledged without its Commit.
+            Some(Milestone::Programmed) if is_transaction => Some(Milestone::Flash),
+            watch => watch,
+        }
     }
 
     /// A transaction waits for the log: its slots are not seen.

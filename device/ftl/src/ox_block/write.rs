@@ -65,7 +65,7 @@ pub(super) fn accept(
     let core = ftl.core();
     let mut state = core.state.borrow_mut();
     let units = extents.iter().map(|extent| extent.units(state.unit)).sum();
-    let watch = state.milestone_of(extents, watch);
+    let watch = state.milestone_of(extents, watch, is_transaction);
     let settling = watch.map(|milestone| Settling::new(&core.sim, 1, milestone, core.shared.free_slots.totals()));
     let group = settling.as_ref().map(|settling| Group::new(settling, units));
     let transaction = state.begin_transaction(is_transaction);

@@ -78,10 +78,12 @@ impl Profile {
     /// # Errors
     /// The invalid key, and what would be valid.
     pub fn resolve(&self) -> Result<Resolved> {
-        match self.keys.ftl.parts.as_deref() {
+        let resolved = match self.keys.ftl.parts.as_deref() {
             None | Some([]) => self.resolve_one(false),
             Some(parts) => parts::resolve(self, parts),
-        }
+        }?;
+        resolved.check_buffer_mode()?;
+        Ok(resolved)
     }
 
     /// Decides every value of a drive with one FTL, or of one of several FTLs, whose channels have identifiers.

@@ -9,11 +9,11 @@ use nandscape_device_media::{Geometry, ProgramUnit, Timing};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Ratio};
 
-use super::Result;
+use super::{Resolved, Result};
 use super::bounds::{or, within, wrong};
 use crate::keys::{OxBlockKeys, ProfileKeys};
 use crate::profile::ProfileError;
-use crate::values::{FtlKind, Text};
+use crate::values::{FtlKind, ShareOrBytes, Text};
 
 /// `ftl.over_provisioning` of an OX-Block whose profile does not give it: 30% of the flash (OX 6.1.8).
 pub(super) const DEFAULT_OVER_PROVISIONING: Ratio = Ratio(0.4286);
@@ -82,8 +82,8 @@ pub(super) fn ox_block(
         },
         gc: OxGcConfig {
             slots: within("ftl.ox_block.gc_slots", slots.into(), 1, 256)? as u32,
-            threshold: thousandths("ftl.ox_block.gc_threshold", &given.gc_threshold, DEFAULT_THRESHOLD)?,
-            target: thousandths("ftl.ox_block.gc_target", &given.gc_target, DEFAULT_TARGET)?,
+            threshold: threshold(or(&given.gc_threshold, ShareOrBytes::Share(DEFAULT_THRESHOLD)), counts)?,
+            target: thousandths("ftl.ox_block.gc_target", or(&given.gc_target, DEFAULT_TARGET))?,
             batch: BATCH,
         },
         layout,
@@ -110,9 +110,7 @@ fn log_pages(given: Option<Text<Bytes>>, counts: &Counts, units: u32) -> Result<
     let block = LOG_BLOCKS * u64::from(counts.pages_per_block);
     let Some(Text(Bytes(bytes))) = given else { return Ok(block) };
     let page = u64::from(counts.page_size);
-    let planes = u64::from(counts.channels) * u64::from(counts.dies_per_channel) * u64::from(counts.planes_per_die);
-    let flash = planes * u64::from(counts.blocks_per_plane) * u64::from(counts.pages_per_block) * page;
-    let spare = flash.saturating_sub(u64::from(units) * u64::from(counts.unit_size));
+    let spare = flash(counts).saturating_sub(u64::from(units) * u64::from(counts.unit_size));
     let most = (spare / 4).max(block * page);
     match (page..=most).contains(&bytes) {
         true => Ok(bytes / page),
@@ -132,8 +130,26 @@ fn components(keys: &ProfileKeys) -> Result<Components> {
         .map_err(|unknown| ProfileError::new(format!("ftl.ox.{}", unknown.set.key()), format!("{unknown}")))
 }
 
-fn thousandths(key: &str, given: &Option<Text<Ratio>>, default: Ratio) -> Result<u32> {
-    let share = or(given, default);
+/// `gc_threshold` in thousandths of the flash.
+fn threshold(given: ShareOrBytes, counts: &Counts) -> Result<u32> {
+    const KEY: &str = "ftl.ox_block.gc_threshold";
+    let flash = flash(counts);
+    match given {
+        ShareOrBytes::Share(share) => thousandths(KEY, share),
+        ShareOrBytes::Bytes(bytes) if bytes.0 < flash => thousandths(KEY, Ratio(bytes.0 as f64 / flash as f64)),
+        ShareOrBytes::Bytes(bytes) => {
+            wrong(KEY, format!("{bytes} is out of range; below {}, which is all of the flash, is valid", Bytes(flash)))
+        }
+    }
+}
+
+/// Bytes of all flash.
+fn flash(counts: &Counts) -> u64 {
+    let planes = u64::from(counts.channels) * u64::from(counts.dies_per_channel) * u64::from(counts.planes_per_die);
+    planes * u64::from(counts.blocks_per_plane) * u64::from(counts.pages_per_block) * u64::from(counts.page_size)
+}
+
+fn thousandths(key: &str, share: Ratio) -> Result<u32> {
     if !(0.0..1.0).contains(&share.0) {
         return wrong(
             key,
@@ -143,17 +159,32 @@ fn thousandths(key: &str, given: &Option<Text<Ratio>>, default: Ratio) -> Result
     Ok((share.0 * 1_000.0).round() as u32)
 }
 
+impl Resolved {
+    /// Completion without the log needs a log.
+    pub(super) fn check_buffer_mode(&self) -> Result<()> {
+        let has_log = |drive: &Resolved| drive.ox_block.is_some_and(|config| config.layout == Layout::Log);
+        let is_right = has_log(self) || self.parts.iter().any(|part| has_log(&part.drive));
+        match self.controller.buffer == BufferMode::Programmed && !is_right {
+            false => Ok(()),
+            true => wrong(
+                "buffer.mode",
+                "\"programmed\" is for ftl.kind = \"ox_block\", which has a log; without one, \"through\" is the same",
+            ),
+        }
+    }
+}
+
 /// Writes what was decided into the keys.
 pub(super) fn fill_in(keys: &mut ProfileKeys, config: &OxBlockConfig, page_size: u64) {
-    let ratio = |thousandths: u32| Some(Text(Ratio(f64::from(thousandths) / 1_000.0)));
+    let ratio = |thousandths: u32| Ratio(f64::from(thousandths) / 1_000.0);
     keys.ftl.ox_block = OxBlockKeys {
         transactions: Some(config.transactions),
         checkpoint_interval: Some(Text(config.checkpoint.interval)),
         checkpoint_log: Some(Text(Bytes(config.checkpoint.log_pages * page_size))),
         map_memory: Some(Text(Bytes(config.map_memory))),
         gc_slots: Some(config.gc.slots),
-        gc_threshold: ratio(config.gc.threshold),
-        gc_target: ratio(config.gc.target),
+        gc_threshold: Some(Text(ShareOrBytes::Share(ratio(config.gc.threshold)))),
+        gc_target: Some(Text(ratio(config.gc.target))),
     };
     for set in Set::ALL {
         *keys.ftl.ox.of(*set) = Some(config.components.name(*set).to_owned());

@@ -30,8 +30,8 @@ impl<F: Ftl> Nvm<F> {
         self.buffer == BufferMode::Capacitor
     }
 
-    /// Whether there is a write cache that a power cut empties.
+    /// Whether a power cut can take back writes that have completed: there is a volatile write cache.
     pub(super) fn has_volatile_cache(&self) -> bool {
-        matches!(self.buffer, BufferMode::Volatile | BufferMode::Register)
+        matches!(self.buffer, BufferMode::Volatile | BufferMode::Register | BufferMode::Programmed)
     }
 }

@@ -172,9 +172,12 @@ impl<F: Ftl> Nvm<F> {
     pub(super) fn write_waits_for(&self, fua: bool, settings: &Settings) -> Option<Milestone> {
         let must_be_durable = fua || !settings.write_cache_enabled();
         match self.buffer {
-            BufferMode::Volatile | BufferMode::Register if must_be_durable => Some(Milestone::Flash),
+            BufferMode::Volatile | BufferMode::Register | BufferMode::Programmed if must_be_durable => {
+                Some(Milestone::Flash)
+            }
             BufferMode::Capacitor | BufferMode::Volatile => None,
             BufferMode::Register => Some(Milestone::Register),
+            BufferMode::Programmed => Some(Milestone::Programmed),
             BufferMode::Through => Some(Milestone::Flash),
         }
     }

@@ -104,7 +104,7 @@ impl Group {
     /// A slot is current, or will not be. What to tell, if that was what the write has waited for.
     pub(super) fn slot_ended(&self) -> Option<Rc<Settling>> {
         self.left.set(self.left.get() - 1);
-        (self.left.get() == 0 && self.settling.milestone() == Milestone::Flash).then(|| self.settling.clone())
+        (self.left.get() == 0 && self.settling.milestone() != Milestone::Register).then(|| self.settling.clone())
     }
 
     /// What to tell of a write that waits in vain; `None` of one that was told already.

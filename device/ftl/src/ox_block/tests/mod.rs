@@ -17,6 +17,7 @@
 //! | `lines` | the layouts without a log |
 //! | `transactions` | transactions of several extents beside other writes |
 //! | `visibility` | what readers see while transactions are under way |
+//! | `acknowledge` | what the end of a write waits for |
 //! | `counters` | that programs and recoveries are counted |
 //! | `padding` | what is programmed as padding |
 //! | `mistakes` | that each of a number of deliberate mistakes is noticed |
@@ -31,6 +32,7 @@
 //! time after a power cut, and damage of a cut to earlier pages of a word line.
 #![expect(clippy::print_stdout, reason = "the progress of campaigns and the events of a replay, for --nocapture")]
 
+mod acknowledge;
 mod campaign;
 mod case;
 mod counters;
