@@ -27,8 +27,8 @@ impl BufferMode {
         ("capacitor", BufferMode::Capacitor),
         ("volatile", BufferMode::Volatile),
         ("register", BufferMode::Register),
-        ("programmed", BufferMode::Programmed),
         ("through", BufferMode::Through),
+        ("programmed", BufferMode::Programmed),
     ];
 }
 

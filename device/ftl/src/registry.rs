@@ -206,6 +206,11 @@ pub static BUILT_IN: &[Component] = &[
         "all planes of a channel, then the next channel",
         |needs, blocks| Part::BuiltIn(Lines::new(&needs.geometry, LineOrder::PlanesFirst, needs.streams, blocks)),
     )),
+    Component::Provisioning(Choice::new(
+        "channel_lines",
+        "a line of a block per plane for each channel, renewed as a whole; channels take turns",
+        |needs, blocks| Part::BuiltIn(Lines::new(&needs.geometry, LineOrder::ChannelLines, needs.streams, blocks)),
+    )),
     Component::PersistentMapping(Choice::new("table", "the page of each fragment, in memory", FragmentTable::boxed)),
     Component::Mapping(Choice::new(
         "paged",

@@ -9,8 +9,8 @@ use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
 use crate::values::{
-    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PartStore, PerPageType, ShareOrBytes, Shares, Tables,
-    Text, Victim,
+    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PartStore, PerPageType, ShareOrBytes, Shares,
+    Tables, Text, Victim,
 };
 
 /// What a key means.
@@ -390,7 +390,7 @@ section! {
         /// Whether each write is a transaction: after a power cut all of it is there, or nothing. Up to the size of the write
         /// buffer.
         transactions: bool,
-        /// The time from one checkpoint to the next, while data is written: `"10s"`. The longest is an hour, `"3600s"`.
+        /// The time from one checkpoint to the next, if anything has changed: `"10s"`. The longest is an hour, `"3600s"`.
         checkpoint_interval: Text<Span>,
         /// The size of the log at which a checkpoint is taken, whatever the interval: `"16MiB"`. Without it, two blocks of the
         /// log.
@@ -416,8 +416,9 @@ section! {
         bad_blocks: String,
         /// P2-BLK, block metadata: `"table"`.
         blocks: String,
-        /// P3-PRO, provisioning: `"lines"`, in which planes take turns with the channel the fastest, or `"planes_first"`, all planes
-        /// of a channel and then the next channel.
+        /// P3-PRO, provisioning: `"lines"`, in which planes take turns with the channel the fastest, `"planes_first"`, all planes
+        /// of a channel and then the next channel, or `"channel_lines"`, in which each channel renews a line of a block per plane as
+        /// a whole.
         provisioning: String,
         /// P4-MPE, where fragments of the map are: `"table"`.
         persistent_mapping: String,

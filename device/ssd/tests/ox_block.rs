@@ -71,6 +71,7 @@ fn keeps_its_data_with_transactions_and_a_map_that_is_not_in_memory() {
         &["geometry.factory_bad_blocks=5%", "lba_size=512", "buffer.mode=volatile"],
         &["ftl.over_provisioning=12%", "ftl.ox_block.gc_slots=1"],
         &["ftl.ox.bad_blocks=list", "ftl.ox.provisioning=planes_first", "ftl.ox.mapping=whole", "ftl.ox.gc=oldest"],
+        &["ftl.ox.provisioning=channel_lines", "buffer.mode=programmed"],
         &["ftl.ox.gc=cost_benefit", "ftl.ox.write_cache=half_full", "buffer.mode=volatile"],
     ] {
         let passed = conformance::data(&|sim| subject(sim, changes), &load, seed());

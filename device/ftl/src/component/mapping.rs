@@ -8,6 +8,7 @@
 //! | INIT | the construction of the component |
 //! | EXIT | a checkpoint, then the drop of it |
 //! | READ, UPSERT | [`Mapping::lookup`], [`Mapping::upsert`] |
+//! | CLEAR | [`CachedMapping::unwritten`], and `begin_write` and `end_write` of each fragment that it names |
 //!
 //! A map larger than memory is a [`CachedMapping`] too: it says what must leave memory, and what must be written first.
 
@@ -120,7 +121,8 @@ pub trait CachedMapping: Mapping<Miss = FragmentMiss> {
     /// Whether a fragment is being written.
     fn is_writing(&self, index: u32) -> bool;
 
-    /// The fragments in memory that were changed since they were written, or are being written.
+    /// CLEAR: the fragments in memory that were changed since they were written, or are being written. The FTL writes them
+    /// ([`CachedMapping::begin_write`]); they stay in memory.
     fn unwritten(&self) -> Vec<u32>;
 
     /// The bytes of a fragment that is to be written, if it was changed.

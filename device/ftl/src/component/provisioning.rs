@@ -7,6 +7,9 @@
 //! | GET, FREE, CLOSE, PUT | `get`, `programmed`, `close`, `put` |
 //! | CHECK | `free_blocks` |
 //!
+//! OX puts a chunk back when it may be erased, and its provisioning keeps it until the next checkpoint. Here the FTL keeps and erases
+//! the block, and PUT comes after that.
+//!
 //! [`Provisioning`] is asked plane by plane, for FTLs that choose the plane themselves; [`LineProvisioning`] chooses it too.
 
 use nandscape_device_media::{BlockId, PageId, PlaneId};

@@ -119,6 +119,7 @@ impl Core {
             }
         }
         self.flags.checkpointing.set(false);
+        self.watch_age();
         self.checkpointed.notify();
         self.space.notify();
         self.pump();
@@ -133,7 +134,7 @@ impl Core {
             if mistakes::is_made(Mistake::LateHead) {
                 mark = self.next_mark().await?;
             }
-            let Mark { head, mut held, breaks, written } = mark;
+            let Mark { head, mut held, breaks, written, changes } = mark;
             // What it says is of this instant, and the records up to it are written before it.
             let (last, place, bytes) = {
                 let state = self.state.borrow();
@@ -155,6 +156,7 @@ impl Core {
             if mistakes::is_made(Mistake::HeldTooShort) {
                 held = self.state.borrow().held.len();
             }
+            self.flags.covered.set(changes);
             self.checkpoint_ended(&head, held);
             return Ok(());
         }
@@ -169,17 +171,8 @@ impl Core {
         if self.flags.table_pages_wanted.get() > 0 {
             self.space.notify();
         }
+        self.clear_map().await?;
         let latch = Latch::new(&self.sim);
-        let mut fragments = self.state.borrow().map.unwritten();
-        if mistakes::is_made(Mistake::WritesIgnored) {
-            fragments.retain(|index| !self.state.borrow().map.is_writing(*index));
-        }
-        for index in fragments {
-            latch.below(WRITES).await;
-            self.chores.start(Chore::Fragment { index, _held: latch.begin() });
-        }
-        latch.below(1).await;
-        self.still_running()?;
         let (small, chunks, mapped) = {
             let mut state = self.state.borrow_mut();
             let small = state.map.small_mut().take_dirty();
@@ -195,6 +188,21 @@ impl Core {
         self.still_running()?;
         self.flags.writing_tables.set(false);
         Ok((self.phase.get() != Phase::ReadOnly).then_some(mapped))
+    }
+
+    /// CLEAR of P5: writes the fragments of the map that were changed. They stay in memory.
+    pub(super) async fn clear_map(&self) -> Result<(), Stopped> {
+        let latch = Latch::new(&self.sim);
+        let mut fragments = self.state.borrow().map.unwritten();
+        if mistakes::is_made(Mistake::WritesIgnored) {
+            fragments.retain(|index| !self.state.borrow().map.is_writing(*index));
+        }
+        for index in fragments {
+            latch.below(WRITES).await;
+            self.chores.start(Chore::Fragment { index, _held: latch.begin() });
+        }
+        latch.below(1).await;
+        self.still_running()
     }
 
     /// Writes a fragment of a table that is all in memory: of the table of blocks, as it is now.

@@ -61,6 +61,8 @@ pub(super) struct Shared {
 
 /// See the module.
 pub(super) struct Core {
+    /// Itself, for a timer.
+    pub(super) weak: Weak<Core>,
     pub(super) sim: Sim,
     pub(super) media: Rc<Media>,
     pub(super) config: OxBlockConfig,
@@ -105,6 +107,8 @@ pub(super) struct Mark {
     pub(super) breaks: u32,
     /// The timestamp of the last record before the head.
     pub(super) written: u64,
+    /// Changes before it.
+    pub(super) changes: u64,
 }
 
 /// What is under way.
@@ -119,6 +123,10 @@ pub(super) struct Flags {
     /// A checkpoint is writing tables.
     pub(super) writing_tables: Cell<bool>,
     pub(super) last_checkpoint: Cell<Time>,
+    /// When the timer for the next checkpoint ends, if one runs.
+    pub(super) timer: Cell<Option<Time>>,
+    /// Changes that the last checkpoint has.
+    pub(super) covered: Cell<u64>,
     /// Channels that are being collected.
     pub(super) collecting: Cell<u32>,
     /// The channel that is looked at first for collection.
@@ -137,6 +145,7 @@ impl Core {
     pub(super) fn new(sim: &Sim, media: &Rc<Media>, config: OxBlockConfig, shared: &Rc<Shared>) -> Rc<Core> {
         let state = State::new(media, &config, state::factory_bad(media, &config), 0);
         Rc::new_cyclic(|weak| Core {
+            weak: weak.clone(),
             sim: sim.clone(),
             media: media.clone(),
             config,

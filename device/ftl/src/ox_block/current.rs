@@ -146,14 +146,9 @@ impl Core {
         self.kick_log();
     }
 
-    /// Writes and flushes end when the log is durable up to a position; writes that need not wait for it end
-    /// now. The caller has the log written afterwards, in the same step: [`Core::kick_log`] or [`Core::log_grew`].
-    fn settle(
-        &self,
-        mut told: Vec<Rc<Settling>>,
-        position: LogPosition,
-        program: Option<(&Totals, &Breakdown)>,
-    ) {
+    /// Writes and flushes end when the log is durable up to a position; writes that need not wait for it end now. The caller has
+    /// the log written afterwards, in the same step: [`Core::kick_log`] or [`Core::log_grew`].
+    fn settle(&self, mut told: Vec<Rc<Settling>>, position: LogPosition, program: Option<(&Totals, &Breakdown)>) {
         if told.is_empty() {
             return;
         }

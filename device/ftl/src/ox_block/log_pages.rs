@@ -87,7 +87,13 @@ impl Core {
     fn mark(&self) -> Mark {
         let mut state = self.state.borrow_mut();
         let written = state.log.written_up_to();
-        Mark { head: state.log.mark(), held: state.held.len(), breaks: state.log.breaks(), written }
+        Mark {
+            head: state.log.mark(),
+            held: state.held.len(),
+            breaks: state.log.breaks(),
+            written,
+            changes: state.changes(),
+        }
     }
 
     /// Waits until all records up to a position are in a chain. Whether they are: not if it has broken since `breaks`.

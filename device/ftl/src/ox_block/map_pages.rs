@@ -130,17 +130,16 @@ impl Core {
         Ok(())
     }
 
-    /// The log has new records: a page of it may be full, and a checkpoint may be due.
+    /// The log has new records: a page of it may be full, and a checkpoint may be due, now or later.
     pub(super) fn log_grew(&self) {
         self.kick_log();
-        let checkpoint = self.shared.checkpoint.get();
-        let age = self.sim.now() - self.flags.last_checkpoint.get();
         let is_long = {
             let state = self.state.borrow();
-            state.log.pages() >= checkpoint.log_pages || state.log.is_broken()
+            state.log.pages() >= self.shared.checkpoint.get().log_pages || state.log.is_broken()
         };
-        if is_long || age >= checkpoint.interval {
+        if is_long {
             self.request_checkpoint();
         }
+        self.watch_age();
     }
 }

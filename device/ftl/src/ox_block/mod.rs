@@ -23,6 +23,7 @@
 //! | `program` | programs of pages, of all streams |
 //! | `pages` | pages of tables and logs |
 //! | `read` | reads |
+//! | `age` | checkpoints by age |
 //! | `uncommitted` | transactions that reads do not see yet |
 //! | `deallocate` | units that read as zeros or not at all from now on |
 //! | `room` | that no room will come back |
@@ -40,6 +41,7 @@
 //!
 //! Left out: wear levelling beyond writing the free block erased least often; multi-plane and word-line programs.
 
+mod age;
 mod cache;
 mod check;
 mod checkpoint;
@@ -198,6 +200,7 @@ impl OxBlock {
         self.shared.checkpoint.set(checkpoint);
         let core = self.core();
         core.state.borrow_mut().renewed = true;
+        core.watch_age_anew();
         core.pump();
     }
 

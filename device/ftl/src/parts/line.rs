@@ -16,6 +16,9 @@ pub enum LineOrder {
     ChannelsFirst,
     /// All planes of a channel, then those of the next.
     PlanesFirst,
+    /// As `ChannelsFirst`, and each channel has a line of its own with a block of each of its planes, which is renewed as a whole
+    /// when all of them are full: the two levels of OX 6.1.3. Streams whose lines are narrower than the drive have one line.
+    ChannelLines,
 }
 
 /// The line of a stream.
@@ -25,6 +28,10 @@ pub struct Line {
     width: usize,
     /// Whose turn it is.
     next: usize,
+    /// Planes of each channel.
+    per_channel: u32,
+    /// With a line for each channel: by plane, whether its block of the channel's line is yet to be opened.
+    unopened: Option<Vec<bool>>,
 }
 
 impl Line {
@@ -32,12 +39,44 @@ impl Line {
     pub fn new(geometry: &Geometry, order: LineOrder, stream: Stream, width: usize) -> Line {
         let per_channel = geometry.planes() / geometry.channels();
         let plane = |number| match order {
-            LineOrder::ChannelsFirst => {
+            LineOrder::ChannelsFirst | LineOrder::ChannelLines => {
                 PlaneId((number % geometry.channels()) * per_channel + number / geometry.channels())
             }
             LineOrder::PlanesFirst => PlaneId(number),
         };
-        Line { stream, order: (0..geometry.planes()).map(plane).collect(), width: width.max(1), next: 0 }
+        let is_by_channel = order == LineOrder::ChannelLines && width >= geometry.planes() as usize;
+        Line {
+            stream,
+            order: (0..geometry.planes()).map(plane).collect(),
+            width: width.max(1),
+            next: 0,
+            per_channel,
+            unopened: is_by_channel.then(|| vec![false; geometry.planes() as usize]),
+        }
+    }
+
+    /// The planes of a plane's channel.
+    fn channel_of(&self, plane: PlaneId) -> std::ops::Range<u32> {
+        let first = plane.0 / self.per_channel * self.per_channel;
+        first..first + self.per_channel
+    }
+
+    /// Whether a channel's line has nothing left, so that a new one begins.
+    fn is_used_up(&self, lists: &PlaneLists, unopened: &[bool], plane: PlaneId) -> bool {
+        let has_open = |plane: u32| lists.open(PlaneId(plane), self.stream).is_some();
+        let has_more = |plane: u32| unopened[plane as usize] && lists.has_room(PlaneId(plane), self.stream);
+        !self.channel_of(plane).any(|plane| has_open(plane) || has_more(plane))
+    }
+
+    /// A block is opened on a plane, of a new line of its channel if the line before it is used up.
+    fn open_block(&mut self, lists: &PlaneLists, plane: PlaneId) {
+        let channel = self.channel_of(plane);
+        let Some(mut unopened) = self.unopened.take() else { return };
+        if self.is_used_up(lists, &unopened, plane) {
+            unopened[channel.start as usize..channel.end as usize].fill(true);
+        }
+        unopened[plane.0 as usize] = false;
+        self.unopened = Some(unopened);
     }
 
     /// GET: the next page, on a plane that is `usable`; `None` if there is none.
@@ -53,6 +92,9 @@ impl Line {
             usable(plane) && self.may_write(lists, plane)
         })?;
         self.next = (chosen + 1) % planes;
+        if self.unopened.is_some() && lists.open(self.order[chosen], self.stream).is_none() {
+            self.open_block(lists, self.order[chosen]);
+        }
         lists.get(blocks, self.order[chosen], self.stream)
     }
 
@@ -80,6 +122,55 @@ impl Line {
         let open = |plane: &PlaneId| lists.open(*plane, self.stream).is_some();
         let is_full =
             || self.width < self.order.len() && self.order.iter().filter(|plane| open(plane)).count() >= self.width;
-        open(&plane) || (lists.has_room(plane, self.stream) && !is_full())
+        let is_of_line = |unopened: &Vec<bool>| unopened[plane.0 as usize] || self.is_used_up(lists, unopened, plane);
+        open(&plane)
+            || (lists.has_room(plane, self.stream) && !is_full() && self.unopened.as_ref().is_none_or(is_of_line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_device_media::BlockId;
+    use nandscape_device_rig::TestFlash;
+
+    use super::*;
+    use crate::component::{NextBlock, NoneBad, StreamRule};
+    use crate::parts::{BlockTable, FreeOrder};
+
+    /// Two channels of three planes: pages go to the channels in turn, and blocks are opened when all of a channel's are full.
+    #[test]
+    fn the_line_of_a_channel_is_renewed_as_a_whole() {
+        const PAGES: u32 = 4;
+        let flash = TestFlash { channels: 2, planes: 3, blocks: 5, pages: PAGES, ..TestFlash::default() };
+        let geometry = flash.geometry();
+        let mut blocks = BlockTable::new(&geometry, &NoneBad);
+        let rules = [StreamRule { leaves: 1, next: NextBlock::InOrder }];
+        let mut lists = PlaneLists::new(&geometry, FreeOrder::Fifo, &rules, &blocks);
+        let planes = geometry.planes();
+        let mut line = Line::new(&geometry, LineOrder::ChannelLines, Stream(0), planes as usize);
+        // One plane fills its block before the others do.
+        let first = |plane: PlaneId| plane == PlaneId(0);
+        for _ in 0..PAGES {
+            assert_eq!(line.get(&mut blocks, &mut lists, first).map(|page| geometry.block_of(page)), Some(BlockId(0)));
+        }
+        assert!(!line.has_room(&lists, first), "its line is not used up");
+        let mut by_channel = [PAGES, 0];
+        for number in 0..(planes - 1) * PAGES {
+            let page = line.get(&mut blocks, &mut lists, |_| true).expect("there is room");
+            let block = geometry.block_of(page);
+            assert_eq!(block.0 % geometry.blocks_per_plane(), 0, "a block of the second line, at page {number}");
+            by_channel[geometry.channel_of(geometry.plane_of(block)) as usize] += 1;
+            if by_channel.iter().any(|pages| *pages == geometry.planes() / 2 * PAGES) {
+                break;
+            }
+        }
+        // All other blocks of the flash but one of each plane are handed out in the end.
+        let mut left = 0;
+        while line.get(&mut blocks, &mut lists, |_| true).is_some() {
+            left += 1;
+        }
+        let all = planes * (geometry.blocks_per_plane() - 1) * PAGES;
+        assert_eq!(by_channel[0] + by_channel[1] + left, all);
+        assert!(!line.has_room(&lists, |_| true));
     }
 }

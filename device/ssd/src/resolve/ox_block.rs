@@ -9,8 +9,8 @@ use nandscape_device_media::{Geometry, ProgramUnit, Timing};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Ratio};
 
-use super::{Resolved, Result};
 use super::bounds::{or, within, wrong};
+use super::{Resolved, Result};
 use crate::keys::{OxBlockKeys, ProfileKeys};
 use crate::profile::ProfileError;
 use crate::values::{FtlKind, ShareOrBytes, Text};

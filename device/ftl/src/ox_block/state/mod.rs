@@ -150,6 +150,8 @@ pub(super) struct State {
     /// Slots of the cache and before-images of such transactions.
     pub(super) uncommitted: u32,
     pub(super) counters: Stats,
+    /// Records of what checkpoints have written, since the drive was started.
+    pub(super) checkpoint_records: u64,
     /// Checkpoints taken since the drive was started.
     pub(super) checkpoints: u64,
     /// Blocks that they have released.
@@ -222,6 +224,7 @@ impl State {
             before: BeforeImages::default(),
             uncommitted: 0,
             counters: Stats::default(),
+            checkpoint_records: 0,
             checkpoints: 0,
             released: 0,
             no_room_since: None,
@@ -315,6 +318,7 @@ impl State {
     /// A fragment of a table was written, with its record.
     pub(super) fn move_fragment(&mut self, kind: Kind, index: u32, new: PageId, mover: Mover) {
         let moved = Moved { index, old: self.fragment(kind, index), new: Some(new) };
+        self.checkpoint_records += u64::from(mover == Mover::Checkpoint);
         self.set_fragment(kind, moved);
         self.log.append(match kind {
             Kind::MapLarge if mover == Mover::Gc => Record::GcMapping(moved),

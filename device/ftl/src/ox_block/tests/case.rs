@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::kinds::{KINDS, LINES, Setup};
+use super::kinds::{KINDS, LINES, MORE, Setup};
 use super::load::Load;
 use super::lose::Lose;
 
@@ -72,7 +72,7 @@ impl FromStr for Case {
         let mut parts = text.split(';').map(str::trim);
         let mut words = parts.next().unwrap_or_default().split_whitespace();
         let kind = words.next().unwrap_or_default();
-        let kind = KINDS.into_iter().chain(LINES).find(|known| *known == kind);
+        let kind = KINDS.into_iter().chain(MORE).chain(LINES).find(|known| *known == kind);
         let kind = kind.ok_or_else(|| format!("case {text:?}: it begins with one of {}", KINDS.join(", ")))?;
         let mut case = Case { trims: false, faults: parts.map(str::to_owned).collect(), ..Case::new(kind, 1) };
         for word in words {

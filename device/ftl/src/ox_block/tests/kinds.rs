@@ -5,7 +5,7 @@ use nandscape_device_rig::TestFlash;
 use nandscape_sim::Span;
 
 use crate::ox_block::{CheckpointConfig, Layout, OxGcConfig};
-use crate::registry::Components;
+use crate::registry::{Components, Set};
 use crate::{FirmwareTimes, OxBlockConfig};
 
 /// What a drive is made of.
@@ -23,6 +23,9 @@ pub(super) const LINES: [&str; 4] = ["pblk", "spdk", "pblk_through", "spdk_capac
 /// The names of all other kinds; the first three are the quickest.
 pub(super) const KINDS: [&str; 6] = ["plain", "transactions", "capacitors", "through", "paged", "tiny"];
 
+/// The names of kinds that seeds do not draw: what a seed draws stays the same.
+pub(super) const MORE: [&str; 1] = ["channel_lines"];
+
 impl Setup {
     /// The drive of a kind, if there is one of that name.
     pub(super) fn of(kind: &str) -> Option<Setup> {
@@ -33,6 +36,7 @@ impl Setup {
             "through" => Setup::small().through(),
             "paged" => Setup::paged(),
             "tiny" => Setup::tiny(),
+            "channel_lines" => Setup::small().channel_lines(),
             "pblk" => Setup::small().layout(Layout::PBLK),
             "spdk" => Setup::small().layout(Layout::SPDK),
             "pblk_through" => Setup::small().layout(Layout::PBLK).through(),
@@ -103,6 +107,13 @@ impl Setup {
     /// With another layout.
     fn layout(mut self, layout: Layout) -> Setup {
         self.config.layout = layout;
+        self
+    }
+
+    /// With a line of blocks for each channel.
+    fn channel_lines(mut self) -> Setup {
+        let name = |set| (set == Set::Provisioning).then_some("channel_lines");
+        self.config.components = Components::named(name).expect("they are built in");
         self
     }
 

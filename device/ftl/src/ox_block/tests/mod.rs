@@ -12,12 +12,14 @@
 //! | `standstill` | what is under way on a drive that does not go on |
 //! | `cuts` | power cuts at every operation of short runs and of recoveries |
 //! | `campaign` | runs drawn from seeds, as many as are asked for |
+//! | `channel_lines` | a line for each channel |
 //! | `damage` | flash that is damaged at random |
 //! | `data` | loads without cuts |
 //! | `lines` | the layouts without a log |
 //! | `transactions` | transactions of several extents beside other writes |
 //! | `visibility` | what readers see while transactions are under way |
 //! | `acknowledge` | what the end of a write waits for |
+//! | `idle` | a drive that is left alone; CLEAR |
 //! | `counters` | that programs and recoveries are counted |
 //! | `padding` | what is programmed as padding |
 //! | `mistakes` | that each of a number of deliberate mistakes is noticed |
@@ -35,10 +37,12 @@
 mod acknowledge;
 mod campaign;
 mod case;
+mod channel_lines;
 mod counters;
 mod cuts;
 mod damage;
 mod data;
+mod idle;
 mod journal;
 mod kinds;
 mod lines;
