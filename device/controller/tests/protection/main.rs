@@ -10,6 +10,7 @@ mod allocations;
 mod common;
 mod damage;
 mod host;
+mod memory;
 mod model;
 mod wrong;
 

@@ -4,9 +4,7 @@
 //! Left out: sources in other namespaces (descriptor formats 2h and 3h), which Identify does not offer.
 
 use nandscape_device_ftl::{Extent, Ftl};
-use nandscape_drive::breakdown::cause;
-use nandscape_drive::{Breakdown, HostMem, Stage};
-use nandscape_sim::credits::Credits;
+use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::io::{CopyCdw12, CopyRange, LongCopyRange};
 use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
@@ -126,38 +124,7 @@ impl SourceRange {
     }
 }
 
-/// Memory of the controller, in KiB, in which all Copy commands together hold data. One that needs more has all of it.
-pub(super) const MEMORY_KIB: usize = 16 << 10;
-
-/// Memory that a command has until this is dropped.
-pub(super) struct Memory<'a> {
-    of: &'a Credits,
-    kib: usize,
-}
-
-impl Drop for Memory<'_> {
-    fn drop(&mut self) {
-        self.of.give(self.kib);
-    }
-}
-
 impl<F: Ftl> Nvm<F> {
-    /// Waits for memory for the data of a Copy, in the order of the commands.
-    pub(super) async fn copy_memory(
-        &self,
-        command: &Command<'_>,
-        bytes: usize,
-        breakdown: &mut Breakdown,
-    ) -> Result<Memory<'_>, Status> {
-        let (begun, kib) = (self.sim.now(), bytes.div_ceil(1 << 10).min(MEMORY_KIB));
-        let taken = command.stop.or_stopped(self.copy_memory.take(kib, breakdown.waits(Stage::Queue))).await;
-        if let Err(status) = taken {
-            breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
-            return Err(status);
-        }
-        Ok(Memory { of: &self.copy_memory, kib })
-    }
-
     /// Copies `sources` to `to`. The list of ranges has `bytes` bytes. Firmware takes the time of a command for each
     /// source after the first.
     ///

@@ -62,21 +62,22 @@ impl<F: Ftl> Nvm<F> {
         let (bytes, [compare, write]) = (extent.bytes(), pair);
         let compared = async |breakdown: &mut Breakdown| self.compare_own(compare, extent, breakdown).await;
         let accept = |room, watch| FromHost(write.mem).accept(&*self.ftl, (extent, 0), room, watch);
-        self.hold_and_serve(pair, extent, ([bytes; 2], fua), compared, accept, breakdown).await
+        self.hold_and_serve(pair, extent, ([bytes; 2], bytes as usize, fua), compared, accept, breakdown).await
     }
 
-    /// Serves a pair over `extent`: `bytes` of each command cross the link, `compared` compares, and then `accept` has the FTL
-    /// take the write.
+    /// Serves a pair over `extent`: `bytes` of each command cross the link, `compared` compares, with `memory` bytes of the
+    /// controller, and then `accept` has the FTL take the write.
     pub(super) async fn hold_and_serve<'f>(
         &'f self,
         [compare, write]: &[Command<'_>; 2],
         extent: Extent,
-        (bytes, fua): ([u64; 2], bool),
+        (bytes, memory, fua): ([u64; 2], usize, bool),
         compared: impl AsyncFnOnce(&mut Breakdown) -> Result<(), Failure>,
         accept: impl FnOnce(F::Reservation<'f>, Option<Milestone>) -> Result<Option<Rc<Settling>>, Status>,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failures> {
         self.check_writable().map_err(second_failed)?;
+        let _memory = self.memory(compare, memory, breakdown).await.map_err(first_failed)?;
         let begun = self.sim.now();
         let room = write.stop.or_stopped(self.ftl.reserve(extent, breakdown.waits(Stage::Queue))).await;
         let room = room.map_err(|status| {

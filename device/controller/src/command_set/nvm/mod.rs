@@ -8,6 +8,7 @@
 //! | `fused` | a fused Compare and Write |
 //! | `exclusive` | extents that only one command may change |
 //! | `pieces` | commands over blocks that lie apart |
+//! | `memory` | memory in which commands hold data |
 //! | `metadata` | commands on blocks with metadata |
 //! | `identify`, `health`, `drive_log` | what Identify and the logs say |
 //!
@@ -23,6 +24,7 @@ mod flush;
 mod fused;
 mod health;
 mod identify;
+mod memory;
 mod metadata;
 mod pieces;
 mod read;
@@ -34,8 +36,6 @@ use std::rc::Rc;
 use nandscape_device_ftl::{Extent, Ftl, Reader, Sanitization};
 use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::Breakdown;
-use nandscape_drive::breakdown::cause;
-use nandscape_sim::credits::Credits;
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
@@ -50,6 +50,7 @@ use command::NvmCommand;
 pub(crate) use drive_log::{FlashLog, by_cause};
 use exclusive::Exclusive;
 pub(super) use health::Health;
+use memory::Memory;
 use metadata::WithMetadata;
 use read::{Inside, ToHost, failure};
 use write::{FromHost, Zeros};
@@ -75,8 +76,7 @@ pub struct Nvm<F: Ftl> {
     counts: Cell<HostCounts>,
     /// Extents that a fused operation is working on.
     exclusive: Exclusive,
-    /// Memory that Copy commands may take, in KiB.
-    copy_memory: Credits,
+    memory: Memory,
     /// What was erased, and may be there again after a power cut.
     to_erase_again: RefCell<Vec<Extent>>,
 }
@@ -106,7 +106,7 @@ impl<F: Ftl> Nvm<F> {
             max_transfer: config.max_transfer,
             counts: Cell::default(),
             exclusive: Exclusive::new(sim),
-            copy_memory: Credits::new(sim, copy::MEMORY_KIB, cause::HOST_WRITE),
+            memory: Memory::new(sim),
             to_erase_again: RefCell::default(),
         }
     }

@@ -70,6 +70,7 @@ impl<F: Ftl> Nvm<F> {
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
         command.link.receive(extent.bytes(), breakdown).await;
+        let _memory = self.memory(command, extent.bytes() as usize, breakdown).await?;
         self.compare_own(command, extent, breakdown).await
     }
 

@@ -29,14 +29,15 @@ pub(super) struct Blocks {
 impl Blocks {
     /// Blocks of zeros, whose protection information is that of blocks that are not written.
     pub(super) fn new(format: Format, blocks: u32) -> Blocks {
-        Blocks { data: buffer(blocks * format.lba().data), ..Blocks::without_data(format, blocks) }
-    }
-
-    /// The same, of which only the metadata is there.
-    pub(super) fn without_data(format: Format, blocks: u32) -> Blocks {
-        let blocks = Blocks { format, data: buffer(0), metadata: buffer(blocks * stride(format) as u32) };
+        let (data, metadata) = (buffer(blocks * format.lba().data), buffer(blocks * stride(format) as u32));
+        let blocks = Blocks { format, data, metadata };
         blocks.invert();
         blocks
+    }
+
+    /// Bytes of memory that blocks take.
+    pub(super) fn bytes_of(format: Format, blocks: u32) -> usize {
+        blocks as usize * (format.lba().data as usize + stride(format))
     }
 
     /// Blocks as the FTL has them, for a read into them.
@@ -60,17 +61,12 @@ impl Blocks {
 
     /// The data and metadata of sectors as a write takes them.
     pub(super) fn both(&self, sectors: Range<u32>) -> Both {
-        let has_data = !self.data.borrow().is_empty();
-        Both { data: has_data.then(|| self.data(sectors.clone())), metadata: self.metadata(sectors) }
+        Both { data: self.data(sectors.clone()), metadata: self.metadata(sectors) }
     }
 
     /// Inverts the protection information, on the way from and to the FTL.
     pub(super) fn invert(&self) {
-        let Some(protection) = self.format.protection else { return };
-        let place = self.format.lba().place_of(protection);
-        for metadata in self.metadata.borrow_mut().chunks_exact_mut(stride(self.format)) {
-            metadata[place..place + PROTECTION_BYTES as usize].iter_mut().for_each(|byte| *byte = !*byte);
-        }
+        invert(self.format, &mut self.metadata.borrow_mut());
     }
 
     /// Checks the protection information of all blocks, the first of which is `slba`.
@@ -87,15 +83,12 @@ impl Blocks {
         Ok(())
     }
 
-    /// Inserts protection information. Blocks without data are zeros.
+    /// Inserts protection information.
     pub(super) fn insert(&self, tags: &Tags) {
         let (data, mut metadata, used) = (self.data.borrow(), self.metadata.borrow_mut(), self.used());
-        let mut data = data.chunks_exact(self.format.lba().data as usize);
-        for (index, metadata) in (0..).zip(metadata.chunks_exact_mut(stride(self.format))) {
-            match data.next() {
-                Some(data) => tags.insert(&self.format, index, data, &mut metadata[..used]),
-                None => tags.insert_into_zeros(&self.format, index, &mut metadata[..used]),
-            }
+        let data = data.chunks_exact(self.format.lba().data as usize);
+        for (index, (data, metadata)) in (0..).zip(data.zip(metadata.chunks_exact_mut(stride(self.format)))) {
+            tags.insert(&self.format, index, data, &mut metadata[..used]);
         }
     }
 
@@ -124,8 +117,17 @@ impl Blocks {
     }
 }
 
+/// Inverts the protection information in the metadata of blocks.
+pub(super) fn invert(format: Format, metadata: &mut [u8]) {
+    let Some(protection) = format.protection else { return };
+    let place = format.lba().place_of(protection);
+    for metadata in metadata.chunks_exact_mut(stride(format)) {
+        metadata[place..place + PROTECTION_BYTES as usize].iter_mut().for_each(|byte| *byte = !*byte);
+    }
+}
+
 /// Bytes of metadata that a block has room for.
-fn stride(format: Format) -> usize {
+pub(super) fn stride(format: Format) -> usize {
     (format.lba().sectors() * METADATA) as usize
 }
 

@@ -27,9 +27,7 @@ impl<F: Ftl> Nvm<F> {
 
         command.link.receive(list.bytes.into(), breakdown).await;
         self.check_writable()?;
-        let lba = namespace.format.lba();
-        let bytes = to.blocks as usize * (lba.data + lba.metadata) as usize;
-        let _memory = self.copy_memory(command, bytes, breakdown).await?;
+        let _memory = self.copy_memory(command, to.memory(command), breakdown).await?;
         let blocks = Blocks::new(namespace.format, to.blocks);
         let mut done = 0;
         for (number, source) in sources.iter().enumerate() {

@@ -28,6 +28,8 @@ impl<F: Ftl> Nvm<F> {
         self.check_atomic(extent)?;
         let (bytes, fua) = ([compared.1.bytes(), written.1.bytes()], Cdw12::of(write.entry).fua());
         let (request, place) = &compared;
+        // Both sides of the comparison, and then the write.
+        let memory = 2 * request.memory(compare);
         let compares = async |breakdown: &mut Breakdown| self.compare_blocks(compare, request, place, breakdown).await;
         let accept = |room, watch| {
             let (request, place) = &written;
@@ -35,7 +37,7 @@ impl<F: Ftl> Nvm<F> {
             blocks.invert();
             blocks.both(0..extent.sectors).accept(&*self.ftl, (extent, 0), room, watch)
         };
-        self.hold_and_serve(pair, extent, (bytes, fua), compares, accept, breakdown).await
+        self.hold_and_serve(pair, extent, (bytes, memory, fua), compares, accept, breakdown).await
     }
 }
 

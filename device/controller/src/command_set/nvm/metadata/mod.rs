@@ -9,6 +9,7 @@
 //! | `copy` | Copy |
 //! | `fused` | a fused Compare and Write |
 //! | `blocks` | blocks in memory of the controller, and the ways from and to the host |
+//! | `zeros` | Write Zeroes |
 //! | `protection` | protection information |
 //!
 //! Left out: that the data of a write crosses the link while it waits for room in the write buffer. It crosses first.
@@ -17,6 +18,7 @@ mod blocks;
 mod copy;
 mod fused;
 mod protection;
+mod zeros;
 
 use std::rc::Rc;
 
@@ -65,9 +67,9 @@ impl Destination for WithMetadata {
     }
 }
 
-/// Data and metadata of a write, in memory of the controller. Without data, it is zeros.
+/// Data and metadata of a write, in memory of the controller.
 struct Both {
-    data: Option<HostMem>,
+    data: HostMem,
     metadata: HostMem,
 }
 
@@ -82,9 +84,9 @@ impl Source for Both {
         watch: Option<Milestone>,
     ) -> Result<Option<Rc<Settling>>, Status> {
         let bytes = part.bytes() as usize;
-        let data = self.data.as_ref().map(|data| data.part(at, bytes));
+        let data = self.data.part(at, bytes);
         let metadata = self.metadata.part(metadata_of(at), metadata_of(bytes));
-        Ok(ftl.accept_with_metadata(part, data.as_ref(), &metadata, reservation, watch))
+        Ok(ftl.accept_with_metadata(part, Some(&data), &metadata, reservation, watch))
     }
 }
 
@@ -112,6 +114,11 @@ impl Request {
         let reference = self.tags.reference.wrapping_add(first);
         Request { slba: self.slba + u64::from(first), blocks, tags: Tags { reference, ..self.tags } }
     }
+
+    /// Bytes of its blocks in memory of the controller.
+    fn memory(&self, command: &Command<'_>) -> usize {
+        Blocks::bytes_of(command.namespace.format, self.blocks)
+    }
 }
 
 impl<F: Ftl> Nvm<F> {
@@ -137,6 +144,7 @@ impl<F: Ftl> Nvm<F> {
         let request = Request::of(command)?;
         let place = Place::of(command, request.blocks, &request.tags)?;
         self.count_read(1, command.namespace, request.blocks);
+        let _memory = self.memory(command, request.memory(command), breakdown).await?;
         let crossing = Some((command.link.clone(), place.bytes_per_sector()));
         let blocks = self.read_blocks(command, &request, crossing, breakdown).await?;
         blocks.check(&request.tags, request.slba)?;
@@ -151,23 +159,26 @@ impl<F: Ftl> Nvm<F> {
         must_have_data(command)?;
         self.count_write();
         command.link.receive(place.bytes(), breakdown).await;
+        let _memory = self.memory(command, request.memory(command), breakdown).await?;
         let blocks = take_to_write(command, &request, &place)?;
         let fua = Cdw12::of(command.entry).fua();
         Ok(self.write_blocks(command, &request, &blocks, fua, breakdown).await?)
     }
 
     /// Both the host's blocks and the drive's own are checked, and then compared, except for protection information
-    /// (NVM 3.3.1).
+    /// (NVM 3.3.1). The command is parallel to both Read and Write (NVM 5.3.2.4), so it has PRACT as these have: where protection
+    /// information is all of the metadata, the host sends none.
     async fn compare_protected(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Failure> {
         let request = Request::of(command)?;
         let place = Place::of(command, request.blocks, &request.tags)?;
         must_have_data(command)?;
         self.count_read(1, command.namespace, request.blocks);
         command.link.receive(place.bytes(), breakdown).await;
+        let _memory = self.memory(command, 2 * request.memory(command), breakdown).await?;
         self.compare_blocks(command, &request, &place, breakdown).await
     }
 
-    /// Compares what the drive holds with the host's blocks, which have crossed the link.
+    /// Compares what the drive holds with the host's blocks, which have crossed the link. There is memory for both.
     async fn compare_blocks(
         &self,
         command: &Command<'_>,
@@ -185,7 +196,7 @@ impl<F: Ftl> Nvm<F> {
         if own.is_like(&others) { Ok(()) } else { Err(Status::COMPARE_FAILURE.into()) }
     }
 
-    /// As [`Nvm::verify`]: in parts of the transfer limit.
+    /// As [`Nvm::verify`]: in parts of the transfer limit. PRACT has no effect, as nothing is transferred.
     async fn verify_protected(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Failure> {
         let request = Request::of(command)?;
         self.count_read(0, command.namespace, request.blocks);
@@ -193,45 +204,11 @@ impl<F: Ftl> Nvm<F> {
         for first in (0..request.blocks).step_by(most as usize) {
             self.begin_part(command, first == 0, breakdown).await?;
             let part = request.part(first, most.min(request.blocks - first));
+            let _memory = self.memory(command, part.memory(command), breakdown).await?;
             let blocks = self.read_blocks(command, &part, None, breakdown).await?;
             blocks.check(&part.tags, part.slba)?;
         }
         Ok(())
-    }
-
-    /// With PRACT, blocks of zeros get protection information. Without it they have that of blocks that are not written,
-    /// with which no check is made, and may be deallocated (NVM 3.3.8).
-    async fn write_zeroes_protected(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Status> {
-        let (namespace, fields) = (command.namespace, Cdw12::of(command.entry));
-        let request = Request::of(command)?;
-        let (format, prinfo) = (namespace.format, request.tags.prinfo);
-        // There is nothing to check yet.
-        if format.protection.is_some() && prinfo.checks() {
-            return Err(Status::INVALID_PROTECTION.final_());
-        }
-        if fields.deac() && !request.tags.acts(&format) {
-            for extent in namespace.checked_extents(request.slba, request.blocks.into())? {
-                self.deallocate_to_zeroes(command, extent, fields.fua(), breakdown).await?;
-            }
-            return Ok(());
-        }
-        let blocks = Blocks::without_data(format, request.blocks);
-        if request.tags.acts(&format) {
-            blocks.insert(&request.tags);
-        }
-        self.write_blocks(command, &request, &blocks, fields.fua(), breakdown).await
-    }
-
-    /// Writes zeros whose metadata is that of blocks that are not written.
-    pub(super) async fn write_blank(
-        &self,
-        command: &Command<'_>,
-        extent: Extent,
-        fua: bool,
-        breakdown: &mut Breakdown,
-    ) -> Result<(), Status> {
-        let metadata = HostMem::zeroed(metadata_of(extent.bytes() as usize));
-        self.write(command, extent, Both { data: None, metadata }, fua, breakdown).await
     }
 
     /// Reads blocks into the controller.

@@ -1,0 +1,70 @@
+//! Memory of the controller that commands take together, many of them at a time.
+
+use nandscape_device_controller::ControllerConfig;
+use nandscape_drive::conformance::Host;
+use nandscape_drive::{HostMem, QueueDrive, QueueId};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, SubmissionEntry};
+
+use crate::common::{BLOCKS, config, with};
+
+const MIB: u64 = 1 << 20;
+/// Commands in work at the most.
+const MANY: u64 = 60;
+/// PRINFO: the controller acts; the guard is checked.
+const ACTS: u32 = 8;
+const GUARD: u32 = 4;
+
+/// The most memory in use while `count` commands over `blocks` blocks are in work, which a Format NVM may precede.
+fn peak(count: u64, format: Option<u32>, opcode: IoOpcode, blocks: u32, prinfo: u32) -> u64 {
+    let config = ControllerConfig { max_transfer: 4 << 20, ..config() };
+    let run = || {
+        with(config, async |sim, drive| {
+            let queue = |id| Host::new(sim, QueueDrive::new(sim, drive.clone(), QueueId(id), 64).unwrap());
+            let io = queue(1);
+            if let Some(cdw10) = format {
+                let entry = SubmissionEntry::admin(AdminOpcode::FORMAT_NVM);
+                let entry = SubmissionEntry { nsid: 1.into(), cdw10: cdw10.into(), ..entry };
+                assert!(queue(0).execute(entry, HostMem::none()).await.unwrap().status.is_success());
+            }
+            let all = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 0, BLOCKS as u32);
+            assert!(io.execute(all, HostMem::none()).await.unwrap().status.is_success());
+            let needs_data = opcode == IoOpcode::COMPARE;
+            let mem = if needs_data { HostMem::zeroed(blocks as usize * 512) } else { HostMem::none() };
+            let entry = SubmissionEntry::blocks(opcode, 1, 0, blocks);
+            let cdw12 = entry.cdw12.get() | prinfo << 26;
+            for _ in 0..count {
+                io.submit(SubmissionEntry { cdw12: cdw12.into(), ..entry }, mem.clone());
+            }
+            for _ in 0..count {
+                let ended = io.next().await.unwrap().completion.status;
+                assert!(ended.is_success(), "{opcode:?}: {ended}");
+            }
+        });
+    };
+    allocation_counter::measure(run).bytes_max
+}
+
+/// Blocks of 512 bytes with 8 of metadata, which is protection information of type 1.
+const PROTECTED: u32 = 2 | 1 << 4 | 1 << 5;
+
+#[test]
+fn zeros_that_wait_for_room_hold_no_metadata() {
+    for prinfo in [0, ACTS] {
+        let [few, many] =
+            [2, MANY].map(|count| peak(count, Some(PROTECTED), IoOpcode::WRITE_ZEROES, BLOCKS as u32, prinfo));
+        assert!(many < few + MIB, "PRINFO {prinfo}: {few} and {many} bytes");
+    }
+}
+
+#[test]
+fn commands_share_the_memory_in_which_they_hold_data() {
+    // 4 MiB each; with 8 bytes of metadata it is a sixteenth more.
+    let blocks = (4 << 20) / 512;
+    for (format, opcode, blocks) in
+        [(None, IoOpcode::COMPARE, blocks), (Some(PROTECTED), IoOpcode::VERIFY, BLOCKS as u32)]
+    {
+        let [few, many] =
+            [4, MANY].map(|count| peak(count, format, opcode, blocks, if format.is_some() { GUARD } else { 0 }));
+        assert!(many > few + 32 * MIB && many < few + 64 * MIB, "{opcode:?}: {few} and {many} bytes");
+    }
+}
