@@ -83,6 +83,11 @@ pub trait Controller {
     /// ended when Controller Status says so. A reset deletes all pairs as [`Controller::delete_queue_pair`] does.
     fn set_register(&self, _offset: u32, _value: u32) {}
 
+    /// Resets the function that the controller is to its host (a Function Level Reset, or what a transport has of that kind): as
+    /// clearing CC.EN does, and all properties have the values that they had at first (Base 3.7.2). It has ended when Controller
+    /// Status says that the controller is not ready.
+    fn reset_function(&self) {}
+
     /// The host has told its Keep Alive Timeout when it connected, in milliseconds (Base 6.3, Connect). It is the value of the
     /// feature until the host sets another one.
     fn set_keep_alive(&self, _timeout_ms: u32) {}

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use common::{Drive, PROGRAM, config, host, read, with, write};
 use nandscape_device_controller::{BufferMode, ControllerConfig, LinkConfig};
-use nandscape_drive::{Controller, HostMem, Issuer, QueueDrive, QueueId};
+use nandscape_drive::{Controller, HostIdentity, HostMem, Issuer, QueueDrive, QueueId, Subsystem, TransportModel};
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::register::{
     AQA, CAP, CC, CC_EN, CSTS, CSTS_CFS, CSTS_RDY, CSTS_SHUT_DOWN, CSTS_SHUTTING_DOWN, VERSION_2_1, VS,
@@ -330,5 +330,30 @@ fn aborts_search_a_long_queue_in_steps_and_a_few_at_a_time() {
             std::iter::from_fn(|| pair.reap()).map(|posted| posted.entry.status().meaning()).collect();
         assert_eq!(statuses.iter().filter(|status| **status == Status::ABORT_REQUESTED).count(), 1);
         assert_eq!(statuses.len(), 1_000);
+    });
+}
+
+/// A reset of the function leaves nothing that the host has written, whether the controller was enabled or only shut down.
+#[test]
+fn a_reset_of_the_function_clears_all_properties() {
+    with(config(), async |sim, drive| {
+        let controller = drive.subsystem().new_controller(HostIdentity::default(), TransportModel::Message).unwrap();
+        let shut_down = 0b01 << 14;
+        for cc in [0, shut_down, 6 << 16 | 4 << 20 | CC_EN, shut_down | CC_EN] {
+            controller.set_register(AQA, 0x001f_001f);
+            controller.set_register(CC, cc);
+            until(sim, || controller.register(CSTS) & CSTS_SHUTTING_DOWN == 0).await;
+            let right =
+                if cc & shut_down != 0 { CSTS_SHUT_DOWN } else { 0 } | if cc & CC_EN != 0 { CSTS_RDY } else { 0 };
+            assert_eq!((controller.register(CSTS), controller.register(AQA)), (right, 0x001f_001f), "{cc:x}");
+            controller.reset_function();
+            until(sim, || controller.register(CSTS) & CSTS_RDY == 0).await;
+            assert_eq!([CC, CSTS, AQA].map(|offset| controller.register(offset)), [0; 3], "{cc:x}");
+        }
+        // One that ends a shutdown under way is not shut down when that ends.
+        controller.set_register(CC, shut_down);
+        controller.reset_function();
+        sim.sleep(LONG).await;
+        assert_eq!(controller.register(CSTS), 0);
     });
 }

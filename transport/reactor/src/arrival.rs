@@ -29,11 +29,14 @@ pub enum Arrival {
         /// The new head.
         head: u16,
     },
+    /// The controller is reset with all its properties, as a reset of its PCI function does (Base 3.7.2).
+    Reset,
 }
 
 const REGISTER: u8 = 0;
 const SUBMISSION_TAIL: u8 = 1;
 const COMPLETION_HEAD: u8 = 2;
+const RESET: u8 = 3;
 /// Bytes of an arrival in a recording.
 pub(crate) const BYTES: usize = 9;
 
@@ -44,6 +47,7 @@ impl Arrival {
             Arrival::Register { offset, value } => (REGISTER, offset, value),
             Arrival::SubmissionTail { queue, tail } => (SUBMISSION_TAIL, queue.0.into(), tail.into()),
             Arrival::CompletionHead { queue, head } => (COMPLETION_HEAD, queue.0.into(), head.into()),
+            Arrival::Reset => (RESET, 0, 0),
         };
         let mut bytes = [kind; BYTES];
         bytes[1..5].copy_from_slice(&first.to_le_bytes());
@@ -60,6 +64,7 @@ impl Arrival {
             REGISTER => Some(Arrival::Register { offset: first, value: second }),
             SUBMISSION_TAIL => doorbell().map(|(queue, tail)| Arrival::SubmissionTail { queue, tail }),
             COMPLETION_HEAD => doorbell().map(|(queue, head)| Arrival::CompletionHead { queue, head }),
+            RESET if (first, second) == (0, 0) => Some(Arrival::Reset),
             _ => None,
         }
     }
@@ -75,11 +80,13 @@ mod tests {
             Arrival::Register { offset: 0x14, value: 0x0046_0001 },
             Arrival::SubmissionTail { queue: QueueId(7), tail: 0xfffe },
             Arrival::CompletionHead { queue: QueueId(0), head: 3 },
+            Arrival::Reset,
         ];
         for arrival in arrivals {
             assert_eq!(Arrival::of_bytes(arrival.to_bytes()), Some(arrival));
         }
         assert_eq!(Arrival::of_bytes([9; BYTES]), None);
+        assert_eq!(Arrival::of_bytes([3; BYTES]), None, "a reset has no values");
         assert_eq!(Arrival::of_bytes([1; BYTES]), None, "no queue has such a number");
     }
 }

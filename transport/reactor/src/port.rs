@@ -186,6 +186,7 @@ impl Port {
             Arrival::Register { offset, value } => controller.set_register(offset, value),
             Arrival::SubmissionTail { queue, tail } => controller.ring_submission(queue, tail),
             Arrival::CompletionHead { queue, head } => controller.ring_completion(queue, head),
+            Arrival::Reset => controller.reset_function(),
         }
         if let Way::Queue { queue, association } = &self.connections[&connection].way
             && matches!(arrival, Arrival::Register { offset: register::CC, .. })

@@ -69,14 +69,7 @@ impl Device {
 
     /// A reset of the function; `done` is told when it has ended.
     pub(crate) fn reset(&mut self, done: Sender<()>, intake: &mut Intake<'_>) {
-        if intake.register(register::CC) != 0 {
-            self.write_register(register::CC, 0, intake);
-        }
-        for offset in [register::AQA, register::ASQ, register::ASQ + 4, register::ACQ, register::ACQ + 4] {
-            if intake.register(offset) != 0 {
-                self.write_register(offset, 0, intake);
-            }
-        }
+        intake.arrive(Arrival::Reset);
         self.doorbells.reset();
         self.interrupts.reset();
         self.resetting = Some(done);

@@ -53,6 +53,7 @@ use lifecycle::Clearing;
 use registers::Registers;
 use stop::Waiters;
 
+pub(crate) use asking::Permit;
 pub(crate) use fused::FusedJob;
 pub(crate) use lifecycle::Chore;
 pub(crate) use queues::{QueueKey, Queues, Search};
@@ -399,6 +400,13 @@ impl<C: CommandSet> Controller for NvmeController<C> {
         match offset {
             register::CC => self.handle().configure(ControllerConfiguration(value)),
             _ => self.registers.borrow_mut().set(offset, value),
+        }
+    }
+
+    fn reset_function(&self) {
+        let was_enabled = self.registers.borrow_mut().reset();
+        if was_enabled {
+            self.clear(Clearing::Reset);
         }
     }
 

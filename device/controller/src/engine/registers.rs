@@ -8,7 +8,8 @@
 //! ```
 //!
 //! CC.SHN 00b to another value, enabled or not, begins a shutdown: CSTS.SHST is 01b, and 10b at its end. A reset ends that
-//! state, and so does a write that sets CC.EN with CC.SHN 00b (Base 3.6.1).
+//! state, and so does a write that sets CC.EN with CC.SHN 00b (Base 3.6.1). A reset of the function ends it enabled or not, and
+//! clears the properties that describe the admin queues, which clearing CC.EN leaves (Base 3.7.2).
 //!
 //! The controller of hosts in this process begins ready: they create queue pairs at once. Others begin disabled.
 //!
@@ -141,6 +142,15 @@ impl Registers {
             self.set_shutdown(0);
         }
         from
+    }
+
+    /// All that a host can write has the values of a new controller, and no shutdown is reported. Whether the controller was
+    /// enabled; if it was, or its reset is under way, it is ready until that has ended.
+    pub(super) fn reset(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.cc, ControllerConfiguration(0));
+        (self.aqa, self.asq, self.acq) = (0, 0, 0);
+        self.set_shutdown(0);
+        before.enabled()
     }
 
     /// A shutdown begins; its number.

@@ -69,6 +69,28 @@ fn the_function() {
     server.stop();
 }
 
+/// The function is reset while the controller is disabled and shut down.
+#[test]
+fn a_function_that_was_shut_down() {
+    let server = Server::start(1, DoorbellMode::Buffered);
+    let mut host = Host::start(&server.path(0));
+    let at = express(&mut host);
+    for by_message in [true, false] {
+        host.set_register(register::CC, 0b01 << 14);
+        let is_shut_down = (0..1_000_000).any(|_| host.register(register::CSTS) == register::CSTS_SHUT_DOWN);
+        assert!(is_shut_down, "no shutdown ended");
+        if by_message {
+            host.client.call(Command::DEVICE_RESET, &[]).unwrap();
+        } else {
+            host.client.write(CONFIG, at + 8, &[0, 0x80]).unwrap();
+        }
+        assert_eq!([register::CC, register::CSTS].map(|offset| host.register(offset)), [0; 2]);
+    }
+    host.enable();
+    host.work(1, 0, 4, 8, Pointer::Prp);
+    server.stop();
+}
+
 /// A function that is no bus master reaches no memory: neither queues nor data.
 #[test]
 fn bus_mastering() {
