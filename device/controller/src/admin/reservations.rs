@@ -1,7 +1,7 @@
 //! The reservation commands (Base 7.5 to 7.8), and how hosts learn of what others do: the Reservation Notification log
 //! (Base 5.1.12.1.32) of every controller of theirs.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 use nandscape_drive::{Breakdown, Controller as _, HostMem};
@@ -28,10 +28,16 @@ const TYPE: Refusal = Refusal::field(10, 8);
 /// Notifications that the host has not read.
 #[derive(Default)]
 pub(crate) struct Notifications {
-    /// Type and namespace.
-    waiting: RefCell<VecDeque<(u8, u32)>>,
-    /// Those that there ever were.
-    count: RefCell<u64>,
+    waiting: RefCell<VecDeque<Waiting>>,
+    /// Those that there were since the controller was reset.
+    count: Cell<u64>,
+}
+
+struct Waiting {
+    /// Log Page Count.
+    count: u64,
+    kind: u8,
+    nsid: u32,
 }
 
 impl Notifications {
@@ -39,9 +45,8 @@ impl Notifications {
     pub(super) fn page(&self) -> Notification {
         let waiting = self.waiting.borrow();
         let mut page = Notification::new_zeroed();
-        if let Some((kind, nsid)) = waiting.front() {
-            page.count = (*self.count.borrow() - waiting.len() as u64 + 1).into();
-            (page.kind, page.nsid) = (*kind, (*nsid).into());
+        if let Some(Waiting { count, kind, nsid }) = waiting.front() {
+            (page.count, page.kind, page.nsid) = ((*count).into(), *kind, (*nsid).into());
             page.available = waiting.len() as u8 - 1;
         }
         page
@@ -53,18 +58,21 @@ impl Notifications {
         !self.waiting.borrow().is_empty()
     }
 
+    /// One for which there is no room is lost, and the count of the last that waits says so (Base 5.1.12.1.32).
     fn add(&self, kind: u8, nsid: u32) {
         let mut waiting = self.waiting.borrow_mut();
-        *self.count.borrow_mut() += 1;
-        if waiting.len() == MOST {
-            waiting.pop_front();
+        let (count, waiting_is_full) = (self.count.get() + 1, waiting.len() == MOST);
+        self.count.set(count);
+        match waiting.back_mut() {
+            Some(last) if waiting_is_full => last.count = count,
+            _ => waiting.push_back(Waiting { count, kind, nsid }),
         }
-        waiting.push_back((kind, nsid));
     }
 
     /// The controller is reset.
     pub(super) fn clear(&self) {
         self.waiting.borrow_mut().clear();
+        self.count.set(0);
     }
 }
 
@@ -89,6 +97,7 @@ impl<C: CommandSet> NvmeController<C> {
         let (fields, keys) = (Cdw10(entry.cdw10.get()), keys(mem, size_of::<Keys>())?);
         let (host, all) = (self.registrant(), &namespace.reservations);
         let current = (!fields.ignores_key()).then(|| keys.current.get());
+        let is_here = |host| self.subsystem.all_controllers().iter().any(|each| each.registrant() == host);
         let persists = match fields.persistence() {
             0 => None,
             0b10 => Some(false),
@@ -96,9 +105,9 @@ impl<C: CommandSet> NvmeController<C> {
             _ => return Err(Refusal::field(10, 30)),
         };
         let notices = match fields.action() {
-            wire::REGISTER => all.register(host, keys.other.get()).map(|()| Vec::new())?,
+            wire::REGISTER => all.register(host, keys.other.get(), is_here).map(|()| Vec::new())?,
             wire::UNREGISTER => all.unregister(host, current)?,
-            wire::REPLACE => all.replace(host, current, keys.other.get()).map(|()| Vec::new())?,
+            wire::REPLACE => all.replace(host, current, keys.other.get(), is_here).map(|()| Vec::new())?,
             _ => return Err(ACTION),
         };
         if let Some(persists) = persists {
@@ -175,10 +184,12 @@ impl<C: CommandSet> NvmeController<C> {
             return Err(Status::HOST_ID_INCONSISTENT.into());
         }
         let mut data = self.subsystem.reservation_report(&namespace.reservations.report(), extended);
-        data.resize(bytes as usize, 0);
-        mem.must_fit(data.len())?;
+        data.truncate(bytes as usize);
+        mem.must_fit(bytes as usize)?;
         link.send(bytes, breakdown).await;
         mem.write(0, &data);
+        // It may have asked for more than there is.
+        mem.clear(data.len(), bytes as usize - data.len());
         Ok(())
     }
 }
@@ -274,4 +285,33 @@ fn keys(mem: &HostMem, len: usize) -> Result<Keys, Status> {
 /// Only memory that cannot be reached may be reached later. A conflict that passes is told by a notification.
 fn final_(refusal: Refusal) -> Refusal {
     if refusal.status.meaning() == Status::DATA_TRANSFER_ERROR { refusal } else { refusal.final_() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One for which there is no room is lost, and the last that waits has its count (Base 5.1.12.1.32).
+    #[test]
+    fn notifications_are_counted_when_they_are_lost() {
+        let all = Notifications::default();
+        let page = || {
+            let page = all.page();
+            (page.count.get(), page.nsid.get(), page.available)
+        };
+        assert_eq!(page(), (0, 0, 0));
+        (1..=MOST as u32 + 3).for_each(|nsid| all.add(1, nsid));
+        assert_eq!(page(), (1, 1, MOST as u8 - 1));
+        for _ in 1..MOST {
+            assert!(all.was_read());
+        }
+        assert_eq!(page(), (MOST as u64 + 3, MOST as u32, 0));
+        assert!(!all.was_read());
+        assert_eq!(page(), (0, 0, 0));
+        all.add(2, 7);
+        assert_eq!(page(), (MOST as u64 + 4, 7, 0));
+        all.clear();
+        all.add(2, 7);
+        assert_eq!(page(), (1, 7, 0), "a reset sets the count to zero");
+    }
 }

@@ -40,6 +40,7 @@ use crate::engine::{Chore, CommandJob, FusedJob, NvmeController};
 use crate::link::Link;
 use crate::namespace::{Common, Format, Namespace, Namespaces, Registrant};
 use controllers::Controllers;
+pub(crate) use controllers::MAX_CONTROLLERS;
 use namespaces::Changes;
 use notes::Notebook;
 use power::Power;

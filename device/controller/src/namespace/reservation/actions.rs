@@ -3,21 +3,29 @@
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::reservation::{REGISTRATION_PREEMPTED, RESERVATION_PREEMPTED, RESERVATION_RELEASED};
 
+use super::registrations::Registrations;
 use super::{Kind, Notice, Registrant, Reservations};
+use crate::subsystem::MAX_CONTROLLERS;
 
-/// Hosts that can be registered at a time. Registrations outlast connections, so that without a limit their number has none.
+/// Hosts that can be registered at a time. Registrations outlast connections, so that without a limit their number has none. It
+/// is beyond the number of controllers, so that among so many some host has none.
 pub(super) const MOST_REGISTRANTS: usize = 256;
+const _: () = assert!(MOST_REGISTRANTS > MAX_CONTROLLERS as usize + 1);
 
 impl Reservations {
-    /// Registers a host.
-    pub(crate) fn register(&self, host: Registrant, key: u64) -> Result<(), Status> {
+    /// Registers a host. No host is refused for want of room (Base 8.1.24): the one makes room that registered first of those
+    /// that `is_here` says have no controller and that do not hold the reservation alone.
+    pub(crate) fn register(
+        &self,
+        host: Registrant,
+        key: u64,
+        is_here: impl Fn(Registrant) -> bool,
+    ) -> Result<(), Status> {
         self.change(|registrations| {
             match registrations.key_of(host) {
                 Some(registered) if registered != key => return Err(Status::RESERVATION_CONFLICT),
                 Some(_) => {}
-                // No status is given for it but that of a controller without the means.
-                None if registrations.keys.len() == MOST_REGISTRANTS => return Err(Status::INTERNAL_ERROR),
-                None => registrations.keys.push((host, key)),
+                None => registrations.add(host, key, is_here),
             }
             registrations.bump();
             Ok(())
@@ -34,12 +42,23 @@ impl Reservations {
         })
     }
 
-    /// Replaces the key of a host. Without a key the old one need not be right.
-    pub(crate) fn replace(&self, host: Registrant, key: Option<u64>, new: u64) -> Result<(), Status> {
+    /// Replaces the key of a host. Without a key the old one need not be right, and the host need not be registered (Base
+    /// 8.1.22.3); it is registered as by [`Reservations::register`].
+    pub(crate) fn replace(
+        &self,
+        host: Registrant,
+        key: Option<u64>,
+        new: u64,
+        is_here: impl Fn(Registrant) -> bool,
+    ) -> Result<(), Status> {
         self.change(|registrations| {
-            let registered = registrations.key_of(host).ok_or(Status::RESERVATION_CONFLICT)?;
-            registrations.check(host, key.unwrap_or(registered))?;
-            registrations.keys.iter_mut().filter(|(each, _)| *each == host).for_each(|(_, key)| *key = new);
+            if let Some(key) = key {
+                registrations.check(host, key)?;
+            }
+            match registrations.keys.iter_mut().find(|(each, _)| *each == host) {
+                Some((_, key)) => *key = new,
+                None => registrations.add(host, new, is_here),
+            }
             registrations.bump();
             Ok(())
         })
@@ -85,16 +104,13 @@ impl Reservations {
                 return Err(Status::RESERVATION_CONFLICT);
             }
             let before = registrations.holder;
-            let mut notices: Vec<Notice> = Vec::new();
-            for victim in &victims {
-                let held = !of_all && before.is_some_and(|(_, holder)| holder == *victim);
-                notices.push((*victim, if held { RESERVATION_PREEMPTED } else { REGISTRATION_PREEMPTED }));
-            }
+            // Base 8.1.24.7: a holder that is unregistered is told the same; Reservation Preempted is for Clear.
+            let mut notices: Vec<Notice> = victims.iter().map(|victim| (*victim, REGISTRATION_PREEMPTED)).collect();
             registrations.keys.retain(|(each, _)| !victims.contains(each));
             if takes_over {
                 registrations.holder = Some((kind, host));
-                // Those who are left learn of it if they shared the reservation before, and it is another now.
-                if before.is_some_and(|(before, _)| !before.is_of_one() && before != kind) {
+                // Those who are left learn of it if the reservation is of another type now.
+                if before.is_some_and(|(before, _)| before != kind) {
                     notices.extend(registrations.others(host, RESERVATION_RELEASED));
                 }
             }
@@ -131,5 +147,18 @@ impl Reservations {
         self.change(
             |registrations| if registrations.key_of(host).is_some() { registrations.remove(host) } else { Vec::new() },
         )
+    }
+}
+
+impl Registrations {
+    /// Adds a registrant, for which another one leaves where there is no room.
+    fn add(&mut self, host: Registrant, key: u64, is_here: impl Fn(Registrant) -> bool) {
+        if self.keys.len() == MOST_REGISTRANTS {
+            let alone = self.holder.filter(|(kind, _)| !kind.is_of_all()).map(|(_, holder)| holder);
+            let leaves = |(host, _): &(Registrant, u64)| alone != Some(*host) && !is_here(*host);
+            let at = self.keys.iter().position(leaves).expect("there are fewer controllers than registrants");
+            self.keys.remove(at);
+        }
+        self.keys.push((host, key));
     }
 }

@@ -18,11 +18,16 @@ const KINDS: [Kind; 6] = [
     Kind::ExclusiveAccessAll,
 ];
 
+/// No host has a controller.
+fn gone(_: Registrant) -> bool {
+    false
+}
+
 /// A and B are registered with keys 1 and 2, and A has acquired.
 fn held(kind: Kind) -> Reservations {
     let all = Reservations::default();
-    all.register(A, 1).unwrap();
-    all.register(B, 2).unwrap();
+    all.register(A, 1, gone).unwrap();
+    all.register(B, 2, gone).unwrap();
     all.acquire(A, 1, kind).unwrap();
     all
 }
@@ -47,31 +52,42 @@ fn each_type_allows_what_the_specification_says() {
 fn keys_are_checked() {
     let all = held(Kind::WriteExclusive);
     let conflict = Err(Status::RESERVATION_CONFLICT);
-    assert_eq!(all.register(A, 9), conflict);
-    assert_eq!(all.register(A, 1), Ok(()), "again, with the same key");
+    assert_eq!(all.register(A, 9, gone), conflict);
+    assert_eq!(all.register(A, 1, gone), Ok(()), "again, with the same key");
     assert_eq!(all.acquire(B, 2, Kind::WriteExclusive), conflict);
     assert_eq!(all.acquire(A, 9, Kind::WriteExclusive), conflict);
     assert_eq!(all.acquire(A, 1, Kind::ExclusiveAccess), conflict, "of another type");
     assert_eq!(all.acquire(A, 1, Kind::WriteExclusive), Ok(()));
     assert_eq!(all.acquire(C, 0, Kind::WriteExclusive), conflict, "not registered");
-    assert_eq!(all.replace(B, Some(9), 5), conflict);
-    assert_eq!(all.replace(B, None, 5), Ok(()));
+    assert_eq!(all.replace(B, Some(9), 5, gone), conflict);
+    assert_eq!(all.replace(C, Some(0), 5, gone), conflict, "not registered");
+    assert_eq!(all.replace(B, None, 5, gone), Ok(()));
     assert_eq!(all.unregister(B, Some(2)).map(drop), conflict);
     assert_eq!(all.unregister(B, Some(5)), Ok(vec![]));
     assert_eq!(all.unregister(B, None).map(drop), conflict);
     assert_eq!(all.release(A, 1, Kind::ExclusiveAccess), Err(Status::INVALID_FIELD));
     assert_eq!(all.report().generation, 5);
+    assert_eq!(all.replace(B, None, 6, gone), Ok(()), "it need not be registered");
+    assert_eq!(all.report().registrants[1], (B, 6, false));
 }
 
+/// Hosts that have gone make room, except for one that holds the reservation alone.
 #[test]
-fn registrants_are_bounded() {
-    let all = Reservations::default();
-    let host = |number: usize| Registrant::Host((number as u128).to_le_bytes());
-    (0..MOST_REGISTRANTS).for_each(|number| all.register(host(number), 1).unwrap());
-    assert_eq!(all.register(host(MOST_REGISTRANTS), 1), Err(Status::INTERNAL_ERROR));
-    assert_eq!(all.register(host(3), 1), Ok(()), "one that is registered");
-    all.unregister(host(0), None).unwrap();
-    assert_eq!(all.register(host(MOST_REGISTRANTS), 1), Ok(()));
+fn registrants_are_bounded_and_none_is_refused() {
+    for (kind, holder_stays) in [(Kind::WriteExclusive, true), (Kind::WriteExclusiveAll, false)] {
+        let all = Reservations::default();
+        let host = |number: usize| Registrant::Host((number as u128).to_le_bytes());
+        (0..MOST_REGISTRANTS).for_each(|number| all.register(host(number), 1, gone).unwrap());
+        all.acquire(host(0), 1, kind).unwrap();
+        let is_here = |each| each == host(1);
+        assert_eq!(all.register(host(3), 1, is_here), Ok(()), "one that is registered");
+        assert_eq!(all.register(host(MOST_REGISTRANTS), 1, is_here), Ok(()));
+        let report = all.report();
+        let is_there = |number| report.registrants.iter().any(|(each, ..)| *each == host(number));
+        assert_eq!(report.registrants.len(), MOST_REGISTRANTS);
+        let there = [0, 1, 2, MOST_REGISTRANTS].map(is_there);
+        assert_eq!((there, all.is_held()), ([holder_stays, true, !holder_stays, true], true), "{kind:?}");
+    }
 }
 
 #[test]
@@ -99,16 +115,20 @@ fn preemption_takes_over() {
     assert_eq!(all.preempt(B, 2, 0, Kind::ExclusiveAccess).map(drop), Err(Status::INVALID_FIELD));
     assert_eq!(all.preempt(B, 2, 7, Kind::ExclusiveAccess).map(drop), Err(Status::RESERVATION_CONFLICT));
     let taken = all.preempt(B, 2, 1, Kind::ExclusiveAccess).unwrap();
-    assert_eq!(taken, (vec![A], vec![(A, RESERVATION_PREEMPTED)]));
+    assert_eq!(taken, (vec![A], vec![(A, REGISTRATION_PREEMPTED)]));
     let report = all.report();
     assert_eq!((report.kind, report.registrants), (2, vec![(B, 2, true)]));
+    // A registrant that is left learns of another type, whatever the type was.
+    let all = held(Kind::WriteExclusive);
+    all.register(C, 3, gone).unwrap();
+    let taken = all.preempt(B, 2, 1, Kind::ExclusiveAccess).unwrap();
+    assert_eq!(taken, (vec![A], vec![(A, REGISTRATION_PREEMPTED), (C, RESERVATION_RELEASED)]));
     // One that does not hold it loses its registration only.
-    all.register(C, 3).unwrap();
     assert_eq!(all.preempt(B, 2, 3, Kind::WriteExclusive).unwrap(), (vec![C], vec![(C, REGISTRATION_PREEMPTED)]));
     assert_eq!(all.report().kind, 2);
     // Key 0 stands for all, where all hold it.
     let all = held(Kind::WriteExclusiveAll);
-    all.register(C, 3).unwrap();
+    all.register(C, 3, gone).unwrap();
     let (victims, notices) = all.preempt(B, 2, 0, Kind::WriteExclusive).unwrap();
     assert_eq!((victims, notices.len(), all.report().registrants), (vec![A, C], 2, vec![(B, 2, true)]));
     // A holder that preempts its own key changes the type.
