@@ -159,12 +159,17 @@ fn identify_lists_and_bad_fields() {
             (cns::COMMAND_SET_ALLOCATED_NAMESPACES, 0, [1, 0, 0, 0]),
             (cns::ATTACHED_CONTROLLERS, 1, [1, 0, 1, 0]),
             (cns::CONTROLLERS, 0, [1, 0, 1, 0]),
-            (cns::COMMAND_SETS, 0, [1, 0, 0, 0]),
             (cns::INDEPENDENT_NAMESPACE, 1, [0, 1, 0xff, 0]),
             (cns::NAMESPACE_GRANULARITY, 0, [0, 0, 0, 0]),
         ] {
             let page = identify(cns, nsid).await.unwrap();
             assert_eq!((&page[..4], &page[4..8], page.len()), (&head[..], &[0; 4][..], 4_096), "CNS {cns:x}h");
+        }
+        // Of a controller, FFFFh being the one that is asked.
+        for (cntid, right) in [(1, Ok([1, 0, 0, 0])), (0xffff, Ok([1, 0, 0, 0])), (2, Err(Status::INVALID_FIELD))] {
+            let entry = SubmissionEntry::identify(cns::COMMAND_SETS, 0);
+            let entry = SubmissionEntry { cdw10: (entry.cdw10.get() | cntid << 16).into(), ..entry };
+            assert_eq!(data(admin, entry).await.map(|page| [page[0], page[1], page[8], page[16]]), right, "{cntid}");
         }
         assert_eq!(identify(cns::NAMESPACE_GRANULARITY, 0).await.unwrap()[32..40], (1u64 << 20).to_le_bytes());
         assert_eq!(identify(cns::ALLOCATED_NAMESPACE, 1).await, identify(cns::NAMESPACE, 1).await);

@@ -64,7 +64,9 @@ fn a_threshold_below_the_temperature_is_told_if_the_host_wants_to_know() {
         assert_eq!(submit(sim, admin, threshold(300)).await, [DONE]);
         assert_eq!(submit(sim, admin, read_log(log::SMART, RETAIN_EVENT)).await, [DONE]);
         assert_eq!(submit(sim, admin, read_log(log::ERROR_INFORMATION, 0)).await, [DONE], "another log");
-        assert_eq!(submit(sim, admin, read_log(log::SMART, 0)).await, [DONE, HOT]);
+        assert_eq!(submit(sim, admin, read_log(log::SMART, 0)).await, [DONE], "the log tells of the second time");
+        assert_eq!(submit(sim, admin, threshold(340)).await, [DONE]);
+        assert_eq!(submit(sim, admin, threshold(300)).await, [DONE, HOT]);
     });
 }
 
@@ -76,7 +78,33 @@ fn doorbells_that_are_none_are_error_events() {
         drive.ring_submission(QueueId::ADMIN, 32);
         assert_eq!(submit(sim, admin, request()).await, [NO_DOORBELL], "the same event twice is one");
         assert_eq!(submit(sim, admin, request()).await, [], "the type is masked");
-        assert_eq!(submit(sim, admin, read_log(log::ERROR_INFORMATION, 0)).await, [DONE, BAD_DOORBELL]);
+        assert_eq!(submit(sim, admin, read_log(log::ERROR_INFORMATION, 0)).await, [DONE]);
+        drive.ring_submission(QueueId::ADMIN, 33);
+        sim.sleep(LONG).await;
+        assert_eq!(reap(admin), [BAD_DOORBELL]);
+    });
+}
+
+/// Base 5.1.2: a log that was read before there is a request clears the event.
+#[test]
+fn a_log_that_was_read_tells_of_its_events() {
+    with_admin(async |sim, drive, admin| {
+        let ring = || drive.ring_submission(QueueId(9), 1);
+        ring();
+        assert_eq!(submit(sim, admin, read_log(log::ERROR_INFORMATION, RETAIN_EVENT)).await, [DONE]);
+        assert_eq!(submit(sim, admin, read_log(log::SMART, 0)).await, [DONE], "another log");
+        assert_eq!(submit(sim, admin, request()).await, [NO_DOORBELL]);
+        assert_eq!(submit(sim, admin, read_log(log::ERROR_INFORMATION, 0)).await, [DONE]);
+        ring();
+        assert_eq!(submit(sim, admin, read_log(log::ERROR_INFORMATION, 0)).await, [DONE]);
+        // A warning, too, though it has not passed.
+        assert_eq!(submit(sim, admin, set(feature::ASYNC_EVENT_CONFIG, 0b10)).await, [DONE]);
+        assert_eq!(submit(sim, admin, set(feature::TEMPERATURE_THRESHOLD, 300)).await, [DONE]);
+        assert_eq!(submit(sim, admin, read_log(log::SMART, 0)).await, [DONE]);
+        assert_eq!(submit(sim, admin, request()).await, []);
+        ring();
+        sim.sleep(LONG).await;
+        assert_eq!(reap(admin), [NO_DOORBELL]);
     });
 }
 

@@ -7,8 +7,11 @@ use nandscape_device_controller::{BufferMode, ControllerConfig};
 use nandscape_drive::{Controller, HostMem, QueueId};
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::feature::{self, SAVE};
+use nandscape_wire_nvme::identify::Namespace;
+use nandscape_wire_nvme::manage::{self, ControllerList};
 use nandscape_wire_nvme::register::{CC, CC_EN};
-use nandscape_wire_nvme::{NSID_ALL, Status, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Status, SubmissionEntry};
+use zerocopy::IntoBytes;
 
 /// Gets a value: SEL in bits 10:8, and CDW11.
 async fn get(sim: &Sim, drive: &Drive, (id, select, cdw11, nsid): (u8, u32, u32, u32)) -> Result<u32, Status> {
@@ -184,5 +187,58 @@ fn features_that_are_data_structures() {
         assert_eq!(set(timestamp, 0, &[0x10, 0x20, 0, 0, 0, 0, 0, 0]).await, Status::SUCCESS);
         let now = get(timestamp, 0, 8).await.unwrap();
         assert_eq!((now[1], now[6]), (0x20, 1 << 1), "it was set by the host");
+    });
+}
+
+/// What was set for a namespace, and saved, is not for the next of its number.
+#[test]
+fn features_end_with_their_namespace() {
+    with(config(), async |sim, drive| {
+        let recovery = feature::ERROR_RECOVERY;
+        assert_eq!(set(sim, drive, (recovery, SAVE, 1 << 16, 1)).await, Status::SUCCESS);
+        assert_eq!(set(sim, drive, (feature::RESERVATION_MASK, 0, 0b1110, 1)).await, Status::SUCCESS);
+        let admin = async |opcode, nsid: u32, select: u8, data: &[u8]| {
+            let cdw10 = u32::from(select).into();
+            let entry = SubmissionEntry { nsid: nsid.into(), cdw10, ..SubmissionEntry::admin(opcode) };
+            let mem = if data.is_empty() { HostMem::none() } else { HostMem::from_bytes(data) };
+            let ended = host(sim, drive, QueueId::ADMIN).execute(entry, mem).await.unwrap();
+            assert!(ended.status.is_success(), "{}", ended.status);
+        };
+        let wish = Namespace { nsze: 64.into(), ncap: 64.into(), ..Namespace::zeroed() };
+        admin(AdminOpcode::NAMESPACE_MANAGEMENT, 1, manage::NAMESPACE_DELETE, &[]).await;
+        admin(AdminOpcode::NAMESPACE_MANAGEMENT, 0, manage::NAMESPACE_CREATE, wish.as_bytes()).await;
+        let list = ControllerList::of([1]);
+        admin(AdminOpcode::NAMESPACE_ATTACHMENT, 1, manage::NAMESPACE_ATTACH, list.as_bytes()).await;
+        assert_eq!(current(sim, drive, recovery).await, Ok(0));
+        assert_eq!(get(sim, drive, (recovery, 2, 0, 1)).await, Ok(0), "saved");
+        assert_eq!(current(sim, drive, feature::RESERVATION_MASK).await, Ok(0));
+        reset(sim, drive).await;
+        assert_eq!(current(sim, drive, recovery).await, Ok(0));
+    });
+}
+
+/// A timestamp that no host has set counts from the last reset, and one that was set goes on over it.
+#[test]
+fn a_timestamp_counts_from_the_reset() {
+    with(config(), async |sim, drive| {
+        let timestamp = async || {
+            let mem = HostMem::zeroed(8);
+            let entry = SubmissionEntry::get_features(feature::TIMESTAMP);
+            assert!(host(sim, drive, QueueId::ADMIN).execute(entry, mem.clone()).await.unwrap().status.is_success());
+            u64::from_le_bytes(mem.to_vec().try_into().unwrap())
+        };
+        sim.sleep(Span::from_s(5)).await;
+        assert_eq!(timestamp().await, 5_000);
+        reset(sim, drive).await;
+        assert!(timestamp().await < 2);
+        sim.sleep(Span::from_s(1)).await;
+        assert!((1_000..1_003).contains(&timestamp().await));
+        let entry = SubmissionEntry::set_features(feature::TIMESTAMP, 0);
+        let given = HostMem::from_bytes(&70_000u64.to_le_bytes());
+        assert!(host(sim, drive, QueueId::ADMIN).execute(entry, given).await.unwrap().status.is_success());
+        sim.sleep(Span::from_s(1)).await;
+        reset(sim, drive).await;
+        let (now, was_set) = (timestamp().await & 0xffff_ffff_ffff, timestamp().await >> 49);
+        assert!((71_000..71_010).contains(&now) && was_set == 1, "{now} {was_set}");
     });
 }

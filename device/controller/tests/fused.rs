@@ -9,7 +9,7 @@ use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::command::{FLAGS_FUSED_FIRST, FLAGS_FUSED_SECOND};
 use nandscape_wire_nvme::identify::Namespace;
 use nandscape_wire_nvme::manage::{self, ControllerList};
-use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, feature};
 use zerocopy::IntoBytes;
 
 /// Longer than any command here takes.
@@ -208,4 +208,20 @@ fn no_command_comes_between_comparison_and_write() {
             }
         });
     }
+}
+
+/// Each half is admitted as it would be alone: what a write protected namespace refuses is the write.
+#[test]
+fn the_half_that_is_refused_is_blamed() {
+    with(config(), async |sim, drive| {
+        let (admin, pair) = (host(sim, drive, QueueId::ADMIN), Pair::new(sim, drive, 1, 32));
+        let set = SubmissionEntry::set_features(feature::WRITE_PROTECTION, 1);
+        let set = SubmissionEntry { nsid: 1.into(), ..set };
+        assert!(admin.execute(set, HostMem::none()).await.unwrap().status.is_success());
+        let refused = [Status::FUSED_FAILED, Status::NAMESPACE_WRITE_PROTECTED];
+        let ended = submit(sim, &pair, vec![compare((0, 1), 0), then_write((0, 1), 5)]).await;
+        assert_eq!([ended[0].meaning(), ended[1].meaning()], refused);
+        let alone = half(IoOpcode::COMPARE, 0, (0, 1), 0);
+        assert_eq!(submit(sim, &pair, vec![alone]).await, [Status::SUCCESS]);
+    });
 }

@@ -10,7 +10,7 @@ use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::{Executor, Span};
 use nandscape_wire_nvme::log::{self, RETAIN_EVENT, Smart, Telemetry};
 use nandscape_wire_nvme::vendor::{self, DriveLog};
-use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, NSID_ALL, Status, SubmissionEntry};
 use zerocopy::FromBytes;
 
 async fn page(admin: &Host, log: u8, flags: u32, bytes: u32) -> Result<Vec<u8>, Status> {
@@ -155,5 +155,33 @@ fn a_log_page_is_of_no_single_namespace() {
                 assert_eq!(ended.unwrap().status.meaning(), status, "log {log:#x} of namespace {nsid:#x}");
             }
         }
+    });
+}
+
+/// A command that is refused for its memory changes nothing: the list stays, a snapshot is not taken, and events stay.
+#[test]
+fn a_log_that_was_not_delivered_is_not_read() {
+    with(config(), async |sim, drive| {
+        let admin = host(sim, drive, QueueId::ADMIN);
+        let read = async |log, flags: u32, bytes: usize| {
+            let entry = SubmissionEntry::get_log_page(log, 0, 512);
+            let entry = SubmissionEntry { cdw10: (entry.cdw10.get() | flags).into(), ..entry };
+            let mem = HostMem::zeroed(bytes);
+            let status = admin.execute(entry, mem.clone()).await.unwrap().status;
+            if status.is_success() { Ok(mem.to_vec()) } else { Err(status.meaning()) }
+        };
+        let short = Err(Status::DATA_SGL_LENGTH_INVALID);
+        let format = SubmissionEntry { nsid: 1.into(), ..SubmissionEntry::admin(AdminOpcode::FORMAT_NVM) };
+        assert!(admin.execute(format, HostMem::none()).await.unwrap().status.is_success());
+        assert_eq!(read(log::CHANGED_NAMESPACES, 0, 508).await, short);
+        assert_eq!(read(log::CHANGED_NAMESPACES, 0, 512).await.unwrap()[0], 1);
+        assert_eq!(read(log::CHANGED_NAMESPACES, 0, 512).await.unwrap()[0], 0);
+        let create = u32::from(log::TELEMETRY_CREATE) << 8;
+        assert_eq!(read(log::TELEMETRY_HOST, create, 508).await, short);
+        let generation =
+            async || Telemetry::read_from_bytes(&read(log::TELEMETRY_HOST, 0, 512).await.unwrap()).unwrap();
+        assert_eq!(generation().await.host_generation, 0);
+        read(log::TELEMETRY_HOST, create, 512).await.unwrap();
+        assert_eq!(generation().await.host_generation, 1);
     });
 }

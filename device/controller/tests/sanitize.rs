@@ -12,7 +12,7 @@ use nandscape_drive::{HostIdentity, HostMem, QueueDrive, QueueId, Subsystem, Tra
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::log::ErrorInformation;
 use nandscape_wire_nvme::manage::{self, SanitizeStatus, SelfTestLog};
-use nandscape_wire_nvme::{AdminOpcode, IoOpcode, NSID_ALL, Status, SubmissionEntry, log, register, vendor};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, NSID_ALL, Status, SubmissionEntry, feature, log, register, vendor};
 use zerocopy::FromBytes;
 
 const CRYPTO: u32 = 4;
@@ -129,11 +129,12 @@ fn what_is_refused_while_it_is_in_progress() {
             entry(AdminOpcode::FORMAT_NVM, 0),
             entry(AdminOpcode::DEVICE_SELF_TEST, 1),
             entry(AdminOpcode::NAMESPACE_MANAGEMENT, 1),
+            entry(AdminOpcode::SET_FEATURES, feature::WRITE_PROTECTION.into()),
         ];
         control.submit(entry(AdminOpcode::SANITIZE, CRYPTO), HostMem::none());
         refused.into_iter().for_each(|entry| _ = control.submit(entry, HostMem::none()));
         io.submit(read(256, 8), HostMem::zeroed(4_096));
-        for tag in 0..5 {
+        for tag in 0..6 {
             let ended = control.next().await.unwrap();
             let right = if ended.tag == 0 { Status::SUCCESS } else { Status::SANITIZE_IN_PROGRESS.with_more() };
             assert_eq!(ended.completion.status, right, "{tag}");

@@ -7,11 +7,12 @@ use std::rc::Rc;
 use common::{Drive, FIRMWARE, LINK_LATENCY, Pair, READ, config, faulty_drive, host, read, with, write};
 use nandscape_device_controller::ControllerConfig;
 use nandscape_device_media::StoreKind;
+use nandscape_drive::conformance::Host;
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
-use nandscape_drive::{Controller, HostIdentity, HostMem, QueueId, Subsystem, TransportModel};
+use nandscape_drive::{Controller, HostIdentity, HostMem, QueueDrive, QueueId, Subsystem, TransportModel};
 use nandscape_sim::{Executor, Span};
-use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::register::{self, CC_EN, CSTS_RDY};
+use nandscape_wire_nvme::{Status, SubmissionEntry, feature};
 
 /// Entries of 64 and of 16 bytes, enabled.
 const ENABLED: u32 = CC_EN | 6 << 16 | 4 << 20;
@@ -133,4 +134,21 @@ fn a_power_cut_reaches_all() {
         }
     };
     executor.block_on(test).unwrap();
+}
+
+/// A host over Fabrics asks for queues before it connects the first (Base 5.1.25.2.1).
+#[test]
+fn the_number_of_queues_is_asked_for_before_there_is_one() {
+    with(config(), async |sim, drive| {
+        let controller = enabled(drive);
+        let queue = |id| Host::new(sim, QueueDrive::new(sim, controller.clone(), QueueId(id), 32).unwrap());
+        let admin = queue(0);
+        let ask = async || {
+            let entry = SubmissionEntry::set_features(feature::NUMBER_OF_QUEUES, 0);
+            admin.execute(entry, HostMem::none()).await.unwrap().status.meaning()
+        };
+        assert_eq!(ask().await, Status::SUCCESS);
+        let _io = queue(1);
+        assert_eq!(ask().await, Status::COMMAND_SEQUENCE_ERROR);
+    });
 }

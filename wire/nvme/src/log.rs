@@ -68,8 +68,10 @@ pub struct ErrorInformation {
     pub command_specific: U64,
     /// Transport Type Specific Information (41:40).
     pub transport_specific: U16,
-    /// (63:42).
-    pub reserved_42: [u8; 22],
+    /// (62:42).
+    pub reserved_42: [u8; 21],
+    /// Log Page Version: 1 where command set and opcode are told (63).
+    pub version: u8,
 }
 
 const _: () = assert!(size_of::<ErrorInformation>() == 64);

@@ -57,6 +57,7 @@ impl ErrorLog {
             lba: lba.into(),
             nsid: entry.nsid,
             opcode: entry.opcode,
+            version: 1,
             ..ErrorInformation::zeroed()
         });
         true

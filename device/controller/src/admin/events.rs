@@ -1,6 +1,7 @@
 //! Asynchronous events (Base 5.1.2): what has happened is told to the host with the next Asynchronous Event Request, if its
 //! Asynchronous Event Configuration (Base 5.1.25.1.5) asks for it. After an event of a type, further ones of that type wait
-//! until the host has read the log that the event names, without Retain Asynchronous Event.
+//! until the host has read the log that the event names, without Retain Asynchronous Event. Those that name the log that was
+//! read are not told any more.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -115,8 +116,10 @@ impl Events {
         self.told.set(0);
     }
 
-    /// The host has read a log.
+    /// The host has read a log, and so has learnt of the events that name it: those that are still pending are not told any
+    /// more (Base 5.1.2).
     pub(super) fn log_was_read(&self, log: u8) {
+        self.pending.borrow_mut().retain(|event| event.log != log);
         self.masking.borrow_mut().retain(|event| event.log != log);
     }
 
@@ -187,7 +190,7 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// Makes events of warnings that have come up. One that has passed and comes up again is told again.
-    fn raise_warnings(&self) {
+    pub(super) fn raise_warnings(&self) {
         let (events, warnings) = (&self.admin.events, self.warnings());
         let new = warnings & self.admin.settings.wanted_events() as u8 & !events.told.get();
         events.told.set(events.told.get() & warnings | new);

@@ -20,7 +20,7 @@ impl<C: CommandSet> NvmeController<C> {
     pub(super) fn identify(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         match entry.cdw10.get() as u8 {
             cns::CONTROLLER => Ok(Answer::data(self.identify_controller().as_bytes())),
-            _ => self.identify_other(entry).map(|data| Answer { value: 0, data }),
+            _ => self.identify_other(entry).map(|data| Answer { data, ..Answer::default() }),
         }
     }
 

@@ -57,7 +57,11 @@ impl<C: CommandSet> NvmeController<C> {
             cns::NAMESPACE_GRANULARITY if set.administers_namespaces() => Ok(self.granularity().as_bytes().to_vec()),
             cns::NVM_SETS if self.has_sets() => Ok(self.nvm_sets(entry.cdw11.get() as u16)),
             cns::ENDURANCE_GROUPS if self.has_sets() => Ok(self.endurance_groups(entry.cdw11.get() as u16)),
-            cns::COMMAND_SETS => Ok(command_sets()),
+            // Of a controller, where FFFFh is this one. All have the same.
+            cns::COMMAND_SETS if cntid == u16::MAX || self.subsystem.controllers().contains(&cntid) => {
+                Ok(command_sets())
+            }
+            cns::COMMAND_SETS => Err(Refusal::field(10, 16)),
             cns::COMMAND_SET_NAMESPACE => of_set(cns)
                 .and_then(|_| self.of_namespace(nsid, self.namespaces.get(nsid), true, |_| set.identify_specific())),
             cns::COMMAND_SET_ALLOCATED_NAMESPACE => of_set(cns).and_then(|_| {

@@ -1,5 +1,6 @@
 //! Get Log Page (Base 5.1.12).
 
+use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::identify::ascii;
 use nandscape_wire_nvme::log::{self, CommandsAndEffects, EnduranceGroup, FirmwareSlot, Identifiers, LogPart, Smart};
 use nandscape_wire_nvme::vendor::{self, DriveLog};
@@ -7,9 +8,9 @@ use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Parameter, Status, SubmissionEn
 use zerocopy::IntoBytes;
 
 use super::features::TEMPERATURE;
-use super::{Answer, Event};
+use super::{Answer, Event, telemetry};
 use crate::command_set::CommandSet;
-use crate::engine::NvmeController;
+use crate::engine::{NvmeController, Permit, QueueKey};
 use crate::refusal::Refusal;
 
 /// The log pages that may be read while the drive is sanitized, and after that has failed (Base 2.3, Figure 143, "Sanitize
@@ -24,7 +25,45 @@ const OFFSET: Refusal = Refusal::field(12, 0);
 const OFFSET_TYPE: Refusal = Refusal::field(14, 23);
 
 impl<C: CommandSet> NvmeController<C> {
-    pub(super) fn get_log_page(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
+    /// Serves Get Log Page. What is changed by reading a log is changed when the host's memory is known to be there: a command
+    /// that is refused changes nothing.
+    pub(super) async fn serve_log_page(
+        &self,
+        (queue, entry): (QueueKey, &SubmissionEntry),
+        mem: &HostMem,
+        permit: &mut Option<Permit>,
+        breakdown: &mut Breakdown,
+    ) -> Result<Answer, Refusal> {
+        let answer = self.log_page(entry)?;
+        self.reach((queue, entry), answer.len(), (mem, permit), breakdown).await?;
+        if takes_telemetry(entry) {
+            self.subsystem.telemetry.take_for_host(self.drive_log());
+        }
+        // The host may have been asked for lists meanwhile: what counts is the page of now.
+        let answer = self.log_page(entry)?;
+        if entry.cdw10.get() & log::RETAIN_EVENT == 0 {
+            self.log_was_read(entry.cdw10.get() as u8);
+        }
+        Ok(answer)
+    }
+
+    /// A host has read a log without Retain Asynchronous Event.
+    fn log_was_read(&self, lid: u8) {
+        match lid {
+            log::CHANGED_NAMESPACES => self.admin.changed_namespaces.clear(),
+            log::TELEMETRY_CONTROLLER => self.subsystem.telemetry.was_read(),
+            // The host knows of warnings that it was not told of by an event.
+            log::SMART => self.raise_warnings(),
+            _ => {}
+        }
+        self.admin.events.log_was_read(lid);
+        if lid == log::RESERVATION_NOTIFICATION && self.admin.notifications.was_read() {
+            self.raise(Event::RESERVATION);
+        }
+    }
+
+    /// The part of a log that a command asks for. Nothing is changed.
+    fn log_page(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let LogPart { offset, bytes } = LogPart::of(entry);
         if bytes > self.subsystem.config.max_transfer.into() {
             return Err(NUMBER_OF_DWORDS);
@@ -46,10 +85,13 @@ impl<C: CommandSet> NvmeController<C> {
         {
             return Err(status.into());
         }
-        if [log::TELEMETRY_HOST, log::TELEMETRY_CONTROLLER].contains(&lid)
-            && !offset.is_multiple_of(log::TELEMETRY_BLOCK as u64)
-        {
-            return Err(OFFSET);
+        if [log::TELEMETRY_HOST, log::TELEMETRY_CONTROLLER].contains(&lid) {
+            if !offset.is_multiple_of(log::TELEMETRY_BLOCK as u64) {
+                return Err(OFFSET);
+            }
+            if !bytes.is_multiple_of(log::TELEMETRY_BLOCK as u64) {
+                return Err(NUMBER_OF_DWORDS);
+            }
         }
         let log = match lid {
             log::SUPPORTED_LOG_PAGES => self.supported_log_pages().as_bytes().to_vec(),
@@ -65,37 +107,18 @@ impl<C: CommandSet> NvmeController<C> {
             log::RESERVATION_NOTIFICATION => self.admin.notifications.page().as_bytes().to_vec(),
             log::COMMANDS_AND_EFFECTS => self.commands_and_effects().as_bytes().to_vec(),
             log::FEATURES_AND_EFFECTS => self.features_and_effects().as_bytes().to_vec(),
-            log::TELEMETRY_HOST => {
-                // Log Specific Parameter (CDW10 bits 14:8).
-                if (entry.cdw10.get() >> 8) as u8 & log::TELEMETRY_CREATE != 0 {
-                    self.subsystem.telemetry.take_for_host(self.drive_log());
-                }
-                self.subsystem.telemetry.page(lid)
-            }
-            log::TELEMETRY_CONTROLLER => self.subsystem.telemetry.page(lid),
+            log::TELEMETRY_HOST | log::TELEMETRY_CONTROLLER => self.subsystem.telemetry.page(lid),
             vendor::DRIVE_LOG => self.drive_log().as_bytes().to_vec(),
             // There is no NVMe-MI command.
             log::MI_COMMANDS_AND_EFFECTS => vec![0; log::MI_COMMANDS_AND_EFFECTS_BYTES],
             _ => return Err(Status::INVALID_LOG_PAGE.into()),
         };
-        if offset > log.len() as u64 {
+        let len = if takes_telemetry(entry) { telemetry::BYTES } else { log.len() };
+        if offset > len as u64 {
             return Err(OFFSET);
         }
-        if entry.cdw10.get() & log::RETAIN_EVENT == 0 {
-            match lid {
-                log::CHANGED_NAMESPACES => self.admin.changed_namespaces.clear(),
-                log::TELEMETRY_CONTROLLER => self.subsystem.telemetry.was_read(),
-                _ => {}
-            }
-            self.admin.events.log_was_read(lid);
-            if lid == log::RESERVATION_NOTIFICATION && self.admin.notifications.was_read() {
-                self.raise(Event::RESERVATION);
-            }
-        }
         // What is asked for beyond the end reads as zeros.
-        let mut part = log[offset as usize..].to_vec();
-        part.resize(bytes as usize, 0);
-        Ok(Answer::data(&part))
+        Ok(Answer::padded(log.get(offset as usize..).unwrap_or_default().to_vec(), bytes as usize))
     }
 
     fn smart(&self) -> Smart {
@@ -191,6 +214,12 @@ impl<C: CommandSet> NvmeController<C> {
         }
         logs
     }
+}
+
+/// Whether a command has a snapshot taken first (Log Specific Parameter, CDW10 bits 14:8).
+fn takes_telemetry(entry: &SubmissionEntry) -> bool {
+    let cdw10 = entry.cdw10.get();
+    cdw10 as u8 == log::TELEMETRY_HOST && (cdw10 >> 8) as u8 & log::TELEMETRY_CREATE != 0
 }
 
 /// The commands that change namespaces.

@@ -17,13 +17,13 @@ use std::cell::{Cell, RefCell};
 
 use nandscape_drive::mem::Need;
 use nandscape_drive::{Breakdown, HostMem, Stage};
-use nandscape_sim::Sim;
+use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::{AdminOpcode, Parameter, Status, SubmissionEntry, log};
 
 use crate::command_set::{CommandSet, Reply};
-use crate::engine::{NvmeController, QueueKey};
+use crate::engine::{NvmeController, Permit, QueueKey};
 use crate::namespace::Registrant;
 use crate::refusal::Refusal;
 use errors::ErrorLog;
@@ -88,7 +88,7 @@ impl Admin {
     pub(crate) fn new(sim: &Sim, saved: &Saved, host: Registrant) -> Admin {
         Admin {
             aborts: Cell::new(0),
-            settings: Settings::new(saved, host),
+            settings: Settings::new(saved, host, sim.now()),
             keep_alive: KeepAlive::new(sim),
             events: Events::default(),
             errors: RefCell::default(),
@@ -103,8 +103,8 @@ impl Admin {
     }
 
     /// The controller is reset.
-    pub(crate) fn reset(&self, saved: &Saved, host: Registrant) {
-        self.settings.reset(saved, host);
+    pub(crate) fn reset(&self, saved: &Saved, host: Registrant, now: Time) {
+        self.settings.reset(saved, host, now);
         self.events.reset();
         self.changed_namespaces.clear();
         self.notifications.clear();
@@ -126,9 +126,10 @@ impl<C: CommandSet> NvmeController<C> {
         if entry.nsid.get() != 0 && self.takes_no_namespace(AdminOpcode(entry.opcode)) {
             return Some(Err(Refusal::of(Status::INVALID_FIELD, Parameter::NSID).final_()).into());
         }
+        let mut permit = None;
         let answer = match AdminOpcode(entry.opcode) {
             AdminOpcode::IDENTIFY => self.identify(entry),
-            AdminOpcode::GET_LOG_PAGE => self.get_log_page(entry),
+            AdminOpcode::GET_LOG_PAGE => self.serve_log_page((queue, entry), mem, &mut permit, breakdown).await,
             AdminOpcode::GET_FEATURES => self.get_features(entry),
             AdminOpcode::SET_FEATURES => match self.set_features(entry, mem) {
                 Ok(answer) if sets_write_protection(entry) => {
@@ -171,7 +172,7 @@ impl<C: CommandSet> NvmeController<C> {
             _ => Err(Status::INVALID_OPCODE.into()),
         };
         Some(match answer {
-            Ok(answer) => self.deliver((queue, entry), answer, mem, breakdown).await,
+            Ok(answer) => self.deliver((queue, entry), answer, (mem, &mut permit), breakdown).await,
             Err(refusal) if TRANSIENT.contains(&refusal.status) => Err(refusal).into(),
             Err(refusal) => Err(refusal.final_()).into(),
         })
@@ -189,30 +190,45 @@ impl<C: CommandSet> NvmeController<C> {
         &self,
         (queue, entry): (QueueKey, &SubmissionEntry),
         answer: Answer,
-        mem: &HostMem,
+        (mem, permit): (&HostMem, &mut Option<Permit>),
         breakdown: &mut Breakdown,
     ) -> Reply {
         let returns_data = Transfer::of(entry.opcode) == Transfer::ToHost;
-        if answer.data.is_empty() && returns_data && self.passes_messages() {
+        if answer.len() == 0 && returns_data && self.passes_messages() {
             // Its host would be sent data that the command does not have.
             return mem.fits(0).map_or_else(|status| Err(status).into(), |()| Reply::value(answer.value));
         }
-        if !answer.data.is_empty() {
-            let mut permit = None;
+        if answer.len() > 0 {
             // The answer is the one of now: the command is not served again where its host has to be asked for lists.
-            while let Err(status) = mem.must_fit(answer.data.len()) {
-                if mem.need() != Need::Fetch {
-                    return Err(status).into();
-                }
-                let stop = self.stop(queue, entry, self.subsystem.power.cuts().get());
-                if let Err(status) = self.ask_host(stop, entry, &[mem], &mut permit, breakdown).await {
-                    return Err(status).into();
-                }
+            if let Err(status) = self.reach((queue, entry), answer.len(), (mem, permit), breakdown).await {
+                return Err(status).into();
             }
-            self.subsystem.link.send(answer.data.len() as u64, breakdown).await;
+            self.subsystem.link.send(answer.len() as u64, breakdown).await;
             mem.write(0, &answer.data);
+            mem.clear(answer.data.len(), answer.zeros);
         }
         Reply::value(answer.value)
+    }
+
+    /// Waits until the first `bytes` of a command's memory can be reached, which its host may have to be asked for.
+    ///
+    /// # Errors
+    /// The status of a command whose memory cannot be, or that is to end early.
+    async fn reach(
+        &self,
+        (queue, entry): (QueueKey, &SubmissionEntry),
+        bytes: usize,
+        (mem, permit): (&HostMem, &mut Option<Permit>),
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Status> {
+        while let Err(status) = mem.must_fit(bytes) {
+            if mem.need() != Need::Fetch {
+                return Err(status);
+            }
+            let stop = self.stop(queue, entry, self.subsystem.power.cuts().get());
+            self.ask_host(stop, entry, &[mem], permit, breakdown).await?;
+        }
+        Ok(())
     }
 }
 
@@ -221,14 +237,27 @@ impl<C: CommandSet> NvmeController<C> {
 pub(super) struct Answer {
     value: u32,
     data: Vec<u8>,
+    /// Bytes of zeros after the data. They take no memory while the answer waits for the link.
+    zeros: usize,
 }
 
 impl Answer {
     fn value(value: u32) -> Answer {
-        Answer { value, data: Vec::new() }
+        Answer { value, ..Answer::default() }
     }
 
     fn data(bytes: &[u8]) -> Answer {
-        Answer { value: 0, data: bytes.to_vec() }
+        Answer { data: bytes.to_vec(), ..Answer::default() }
+    }
+
+    /// The first `len` bytes of what begins with `data` and goes on with zeros.
+    fn padded(mut data: Vec<u8>, len: usize) -> Answer {
+        data.truncate(len);
+        Answer { zeros: len - data.len(), data, ..Answer::default() }
+    }
+
+    /// Bytes of data.
+    fn len(&self) -> usize {
+        self.data.len() + self.zeros
     }
 }

@@ -111,18 +111,17 @@ impl<C: CommandSet> NvmeController<C> {
         Ok(nsid)
     }
 
-    /// The NVM Set of a new namespace, by its identifier or by that of its endurance group; zeros leave it to the drive. Where
-    /// there is only one, the fields are reserved.
+    /// The NVM Set of a new namespace: the one of its endurance group, whose number is that of its only set. Zeros leave it to
+    /// the drive; a set is named with its group (Base, "Namespace Management"). Where there is only one set, the fields are
+    /// reserved.
     fn set_asked_for(&self, nvmsetid: u16, endgid: u16) -> Result<Option<usize>, Status> {
         if !self.has_sets() {
             return Ok(None);
         }
         let sets = self.subsystem.namespaces.sets();
-        let named = if nvmsetid == 0 { endgid } else { nvmsetid };
-        let agrees = endgid == 0 || endgid == named;
-        match usize::from(named) {
-            0 => Ok(None),
-            number if number <= sets && agrees => Ok(Some(number - 1)),
+        match (usize::from(nvmsetid), usize::from(endgid)) {
+            (0, 0) => Ok(None),
+            (set, group) if group <= sets && (set == 0 || set == group) => Ok(Some(group - 1)),
             _ => Err(Status::INVALID_FIELD),
         }
     }
@@ -194,7 +193,8 @@ impl<C: CommandSet> NvmeController<C> {
             return Err(Refusal::field(10, 9));
         }
         let which = || {
-            // Of each scope in FNA: what this controller has attached.
+            // One that is named need not be attached here, if it is allocated (Base, "Format NVM - Operation Scope"); of each scope
+            // in FNA, the broadcast value names what this controller has attached.
             let named = self.named(entry.nsid.get(), || self.namespaces.above(0))?;
             self.check_write_protection(&named)?;
             for nsid in &named {

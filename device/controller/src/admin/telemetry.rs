@@ -9,6 +9,8 @@ use zerocopy::IntoBytes;
 
 /// Blocks of a snapshot.
 const BLOCKS: usize = size_of::<DriveLog>() / TELEMETRY_BLOCK;
+/// Bytes of a log page with a snapshot.
+pub(super) const BYTES: usize = TELEMETRY_BLOCK + size_of::<DriveLog>();
 const _: () = assert!(size_of::<DriveLog>().is_multiple_of(TELEMETRY_BLOCK));
 
 /// The snapshots of a subsystem.

@@ -14,7 +14,6 @@ use super::NvmeController;
 use super::queues::QueueKey;
 use super::serve::{CommandJob, without_namespace};
 use crate::command_set::{Command, CommandSet, Reply};
-use crate::namespace::Access;
 
 /// The commands of a fused operation, or one that stands alone.
 pub(crate) struct FusedJob<C: CommandSet> {
@@ -124,9 +123,11 @@ impl<C: CommandSet> FusedJob<C> {
             };
             return [status(first), status(second)];
         };
-        let admitted = controller.admits(&compared, Access::Write);
-        if let Err(status) = admitted.and_then(|()| written.check_write(&second.entry)) {
-            return [Err(status).into(), Err(Status::FUSED_FAILED).into()];
+        // Each half is admitted as it would be alone; one that is not has the other one aborted.
+        let admitted =
+            [controller.admits_command(&compared, &first.entry), controller.admits_command(&written, &second.entry)];
+        if admitted.iter().any(Result::is_err) {
+            return admitted.map(|admitted| Err(admitted.err().unwrap_or(Status::FUSED_FAILED)).into());
         }
         let command = |submission, namespace| {
             let Submission { entry, mem, .. }: &Submission = submission;

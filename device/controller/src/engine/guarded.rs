@@ -48,7 +48,7 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// Whether an I/O command may use a namespace.
-    fn admits_command(&self, namespace: &Namespace, entry: &SubmissionEntry) -> Result<(), Status> {
+    pub(super) fn admits_command(&self, namespace: &Namespace, entry: &SubmissionEntry) -> Result<(), Status> {
         self.admits(namespace, Access::of(entry.opcode)).and_then(|()| namespace.check_write(entry))
     }
 

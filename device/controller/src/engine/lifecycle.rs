@@ -194,7 +194,7 @@ impl<C: CommandSet> NvmeController<C> {
         let unused = self.queues.borrow_mut().take_unused_completions();
         unused.iter().for_each(|memory| self.queue_deleted(memory));
         let keep_alive = self.keep_alive_over_reset();
-        self.admin.reset(&self.subsystem.saved, self.owner());
+        self.admin.reset(&self.subsystem.saved, self.owner(), self.sim.now());
         match keep_alive {
             Some(timeout_ms) => self.connected_with_keep_alive(timeout_ms),
             None => self.keep_alive_changed(),

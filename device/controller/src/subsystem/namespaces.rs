@@ -84,7 +84,9 @@ impl<C: CommandSet> NvmSubsystem<C> {
     fn remove_namespace(&self, nsid: u32) -> Option<Rc<Namespace>> {
         let namespace = self.namespaces.remove(nsid)?;
         self.self_tests.namespace_changes(nsid, manage::SELF_TEST_NAMESPACE_REMOVED, self.sim.now());
+        self.saved.forget_namespace(nsid);
         for controller in self.controllers.all() {
+            controller.admin.settings.forget_namespace(nsid);
             if controller.namespaces.detach(nsid) {
                 controller.namespace_changed(nsid);
             }

@@ -164,6 +164,12 @@ fn identify_and_logs() {
         identify(0xff).is("a reserved CNS").fails(S::INVALID_FIELD).at(10, 0),
         identify(cns::NAMESPACE).is("namespace 0").nsid(0).fails(S::INVALID_NAMESPACE).at(1, 0),
         identify(cns::ACTIVE_NAMESPACES).is("nothing is above").nsid(NSID_ALL).fails(S::INVALID_NAMESPACE).at(1, 0),
+        identify(cns::COMMAND_SETS)
+            .is("CNTID of no controller")
+            .dword(10, 9 << 16 | 0x1c)
+            .fails(S::INVALID_FIELD)
+            .at(10, 16),
+        identify(cns::COMMAND_SETS).is("CNTID FFFFh").dword(10, 0xffff << 16 | 0x1c).succeeds(),
         identify(cns::CONTROLLER).is("short data").bytes(4_092).fails(S::DATA_SGL_LENGTH_INVALID).at(6, 0),
         identify(cns::CONTROLLER).is("no data").bytes(0).fails(S::DATA_SGL_LENGTH_INVALID).at(6, 0),
         log_page(0x7f, 4).is("a reserved log").fails(S::INVALID_LOG_PAGE).at(10, 0),
@@ -180,6 +186,8 @@ fn identify_and_logs() {
             .at(10, 0),
         log_page(log::SMART, 512).is("short data").bytes(508).fails(S::DATA_SGL_LENGTH_INVALID).at(6, 0),
         log_page(log::TELEMETRY_HOST, 512).is("LPO within a block").dword(12, 4).fails(S::INVALID_FIELD).at(12, 0),
+        log_page(log::TELEMETRY_HOST, 516).is("NUMD within a block").fails(S::INVALID_FIELD).at(10, 16),
+        log_page(log::TELEMETRY_CONTROLLER, 508).is("NUMD within a block").fails(S::INVALID_FIELD).at(10, 16),
         log_page(vendor::DRIVE_LOG, 1_024).is("NUMD to the end").succeeds(),
     ]);
 }
@@ -240,6 +248,7 @@ fn namespaces_and_media() {
         attach.is("a namespace that there is not").nsid(2).fails(S::INVALID_FIELD).at(1, 0),
         admin(AdminOpcode::NAMESPACE_ATTACHMENT).is("all namespaces").nsid(NSID_ALL).fails(S::INVALID_FIELD).at(1, 0),
         admin(AdminOpcode::NAMESPACE_ATTACHMENT).is("namespace 0").nsid(0).fails(S::INVALID_NAMESPACE).at(1, 0),
+        format(0).is("a namespace that there is not").nsid(2).fails(S::INVALID_FIELD).at(1, 0),
         format(3 << 9).is("SES reserved").fails(S::INVALID_FIELD).at(10, 9),
         format(15).is("LBAF beyond NLBAF").fails(S::INVALID_FORMAT).at(10, 0),
         sanitize(7).is("SANACT reserved").fails(S::INVALID_FIELD).at(10, 0),

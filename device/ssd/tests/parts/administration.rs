@@ -117,8 +117,8 @@ fn a_namespace_is_created_in_the_set_that_its_host_names() {
         let create = |wish: HostMem| run(&admin, manage_namespaces(manage::NAMESPACE_CREATE, 0), wish);
         assert_eq!(create(wish(8, 0, 0)).await, Err(Status::NAMESPACE_INSUFFICIENT_CAPACITY));
         run(&admin, manage_namespaces(manage::NAMESPACE_DELETE, 2), HostMem::none()).await.unwrap();
-        assert_eq!(create(wish(8, 1, 0)).await, Err(Status::NAMESPACE_INSUFFICIENT_CAPACITY));
-        for (set, group) in [(3, 0), (0, 3), (1, 2)] {
+        assert_eq!(create(wish(8, 1, 1)).await, Err(Status::NAMESPACE_INSUFFICIENT_CAPACITY));
+        for (set, group) in [(1, 0), (3, 0), (0, 3), (1, 2)] {
             assert_eq!(create(wish(8, set, group)).await, Err(Status::INVALID_FIELD), "{set} {group}");
         }
         assert_eq!(create(wish(2_048, 2, 2)).await, Ok(2));

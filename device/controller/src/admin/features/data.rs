@@ -1,6 +1,7 @@
 //! Features whose value is a data structure: Timestamp, Host Behavior Support, Host Identifier.
 
 use nandscape_drive::{HostMem, TransportModel};
+use nandscape_sim::Time;
 use nandscape_wire_nvme::feature::{EXTENDED_HOST_ID, HOST_BEHAVIOR_BYTES};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
@@ -14,6 +15,11 @@ const TIMESTAMP_MASK: u64 = (1 << 48) - 1;
 /// Extension.
 const BEHAVIOR_FLAGS: usize = 3;
 
+/// Whole milliseconds of the drive's time.
+pub(super) fn ms(now: Time) -> u64 {
+    now.ns() / 1_000_000
+}
+
 /// The first `N` bytes of a command's data, which is `len` bytes long.
 fn data<const N: usize>(mem: &HostMem, len: usize) -> Result<[u8; N], Status> {
     let mut bytes = [0; N];
@@ -26,15 +32,17 @@ impl<C: CommandSet> NvmeController<C> {
     /// Timestamp (Base 5.1.25.1.7): 48 bits of milliseconds, then whether the host has set it (origin, bits 3:1).
     pub(super) fn timestamp(&self) -> [u8; 8] {
         let epoch = self.admin.settings.epoch_ms.get();
-        let now = epoch.unwrap_or(0).wrapping_add(self.sim.now().ns() / 1_000_000);
+        // Without one, it counts from the last reset.
+        let zero = epoch.unwrap_or_else(|| self.admin.settings.reset_ms.get().wrapping_neg());
+        let now = zero.wrapping_add(ms(self.sim.now()));
         let mut bytes = (now & TIMESTAMP_MASK).to_le_bytes();
         bytes[6] = u8::from(epoch.is_some()) << 1;
         bytes
     }
 
     pub(super) fn set_timestamp(&self, mem: &HostMem) -> Result<(), Status> {
-        let ms = u64::from_le_bytes(data(mem, 8)?) & TIMESTAMP_MASK;
-        self.admin.settings.epoch_ms.set(Some(ms.wrapping_sub(self.sim.now().ns() / 1_000_000)));
+        let given = u64::from_le_bytes(data(mem, 8)?) & TIMESTAMP_MASK;
+        self.admin.settings.epoch_ms.set(Some(given.wrapping_sub(ms(self.sim.now()))));
         Ok(())
     }
 

@@ -85,6 +85,12 @@ impl<C: CommandSet> NvmeController<C> {
             return Err(Status::FEATURE_NOT_SAVEABLE.into());
         }
         self.check_namespace(row, entry.nsid.get())?;
+        // Base 5, "Sanitize Operations and Format NVM Command - Admin Commands Allowed".
+        if row.id == feature::WRITE_PROTECTION
+            && let Some(status) = self.subsystem.sanitizing.refuses()
+        {
+            return Err(status.into());
+        }
         let value = entry.cdw11.get();
         match row.id {
             feature::TIMESTAMP => self.set_timestamp(mem)?,
@@ -220,7 +226,8 @@ impl<C: CommandSet> NvmeController<C> {
         if wish.completion_z() == u16::MAX {
             return Err(Refusal::field(11, 16));
         }
-        if self.creates_queues() && self.queues.borrow().has_io_queues() {
+        // A host in this process does not say how many queues it wants before it creates them.
+        if self.model != TransportModel::InProcess && self.queues.borrow().has_io_queues() {
             return Err(Status::COMMAND_SEQUENCE_ERROR.into());
         }
         Ok(Answer::value(self.queue_counts().0))

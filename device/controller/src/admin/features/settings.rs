@@ -8,9 +8,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
+use nandscape_sim::Time;
 use nandscape_wire_nvme::NSID_ALL;
 use nandscape_wire_nvme::feature::{self, Arbitration, ERROR_RECOVERY_DULBE, InterruptCoalescing, WRITE_CACHE_ENABLE};
 
+use super::data::ms;
 use super::table;
 use crate::namespace::Registrant;
 
@@ -47,6 +49,8 @@ pub struct Settings {
     /// Milliseconds since 1970 at the drive's time zero, modulo 2^64: a host may set a time that is below the drive's own.
     /// `None` until a host has set it.
     pub(super) epoch_ms: Cell<Option<u64>>,
+    /// When the controller was reset last, in milliseconds of the drive's time.
+    pub(super) reset_ms: Cell<u64>,
     pub(super) host_behavior: Cell<[u8; 8]>,
     /// The identifier that the host has set, in bytes of memory, and its length.
     pub(super) host_id: Cell<Option<([u8; 16], usize)>>,
@@ -93,6 +97,12 @@ fn forget_namespaces(values: &mut BTreeMap<Name, u32>) {
     values.retain(|(id, nsid), _| *id != feature::ERROR_RECOVERY || *nsid == NSID_ALL);
 }
 
+/// Drops what was set for a namespace.
+fn forget_namespace(values: &mut BTreeMap<Name, u32>, nsid: u32) {
+    let is_of_namespace = |id| table::row_of(id).is_some_and(|row| row.capabilities & feature::OF_NAMESPACE != 0);
+    values.retain(|(id, selector), _| *selector != nsid || !is_of_namespace(*id));
+}
+
 impl Saved {
     /// The value that a host has saved.
     pub(super) fn get(&self, host: Registrant, name: Name) -> Option<u32> {
@@ -113,6 +123,13 @@ impl Saved {
             all.pop_front();
         }
         all.push_back((host, BTreeMap::from([(name, value)])));
+    }
+
+    /// A namespace was deleted: what hosts have saved for it is not for the next of its number.
+    pub(crate) fn forget_namespace(&self, nsid: u32) {
+        let mut all = self.0.borrow_mut();
+        all.iter_mut().for_each(|(_, values)| forget_namespace(values, nsid));
+        all.retain(|(_, values)| !values.is_empty());
     }
 
     /// Drops what a host has saved: the next host of its controller is another one.
@@ -160,9 +177,9 @@ impl Saved {
 
 impl Settings {
     /// The settings of a new controller for a host.
-    pub(crate) fn new(saved: &Saved, host: Registrant) -> Settings {
+    pub(crate) fn new(saved: &Saved, host: Registrant, now: Time) -> Settings {
         let settings = Settings::default();
-        settings.reset(saved, host);
+        settings.reset(saved, host, now);
         settings
     }
 
@@ -206,6 +223,12 @@ impl Settings {
         forget_namespaces(&mut self.values.borrow_mut());
     }
 
+    /// A namespace was deleted.
+    pub(crate) fn forget_namespace(&self, nsid: u32) {
+        forget_namespace(&mut self.values.borrow_mut(), nsid);
+        self.update_hot();
+    }
+
     /// Whether interrupts are coalesced: with a threshold above one completion, and a time.
     #[inline]
     pub(crate) fn coalesces(&self) -> bool {
@@ -232,7 +255,8 @@ impl Settings {
 
     /// The controller is reset: values that the host has saved, and defaults of the others. The timestamp counts on (Base
     /// 5.1.25.1.7).
-    pub(crate) fn reset(&self, saved: &Saved, host: Registrant) {
+    pub(crate) fn reset(&self, saved: &Saved, host: Registrant, now: Time) {
+        self.reset_ms.set(ms(now));
         self.values.replace(saved.of(host));
         self.host_behavior.take();
         self.host_id.set(None);
@@ -269,6 +293,15 @@ mod tests {
         // Hosts without an identifier are told apart by their controllers.
         saved.set(Registrant::Controller(2), name, 7);
         assert_eq!(saved.of(Registrant::Controller(3)), BTreeMap::new());
+        // What was saved for a namespace ends with it.
+        let of_namespace = |nsid| (feature::ERROR_RECOVERY, nsid);
+        saved.set(host(200), of_namespace(NSID_ALL), 5);
+        saved.set(host(200), of_namespace(1), 6);
+        saved.set(host(200), of_namespace(2), 6);
+        saved.set(host(200), (feature::TEMPERATURE_THRESHOLD, 1), 7);
+        saved.forget_namespace(1);
+        let kept = [of_namespace(1), of_namespace(2), of_namespace(NSID_ALL), (feature::TEMPERATURE_THRESHOLD, 1)];
+        assert_eq!(kept.map(|name| saved.get(host(200), name)), [None, Some(6), Some(5), Some(7)]);
         saved.forget(Registrant::Controller(2));
         assert_eq!(saved.get(Registrant::Controller(2), name), None);
     }

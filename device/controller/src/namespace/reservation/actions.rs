@@ -13,7 +13,7 @@ pub(super) const MOST_REGISTRANTS: usize = 256;
 const _: () = assert!(MOST_REGISTRANTS > MAX_CONTROLLERS as usize + 1);
 
 impl Reservations {
-    /// Registers a host. No host is refused for want of room (Base 8.1.24): the one makes room that registered first of those
+    /// Registers a host. No host is refused for want of room (Base 8.1.22): the one makes room that registered first of those
     /// that `is_here` says have no controller and that do not hold the reservation alone.
     pub(crate) fn register(
         &self,
@@ -104,7 +104,7 @@ impl Reservations {
                 return Err(Status::RESERVATION_CONFLICT);
             }
             let before = registrations.holder;
-            // Base 8.1.24.7: a holder that is unregistered is told the same; Reservation Preempted is for Clear.
+            // Base 8.1.22.7: a holder that is unregistered is told the same; Reservation Preempted is for Clear.
             let mut notices: Vec<Notice> = victims.iter().map(|victim| (*victim, REGISTRATION_PREEMPTED)).collect();
             registrations.keys.retain(|(each, _)| !victims.contains(each));
             if takes_over {
