@@ -91,7 +91,7 @@ mod tests {
             ChannelTable::new(16).memory(),
             map.small().len() as usize * 32_768,
         ];
-        assert_eq!(sizes, [2_936_240, 71_977_870, 131_072, 2_108_608, 0, 128, 3_006_496_768]);
+        assert_eq!(sizes, [2_936_240, 71_977_870, 131_072, 2_108_704, 0, 128, 3_006_496_768]);
         let overhead = cache.memory() as u64 - 1_568_803_968;
         assert!(overhead < 1_568_803_968 / 20, "{overhead}");
     }
