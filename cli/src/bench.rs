@@ -23,11 +23,11 @@ use crate::{output, progress, table};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  nandscape serve --drive default --set capacity=32GiB --precondition full --nbd unix:n.sock
+  nandscape serve --drive default --store none --precondition full --nbd unix:n.sock
   nandscape bench --to 'nbd+unix:///default?socket=n.sock' --rw randread --iodepth 1 --runtime 10s
 
   nandscape bench --to nbd://127.0.0.1:10809/disk --workload ycsb-a --json
-  nandscape bench --to ring://default --set capacity=32GiB --precondition full --rw randread --runtime 5s
+  nandscape bench --to ring://default --store none --precondition full --rw randread --runtime 5s
   nandscape bench --to ring://default --no-delay --rw randread --io-count 1000000
 
 Drives:

@@ -1,6 +1,6 @@
 //! `nandscape compare`: reports of runs side by side.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use comfy_table::presets::NOTHING;
@@ -21,11 +21,11 @@ Examples:
   nandscape compare plane/report.json channel/report.json
   nandscape compare a1.json a2.json a3.json b1.json b2.json b3.json --out compared/   several seeds of two experiments
 
-Files are the report.json of `nandscape sim --out`, or the output of `nandscape sim --json`; the latter
+A folder stands for the report.json in it. Files are the report.json of `nandscape sim --out`, or the output of `nandscape sim --json`; the latter
 contain no distribution to draw.")]
 pub(crate) struct CompareArgs {
-    /// Reports, two or more
-    #[arg(value_name = "REPORT.json", num_args = 2.., required = true)]
+    /// Reports, or folders with one, two or more
+    #[arg(value_name = "REPORT", num_args = 2.., required = true)]
     files: Vec<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
@@ -41,10 +41,11 @@ const JSON: &str = "compare.json";
 
 /// Compares, and prints the table.
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
-    let reads = args.files.iter().fold(Files::default(), |files, path| files.reads("", path));
+    let reports: Vec<PathBuf> = args.files.iter().map(|path| report_in(path)).collect();
+    let reads = reports.iter().fold(Files::default(), |files, path| files.reads("", path));
     let files = args.out.iter().fold(reads, |files, folder| files.writes_into("--out", folder, [PAGE, JSON]));
     files.check()?;
-    let comparison = Comparison::of(&args.files).map_err(Failure::input)?;
+    let comparison = Comparison::of(&reports).map_err(Failure::input)?;
     if let Some(folder) = &args.out {
         output::create_folder(folder).map_err(Failure::Input)?;
         let page = folder.join(PAGE);
@@ -56,6 +57,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         true => output::result(&comparison.to_json()),
         false => output::result(&table(&comparison)),
     }
+}
+
+/// The report in a folder that `nandscape sim --out` has written, or the file itself.
+fn report_in(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join("report.json") } else { path.to_owned() }
 }
 
 fn table(comparison: &Comparison) -> String {

@@ -23,10 +23,18 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::{inspect_look, output};
 
-/// Show what a file holds that a drive is in.
+/// Show the contents of a drive's file.
 ///
 /// The file stays as it is. A drive that was killed is shown as a start would find it; one that runs, as it is about now.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape inspect drive.nand                      the drive in ten lines
+  nandscape inspect drive.nand --blocks             every block: state, pages, current units, erases
+  nandscape inspect drive.nand --page 0/1/0/7/3     a page by channel, die, plane, block and page
+  nandscape inspect drive.nand --lba 4096           where a logical block is
+
+Exit status: 0 if it was shown, 2 if the file is no store, or too damaged to start a drive on it.")]
 pub(crate) struct InspectArgs {
     /// The file that was given to `nandscape serve --store`
     file: PathBuf,

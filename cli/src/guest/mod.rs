@@ -30,7 +30,7 @@ use server::Server;
 Examples:
   nandscape guest                                             a shell in a guest with the default drive
   nandscape guest --drive wd-zn540-block --set capacity=8GiB --transport nvme-tcp
-  nandscape guest --run 'nvme list'                           one command, whose exit status is that of this one
+  nandscape guest --run 'nvme list'                           one command; exit status 0 if it ended with 0, else 1
   nandscape guest --file job.fio --run 'fio job.fio'
   nandscape guest --null-drive 1GiB --run 'nvme list'         beside QEMU's own NVMe drive without data
   nandscape guest -- --precondition full --control c.sock     more options of `nandscape serve`

@@ -21,6 +21,10 @@ fn as_text(figures: &[Figures]) -> String {
     for export in all_exports(figures) {
         for (name, tally) in [("reads", &export.reads), ("writes", &export.writes), ("others", &export.others)] {
             let latency = &tally.latency;
+            if latency.count() == 0 && tally.errors == 0 {
+                text.push_str(&format!("{} {name}: none\n", export.name));
+                continue;
+            }
             text.push_str(&format!(
                 "{} {name}: {} done, {} failed, {:.1} MB; latency mean {:.1} us, p50 {:.1}, p99 {:.1}, max {:.1}\n",
                 export.name,

@@ -58,6 +58,11 @@ fn seeds_of_one_experiment_are_a_column_with_intervals() {
 
     let page = std::fs::read_to_string(out.join("compare.html")).expect("a page");
     assert_eq!(data(&page)["comparison"], comparison);
+
+    // A folder stands for the report in it.
+    let folders: Vec<PathBuf> = files.iter().map(|file| file.parent().expect("a folder").to_owned()).collect();
+    let of_folders: Value = serde_json::from_str(&succeed(&words(&folders, &["--json"]))).expect("JSON");
+    assert_eq!(of_folders["figures"], comparison["figures"]);
     let reads: u64 = data(&page)["runs"][0]["read"]["requests"]
         .as_array()
         .expect("counts")

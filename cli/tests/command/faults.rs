@@ -152,7 +152,7 @@ fn rules_that_are_none_are_refused_with_what_would_be_valid() {
         refuse(&[&SMALL[..], &WIDE, &["--rw", "randread", "--fault", rule]].concat(), parts);
     };
     fault("break everything", &["--fault", "\"break\" is no kind of fault; one of corrupt, uncorrectable, slow"]);
-    fault("fail read", &["fail is nothing that happens to a read"]);
+    fault("fail read", &["fail strikes program or erase, not read"]);
     fault("slow by=fast", &["\"slow by=fast\"", "such as \"40us\""]);
     fault("fail channel=9", &["fail channel=9", "channel 9 is not there; from 0 to 7 is valid"]);
     fault("uncorrectable lba=131072", &["lba 131072 is not there; from 0 to 131071 is valid"]);

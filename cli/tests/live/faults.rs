@@ -99,7 +99,7 @@ fn rules_on_the_command_line_are_for_the_drive_they_name() {
     let told = error(json!({ "command": "fault", "drive": "big", "rule": "fail" }));
     assert_eq!(told, "there is no drive \"big\"; `drive` is one of small, other");
     let told = error(json!({ "command": "fault", "drive": "small", "rule": "fail read" }));
-    assert!(told.contains("fail is nothing that happens to a read"), "{told}");
+    assert!(told.contains("fail strikes program or erase, not read"), "{told}");
     let told = error(json!({ "command": "fault", "drive": "small", "rule": "fail channel=2" }));
     assert!(told.contains("channel 2 is not there; from 0 to 1 is valid"), "{told}");
     server.figures();

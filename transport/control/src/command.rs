@@ -58,7 +58,10 @@ impl Command {
     /// The problem with the line.
     pub(crate) fn parse(text: &[u8]) -> Result<Command, String> {
         let Line { command, drive, rule, key, value } =
-            serde_json::from_slice(text).map_err(|problem| problem.to_string())?;
+            serde_json::from_slice(text).map_err(|problem| match problem.is_data() {
+                true => problem.to_string(),
+                false => format!("a command is one JSON object a line, as {{\"command\":\"help\"}}: {problem}"),
+            })?;
         if !matches!(command, Name::Set) && (key.is_some() || value.is_some()) {
             return Err("only `set` takes a `key` and a `value`".to_owned());
         }

@@ -216,7 +216,7 @@ fn what_is_wrong_with_a_line_is_named() {
     controlled(&[&["a"]], |path, _, _, _server| {
         let mut client = Client::connect(path);
         for (line, problem) in [
-            ("stop", "expected value"),
+            ("stop", "one JSON object a line"),
             (r#"{"command":"explode"}"#, "unknown variant `explode`"),
             (r#"{"order":"stop"}"#, "unknown field `order`"),
             (r#"{"command":"stop","now":true}"#, "unknown field `now`"),

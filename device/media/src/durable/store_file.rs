@@ -29,7 +29,7 @@ pub enum StoreError {
     NoFile,
     /// It is something else.
     #[error(
-        "it is no store of a drive: it does not begin with NANDFILE; name a file that does not exist yet, or a store"
+        "it is no store of a drive: it does not begin with NANDFILE. A store is a file that `nandscape serve --store` has made"
     )]
     Foreign,
     /// It was written by another version of this program.

@@ -45,7 +45,9 @@ fn parse(text: &str) -> Result<Rule, String> {
     if let Some((_, operation)) = words.peek().and_then(|word| Operation::ALL.iter().find(|(name, _)| name == word)) {
         words.next();
         if !rule.strike.can_strike(*operation) {
-            return Err(format!("{kind} is nothing that happens to a {}", name_of(*operation)));
+            let struck = Operation::ALL.iter().filter(|(_, operation)| rule.strike.can_strike(*operation));
+            let struck: Vec<&str> = struck.map(|(name, _)| *name).collect();
+            return Err(format!("{kind} strikes {}, not {}", struck.join(" or "), name_of(*operation)));
         }
         rule.operation = Some(*operation);
     }
@@ -266,7 +268,7 @@ mod tests {
         let cases = [
             ("", "is empty; it begins with one of corrupt"),
             ("broken", "\"broken\" is no kind of fault; one of corrupt, uncorrectable"),
-            ("fail read", "fail is nothing that happens to a read"),
+            ("fail read", "fail strikes program or erase, not read"),
             ("fail when=now", "\"when\" is no word of a fault"),
             ("fail nth=0", "nth=0: a number from 1 on"),
             ("fail block=9-3", "block=9-3: a number, or two"),
