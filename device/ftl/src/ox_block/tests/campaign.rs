@@ -41,6 +41,13 @@ pub(super) fn drawn(seed: u64) -> Case {
     case
 }
 
+/// The run of a seed with several commands side by side. Transactions have one: their order is that in which the drive takes them.
+fn side_by_side(seed: u64) -> Case {
+    let case = drawn(seed);
+    let depth = if case.kind == "transactions" { 1 } else { 2 + (seed % 7) as u32 };
+    Case { depth, ..case }
+}
+
 fn cut(rng: &mut Rng, operations: u64) -> String {
     let torn = ["unreadable", "any", "any", "whole"][rng.below(4) as usize];
     format!("power_cut nth={} torn={torn}", 1 + rng.below(operations))
@@ -60,6 +67,15 @@ fn seeds_that_have_found_a_mistake_find_none() {
 
 #[test]
 fn runs_drawn_from_seeds_lose_nothing() {
+    lose_nothing(drawn);
+}
+
+#[test]
+fn runs_drawn_from_seeds_with_commands_side_by_side_lose_nothing() {
+    lose_nothing(side_by_side);
+}
+
+fn lose_nothing(draw: fn(u64) -> Case) {
     let given = std::env::var("NANDSCAPE_TEST_SEEDS").ok();
     let seeds = given.as_ref().map_or(ALWAYS, |text| {
         range(text).unwrap_or_else(|| panic!("NANDSCAPE_TEST_SEEDS is {text:?}; a range such as 1-1000 is valid"))
@@ -67,7 +83,7 @@ fn runs_drawn_from_seeds_lose_nothing() {
     let (first, last) = (*seeds.start(), *seeds.end());
     let (mut cuts, mut refused) = (0, 0);
     for seed in seeds {
-        let case = drawn(seed);
+        let case = draw(seed);
         let outcome = case.run().unwrap_or_else(|wrong| panic!("seed {seed}, after {cuts} power cuts: {wrong}"));
         cuts += u64::from(outcome.cuts);
         refused += u64::from(outcome.refused);

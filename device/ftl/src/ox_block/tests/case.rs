@@ -1,4 +1,5 @@
-//! A run that is cut, as a line of text: `KIND seed=N steps=N rounds=N [trims] [lose=WHAT] [again=N,N]; FAULT; FAULT`.
+//! A run that is cut, as a line of text: `KIND seed=N steps=N rounds=N [depth=N] [trims] [lose=WHAT]
+//! [again=N,N]; FAULT; FAULT`.
 //!
 //! The same line is the same run, event by event.
 
@@ -19,6 +20,8 @@ pub(super) struct Case {
     pub(super) steps: u32,
     /// Loads, each with another seed. After a power cut the next begins.
     pub(super) rounds: u64,
+    /// Commands side by side.
+    pub(super) depth: u32,
     /// Whether loads deallocate units.
     pub(super) trims: bool,
     /// What flash loses after each power cut.
@@ -34,7 +37,8 @@ impl Case {
     pub(super) fn new(kind: &'static str, seed: u64) -> Case {
         // A power cut undoes deallocations where there is no log.
         let trims = kind != "transactions" && !LINES.contains(&kind);
-        Case { kind, seed, steps: 60, rounds: 2, trims, lose: Lose::Nothing, again: Vec::new(), faults: Vec::new() }
+        let (lose, again, faults) = (Lose::Nothing, Vec::new(), Vec::new());
+        Case { kind, seed, steps: 60, rounds: 2, depth: 1, trims, lose, again, faults }
     }
 
     pub(super) fn setup(&self) -> Setup {
@@ -43,14 +47,17 @@ impl Case {
 
     pub(super) fn load(&self, setup: &Setup) -> Load {
         let (span, forced) = (setup.config.logical_units, setup.config.waits_for_log);
-        Load { steps: self.steps, span, most: 6, deallocates: self.trims, forced }
+        Load { steps: self.steps, depth: self.depth, span, most: 6, deallocates: self.trims, forced }
     }
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { kind, seed, steps, rounds, trims, lose, again, faults } = self;
+        let Case { kind, seed, steps, rounds, depth, trims, lose, again, faults } = self;
         write!(f, "{kind} seed={seed} steps={steps} rounds={rounds}")?;
+        if *depth != 1 {
+            write!(f, " depth={depth}")?;
+        }
         if *trims {
             f.write_str(" trims")?;
         }
@@ -89,6 +96,7 @@ impl Case {
             "seed" => self.seed = value.parse().ok()?,
             "steps" => self.steps = value.parse().ok()?,
             "rounds" => self.rounds = value.parse().ok()?,
+            "depth" => self.depth = value.parse().ok().filter(|depth| *depth > 0)?,
             "trims" => self.trims = true,
             "lose" => self.lose = Lose::named(value)?,
             "again" => self.again = value.split(',').map(str::parse).collect::<Result<_, _>>().ok()?,
@@ -100,7 +108,7 @@ impl Case {
 
 #[test]
 fn a_case_is_read_as_it_was_written() {
-    let text = "paged seed=7 steps=300 rounds=4 trims lose=first again=3,120; power_cut nth=812 torn=any; fail program count=2";
+    let text = "paged seed=7 steps=300 rounds=4 depth=4 trims lose=first again=3,120; power_cut nth=812 torn=any; fail program count=2";
     let case: Case = text.parse().unwrap();
     assert_eq!(case.to_string(), text);
     assert_eq!((case.kind, case.seed, case.again.len(), case.faults.len()), ("paged", 7, 2, 2));

@@ -29,7 +29,7 @@
 //! transactions, all units together hold the state after some whole number of writes; the tables agree with each other and
 //! with the flash; and the drive goes on working.
 //!
-//! Not covered: several hosts' writes to one unit at the same time; loss of the last page of the log, which cannot be told from
+//! Not covered: commands under way at the same time that touch one unit, but for reads beside transactions (`visibility`); loss of the last page of the log, which cannot be told from
 //! a torn one; loss of one copy of a fixed place when the other has failed before; pages that read differently from time to
 //! time after a power cut, and damage of a cut to earlier pages of a word line.
 #![expect(clippy::print_stdout, reason = "the progress of campaigns and the events of a replay, for --nocapture")]

@@ -1,5 +1,7 @@
 //! What the drive may hold: for each unit, its states in their order, from the last one that must be durable on.
 
+use std::ops::Range;
+
 use crate::Extent;
 
 use super::rig::UNIT_SECTORS;
@@ -17,20 +19,30 @@ pub(super) struct Model {
     steps: u32,
     /// Those that are durable for certain.
     durable: u32,
+    /// Steps whose command has not ended, with their extents. No two of them touch a unit.
+    under_way: Vec<(u32, Extent)>,
     /// Steps that are writes of several units, as numbers.
     transactions: bool,
+}
+
+/// An instant: the steps so far, and those whose command had not ended.
+pub(super) struct Mark {
+    steps: u32,
+    under_way: Vec<(u32, Extent)>,
 }
 
 impl Model {
     /// An empty drive.
     pub(super) fn new(units: u32, transactions: bool) -> Model {
-        Model { units: vec![vec![(0, State::default())]; units as usize], steps: 0, durable: 0, transactions }
+        let units = vec![vec![(0, State::default())]; units as usize];
+        Model { units, steps: 0, durable: 0, under_way: Vec::new(), transactions }
     }
 
-    /// A write of an extent has been accepted. Returns its bytes.
+    /// A write of an extent begins. Returns its step and its bytes.
     pub(super) fn write(&mut self, extent: Extent) -> (u32, Vec<u8>) {
         self.steps += 1;
         let version = self.steps;
+        self.under_way.push((version, extent));
         self.change(extent, version);
         let mut bytes = Vec::with_capacity(extent.bytes() as usize);
         for sector in extent.start..extent.end() {
@@ -40,10 +52,17 @@ impl Model {
         (version, bytes)
     }
 
-    /// An extent of whole units was deallocated.
-    pub(super) fn deallocate(&mut self, extent: Extent) {
+    /// A deallocation of an extent of whole units begins. Returns its step.
+    pub(super) fn deallocate(&mut self, extent: Extent) -> u32 {
         self.steps += 1;
+        self.under_way.push((self.steps, extent));
         self.change(extent, 0);
+        self.steps
+    }
+
+    /// The command of a step has ended.
+    pub(super) fn ended(&mut self, step: u32) {
+        self.under_way.retain(|(other, _)| *other != step);
     }
 
     fn change(&mut self, extent: Extent, version: u32) {
@@ -64,10 +83,18 @@ impl Model {
         self.steps
     }
 
-    /// All steps up to one are durable.
-    pub(super) fn flushed(&mut self, step: u32) {
-        self.durable = self.durable.max(step);
-        for states in &mut self.units {
+    /// What has begun and what has ended by now.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { steps: self.steps, under_way: self.under_way.clone() }
+    }
+
+    /// All that had ended at a mark is durable.
+    pub(super) fn flushed(&mut self, mark: &Mark) {
+        let before = |step: Option<u32>| step.map_or(mark.steps, |step| step - 1);
+        self.durable = self.durable.max(before(mark.under_way.iter().map(|(step, _)| *step).min()));
+        for (unit, states) in (0..).zip(&mut self.units) {
+            let touches = |(_, extent): &&(u32, Extent)| touched(extent).contains(&unit);
+            let step = before(mark.under_way.iter().find(touches).map(|(step, _)| *step));
             let first = states.iter().rposition(|(number, _)| *number <= step).unwrap_or(0);
             states.drain(..first);
         }
@@ -75,7 +102,7 @@ impl Model {
 
     /// A write of one step is durable, and whatever its units held before is not what they hold.
     pub(super) fn forced(&mut self, extent: Extent, step: u32) {
-        for unit in extent.start / u64::from(UNIT_SECTORS)..extent.end().div_ceil(u64::from(UNIT_SECTORS)) {
+        for unit in touched(&extent) {
             let states = &mut self.units[unit as usize];
             let first = states.iter().rposition(|(number, _)| *number <= step).unwrap_or(0);
             states.drain(..first);
@@ -118,6 +145,7 @@ impl Model {
             *states = vec![(self.steps, state)];
         }
         self.durable = self.steps;
+        self.under_way.clear();
         Ok(())
     }
 
@@ -125,6 +153,11 @@ impl Model {
         let found = found.map_or_else(|| "what was never written".to_owned(), |found| format!("versions {found:?}"));
         format!("unit {unit} holds {found}; it may hold {:?}", self.units[unit as usize])
     }
+}
+
+/// The units that an extent touches.
+pub(super) fn touched(extent: &Extent) -> Range<u64> {
+    extent.start / u64::from(UNIT_SECTORS)..extent.end().div_ceil(u64::from(UNIT_SECTORS))
 }
 
 /// What a sector of a version is made of, over and over.

@@ -143,8 +143,8 @@ impl Run<'_> {
             }
         };
         if self.setup.keeps {
-            let steps = self.model.borrow().steps();
-            self.model.borrow_mut().flushed(steps.saturating_sub(1));
+            let mark = self.model.borrow().mark();
+            self.model.borrow_mut().flushed(&mark);
         }
         self.model.borrow_mut().found(&contents).map_err(|wrong| self.after(&wrong))?;
         Ok(true)
