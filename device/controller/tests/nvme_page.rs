@@ -109,10 +109,12 @@ fn structures_of_identify() {
         for cns in 0..=u8::MAX {
             let row = rows.iter().find(|row| numbers(row[0]).any(|number| number == cns));
             let is_there = row.is_some_and(|row| !row[2].starts_with("refused") && !row[2].contains(OTHERS));
-            // Lists above a namespace or a controller, and structures of one.
+            // Lists above a namespace or a controller, and structures of one; FFFFh is the controller that is asked.
             let mut answers = Vec::new();
-            for nsid in [0, 1] {
-                answers.push(data(admin, SubmissionEntry::identify(cns, nsid)).await);
+            for (nsid, cntid) in [(0, 0), (1, 0), (0, 0xffff)] {
+                let cdw10 = u32::from(cns) | cntid << 16;
+                let entry = SubmissionEntry { cdw10: cdw10.into(), ..SubmissionEntry::identify(cns, nsid) };
+                answers.push(data(admin, entry).await);
             }
             let is_refused = answers.iter().all(|answer| *answer == Err(Status::INVALID_FIELD));
             assert_eq!(is_there, !is_refused, "CNS {cns:#x}: {row:?}");
