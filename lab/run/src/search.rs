@@ -1,5 +1,5 @@
 //! The highest rate of arrivals at which a latency stays below a bound: a bracket that doubles or halves from the first rate,
-//! then bisection. A rate that the drive does not keep up with exceeds the bound, however short the run is.
+//! then bisection. A rate at which requests pile up during the run exceeds the bound.
 //!
 //! Latencies need not grow with the rate: the answer is a bracket, a rate that holds and the next higher one tried that does
 //! not.
