@@ -47,7 +47,7 @@ fn a_threshold_in_bytes_is_a_share_of_the_flash() {
         (resolved.ox_block().expect("an OX-Block").gc.threshold, pages * page)
     };
     let (_, flash) = threshold("70%");
-    for (value, thousandths) in [(flash / 4, 250), (flash / 2, 500), (flash / 100, 10), (0, 0)] {
+    for (value, thousandths) in [(flash / 4, 250), (flash / 2, 500), (flash / 100, 10), (0, 0), (flash - 1, 999)] {
         assert_eq!(threshold(&format!("{value}B")).0, thousandths, "{value} of {flash}");
     }
     let mut drive = Bench::new(&[], Span::from_ms(1));

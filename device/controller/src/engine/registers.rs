@@ -144,8 +144,8 @@ impl Registers {
         from
     }
 
-    /// All that a host can write has the values of a new controller, and no shutdown is reported. Whether the controller was
-    /// enabled; if it was, or its reset is under way, it is ready until that has ended.
+    /// Gives all that a host can write the values of a new controller, and ends the report of a shutdown. Returns whether the
+    /// controller was enabled. CSTS.RDY of one that was enabled, or is being reset, stays until its reset has ended.
     pub(super) fn reset(&mut self) -> bool {
         let before = std::mem::replace(&mut self.cc, ControllerConfiguration(0));
         (self.aqa, self.asq, self.acq) = (0, 0, 0);

@@ -167,7 +167,7 @@ impl Core {
     /// then, and fragments may not have been written.
     async fn write_tables(&self) -> Result<Option<LogPosition>, Stopped> {
         self.flags.writing_tables.set(true);
-        // An eviction that waits for a page looks again: this checkpoint waits for its fragment, so it cannot make room for it.
+        // An eviction that waits for a page looks again: this checkpoint waits for the evicted fragment, so it frees no page before.
         if self.flags.table_pages_wanted.get() > 0 {
             self.space.notify();
         }

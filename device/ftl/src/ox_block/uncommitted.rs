@@ -6,8 +6,8 @@
 //! flash still holds the data: a block is erased after a checkpoint that began when its data was out of date, and a checkpoint
 //! ends after the records before it.
 //!
-//! A later write to such a unit contains data of the transaction, or follows it. It waits for the log as well, whatever its mode,
-//! and is not seen before the transaction.
+//! A later write to such a unit waits for the log as well, whatever its mode, and is not seen before the transaction. A write of a part
+//! of the unit is completed with data of the transaction: were it seen first, it would show that data before the Commit is durable.
 
 use std::collections::{BTreeMap, VecDeque};
 

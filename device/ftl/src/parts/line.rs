@@ -17,7 +17,8 @@ pub enum LineOrder {
     /// All planes of a channel, then those of the next.
     PlanesFirst,
     /// As `ChannelsFirst`, and each channel has a line of its own with a block of each of its planes, which is renewed as a whole
-    /// when all of them are full: the two levels of OX 6.1.3. Streams whose lines are narrower than the drive have one line.
+    /// when all of them are full: the two levels of OX 6.1.3. Streams whose lines are narrower than the drive
+    /// have one line over all channels instead.
     ChannelLines,
 }
 
@@ -115,7 +116,8 @@ impl Line {
 
     /// Bytes of memory.
     pub fn memory(&self) -> usize {
-        size_of::<Line>() + self.order.len() * size_of::<PlaneId>()
+        let unopened = self.unopened.as_ref().map_or(0, Vec::len);
+        size_of::<Line>() + self.order.len() * size_of::<PlaneId>() + unopened
     }
 
     fn may_write(&self, lists: &PlaneLists, plane: PlaneId) -> bool {

@@ -156,7 +156,8 @@ fn thousandths(key: &str, share: Ratio) -> Result<u32> {
             format!("{share} is out of range; from 0 to below 1, or from \"0%\" to below \"100%\", is valid"),
         );
     }
-    Ok((share.0 * 1_000.0).round() as u32)
+    // All of it is no share that is valid.
+    Ok((share.0 * 1_000.0).round().min(999.0) as u32)
 }
 
 impl Resolved {

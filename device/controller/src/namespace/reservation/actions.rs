@@ -7,8 +7,8 @@ use super::registrations::Registrations;
 use super::{Kind, Notice, Registrant, Reservations};
 use crate::subsystem::MAX_CONTROLLERS;
 
-/// Hosts that can be registered at a time. Registrations outlast connections, so that without a limit their number has none. It
-/// is beyond the number of controllers, so that among so many some host has none.
+/// Hosts that can be registered at a time: registrations outlast connections, and would grow without a limit. There are fewer
+/// controllers, so that when all places are taken, at least one registered host has no controller.
 pub(super) const MOST_REGISTRANTS: usize = 256;
 const _: () = assert!(MOST_REGISTRANTS > MAX_CONTROLLERS as usize + 1);
 

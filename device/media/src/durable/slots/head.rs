@@ -25,7 +25,7 @@ pub(super) struct Head {
     /// See [`flags`].
     pub(super) flags: u32,
     pub(super) data_sum: u32,
-    /// The number of the write among all writes to slots; that of the last one where it is void.
+    /// The number of the write among all writes to slots. In a void slot, the number of the last write.
     pub(super) number: u64,
     /// All writes up to this number were whole when this one began.
     pub(super) whole: u64,

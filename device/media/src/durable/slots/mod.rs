@@ -171,8 +171,8 @@ impl Slots {
         self.disk.punch(region.at + committed::BYTES, region.len - committed::BYTES)
     }
 
-    /// The slots that count, each as of its last write. Copies that do not count are made void: a later number must not count
-    /// them in.
+    /// The slots that count, each as of its last write. Copies that do not count are made void: else they would
+    /// count once the number of the last whole write has grown past theirs.
     pub(crate) fn restore(&self) -> io::Result<Vec<FoundSlot>> {
         let count = self.next.borrow().len() as u32;
         let mut numbers = Numbers::default();
