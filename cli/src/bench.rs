@@ -36,7 +36,9 @@ Drives:
                                                             options: namespace=N, queues=N, depth=N, digests=header,data
   vfio-user://PATH                                          a PCI function behind a vfio-user socket, a queue pair for each
                                                             job; it is polled, as by a driver in user space
-  ring://PROFILE                                            a drive of this process, over rings between two threads")]
+  ring://PROFILE                                            a drive of this process, over rings between two threads
+
+Exit status: 0 when done, 1 when requests failed or the connection was lost, 2 for bad usage, or a drive that cannot be reached.")]
 pub(crate) struct BenchArgs {
     /// The drive, see the end of this help
     #[arg(long, value_name = "URL")]

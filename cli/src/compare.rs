@@ -22,7 +22,9 @@ Examples:
   nandscape compare a1.json a2.json a3.json b1.json b2.json b3.json --out compared/   several seeds of two experiments
 
 A folder stands for the report.json in it. Files are the report.json of `nandscape sim --out`, or the output of `nandscape sim --json`; the latter
-contain no distribution to draw.")]
+contain no distribution to draw.
+
+Exit status: 0 when compared, 1 when output cannot be written, 2 for bad usage or reports that cannot be read.")]
 pub(crate) struct CompareArgs {
     /// Reports, or folders with one, two or more
     #[arg(value_name = "REPORT", num_args = 2.., required = true)]

@@ -30,7 +30,9 @@ use crate::{output, progress};
 Examples:
   nandscape demo
   nandscape demo --out tour/ --seed 7
-  nandscape demo --set controller.priority=fifo --set ftl.over_provisioning=28%")]
+  nandscape demo --set controller.priority=fifo --set ftl.over_provisioning=28%
+
+Exit status: 0 when done, 1 when the page cannot be written, 2 for bad usage.")]
 pub(crate) struct DemoArgs {
     /// Write report.html into this folder
     #[arg(long, value_name = "DIR", default_value = ".")]

@@ -13,6 +13,13 @@ use crate::{output, sim};
 
 /// List the built-in drives, or show one.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape drives
+  nandscape drives show default --resolved --set capacity=1TiB
+  nandscape drives keys | grep victim
+
+Exit status: 0 when shown, 2 for bad usage, or a profile that cannot be.")]
 pub(crate) struct DrivesArgs {
     #[command(subcommand)]
     command: Option<DrivesCommand>,
@@ -20,7 +27,11 @@ pub(crate) struct DrivesArgs {
 
 #[derive(Subcommand)]
 enum DrivesCommand {
+    /// List the built-in drives, as without a command
+    #[command(after_help = SHOWN)]
+    List,
     /// Show a profile as written, or resolved
+    #[command(after_help = "Exit status: 0 when shown, 2 for a profile that cannot be.")]
     Show {
         /// The drive, by name or file
         drive: String,
@@ -32,15 +43,20 @@ enum DrivesCommand {
         set: Vec<String>,
     },
     /// List every key of a profile with its value in the default drive and its meaning
+    #[command(after_help = SHOWN)]
     Keys,
     /// List the components that an OX-Block is assembled from, for the keys of [ftl.ox]
+    #[command(after_help = SHOWN)]
     Components,
 }
+
+/// The end of the help of commands that cannot be refused.
+const SHOWN: &str = "Exit status: 0 when shown.";
 
 /// Lists, or shows one.
 pub(crate) fn run(args: &DrivesArgs) -> Result<(), Failure> {
     match &args.command {
-        None => list(),
+        None | Some(DrivesCommand::List) => list(),
         Some(DrivesCommand::Show { drive, resolved, set }) => show(drive, *resolved, set),
         Some(DrivesCommand::Keys) => output::result(&keys()?),
         Some(DrivesCommand::Components) => output::result(&components()),

@@ -17,9 +17,12 @@ use crate::inspect::Inspected;
 use crate::output;
 
 /// Check a file that a drive is in, without changing it.
-///
-/// Exit status: 0 it is sound, 1 it is damaged, 2 it could not be checked.
 #[derive(Args)]
+#[command(after_help = "\
+Example:
+  nandscape fsck drive.nand
+
+Exit status: 0 when it is sound, 1 when it is damaged, 2 when it could not be checked: it is no store, or in use.")]
 pub(crate) struct FsckArgs {
     /// The file that was given to `nandscape serve --store`
     file: PathBuf,

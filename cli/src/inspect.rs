@@ -34,7 +34,7 @@ Examples:
   nandscape inspect drive.nand --page 0/1/0/7/3     a page by channel, die, plane, block and page
   nandscape inspect drive.nand --lba 4096           where a logical block is
 
-Exit status: 0 if it was shown, 2 if the file is no store, or too damaged to start a drive on it.")]
+Exit status: 0 when it was shown, 2 if the file is no store, or too damaged to start a drive on it.")]
 pub(crate) struct InspectArgs {
     /// The file that was given to `nandscape serve --store`
     file: PathBuf,

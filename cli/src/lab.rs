@@ -26,7 +26,9 @@ Examples:
   nandscape lab list femu-gc-schemes          one claim: parameters, their sources, what the paper leaves open
   nandscape lab run femu-registers            measure one
   nandscape lab run all --quick               a first look at all
-  nandscape lab report > verdicts.md          what is in lab-results, as a page")]
+  nandscape lab report > verdicts.md          what is in lab-results, as a page
+
+Exit status: 0 when done, 1 when a point failed or results cannot be written, 2 for bad usage.")]
 pub(crate) struct LabArgs {
     #[command(subcommand)]
     command: LabCommand,
@@ -47,7 +49,9 @@ enum LabCommand {
 Examples:
   nandscape lab list
   nandscape lab list femu-delay
-  nandscape lab list --json --out lab-results")]
+  nandscape lab list --json --out lab-results
+
+Exit status: 0 when listed, 2 for bad usage or results that cannot be read.")]
 struct ListArgs {
     /// Claims to show in full
     ids: Vec<String>,
@@ -110,7 +114,9 @@ struct RunArgs {
 Examples:
   nandscape lab report > verdicts.md
   nandscape lab report --html > verdicts.html
-  nandscape lab report --out second-seed --json > verdicts.json")]
+  nandscape lab report --out second-seed --json > verdicts.json
+
+Exit status: 0 when printed, 2 for bad usage or results that cannot be read.")]
 struct ReportArgs {
     /// Where results are
     #[arg(long, value_name = "DIR", default_value = "lab-results")]

@@ -23,10 +23,12 @@ mod progress;
 mod replay;
 #[cfg(target_os = "linux")]
 mod serve;
+mod shell;
 mod sim;
 mod sweep;
 mod table;
 mod trace;
+mod version;
 mod workload_words;
 mod workloads;
 
@@ -36,7 +38,7 @@ use clap::{Parser, Subcommand};
 
 /// An SSD you can see inside, reprogram and break.
 #[derive(Parser)]
-#[command(name = "nandscape", version, arg_required_else_help = true, max_term_width = 110)]
+#[command(name = "nandscape", version = version::version(), arg_required_else_help = true, max_term_width = 110)]
 #[command(after_help = "\
 Start here:
   nandscape demo                                           how garbage collection delays reads, in half a minute
@@ -84,9 +86,14 @@ enum Command {
     Workloads(workloads::WorkloadsArgs),
     /// Measure the claims of the source papers, and judge them
     Lab(Box<lab::LabArgs>),
+    /// Print what a shell reads to complete the command line
+    Completions(shell::CompletionsArgs),
+    /// Print or write manual pages
+    Man(shell::ManArgs),
 }
 
 fn main() -> ExitCode {
+    shell::answer();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return output::usage(&error),
@@ -110,6 +117,8 @@ fn main() -> ExitCode {
         Command::Drives(args) => drives::run(&args),
         Command::Workloads(args) => workloads::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

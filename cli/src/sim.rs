@@ -41,7 +41,10 @@ Fault rules have the form KIND [read|program|erase] [WORD=VALUE]... (see docs/te
   --fault 'dead channel=1 die=2 from=10ms'            that die stops answering after 10 ms
   --fault 'uncorrectable lba=4096-4103 count=1'       one read of that data fails
   --fault 'power_cut nth=100000' --set buffer.mode=volatile
-                                                      power fails at the 100,000th operation of the flash")]
+                                                      power fails at the 100,000th operation of the flash
+
+Exit status: 0 when done, also if requests failed because of planned faults; 1 when other requests failed or output cannot
+be written; 2 for bad usage or input.")]
 pub(crate) struct SimArgs {
     /// A job file of fio as the workload. Options that only fio needs are left out with a note, others that are not understood
     /// are errors

@@ -10,6 +10,12 @@ use crate::output;
 
 /// List the built-in workloads, or show one.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape workloads
+  nandscape workloads show zipf-oltp > mine.toml
+
+Exit status: 0 when shown, 2 for bad usage, or a workload that cannot be.")]
 pub(crate) struct WorkloadsArgs {
     #[command(subcommand)]
     command: Option<WorkloadsCommand>,
@@ -17,7 +23,11 @@ pub(crate) struct WorkloadsArgs {
 
 #[derive(Subcommand)]
 enum WorkloadsCommand {
+    /// List the built-in workloads, as without a command
+    #[command(after_help = "Exit status: 0 when shown.")]
+    List,
     /// Show a workload as written
+    #[command(after_help = "Exit status: 0 when shown, 2 for a workload that cannot be.")]
     Show {
         /// Its name
         workload: String,
@@ -28,7 +38,7 @@ enum WorkloadsCommand {
 pub(crate) fn run(args: &WorkloadsArgs) -> Result<(), Failure> {
     match &args.command {
         Some(WorkloadsCommand::Show { workload }) => show(workload),
-        None => list(),
+        None | Some(WorkloadsCommand::List) => list(),
     }
 }
 

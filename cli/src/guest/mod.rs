@@ -35,7 +35,10 @@ Examples:
   nandscape guest --null-drive 1GiB --run 'nvme list'         beside QEMU's own NVMe drive without data
   nandscape guest -- --precondition full --control c.sock     more options of `nandscape serve`
 
-In the shell: Ctrl-A x ends the guest at once, Ctrl-A c is QEMU's monitor, and leaving the shell powers off.")]
+In the shell: Ctrl-A x ends the guest at once, Ctrl-A c is QEMU's monitor, and leaving the shell powers off.
+
+Exit status: 0 when the guest powered off, and its command, if one was given, succeeded; 1 when the command failed, or the guest or
+the server ended with an error; 2 for bad usage, or when what a guest needs is missing.")]
 pub(crate) struct GuestArgs {
     /// A drive by name or profile file, see `nandscape drives`
     #[arg(long, value_name = "P", default_value = "default")]

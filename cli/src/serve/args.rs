@@ -45,7 +45,10 @@ Examples:
   nandscape sim --replay run.rec --chrome-trace run.json     the same run again, in virtual time
 
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --control n.control
-  echo '{\"command\":\"fault\",\"rule\":\"uncorrectable lba=0-7\"}' | socat - UNIX-CONNECT:n.control")]
+  echo '{\"command\":\"fault\",\"rule\":\"uncorrectable lba=0-7\"}' | socat - UNIX-CONNECT:n.control
+
+Exit status: 0 after SIGTERM, SIGINT or SIGHUP, once all is flushed; 1 when a drive or a listener ended by itself, data could not be
+written to a store, or a recording is incomplete; 2 for bad usage or input.")]
 pub(crate) struct ServeArgs {
     /// A drive: a profile's name or file, or nvme-tcp://HOST:PORT/NQN for a drive of any NVMe/TCP target, and the name that
     /// clients use; may be repeated. Clients that give no name get the first

@@ -18,7 +18,9 @@ use crate::table::table;
 Examples:
   nandscape trace info server.csv.gz
   nandscape trace info volumes.csv --disk 419 --window 0s..3600s --json
-  zcat many.gz | nandscape trace info - --format mqsim")]
+  zcat many.gz | nandscape trace info - --format mqsim
+
+Exit status: 0 when described, 1 when the work fails, as on a full disk; 2 for bad usage or input that is no trace.")]
 pub(crate) struct InfoArgs {
     /// The trace, compressed or not; - for standard input
     file: PathBuf,

@@ -23,6 +23,9 @@ use crate::progress;
 ///
 /// `nandscape sim --trace` replays them.
 #[derive(Args)]
+#[command(
+    after_help = "Exit status: 0 when done, 1 when output cannot be written, 2 for bad usage or input that is no trace."
+)]
 pub(crate) struct TraceArgs {
     #[command(subcommand)]
     command: TraceCommand,

@@ -4,35 +4,28 @@ use crate::program::{refuse, succeed};
 
 #[test]
 fn every_command_has_help() {
-    let commands: [&[&str]; 23] = [
-        &[],
-        &["sim"],
-        &["sweep"],
-        &["demo"],
-        &["serve"],
-        &["bench"],
-        &["guest"],
-        &["compare"],
-        &["inspect"],
-        &["fsck"],
-        &["drives"],
-        &["drives", "show"],
-        &["drives", "keys"],
-        &["drives", "components"],
-        &["workloads"],
-        &["workloads", "show"],
-        &["trace"],
-        &["trace", "info"],
-        &["trace", "convert"],
-        &["lab"],
-        &["lab", "list"],
-        &["lab", "run"],
-        &["lab", "report"],
-    ];
+    let commands = commands(&[]);
+    assert!(commands.len() > 20, "{commands:?}");
     for command in commands {
-        let help = succeed(&[command, &["--help"]].concat());
+        let help = help_of(&command);
         assert!(help.contains("Usage: nandscape"), "{command:?}: {help}");
+        assert!(help.contains("\nExit status: 0 "), "{command:?} does not say its exit status: {help}");
     }
+}
+
+fn help_of(command: &[String]) -> String {
+    let words: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
+    succeed(&words)
+}
+
+/// A command and all below it, as its help lists them.
+fn commands(above: &[String]) -> Vec<Vec<String>> {
+    let help = help_of(above);
+    let listed = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest.split("\n\n").next().unwrap_or(rest));
+    let named = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = named.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
+    let below = names.flat_map(|name| commands(&[above, &[name.to_owned()]].concat()));
+    [above.to_vec()].into_iter().chain(below).collect()
 }
 
 #[test]
@@ -114,7 +107,15 @@ fn words_of_the_workload_and_options_are_under_their_own_headings() {
 
 #[test]
 fn the_version_is_told() {
-    assert_eq!(succeed(&["--version"]), format!("nandscape {}\n", env!("CARGO_PKG_VERSION")));
+    let said = succeed(&["--version"]);
+    let (first, sources) = said.split_once('\n').expect("two lines");
+    let version = concat!("nandscape ", env!("CARGO_PKG_VERSION"));
+    // From an archive there is no commit.
+    let commit = first.strip_prefix(version).unwrap_or_else(|| panic!("{said}"));
+    let is_hex = |text: &str| text.chars().all(|c| c.is_ascii_hexdigit());
+    let is_commit = |text: &str| text.split_once(' ').is_some_and(|(hash, day)| is_hex(hash) && day.len() == 10);
+    assert!(commit.is_empty() || is_commit(commit.trim_start_matches(" (").trim_end_matches(')')), "{said}");
+    assert!(sources.trim_end().strip_prefix("sources ").is_some_and(is_hex), "{said}");
 }
 
 #[test]
