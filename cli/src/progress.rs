@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::io::IsTerminal as _;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nandscape_lab_run::{Phase, Progress};
@@ -47,6 +49,49 @@ pub(crate) fn bar() -> Rc<dyn Progress> {
     }
     Rc::new(Bar { bar: styled(""), phase: Cell::new(None) })
 }
+
+/// As [`bar`], for a run that Ctrl-C and SIGTERM end with the figures of what is done. Before the workload runs they end the process,
+/// and a second one does at any time.
+pub(crate) fn interruptible() -> Rc<dyn Progress> {
+    Rc::new(Interruptible { bar: bar(), wanted: Arc::default(), is_watched: Cell::new(false) })
+}
+
+struct Interruptible {
+    bar: Rc<dyn Progress>,
+    /// Whether the user wants the run to end.
+    wanted: Arc<AtomicBool>,
+    is_watched: Cell<bool>,
+}
+
+impl Progress for Interruptible {
+    fn at(&self, phase: Phase, share: f64) {
+        if phase == Phase::Running && !self.is_watched.replace(true) {
+            watch(&self.wanted);
+        }
+        self.bar.at(phase, share);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+}
+
+/// Has a first signal set `wanted`.
+#[cfg(target_os = "linux")]
+fn watch(wanted: &Arc<AtomicBool>) {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::flag;
+
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the first signal finds the flag unset. Without the handlers each ends the process, as before.
+        let second = flag::register_conditional_default(signal, wanted.clone());
+        let _ = second.and_then(|_| flag::register(signal, wanted.clone()));
+    }
+}
+
+/// Elsewhere they end the process.
+#[cfg(not(target_os = "linux"))]
+fn watch(_: &Arc<AtomicBool>) {}
 
 impl Progress for Bar {
     fn at(&self, phase: Phase, share: f64) {

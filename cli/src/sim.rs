@@ -43,8 +43,8 @@ Fault rules have the form KIND [read|program|erase] [WORD=VALUE]... (see docs/te
   --fault 'power_cut nth=100000' --set buffer.mode=volatile
                                                       power fails at the 100,000th operation of the flash
 
-Exit status: 0 when done, also if requests failed because of planned faults; 1 when other requests failed or output cannot
-be written; 2 for bad usage or input.")]
+Exit status: 0 when done, also if requests failed because of planned faults; 1 when other requests failed, the run was
+interrupted (the first Ctrl-C ends it with the figures so far, the second at once), or output cannot be written; 2 for bad usage or input.")]
 pub(crate) struct SimArgs {
     /// A job file of fio as the workload. Options that only fio needs are left out with a note, others that are not understood
     /// are errors
@@ -190,7 +190,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     }
     let log = args.requests.as_deref().map(RequestLog::create).transpose().map_err(Failure::input)?.map(Rc::new);
     let observer = log.clone().map(|log| log as Rc<dyn Observer>);
-    let finished = simulation.run_observed(progress::bar(), args.out.is_some(), observer);
+    let finished = simulation.run_observed(progress::interruptible(), args.out.is_some(), observer);
     let written = log.map_or(Ok(()), |log| log.finish());
     let mut finished = finished.map_err(failure)?;
     written.map_err(Failure::run)?;
@@ -227,12 +227,17 @@ pub(crate) fn failure(error: RunError) -> Failure {
     }
 }
 
-/// A run fails if requests failed for another reason than a planned fault.
+/// A run fails if requests failed for another reason than a planned fault, or if the user ended it.
 pub(crate) fn judge<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Result<(), Failure> {
-    match reports.into_iter().all(|report| report.failures().1 == 0) {
-        true => Ok(()),
-        false => Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status"))),
+    for report in reports {
+        if report.failures().1 > 0 {
+            return Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status")));
+        }
+        if report.interrupted {
+            return Err(Failure::Run(anyhow::anyhow!("interrupted; the report is of what was measured until then")));
+        }
     }
+    Ok(())
 }
 
 fn tell_of_faults(report: &Report) {

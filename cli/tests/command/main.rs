@@ -13,6 +13,7 @@
 //! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
 //! | `questions` | percentiles, the highest rate under a bound, fio's job files, requests one by one, several jobs |
 //! | `sweep` | sweeps: points, interruptions, pages, the guide on suspension |
+//! | `interrupt` | runs that the user ends |
 //! | `shell` | completion of the command line, and manual pages |
 //! | `compare`, `demo` | runs side by side, and the tour |
 //! | `catalogue` | every drive and workload that comes with it, in every state |
@@ -28,6 +29,7 @@ mod compare;
 mod demo;
 mod faults;
 mod help;
+mod interrupt;
 mod lab;
 mod meaning;
 mod pages;

@@ -36,6 +36,9 @@ pub struct Report {
     pub precondition: &'static str,
     /// That state in words.
     pub initial_state: String,
+    /// Whether the user ended the run before its limit: the figures are of what was measured until then. Left out of others.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// Host requests that succeeded, as issued by the workload: a split request counts once.
     pub requests: u64,
     /// Bytes of those.
@@ -213,6 +216,10 @@ pub(crate) struct Parts {
     pub(crate) host: Host,
 }
 
+/// The note of a run that the user ended.
+const INTERRUPTED: &str =
+    "interrupted: the figures are of the requests until then, and another run would end elsewhere";
+
 impl Report {
     pub(crate) fn new(outcome: &Outcome, parts: Parts) -> Report {
         let virtual_s = outcome.elapsed().as_s();
@@ -238,6 +245,7 @@ impl Report {
             seed: parts.seed,
             precondition: parts.precondition,
             initial_state: parts.initial_state,
+            interrupted: outcome.interrupted,
             requests: outcome.requests(),
             bytes: outcome.bytes(),
             virtual_s,
@@ -290,6 +298,7 @@ impl Report {
                 .chain(outcome.notes.iter().cloned())
                 .chain(overload)
                 .chain(omission)
+                .chain(outcome.interrupted.then(|| INTERRUPTED.to_owned()))
                 .collect(),
             host: parts.host,
         }

@@ -30,6 +30,11 @@ pub enum Phase {
 pub trait Progress {
     /// A share, from 0 to 1, of a phase is done.
     fn at(&self, phase: Phase, share: f64);
+
+    /// Whether the user wants the run to end now, with the figures of what is done. It is asked while the workload runs.
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }
 
 impl Progress for () {
@@ -75,6 +80,9 @@ pub enum RunError {
     /// The requests of the workload could not be read to their end.
     #[error("{0}")]
     Source(String),
+    /// The user ended it before anything was measured.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
     /// The model is stuck.
     #[error("this is a fault of the simulator, please report it with the command that led to it")]
     Stalled(#[from] Stalled),
@@ -155,6 +163,10 @@ impl Hooks for Watch {
     fn progress(&self, share: f64) {
         self.progress.at(Phase::Running, share);
     }
+
+    fn is_stopped(&self) -> bool {
+        self.progress.is_stopped()
+    }
 }
 
 impl Simulation {
@@ -196,6 +208,9 @@ impl Simulation {
         let outcome = rig.run(runner.run(&self.workload, seed.child("workload"), connect))?;
         if let Some(problem) = &outcome.broken {
             return Err(RunError::Source(problem.clone()));
+        }
+        if outcome.interrupted && outcome.requests() == 0 {
+            return Err(RunError::Interrupted);
         }
         let DriveFinished { report, details, .. } = rig.finish(0, &outcome, &self.workload, self.seed);
         if self.check {

@@ -73,6 +73,10 @@ impl Hooks for Watch {
     fn progress(&self, share: f64) {
         self.progress.at(Phase::Running, share);
     }
+
+    fn is_stopped(&self) -> bool {
+        self.progress.is_stopped()
+    }
 }
 
 impl Stack {
@@ -96,6 +100,9 @@ impl Stack {
         let outcome = rig.run(runner.run(&self.workload, seed, |_, _| tops.next().expect("a drive for each job")))?;
         if let Some(problem) = &outcome.broken {
             return Err(RunError::Source(problem.clone()));
+        }
+        if outcome.interrupted {
+            return Err(RunError::Interrupted);
         }
         let finish = |(number, tally): (usize, &Rc<Tally>)| {
             rig.finish(number, &tally.outcome(&outcome), &self.workload, self.seed)

@@ -107,6 +107,8 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// The error of a source of requests, if one failed: the rest of its requests is missing.
     pub broken: Option<String>,
+    /// Whether the user ended the run before its limit.
+    pub interrupted: bool,
 }
 
 impl Outcome {

@@ -22,6 +22,12 @@ pub trait Hooks {
     /// Progress: the share of the workload's requests issued or of its time passed, from 0 to 1.
     fn progress(&self, _share: f64) {}
 
+    /// Whether the run is to end now, because the user wants it to. It is asked with each progress. No further request is
+    /// issued then, and outstanding ones complete.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
     /// Whether [`Hooks::served`] is to be called. It is asked once.
     fn watches_requests(&self) -> bool {
         true
@@ -242,6 +248,10 @@ impl Runner {
         self.began(now);
         if issued.is_multiple_of(PROGRESS_EVERY) {
             self.hooks.progress(self.share(now));
+            if self.hooks.is_stopped() {
+                self.outcome.borrow_mut().interrupted = true;
+                self.end();
+            }
         }
         Some(measured)
     }
