@@ -36,10 +36,14 @@ impl Drop for Reading {
 
 fn styled(message: &'static str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr_with_hz(10));
-    let style = ProgressStyle::with_template("{msg:16} {bar:40} {percent:>3}% {elapsed}").expect("a valid template");
-    bar.set_style(style);
+    bar.set_style(style());
     bar.set_message(message);
     bar
+}
+
+/// The time left is estimated from the pace so far.
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{msg:16} {bar:40} {percent:>3}% {elapsed}, {eta} left").expect("a valid template")
 }
 
 /// Progress for a user at a terminal, none for others.
@@ -100,6 +104,8 @@ impl Progress for Bar {
                 Phase::Preconditioning => "preconditioning",
                 Phase::Running => "running",
             });
+            // Each phase has its own pace.
+            self.bar.reset_eta();
         }
         self.bar.set_position((share * 1_000.0) as u64);
     }
@@ -130,8 +136,7 @@ pub(crate) fn shared(runs: usize) -> Shared {
         false => ProgressDrawTarget::hidden(),
     };
     let bar = ProgressBar::with_draw_target(Some(1_000 * runs as u64), target);
-    let style = ProgressStyle::with_template("{msg:16} {bar:40} {percent:>3}% {elapsed}").expect("a valid template");
-    bar.set_style(style);
+    bar.set_style(style());
     bar.set_message("simulating");
     Shared { bar }
 }
