@@ -5,8 +5,7 @@ use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use nandscape_device_ftl::registry::{self, Set};
 use nandscape_device_ssd::{BUILTIN, Profile, key_docs};
-use nandscape_lab_report::format::percent;
-use nandscape_sim::units::Bytes;
+use nandscape_lab_report::format::{percent, size};
 
 use crate::failure::Failure;
 use crate::{output, sim};
@@ -69,7 +68,7 @@ fn list() -> Result<(), Failure> {
     for builtin in BUILTIN {
         let resolved = sim::resolve(builtin.name, &[])?;
         let description = resolved.keys.description.clone().unwrap_or_default();
-        table.add_row([builtin.name.to_owned(), Bytes(resolved.capacity()).to_string(), description]);
+        table.add_row([builtin.name.to_owned(), size(resolved.capacity()), description]);
     }
     output::result(&table.trim_fmt())
 }

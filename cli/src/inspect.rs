@@ -16,8 +16,8 @@ use nandscape_device_ftl::ox_block::content;
 use nandscape_device_media::durable::{PageStatus, StoreFile, StoreUse};
 use nandscape_device_media::{BlockId, Geometry, Media, PageId};
 use nandscape_device_ssd::{Part, PartStore, Profile, Resolved, Ssd, StoredDrive};
+use nandscape_lab_report::format::size;
 use nandscape_sim::Executor;
-use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -298,9 +298,9 @@ fn overview(view: &View<'_>) -> String {
     table.load_style(NOTHING);
     let ended = if used.in_use { "not closed in order" } else { "closed in order" };
     let memory_of: Vec<String> =
-        part.memory().into_iter().map(|(name, bytes)| format!("{} {}", name.replace('_', " "), Bytes(bytes))).collect();
+        part.memory().into_iter().map(|(name, bytes)| format!("{} {}", name.replace('_', " "), size(bytes))).collect();
     let rows: [(&str, String); 11] = [
-        ("drive", format!("{} ({}), {}", drive.names.serial, drive.profile_name, Bytes(profile.capacity()))),
+        ("drive", format!("{} ({}), {}", drive.names.serial, drive.profile_name, size(profile.capacity()))),
         ("subsystem", drive.names.nqn.clone()),
         (
             "geometry",
@@ -311,27 +311,27 @@ fn overview(view: &View<'_>) -> String {
                 geometry.planes_per_die,
                 geometry.blocks_per_plane,
                 geometry.pages_per_block,
-                Bytes(geometry.page_size.into())
+                size(geometry.page_size.into())
             ),
         ),
         ("used", format!("{} starts, {} of them after a kill; {ended}", used.starts, used.unclean)),
         (
             "file",
-            format!("{} with holes, {}", Bytes(memory.file_len()), if used.syncs { "synced" } else { "not synced" }),
+            format!("{} with holes, {}", size(memory.file_len()), if used.syncs { "synced" } else { "not synced" }),
         ),
         ("memory of the FTL", memory_of.join(", ")),
         (
             "map",
             format!(
                 "{} of data on flash, {} in the write buffer, {} sectors unreadable",
-                Bytes(tables.on_flash * unit),
-                Bytes(tables.in_buffer * unit),
+                size(tables.on_flash * unit),
+                size(tables.in_buffer * unit),
                 tables.lost_sectors
             ),
         ),
         ("blocks", states.collect::<Vec<_>>().join(", ")),
         ("wear", format!("{} to {} erases a block, mean {mean:.1}", stats.erases.0, stats.erases.1)),
-        ("written", format!("{} by the host; {} blocks collected", Bytes(stats.host_bytes), stats.gc_blocks)),
+        ("written", format!("{} by the host; {} blocks collected", size(stats.host_bytes), stats.gc_blocks)),
         (
             "tables",
             format!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nandscape_sim::units::Bytes;
+use nandscape_lab_report::format::size;
 use nandscape_transport_reactor::socket::Address;
 
 use super::notes::Notes;
@@ -70,7 +70,7 @@ pub(super) fn listen(args: &ServeArgs, running: &Running, notes: &Notes) -> Resu
 }
 
 fn nbd_export(drive: &LiveDrive) -> (nandscape_transport_nbd::Exported, nandscape_transport_reactor::Handle, u16) {
-    let description = format!("{}, {}", drive.profile, Bytes(drive.info.bytes()));
+    let description = format!("{}, {}", drive.profile, size(drive.info.bytes()));
     let exported = nandscape_transport_nbd::Exported { name: drive.name.clone(), description };
     (exported, drive.handle.clone(), drive.number)
 }

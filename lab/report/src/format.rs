@@ -1,5 +1,7 @@
 //! Figures for people: in tables on the screen and in pages.
 
+use nandscape_sim::units::Bytes;
+
 /// With thousands separators.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -37,6 +39,13 @@ pub fn bytes(number: f64) -> String {
     }
 }
 
+/// A size in bytes: exact in powers of 1024 if that has at most four digits (`256GiB`), else in powers of 1000 (`512.00 GB`).
+pub fn size(number: u64) -> String {
+    let exact = Bytes(number).to_string();
+    let digits = exact.chars().filter(char::is_ascii_digit).count();
+    if digits <= 4 { exact } else { bytes(number as f64) }
+}
+
 /// Seconds.
 pub fn seconds(number: f64) -> String {
     match number {
@@ -60,6 +69,7 @@ mod tests {
         assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([0.0, 5.604, 277.34, 12_345.6].map(us), ["0", "5.60", "277.3", "12,346"]);
         assert_eq!([12.0, 4_096.0, 928.19e6, 2.5e9].map(bytes), ["12 B", "4.10 kB", "928.19 MB", "2.50 GB"]);
+        assert_eq!([0, 256 << 30, 1023 << 20, 500_000_000 << 10].map(size), ["0B", "256GiB", "1023MiB", "512.00 GB"]);
         assert_eq!([4.413, 0.0215, 5e-6].map(seconds), ["4.413 s", "21.500 ms", "5.000 us"]);
         assert_eq!(percent(0.1251), "12.5%");
         assert_eq!([170_299.5, 0.2].map(rounded), ["170,300", "0"]);

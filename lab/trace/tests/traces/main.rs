@@ -10,6 +10,7 @@
 //! | `compressed` | compressed files, archives, pipes |
 //! | `round_trip` | written in another format and read again |
 //! | `described` | `info` against known figures |
+//! | `made` | the sample that comes with the documentation, and how it is made |
 //! | `server` | an excerpt of a server's trace that comes with the papers, if present |
 
 mod compressed;
@@ -17,6 +18,7 @@ mod described;
 mod detection;
 mod files;
 mod formats;
+mod made;
 mod malformed;
 mod order;
 mod round_trip;
