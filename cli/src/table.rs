@@ -14,7 +14,8 @@ use serde_json::Value;
 pub(crate) fn render(report: &Report) -> String {
     let latencies = latencies(&report.latency_us, &report.latency_corrected_us, &report.operations_us);
     let parts = [head(report), latencies, flows(report), breakdowns(report), drive(report), host(report)];
-    parts.join("\n")
+    // A report without several jobs has no table of them.
+    parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n")
 }
 
 /// The run, and its throughput.
@@ -103,7 +104,7 @@ fn latency_table<'a>(what: &str, rows: impl Iterator<Item = (String, &'a Latency
     table.trim_fmt() + "\n"
 }
 
-/// Each of several jobs; an empty line is the space before the next table.
+/// Each of several jobs; empty without them.
 fn flows(report: &Report) -> String {
     if report.flows.is_empty() {
         return String::new();

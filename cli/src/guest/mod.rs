@@ -8,12 +8,15 @@
 mod arrival;
 mod server;
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use nandscape_lab_guest::{Device, ExtraFile, GuestError, Kit, Machine, Output};
+use nandscape_lab_guest::{Device, ExtraFile, GuestError, Kit, Machine, Output, processes};
 use nandscape_sim::units::Bytes;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::failure::Failure;
 use crate::output;
@@ -119,10 +122,15 @@ pub(crate) fn run(args: &GuestArgs) -> Result<(), Failure> {
         let problem = format!("--null-drive {size}: a drive has whole blocks of {BLOCK} bytes, at least one");
         return Err(Failure::Input(anyhow::anyhow!(problem)));
     }
+    if args.run.is_none() && !args.prepare && !std::io::stdin().is_terminal() {
+        let problem = "a shell in the guest needs a terminal; without one, give a command with --run";
+        return Err(Failure::Input(anyhow::anyhow!(problem)));
+    }
     let kit = Kit::prepare(&|step| output::note(step)).map_err(failure)?;
     if args.prepare {
         return output::result(&kit.versions().map_err(failure)?);
     }
+    end_on_signals().map_err(Failure::Run)?;
     let server = Server::start(args.transport, &args.drive, &args.set, &args.serve)?;
     let arrival = arrival::of(args.transport, &server)?;
     let machine = Machine {
@@ -132,10 +140,29 @@ pub(crate) fn run(args: &GuestArgs) -> Result<(), Failure> {
         files: args.file.iter().map(|file| file.0.clone()).collect(),
         first: arrival.first,
     };
-    match &args.run {
+    let result = match &args.run {
         Some(command) => run_command(&machine, &kit, command, server),
         None => run_shell(&machine, &kit, server),
+    };
+    match processes::are_ending() {
+        true => Err(Failure::Run(anyhow::anyhow!("a signal has ended the guest"))),
+        false => result,
     }
+}
+
+/// Has SIGTERM, SIGHUP and SIGINT end QEMU and the server, and with them this program. In a shell, Ctrl-C is the guest's.
+fn end_on_signals() -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT])?;
+    let end = move || {
+        for signal in signals.forever() {
+            if !processes::end_all() {
+                // It ends the process; there is nothing to do if it cannot.
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(end)?;
+    Ok(())
 }
 
 fn run_command(machine: &Machine, kit: &Kit, command: &str, server: Server) -> Result<(), Failure> {

@@ -8,11 +8,13 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 use anyhow::Context as _;
+use nandscape_lab_guest::processes::{self, Belonging};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::Transport;
 use crate::failure::Failure;
+use crate::output;
 
 /// The name of the drive.
 const NAME: &str = "drive";
@@ -22,6 +24,7 @@ const SOCKET: &str = "drive.sock";
 /// A server that serves. Dropping it ends it at once.
 pub(super) struct Server {
     child: Child,
+    _belonging: Belonging,
     folder: TempDir,
     /// Its line that says where it serves.
     place: String,
@@ -44,14 +47,21 @@ impl Server {
         };
         command.args(more).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot start the server of the drive").map_err(Failure::Run)?;
+        let belonging = Belonging::of(&child);
         let lines = BufReader::new(child.stderr.take().expect("it was asked for")).lines();
         let (tell, told) = channel();
         let rest = std::thread::spawn(move || {
-            let mut text = String::new();
+            let (mut text, mut serves) = (String::new(), false);
             for line in lines.map_while(Result::ok) {
-                if line.contains("serving ") {
-                    // Only the first is waited for.
-                    let _ = tell.send(line.clone());
+                match line.strip_prefix("note: ") {
+                    _ if line.contains("serving ") => {
+                        serves = true;
+                        // Only the first is waited for.
+                        let _ = tell.send(line.clone());
+                    }
+                    // Later ones would be in the way of the guest's terminal.
+                    Some(note) if !serves => output::note(note),
+                    _ => {}
                 }
                 text.push_str(&line);
                 text.push('\n');
@@ -59,7 +69,7 @@ impl Server {
             text
         });
         match told.recv() {
-            Ok(place) => Ok(Server { child, folder, place, rest: Some(rest) }),
+            Ok(place) => Ok(Server { child, _belonging: belonging, folder, place, rest: Some(rest) }),
             Err(_) => Err(refused(child, rest)),
         }
     }
@@ -104,8 +114,10 @@ fn refused(mut child: Child, rest: JoinHandle<String>) -> Failure {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has ended already, mostly.
-        let _ = self.child.kill();
+        // It has ended already, mostly, or was asked to end in order.
+        if !processes::are_ending() {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
     }
 }

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use crate::error::{GuestError, last_lines};
 use crate::kit::Kit;
 use crate::machine::{CONSOLE, Machine, Mode};
+use crate::processes::Belonging;
 use crate::pulse::Pulse;
 
 /// Begins the line after a command's output: with the number of the command and its exit status.
@@ -27,6 +28,7 @@ const LAST_LINES: usize = 60;
 /// A running guest. Dropping it ends it without warning, as [`Guest::kill`].
 pub struct Guest {
     qemu: Child,
+    _belonging: Belonging,
     /// Closed to power off.
     commands: Option<ChildStdin>,
     output: Receiver<Vec<u8>>,
@@ -57,7 +59,8 @@ impl Guest {
         let mut qemu = qemu.map_err(GuestError::system("cannot run QEMU"))?;
         let (commands, mut out) = (qemu.stdin.take(), qemu.stdout.take().expect("it was asked for"));
         let (send, output) = channel();
-        let mut guest = Guest { qemu, commands, output, folder, number: 0, text: Vec::new() };
+        let _belonging = Belonging::of(&qemu);
+        let mut guest = Guest { qemu, _belonging, commands, output, folder, number: 0, text: Vec::new() };
         let read = move || {
             let mut chunk = vec![0; 1 << 16];
             while let Ok(length @ 1..) = out.read(&mut chunk) {

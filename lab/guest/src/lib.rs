@@ -8,6 +8,7 @@
 //! | `machine` | what a guest has: memory, processors, devices, files; QEMU's arguments for it |
 //! | `guest` | a guest that runs commands, one after the other |
 //! | `pulse` | tells a guest that is stuck from one that is slow |
+//! | `processes` | what a signal has to end with this process |
 //! | `shell` | a guest on the terminal |
 //! | `error` | what can fail |
 //!
@@ -20,6 +21,7 @@ mod guest;
 mod image;
 mod kit;
 mod machine;
+pub mod processes;
 mod pulse;
 mod shell;
 

@@ -1,6 +1,7 @@
 //! `nandscape guest`: from nothing to a command in a guest.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
 
 use crate::server::{Ended, run};
 
@@ -32,6 +33,8 @@ fn options_of_the_server_and_its_refusals_pass_through() {
     assert!(ended.code == Some(2) && ended.err.contains("no-such"), "{ended:?}");
     let ended = nandscape_guest(&["--null-drive", "1000B"]);
     assert!(ended.code == Some(2) && ended.err.contains("whole blocks of 512"), "{ended:?}");
+    let ended = nandscape_guest(&[]);
+    assert!(ended.code == Some(2) && ended.err.contains("give a command with --run"), "{ended:?}");
     let ended = nandscape_guest(&["--memory", "64MiB"]);
     assert!(ended.code == Some(2) && ended.err.contains("at least 512MiB"), "{ended:?}");
 }
@@ -43,4 +46,25 @@ fn qemus_own_drive_comes_beside() {
     let (models, sizes) = ended.out.split_at(ended.out.find(|c: char| c.is_ascii_digit()).unwrap_or_default());
     assert!(ended.code == Some(0) && models.contains("Nandscape") && models.contains("QEMU"), "{ended:?}");
     assert!(sizes.contains("524288") && sizes.contains("2097152"), "{ended:?}");
+}
+
+#[test]
+fn a_signal_ends_the_guest_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    command
+        .args(["guest", "--set", "capacity=256MiB", "--run", "echo runs; sleep 100000"])
+        .env("TMPDIR", folder.path());
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let ended = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    let status = child.wait().unwrap();
+    let mut said = String::new();
+    // It ends when no process has its end of the pipe any more.
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!((&line[..], ended.success(), status.code()), ("runs\n", true, Some(1)), "{said}");
+    assert!(said.contains("error: a signal has ended the guest"), "{said}");
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path()).collect();
+    assert!(left.is_empty(), "{left:?}");
 }

@@ -78,7 +78,12 @@ fn the_sample_is_what_is_made() {
     flate2::read::GzDecoder::new(packed).read_to_string(&mut kept).expect("text");
     assert_eq!(kept.lines().count(), text().lines().count());
     for (number, (kept, made)) in kept.lines().zip(text().lines()).enumerate() {
-        assert_eq!(kept, made, "line {}; `cargo test -p nandscape-lab-trace -- --ignored writes_the_sample` makes it anew", number + 1);
+        assert_eq!(
+            kept,
+            made,
+            "line {}; `cargo test -p nandscape-lab-trace -- --ignored writes_the_sample` makes it anew",
+            number + 1
+        );
     }
 }
 
