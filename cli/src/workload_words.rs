@@ -4,8 +4,8 @@ use std::path::Path;
 
 use clap::Args;
 use nandscape_lab_workload::{
-    Action, BlockSizes, Burst, Distribution, JobSpec, Limit, Pattern, Rate, RateProcess, Share, Workload, count, load,
-    number, runtime,
+    Action, BlockSizes, Burst, Distribution, Each, JobSpec, Limit, Pattern, RateProcess, Share, Workload, count, load,
+    rates, runtime,
 };
 use nandscape_sim::Span;
 
@@ -24,9 +24,10 @@ pub(crate) struct WorkloadWords {
     /// Pattern of requests: read, write, rw, trim (sequential), randread, randwrite, randrw or randtrim
     #[arg(long, value_name = "PATTERN")]
     rw: Option<Pattern>,
-    /// Size of a request, or several sizes with weights: 4k/60:64k/40 [default: 4k]
-    #[arg(long, value_name = "SIZE")]
-    bs: Option<BlockSizes>,
+    /// Size of a request, or several sizes with weights: 4k/60:64k/40. In rw and randrw, also one for reads and one for writes:
+    /// 4k,64k [default: 4k]
+    #[arg(long, value_name = "SIZE[,SIZE]")]
+    bs: Option<Each<BlockSizes>>,
     /// Outstanding requests of each job [default: 32]
     #[arg(long, value_name = "N", value_parser = whole_32, allow_negative_numbers = true)]
     iodepth: Option<u32>,
@@ -42,13 +43,14 @@ pub(crate) struct WorkloadWords {
     /// The namespace that is used, of a drive that has several [default: the first]
     #[arg(long, value_name = "N", value_parser = whole_32, allow_negative_numbers = true)]
     namespace: Option<u32>,
-    /// Distribution of random addresses: uniform, zipf:1.1, pareto:0.2, normal:10, zoned:60/10:40/90
-    #[arg(long, value_name = "D")]
-    random_distribution: Option<Distribution>,
-    /// Arrivals a second, over all jobs: 500, 10k or 1.5M. The load is open: requests arrive however many are outstanding, and iodepth does not
-    /// apply
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number)]
-    rate_iops: Option<f64>,
+    /// Distribution of random addresses: uniform, zipf:1.1, pareto:0.2, normal:10, zoned:60/10:40/90. In randrw, also one for
+    /// reads and one for writes: uniform,zipf:0.9
+    #[arg(long, value_name = "D[,D]")]
+    random_distribution: Option<Each<Distribution>>,
+    /// Arrivals a second, over all jobs: 500, 10k or 1.5M. The load is open: requests arrive however many are outstanding, and iodepth
+    /// does not apply. In rw and randrw, also a rate of reads and one of writes: 10k,2k, which makes a job of each
+    #[arg(long, value_name = "N[,N]", allow_negative_numbers = true, value_parser = rates)]
+    rate_iops: Option<Each<f64>>,
     /// Spacing of the arrivals: linear or poisson [default: poisson]
     #[arg(long, value_name = "PROCESS", requires = "rate_iops")]
     rate_process: Option<RateProcess>,
@@ -74,10 +76,21 @@ impl WorkloadWords {
 
     /// The workload meant.
     pub(crate) fn workload(&self, trace: &TraceWords) -> Result<Workload, Failure> {
-        let workload = match (trace.workload(self.iodepth, self.rate_iops, self.warmup_count)?, &self.workload) {
+        let mean_rate = self.rate_iops.as_ref().map(|rates| rates.reads);
+        let workload = match (trace.workload(self.iodepth, mean_rate, self.warmup_count)?, &self.workload) {
+            (Some(_), _) if self.rate_iops.as_ref().is_some_and(|rates| rates.writes.is_some()) => {
+                return Err(Failure::Input(anyhow::anyhow!("--rate-iops: a trace has one rate, of all its requests")));
+            }
             (Some(replay), _) => replay,
             (None, Some(name)) => load(name).map_err(Failure::input)?,
-            (None, None) => Workload::of(self.job()?),
+            (None, None) => {
+                let jobs = self.jobs()?;
+                Workload {
+                    name: self.rw.expect("jobs() refuses to be without").to_string(),
+                    jobs,
+                    ..Workload::of(JobSpec::default())
+                }
+            }
         };
         Ok(self.limited(workload))
     }
@@ -98,8 +111,10 @@ impl WorkloadWords {
 
     /// Options that this pattern has no use for.
     fn tell_without_effect(&self, rw: Pattern) {
+        let has_rates = self.rate_iops.as_ref().is_some_and(|rates| rates.writes.is_some());
+        let no_mix = rw.action != Action::Mixed || has_rates;
         let unused = [
-            ("--rwmixread", self.rwmixread.is_some() && rw.action != Action::Mixed, "rw and randrw"),
+            ("--rwmixread", self.rwmixread.is_some() && no_mix, "rw and randrw of one rate"),
             ("--random-distribution", self.random_distribution.is_some() && !rw.random, "patterns of random addresses"),
         ];
         for (option, _, patterns) in unused.iter().filter(|(_, is_unused, _)| *is_unused) {
@@ -107,7 +122,8 @@ impl WorkloadWords {
         }
     }
 
-    fn job(&self) -> Result<JobSpec, Failure> {
+    /// One job; two of a mix whose reads and writes have rates of their own.
+    fn jobs(&self) -> Result<Vec<JobSpec>, Failure> {
         let Some(rw) = self.rw else {
             return Err(Failure::Input(anyhow::anyhow!(
                 "no workload: give --rw (for example --rw randread), or --workload (see `nandscape workloads`), or --trace FILE"
@@ -126,11 +142,20 @@ impl WorkloadWords {
             size: self.size.unwrap_or(base.size),
             namespace: self.namespace.unwrap_or(base.namespace),
             distribution: self.random_distribution.clone().unwrap_or(base.distribution),
-            rate: self.rate_iops.map(|iops| Rate { iops, process }),
+            rate: None,
             burst: self.burst,
             source: None,
         };
-        job.check().map_err(|problem| Failure::Input(anyhow::anyhow!("--{}", problem.replace('_', "-"))))?;
-        Ok(job)
+        let refused = |problem: String| {
+            // The problem begins with the word, in the form of files.
+            let (word, rest) = problem.split_once(' ').unwrap_or((&problem, ""));
+            Failure::Input(anyhow::anyhow!("--{} {rest}", word.replace('_', "-")))
+        };
+        let jobs = match &self.rate_iops {
+            Some(iops) => job.at(iops.clone(), process).map_err(refused)?,
+            None => vec![job],
+        };
+        jobs.iter().try_for_each(JobSpec::check).map_err(refused)?;
+        Ok(jobs)
     }
 }

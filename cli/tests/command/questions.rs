@@ -30,6 +30,31 @@ fn percentiles_are_chosen() {
 }
 
 #[test]
+fn reads_and_writes_have_words_of_their_own() {
+    let mix = ["--rw", "randrw", "--bs", "4k,16k", "--random-distribution", "zipf:0.9,uniform", "--io-count", "20k"];
+    let report = sim(&mix);
+    let (reads, writes) = (number(&report, "/latency_us/read/count"), number(&report, "/latency_us/write/count"));
+    assert_eq!(number(&report, "/bytes"), reads * 4_096.0 + writes * 16_384.0);
+    let line = report["inputs"]["workload_lines"][0].as_str().expect("a line").to_owned();
+    assert!(line.contains("bs=4KiB,16KiB") && line.contains("random_distribution=zipf:0.9,uniform"), "{line}");
+
+    let rates = sim(&[&mix[..], &["--rate-iops", "800,200"]].concat());
+    let flow = |number: usize, name: &str, iops: f64| {
+        let flow = &rates["flows"][number];
+        assert_eq!(flow["name"], name);
+        let reached = flow["iops"].as_f64().expect("a rate");
+        assert!((0.9..1.1).contains(&(reached / iops)), "{name}: {reached} instead of {iops}");
+    };
+    flow(0, "randrw-reads", 800.0);
+    flow(1, "randrw-writes", 200.0);
+
+    let two = "has a value for reads and one for writes, which is for rw and randrw, and not for randread";
+    refuse(&words(&["--rw", "randread", "--bs", "4k,8k"]), &["--bs = 4KiB,8KiB", two]);
+    refuse(&words(&["--rw", "randread", "--rate-iops", "1,2"]), &["--rate-iops = 1,2", two]);
+    refuse(&words(&["--rw", "randrw", "--bs", "4k,8k,16k"]), &["\"8k,16k\" is not a size"]);
+}
+
+#[test]
 fn numbers_are_written_as_people_write_them() {
     let load =
         ["--rw", "randrw", "--rwmixread", "99.5", "--rate-iops", "10k", "--runtime", "1", "--warmup-count", "1k"];

@@ -37,6 +37,8 @@ fn differs(job: &JobSpec, unit_bytes: u64) -> Option<String> {
     if let Some(source) = source {
         return Some(source.0.describe());
     }
+    // Of a mix, writes decide.
+    let (bs, distribution) = (bs.of(Action::Write), distribution.of(Action::Write));
     match rw.action {
         Action::Read => None,
         Action::Trim => Some(format!("rw={rw}")),

@@ -137,7 +137,7 @@ mod tests {
             set(&mut table, key, &Value::parse(value)).unwrap();
         }
         let workload = parse_table("w", table).unwrap();
-        assert!(workload.jobs.iter().all(|job| job.bs.largest() == 8_192));
+        assert!(workload.jobs.iter().all(|job| job.bs.reads.largest() == 8_192));
         assert_eq!((workload.jobs[0].iodepth, workload.jobs[1].rate.map(|rate| rate.iops)), (3, Some(500.0)));
         assert_eq!(workload.limit, nandscape_lab_workload::Limit::Requests(9));
     }

@@ -4,7 +4,7 @@ use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
 use crate::spec::{JobSpec, Limit, Workload};
-use crate::words::Share;
+use crate::words::{BlockSizes, Share};
 
 /// The most years of drive time for a workload: the clock counts nanoseconds in 64 bits, which is 584 years.
 const MOST_YEARS: f64 = 300.0;
@@ -70,10 +70,11 @@ impl JobSpec {
         if let Some(source) = &self.source {
             return source.0.check_on(capacity, lba_bytes);
         }
-        if let Some((odd, _)) = self.bs.sizes().iter().find(|(bytes, _)| !bytes.is_multiple_of(u64::from(lba_bytes))) {
+        let mut sizes = self.bs.all().flat_map(BlockSizes::sizes);
+        if let Some((odd, _)) = sizes.find(|(bytes, _)| !bytes.is_multiple_of(u64::from(lba_bytes))) {
             return Err(format!("bs = {} is not a multiple of the drive's logical block, {lba_bytes}B", Bytes(*odd)));
         }
-        let (space, largest) = (self.size.bytes(capacity), self.bs.largest());
+        let (space, largest) = (self.size.bytes(capacity), self.bs.all().map(BlockSizes::largest).max().unwrap_or(0));
         match self.size {
             Share::Bytes(bytes) if bytes > capacity => {
                 Err(format!("size = {} is more than the drive has, {}", Bytes(bytes), Bytes(capacity)))

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use crate::keys::shown;
 use crate::load::{LoadKind, LoadSpec};
-use crate::spec::{DEFAULT_REQUESTS, JobSpec, Limit, Rate, RateProcess, Source, Workload};
-use crate::words::{self, NumberOrText};
+use crate::spec::{DEFAULT_REQUESTS, JobSpec, Limit, RateProcess, Source, Workload, two_for};
+use crate::words::{self, Action, NumberOrText};
 use crate::{characteristics, filebench, ycsb};
 
 /// An error of a workload file: place, problem, and valid values.
@@ -195,8 +195,9 @@ fn of_file(origin: &str, file: File) -> Result<Workload, WorkloadError> {
         }
         (given, None) => Limit::Requests(count("io_count", given)?.unwrap_or(DEFAULT_REQUESTS)),
     };
-    let mut jobs: Vec<JobSpec> =
+    let jobs: Vec<Vec<JobSpec>> =
         file.job.into_iter().enumerate().map(|(index, keys)| job(keys, index, &error)).collect::<Result<_, _>>()?;
+    let mut jobs = jobs.concat();
     for keys in &file.characteristics {
         jobs.push(characterised(keys, jobs.len()).map_err(&error)?);
     }
@@ -235,7 +236,8 @@ fn loads(filebench: &[filebench::Keys], ycsb: &[ycsb::Keys]) -> Result<Vec<LoadS
     filebench.chain(ycsb).collect()
 }
 
-fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> Result<JobSpec, WorkloadError> {
+/// A job; two of a mix whose reads and writes have rates of their own.
+fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> Result<Vec<JobSpec>, WorkloadError> {
     let name = keys.name.unwrap_or_else(|| format!("job{index}"));
     let at = |key: &str, problem: String| error(format!("job \"{name}\": {key}: {problem}"));
     fn word<T: std::str::FromStr>(
@@ -259,13 +261,7 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         size: word(keys.size, base.size, |problem| at("size", problem))?,
         namespace: keys.namespace.unwrap_or(base.namespace),
         distribution: word(keys.random_distribution, base.distribution, |problem| at("random_distribution", problem))?,
-        rate: match keys.rate_iops {
-            Some(given) => {
-                let iops = words::number(&given.to_string()).map_err(|wrong| at("rate_iops", wrong.to_string()))?;
-                Some(Rate { iops, process })
-            }
-            None => None,
-        },
+        rate: None,
         burst: match keys.burst {
             Some(text) => Some(text.parse().map_err(|wrong: crate::words::WordError| at("burst", wrong.to_string()))?),
             None => None,
@@ -273,8 +269,17 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         source: None,
         name: name.clone(),
     };
-    spec.check().map_err(|problem| error(format!("job \"{name}\": {problem}")))?;
-    Ok(spec)
+    let jobs = match keys.rate_iops {
+        Some(given) => {
+            let iops = words::rates(&given.to_string()).map_err(|wrong| at("rate_iops", wrong.to_string()))?;
+            spec.at(iops, process).map_err(|problem| error(format!("job \"{name}\": {problem}")))?
+        }
+        None => vec![spec],
+    };
+    for job in &jobs {
+        job.check().map_err(|problem| error(format!("job \"{name}\": {problem}")))?;
+    }
+    Ok(jobs)
 }
 
 impl JobSpec {
@@ -293,6 +298,14 @@ impl JobSpec {
             return Err(format!("rwmixread = {} is out of range; from 0 to 100 is valid", self.rwmixread));
         }
         range("namespace", self.namespace, 1, u32::MAX - 1)?;
+        if self.rw.action != Action::Mixed && self.source.is_none() {
+            if self.bs.writes.is_some() {
+                return Err(format!("bs = {} {}", self.bs, two_for(self.rw)));
+            }
+            if self.distribution.writes.is_some() {
+                return Err(format!("random_distribution = {} {}", self.distribution, two_for(self.rw)));
+            }
+        }
         match self.rate {
             Some(rate) if !(1e-6..=1e9).contains(&rate.iops) => {
                 let iops = shown(&rate.iops);
@@ -316,6 +329,16 @@ mod tests {
     }
 
     #[test]
+    fn two_rates_make_a_job_of_reads_and_one_of_writes() {
+        let text = "version = 1\n[[job]]\nname = \"a\"\nrw = \"randrw\"\nbs = \"4k,16k\"\nrate_iops = \"2k,500\"\n";
+        let jobs = parse("w.toml", text).unwrap().jobs;
+        let told = |job: &JobSpec| (job.name.clone(), job.rw.to_string(), job.bs.to_string(), job.rate.unwrap().iops);
+        let expected = [("a-reads", "randread", "4KiB", 2_000.0), ("a-writes", "randwrite", "16KiB", 500.0)];
+        let expected = expected.map(|(name, rw, bs, iops)| (name.to_owned(), rw.to_owned(), bs.to_owned(), iops));
+        assert_eq!(jobs.iter().map(told).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
     fn mistakes_are_named_with_their_place() {
         let error = |text: &str| parse("w.toml", text).err().unwrap().to_string();
         assert!(
@@ -324,6 +347,10 @@ mod tests {
         assert!(error("version = 1\n[[job]]\nrw = \"reed\"\n").contains("job \"job0\": rw: \"reed\" is not a pattern"));
         assert!(error("version = 1\n[[job]]\nrw = \"read\"\niodepth = 0\n").contains("iodepth = 0 is out of range"));
         assert!(error("version = 1\nio_count = 1\nruntime = \"1s\"\n[[job]]\nrw = \"read\"\n").contains("not both"));
+        let two = |words: &str| error(&format!("version = 1\n[[job]]\nrw = \"randread\"\n{words}\n"));
+        assert!(two("bs = \"4k,8k\"").contains("bs = 4KiB,8KiB has a value for reads and one for writes"));
+        assert!(two("rate_iops = \"5,6\"").contains("which is for rw and randrw, and not for randread"));
+        assert!(two("rate_iops = \"5,x\"").contains("rate_iops: \"x\" is not a number"));
         assert!(load("nothing").unwrap_err().to_string().contains("there are mixed,"));
     }
 }

@@ -73,6 +73,7 @@ impl Job {
         match &mut *self.feed.borrow_mut() {
             // Drawn requests never end, and have no times.
             Feed::Drawn(requests) => Some(TimedRequest { at: Span::ZERO, request: requests.next() }),
+            Feed::Split(requests) => Some(TimedRequest { at: Span::ZERO, request: requests.next() }),
             Feed::Source(source) => source.next().unwrap_or_else(|error| {
                 self.runner.broke_off(&*error);
                 None

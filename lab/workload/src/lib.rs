@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `spec` | the description of a workload: jobs in fio's terms, and the run's limit |
+//! | `each` | a word that reads and writes may have of their own |
 //! | `words` | fio's terms, parsed and formatted |
 //! | `file` | workloads as TOML files, and the built-in ones |
 //! | `fio` | fio's job files |
@@ -33,6 +34,7 @@ mod characteristics;
 mod check;
 mod client;
 mod distribution;
+mod each;
 mod file;
 mod filebench;
 mod filesystem;
@@ -57,6 +59,7 @@ pub use cache::PageCache;
 pub use characteristics::{Bursts, Characteristics, SizeSpec};
 pub use client::{Client, Meter, Over, Requested, Unmetered};
 pub use distribution::Distribution;
+pub use each::Each;
 pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, load, parse_table, text_of};
 pub use filebench::{Filebench, Personality};
 pub use filesystem::{FileId, FileSystem, Options as FileSystemOptions};
@@ -67,5 +70,5 @@ pub use record::{Direction, Flow, Outcome, Tally};
 pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
 pub use run::{Hooks, Runner, Served};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};
-pub use words::{Action, BlockSizes, Burst, Pattern, Share, WordError, count, number, runtime};
+pub use words::{Action, BlockSizes, Burst, Pattern, Share, WordError, count, number, rates, runtime};
 pub use ycsb::{Choice, Mix, Phase, Table as RecordTable, Ycsb};

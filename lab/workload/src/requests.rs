@@ -7,12 +7,14 @@ use crate::distribution::Sampler;
 use crate::record::Direction;
 use crate::request::{Request, RequestSource, SourceError};
 use crate::spec::JobSpec;
-use crate::words::Action;
+use crate::words::{Action, BlockSizes, Pattern};
 
 /// The source of a job's requests.
 pub(crate) enum Feed {
     /// Drawn from the job's description.
     Drawn(Box<Requests>),
+    /// The same, of a mix whose reads and writes have sizes or addresses of their own.
+    Split(Box<Split>),
     /// An external source.
     Source(Box<dyn RequestSource>),
 }
@@ -22,6 +24,7 @@ impl Feed {
     pub(crate) fn open(spec: &JobSpec, drive: &DriveInfo, clone: u32, seed: Seed) -> Result<Feed, SourceError> {
         Ok(match &spec.source {
             Some(source) => Feed::Source(source.0.open(drive, clone, seed)?),
+            None if Split::is_for(spec) => Feed::Split(Box::new(Split::new(spec, drive.bytes(), clone, seed))),
             None => Feed::Drawn(Box::new(Requests::new(spec, drive.bytes(), clone, seed))),
         })
     }
@@ -29,15 +32,46 @@ impl Feed {
     /// Notes of the source.
     pub(crate) fn notes(&self) -> Vec<String> {
         match self {
-            Feed::Drawn(_) => Vec::new(),
+            Feed::Drawn(_) | Feed::Split(_) => Vec::new(),
             Feed::Source(source) => source.notes(),
         }
     }
 }
 
+/// Draws requests of a mix whose reads and writes have words of their own. Sequential reads and writes each go on where the last one
+/// of their kind ended.
+pub(crate) struct Split {
+    rng: Rng,
+    /// The number of draws that are reads, and of all.
+    reads_of: (u64, u64),
+    reads: Requests,
+    writes: Requests,
+}
+
+impl Split {
+    fn is_for(spec: &JobSpec) -> bool {
+        spec.rw.action == Action::Mixed && (spec.bs.writes.is_some() || spec.distribution.writes.is_some())
+    }
+
+    fn new(spec: &JobSpec, capacity: u64, clone: u32, seed: Seed) -> Split {
+        let of = |action: Action, name: &str| {
+            let one = JobSpec { rw: Pattern { action, ..spec.rw }, ..spec.clone() };
+            Requests::new(&one, capacity, clone, seed.child(name))
+        };
+        let (reads, writes) = (of(Action::Read, "reads"), of(Action::Write, "writes"));
+        Split { rng: seed.rng(), reads_of: reads_of(spec.rwmixread), reads, writes }
+    }
+
+    pub(crate) fn next(&mut self) -> Request {
+        let (reads, draws) = self.reads_of;
+        if self.rng.below(draws) < reads { self.reads.next() } else { self.writes.next() }
+    }
+}
+
 /// Draws requests.
 pub(crate) struct Requests {
-    spec: JobSpec,
+    rw: Pattern,
+    bs: BlockSizes,
     rng: Rng,
     /// Bytes of the part of the drive that is used.
     space: u64,
@@ -59,17 +93,19 @@ impl Requests {
     /// sequential clones are evenly spread over the space.
     pub(crate) fn new(spec: &JobSpec, capacity: u64, clone: u32, seed: Seed) -> Requests {
         let mut rng = seed.rng();
-        let (align, largest) = (spec.bs.smallest(), spec.bs.largest());
+        let bs = spec.bs.of(spec.rw.action).clone();
+        let (align, largest) = (bs.smallest(), bs.largest());
         let space = spec.size.bytes(capacity).clamp(largest.min(capacity), capacity);
         let blocks = (space / align).max(1);
         Requests {
-            sampler: Sampler::new(&spec.distribution, blocks, &mut rng),
+            sampler: Sampler::new(spec.distribution.of(spec.rw.action), blocks, &mut rng),
             reads: reads_of(spec.rwmixread).0,
             draws: reads_of(spec.rwmixread).1,
-            weights: spec.bs.sizes().iter().map(|(_, weight)| u64::from(*weight)).sum(),
+            weights: bs.sizes().iter().map(|(_, weight)| u64::from(*weight)).sum(),
             next: blocks * u64::from(clone) / u64::from(spec.numjobs) * align,
             fit: (space, 0),
-            spec: spec.clone(),
+            rw: spec.rw,
+            bs,
             rng,
             space,
             align,
@@ -85,7 +121,7 @@ impl Requests {
             self.fit = (bytes, (self.space - bytes) / self.align * self.align);
         }
         let last = self.fit.1;
-        let offset = if self.spec.rw.random {
+        let offset = if self.rw.random {
             (self.sampler.next(&mut self.rng) * self.align).min(last)
         } else {
             let offset = if self.next > last { 0 } else { self.next };
@@ -97,7 +133,7 @@ impl Requests {
 
     #[inline]
     fn direction(&mut self) -> Direction {
-        match self.spec.rw.action {
+        match self.rw.action {
             Action::Read => Direction::Read,
             Action::Write => Direction::Write,
             Action::Trim => Direction::Trim,
@@ -108,14 +144,14 @@ impl Requests {
 
     #[inline]
     fn bytes(&mut self) -> u64 {
-        match self.spec.bs.sizes() {
+        match self.bs.sizes() {
             [(bytes, _)] => *bytes,
             _ => self.draw_bytes(),
         }
     }
 
     fn draw_bytes(&mut self) -> u64 {
-        let sizes = self.spec.bs.sizes();
+        let sizes = self.bs.sizes();
         let mut draw = self.rng.below(self.weights);
         for (bytes, weight) in sizes {
             match draw.checked_sub(u64::from(*weight)) {
@@ -189,6 +225,35 @@ mod tests {
                 let both = count(&|it| it.bytes == bytes && it.direction == Direction::Read);
                 expect(&format!("reads of {bytes} B"), both, share * reads);
             }
+        }
+    }
+
+    /// Sizes, addresses and shares of a mix whose reads and writes have words of their own.
+    #[test]
+    fn reads_and_writes_may_have_sizes_and_addresses_of_their_own() {
+        let text = |rw: &str| JobSpec {
+            rw: rw.parse().unwrap(),
+            bs: "4k,64k".parse().unwrap(),
+            distribution: "uniform,zoned:100/10:0/90".parse().unwrap(),
+            rwmixread: 70.0,
+            ..JobSpec::default()
+        };
+        let mut random = Split::new(&text("randrw"), 1 << 30, 0, Seed::new(1));
+        let drawn: Vec<Request> = (0..10_000).map(|_| random.next()).collect();
+        let (reads, writes): (Vec<Request>, Vec<Request>) =
+            drawn.into_iter().partition(|request| request.direction == Direction::Read);
+        assert!((6_800..7_200).contains(&reads.len()), "{}", reads.len());
+        assert!(reads.iter().all(|read| read.bytes == 4_096) && reads.iter().any(|read| read.offset > 1 << 29));
+        let low = (1 << 30) / 10 + 65_536;
+        assert!(writes.iter().all(|write| write.bytes == 65_536 && write.offset < low && write.offset % 65_536 == 0));
+
+        let mut sequential = Split::new(&text("rw"), 1 << 30, 0, Seed::new(1));
+        let mut next = [0, 0];
+        for _ in 0..1_000 {
+            let Request { direction, offset, bytes } = sequential.next();
+            let next = &mut next[usize::from(direction == Direction::Write)];
+            assert_eq!(offset, *next, "{direction:?}");
+            *next += bytes;
         }
     }
 

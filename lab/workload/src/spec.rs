@@ -5,9 +5,10 @@ use std::sync::Arc;
 use nandscape_sim::Span;
 
 use crate::distribution::Distribution;
+use crate::each::Each;
 use crate::load::LoadSpec;
 use crate::request::RequestStream;
-use crate::words::{BlockSizes, Burst, Pattern, Share};
+use crate::words::{Action, BlockSizes, Burst, Pattern, Share};
 
 /// Jobs that run at the same time, and the limit of the run.
 #[derive(Clone, PartialEq, Debug)]
@@ -43,7 +44,7 @@ pub struct JobSpec {
     /// Directions, and order of addresses.
     pub rw: Pattern,
     /// Request sizes.
-    pub bs: BlockSizes,
+    pub bs: Each<BlockSizes>,
     /// Outstanding requests of each of the `numjobs` clones.
     pub iodepth: u32,
     /// The number of clones.
@@ -55,7 +56,7 @@ pub struct JobSpec {
     /// The namespace of the drive that is used.
     pub namespace: u32,
     /// The distribution of random addresses over it.
-    pub distribution: Distribution,
+    pub distribution: Each<Distribution>,
     /// The arrival process of an open loop.
     pub rate: Option<Rate>,
     /// Bursts, with off periods between them.
@@ -122,7 +123,7 @@ impl Default for JobSpec {
             rwmixread: 50.0,
             size: Share::Of(1.0),
             namespace: 1,
-            distribution: Distribution::Uniform,
+            distribution: Distribution::Uniform.into(),
             rate: None,
             burst: None,
             source: None,
@@ -134,6 +135,29 @@ impl JobSpec {
     /// Whether the job is an open loop; if not, `iodepth` requests are kept outstanding.
     pub fn is_open(&self) -> bool {
         self.rate.is_some() || self.is_timed()
+    }
+
+    /// The same with arrivals at a rate; or, of a mix whose reads and writes have rates of their own, a job of each, NAME-reads and
+    /// NAME-writes: two open loops are independent of each other.
+    ///
+    /// # Errors
+    /// When there are two rates and no mix.
+    pub fn at(self, iops: Each<f64>, process: RateProcess) -> Result<Vec<JobSpec>, String> {
+        let Some(of_writes) = iops.writes else {
+            return Ok(vec![JobSpec { rate: Some(Rate { iops: iops.reads, process }), ..self }]);
+        };
+        if self.rw.action != Action::Mixed {
+            return Err(format!("rate_iops = {iops} {}", two_for(self.rw)));
+        }
+        let one = |action: Action, called: &str, iops: f64| JobSpec {
+            name: format!("{}-{called}", self.name),
+            rw: Pattern { action, ..self.rw },
+            bs: self.bs.of(action).clone().into(),
+            distribution: self.distribution.of(action).clone().into(),
+            rate: Some(Rate { iops, process }),
+            ..self.clone()
+        };
+        Ok(vec![one(Action::Read, "reads", iops.reads), one(Action::Write, "writes", of_writes)])
     }
 
     /// Whether the requests have their own times.
@@ -154,4 +178,9 @@ impl Workload {
             warmup: 0,
         }
     }
+}
+
+/// What is wrong with two values for one kind of requests.
+pub(crate) fn two_for(rw: Pattern) -> String {
+    format!("has a value for reads and one for writes, which is for rw and randrw, and not for {rw}")
 }

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Ratio};
 
+use crate::each::Each;
+
 /// A value that could not be parsed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("\"{text}\" is not {expected}")]
@@ -202,6 +204,17 @@ pub fn number(text: &str) -> Result<f64, WordError> {
     let (digits, factor) =
         units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor))).unwrap_or((text, 1.0));
     digits.trim().parse().map(|number: f64| number * factor).map_err(|_| wrong())
+}
+
+/// A rate for reads and writes together, or one for each: `1000,500`.
+///
+/// # Errors
+/// When it is none.
+pub fn rates(text: &str) -> Result<Each<f64>, WordError> {
+    Ok(match text.split_once(',') {
+        None => number(text)?.into(),
+        Some((reads, writes)) => Each { reads: number(reads)?, writes: Some(number(writes)?) },
+    })
 }
 
 /// A whole number such as `200000` or `200k`.

@@ -145,7 +145,7 @@ size=50%
         assert_eq!((reads.size, reads.distribution.to_string().as_str()), (Share::Bytes(10 << 30), "zipf:0.9"));
         // fio's k is 1024, and its rate is that of each clone.
         assert_eq!(writes.rate.map(|rate| rate.iops), Some(2_048.0));
-        assert_eq!((writes.size, writes.bs.sizes().len(), writes.numjobs), (Share::Of(0.5), 2, 2));
+        assert_eq!((writes.size, writes.bs.reads.sizes().len(), writes.numjobs), (Share::Of(0.5), 2, 2));
         assert!(notes.iter().any(|note| note.contains("ioengine, direct")), "{notes:?}");
         assert!(notes.iter().any(|note| note.contains("job writes is an open loop")), "{notes:?}");
     }

@@ -129,8 +129,9 @@ impl Read {
 
     /// The requests of all clones of the job, if it says how much it does.
     pub(super) fn requests(&self) -> Option<u64> {
-        let weights: u64 = self.spec.bs.sizes().iter().map(|(_, weight)| u64::from(*weight)).sum();
-        let bytes: u64 = self.spec.bs.sizes().iter().map(|(bytes, weight)| bytes * u64::from(*weight)).sum();
+        let sizes = self.spec.bs.of(self.spec.rw.action).sizes();
+        let weights: u64 = sizes.iter().map(|(_, weight)| u64::from(*weight)).sum();
+        let bytes: u64 = sizes.iter().map(|(bytes, weight)| bytes * u64::from(*weight)).sum();
         let size = match self.spec.size {
             Share::Bytes(bytes) => Some(bytes),
             Share::Of(_) => None,
