@@ -2,28 +2,28 @@
 
 use anyhow::anyhow;
 use nandscape_lab_run::{Report, Simulation};
-use nandscape_lab_workload::{Limit, Workload};
+use nandscape_lab_workload::Workload;
 
 use crate::failure::Failure;
 use crate::{progress, sim};
 
-/// The mean latency of each job alone, in microseconds. A job alone runs as long as beside the others, or issues as many
-/// requests.
-pub(crate) fn alone(simulation: &Simulation, together: &Report) -> Result<Vec<Option<f64>>, Failure> {
-    if together.flows.is_empty() {
-        let problem = "--fairness: the workload has no second job; give a file with several, such as noisy-neighbour";
-        return Err(Failure::Input(anyhow!(problem)));
+/// Checks before the run that there are jobs to compare.
+pub(crate) fn check(workload: &Workload) -> Result<(), Failure> {
+    if workload.jobs.len() > 1 && workload.loads.is_empty() {
+        return Ok(());
     }
-    let jobs = simulation.workload.jobs.iter().zip(&together.flows);
-    jobs.map(|(job, flow)| -> Result<Option<f64>, Failure> {
-        let limit = match simulation.workload.limit {
-            Limit::Requests(_) if flow.requests == 0 => return Ok(None),
-            Limit::Requests(_) => Limit::Requests(flow.requests),
-            limit => limit,
-        };
-        let workload = Workload { limit, ..Workload::of(job.clone()) };
+    let problem = "--fairness: the workload has no second job; give a file with several, such as noisy-neighbour";
+    Err(Failure::Input(anyhow!(problem)))
+}
+
+/// The mean latency of each job alone, in microseconds. A job alone draws the same requests as beside the others, after its part
+/// of the warm-up, and runs as long or issues as many.
+pub(crate) fn alone(simulation: &Simulation, together: &Report) -> Result<Vec<Option<f64>>, Failure> {
+    let requests: Vec<u64> = together.flows.iter().map(|flow| flow.requests).collect();
+    let alone = |job| -> Result<Option<f64>, Failure> {
+        let Some(workload) = simulation.workload.alone(job, &requests) else { return Ok(None) };
         let run = Simulation { workload, trace: false, ..simulation.clone() };
         Ok(run.run(progress::bar()).map_err(sim::failure)?.mean_us())
-    })
-    .collect()
+    };
+    (0..requests.len()).map(alone).collect()
 }

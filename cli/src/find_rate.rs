@@ -1,7 +1,7 @@
 //! `nandscape sim --find-rate`: the highest rate of arrivals at which a latency stays below a bound.
 
 use nandscape_lab_report::format::{count, rounded, us_or_dash};
-use nandscape_lab_run::search::{self, Bound, Probe, Search};
+use nandscape_lab_run::search::{self, Bound, Search, Trial};
 use nandscape_lab_run::{Finished, Simulation};
 use serde_json::json;
 
@@ -26,31 +26,42 @@ pub(crate) fn run(args: &SimArgs, simulation: &Simulation, bound: Bound) -> Resu
         report.inputs.set.clone_from(&args.set);
         report.host.command = Some(output::command());
     }
+    // A search without any figure is bad input; one that ended early is shown, and fails.
+    if let Some(why) = search.ended.as_ref().filter(|_| search.probes.is_empty()) {
+        return Err(input(bound, why));
+    }
     match args.json {
         true => {
             let object = json!({ "schema": 1, "bound": bound.to_string(), "search": search, "report": report });
             output::result(&serde_json::to_string_pretty(&object).expect("plain data"))
         }
         false => output::result(&text(&search, bound)),
+    }?;
+    match &search.ended {
+        None => Ok(()),
+        Some(why) => Err(Failure::Run(anyhow::anyhow!("--find-rate \"{bound}\": the search ended early: {why}"))),
     }
 }
 
+fn input(bound: Bound, problem: &str) -> Failure {
+    Failure::Input(anyhow::anyhow!("--find-rate \"{bound}\": {problem}"))
+}
+
 fn find(simulation: &Simulation, bound: Bound) -> Result<Found, Failure> {
-    let input = |problem: String| Failure::Input(anyhow::anyhow!("--find-rate \"{bound}\": {problem}"));
     let first = search::total(&simulation.workload).unwrap_or(FIRST);
     let bar = progress::bar();
     let mut best: Option<Finished> = None;
-    let search = Search::run(first, |rate| -> Result<Probe, Failure> {
-        let workload = search::at_rate(&simulation.workload, rate).map_err(input)?;
+    let search = Search::run(first, |rate| -> Result<Trial, Failure> {
+        let workload = search::at_rate(&simulation.workload, rate).map_err(|problem| input(bound, &problem))?;
         let trial = Simulation { workload, ..simulation.clone() };
         let finished = trial.run(bar.clone()).map_err(crate::sim::failure)?;
         crate::sim::judge([&finished.report])?;
         let overloaded = finished.report.arrivals.as_ref().is_some_and(|arrivals| arrivals.overloaded);
-        let probe = bound.probe(rate, finished.latency(bound.direction), overloaded).map_err(input)?;
-        if probe.holds {
+        let shown = bound.probe(rate, finished.latency(bound.direction), overloaded);
+        if matches!(&shown, Trial::Shown(probe) if probe.holds) {
             best = Some(finished);
         }
-        Ok(probe)
+        Ok(shown)
     })?;
     Ok(Found { search, finished: best })
 }
@@ -67,6 +78,12 @@ fn text(search: &Search, bound: Bound) -> String {
         rows.add_row([rounded(probe.rate_iops), us_or_dash(probe.figure_us), count(probe.samples), verdict.to_owned()]);
     }
     let answer = match (search.answer(), search.exceeds_iops) {
+        (Some(probe), None) if search.ended.is_some() => {
+            format!("{bound} holds at {} arrivals a second; higher rates are open", rounded(probe.rate_iops))
+        }
+        (None, Some(lowest)) if search.ended.is_some() => {
+            format!("{bound} is exceeded at {} arrivals a second; lower rates are open", rounded(lowest))
+        }
         (None, Some(lowest)) => format!("no rate holds: {bound} is exceeded at {} a second, too", rounded(lowest)),
         (Some(probe), Some(higher)) => format!(
             "{bound} holds up to {} arrivals a second (of {} {}s), and not at {}",

@@ -180,6 +180,9 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         check: args.check,
         profile,
     };
+    if args.fairness {
+        crate::fairness::check(&simulation.workload)?;
+    }
     tell_if_unseen(&simulation.profile, simulation.store);
     if let Some(bound) = args.find_rate {
         return crate::find_rate::run(args, &simulation, bound);
@@ -191,9 +194,9 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let log = args.requests.as_deref().map(RequestLog::create).transpose().map_err(Failure::input)?.map(Rc::new);
     let observer = log.clone().map(|log| log as Rc<dyn Observer>);
     let finished = simulation.run_observed(progress::interruptible(), args.out.is_some(), observer);
-    let written = log.map_or(Ok(()), |log| log.finish());
+    // A run that fails before its first rows are written leaves the file as it was.
     let mut finished = finished.map_err(failure)?;
-    written.map_err(Failure::run)?;
+    log.map_or(Ok(()), |log| log.finish()).map_err(Failure::run)?;
     finished.choose_percentiles(&args.percentiles);
     if args.fairness {
         let alone = crate::fairness::alone(&simulation, &finished.report)?;

@@ -60,7 +60,7 @@ pub(crate) struct SweepArgs {
     /// writes, throughput and write amplification]
     #[arg(long, value_name = "FIGURE")]
     figure: Vec<String>,
-    /// Where results go [default: the name of FILE with -results]
+    /// Where results go [default: the name of FILE with -results; without FILE, a name of its own for each set of keys]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Points that run in parallel [default: one per core]
@@ -80,7 +80,7 @@ pub(crate) struct SweepArgs {
 /// Runs the sweep and prints the table.
 pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
     let sweep = sweep(args).map_err(Failure::input)?;
-    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-results", sweep.name)));
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-results", folder_name(args, &sweep))));
     SweepReport::check(&sweep).map_err(|problem| Failure::Input(anyhow::anyhow!("{}: {problem}", sweep.name)))?;
     let plan = sweep.plan().map_err(Failure::input)?;
     if args.list {
@@ -96,10 +96,19 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut threads = Threads::new(args.jobs.map_or(cores, usize::from));
     screen::on_interrupt(threads.stopper()).map_err(Failure::Run)?;
+    screen::name_point_of_a_panic();
     let mut screen = Screen::new();
     let outcome = session.run(plan, &mut threads, &mut screen).map_err(Failure::run)?;
     drop(screen);
     finish(args, &outcome, &out)
+}
+
+/// The beginning of the name of the folder: sweeps without a file have no name of their own.
+fn folder_name(args: &SweepArgs, sweep: &Sweep) -> String {
+    match args.file {
+        Some(_) => sweep.name.clone(),
+        None => format!("{}-{}", sweep.name, sweep.fingerprint()),
+    }
 }
 
 /// The sweep of the file, with the options on top.

@@ -77,6 +77,20 @@ impl Drop for Screen {
     }
 }
 
+/// Has a panic, which ends the program in a release, say in which point of the sweep it was.
+pub(super) fn name_point_of_a_panic() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        before(info);
+        if let Some(point) = nandscape_lab_sweep::point_of_thread() {
+            output::note(&format!(
+                "the simulator stopped at a fault of its own in {point}; please report it. Points that are done are kept: \
+                 the same command without this one goes on"
+            ));
+        }
+    }));
+}
+
 /// Has Ctrl-C and SIGTERM end the run. A second one ends the process.
 #[cfg(target_os = "linux")]
 pub(super) fn on_interrupt(stopper: Stopper) -> anyhow::Result<()> {

@@ -82,7 +82,7 @@ fn the_highest_rate_is_found() {
     let none = succeed(&words(&["--rw", "randread", "--io-count", "1000", "--find-rate", "read.p50 < 1us"]));
     assert!(none.contains("no rate holds"), "{none}");
     let few = ["--rw", "randread", "--io-count", "99", "--find-rate", "read.p99 < 1ms"];
-    refuse(&words(&few), &["needs 100 reads", "--io-count"]);
+    refuse(&words(&few), &["is judged by 1000 reads or more", "--io-count"]);
     refuse(&words(&["--rw", "randread", "--find-rate", "read.p99"]), &["is not a bound such as"]);
 }
 
@@ -136,6 +136,11 @@ fn requests_are_written_one_by_one() {
     assert!((sum as f64 / reads as f64 / 1e3 - mean).abs() < 1e-6 * mean);
     assert_eq!(text.lines().count(), 70_001);
     refuse(&words(&["--rw", "read", "--requests", "/nowhere/x.csv"]), &["/nowhere/x.csv"]);
+    // Bad input is found before the file is touched.
+    for wrong in [["--size", "1TiB"], ["--fairness", "--check"]] {
+        refuse(&words(&[&["--rw", "read", "--requests", path][..], &wrong].concat()), &[]);
+        assert_eq!(std::fs::read_to_string(&file).expect("a table"), text);
+    }
     let full = run(&words(&["--rw", "read", "--requests", "/dev/full"]));
     assert_eq!(full.code, 1, "{}", full.err);
 }

@@ -185,6 +185,8 @@ fn mistakes_are_found_before_anything_runs() {
     wrong(&["--vary", "iodepth=1", "--seeds", "3-1"], &["1-5"]);
     wrong(&["--vary", "drive=default,nothing"], &["no such profile", "wd-zn540-block"]);
     wrong(&["nowhere.toml"], &["nowhere.toml", "cannot be read"]);
+    wrong(&["--vary", "iodepth=1", "--figure", "latency_us.read.p99.9"], &["is no latency", "latency_us.read.p99_9"]);
+    wrong(&["--vary", "runtime=1s,2s"], &["io_count is set for all points and varied by runtime"]);
     let file = folder.path().join("wrong.toml");
     std::fs::write(
         &file,

@@ -31,10 +31,13 @@ pub struct RequestLog {
 }
 
 struct Inner {
-    /// `None` after the end.
+    /// The opened file, until the first rows are written: a run that fails before leaves what is in it.
+    file: Option<File>,
+    /// `None` before the first rows, and after the end.
     out: Option<Out>,
     /// Rows that are not written yet.
     table: Table,
+    is_parquet: bool,
     /// Why writing stopped.
     failed: Option<io::Error>,
 }
@@ -65,10 +68,10 @@ fn empty() -> Table {
 }
 
 impl RequestLog {
-    /// Creates the file.
+    /// Opens the file, or creates it. What is in it stays until the first rows are written.
     ///
     /// # Errors
-    /// When it cannot be created, or is to be Parquet and this program writes none.
+    /// When it cannot be opened, or is to be Parquet and this program writes none.
     pub fn create(path: &Path) -> Result<RequestLog, WriteError> {
         let wrong = |error: io::Error| WriteError::of(path, error);
         let is_parquet = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
@@ -77,14 +80,9 @@ impl RequestLog {
             return Err(wrong(io::Error::other(problem)));
         }
         let table = empty();
-        let file = BufWriter::new(File::create(path).map_err(wrong)?);
-        let out = match is_parquet {
-            #[cfg(feature = "parquet")]
-            true => Out::Parquet(crate::parquet::Groups::new(file, &table).map_err(wrong)?),
-            _ => Out::Csv(csv::Rows::new(file, &table).map_err(wrong)?),
-        };
+        let file = File::options().write(true).create(true).truncate(false).open(path).map_err(wrong)?;
         let times = times().into_iter().map(|(_, stage, cause)| (stage, cause)).collect();
-        let inner = RefCell::new(Inner { out: Some(out), table, failed: None });
+        let inner = RefCell::new(Inner { file: Some(file), out: None, table, is_parquet, failed: None });
         Ok(RequestLog { path: path.to_owned(), times, inner })
     }
 
@@ -135,14 +133,30 @@ impl Inner {
     /// Writes the rows that are held. After a failure they are dropped.
     fn flush(&mut self) {
         if self.failed.is_none() {
-            let written = match &mut self.out {
+            let begun = self.file.take().map_or(Ok(()), |file| self.begin(file));
+            let written = begun.and_then(|()| match &mut self.out {
                 Some(Out::Csv(rows)) => rows.write(&self.table),
                 #[cfg(feature = "parquet")]
                 Some(Out::Parquet(groups)) => groups.write(&self.table),
                 None => Ok(()),
-            };
+            });
             self.failed = written.err();
         }
         self.table.clear();
+    }
+
+    /// Empties the file and begins its table.
+    fn begin(&mut self, file: File) -> io::Result<()> {
+        // A device or a pipe has no length.
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        let file = BufWriter::new(file);
+        self.out = Some(match self.is_parquet {
+            #[cfg(feature = "parquet")]
+            true => Out::Parquet(crate::parquet::Groups::new(file, &self.table)?),
+            _ => Out::Csv(csv::Rows::new(file, &self.table)?),
+        });
+        Ok(())
     }
 }

@@ -39,8 +39,10 @@ const ALWAYS: [&str; 6] = ["p50", "p90", "p99", "p99_9", "p99_99", "p99_9999"];
 /// The fewest requests of which one lies above the percentile: with fewer, the percentile would be the maximum under
 /// another name.
 pub(crate) fn needed(quantile: f64) -> u64 {
+    let exact = 1.0 / (1.0 - quantile);
     // 1 - 0.999 is a little less than a thousandth; the whole number is meant.
-    (1.0 / (1.0 - quantile)).round() as u64
+    let whole = exact.round();
+    if (exact - whole).abs() <= 1e-7 * whole { whole as u64 } else { exact.ceil() as u64 }
 }
 
 /// A percentile of a distribution in microseconds; `None` where `samples` are too few for it.
@@ -109,7 +111,9 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_a_request_above_it() {
-        for (quantile, count) in [(0.5, 2), (0.9, 10), (0.99, 100), (0.999, 1_000), (0.9999, 10_000)] {
+        for (quantile, count) in
+            [(0.5, 2), (0.9, 10), (0.99, 100), (0.999, 1_000), (0.9999, 10_000), (0.93, 15), (0.95, 20), (0.97, 34)]
+        {
             assert_eq!(needed(quantile), count);
         }
         assert_eq!(needed(0.999_999), 1_000_000);

@@ -1,5 +1,6 @@
 //! The highest rate of arrivals at which a latency stays below a bound: a bracket that doubles or halves from the first rate,
-//! then bisection. A rate at which requests pile up during the run exceeds the bound.
+//! then bisection. A rate at which requests pile up during the run exceeds the bound. A figure counts if ten requests lie above
+//! it, so that the answer does not hang on one request; a search that meets a run with fewer ends there, with what it found.
 //!
 //! Latencies need not grow with the rate: the answer is a bracket, a rate that holds and the next higher one tried that does
 //! not.
@@ -78,10 +79,24 @@ pub struct Search {
     pub holds_iops: Option<f64>,
     /// The lowest higher rate that does not; null if all hold.
     pub exceeds_iops: Option<f64>,
+    /// Why the search ended before the bracket was narrow; left out if it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+}
+
+/// A rate as it was tried.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Trial {
+    /// What it shows.
+    Shown(Probe),
+    /// Why it shows nothing.
+    TooFew(String),
 }
 
 /// The lowest and highest rates that are tried.
 const RATES: (f64, f64) = (1.0, 1e8);
+/// Requests above a percentile that a rate is judged by.
+const ABOVE: u64 = 10;
 /// The bracket's width, relative to its lower end, at which the search ends.
 const WIDTH: f64 = 0.01;
 
@@ -90,11 +105,17 @@ impl Search {
     ///
     /// # Errors
     /// That of `measure`.
-    pub fn run<E>(first: f64, mut measure: impl FnMut(f64) -> Result<Probe, E>) -> Result<Search, E> {
-        let mut search = Search { probes: Vec::new(), holds_iops: None, exceeds_iops: None };
+    pub fn run<E>(first: f64, mut measure: impl FnMut(f64) -> Result<Trial, E>) -> Result<Search, E> {
+        let mut search = Search { probes: Vec::new(), holds_iops: None, exceeds_iops: None, ended: None };
         let mut rate = first.clamp(RATES.0, RATES.1);
         loop {
-            let probe = measure(rate)?;
+            let probe = match measure(rate)? {
+                Trial::Shown(probe) => probe,
+                Trial::TooFew(why) => {
+                    search.ended = Some(why);
+                    return Ok(search);
+                }
+            };
             search.probes.push(probe);
             match probe.holds {
                 true => search.holds_iops = Some(rate),
@@ -118,23 +139,29 @@ impl Search {
 }
 
 impl Bound {
+    /// The fewest requests that a rate is judged by: ten lie above a percentile.
+    pub fn needed(&self) -> u64 {
+        match self.quantity {
+            Quantity::Percentile(_) => self.quantity.needed().saturating_mul(ABOVE),
+            Quantity::Mean | Quantity::Max => self.quantity.needed(),
+        }
+    }
+
     /// What a run at a rate shows.
-    ///
-    /// # Errors
-    /// When the requests are too few for the figure.
-    pub fn probe(&self, rate_iops: f64, latencies: &Histogram, overloaded: bool) -> Result<Probe, String> {
-        let (figure_us, samples) = (self.quantity.of(latencies), latencies.count());
+    pub fn probe(&self, rate_iops: f64, latencies: &Histogram, overloaded: bool) -> Trial {
+        let (samples, needed) = (latencies.count(), self.needed());
+        let figure_us = self.quantity.of(latencies).filter(|_| samples >= needed);
         let Some(figure) = figure_us else {
-            return Err(format!(
-                "{}.{} needs {} {}s, and the run at {rate_iops:.0} a second has {samples}; raise --io-count or --runtime",
+            return Trial::TooFew(format!(
+                "{}.{} is judged by {needed} {}s or more, and the run at {rate_iops:.0} a second has {samples}; raise \
+                 --io-count or --runtime",
                 self.direction.name(),
                 self.quantity,
-                self.quantity.needed(),
                 self.direction.name(),
             ));
         };
         let holds = figure < self.below.as_us() && !overloaded;
-        Ok(Probe { rate_iops, figure_us, samples, overloaded, holds })
+        Trial::Shown(Probe { rate_iops, figure_us, samples, overloaded, holds })
     }
 }
 
@@ -176,7 +203,13 @@ mod tests {
     fn search(first: f64, limit: f64) -> Search {
         let measure = |rate_iops| {
             let holds = rate_iops < limit;
-            Ok::<_, ()>(Probe { rate_iops, figure_us: Some(rate_iops), samples: 9, overloaded: false, holds })
+            Ok::<_, ()>(Trial::Shown(Probe {
+                rate_iops,
+                figure_us: Some(rate_iops),
+                samples: 9,
+                overloaded: false,
+                holds,
+            }))
         };
         Search::run(first, measure).unwrap()
     }
@@ -218,10 +251,26 @@ mod tests {
     fn too_few_requests_are_an_error_and_overload_exceeds() {
         let bound: Bound = "read.p99 < 1ms".parse().unwrap();
         let mut latencies = Histogram::new();
-        assert!(bound.probe(5.0, &latencies, false).unwrap_err().contains("needs 100 reads, and the run at 5"));
-        (0..200).for_each(|_| latencies.record(Span::from_us(50)));
-        assert!(bound.probe(5.0, &latencies, false).unwrap().holds);
-        assert!(!bound.probe(5.0, &latencies, true).unwrap().holds);
+        (0..999).for_each(|_| latencies.record(Span::from_us(50)));
+        let Trial::TooFew(why) = bound.probe(5.0, &latencies, false) else { panic!("999 reads are too few") };
+        assert!(why.contains("is judged by 1000 reads or more, and the run at 5 a second has 999"), "{why}");
+        latencies.record(Span::from_us(50));
+        let holds = |overloaded| match bound.probe(5.0, &latencies, overloaded) {
+            Trial::Shown(probe) => probe.holds,
+            Trial::TooFew(why) => panic!("{why}"),
+        };
+        assert!(holds(false) && !holds(true));
+    }
+
+    #[test]
+    fn a_search_that_meets_a_run_too_short_keeps_what_it_found() {
+        let measure = |rate_iops: f64| {
+            let probe = Probe { rate_iops, figure_us: Some(1.0), samples: 9, overloaded: false, holds: true };
+            Ok::<_, ()>(if rate_iops < 3_000.0 { Trial::Shown(probe) } else { Trial::TooFew("few".to_owned()) })
+        };
+        let search = Search::run(1_000.0, measure).unwrap();
+        assert_eq!((search.holds_iops, search.exceeds_iops), (Some(2_000.0), None));
+        assert_eq!((search.probes.len(), search.ended.as_deref()), (2, Some("few")));
     }
 
     #[test]

@@ -14,6 +14,64 @@ const FIRST: [&str; 8] =
 /// The order of the figures of a distribution.
 const LATENCIES: [&str; 9] = ["count", "mean", "p50", "p90", "p99", "p99_9", "p99_99", "p99_9999", "max"];
 
+/// The first parts of all figures that a report may have.
+const FIRST_PARTS: [&str; 25] = [
+    "arrivals",
+    "breakdown_us",
+    "busy",
+    "bytes",
+    "bytes_per_s",
+    "damage",
+    "erases",
+    "errors",
+    "fairness",
+    "flash",
+    "gc",
+    "iops",
+    "latency_corrected_us",
+    "latency_us",
+    "memory_bytes",
+    "operations_us",
+    "over_provisioning",
+    "over_provisioning_asked",
+    "requests",
+    "reserve_blocks",
+    "standstill_us",
+    "tail",
+    "upkeep",
+    "virtual_s",
+    "waf",
+];
+
+/// Refuses a name that is a figure of no report. Names that this allows may still be missing in the reports of a sweep.
+///
+/// # Errors
+/// What is wrong with it, and what would be valid.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let parts: Vec<&str> = name.split('.').collect();
+    if !FIRST_PARTS.contains(&parts[0]) {
+        return Err(format!("\"{name}\" is no figure of a report; they begin with {}", FIRST_PARTS.join(", ")));
+    }
+    let is_latency = ["latency_us", "latency_corrected_us"].contains(&parts[0]);
+    let is_percentile = |part: &str| {
+        part.strip_prefix('p')
+            .is_some_and(|digits| digits.replacen('_', "", 1).bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    let is_known = match parts[..] {
+        [_, way, figure] => {
+            ["read", "write", "trim", "flush"].contains(&way) && (LATENCIES.contains(&figure) || is_percentile(figure))
+        }
+        _ => false,
+    };
+    match is_latency && !is_known {
+        true => Err(format!(
+            "\"{name}\" is no latency; they are such as {}.read.p99_9 or {}.write.mean",
+            parts[0], parts[0]
+        )),
+        false => Ok(()),
+    }
+}
+
 /// A figure of a report. Failed requests are summed up as `errors`.
 pub fn figure(report: &Value, name: &str) -> Option<f64> {
     if name == "errors" {
@@ -63,6 +121,21 @@ fn collect(prefix: &str, value: &Value, names: &mut BTreeSet<String>) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn misspelt_names_are_refused_before_there_is_a_report() {
+        for name in ["iops", "latency_us.read.p99_9", "latency_us.write.p95", "breakdown_us.read.die_wait_by.gc", "waf"]
+        {
+            assert_eq!(check_name(name), Ok(()));
+        }
+        let wrong = |name: &str| check_name(name).unwrap_err();
+        assert!(wrong("latency_us.read.p99.9").contains("latency_us.read.p99_9"));
+        assert!(
+            wrong("latency_us.reads.p99").contains("is no latency")
+                && wrong("latency_us.read.pmax").contains("no latency")
+        );
+        assert!(wrong("IOPS").contains("they begin with arrivals, "));
+    }
 
     #[test]
     fn figures_have_the_paths_of_the_report() {

@@ -1,9 +1,10 @@
 //! A sweep as a TOML file.
 
+use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
-use toml::Table;
+use toml::{Spanned, Table};
 
 use crate::error::SweepError;
 use crate::spec::{Axis, Choice, Figure, Kind, Sweep, WorkloadFrom};
@@ -12,17 +13,17 @@ use crate::value::Value;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    version: u32,
+    version: Spanned<u32>,
     #[serde(default)]
     description: String,
     drive: Option<String>,
     precondition: Option<String>,
-    seeds: Option<Seeds>,
+    seeds: Option<Spanned<Seeds>>,
     #[serde(default)]
     set: Table,
     workload: Option<Load>,
     #[serde(default)]
-    vary: Vec<Vary>,
+    vary: Vec<Spanned<Vary>>,
     #[serde(default)]
     figure: Vec<FigureKeys>,
 }
@@ -66,7 +67,7 @@ struct FigureKeys {
     y: String,
     x: Option<String>,
     lines: Option<String>,
-    kind: Option<String>,
+    kind: Option<Spanned<String>>,
 }
 
 /// The most seeds that a number asks for.
@@ -93,72 +94,101 @@ impl Sweep {
             let place = line.map_or(origin.to_owned(), |line| format!("{origin}:{line}"));
             SweepError::new(place, error.message().trim().replace('\n', "; "))
         })?;
-        let wrong = |problem: String| SweepError::new(origin, problem);
-        if file.version != 1 {
-            return Err(wrong(format!("version = {} is not known; this is version 1", file.version)));
+        let source = Source { origin, text };
+        if *file.version.get_ref() != 1 {
+            let problem = format!("version = {} is not known; this is version 1", file.version.get_ref());
+            return Err(source.wrong(file.version.span(), problem));
         }
-        let beside = |name: String| beside(origin, name);
         let mut set: Vec<(String, Value)> = Vec::new();
-        set.extend(file.drive.map(|drive| text_key("drive", beside(drive))));
+        set.extend(file.drive.map(|drive| text_key("drive", drive)));
         set.extend(file.precondition.map(|state| text_key("precondition", state)));
         set.extend(keys_of(&file.set));
+        set.iter_mut().for_each(|(key, value)| source.locate(key, value));
+        let seeds = file.seeds.map(|seeds| (seeds.span(), seeds.into_inner()));
         let stem = Path::new(origin).file_stem().map_or(origin.into(), |stem| stem.to_string_lossy());
         Ok(Sweep {
             name: stem.into_owned(),
             description: file.description,
             set,
             workload: file.workload.map(|load| match load {
-                Load::Named(name) => WorkloadFrom::Named(beside(name)),
+                Load::Named(name) => WorkloadFrom::Named(beside(origin, name)),
                 Load::Inline(table) => WorkloadFrom::Inline(table),
             }),
-            axes: file.vary.into_iter().map(|vary| vary.axis(origin)).collect::<Result<_, _>>()?,
-            seeds: match file.seeds {
+            axes: file.vary.into_iter().map(|vary| axis(vary, &source)).collect::<Result<_, _>>()?,
+            seeds: match seeds {
                 None => vec![1],
-                Some(Seeds::List(seeds)) => seeds,
-                Some(Seeds::Count(count @ 1..=MAX_SEEDS)) => (1..=count).collect(),
-                Some(Seeds::Count(count)) => {
-                    return Err(wrong(format!("seeds = {count} is out of range; from 1 to {MAX_SEEDS} is valid")));
+                Some((_, Seeds::List(seeds))) => seeds,
+                Some((_, Seeds::Count(count @ 1..=MAX_SEEDS))) => (1..=count).collect(),
+                Some((span, Seeds::Count(count))) => {
+                    let problem = format!("seeds = {count} is out of range; from 1 to {MAX_SEEDS} is valid");
+                    return Err(source.wrong(span, problem));
                 }
             },
-            figures: file.figure.into_iter().map(|keys| keys.figure(origin)).collect::<Result<_, _>>()?,
+            figures: file.figure.into_iter().map(|keys| figure(keys, &source)).collect::<Result<_, _>>()?,
         })
     }
 }
 
-impl Vary {
-    fn axis(self, origin: &str) -> Result<Axis, SweepError> {
-        let wrong = |problem: &str| Err(SweepError::new(origin, format!("[[vary]]: {problem}")));
-        let Vary { name, key, values, choice } = self;
-        match (key, values, choice.is_empty()) {
-            (Some(key), Some(values), true) => {
-                let axis = Axis::of_key(&key, values.into_iter().map(Value).collect());
-                Ok(Axis { name: name.unwrap_or(key), ..axis })
-            }
-            (None, None, false) => {
-                let Some(name) = name else {
-                    return wrong("choices need a name for the parameter: name = \"suspension\"");
-                };
-                let choices =
-                    choice.into_iter().map(|keys| Choice { value: Value(keys.name), set: keys_of(&keys.set) });
-                Ok(Axis { name, choices: choices.collect() })
-            }
-            _ => wrong("give key and values (one key), or name and [[vary.choice]] (several keys at a time)"),
+/// The text of a file, for the places of mistakes and of the files that it names.
+struct Source<'a> {
+    origin: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    /// A mistake, with its line.
+    fn wrong(&self, span: Range<usize>, problem: impl ToString) -> SweepError {
+        let line = self.text[..span.start.min(self.text.len())].matches('\n').count() + 1;
+        SweepError::new(format!("{}:{line}", self.origin), problem)
+    }
+
+    /// The value of a key that names a file is a path relative to this one.
+    fn locate(&self, key: &str, value: &mut Value) {
+        if let ("drive" | "workload", toml::Value::String(name)) = (key, &mut value.0) {
+            *name = beside(self.origin, std::mem::take(name));
         }
     }
 }
 
-impl FigureKeys {
-    fn figure(self, origin: &str) -> Result<Figure, SweepError> {
-        let kind = match self.kind.as_deref() {
-            None | Some("lines") => Kind::Lines,
-            Some("heat") => Kind::Heat,
-            Some(other) => {
-                let problem = format!("[[figure]]: kind = \"{other}\" is not known; lines and heat are valid");
-                return Err(SweepError::new(origin, problem));
-            }
-        };
-        Ok(Figure { y: self.y, x: self.x, lines: self.lines, kind })
+fn axis(vary: Spanned<Vary>, source: &Source<'_>) -> Result<Axis, SweepError> {
+    let span = vary.span();
+    let wrong = |problem: &str| Err(source.wrong(span, format!("[[vary]]: {problem}")));
+    let Vary { name, key, values, choice } = vary.into_inner();
+    match (key, values, choice.is_empty()) {
+        (Some(key), Some(values), true) => {
+            let mut axis = Axis::of_key(&key, values.into_iter().map(Value).collect());
+            // The values of the parameter stay as given.
+            axis.choices
+                .iter_mut()
+                .flat_map(|choice| &mut choice.set)
+                .for_each(|(key, value)| source.locate(key, value));
+            Ok(Axis { name: name.unwrap_or(key), ..axis })
+        }
+        (None, None, false) => {
+            let Some(name) = name else {
+                return wrong("choices need a name for the parameter: name = \"suspension\"");
+            };
+            let choices = choice.into_iter().map(|keys: ChoiceKeys| {
+                let mut set = keys_of(&keys.set);
+                set.iter_mut().for_each(|(key, value)| source.locate(key, value));
+                Choice { value: Value(keys.name), set }
+            });
+            Ok(Axis { name, choices: choices.collect() })
+        }
+        _ => wrong("give key and values (one key), or name and [[vary.choice]] (several keys at a time)"),
     }
+}
+
+fn figure(keys: FigureKeys, source: &Source<'_>) -> Result<Figure, SweepError> {
+    let kind = match keys.kind.as_ref().map(|kind| (kind.get_ref().as_str(), kind.span())) {
+        None | Some(("lines", _)) => Kind::Lines,
+        Some(("heat", _)) => Kind::Heat,
+        Some((other, span)) => {
+            let problem = format!("[[figure]]: kind = \"{other}\" is not known; lines and heat are valid");
+            return Err(source.wrong(span, problem));
+        }
+    };
+    Ok(Figure { y: keys.y, x: keys.x, lines: keys.lines, kind })
 }
 
 fn text_key(key: &str, text: String) -> (String, Value) {
@@ -237,15 +267,32 @@ kind = "heat"
     }
 
     #[test]
+    fn files_that_a_file_names_are_beside_it_wherever_it_names_them() {
+        let text = "version = 1\n[set]\ndrive = \"a/d.toml\"\n[[vary]]\nkey = \"workload\"\nvalues = [\"mixed\", \"w.toml\"]\n\
+                    [[vary]]\nname = \"n\"\n[[vary.choice]]\nname = \"x\"\nset.drive = \"x.toml\"\n";
+        let sweep = Sweep::parse("folder/s.toml", text).unwrap();
+        let named = |axis: usize, choice: usize| sweep.axes[axis].choices[choice].set[0].1.text();
+        assert_eq!(sweep.set[0].1.text(), "folder/a/d.toml");
+        assert_eq!(
+            (named(0, 0), named(0, 1), named(1, 0)),
+            ("mixed".into(), "folder/w.toml".into(), "folder/x.toml".into())
+        );
+        assert_eq!(sweep.axes[0].choices[1].value.text(), "w.toml");
+    }
+
+    #[test]
     fn mistakes_are_named_with_their_place() {
         let error = |text: &str| Sweep::parse("s.toml", text).unwrap_err().to_string();
         assert!(error("version = 1\ndrives = 3\n").starts_with("s.toml:2: unknown field `drives`"));
-        assert!(error("version = 2\n").contains("this is version 1"));
-        assert!(error("version = 1\nseeds = 0\n").contains("from 1 to 10000"));
+        assert!(error("\nversion = 2\n").starts_with("s.toml:2: version = 2 is not known; this is version 1"));
+        let seeds = error("version = 1\nseeds = 0\n");
+        assert!(seeds.starts_with("s.toml:2: ") && seeds.contains("from 1 to 10000"), "{seeds}");
         assert!(error("version = 1\nseeds = \"x\"\n").contains("a number of seeds such as 3"));
-        assert!(error("version = 1\n[[vary]]\nkey = \"a\"\n").contains("give key and values"));
+        assert!(error("version = 1\n[[vary]]\nkey = \"a\"\n").starts_with("s.toml:2: [[vary]]: give key and values"));
         assert!(error("version = 1\n[[vary]]\n[[vary.choice]]\nname = \"a\"\n").contains("need a name"));
-        assert!(error("version = 1\n[[figure]]\ny = \"a\"\nkind = \"pie\"\n").contains("lines and heat"));
+        assert!(
+            error("version = 1\n[[figure]]\ny = \"a\"\nkind = \"pie\"\n").starts_with("s.toml:4: [[figure]]: kind")
+        );
         assert!(Sweep::load("nowhere.toml").unwrap_err().to_string().contains("nowhere.toml: cannot be read"));
     }
 }

@@ -9,6 +9,7 @@
 //! | `error` | what is wrong with a sweep |
 //! | `value` | values of parameters, as text and as numbers |
 //! | `spec` | the description of a sweep, and its parameters |
+//! | `keys` | keys that set the same thing |
 //! | `file` | that description as a TOML file |
 //! | `settings` | a drive, a workload and a state that keys change one by one |
 //! | `workload_table` | the keys of workloads |
@@ -26,6 +27,7 @@ mod error;
 mod figures;
 mod file;
 mod folder;
+mod keys;
 mod plan;
 mod point;
 mod runner;
@@ -37,11 +39,11 @@ mod value;
 mod workload_table;
 
 pub use error::SweepError;
-pub use figures::{figure, names};
+pub use figures::{check_name, figure, names};
 pub use folder::{Folder, Lock};
 pub use plan::{Plan, Planned};
 pub use point::{Drive, Inputs};
-pub use runner::{Event, Runner, Stopper, Threads};
+pub use runner::{Event, Runner, Stopper, Threads, point_of_thread};
 pub use session::{Outcome, Session, State, Watch};
 pub use spec::{Axis, Choice, Figure, Kind, Sweep};
 pub use stored::{Program, Stored};

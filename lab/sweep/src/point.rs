@@ -60,6 +60,18 @@ impl Inputs {
         format!("{:032x}", xxh3_128(text.as_bytes()))
     }
 
+    /// The point in words: drive, changes, workload, seed.
+    pub fn in_words(&self) -> String {
+        let changes: Vec<String> = self.set.iter().map(|change| format!(", {change}")).collect();
+        let Inputs { drive, workload_name, seed, .. } = self;
+        format!(
+            "the point {} ({}{}, workload {workload_name}, seed {seed})",
+            self.digest(),
+            drive.name,
+            changes.concat()
+        )
+    }
+
     /// Measures the point. The result depends on the inputs and the program alone. `progress` takes shares from 0 to 1.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
-//! Who measures points. [`Threads`] uses the cores of this machine; a cluster's client implements [`Runner`] by sending
+//! Runners measure points. [`Threads`] uses the cores of this machine; a cluster's client implements [`Runner`] by sending
 //! [`Inputs`] away and receiving the text of [`Stored`].
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -103,13 +104,25 @@ impl Runner for Threads {
     }
 }
 
+thread_local! {
+    /// The point that this thread measures, in words.
+    static POINT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// The point that this thread measures, in words, for messages about a panic.
+pub fn point_of_thread() -> Option<String> {
+    POINT.with_borrow(Clone::clone)
+}
+
 fn work(shared: &Shared, tell: &Sender<Event>) {
     while !shared.stop.load(Ordering::Relaxed) {
         let task = shared.next.fetch_add(1, Ordering::Relaxed);
         let Some(inputs) = shared.tasks.get(task) else { return };
+        POINT.set(Some(inputs.in_words()));
         let sender = tell.clone();
         // Nobody listens to a run that was ended.
         let progress = move |share| drop(sender.send(Event::Share { task, share }));
+        // A program that is built to end at a panic ends here.
         let measured = catch_unwind(AssertUnwindSafe(|| inputs.measure(progress)));
         let result = measured
             .unwrap_or_else(|_| Err("the simulator stopped at a fault of its own, please report it".to_owned()));

@@ -3,6 +3,7 @@
 use toml::Table;
 
 use crate::error::SweepError;
+use crate::keys;
 use crate::value::{Unit, Value};
 
 /// The most points of a sweep.
@@ -119,8 +120,16 @@ impl Sweep {
 
     /// Sets a key for all points, in place of what was set before.
     pub fn set(&mut self, key: &str, value: Value) {
-        self.set.retain(|(other, _)| other != key);
+        self.set.retain(|(other, _)| !keys::rivals(other, key));
         self.set.push((key.to_owned(), value));
+    }
+
+    /// A short digest of the keys of all points and of what varies, whatever the values: sweeps that it tells apart do not share
+    /// a folder, and one with more values goes on in its folder.
+    pub fn fingerprint(&self) -> String {
+        let axes: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
+        let digest = xxhash_rust::xxh3::xxh3_64(format!("{:?}{:?}{axes:?}", self.set, self.workload).as_bytes());
+        format!("{:08x}", digest >> 32)
     }
 
     /// Draws these figures instead of those of the description.
@@ -132,10 +141,9 @@ impl Sweep {
     /// Adds a parameter, or replaces the one of the same name or key, or the value that was set for all points.
     pub fn vary(&mut self, axis: Axis) {
         self.set.retain(|(key, _)| !axis.sets(key));
-        let keys: Vec<&String> = axis.choices.iter().flat_map(|choice| &choice.set).map(|(key, _)| key).collect();
+        let keys: Vec<&str> = axis.keys().collect();
         let is_same = |other: &Axis| {
-            other.name == axis.name
-                || other.choices.iter().flat_map(|choice| &choice.set).all(|(key, _)| keys.contains(&key))
+            other.name == axis.name || other.keys().all(|key| keys.iter().any(|own| keys::rivals(own, key)))
         };
         match self.axes.iter().position(is_same) {
             Some(at) => {
@@ -164,6 +172,7 @@ impl Sweep {
             }
             points = points.saturating_mul(axis.choices.len());
         }
+        self.check_keys().or_else(wrong)?;
         for (key, _) in &self.set {
             if let Some(axis) = self.axes.iter().find(|axis| axis.sets(key)) {
                 return wrong(format!("{key} is set for all points and varied by {}; choose one", axis.name));
@@ -181,9 +190,45 @@ impl Sweep {
     }
 }
 
+impl Sweep {
+    /// Checks that no two parts of the description set the same key.
+    fn check_keys(&self) -> Result<(), String> {
+        twice(&self.set).map_err(|problem| format!("the keys of all points: {problem}"))?;
+        for (at, axis) in self.axes.iter().enumerate() {
+            for choice in &axis.choices {
+                let of_choice = |problem| format!("{} {}: {problem}", axis.name, choice.value.text());
+                twice(&choice.set).map_err(of_choice)?;
+            }
+            let both = |other: &&Axis| axis.keys().any(|key| other.sets(key));
+            if let Some(other) = self.axes[..at].iter().find(both) {
+                let key = axis.keys().find(|key| other.sets(key)).expect("just found");
+                return Err(format!("{} and {} both set {key}; choose one", other.name, axis.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses keys that set the same thing twice.
+fn twice(keys: &[(String, Value)]) -> Result<(), String> {
+    for (at, (key, _)) in keys.iter().enumerate() {
+        if let Some((other, _)) = keys[..at].iter().find(|(other, _)| keys::rivals(other, key)) {
+            return Err(match other == key {
+                true => format!("{key} is set twice; choose one"),
+                false => format!("{other} and {key} set the same; choose one"),
+            });
+        }
+    }
+    Ok(())
+}
+
 impl Axis {
+    fn keys(&self) -> impl Iterator<Item = &str> {
+        self.choices.iter().flat_map(|choice| &choice.set).map(|(key, _)| key.as_str())
+    }
+
     fn sets(&self, key: &str) -> bool {
-        self.choices.iter().flat_map(|choice| &choice.set).any(|(own, _)| own == key)
+        self.keys().any(|own| keys::rivals(own, key))
     }
 }
 
@@ -213,6 +258,19 @@ mod tests {
     }
 
     #[test]
+    fn sweeps_of_other_keys_have_other_fingerprints() {
+        let of = |set: &str, vary: &str, values: &str| {
+            let mut sweep = Sweep::new("s");
+            sweep.set("rw", Value::parse(set));
+            sweep.vary(Axis::of_key(vary, Value::list(values)));
+            sweep.fingerprint()
+        };
+        let one = of("read", "iodepth", "1,2");
+        assert_eq!(one, of("read", "iodepth", "1,2,3"));
+        assert!(one.len() == 8 && one != of("write", "iodepth", "1,2") && one != of("read", "bs", "1,2"));
+    }
+
+    #[test]
     fn descriptions_that_contradict_themselves_are_refused() {
         let refused = |change: &dyn Fn(&mut Sweep)| {
             let mut sweep = Sweep::new("s");
@@ -225,6 +283,15 @@ mod tests {
             refused(&|sweep| sweep.axes.push(Axis::of_key("iodepth", Value::list("3")))).contains("two parameters")
         );
         assert!(refused(&|sweep| sweep.set.push(("iodepth".into(), Value::parse("3")))).contains("choose one"));
+        let of = |name: &str, key: &str| Axis { name: name.to_owned(), ..Axis::of_key(key, Value::list("1,2")) };
+        let both = refused(&|sweep| sweep.axes.extend([of("one", "rate_iops"), of("other", "rate-iops")]));
+        assert!(both.contains("one and other both set rate-iops"), "{both}");
+        let both = refused(&|sweep| sweep.axes.extend([of("n", "io_count"), of("t", "runtime")]));
+        assert!(both.contains("n and t both set runtime"), "{both}");
+        let keys = |sweep: &mut Sweep| {
+            sweep.set = ["io_count", "runtime"].map(|key| (key.to_owned(), Value::parse("3"))).to_vec();
+        };
+        assert!(refused(&keys).contains("io_count and runtime set the same"));
         assert!(refused(&|sweep| sweep.axes[0] = Axis::of_key("a", Value::list("3,3"))).contains("3 twice"));
         let many = |name: &str| Axis::of_key(name, (0..1_000).map(|n| Value::parse(&n.to_string())).collect());
         assert!(refused(&|sweep| sweep.axes.extend([many("a"), many("b")])).contains("2000000 points"));

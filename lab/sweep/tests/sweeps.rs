@@ -11,7 +11,8 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{Precondition, Simulation};
 use nandscape_lab_sweep::{
-    Axis, Event, Folder, Inputs, Outcome, Plan, Runner, Session, State, Stored, Sweep, Threads, Value, Watch, figure,
+    Axis, Event, Folder, Inputs, Outcome, Plan, Runner, Session, State, Stored, Sweep, Threads, Value, Watch,
+    check_name, figure, names,
 };
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 
@@ -220,4 +221,13 @@ fn a_stop_ends_the_run_and_a_folder_serves_one_run_at_a_time() {
     let _lock = session(folder.path()).folder.lock().unwrap();
     let refused = session(folder.path()).run(plan(), &mut Threads::new(1), &mut ()).unwrap_err().to_string();
     assert!(refused.contains("another run is using it"), "{refused}");
+}
+
+#[test]
+fn every_figure_of_a_report_has_a_valid_name() {
+    let plan = plan();
+    let stored = plan.points[0].inputs.as_ref().unwrap().measure(|_| ()).unwrap();
+    let names = names([&stored.report]);
+    assert!(names.len() > 100, "{names:?}");
+    names.iter().for_each(|name| assert_eq!(check_name(name), Ok(())));
 }

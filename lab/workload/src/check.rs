@@ -28,16 +28,20 @@ impl Workload {
     /// When there is no namespace.
     pub fn check_on_namespaces(&self, capacities: &[u64], lba_bytes: u32) -> Result<(), String> {
         let measured = match self.limit {
-            Limit::Requests(0) => return Err("io_count = 0 is out of range; it must be 1 or more".to_owned()),
-            Limit::Requests(count) => count,
-            Limit::Runtime(Span::ZERO) => return Err("runtime = 0ns is out of range; it must be above 0".to_owned()),
+            Limit::Requests(0) | Limit::Either(0, _) => {
+                return Err("io_count = 0 is out of range; it must be 1 or more".to_owned());
+            }
+            Limit::Runtime(Span::ZERO) | Limit::Either(_, Span::ZERO) => {
+                return Err("runtime = 0ns is out of range; it must be above 0".to_owned());
+            }
+            Limit::Requests(count) | Limit::Either(count, _) => count,
             Limit::Runtime(_) => 0,
         };
         let requests = self.warmup.checked_add(measured);
         let requests = requests.ok_or_else(|| {
             format!("io_count = {measured} and warmup_count = {} are more than can be counted", self.warmup)
         })?;
-        let runtime_s = if let Limit::Runtime(span) = self.limit { span.as_s() } else { 0.0 };
+        let runtime_s = if let Limit::Runtime(span) | Limit::Either(_, span) = self.limit { span.as_s() } else { 0.0 };
         let reached = |longest_s: f64| {
             let years = (longest_s + runtime_s) / SECONDS_OF_A_YEAR;
             match years > MOST_YEARS {

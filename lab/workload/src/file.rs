@@ -206,7 +206,7 @@ fn of_file(origin: &str, file: File) -> Result<Workload, WorkloadError> {
         return Err(error("has no [[job]], [[characteristics]], [[filebench]] or [[ycsb]]".to_owned()));
     }
     let name = std::path::Path::new(origin).file_stem().map_or(origin.into(), |stem| stem.to_string_lossy());
-    Ok(Workload { name: name.into_owned(), description: file.description, jobs, loads, limit, warmup })
+    Ok(Workload { name: name.into_owned(), description: file.description, jobs, loads, limit, warmup, first_job: 0 })
 }
 
 /// A job whose requests have the given characteristics.

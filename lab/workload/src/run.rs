@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nandscape_drive::{Completion, Drive};
 use nandscape_sim::signal::Signal;
-use nandscape_sim::{Seed, Sim, Time};
+use nandscape_sim::{Seed, Sim, Span, Time};
 
 use crate::arrivals::Arrivals;
 use crate::client::{Client, Meter, Over};
@@ -64,6 +64,10 @@ pub struct Runner {
     pub(crate) sim: Sim,
     limit: Limit,
     warmup: u64,
+    /// The number of requests after which none is issued.
+    last: u64,
+    /// The time from which on none is issued, known when the measured phase begins.
+    until: Cell<Time>,
     issued: Cell<u64>,
     outstanding: Cell<u64>,
     /// The number of job slots and threads of loads that may still issue requests.
@@ -94,6 +98,11 @@ impl Runner {
             sim: sim.clone(),
             limit: workload.limit,
             warmup: workload.warmup,
+            last: match workload.limit {
+                Limit::Requests(count) | Limit::Either(count, _) => workload.warmup.saturating_add(count),
+                Limit::Runtime(_) => u64::MAX,
+            },
+            until: Cell::new(Time::MAX),
             issued: Cell::new(0),
             outstanding: Cell::new(0),
             active: Cell::new(0),
@@ -122,7 +131,7 @@ impl Runner {
         }
         let mut all = Vec::new();
         for (spec, number) in workload.jobs.iter().zip(0..) {
-            let seed = seed.child("job").nth(number);
+            let seed = seed.child("job").nth(workload.first_job + number);
             let flow = several.then_some(number as usize);
             let job = |clone| {
                 Job::new(self, spec, clone, flow, connect(&spec.name, clone), seed.child("requests").nth(clone.into()))
@@ -220,11 +229,7 @@ impl Runner {
     pub(crate) fn admit(&self) -> Option<bool> {
         let (now, issued) = (self.sim.now(), self.issued.get());
         let measured = issued >= self.warmup;
-        let left = match (self.limit, self.measured_from.get()) {
-            (Limit::Requests(count), _) => issued < self.warmup + count,
-            (Limit::Runtime(span), Some(from)) => now < from + span,
-            (Limit::Runtime(_), None) => true,
-        };
+        let left = issued < self.last && now < self.until.get();
         if issued.is_multiple_of(PROGRESS_EVERY) && self.stands_still(now) {
             self.give_up(
                 "no drive time passes, so --runtime would never be reached: limit the run by requests \
@@ -240,6 +245,9 @@ impl Runner {
         }
         if measured && self.measured_from.get().is_none() {
             self.measured_from.set(Some(now));
+            if let Limit::Runtime(span) | Limit::Either(_, span) = self.limit {
+                self.until.set(now + span);
+            }
             self.moved.set(now);
             self.outcome.borrow_mut().started = now;
             self.hooks.measuring();
@@ -294,10 +302,15 @@ impl Runner {
     }
 
     fn share(&self, now: Time) -> f64 {
-        match (self.limit, self.measured_from.get()) {
-            (Limit::Requests(count), _) => self.issued.get() as f64 / (self.warmup + count) as f64,
-            (Limit::Runtime(span), Some(from)) => now.since(from).ns() as f64 / span.ns().max(1) as f64,
-            (Limit::Runtime(_), None) => 0.0,
+        let of_requests = |count: u64| self.issued.get() as f64 / (self.warmup + count) as f64;
+        let of_time = |span: Span| {
+            let passed = self.measured_from.get().map(|from| now.since(from).ns() as f64 / span.ns().max(1) as f64);
+            passed.unwrap_or(0.0)
+        };
+        match self.limit {
+            Limit::Requests(count) => of_requests(count),
+            Limit::Runtime(span) => of_time(span),
+            Limit::Either(count, span) => of_requests(count).max(of_time(span)),
         }
     }
 

@@ -25,6 +25,9 @@ pub struct Workload {
     pub limit: Limit,
     /// Requests that run first, unmeasured.
     pub warmup: u64,
+    /// The number of the first job among those of the workload that this one is a part of: a job draws the same requests alone
+    /// as beside others. 0 for a whole workload.
+    pub first_job: u64,
 }
 
 /// The limit of a run.
@@ -34,6 +37,8 @@ pub enum Limit {
     Requests(u64),
     /// A drive time.
     Runtime(Span),
+    /// A number of requests or a drive time, whichever is reached first.
+    Either(u64, Span),
 }
 
 /// One job, and the number of its clones.
@@ -176,7 +181,23 @@ impl Workload {
             loads: Vec::new(),
             limit: Limit::Requests(DEFAULT_REQUESTS),
             warmup: 0,
+            first_job: 0,
         }
+    }
+
+    /// One of its jobs alone, which draws the requests that it draws beside the others. It issued `requests[job]` measured
+    /// requests beside them, and has its part of the warm-up. `None` if it issued none.
+    pub fn alone(&self, job: usize, requests: &[u64]) -> Option<Workload> {
+        let (own, all) = (requests[job], requests.iter().sum::<u64>());
+        let part = |of: u64| (u128::from(of) * u128::from(own) / u128::from(all.max(1))) as u64;
+        let limit = match self.limit {
+            _ if own == 0 => return None,
+            Limit::Requests(_) => Limit::Requests(own),
+            Limit::Runtime(span) => Limit::Runtime(span),
+            Limit::Either(_, span) => Limit::Either(own, span),
+        };
+        let first_job = self.first_job + job as u64;
+        Some(Workload { limit, warmup: part(self.warmup), first_job, ..Workload::of(self.jobs[job].clone()) })
     }
 }
 

@@ -20,7 +20,7 @@ mod table;
 
 use std::path::Path;
 
-use nandscape_lab_sweep::{Outcome, State, Sweep, figure, names as figure_names};
+use nandscape_lab_sweep::{Outcome, State, Sweep, check_name, figure, names as figure_names};
 
 use crate::document::WriteError;
 use crate::{csv, format};
@@ -50,12 +50,15 @@ impl<'a> SweepReport<'a> {
         Ok(SweepReport { outcome, shown, cells })
     }
 
-    /// Checks the parameters that the figures of a sweep name.
+    /// Checks the figures of a sweep, and the parameters that they name.
     ///
     /// # Errors
     /// A name that is none, with those that are.
     pub fn check(sweep: &Sweep) -> Result<(), String> {
-        sweep.figures.iter().try_for_each(|figure| drawings::layout(&sweep.axes, figure).map(drop))
+        sweep.figures.iter().try_for_each(|figure| {
+            check_name(&figure.y).map_err(|problem| format!("[[figure]] y = {problem}"))?;
+            drawings::layout(&sweep.axes, figure).map(drop)
+        })
     }
 
     /// The names of the files that [`SweepReport::write`] writes.
@@ -87,12 +90,24 @@ impl<'a> SweepReport<'a> {
         json::of(self.outcome)
     }
 
-    /// The heads and rows of a table for people: parameters, then the figures that are drawn.
+    /// The heads and rows of a table for people: parameters, the number of seeds if it is not the same everywhere, then the
+    /// figures that are drawn.
     pub fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
         let axes = &self.outcome.plan.sweep.axes;
-        let heads = axes.iter().map(|axis| axis.name.clone());
+        let heads = axes.iter().map(|axis| axis.name.clone()).chain(self.tells_seeds().then(|| "seeds".to_owned()));
         let heads = heads.chain(self.shown.iter().map(|name| names::with_unit(name))).collect();
         (heads, self.cells.iter().map(|cell| self.row(cell)).collect())
+    }
+
+    /// Whether some means are of fewer seeds than the sweep has.
+    fn tells_seeds(&self) -> bool {
+        let all = self.outcome.plan.sweep.seeds.len();
+        all > 1 && self.cells.iter().any(|cell| cell.seeds < all)
+    }
+
+    /// The number of seeds of a cell, where it is told.
+    fn seeds(&self, cell: &Cell) -> Option<String> {
+        self.tells_seeds().then(|| format!("{} of {}", cell.seeds, self.outcome.plan.sweep.seeds.len()))
     }
 
     fn row(&self, cell: &Cell) -> Vec<String> {
@@ -102,7 +117,7 @@ impl<'a> SweepReport<'a> {
             Some((mean, half)) => names::with_interval(name, *mean, *half),
             None => "-".to_owned(),
         });
-        labels.chain(figures).collect()
+        labels.chain(self.seeds(cell)).chain(figures).collect()
     }
 
     /// How many points there are and what became of them.

@@ -32,7 +32,7 @@ pub(super) fn render(report: &SweepReport<'_>, command: &str) -> String {
         .collect();
     let shown = context! {
         title => sweep.name, description => sweep.description, counts => report.counts(), method => METHOD,
-        several_seeds => sweep.seeds.len() > 1, seeds => sweep.seeds.len(),
+        fewer_seeds => report.tells_seeds(), several_seeds => sweep.seeds.len() > 1, seeds => sweep.seeds.len(),
         figures, heads, rows, failed, command,
     };
     page::render("sweep.html", SCRIPT, &json!({ "drawings": drawings }).to_string(), shown)
@@ -65,6 +65,7 @@ fn row(report: &SweepReport<'_>, cell: &super::Cell) -> Vec<Value> {
         Some(_) => axis.choices[*at].value.number().map(|(number, _)| number),
         None => None,
     });
+    let keys = keys.chain(report.seeds(cell).map(|_| Some(cell.seeds as f64)));
     let keys = keys.chain(cell.figures.iter().map(|figure| figure.map(|(mean, _)| mean)));
     report.row(cell).into_iter().zip(keys).map(|(text, key)| context! { text, key }).collect()
 }

@@ -35,6 +35,7 @@ fn limit(workload: &Workload) -> String {
     let limit = match workload.limit {
         Limit::Requests(count) => format!("io_count={count}"),
         Limit::Runtime(span) => format!("runtime={span}"),
+        Limit::Either(count, span) => format!("io_count={count} or runtime={span}, whichever ends first"),
     };
     format!("{limit} warmup_count={}", workload.warmup)
 }

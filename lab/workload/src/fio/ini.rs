@@ -10,6 +10,13 @@ pub(super) struct Given {
     pub(super) value: String,
 }
 
+impl Given {
+    /// Whether a switch is on: it is without a value, too.
+    pub(super) fn is_on(&self) -> bool {
+        self.value != "0"
+    }
+}
+
 /// A job.
 #[derive(PartialEq, Debug)]
 pub(super) struct Section {

@@ -5,14 +5,19 @@
 //! |---|---|
 //! | `ini` | lines, sections and options |
 //! | `options` | options as keys of a job |
+//! | `limit` | the end of the run |
 //!
 //! Left out: jobs one after the other (`stonewall`), verification, think times, and `include`.
 
 mod ini;
+mod limit;
 mod options;
 
 use crate::file::WorkloadError;
-use crate::spec::{DEFAULT_REQUESTS, Limit, Workload};
+use crate::spec::Workload;
+
+/// The most jobs of a file, clones included.
+const MOST_CLONES: u64 = 1_024;
 
 /// A workload of a job file, with notes on what is different here.
 #[derive(Clone, PartialEq, Debug)]
@@ -58,58 +63,40 @@ pub fn parse_fio(origin: &str, text: &str) -> Result<FioJobs, WorkloadError> {
     if !left_out.is_empty() {
         notes.push(format!("{origin}: left out, for the requests do not depend on them: {}", left_out.join(", ")));
     }
+    for note in jobs.iter().flat_map(|job| &job.notes) {
+        let note = format!("{origin}: {note}");
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
     if let Some(job) = jobs.iter().find(|job| job.spec.rate.is_some()) {
         notes.push(format!(
             "{origin}: rate_iops of job {} is an open loop here: requests arrive at this rate however many are outstanding",
             job.spec.name
         ));
     }
-    let limit = limit(&jobs).map_err(&wrong)?;
-    notes.extend(limit.1.map(|note| format!("{origin}: {note}")));
-    let specs: Vec<_> = jobs.into_iter().map(|job| job.spec).collect();
+    let (limit, note) = limit::of(&jobs).map_err(|(line, problem)| match line {
+        Some(line) => at(line, problem),
+        None => wrong(problem),
+    })?;
+    notes.extend(note.map(|note| format!("{origin}: {note}")));
+    let clones: u64 = jobs.iter().map(|job| u64::from(job.spec.numjobs)).sum();
+    if clones > MOST_CLONES {
+        return Err(wrong(format!("has {clones} jobs with their clones; up to {MOST_CLONES} are valid")));
+    }
+    let specs: Vec<_> = jobs.iter().flat_map(options::Read::specs).collect();
     for spec in &specs {
         spec.check().map_err(|problem| wrong(format!("job \"{}\": {problem}", spec.name)))?;
     }
     let name = std::path::Path::new(origin).file_stem().map_or(origin.into(), |stem| stem.to_string_lossy());
-    let workload =
-        Workload { name: name.into_owned(), jobs: specs, limit: limit.0, ..Workload::of(Default::default()) };
+    let workload = Workload { name: name.into_owned(), jobs: specs, limit, ..Workload::of(Default::default()) };
     Ok(FioJobs { workload, notes })
-}
-
-/// When the run ends: by time if all jobs do, else after the requests of all jobs.
-fn limit(jobs: &[options::Read]) -> Result<(Limit, Option<String>), String> {
-    let timed: Vec<_> = jobs.iter().filter_map(|job| job.runtime.filter(|_| job.time_based)).collect();
-    if timed.len() == jobs.len() {
-        let longest = timed.iter().max().expect("there is a job");
-        let differ = timed.iter().any(|time| time != longest);
-        return Ok((
-            Limit::Runtime(*longest),
-            differ.then(|| format!("all jobs run for {longest}, the longest runtime")),
-        ));
-    }
-    if !timed.is_empty() {
-        return Err("some jobs are time_based and others not; give all of them time_based and a runtime".to_owned());
-    }
-    match jobs.iter().map(options::Read::requests).sum::<Option<u64>>() {
-        Some(requests) if requests > 0 => {
-            let note = (jobs.len() > 1).then(|| {
-                format!("the run ends after {requests} requests, those of all jobs, whichever job issues them")
-            });
-            Ok((Limit::Requests(requests), note))
-        }
-        _ => {
-            let note = format!(
-                "no job says how much it does (time_based with runtime, number_ios, io_size, or size in bytes); the run \
-                 ends after {DEFAULT_REQUESTS} requests"
-            );
-            Ok((Limit::Requests(DEFAULT_REQUESTS), Some(note)))
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::{DEFAULT_REQUESTS, Limit};
     use crate::words::Share;
     use nandscape_sim::Span;
 
@@ -140,12 +127,13 @@ size=50%
     fn a_job_file_is_a_workload() {
         let FioJobs { workload, notes } = parse_fio("jobs/two.fio", TWO).unwrap();
         assert_eq!((workload.name.as_str(), workload.limit), ("two", Limit::Runtime(Span::from_s(30))));
-        let [reads, writes] = &workload.jobs[..] else { panic!("two jobs") };
+        let [reads, writes, clone] = &workload.jobs[..] else { panic!("three jobs") };
         assert_eq!((reads.name.as_str(), reads.iodepth, reads.bs.to_string().as_str()), ("reads", 4, "16KiB"));
         assert_eq!((reads.size, reads.distribution.to_string().as_str()), (Share::Bytes(10 << 30), "zipf:0.9"));
-        // fio's k is 1024, and its rate is that of each clone.
-        assert_eq!(writes.rate.map(|rate| rate.iops), Some(2_048.0));
-        assert_eq!((writes.size, writes.bs.reads.sizes().len(), writes.numjobs), (Share::Of(0.5), 2, 2));
+        // fio's k is 1024, and its rate is that of each clone. Sequential clones begin at the same address.
+        assert_eq!(writes.rate.map(|rate| rate.iops), Some(1_024.0));
+        assert_eq!((writes.size, writes.bs.reads.sizes().len(), writes.numjobs), (Share::Of(0.5), 2, 1));
+        assert_eq!((writes.name.as_str(), clone.name.as_str()), ("writes.0", "writes.1"));
         assert!(notes.iter().any(|note| note.contains("ioengine, direct")), "{notes:?}");
         assert!(notes.iter().any(|note| note.contains("job writes is an open loop")), "{notes:?}");
     }
@@ -155,6 +143,16 @@ size=50%
         let limit = |text: &str| parse_fio("x.fio", text).unwrap().workload.limit;
         assert_eq!(limit("[a]\nrw=read\nsize=1m\n[b]\nrw=read\nnumber_ios=10\nnumjobs=2\n"), Limit::Requests(276));
         assert_eq!(limit("[a]\nrw=read\nsize=1g\nio_size=40k\nbs=8k\n"), Limit::Requests(5));
+        // The smaller of the two, and sums that do not fit.
+        assert_eq!(limit("[a]\nrw=read\nsize=40k\nnumber_ios=99\n"), Limit::Requests(10));
+        assert_eq!(limit("[a]\nrw=read\nsize=50%\nnumber_ios=99\n"), Limit::Requests(99));
+        let most = format!("rw=read\nnumber_ios={}\n", u64::MAX);
+        assert_eq!(limit(&format!("[a]\n{most}[b]\n{most}")), Limit::Requests(u64::MAX));
+        // A runtime without time_based ends a job that has not done its size by then.
+        let span = Span::from_s(5);
+        assert_eq!(limit("[a]\nrw=read\nsize=40k\nruntime=5\n"), Limit::Either(10, span));
+        let FioJobs { workload, notes } = parse_fio("x.fio", "[a]\nrw=read\nruntime=5\n").unwrap();
+        assert!(workload.limit == Limit::Runtime(span) && notes[0].contains("does not end earlier"), "{notes:?}");
         let FioJobs { workload, notes } = parse_fio("x.fio", "[a]\nrw=read\n").unwrap();
         assert!(workload.limit == Limit::Requests(DEFAULT_REQUESTS) && notes[0].contains("no job says"), "{notes:?}");
     }
@@ -174,5 +172,35 @@ size=50%
         assert!(error("[a]\nrw=read\niodepth=many\n").starts_with("x.fio:3: iodepth"));
         assert!(error("[a]\nrw=read\niodepth=0\n").contains("iodepth = 0 is out of range"));
         assert!(error("[a]\nrw=read\ntime_based\nruntime=1\n[b]\nrw=read\n").contains("some jobs are time_based"));
+    }
+
+    #[test]
+    fn options_that_change_requests_count_or_are_refused() {
+        let job = |text: &str| {
+            let FioJobs { workload, notes } = parse_fio("x.fio", &format!("[a]\nsize=1m\n{text}")).unwrap();
+            (workload.jobs[0].clone(), notes.join("; "))
+        };
+        let (sync, notes) = job("rw=read\niodepth=8\nioengine=sync\n");
+        assert!(sync.iodepth == 1 && notes.contains("iodepth=8 counts as 1 in job a: sync has one"), "{notes}");
+        let (none, notes) = job("rw=read\niodepth=8\n");
+        assert!(none.iodepth == 1 && notes.contains("psync, fio's engine when ioengine is left out"), "{notes}");
+        assert_eq!(job("rw=read\niodepth=8\nioengine=io_uring\n").0.iodepth, 8);
+        assert!(job("rw=randread\n").1.contains("as with norandommap"));
+        let (random, notes) = job("rw=randread\nnumjobs=3\nnorandommap\n");
+        assert!(random.numjobs == 3 && notes.is_empty(), "{notes}");
+        let size = |text: &str| job(text).0.bs.reads.largest();
+        assert_eq!([size("rw=read\nbs=8k,\n"), size("rw=write\nbs=8k,\n")], [8_192, 4_096]);
+        assert_eq!([size("rw=write\nbs=8k,16k\n"), size("rw=trim\nbs=8k,16k,\n")], [16_384, 4_096]);
+        assert_eq!([size("rw=read\nbs=,16k\n"), size("rw=trim\nbs=,16k\n")], [4_096, 16_384]);
+        let error = |text: &str| parse_fio("x.fio", &format!("[a]\nrw=read\n{text}")).unwrap_err().to_string();
+        assert!(error("direct=0\n").starts_with("x.fio:3: direct: no page cache"));
+        assert!(error("buffered=1\n").starts_with("x.fio:3: buffered: no page cache"));
+        assert!(error("end_fsync=1\n").starts_with("x.fio:3: end_fsync"));
+        assert!(error("fill_device=1\n").starts_with("x.fio:3: fill_device"));
+        assert!(error("filesize=1m\n").starts_with("x.fio:3: filesize"));
+        assert!(error("size=50%\n").starts_with("x.fio:3: size: a share of the drive"));
+        assert!(error("size=1m\nexitall\n[b]\nrw=read\nsize=9m\n").starts_with("x.fio:4: exitall"));
+        assert!(error("numjobs=2000\n").contains("up to 1024"));
+        assert!(parse_fio("x.fio", "[a]\nrw=read\nexitall\ntime_based\nruntime=1\n").is_ok());
     }
 }

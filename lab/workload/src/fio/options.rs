@@ -7,36 +7,29 @@ use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
 use super::ini::{Given, Section};
+use crate::distribution::Distribution;
 use crate::spec::{JobSpec, Rate, RateProcess};
 use crate::words::{Action, Share};
 
 /// Options that say how fio reaches a device, prints and prepares data: requests are the same without them.
-const LEFT_OUT: [&str; 33] = [
+const LEFT_OUT: [&str; 25] = [
     "allow_file_create",
     "buffer_compress_percentage",
-    "buffered",
     "clat_percentiles",
     "cpus_allowed",
     "cpus_allowed_policy",
     "description",
-    "direct",
     "directory",
     "disable_lat",
-    "end_fsync",
-    "exitall",
     "file_service_type",
     "filename",
-    "filesize",
-    "fill_device",
     "group_reporting",
     "gtod_reduce",
     "hipri",
     "invalidate",
-    "ioengine",
     "lat_percentiles",
     "log_avg_msec",
     "name",
-    "norandommap",
     "percentile_list",
     "randrepeat",
     "refill_buffers",
@@ -47,15 +40,24 @@ const LEFT_OUT: [&str; 33] = [
     "zero_buffers",
 ];
 
+/// Engines of fio that have one request outstanding, whatever `iodepth` says. The first is fio's own default.
+const SYNCHRONOUS: [&str; 7] = ["psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "sg"];
+
 /// A job as read.
 pub(super) struct Read {
     pub(super) spec: JobSpec,
     pub(super) runtime: Option<Span>,
     pub(super) time_based: bool,
+    /// The line of `exitall`.
+    pub(super) exitall: Option<usize>,
+    /// The line of a size that is a share of the drive.
+    pub(super) share: Option<usize>,
     number_ios: Option<u64>,
     io_size: Option<u64>,
     /// Options that were left out.
     pub(super) left_out: Vec<String>,
+    /// What is different here.
+    pub(super) notes: Vec<String>,
 }
 
 /// A line, and what is wrong in it.
@@ -67,8 +69,17 @@ type Wrong = (usize, String);
 /// The line, the option, and what would be valid.
 pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
     let spec = JobSpec { name: section.name.clone(), iodepth: 1, ..JobSpec::default() };
-    let mut read =
-        Read { spec, runtime: None, time_based: false, number_ios: None, io_size: None, left_out: Vec::new() };
+    let mut read = Read {
+        spec,
+        runtime: None,
+        time_based: false,
+        exitall: None,
+        share: None,
+        number_ios: None,
+        io_size: None,
+        left_out: Vec::new(),
+        notes: Vec::new(),
+    };
     // What others depend on.
     let last = |keys: &[&str]| section.options.iter().rev().find(|given| keys.contains(&given.key.as_str()));
     match last(&["rw", "readwrite"]) {
@@ -81,6 +92,12 @@ pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
     section.options.iter().try_for_each(|given| read.set(given))?;
     if let (Some(rate), Some(given)) = (&mut read.spec.rate, last(&["rate_process"])) {
         rate.process = word(given)?;
+    }
+    read.one_at_a_time(last(&["ioengine"]));
+    if read.spec.rw.random && read.spec.distribution == Distribution::Uniform.into() && last(&["norandommap"]).is_none()
+    {
+        let note = "random requests may meet a block again before all were met, as with norandommap";
+        read.notes.push(note.to_owned());
     }
     Ok(read)
 }
@@ -98,7 +115,10 @@ impl Read {
                 let writes: f64 = word(given)?;
                 spec.rwmixread = 100.0 - writes;
             }
-            "size" => spec.size = word(given)?,
+            "size" => {
+                spec.size = word(given)?;
+                self.share = matches!(spec.size, Share::Of(_)).then_some(given.line);
+            }
             "io_size" | "io_limit" => self.io_size = Some(word::<Bytes>(given)?.0),
             "number_ios" => self.number_ios = Some(word::<Bytes>(given)?.0),
             "random_distribution" => spec.distribution = word(given)?,
@@ -113,7 +133,20 @@ impl Read {
                 spec.rate = Some(Rate { iops, process: RateProcess::Linear });
             }
             "runtime" | "timeout" => self.runtime = Some(time(given)?),
-            "time_based" => self.time_based = given.value != "0",
+            "time_based" => self.time_based = given.is_on(),
+            "ioengine" => self.left_out.push("ioengine".to_owned()),
+            "norandommap" => {}
+            "exitall" => self.exitall = given.is_on().then_some(given.line),
+            "direct" if !given.is_on() => return Err(wrong(given, "no page cache is modelled; give direct=1")),
+            "buffered" if given.is_on() => return Err(wrong(given, "no page cache is modelled; give direct=1")),
+            "end_fsync" if given.is_on() => {
+                return Err(wrong(given, "a job has no flush at its end here; leave the option out"));
+            }
+            "fill_device" | "fill_fs" if given.is_on() => {
+                return Err(wrong(given, "no job ends when the drive is full; give io_size instead"));
+            }
+            "direct" | "buffered" | "end_fsync" | "fill_device" | "fill_fs" => self.left_out.push(given.key.clone()),
+            "filesize" => return Err(wrong(given, "a job uses one part of the drive; give size instead")),
             "stonewall" | "wait_for_previous" => {
                 return Err(wrong(given, "jobs run at the same time here; put each into a file of its own"));
             }
@@ -127,7 +160,34 @@ impl Read {
         Ok(())
     }
 
-    /// The requests of all clones of the job, if it says how much it does.
+    /// A synchronous engine has one request outstanding.
+    fn one_at_a_time(&mut self, engine: Option<&Given>) {
+        let name = engine.map_or(SYNCHRONOUS[0], |given| given.value.as_str());
+        let depth = self.spec.iodepth;
+        if depth > 1 && self.spec.rate.is_none() && SYNCHRONOUS.contains(&name) {
+            let by_default = if engine.is_none() { ", fio's engine when ioengine is left out," } else { "" };
+            self.notes.push(format!(
+                "iodepth={depth} counts as 1 in job {}: {name}{by_default} has one request outstanding",
+                self.spec.name
+            ));
+            self.spec.iodepth = 1;
+        }
+    }
+
+    /// Sequential clones of fio begin at the same address, those of a job here are spread: each becomes a job of its own.
+    pub(super) fn specs(&self) -> Vec<JobSpec> {
+        let clones = self.spec.numjobs;
+        if self.spec.rw.random || clones < 2 {
+            return vec![self.spec.clone()];
+        }
+        let clone = |number: u32| {
+            let rate = self.spec.rate.map(|rate| Rate { iops: rate.iops / f64::from(clones), ..rate });
+            JobSpec { name: format!("{}.{number}", self.spec.name), numjobs: 1, rate, ..self.spec.clone() }
+        };
+        (0..clones).map(clone).collect()
+    }
+
+    /// The requests of all clones of the job, if it says how much it does: the smaller of `number_ios` and the size.
     pub(super) fn requests(&self) -> Option<u64> {
         let sizes = self.spec.bs.of(self.spec.rw.action).sizes();
         let weights: u64 = sizes.iter().map(|(_, weight)| u64::from(*weight)).sum();
@@ -138,7 +198,8 @@ impl Read {
         };
         let of_size =
             || Some((u128::from(self.io_size.or(size)?) * u128::from(weights) / u128::from(bytes.max(1))) as u64);
-        self.number_ios.or_else(of_size).map(|requests| requests.saturating_mul(u64::from(self.spec.numjobs)))
+        let own = self.number_ios.into_iter().chain(of_size()).min();
+        own.map(|requests| requests.saturating_mul(u64::from(self.spec.numjobs)))
     }
 }
 
@@ -158,17 +219,19 @@ fn whole(given: &Given) -> Result<u32, Wrong> {
     given.value.parse().map_err(|_| wrong(given, format!("\"{}\" is not a whole number", given.value)))
 }
 
-/// fio's sizes for reads, writes and trims: the one of this job.
+/// fio's sizes for reads, writes and trims: the one of this job. An empty size is fio's default; the last size holds for the
+/// directions after it.
 fn one_size(given: &Given, action: Action) -> Result<Given, Wrong> {
-    let sizes: Vec<&str> = given.value.split(',').collect();
-    let of =
-        |place: usize| *sizes.get(place).filter(|size| !size.is_empty()).unwrap_or(&sizes[sizes.len().min(place) - 1]);
+    let sizes: Vec<&str> = given.value.split(',').map(str::trim).collect();
+    let of = |place: usize| match sizes[place.min(sizes.len() - 1)] {
+        "" => "4k",
+        size => size,
+    };
     let value = match action {
-        _ if sizes.len() == 1 => sizes[0],
-        Action::Read => sizes[0],
+        Action::Read => of(0),
         Action::Write => of(1),
         Action::Trim => of(2),
-        Action::Mixed if sizes[1].is_empty() || sizes[0] == sizes[1] => sizes[0],
+        Action::Mixed if of(0) == of(1) => of(0),
         Action::Mixed => {
             return Err(wrong(
                 given,
