@@ -6,6 +6,7 @@ mod bench;
 mod compare;
 mod demo;
 mod drives;
+mod explain;
 mod failure;
 mod fairness;
 mod files;
@@ -80,6 +81,8 @@ enum Command {
     Trace(trace::TraceArgs),
     /// Compare reports of runs
     Compare(compare::CompareArgs),
+    /// Explain reports of runs: where the tail comes from, and what to change
+    Explain(explain::ExplainArgs),
     /// List the built-in drives, or show one
     Drives(drives::DrivesArgs),
     /// List the built-in workloads, or show one
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Sweep(args) => sweep::run(&args),
         #[cfg(target_os = "linux")]

@@ -27,6 +27,7 @@ mod browser;
 mod catalogue;
 mod compare;
 mod demo;
+mod explain;
 mod faults;
 mod help;
 mod interrupt;

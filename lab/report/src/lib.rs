@@ -6,6 +6,7 @@
 //! | `document` | the files of one run |
 //! | `page` | pages from templates, with data and code embedded |
 //! | `run_page` | the page of one run |
+//! | `explain` | a report in words |
 //! | `compare` | runs side by side |
 //! | `sweep` | the table and the page of a sweep |
 //! | `demo` | the page of the tour |
@@ -22,6 +23,7 @@ mod compare;
 mod csv;
 mod demo;
 mod document;
+mod explain;
 pub mod format;
 mod page;
 #[cfg(feature = "parquet")]
@@ -35,6 +37,7 @@ mod tables;
 pub use compare::{Cell, Column, Comparison, Figure, LoadError};
 pub use demo::{Tour, TourRun};
 pub use document::{Document, WriteError};
+pub use explain::{Evidence, Explanation, Kind, Sentence};
 pub use page::PAGE_MARK;
 pub use requests::RequestLog;
 pub use sweep::SweepReport;

@@ -2,6 +2,8 @@
 
 use minijinja::{Environment, Value, context};
 
+use crate::explain::{Explanation, Kind};
+
 /// Templates, by the names that they use for each other.
 const TEMPLATES: &[(&str, &str)] = &[
     ("base.html", include_str!("../templates/base.html")),
@@ -39,6 +41,14 @@ pub(crate) fn render(template: &str, script: &str, data: &str, shown: Value) -> 
     };
     let template = environment.get_template(template).expect("one of ours");
     template.render(page).expect("a template of ours is right")
+}
+
+/// An explanation for a template: what is found, and what to change, each sentence with its figures.
+pub(crate) fn explained(explanation: &Explanation) -> Value {
+    let of_kind = |kind| -> Vec<Value> {
+        explanation.of_kind(kind).map(|one| context! { text => one.text, figures => one.brackets() }).collect()
+    };
+    context! { found => of_kind(Kind::Finding), advice => of_kind(Kind::Advice) }
 }
 
 /// JSON within HTML: nothing in it may end its element. In JSON, `<` occurs within strings only.

@@ -3,12 +3,13 @@
 use minijinja::{Value, context};
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_run::record::Slowest;
-use nandscape_lab_run::{Damage, Fault, Host, Latency, PartReport, Report};
+use nandscape_lab_run::{Damage, Details, Fault, Host, Latency, PartReport, Report};
 use nandscape_lab_workload::Direction;
-use serde_json::to_value;
+use serde_json::{json, to_value};
 
 use crate::bars::{self, Bar};
 use crate::document::Document;
+use crate::explain::Explanation;
 use crate::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
 use crate::page;
 
@@ -30,6 +31,7 @@ pub(crate) fn render(document: &Document<'_>) -> String {
         headline => headline(report),
         errors => report.errors.iter().map(|(status, failed)| format!("{failed} requests with {status}")).collect::<Vec<_>>(),
         latency => latencies(report),
+        explained => explained(document),
         ways,
         interval => seconds(details.series.interval_s),
         shares_interval => seconds(timeline.shares.interval_s),
@@ -45,6 +47,14 @@ pub(crate) fn render(document: &Document<'_>) -> String {
         host => host(&report.host),
     };
     page::render("run.html", SCRIPT, &document.to_json(), shown)
+}
+
+/// The report in words. Of the details, it needs the slowest requests and the names of the dies.
+fn explained(document: &Document<'_>) -> Value {
+    let mut report = to_value(document.report).expect("a report is plain data");
+    let Details { tail, timeline, .. } = document.details;
+    report["details"] = json!({ "tail": tail, "timeline": { "dies": timeline.dies } });
+    page::explained(&Explanation::of(&report))
 }
 
 fn capital(text: &str) -> String {

@@ -98,7 +98,7 @@ impl Rig {
             let RigDrive { profile, store, precondition, seed, .. } = &given;
             let ssd = build_drive(&sim, profile, *store, *precondition, *seed, &Part { progress, number, count })?;
             let ssd = Rc::new(ssd);
-            let recorder = wanted.details.then(|| Rc::new(Recorder::new(&ssd)));
+            let recorder = wanted.details.then(|| Rc::new(Recorder::new(&ssd, profile.namespaces().len())));
             Ok(Placed { given, ssd, queues: Cell::new(0), begun: RefCell::new(None), recorder })
         };
         let drives: Rc<[Placed]> = drives.into_iter().enumerate().map(place).collect::<Result<_, RunError>>()?;

@@ -14,7 +14,7 @@ pub(crate) struct Run {
     pub(crate) report: Value,
 }
 
-/// Why a file cannot be compared.
+/// Why a file is not a report.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// It cannot be read.
@@ -42,7 +42,7 @@ pub enum LoadError {
         problem: String,
     },
     /// It has another version.
-    #[error("{path}: its schema is {schema}, and this program compares reports of schema {SCHEMA}; make it again")]
+    #[error("{path}: its schema is {schema}, and this program reads reports of schema {SCHEMA}; make it again")]
     Schema {
         /// The file.
         path: String,
@@ -63,11 +63,22 @@ fn read(path: &Path) -> std::io::Result<String> {
     }
 }
 
-/// Reads a report.
-pub(super) fn load(path: &Path) -> Result<Run, LoadError> {
+/// The JSON of a file.
+///
+/// # Errors
+/// When it cannot be read, or is not JSON.
+pub(crate) fn read_json(path: &Path) -> Result<Value, LoadError> {
     let shown = || path.display().to_string();
     let text = read(path).map_err(|error| LoadError::Read { path: shown(), error })?;
-    let report: Value = serde_json::from_str(&text).map_err(|error| LoadError::Json { path: shown(), error })?;
+    serde_json::from_str(&text).map_err(|error| LoadError::Json { path: shown(), error })
+}
+
+/// Checks that JSON is a report; `path` names it.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn check(path: &Path, report: &Value) -> Result<(), LoadError> {
+    let shown = || path.display().to_string();
     let other = |problem: String| LoadError::Other { path: shown(), problem };
     let Some(fields) = report.as_object() else { return Err(other("not a report: no object".to_owned())) };
     match fields.get("schema") {
@@ -76,8 +87,15 @@ pub(super) fn load(path: &Path) -> Result<Run, LoadError> {
         None => return Err(other("not a report: it has no field schema".to_owned())),
     }
     let needed = ["profile", "workload", "precondition", "seed", "requests", "latency_us", "breakdown_us"];
-    if let Some(missing) = needed.iter().find(|field| !fields.contains_key(**field)) {
-        return Err(other(format!("not the report of a run: it has no field {missing}")));
+    match needed.iter().find(|field| !fields.contains_key(**field)) {
+        Some(missing) => Err(other(format!("not the report of a run: it has no field {missing}"))),
+        None => Ok(()),
     }
+}
+
+/// Reads a report.
+pub(super) fn load(path: &Path) -> Result<Run, LoadError> {
+    let report = read_json(path)?;
+    check(path, &report)?;
     Ok(Run { path: path.to_owned(), report })
 }

@@ -13,7 +13,7 @@ mod differences;
 mod figures;
 mod group;
 pub(crate) mod interval;
-mod load;
+pub(crate) mod load;
 mod page;
 
 use std::path::PathBuf;

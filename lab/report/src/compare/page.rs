@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Cell, Comparison, Figure, METHOD};
 use crate::bars::{self, Bar};
+use crate::explain::Explanation;
 use crate::format::{bytes, percent, rounded, us};
 use crate::{page, several};
 
@@ -72,6 +73,9 @@ pub(super) fn render(comparison: &Comparison, command: &str) -> String {
         tails => ["read", "write"].into_iter().filter(|way| drawn(way)).collect::<Vec<_>>(),
         several_seeds => columns.iter().any(|column| column.runs.len() > 1),
         method => METHOD,
+        explained => columns.iter().map(|column| {
+            context! { label => column.label, words => page::explained(&Explanation::of(&column.runs[0].report)) }
+        }).collect::<Vec<_>>(),
         differences => comparison.differences.iter().map(|one| context! { key => one.key, values => one.values }).collect::<Vec<_>>(),
         breakdowns => ["read", "write"].into_iter().filter_map(|way| breakdown(comparison, way)).collect::<Vec<_>>(),
     };

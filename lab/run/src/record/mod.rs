@@ -8,12 +8,14 @@
 //! | `series` | latency and throughput over time |
 //! | `samples` | the drive's state over time: free blocks, wear, busy shares of dies |
 //! | `timeline` | the activity of each die: shares of intervals over the whole run, operations around the slowest request |
+//! | `tail` | the slowest requests: parts of their time, windows, dies |
 //! | `describe` | a workload in words |
 
 mod describe;
 mod intervals;
 mod samples;
 mod series;
+mod tail;
 mod timeline;
 
 use std::cell::RefCell;
@@ -29,6 +31,7 @@ use serde::Serialize;
 pub(crate) use describe::workload_lines;
 pub use samples::Samples;
 pub use series::{Series, SeriesOf};
+pub use tail::{Longest, Tail};
 pub use timeline::{DieShares, Operations, Part, Slowest, Timeline};
 
 /// The recording of a run. Field names carry their unit; all of it is the same for the same inputs and seed.
@@ -42,6 +45,8 @@ pub struct Details {
     pub drive: Samples,
     /// The activity of each die.
     pub timeline: Timeline,
+    /// The slowest requests by direction.
+    pub tail: BTreeMap<&'static str, Tail>,
 }
 
 /// The count of each latency.
@@ -56,6 +61,8 @@ pub struct Distribution {
 /// Records a run.
 pub(crate) struct Recorder {
     ssd: Rc<Ssd>,
+    /// Namespaces of the drive.
+    namespaces: usize,
     timeline: timeline::Recorder,
     parts: RefCell<Option<Parts>>,
 }
@@ -63,20 +70,22 @@ pub(crate) struct Recorder {
 struct Parts {
     series: series::Recorder,
     samples: samples::Recorder,
+    tail: tail::Recorder,
 }
 
 impl Recorder {
-    /// Gets ready to record the measured phase of a run on `ssd`.
-    pub(crate) fn new(ssd: &Rc<Ssd>) -> Recorder {
+    /// Gets ready to record the measured phase of a run on `ssd`, which has so many `namespaces`.
+    pub(crate) fn new(ssd: &Rc<Ssd>, namespaces: usize) -> Recorder {
         let timeline = timeline::Recorder::new(ssd);
-        Recorder { ssd: ssd.clone(), timeline, parts: RefCell::new(None) }
+        Recorder { ssd: ssd.clone(), namespaces, timeline, parts: RefCell::new(None) }
     }
 
     /// The measured phase begins.
     pub(crate) fn begin(&self, now: Time) {
         self.timeline.begin(now);
         let samples = samples::Recorder::new(now, &self.ssd);
-        *self.parts.borrow_mut() = Some(Parts { series: series::Recorder::new(now), samples });
+        let tail = tail::Recorder::new(now, &self.ssd, self.timeline.dies(), self.namespaces);
+        *self.parts.borrow_mut() = Some(Parts { series: series::Recorder::new(now), samples, tail });
     }
 
     /// A measured request has completed.
@@ -84,6 +93,7 @@ impl Recorder {
         if let Some(parts) = &mut *self.parts.borrow_mut() {
             parts.series.served(request);
             parts.samples.passed(request.completed, &self.ssd);
+            parts.tail.served(request, &self.ssd);
             self.timeline.served(request);
         }
     }
@@ -99,6 +109,7 @@ impl Recorder {
             series: parts.series.finish(outcome.ended),
             drive: parts.samples.finish(outcome.ended, &self.ssd),
             timeline: self.timeline.finish(outcome.ended),
+            tail: parts.tail.finish(outcome.ended),
         }
     }
 }
@@ -106,6 +117,9 @@ impl Recorder {
 impl Listener for Recorder {
     fn ended(&self, event: &Event) {
         self.timeline.ended(event);
+        if let (Some(plane), Some(parts)) = (self.timeline.plane(event), &mut *self.parts.borrow_mut()) {
+            parts.tail.ended(plane, event);
+        }
     }
 }
 

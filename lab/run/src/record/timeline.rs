@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use nandscape_device_media::PlaneId;
 use nandscape_device_ssd::{Part as DrivePart, Ssd};
-use nandscape_drive::breakdown::cause;
-use nandscape_drive::{Breakdown, Stage};
+use nandscape_drive::Breakdown;
 use nandscape_lab_workload::{Direction, Served};
 use nandscape_sim::trace::{Event, Listener};
 use nandscape_sim::{Span, Time};
 use serde::Serialize;
 
 use super::intervals::{Cell, Intervals};
+use super::tail;
 
 /// The most dies that are told apart.
 const MOST_DIES: usize = 128;
@@ -27,7 +27,17 @@ const AFTERWARDS: usize = MOST_OPERATIONS / 8;
 const FIRST: Span = Span::from_us(8);
 
 /// The kinds of work, by their names.
-const KINDS: [&str; 4] = ["read", "program", "gc", "erase"];
+pub(super) const KINDS: [&str; 4] = ["read", "program", "gc", "erase"];
+
+/// The kind of an operation.
+pub(super) fn kind(name: &str) -> usize {
+    match name {
+        "read" => 0,
+        "program" => 1,
+        "erase" => 3,
+        _ => 2,
+    }
+}
 
 /// What each die did.
 #[derive(Clone, Debug, Serialize)]
@@ -169,6 +179,16 @@ impl Recorder {
         Recorder { dies, dies_left_out, planes_per_die, arrays_of_die, planes, state: RefCell::new(None) }
     }
 
+    /// The place of the plane that an event is of, among those shown.
+    pub(super) fn plane(&self, event: &Event) -> Option<u32> {
+        *self.planes.get(event.track.index())?
+    }
+
+    /// The number of dies that are shown.
+    pub(super) fn dies(&self) -> usize {
+        self.dies.len()
+    }
+
     pub(super) fn begin(&self, now: Time) {
         *self.state.borrow_mut() = Some(State {
             begun: now,
@@ -226,13 +246,8 @@ impl Recorder {
 impl Listener for Recorder {
     fn ended(&self, event: &Event) {
         let Some(state) = &mut *self.state.borrow_mut() else { return };
-        let Some(Some(plane)) = self.planes.get(event.track.index()) else { return };
-        let kind = match event.name {
-            "read" => 0,
-            "program" => 1,
-            "erase" => 3,
-            _ => 2,
-        };
+        let Some(plane) = self.plane(event) else { return };
+        let kind = kind(event.name);
         let die = (plane / self.planes_per_die) as usize;
         state.intervals.spread(event.start, event.end, |interval, ns| {
             if interval.0.is_empty() {
@@ -240,7 +255,7 @@ impl Listener for Recorder {
             }
             interval.0[die][kind] += ns;
         });
-        state.add(Operation { plane: *plane, kind: kind as u8, start: event.start, end: event.end });
+        state.add(Operation { plane, kind: kind as u8, start: event.start, end: event.end });
     }
 }
 
@@ -285,26 +300,11 @@ fn operations(around: &[Operation], begun: Time) -> Operations {
 
 impl Candidate {
     fn told(&self, begun: Time) -> Slowest {
-        let mut parts = Vec::new();
-        let mut push = |stage: Stage, behind, span: Span| {
-            if !span.is_zero() {
-                parts.push(Part { stage: stage.name(), behind, us: span.as_us() });
-            }
-        };
-        for stage in Stage::ALL {
-            if Stage::WAITS.contains(&stage) {
-                let waited = cause::ALL.iter().map(|(cause, name)| (self.breakdown.waited(stage, *cause), *name));
-                waited.for_each(|(span, name)| push(stage, Some(name), span));
-            } else {
-                push(stage, None, self.breakdown.stage(stage));
-            }
-        }
-        parts.sort_by(|one, other| other.us.total_cmp(&one.us));
         Slowest {
             direction: self.direction.name(),
             submitted_s: self.submitted.max(begun).since(begun).as_s(),
             latency_us: self.latency.as_us(),
-            parts,
+            parts: tail::parts(&self.breakdown),
         }
     }
 }

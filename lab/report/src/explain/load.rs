@@ -1,0 +1,21 @@
+//! Reports to explain: `report.json`, the folder that it is in, the output of `sim --json` or `--find-rate --json`, or the file of
+//! a point of a sweep.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::compare::LoadError;
+use crate::compare::load::{check, read_json};
+
+/// Reads a report.
+pub(super) fn report(path: &Path) -> Result<Value, LoadError> {
+    let file = if path.is_dir() { path.join("report.json") } else { path.to_owned() };
+    let mut value = read_json(&file)?;
+    // A point of a sweep, and a search of rates, hold a report.
+    if value.get("latency_us").is_none() && value.get("report").is_some_and(Value::is_object) {
+        value = value["report"].take();
+    }
+    check(&file, &value)?;
+    Ok(value)
+}

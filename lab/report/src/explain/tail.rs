@@ -1,0 +1,238 @@
+//! Where the tail comes from: how far it is from the rest, what it waits for, when, and at which dies.
+
+use serde_json::Value;
+
+use super::cite::{Cite, Sentence, at, number};
+use super::words::parts;
+use crate::format::{count, percent, seconds, us};
+
+/// Directions whose tails are explained.
+pub(super) const WAYS: [&str; 2] = ["read", "write"];
+/// The share of a mean from which a part of it is told.
+const TOLD: f64 = 0.15;
+/// The most parts that are told.
+const MOST_PARTS: usize = 3;
+/// A die or a window stands out if it has so many times the mean.
+const STANDS_OUT: f64 = 3.0;
+/// Below this multiple of the median, the slowest requests are no tail.
+const FLAT: f64 = 1.2;
+/// Fewer requests do not show where they gather.
+const ENOUGH: f64 = 20.0;
+
+/// What is found.
+pub(super) fn sentences(report: &Value) -> Vec<Sentence> {
+    let of_way = |way: &&str| {
+        if is_flat(report, way) {
+            return distance(report, way).into_iter().collect();
+        }
+        let all =
+            [distance(report, way), waits(report, way), work(report, way), dies(report, way), windows(report, way)];
+        all.into_iter().flatten().collect::<Vec<_>>()
+    };
+    let each = WAYS.iter().flat_map(of_way);
+    each.chain([overload(report), omission(report), collection(report)].into_iter().flatten()).collect()
+}
+
+/// The place of the slowest requests of a direction.
+pub(super) fn tail_of(way: &str) -> String {
+    format!("details.tail.{way}")
+}
+
+/// Whether the slowest requests are about as fast as the others.
+fn is_flat(report: &Value, way: &str) -> bool {
+    let of = |name: &str| number(report, &format!("latency_us.{way}.{name}"));
+    let tail = of("p99_9").or_else(|| of("p99"));
+    of("p50").zip(tail).is_some_and(|(half, tail)| tail < FLAT * half)
+}
+
+fn distance(report: &Value, way: &str) -> Option<Sentence> {
+    let mut cite = Cite::of(report);
+    let half = cite.number(&format!("latency_us.{way}.p50")).filter(|half| *half > 0.0)?;
+    let tail = ["p99_9", "p99"].iter().find_map(|name| {
+        cite.number(&format!("latency_us.{way}.{name}"))
+            .map(|tail| (if *name == "p99" { "hundred" } else { "thousand" }, tail))
+    });
+    let (one_in, tail) = tail?;
+    let distance = match is_flat(report, way) {
+        true => "there is no tail".to_owned(),
+        false => format!("{:.1} times as long", tail / half),
+    };
+    Some(cite.finding(format!(
+        "Half of the {way}s take up to {} µs, and one in a {one_in} takes more than {} µs: {distance}.",
+        us(half),
+        us(tail)
+    )))
+}
+
+/// The parts of the tail's time, or of the mean if the report has no tail.
+fn waits(report: &Value, way: &str) -> Option<Sentence> {
+    let mut cite = Cite::of(report);
+    let tail = tail_of(way);
+    let (place, subject) = match at(report, &tail) {
+        Some(_) => {
+            let (requests, of) = (cite.number(&format!("{tail}.requests"))?, cite.number(&format!("{tail}.of"))?);
+            let from = cite.number(&format!("{tail}.from_us"))?;
+            let subject = format!(
+                "The slowest {way}s ({} of {}, from {} µs on)",
+                count(requests as u64),
+                count(of as u64),
+                us(from)
+            );
+            (tail.clone(), subject)
+        }
+        None => (String::new(), format!("The {way}s")),
+    };
+    let (mean, breakdown) = match place.is_empty() {
+        true => (cite.number(&format!("latency_us.{way}.mean"))?, format!("breakdown_us.{way}")),
+        false => (cite.number(&format!("{place}.mean_us"))?, format!("{place}.breakdown_us")),
+    };
+    let parts = parts(at(report, &breakdown)?);
+    let told: Vec<String> = parts
+        .iter()
+        .take(MOST_PARTS)
+        .filter(|part| part.us >= TOLD * mean)
+        .map(|part| {
+            cite.value(&format!("{breakdown}.{}", part.path));
+            format!("{} µs ({}) is {}", us(part.us), percent(part.us / mean), part.words)
+        })
+        .collect();
+    match &told[..] {
+        [] => None,
+        told => Some(cite.finding(format!("{subject} take {} µs on average: {}.", us(mean), told.join(", ")))),
+    }
+}
+
+/// What the dies did while the slowest reads were under way.
+fn work(report: &Value, way: &str) -> Option<Sentence> {
+    let mut cite = Cite::of(report);
+    let place = tail_of(way);
+    let mean = number(report, &format!("{place}.mean_us"))?;
+    let kinds = [("program", "programs"), ("erase", "erases"), ("gc", "reads and programs of garbage collection")];
+    let mut found: Vec<(f64, String, &str)> = kinds
+        .iter()
+        .filter_map(|(kind, words)| {
+            let path = format!("{place}.die_busy_us.{kind}");
+            number(report, &path).filter(|us| *us >= TOLD * mean).map(|us| (us, path, *words))
+        })
+        .collect();
+    found.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let told = found.iter().map(|(busy, path, words)| {
+        cite.value(path);
+        format!("{} µs at {words}", us(*busy))
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() {
+        return None;
+    }
+    cite.value(&format!("{place}.located"));
+    Some(cite.finding(format!("While these {way}s were under way, their dies were {} on average.", told.join(", "))))
+}
+
+fn dies(report: &Value, way: &str) -> Option<Sentence> {
+    let mut cite = Cite::of(report);
+    let place = tail_of(way);
+    let located = cite.number(&format!("{place}.located")).filter(|located| *located >= ENOUGH)?;
+    let dies = at(report, &format!("{place}.dies"))?.as_array()?;
+    let counts: Vec<f64> = dies.iter().filter_map(Value::as_f64).collect();
+    let (most, requests) = counts.iter().copied().enumerate().max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let even = located / counts.len() as f64;
+    cite.value(&format!("{place}.dies.{most}"));
+    let name = at(report, &format!("details.timeline.dies.{most}")).and_then(Value::as_str);
+    let name = name.map_or(format!("number {most}"), str::to_owned);
+    let hit = counts.iter().filter(|count| **count > 0.0).count();
+    Some(cite.finding(match requests >= STANDS_OUT * even && requests >= ENOUGH {
+        true => format!(
+            "They gather at one die: {name} has {} of {}, {:.1} times as many as if they were spread evenly.",
+            count(requests as u64),
+            count(located as u64),
+            requests / even
+        ),
+        false => format!(
+            "They are at {hit} of {} dies, and no die stands out: the one with the most, {name}, has {} of {}.",
+            counts.len(),
+            count(requests as u64),
+            count(located as u64)
+        ),
+    }))
+}
+
+/// The windows of time with the most of the slowest requests, as many as it takes for half of them.
+fn windows(report: &Value, way: &str) -> Option<Sentence> {
+    let mut cite = Cite::of(report);
+    let place = tail_of(way);
+    let windows = at(report, &format!("{place}.windows"))?.as_array()?;
+    let counts: Vec<f64> = windows.iter().filter_map(Value::as_f64).collect();
+    let sum: f64 = counts.iter().sum();
+    let interval = cite.number(&format!("{place}.interval_s")).filter(|_| sum >= ENOUGH)?;
+    let mut order: Vec<usize> = (0..counts.len()).collect();
+    order.sort_by(|one, other| counts[*other].total_cmp(&counts[*one]));
+    let mut held = 0.0;
+    let is_needed = |at: &&usize| {
+        let before = held;
+        held += counts[**at];
+        before < sum / 2.0
+    };
+    let needed = order.iter().take_while(is_needed).count();
+    order.iter().take(needed.min(3)).for_each(|at| cite.value(&format!("{place}.windows.{at}")));
+    cite.value(&format!("{place}.requests"));
+    let first = seconds(order[0] as f64 * interval);
+    Some(cite.finding(match 5 * needed <= counts.len() {
+        true => format!(
+            "Half of them fall into {needed} of {} windows of {}; most into the one that begins {first} into the run.",
+            counts.len(),
+            seconds(interval)
+        ),
+        false => format!(
+            "They come throughout the run: the {needed} fullest of {} windows of {} have half of them.",
+            counts.len(),
+            seconds(interval)
+        ),
+    }))
+}
+
+fn overload(report: &Value) -> Option<Sentence> {
+    let mut cite = Cite::of(report);
+    at(report, "arrivals.overloaded").filter(|overloaded| **overloaded == true)?;
+    cite.value("arrivals.overloaded");
+    let (asked, end) = (cite.number("arrivals.asked_iops")?, cite.number("arrivals.outstanding_end")?);
+    let iops = cite.number("iops")?;
+    Some(cite.finding(format!(
+        "The drive does not keep up: {} requests a second arrive and {} complete, and {} were outstanding at the last arrival. \
+         Latencies grow with the length of the run.",
+        count(asked as u64),
+        count(iops as u64),
+        count(end as u64)
+    )))
+}
+
+/// Requests that a closed load did not issue while it waited.
+pub(super) fn omitted(report: &Value) -> Option<(&'static str, f64)> {
+    WAYS.iter().find_map(|way| {
+        let plain = number(report, &format!("latency_us.{way}.p99_9")).filter(|plain| *plain > 0.0)?;
+        let corrected = number(report, &format!("latency_corrected_us.{way}.p99_9"))?;
+        (corrected >= 2.0 * plain).then_some((*way, corrected / plain))
+    })
+}
+
+fn omission(report: &Value) -> Option<Sentence> {
+    let (way, times) = omitted(report)?;
+    let mut cite = Cite::of(report);
+    let corrected = cite.number(&format!("latency_corrected_us.{way}.p99_9"))?;
+    cite.value(&format!("latency_us.{way}.p99_9"));
+    Some(cite.finding(format!(
+        "The load was closed and issued nothing while it waited: with the requests that it left out, p99.9 of {way}s would be {} \
+         µs, {times:.1} times as long.",
+        us(corrected)
+    )))
+}
+
+fn collection(report: &Value) -> Option<Sentence> {
+    let mut cite = Cite::of(report);
+    let blocks = cite.number("gc.blocks").filter(|blocks| *blocks > 0.0)?;
+    let (waf, held) = (cite.number("waf")?, cite.number("gc.blocked_reads")?);
+    Some(cite.finding(format!(
+        "Garbage collection reclaimed {} blocks and held up {} reads; each unit that the host wrote was programmed {waf:.2} times.",
+        count(blocks as u64),
+        count(held as u64)
+    )))
+}

@@ -1,0 +1,158 @@
+//! Explanations of reports whose answer is known.
+
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::Profile;
+use nandscape_lab_run::{Precondition, Simulation};
+use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
+use serde_json::{Value, json};
+
+use super::cite::at;
+use super::{Explanation, Kind};
+
+/// A report of reads, with a tail that waits as given.
+fn report(waits: Value, keys: Value) -> Value {
+    let breakdown = json!({"queue": 0.0, "queue_by": {}, "die_wait": 900.0, "die_wait_by": waits, "array": 100.0});
+    json!({
+        "profile": "p", "workload": "w", "seed": 1, "requests": 200_000, "iops": 1_000.0, "waf": 3.0, "over_provisioning": 0.07,
+        "gc": {"blocks": 5, "pages_moved": 700, "blocked_reads": 9}, "busy": {"die": {"mean": 0.5}},
+        "latency_us": {"read": {"count": 200_000, "mean": 80.0, "p50": 70.0, "p99": 400.0, "p99_9": 1_400.0}},
+        "breakdown_us": {"read": breakdown}, "inputs": {"iodepth": null, "profile_keys": keys},
+        "details": {"timeline": {"dies": ["channel 0 die 0", "channel 0 die 1", "channel 1 die 0", "channel 1 die 1"]},
+            "tail": {"read": {"requests": 2_000, "of": 200_000, "from_us": 400.0, "mean_us": 1_000.0, "breakdown_us": breakdown,
+                "located": 2_000, "dies": [500, 500, 500, 500], "die_busy_us": {"read": 100.0, "program": 800.0},
+                "interval_s": 0.1, "windows": vec![200; 10]}}}
+    })
+}
+
+fn keys(suspend: Value) -> Value {
+    json!({"timing": {"suspend": {"program": suspend}}, "controller": {"priority": "reads_first"},
+        "ftl": {"kind": "page", "allocation": "channel_die_plane", "gc": {"scheme": "plane", "preempt": false}}})
+}
+
+/// The sentences of a kind; each has figures, which are those of the report.
+fn told(report: &Value, kind: Kind) -> String {
+    let explained = Explanation::of(report);
+    for sentence in &explained.sentences {
+        assert!(!sentence.figures.is_empty(), "{}", sentence.text);
+        for figure in &sentence.figures {
+            assert_eq!(at(report, &figure.path).cloned().unwrap_or_default(), figure.value, "{}", figure.path);
+        }
+    }
+    explained.of_kind(kind).map(|one| one.text.clone()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn reads_behind_programs_are_told_and_suspension_is_advised_once() {
+    let without = report(json!({"host_write": 850.0, "gc": 50.0}), keys(Value::Null));
+    let found = told(&without, Kind::Finding);
+    assert!(found.contains("850.0 µs (85.0%) is waiting for the die behind writes of the host"), "{found}");
+    assert!(found.contains("their dies were 800.0 µs at programs"), "{found}");
+    assert!(found.contains("no die stands out") && found.contains("throughout the run"), "{found}");
+    let advice = told(&without, Kind::Advice);
+    assert!(advice.contains("--set timing.suspend.program=20us)") && advice.contains("85.0%"), "{advice}");
+    let with = report(json!({"host_write": 850.0, "gc": 50.0}), keys("20us".into()));
+    assert_eq!(told(&with, Kind::Advice), "");
+}
+
+#[test]
+fn collections_are_told_and_what_the_drive_has_is_not_advised() {
+    let waits = json!({"host_write": 50.0, "gc": 850.0});
+    let advice = told(&report(waits.clone(), keys(Value::Null)), Kind::Advice);
+    assert!(advice.contains("ftl.gc.preempt=true --set timing.suspend.program=20us"), "{advice}");
+    assert!(advice.contains("ftl.over_provisioning=14%, now 7.0%"), "{advice}");
+    let mut whole = keys("20us".into());
+    whole["timing"]["suspend"]["erase"] = "20us".into();
+    whole["ftl"]["gc"]["preempt"] = true.into();
+    let mut has = report(waits, whole);
+    assert!(!told(&has, Kind::Advice).contains("suspend"));
+    has["waf"] = 1.1.into();
+    assert_eq!(told(&has, Kind::Advice), "");
+}
+
+#[test]
+fn one_die_one_window_overload_and_few_requests_are_told() {
+    let mut odd = report(json!({"host_read": 850.0}), keys(Value::Null));
+    let tail = &mut odd["details"]["tail"]["read"];
+    tail["dies"] = json!([20, 1_940, 20, 20]);
+    tail["windows"] = json!([0, 0, 2_000, 0, 0, 0, 0, 0, 0, 0]);
+    odd["inputs"]["profile_keys"]["ftl"]["allocation"] = "plane_die_channel".into();
+    odd["arrivals"] = json!({"overloaded": true, "asked_iops": 2_000.0, "outstanding_end": 500});
+    odd["latency_us"]["read"]["count"] = 900.into();
+    odd["latency_us"]["read"]["p99_9"] = Value::Null;
+    let (found, advice) = (told(&odd, Kind::Finding), told(&odd, Kind::Advice));
+    assert!(
+        found.contains("channel 0 die 1 has 1,940 of 2,000") && found.contains("fall into 1 of 10 windows"),
+        "{found}"
+    );
+    assert!(found.contains("does not keep up: 2,000 requests a second arrive and 1,000 complete"), "{found}");
+    for part in
+        ["Run longer", "below 1,000 a second", "--set ftl.allocation=channel_die_plane", "Lower the rate of 2,000"]
+    {
+        assert!(advice.contains(part), "{advice}");
+    }
+    let text = Explanation::of(&odd).text();
+    assert!(text.contains("[arrivals.overloaded = true, arrivals.asked_iops = 2000.0"), "{text}");
+}
+
+#[test]
+fn a_report_without_details_is_explained_by_its_means() {
+    let mut plain = report(json!({"host_write": 850.0}), keys(Value::Null));
+    plain.as_object_mut().unwrap().remove("details");
+    plain["latency_us"]["read"]["mean"] = 1_000.0.into();
+    let found = told(&plain, Kind::Finding);
+    assert!(found.contains("The reads take 1000.0 µs on average: 850.0 µs"), "{found}");
+    assert!(told(&plain, Kind::Advice).contains("timing.suspend.program") && !Explanation::of(&plain).has_tail);
+    assert!(Explanation::of(&json!({"profile": "p"})).sentences.is_empty());
+}
+
+#[test]
+fn requests_that_are_all_alike_have_no_tail() {
+    let mut flat = report(json!({"host_write": 850.0}), keys("20us".into()));
+    flat["latency_us"]["read"]["p99_9"] = 75.0.into();
+    let found = told(&flat, Kind::Finding);
+    assert!(found.contains("there is no tail") && !found.contains("The slowest"), "{found}");
+}
+
+/// The drive of the guide on suspension in small, under reads and writes.
+fn suspension(keys: &[&str]) -> Value {
+    let small = ["capacity=1GiB", "geometry.channels=2", "geometry.dies_per_channel=2", "timing.program=2500us"];
+    let mut profile = Profile::load("default").unwrap();
+    let changes: Vec<String> = small.iter().chain(keys).map(|key| (*key).to_owned()).collect();
+    profile.set_all(&changes).unwrap();
+    let job = |rw: &str, iops: f64| JobSpec {
+        name: rw.to_owned(),
+        rw: rw.parse().unwrap(),
+        rate: Some(Rate { iops, process: RateProcess::Poisson }),
+        ..JobSpec::default()
+    };
+    let jobs = vec![job("randread", 2_000.0), job("randwrite", 500.0)];
+    let workload = Workload { jobs, limit: Limit::Requests(20_000), ..Workload::of(job("read", 1.0)) };
+    let (profile, precondition) = (profile.resolve().unwrap(), Precondition::Full);
+    let simulation =
+        Simulation { profile, store: StoreKind::None, precondition, workload, seed: 1, trace: false, check: false };
+    let finished = simulation.run_recorded(Rc::new(())).unwrap();
+    let mut report = serde_json::to_value(&finished.report).unwrap();
+    report["details"] = serde_json::to_value(finished.details.unwrap()).unwrap();
+    report
+}
+
+#[test]
+fn the_changed_drive_confirms_the_advice() {
+    let before = suspension(&[]);
+    let (found, advice) = (told(&before, Kind::Finding), told(&before, Kind::Advice));
+    assert!(found.contains("behind writes of the host") && found.contains(" µs at programs"), "{found}");
+    assert!(advice.contains("--set timing.suspend.program=20us"), "{advice}");
+    let after = suspension(&["timing.suspend.program=20us"]);
+    assert!(!told(&after, Kind::Advice).contains("timing.suspend.program"));
+    let p99 = |report: &Value| report["latency_us"]["read"]["p99"].as_f64().unwrap();
+    assert!(p99(&after) < 0.5 * p99(&before), "{} and {}", p99(&after), p99(&before));
+    let tail = &before["details"]["tail"]["read"];
+    let sum = |list: &Value| list.as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
+    assert_eq!(
+        (sum(&tail["windows"]), sum(&tail["dies"])),
+        (tail["requests"].as_u64().unwrap(), tail["located"].as_u64().unwrap())
+    );
+    assert_eq!(tail["requests"].as_u64().unwrap(), tail["of"].as_u64().unwrap().div_ceil(100));
+}

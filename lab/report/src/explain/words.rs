@@ -1,0 +1,64 @@
+//! The parts of a latency in words.
+
+use serde_json::Value;
+
+/// A part of a mean latency: its path within a breakdown, in words, and how long.
+pub(super) struct Part {
+    pub(super) path: String,
+    pub(super) words: String,
+    pub(super) us: f64,
+}
+
+/// The parts of a breakdown, the longest first: waits by cause, other stages as they are.
+pub(super) fn parts(breakdown: &Value) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for (key, value) in breakdown.as_object().into_iter().flatten() {
+        match (key.strip_suffix("_by"), value) {
+            (Some(stage), Value::Object(causes)) => {
+                let of_cause = |(cause, us): (&String, &Value)| {
+                    let words = format!("{} behind {}", wait(stage), behind(cause));
+                    Some(Part { path: format!("{key}.{cause}"), words, us: us.as_f64()? })
+                };
+                parts.extend(causes.iter().filter_map(of_cause));
+            }
+            (None, us) if breakdown.get(format!("{key}_by")).is_none() => {
+                let words = stage(key);
+                parts.extend(us.as_f64().map(|us| Part { path: key.clone(), words, us }));
+            }
+            _ => {}
+        }
+    }
+    parts.sort_by(|one, other| other.us.total_cmp(&one.us));
+    parts
+}
+
+fn wait(stage: &str) -> String {
+    match stage {
+        "queue" => "waiting in the queue or for the write buffer".to_owned(),
+        "die_wait" => "waiting for the die".to_owned(),
+        "channel_wait" => "waiting for the channel".to_owned(),
+        other => format!("waiting ({})", other.replace('_', " ")),
+    }
+}
+
+fn behind(cause: &str) -> String {
+    match cause {
+        "host_read" => "reads of the host".to_owned(),
+        "host_write" => "writes of the host".to_owned(),
+        "gc" => "garbage collection".to_owned(),
+        "wear" => "wear levelling".to_owned(),
+        "metadata" => "tables and logs".to_owned(),
+        "read_modify_write" => "reads that complete partial writes".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+fn stage(stage: &str) -> String {
+    match stage {
+        "array" => "the flash itself".to_owned(),
+        "transfer" => "transfer on the channel".to_owned(),
+        "ecc" => "error correction".to_owned(),
+        "link" => "the host link".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
