@@ -1,8 +1,7 @@
 //! A line (OX 6.1.3): blocks of several planes that a stream writes in turn, page by page.
 //!
-//! Planes take turns, in [`ChannelsFirst`](LineOrder::ChannelsFirst) with the channel the fastest, so that as many channels as
-//! there are work at the same time. A line is as wide as it may be and as free blocks allow: when one of its blocks is full, another is opened, on the plane whose turn it
-//! is.
+//! Planes take turns. In [`ChannelsFirst`](LineOrder::ChannelsFirst), the next page is on the next channel, so that all channels
+//! work at the same time. When a block of a line is full, another block is opened, on the plane whose turn it is, if one is free.
 
 use nandscape_device_media::{Geometry, PageId, PlaneId};
 
@@ -27,12 +26,23 @@ pub struct Line {
     stream: Stream,
     order: Vec<PlaneId>,
     width: usize,
-    /// Whose turn it is.
+    /// The place in `order` of the plane whose turn it is.
     next: usize,
     /// Planes of each channel.
     per_channel: u32,
-    /// With a line for each channel: by plane, whether its block of the channel's line is yet to be opened.
-    unopened: Option<Vec<bool>>,
+    /// With a line for each channel: by plane, the state of its block of the channel's line.
+    members: Option<Vec<Member>>,
+}
+
+/// A plane's block of the line of its channel.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Member {
+    /// It is yet to be opened.
+    Unopened,
+    /// It was opened. It may be full.
+    Opened,
+    /// The plane does not answer: the lines of its channel are without it.
+    Dead,
 }
 
 impl Line {
@@ -52,7 +62,7 @@ impl Line {
             width: width.max(1),
             next: 0,
             per_channel,
-            unopened: is_by_channel.then(|| vec![false; geometry.planes() as usize]),
+            members: is_by_channel.then(|| vec![Member::Opened; geometry.planes() as usize]),
         }
     }
 
@@ -63,21 +73,34 @@ impl Line {
     }
 
     /// Whether a channel's line has nothing left, so that a new one begins.
-    fn is_used_up(&self, lists: &PlaneLists, unopened: &[bool], plane: PlaneId) -> bool {
-        let has_open = |plane: u32| lists.open(PlaneId(plane), self.stream).is_some();
-        let has_more = |plane: u32| unopened[plane as usize] && lists.has_room(PlaneId(plane), self.stream);
-        !self.channel_of(plane).any(|plane| has_open(plane) || has_more(plane))
+    fn is_used_up(&self, lists: &PlaneLists, members: &[Member], plane: PlaneId) -> bool {
+        !self.channel_of(plane).any(|number| {
+            let plane = PlaneId(number);
+            match members[number as usize] {
+                Member::Dead => false,
+                Member::Opened => lists.open(plane, self.stream).is_some(),
+                Member::Unopened => lists.has_room(plane, self.stream),
+            }
+        })
     }
 
     /// A block is opened on a plane, of a new line of its channel if the line before it is used up.
     fn open_block(&mut self, lists: &PlaneLists, plane: PlaneId) {
         let channel = self.channel_of(plane);
-        let Some(mut unopened) = self.unopened.take() else { return };
-        if self.is_used_up(lists, &unopened, plane) {
-            unopened[channel.start as usize..channel.end as usize].fill(true);
+        let Some(mut members) = self.members.take() else { return };
+        if self.is_used_up(lists, &members, plane) {
+            let alive = members[channel.start as usize..channel.end as usize].iter_mut();
+            alive.filter(|member| **member != Member::Dead).for_each(|member| *member = Member::Unopened);
         }
-        unopened[plane.0 as usize] = false;
-        self.unopened = Some(unopened);
+        members[plane.0 as usize] = Member::Opened;
+        self.members = Some(members);
+    }
+
+    /// A plane does not answer any more, and has no open block: it is asked for no more pages.
+    pub fn plane_died(&mut self, plane: PlaneId) {
+        if let Some(members) = &mut self.members {
+            members[plane.0 as usize] = Member::Dead;
+        }
     }
 
     /// GET: the next page, on a plane that is `usable`; `None` if there is none.
@@ -93,7 +116,7 @@ impl Line {
             usable(plane) && self.may_write(lists, plane)
         })?;
         self.next = (chosen + 1) % planes;
-        if self.unopened.is_some() && lists.open(self.order[chosen], self.stream).is_none() {
+        if self.members.is_some() && lists.open(self.order[chosen], self.stream).is_none() {
             self.open_block(lists, self.order[chosen]);
         }
         lists.get(blocks, self.order[chosen], self.stream)
@@ -104,7 +127,7 @@ impl Line {
         self.order.iter().any(|plane| usable(*plane) && self.may_write(lists, *plane))
     }
 
-    /// Whose turn it is, to go on there after a restart.
+    /// The place of the plane whose turn it is, to go on there after a restart.
     pub fn turn(&self) -> u32 {
         self.next as u32
     }
@@ -116,17 +139,21 @@ impl Line {
 
     /// Bytes of memory.
     pub fn memory(&self) -> usize {
-        let unopened = self.unopened.as_ref().map_or(0, Vec::len);
-        size_of::<Line>() + self.order.len() * size_of::<PlaneId>() + unopened
+        let members = self.members.as_ref().map_or(0, Vec::len) * size_of::<Member>();
+        size_of::<Line>() + self.order.len() * size_of::<PlaneId>() + members
     }
 
     fn may_write(&self, lists: &PlaneLists, plane: PlaneId) -> bool {
         let open = |plane: &PlaneId| lists.open(*plane, self.stream).is_some();
         let is_full =
             || self.width < self.order.len() && self.order.iter().filter(|plane| open(plane)).count() >= self.width;
-        let is_of_line = |unopened: &Vec<bool>| unopened[plane.0 as usize] || self.is_used_up(lists, unopened, plane);
+        let is_of_line = |members: &Vec<Member>| match members[plane.0 as usize] {
+            Member::Unopened => true,
+            Member::Opened => self.is_used_up(lists, members, plane),
+            Member::Dead => false,
+        };
         open(&plane)
-            || (lists.has_room(plane, self.stream) && !is_full() && self.unopened.as_ref().is_none_or(is_of_line))
+            || (lists.has_room(plane, self.stream) && !is_full() && self.members.as_ref().is_none_or(is_of_line))
     }
 }
 
@@ -174,5 +201,31 @@ mod tests {
         let all = planes * (geometry.blocks_per_plane() - 1) * PAGES;
         assert_eq!(by_channel[0] + by_channel[1] + left, all);
         assert!(!line.has_room(&lists, |_| true));
+    }
+
+    /// A plane that does not answer keeps its free blocks. The other planes of its channel go on to new lines without it.
+    #[test]
+    fn the_line_of_a_channel_goes_on_without_a_plane_that_has_died() {
+        const PAGES: u32 = 4;
+        let flash = TestFlash { channels: 1, planes: 3, blocks: 5, pages: PAGES, ..TestFlash::default() };
+        let geometry = flash.geometry();
+        for pages_before in [0, 1, 2 * PAGES] {
+            let mut blocks = BlockTable::new(&geometry, &NoneBad);
+            let rules = [StreamRule { leaves: 0, next: NextBlock::InOrder }];
+            let mut lists = PlaneLists::new(&geometry, FreeOrder::Fifo, &rules, &blocks);
+            let mut line = Line::new(&geometry, LineOrder::ChannelLines, Stream(0), geometry.planes() as usize);
+            let dead = PlaneId(0);
+            let on_dead = |page| u32::from(geometry.plane_of(geometry.block_of(page)) == dead);
+            let before: u32 =
+                (0..pages_before).map(|_| on_dead(line.get(&mut blocks, &mut lists, |_| true).unwrap())).sum();
+            lists.close_plane(dead);
+            line.plane_died(dead);
+            let mut after = 0;
+            while line.get(&mut blocks, &mut lists, |plane| plane != dead).is_some() {
+                after += 1;
+            }
+            let all = (geometry.planes() - 1) * geometry.blocks_per_plane() * PAGES;
+            assert_eq!(pages_before - before + after, all, "after {pages_before} pages");
+        }
     }
 }

@@ -61,6 +61,11 @@ impl LineProvisioning for Lines {
         self.lists.close(block);
     }
 
+    fn plane_died(&mut self, plane: PlaneId) {
+        self.lists.close_plane(plane);
+        self.lines.iter_mut().for_each(|line| line.plane_died(plane));
+    }
+
     fn put(&mut self, blocks: &mut dyn BlockMetadata, block: BlockId) {
         self.lists.put(blocks, block);
     }
@@ -97,5 +102,28 @@ impl LineProvisioning for Lines {
 
     fn memory(&self) -> usize {
         self.lists.memory() + self.lines.iter().map(Line::memory).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_device_rig::TestFlash;
+
+    use super::*;
+    use crate::component::{NextBlock, NoneBad};
+    use crate::parts::BlockTable;
+
+    /// Its open block would count for the width of the line for ever.
+    #[test]
+    fn a_stream_with_one_open_block_goes_on_when_the_plane_of_it_dies() {
+        let geometry = TestFlash { channels: 1, planes: 2, blocks: 5, pages: 4, ..TestFlash::default() }.geometry();
+        let mut blocks = BlockTable::new(&geometry, &NoneBad);
+        let streams = [StreamLine { rule: StreamRule { leaves: 0, next: NextBlock::InOrder }, width: 1 }];
+        let mut lines = Lines::new(&geometry, LineOrder::ChannelsFirst, &streams, &blocks);
+        let page = lines.get(&mut blocks, Stream(0), &|_| true).expect("all blocks are free");
+        let dead = geometry.plane_of(geometry.block_of(page));
+        lines.plane_died(dead);
+        assert_eq!(lines.open(dead, Stream(0)), None);
+        assert!(lines.get(&mut blocks, Stream(0), &|plane| plane != dead).is_some());
     }
 }

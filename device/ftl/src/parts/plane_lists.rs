@@ -89,6 +89,13 @@ impl PlaneLists {
         self.planes[plane.0 as usize].open[stream.index()]
     }
 
+    /// Takes back the open blocks of a plane that does not answer: no more of their pages are handed out.
+    pub fn close_plane(&mut self, plane: PlaneId) {
+        let Lists { open, left, .. } = &mut self.planes[plane.0 as usize];
+        left.set(None);
+        open.fill(None);
+    }
+
     /// Bytes of memory.
     pub fn memory(&self) -> usize {
         let lists = |lists: &Lists| size_of::<Lists>() + lists.free.capacity() * size_of::<Reverse<(u64, u32)>>();
