@@ -171,6 +171,13 @@ impl Extent {
         })
     }
 
+    /// The extent of all units that it touches.
+    pub const fn whole_units(self, unit: UnitSize) -> Extent {
+        let start = self.start - unit.within(self.start) as u64;
+        let end = self.end().next_multiple_of(unit.sectors() as u64);
+        Extent { start, sectors: (end - start) as u32 }
+    }
+
     /// Number of units it touches.
     pub fn units(self, unit: UnitSize) -> u32 {
         let last = self.start + u64::from(self.sectors) - 1;
@@ -241,6 +248,10 @@ mod tests {
             }
             prop_assert_eq!(covered, (start..start + u64::from(sectors)).collect::<Vec<_>>());
             prop_assert_eq!(extent.pieces(unit).count() as u32, extent.units(unit));
+            let whole = extent.whole_units(unit);
+            prop_assert!(whole.start <= start && extent.end() <= whole.end());
+            prop_assert_eq!(whole.pieces(unit).map(|piece| piece.lpn).collect::<Vec<_>>(), extent.pieces(unit).map(|piece| piece.lpn).collect::<Vec<_>>());
+            prop_assert!(whole.pieces(unit).all(|piece| piece.sectors == unit.sectors()));
         }
 
         #[test]

@@ -6,8 +6,9 @@
 //! flash still holds the data: a block is erased after a checkpoint that began when its data was out of date, and a checkpoint
 //! ends after the records before it.
 //!
-//! A later write to such a unit waits for the log as well, whatever its mode, and is not seen before the transaction. A write of a part
-//! of the unit is completed with data of the transaction: were it seen first, it would show that data before the Commit is durable.
+//! A later write to such a unit waits for the log as well, in every mode, and is not seen before the transaction. The reason is that
+//! a write of a part of a unit is completed with the transaction's data: if it were seen first, reads would show that data before the
+//! Commit is durable.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,6 +1,6 @@
 //! Extents that only one command may change for a while. A fused Compare and Write holds its extent from before it reads
-//! until its data is accepted; writes, deallocations and the like that overlap wait. Reads do not wait: they see all of
-//! the old data or all of the new.
+//! until its data is accepted, and Write Uncorrectable until its blocks are marked. Writes, deallocations and the like that
+//! overlap wait. Reads do not wait: they see all of the old data or all of the new.
 
 use std::cell::{Cell, RefCell};
 
@@ -72,6 +72,14 @@ impl Drop for Held<'_> {
 }
 
 impl<F: Ftl> Nvm<F> {
+    /// Holds the units of an extent when reads see all that was accepted for them. No transaction of these units is accepted
+    /// meanwhile, so the wait is for those that were accepted before.
+    pub(super) async fn hold_settled(&self, extent: Extent) -> Held<'_> {
+        let held = self.exclusive.hold(extent.whole_units(self.ftl.unit())).await;
+        self.ftl.settle_transactions(extent).await;
+        held
+    }
+
     /// A command that changes `extent` waits for those that hold a part of it.
     pub(super) async fn wait_for_exclusive(
         &self,

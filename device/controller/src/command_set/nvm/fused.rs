@@ -14,7 +14,6 @@ use nandscape_wire_nvme::Status;
 
 use super::Nvm;
 use super::command::NvmCommand;
-use super::exclusive::Held;
 use super::write::{FromHost, Source};
 use crate::command_set::{Command, Failure, Reply};
 use crate::refusal::Refusal;
@@ -87,7 +86,8 @@ impl<F: Ftl> Nvm<F> {
         compare.link.receive(bytes[0], breakdown).await;
         write.link.receive(bytes[1], breakdown).await;
         let begun = self.sim.now();
-        let held = write.stop.or_stopped(self.hold(extent)).await;
+        // A comparison must not pass over a transaction that the write would replace.
+        let held = write.stop.or_stopped(self.hold_settled(extent)).await;
         breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
         let held = held.map_err(second_failed)?;
         compared(breakdown).await.map_err(first_failed)?;
@@ -99,14 +99,6 @@ impl<F: Ftl> Nvm<F> {
         drop(held);
         let settled = self.settle(write, settling.into_iter().collect(), breakdown).await;
         settled.map_err(|status| [None, Some(status.into())])
-    }
-
-    /// Has an extent for one command alone, and what was accepted for it before in sight: a comparison must not pass over a
-    /// transaction that the write would replace.
-    async fn hold(&self, extent: Extent) -> Held<'_> {
-        let held = self.exclusive.hold(extent).await;
-        self.ftl.settle_transactions(extent).await;
-        held
     }
 
     /// Compares what the drive holds with the host's data, which has crossed the link.

@@ -144,11 +144,10 @@ impl<F: Ftl> Nvm<F> {
         breakdown: &mut Breakdown,
     ) -> Result<(), Status> {
         let begun = self.sim.now();
-        self.ftl.settle_transactions(extent).await;
+        // A transaction that is not seen yet would hide the mark.
+        let held = Box::pin(command.stop.or_stopped(self.hold_settled(extent))).await;
         breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
-        if self.exclusive.is_held() {
-            self.wait_for_exclusive(command, extent, breakdown).await?;
-        }
+        let _held = held?;
         self.check_writable()?;
         self.ftl.spoil(extent, breakdown).await;
         // Durable memory may have failed to take it.
