@@ -3,7 +3,9 @@
 use nandscape_device_controller::ControllerConfig;
 use nandscape_drive::conformance::Host;
 use nandscape_drive::{HostMem, QueueDrive, QueueId};
+use nandscape_wire_nvme::io::CopyRange;
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, SubmissionEntry};
+use zerocopy::IntoBytes as _;
 
 use crate::common::{BLOCKS, config, with};
 
@@ -28,9 +30,14 @@ fn peak(count: u64, format: Option<u32>, opcode: IoOpcode, blocks: u32, prinfo: 
             }
             let all = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 0, BLOCKS as u32);
             assert!(io.execute(all, HostMem::none()).await.unwrap().status.is_success());
-            let needs_data = opcode == IoOpcode::COMPARE;
-            let mem = if needs_data { HostMem::zeroed(blocks as usize * 512) } else { HostMem::none() };
-            let entry = SubmissionEntry::blocks(opcode, 1, 0, blocks);
+            let range = CopyRange { nlb_z: (blocks as u16 - 1).into(), ..CopyRange::default() };
+            let (mem, entry) = match opcode {
+                IoOpcode::COPY => (HostMem::from_bytes(range.as_bytes()), SubmissionEntry::copy(1, BLOCKS / 2, 1, 0)),
+                IoOpcode::COMPARE => {
+                    (HostMem::zeroed(blocks as usize * 512), SubmissionEntry::blocks(opcode, 1, 0, blocks))
+                }
+                _ => (HostMem::none(), SubmissionEntry::blocks(opcode, 1, 0, blocks)),
+            };
             let cdw12 = entry.cdw12.get() | prinfo << 26;
             for _ in 0..count {
                 io.submit(SubmissionEntry { cdw12: cdw12.into(), ..entry }, mem.clone());
@@ -54,6 +61,16 @@ fn zeros_that_wait_for_room_hold_no_metadata() {
             [2, MANY].map(|count| peak(count, Some(PROTECTED), IoOpcode::WRITE_ZEROES, BLOCKS as u32, prinfo));
         assert!(many < few + MIB, "PRINFO {prinfo}: {few} and {many} bytes");
     }
+}
+
+/// A copy holds what it has read of a source beside the blocks that it is about to write.
+#[test]
+fn copies_share_memory_for_what_they_read_and_write() {
+    const WITH_METADATA: u32 = 2 | 1 << 4;
+    // 4 MiB each, twice; copies have 16 MiB together, and the flash grows meanwhile.
+    let blocks = (4 << 20) / 512;
+    let [one, many] = [1, MANY].map(|count| peak(count, Some(WITH_METADATA), IoOpcode::COPY, blocks, 0));
+    assert!(one > 8 * MIB && many < one + 20 * MIB, "{one} and {many} bytes");
 }
 
 #[test]

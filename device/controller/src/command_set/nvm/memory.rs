@@ -6,12 +6,14 @@
 //!
 //! Left out: memory of hosts, which their transports lend; metadata of zeros, which is made when the FTL takes it.
 
+use std::cell::Cell;
+
 use nandscape_device_ftl::Ftl;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::credits::Credits;
 use nandscape_sim::{Cause, Sim};
-use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::{IoOpcode, Status};
 
 use super::Nvm;
 use crate::command_set::Command;
@@ -31,27 +33,60 @@ struct Pool {
     /// One is a KiB.
     credits: Credits,
     kib: usize,
-    cause: Cause,
+    /// KiB that commands hold whose main work is to read, and to write.
+    holders: Cell<[usize; 2]>,
 }
 
 impl Memory {
     pub(super) fn new(sim: &Sim) -> Memory {
-        let pool = |kib, cause| Pool { credits: Credits::new(sim, kib, cause), kib, cause };
-        Memory { copies: pool(OF_COPIES, cause::HOST_WRITE), others: pool(OF_OTHERS, cause::HOST_READ) }
+        Memory { copies: Pool::new(sim, OF_COPIES), others: Pool::new(sim, OF_OTHERS) }
+    }
+}
+
+impl Pool {
+    fn new(sim: &Sim, kib: usize) -> Pool {
+        Pool { credits: Credits::new(sim, kib, cause::HOST_READ), kib, holders: Cell::default() }
+    }
+
+    /// Waits are behind the commands that hold the most.
+    fn cause(&self) -> Cause {
+        let [reads, writes] = self.holders.get();
+        if writes > reads { cause::HOST_WRITE } else { cause::HOST_READ }
+    }
+
+    fn set_holders(&self, change: impl FnOnce(&mut [usize; 2])) {
+        let mut holders = self.holders.get();
+        change(&mut holders);
+        self.holders.set(holders);
+        self.credits.blame(self.cause());
+    }
+
+    /// Memory that was taken.
+    fn held(&self, writes: bool, kib: usize) -> Held<'_> {
+        self.set_holders(|holders| holders[usize::from(writes)] += kib);
+        Held { of: self, writes, kib }
     }
 }
 
 /// Memory that a command has until this is dropped.
 #[must_use]
 pub(super) struct Held<'a> {
-    of: &'a Credits,
+    of: &'a Pool,
+    /// Whether the command writes.
+    writes: bool,
     kib: usize,
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.of.give(self.kib);
+        self.of.credits.give(self.kib);
+        self.of.set_holders(|holders| holders[usize::from(self.writes)] -= self.kib);
     }
+}
+
+/// Whether the main work of a command is to write.
+fn writes(command: &Command<'_>) -> bool {
+    !matches!(IoOpcode(command.entry.opcode), IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY)
 }
 
 impl<F: Ftl> Nvm<F> {
@@ -91,9 +126,44 @@ impl<F: Ftl> Nvm<F> {
         let (begun, kib) = (self.sim.now(), bytes.div_ceil(1 << 10).min(pool.kib));
         let taken = command.stop.or_stopped(pool.credits.take(kib, breakdown.waits(Stage::Queue))).await;
         if let Err(status) = taken {
-            breakdown.waits(Stage::Queue).add(pool.cause, self.sim.now() - begun);
+            breakdown.waits(Stage::Queue).add(pool.cause(), self.sim.now() - begun);
             return Err(status);
         }
-        Ok(Held { of: &pool.credits, kib })
+        Ok(pool.held(writes(command), kib))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_sim::{Executor, Span, Wait};
+
+    use super::*;
+
+    #[test]
+    fn a_wait_is_behind_the_commands_that_hold_the_most() {
+        for (reads, writes, expected) in [(6, 2, cause::HOST_READ), (2, 6, cause::HOST_WRITE)] {
+            let mut executor = Executor::new();
+            let sim = executor.sim();
+            let pool = Pool::new(&sim, 8);
+            assert!(pool.credits.try_take(8));
+            let held = [pool.held(false, reads), pool.held(true, writes)];
+            let mut waited = Wait::ZERO;
+            let take = pool.credits.take(1, &mut waited);
+            let free = async {
+                sim.sleep(Span::from_us(3)).await;
+                drop(held);
+            };
+            let both = async {
+                let (mut take, mut free) = (Box::pin(take), Box::pin(free));
+                let mut freed = false;
+                std::future::poll_fn(|context| {
+                    freed = freed || free.as_mut().poll(context).is_ready();
+                    take.as_mut().poll(context)
+                })
+                .await;
+            };
+            executor.block_on(both).unwrap();
+            assert_eq!(waited.by(expected), Span::from_us(3));
+        }
     }
 }

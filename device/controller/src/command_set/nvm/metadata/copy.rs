@@ -27,7 +27,9 @@ impl<F: Ftl> Nvm<F> {
 
         command.link.receive(list.bytes.into(), breakdown).await;
         self.check_writable()?;
-        let _memory = self.copy_memory(command, to.memory(command), breakdown).await?;
+        // A source that was read is held beside the blocks to write.
+        let largest = sources.iter().map(|source| source.memory(command)).max().unwrap_or(0);
+        let _memory = self.copy_memory(command, to.memory(command) + largest, breakdown).await?;
         let blocks = Blocks::new(namespace.format, to.blocks);
         let mut done = 0;
         for (number, source) in sources.iter().enumerate() {
