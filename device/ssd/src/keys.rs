@@ -390,7 +390,7 @@ section! {
         /// Whether each write is a transaction: after a power cut all of it is there, or nothing. Up to the size of the write
         /// buffer.
         transactions: bool,
-        /// The time from one checkpoint to the next, if anything has changed: `"10s"`. The longest is an hour, `"3600s"`.
+        /// The time from one checkpoint to the next, if anything has changed: `"10s"`. From `"1us"` to an hour, `"3600s"`.
         checkpoint_interval: Text<Span>,
         /// The size of the log at which a checkpoint is taken, whatever the interval: `"16MiB"`. Without it, two blocks of the
         /// log.

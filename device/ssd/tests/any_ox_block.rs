@@ -43,7 +43,7 @@ fn draw(rng: &mut Rng) -> Vec<String> {
         ("buffer.mode", &["capacitor", "volatile", "register", "through"]),
         ("ftl.over_provisioning", &["0%", "1%", "7%", "42.86%"]),
         ("ftl.ox_block.transactions", &["true", "false"]),
-        ("ftl.ox_block.checkpoint_interval", &["0ns", "1ms", "50ms", "3600s"]),
+        ("ftl.ox_block.checkpoint_interval", &["1us", "1ms", "50ms", "3600s"]),
         ("ftl.ox_block.map_memory", &["4KiB", "4KiB", "16MiB"]),
         ("ftl.ox_block.gc_slots", &["1", "2", "256"]),
         ("ftl.ox_block.gc_threshold", &["0", "0.7", "0.999"]),

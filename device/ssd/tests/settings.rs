@@ -128,6 +128,33 @@ fn a_shorter_interval_takes_more_checkpoints() {
     assert!((40..60).contains(&after) && after >= 5 * before, "{before} checkpoints, then {after}");
 }
 
+/// A drive with one change to checkpoint has one timer, however often its settings change.
+#[test]
+fn a_setting_that_changes_often_leaves_no_timers() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = Ssd::new(&sim, &resolved(&[]), StoreKind::None, Seed::new(9)).expect("memory");
+    let drive = QueueDrive::new(&sim, ssd.controller(), QueueId(1), 17).expect("a free queue pair");
+    let issuer = Issuer::new(&sim);
+    executor
+        .block_on(async {
+            let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 0, UNIT as u32);
+            assert_eq!(issuer.execute(&*drive, write, HostMem::zeroed(4_096)).await.status, Status::SUCCESS);
+            let flush = SubmissionEntry::io(IoOpcode::FLUSH, 1);
+            assert_eq!(issuer.execute(&*drive, flush, HostMem::none()).await.status, Status::SUCCESS);
+        })
+        .expect("it is written");
+    for number in 0..2_000 {
+        let change = ["ftl.ox_block.checkpoint_interval=5s", "ftl.ox_block.gc_slots=2"][number % 2];
+        ssd.change(change).expect("it can be changed");
+    }
+    let before = ssd.ftl_stats().upkeep.checkpoints;
+    assert!(executor.advance(sim.now() + Span::from_ms(10_000), 1_000), "timers are left");
+    assert_eq!(ssd.ftl_stats().upkeep.checkpoints - before, 1);
+    let wrong = ssd.change("ftl.ox_block.checkpoint_interval=0ns").unwrap_err().to_string();
+    assert!(wrong.contains("0ns is out of range; from 1us to 3600s is valid"), "{wrong}");
+}
+
 #[test]
 fn more_slots_collect_more_channels_at_a_time() {
     let mut bench = Bench::new(&[], Span::from_ms(1));

@@ -31,9 +31,12 @@ impl Core {
         }
     }
 
-    /// The interval may be another one from now on.
+    /// The interval may be another one from now on. A timer that ends before the checkpoint is due goes on then.
     pub(super) fn watch_age_anew(&self) {
-        self.flags.timer.set(None);
+        let due = self.due().max(self.sim.now());
+        if self.flags.timer.get().is_some_and(|timer| due < timer) {
+            self.flags.timer.set(None);
+        }
         self.watch_age();
     }
 

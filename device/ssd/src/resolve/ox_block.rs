@@ -18,6 +18,7 @@ use crate::values::{FtlKind, ShareOrBytes, Text};
 /// `ftl.over_provisioning` of an OX-Block whose profile does not give it: 30% of the flash (OX 6.1.8).
 pub(super) const DEFAULT_OVER_PROVISIONING: Ratio = Ratio(0.4286);
 const DEFAULT_INTERVAL: Span = Span::from_ms(10_000);
+const SHORTEST_INTERVAL: Span = Span::from_us(1);
 const LONGEST_INTERVAL: Span = Span::from_s(3_600);
 const DEFAULT_MAP_MEMORY: Bytes = Bytes(16 << 20);
 const DEFAULT_THRESHOLD: Ratio = Ratio(0.7);
@@ -94,13 +95,13 @@ pub(super) fn ox_block(
     Ok(Some(config))
 }
 
-/// The interval of checkpoints: an hour at the most, which stands for never.
+/// The interval of checkpoints: an hour at the most, which stands for never. None at all would be no interval.
 fn interval(given: Span) -> Result<Span> {
-    match given <= LONGEST_INTERVAL {
+    match (SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(&given) {
         true => Ok(given),
         false => wrong(
             "ftl.ox_block.checkpoint_interval",
-            format!("{given} is out of range; from 0ns to {LONGEST_INTERVAL} is valid"),
+            format!("{given} is out of range; from {SHORTEST_INTERVAL} to {LONGEST_INTERVAL} is valid"),
         ),
     }
 }
