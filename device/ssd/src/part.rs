@@ -114,8 +114,15 @@ impl Part {
         }
     }
 
+    /// Flushes the FTL too: its namespaces may be those of hosts that have left without a Flush.
     pub(crate) async fn shut_down(&self) {
-        on!(self, ftl => ftl.shut_down().await);
+        on!(self, ftl => {
+            if let Some(settling) = ftl.flush() {
+                // What the drive cannot write any more is lost by its faults.
+                let _ = settling.settled().await;
+            }
+            ftl.shut_down().await;
+        });
     }
 
     pub(crate) fn save(&self) -> Result<(), MediaError> {

@@ -146,7 +146,7 @@ impl Ssd {
         }
     }
 
-    /// Writes what the next start would have to find out, before [`Ssd::close`].
+    /// Flushes every FTL, and writes what the next start would have to find out, before [`Ssd::close`].
     pub async fn shut_down(&self) {
         for part in &self.parts {
             part.shut_down().await;

@@ -184,3 +184,36 @@ fn a_sanitize_operation_goes_on_after_a_kill() {
         .filter(|block| ssd.media().pages_programmed(*block) > 0);
     assert_eq!(used.count(), 0);
 }
+
+/// A host with a namespace of its own leaves without a Flush, and the drive is turned off in order.
+#[test]
+fn a_drive_that_is_turned_off_in_order_flushes_namespaces_of_hosts_that_have_left() {
+    let backing = Arc::new(MemoryFile::new());
+    let profile = small("volatile", &[]);
+    drop(StoreFile::create_on(backing.clone(), profile.store_spec(true, Seed::new(5)), false).unwrap());
+    let content = HostMem::from_bytes(&[9; 4_096]);
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = open(&sim, &profile, &backing, false);
+    executor
+        .block_on(async {
+            let one = tenant(&sim, &ssd, 1);
+            divide(&one).await;
+            let detach = admin(AdminOpcode::NAMESPACE_ATTACHMENT, 1, manage::NAMESPACE_DETACH.into(), 0);
+            run(&one.admin, detach, HostMem::from_bytes(ControllerList::of([1]).as_bytes())).await.unwrap();
+            run(&one.io, SubmissionEntry::blocks(IoOpcode::WRITE, 1, 7, 1), content.clone()).await.unwrap();
+            ssd.shut_down().await;
+        })
+        .unwrap();
+    ssd.close().unwrap();
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = open(&sim, &profile, &Arc::new(backing.survivor()), false);
+    let read = executor.block_on(async {
+        let one = tenant(&sim, &ssd, 1);
+        let mem = HostMem::zeroed(4_096);
+        run(&one.io, SubmissionEntry::blocks(IoOpcode::READ, 1, 7, 1), mem.clone()).await.unwrap();
+        mem.to_vec()
+    });
+    assert_eq!(read.unwrap(), content.to_vec());
+}
