@@ -9,6 +9,7 @@ mod properties;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+use nandscape_transport_reactor::listening::TimeLimit;
 use nandscape_wire_nvme::command::FLAGS_FUSED;
 use nandscape_wire_nvme::fabrics::{self, DISCOVERY_NQN, FABRICS, Property, name_field};
 use nandscape_wire_nvme::identify::{self, Controller, KEEP_ALIVE_GRANULARITY, ascii, cns, keep_alive_timeout_ms};
@@ -59,7 +60,7 @@ pub(crate) struct Agreed {
 /// One discovery controller.
 pub(crate) struct Discovery<'a, S> {
     peer: &'a mut Peer<S>,
-    /// Sets the longest silence of the host.
+    /// Sets the longest time that a read or write of the connection takes.
     limit: &'a dyn Fn(Duration) -> io::Result<()>,
     log: &'a [u8],
     controller: u16,
@@ -71,6 +72,18 @@ pub(crate) struct Discovery<'a, S> {
     /// Values of the features.
     async_events: u32,
     keep_alive_ms: u32,
+    /// The Keep Alive Timer, if it is active; otherwise the time for which the host may be silent.
+    timer: TimeLimit,
+}
+
+/// Whether a command restarts the Keep Alive Timer, which is command based (Base 3.9.3.1): Keep Alive, and Set Features of the
+/// timeout (Base 5.1.25.1.11).
+fn is_keep_alive(entry: &SubmissionEntry) -> bool {
+    match AdminOpcode(entry.opcode) {
+        AdminOpcode::KEEP_ALIVE => true,
+        AdminOpcode::SET_FEATURES => entry.cdw10.get() as u8 == feature::KEEP_ALIVE_TIMER,
+        _ => false,
+    }
 }
 
 /// What a command results in: a value, and data.
@@ -86,7 +99,20 @@ impl<'a, S: Read + Write> Discovery<'a, S> {
         let properties = Properties::default();
         let keep_alive_ms = keep_alive_timeout_ms(keep_alive_ms, KEEP_ALIVE_GRANULARITY);
         let (head, events, async_events) = (0, 0, 0);
-        Discovery { peer, limit, log, controller, properties, head, entries, events, async_events, keep_alive_ms }
+        let timer = TimeLimit::new(SILENCE);
+        Discovery {
+            peer,
+            limit,
+            log,
+            controller,
+            properties,
+            head,
+            entries,
+            events,
+            async_events,
+            keep_alive_ms,
+            timer,
+        }
     }
 
     /// Serves the host until it leaves.
@@ -94,12 +120,13 @@ impl<'a, S: Read + Write> Discovery<'a, S> {
     /// # Errors
     /// When it breaks off, violates the protocol, or is silent for too long.
     pub(crate) fn serve(&mut self) -> io::Result<()> {
-        self.set_limit()?;
         loop {
+            self.set_limit()?;
             let capsule = match self.peer.capsule() {
                 Ok(capsule) => capsule,
                 // Hosts need not disconnect first.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(self.expired()),
                 Err(error) => return Err(error),
             };
             self.head = if self.head + 1 >= self.entries { 0 } else { self.head + 1 };
@@ -107,18 +134,39 @@ impl<'a, S: Read + Write> Discovery<'a, S> {
         }
     }
 
-    /// The Keep Alive Timeout counts while the controller is enabled and not shut down (Base 3.9.2). An association without
-    /// it is kept for two minutes (Base 3.6.2).
+    /// Whether the Keep Alive Timer is active: while the controller is enabled and not shut down (Base 3.9.2).
+    fn has_keep_alive(&self) -> bool {
+        self.keep_alive_ms > 0 && self.properties.is_serving()
+    }
+
+    /// The timer begins anew. An association without Keep Alive is kept for two minutes (Base 3.6.2).
+    fn restart_timer(&mut self) {
+        let keep_alive = Duration::from_millis(self.keep_alive_ms.into()) + GRANULARITY;
+        self.timer = TimeLimit::new(if self.has_keep_alive() { keep_alive } else { SILENCE });
+    }
+
+    /// # Errors
+    /// When the timer has expired.
     fn set_limit(&self) -> io::Result<()> {
-        (self.limit)(match self.keep_alive_ms {
-            ms if ms > 0 && self.properties.is_serving() => Duration::from_millis(ms.into()) + GRANULARITY,
-            _ => SILENCE,
-        })
+        match self.timer.left() {
+            Duration::ZERO => Err(self.expired()),
+            left => (self.limit)(left),
+        }
+    }
+
+    fn expired(&self) -> io::Error {
+        let why = if self.has_keep_alive() { "keep alive timeout expired" } else { "the host is silent" };
+        io::Error::new(io::ErrorKind::TimedOut, why)
     }
 
     fn command(&mut self, capsule: &Capsule) -> io::Result<()> {
         let cid = capsule.entry.cid.get();
+        let had_keep_alive = self.has_keep_alive();
         let answer = if capsule.entry.opcode == FABRICS { self.fabrics(capsule) } else { self.admin(capsule) };
+        let keeps_alive = answer.is_ok() && is_keep_alive(&capsule.entry);
+        if keeps_alive || !had_keep_alive || !self.has_keep_alive() {
+            self.restart_timer();
+        }
         self.set_limit()?;
         match answer {
             Ok(Some((value, data))) => {

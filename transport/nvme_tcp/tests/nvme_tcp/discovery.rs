@@ -161,3 +161,24 @@ fn it_is_enabled_reset_and_shut_down_as_the_host_writes_cc() {
         assert_eq!(host.get(register::CAP, SIZE_8).0, S::SUCCESS, "row {row}");
     }
 }
+
+/// Without Traffic Based Keep Alive, which Identify does not offer, no other command restarts the timer (Base 3.9.3.1).
+#[test]
+fn only_keep_alive_restarts_its_timer() {
+    let server = Server::start();
+    let enabled = |keep_alive_ms| {
+        let mut host = connected(&server, keep_alive_ms);
+        assert_eq!(host.set(register::CC, ENABLED).0, S::SUCCESS);
+        host
+    };
+    let (mut busy, mut lively, mut without) = (enabled(1_000), enabled(1_000), enabled(0));
+    let mut served = 0;
+    while busy.tries(SubmissionEntry::get_features(KEEP_ALIVE_TIMER)) {
+        assert_eq!(lively.execute(SubmissionEntry::admin(AdminOpcode::KEEP_ALIVE)).status(), S::SUCCESS);
+        served += 1;
+    }
+    assert!(served > 0);
+    server.until_complaint("keep alive timeout expired");
+    lively.is_alive();
+    without.is_alive();
+}
