@@ -83,10 +83,12 @@ impl Served {
         match self.transport {
             Transport::Pci => {
                 let mut guest = start(vec![Device::VfioUser(self.path(SOCKETS[number]))]);
-                let id = format!(
-                    "printf 'the {number}. test host' > /run/id; nvme set-feature /dev/nvme0 -f 0x81 -v 1 -l 16 -d /run/id"
-                );
-                run(&mut guest, &id);
+                // The value is EXHID: an identifier of 16 bytes.
+                let feature = "/dev/nvme0 -f 0x81 -l 16";
+                run(&mut guest, &format!("printf 'the {number}. test host' > /run/id"));
+                run(&mut guest, &format!("nvme set-feature {feature} --value=1 -d /run/id"));
+                let set = run(&mut guest, &format!("nvme get-feature {feature} --cdw11=1 -b; echo"));
+                assert_eq!(set, format!("the {number}. test host"));
                 guest
             }
             Transport::Network => {
