@@ -144,8 +144,8 @@ impl Registers {
         from
     }
 
-    /// Gives all that a host can write the values of a new controller, and ends the report of a shutdown. Returns whether the
-    /// controller was enabled. CSTS.RDY of one that was enabled, or is being reset, stays until its reset has ended.
+    /// Sets every register that a host can write to its value in a new controller, and ends the report of a shutdown. Returns
+    /// whether the controller was enabled. If it was enabled or is being reset, CSTS.RDY stays until the reset has ended.
     pub(super) fn reset(&mut self) -> bool {
         let before = std::mem::replace(&mut self.cc, ControllerConfiguration(0));
         (self.aqa, self.asq, self.acq) = (0, 0, 0);

@@ -7,14 +7,14 @@ use super::registrations::Registrations;
 use super::{Kind, Notice, Registrant, Reservations};
 use crate::subsystem::MAX_CONTROLLERS;
 
-/// Hosts that can be registered at a time: registrations outlast connections, and would grow without a limit. There are fewer
-/// controllers, so that when all places are taken, at least one registered host has no controller.
+/// Hosts that can be registered at a time. There is a limit because registrations outlast connections. It is above the number of
+/// controllers: when all places are taken, at least one registered host has no controller.
 pub(super) const MOST_REGISTRANTS: usize = 256;
 const _: () = assert!(MOST_REGISTRANTS > MAX_CONTROLLERS as usize + 1);
 
 impl Reservations {
-    /// Registers a host. No host is refused for want of room (Base 8.1.22): the one makes room that registered first of those
-    /// that `is_here` says have no controller and that do not hold the reservation alone.
+    /// Registers a host. No host is refused for lack of room (Base 8.1.22). When all places are taken, the oldest registration is
+    /// removed among the hosts that have no controller (`is_here` is false) and that do not hold the reservation alone.
     pub(crate) fn register(
         &self,
         host: Registrant,

@@ -137,7 +137,7 @@ impl WriteCache {
         self.versions.newest(lpn).filter(|id| !self.slot(*id).dropped)
     }
 
-    /// The newest version of a unit that reads may see: the newest one that is older than every concealed version.
+    /// The newest version of a unit that reads may see: the one written last before the first concealed version.
     pub(super) fn newest_committed(&self, lpn: u32) -> Option<SlotId> {
         let mut newest = None;
         for id in self.versions.of(lpn).take_while(|id| !self.slot(*id).dropped) {

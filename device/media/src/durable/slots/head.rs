@@ -25,7 +25,8 @@ pub(super) struct Head {
     /// See [`flags`].
     pub(super) flags: u32,
     pub(super) data_sum: u32,
-    /// The number of the write among all writes to slots. In a void slot, the number of the last write.
+    /// Writes to slots are numbered; this is the number of the write that wrote this slot. A void slot has the number of the last
+    /// write before it was made void.
     pub(super) number: u64,
     /// All writes up to this number were whole when this one began.
     pub(super) whole: u64,

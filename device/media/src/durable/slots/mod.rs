@@ -171,8 +171,8 @@ impl Slots {
         self.disk.punch(region.at + committed::BYTES, region.len - committed::BYTES)
     }
 
-    /// The slots that count, each as of its last write. Copies that do not count are made void: else they would
-    /// count once the number of the last whole write has grown past theirs.
+    /// The valid slots, each as of its last write. Other copies are made void: later, when the number of the last whole write is
+    /// above their numbers, they would be taken for valid ones.
     pub(crate) fn restore(&self) -> io::Result<Vec<FoundSlot>> {
         let count = self.next.borrow().len() as u32;
         let mut numbers = Numbers::default();
