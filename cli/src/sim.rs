@@ -249,8 +249,8 @@ fn tell_of_faults(report: &Report) {
             report.errors.iter().map(|(status, failed)| format!("{failed} with {status}")).collect();
         output::note(&format!("requests failed because of planned faults: {}", each.join(", ")));
     }
-    if report.damage.as_ref().is_some_and(|damage| damage.read_only) {
-        output::note("the drive is read-only: no spare blocks are left");
+    if let Some(why) = report.damage.as_ref().and_then(|damage| damage.read_only_because.as_ref()) {
+        output::note(&format!("the drive is read-only: {why}"));
     }
 }
 

@@ -241,7 +241,7 @@ fn damage(report: &Report) -> String {
         text.push_str(&format!("fault \"{rule}\": struck {} of {} operations\n", count(*struck), count(*matched)));
     }
     let Damage { retired_blocks, planes_out_of_use, lost_units, dropped_units, .. } = damage;
-    let Damage { spare_blocks, spare_blocks_new, power_cuts, read_only, .. } = damage;
+    let Damage { spare_blocks, spare_blocks_new, power_cuts, read_only_because, .. } = damage;
     let planes = match planes_out_of_use {
         0 => String::new(),
         planes => format!(", planes given up {}", count(*planes)),
@@ -253,7 +253,7 @@ fn damage(report: &Report) -> String {
         count(*spare_blocks_new),
         count(*lost_units),
         count(*dropped_units),
-        if *read_only { "; the drive is read-only" } else { "" },
+        read_only_because.iter().map(|why| format!("; the drive is read-only: {why}")).collect::<String>(),
     ));
     text
 }

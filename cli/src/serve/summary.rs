@@ -74,7 +74,7 @@ fn damage(export: &ExportFigures) -> String {
         .into_iter()
         .filter(|(_, name)| of(name) > 0.0)
         .map(|(what, name)| format!("{what} {}", of(name)))
-        .chain((of("read_only") > 0.0).then(|| "the drive is read-only".to_owned()))
+        .chain(export.read_only.iter().map(|why| format!("the drive is read-only ({why})")))
         .chain((of("store_failed") > 0.0).then(|| "its file could not be written".to_owned()))
         .collect();
     if parts.is_empty() {

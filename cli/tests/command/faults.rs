@@ -115,7 +115,11 @@ fn a_drive_without_spare_blocks_is_read_only_and_says_so() {
     let ran = run(&args);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.err.contains("note: the drive is read-only") && ran.err.contains("Attempted Write to Read Only Range"));
-    assert!(ran.out.contains("spare left 0 of ") && ran.out.contains("; the drive is read-only"), "{}", ran.out);
+    assert!(
+        ran.out.contains("spare left 0 of ") && ran.out.contains("; the drive is read-only: no spare blocks are left"),
+        "{}",
+        ran.out
+    );
 }
 
 /// What failed in one of two runs stands in the comparison; where nothing failed there is no such row.

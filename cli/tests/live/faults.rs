@@ -76,6 +76,26 @@ fn faults_on_order_reach_the_client_and_writing_heals() {
 }
 
 #[test]
+fn a_drive_says_why_it_takes_no_more_writes() {
+    for kind in ["page", "ox_block"] {
+        let kind = format!("ftl.kind={kind}");
+        let more = ["--set", "buffer.mode=through", "--set", "ftl.over_provisioning=42.86%", "--set", &kind];
+        let mut server = Server::small(&[&more[..], &["--control", "control"]].concat());
+        let drive = || ask(&server, &json!({ "command": "statistics" }))["drives"][0].clone();
+        assert_eq!(drive().get("read_only"), None);
+        fault(&server, "fail program");
+        qemu_io(&server, &[("write -P 1 0 64k", WithAnError)]);
+        let why = drive()["read_only"].as_str().unwrap().to_owned();
+        assert!(why.contains("left"), "{kind}: {why}");
+        server.signal(rustix::process::Signal::TERM);
+        let ended = server.wait();
+        assert_eq!(ended.err.matches(&format!("drive small is read-only: {why}\n")).count(), 1, "{ended:?}");
+        let figures: Value = serde_json::from_str(&ended.out).unwrap();
+        assert_eq!(figures["drives"][0]["read_only"], *why);
+    }
+}
+
+#[test]
 fn rules_on_the_command_line_are_for_the_drive_they_name() {
     let server = Server::small(&[
         "--drive",

@@ -160,8 +160,14 @@ pub trait Ftl: 'static {
     /// Good blocks beyond those that are needed to go on writing: now, and when the drive was new.
     fn spare_blocks(&self) -> (u64, u64);
 
-    /// Whether the drive has too few good blocks left to be written to. A reservation made then must not be accepted.
-    fn is_read_only(&self) -> bool;
+    /// Why the drive takes no more data, if it takes none. A reservation made then must not be accepted.
+    fn read_only(&self) -> Option<ReadOnly>;
+
+    /// Whether the drive takes no more data.
+    #[inline]
+    fn is_read_only(&self) -> bool {
+        self.read_only().is_some()
+    }
 
     /// Starts again after a power cut. Power is on, and no operation is under way in the flash. The write buffer has kept
     /// its data if `keeps_buffer`, else it is empty. When power is cut meanwhile, the restart is repeated from its
@@ -284,10 +290,43 @@ pub enum Unreadable {
     Unmapped,
 }
 
+/// Why an FTL takes no more data.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ReadOnly {
+    /// The file that its flash is in cannot be written or read any more.
+    Store,
+    /// Fewer good blocks are left than writing needs.
+    FewBlocks,
+    /// No plane answers.
+    NoPlanes,
+    /// No block that can be erased has room for a page of the log or of a table.
+    NoRoomForTables,
+    /// No block that can be erased has room for data.
+    NoRoomForData,
+    /// No copy of a table with a fixed place can be written.
+    FixedPlace,
+    /// Its tables in flash could not be read at the start: reads fail too.
+    Unreadable,
+}
+
+impl std::fmt::Display for ReadOnly {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            ReadOnly::Store => "its file cannot be written or read any more",
+            ReadOnly::FewBlocks => "no spare blocks are left",
+            ReadOnly::NoPlanes => "none of its planes answers",
+            ReadOnly::NoRoomForTables => "no block is left for its log and tables",
+            ReadOnly::NoRoomForData => "no block is left for data",
+            ReadOnly::Unreadable => "its tables cannot be read",
+            ReadOnly::FixedPlace => "no copy of a table with a fixed place can be written",
+        })
+    }
+}
+
 /// Why data does not come to flash.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// There are too few good blocks left to write to.
+    /// The drive takes no more data ([`Ftl::read_only`]).
     ReadOnly,
     /// Power was lost.
     PowerLost,

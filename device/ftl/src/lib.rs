@@ -31,7 +31,7 @@ mod stored_counters;
 mod upkeep;
 
 pub use address::Extent;
-pub use ftl::{Destination, Ftl, Located, ReadError, Reader, Sanitization, Stats, TableSummary, Unreadable};
+pub use ftl::{Destination, Ftl, Located, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary, Unreadable};
 pub use ox_block::{OxBlock, OxBlockConfig};
 pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};
 pub use upkeep::{Recoveries, Upkeep, UpkeepPages};

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use nandscape_device_ftl::component::BlockInfo;
-use nandscape_device_ftl::{Ftl, Located, OxBlock, PageFtl, Plant, PlantReport, Stats, TableSummary};
+use nandscape_device_ftl::{Ftl, Located, OxBlock, PageFtl, Plant, PlantReport, ReadOnly, Stats, TableSummary};
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, UnitId};
 use nandscape_sim::Seed;
 
@@ -95,9 +95,9 @@ impl Part {
         on!(self, ftl => ftl.memory())
     }
 
-    /// Whether it has too few good blocks to take writes.
-    pub fn is_read_only(&self) -> bool {
-        on!(self, ftl => ftl.is_read_only())
+    /// Why it takes no writes, if it takes none.
+    pub fn read_only(&self) -> Option<ReadOnly> {
+        on!(self, ftl => ftl.read_only())
     }
 
     pub(crate) fn can_be_planted(&self) -> bool {

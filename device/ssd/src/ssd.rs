@@ -207,9 +207,18 @@ impl Ssd {
         self.parts.iter().map(Part::op_counts).reduce(|one, other| one.plus(&other)).unwrap_or_default()
     }
 
-    /// Whether some part of the drive has too few good blocks to take writes.
+    /// Whether some part of the drive takes no writes.
     pub fn is_read_only(&self) -> bool {
-        self.parts.iter().any(Part::is_read_only)
+        self.parts.iter().any(|part| part.read_only().is_some())
+    }
+
+    /// Why some part of the drive takes no writes, in words, with the names of the parts where there are several.
+    pub fn read_only(&self) -> Option<String> {
+        let why = self.parts.iter().filter_map(|part| Some((part, part.read_only()?)));
+        let told: Vec<String> = why
+            .map(|(part, why)| if self.parts.len() == 1 { why.to_string() } else { format!("{}: {why}", part.name) })
+            .collect();
+        (!told.is_empty()).then(|| told.join("; "))
     }
 
     /// The flash of the first part. Power and faults are those of the whole drive.

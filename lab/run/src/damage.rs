@@ -35,6 +35,9 @@ pub struct Damage {
     pub power_cuts: u32,
     /// Whether the drive refuses writes.
     pub read_only: bool,
+    /// Why it does; left out if it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only_because: Option<String>,
 }
 
 /// Statuses of requests that fail because of flash faults.
@@ -69,6 +72,7 @@ impl Damage {
             spare_blocks_new: stats.spare_blocks.1,
             power_cuts: ssd.media().power_cuts(),
             read_only: ssd.is_read_only(),
+            read_only_because: ssd.read_only(),
         }
     }
 

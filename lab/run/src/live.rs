@@ -228,7 +228,7 @@ impl Export for SsdExport {
                 ("flash_block_erases_total", ops.erases as f64),
                 ("free_blocks", stats.free_blocks as f64),
                 ("spare_blocks", stats.spare_blocks.0 as f64),
-                ("read_only", f64::from(u8::from(part.is_read_only()))),
+                ("read_only", f64::from(u8::from(part.read_only().is_some()))),
             ])
         };
         several.map(|part| (part.name().to_owned(), counters(part))).collect()
@@ -246,6 +246,10 @@ impl Export for SsdExport {
             Order::Set(setting) => self.ssd.change(setting).map_err(|problem| problem.to_string())?,
         }
         Ok(())
+    }
+
+    fn read_only(&self) -> Option<String> {
+        self.ssd.read_only()
     }
 
     fn faults(&self) -> Vec<FaultCount> {

@@ -41,6 +41,9 @@ pub struct DriveStatistics {
     pub others: Requests,
     /// Commands that failed because data could not be written or read back, as the SMART log counts them.
     pub media_errors: u64,
+    /// Why the drive takes no writes; left out if it takes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<String>,
     /// The fault rules with their counts; left out without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultStatistics>,
@@ -158,6 +161,7 @@ impl DriveStatistics {
             writes: Requests::of(&export.writes),
             others: Requests::of(&export.others),
             media_errors: export.media_errors,
+            read_only: export.read_only.clone(),
             faults: FaultStatistics::all_of(export),
             counters: export.counters.clone(),
             parts: export.parts.iter().cloned().collect(),

@@ -55,6 +55,11 @@ pub trait Export {
         Vec::new()
     }
 
+    /// Why the drive takes no writes, in words, if it takes none.
+    fn read_only(&self) -> Option<String> {
+        None
+    }
+
     /// Carries out an order.
     ///
     /// # Errors

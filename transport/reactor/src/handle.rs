@@ -122,6 +122,8 @@ pub struct ExportFigures {
     pub parts: Vec<(String, BTreeMap<&'static str, f64>)>,
     /// Commands that failed because data could not be written or read back, as the SMART log counts them.
     pub media_errors: u64,
+    /// Why the drive takes no writes, if it takes none.
+    pub read_only: Option<String>,
     /// Its fault rules, and how often each struck.
     pub faults: Vec<FaultCount>,
     /// Its settings that can be changed, as they are now, by key.

@@ -14,6 +14,7 @@ use super::mistakes::{self, Mistake};
 use super::pages::Kind;
 use super::state::{Mover, State};
 use crate::component::{CachedMapping, Checkpoint, Key, LineProvisioning, Log, LogHead, LogPosition, StoredBlocks};
+use crate::ftl::ReadOnly;
 use crate::parts::{KeyedEntries, numbers_of_bytes, numbers_to_bytes, page_from_raw, page_to_raw};
 
 /// Fragments of tables that are written at the same time, at the most.
@@ -162,9 +163,9 @@ impl Core {
         }
     }
 
-    /// Writes the fragments of all tables that were changed: of the map, of the table of those as it is at one instant, and of
-    /// the table of blocks. Returns the position of the last record before that instant; `None` if the drive is read-only by
-    /// then, and fragments may not have been written.
+    /// Writes the changed fragments of all tables: of the map, of the table of its fragments as that is at one instant, and of the
+    /// table of blocks. Returns the position of the last record before that instant, or `None` if the drive has become read-only,
+    /// so that some fragments may not be written.
     async fn write_tables(&self) -> Result<Option<LogPosition>, Stopped> {
         self.flags.writing_tables.set(true);
         // An eviction that waits for a page looks again: this checkpoint waits for the evicted fragment, so it frees no page before.
@@ -225,7 +226,7 @@ impl Core {
         };
         self.flags.last_checkpoint.set(self.sim.now());
         if self.save().is_err() {
-            self.give_up_writing();
+            self.give_up_writing(ReadOnly::Store);
         }
         blocks.into_iter().for_each(|block| self.chores.start(Chore::Release(block)));
         self.tell_durable(None);

@@ -24,7 +24,7 @@ use super::recovery::Recovered;
 use super::state::{self, State};
 use super::{CheckpointConfig, OxBlockConfig, OxGcConfig};
 use crate::component::LogHead;
-use crate::ftl::Refusal;
+use crate::ftl::{ReadOnly, Refusal};
 use crate::parts::Record;
 
 /// Power was cut: a process ends.
@@ -50,8 +50,8 @@ pub(super) struct Shared {
     pub(super) free_slots: Credits,
     /// Notified when the drive is in service, or will never be.
     pub(super) ready: Signal,
-    /// The drive cannot be written any more, whatever a restart finds.
-    pub(super) read_only: Cell<bool>,
+    /// Why the drive cannot be written any more, whatever a restart finds.
+    pub(super) read_only: Cell<Option<ReadOnly>>,
     /// The write cache in the file, where it is kept in one.
     pub(super) kept_cache: Option<KeptCache>,
     /// How garbage is collected, and when checkpoints are taken, from now on.
@@ -216,11 +216,11 @@ impl Core {
     }
 
     /// Nothing can be written any more.
-    pub(super) fn give_up_writing(&self) {
+    pub(super) fn give_up_writing(&self, why: ReadOnly) {
         if self.phase.get() == Phase::Failed || self.phase.replace(Phase::ReadOnly) == Phase::ReadOnly {
             return;
         }
-        self.shared.read_only.set(true);
+        self.shared.read_only.set(self.shared.read_only.get().or(Some(why)));
         let mut state = self.state.borrow_mut();
         let mut told = state.cache.give_up_watchers();
         told.extend(state.waiting.drain(..).map(|(_, settling)| settling));

@@ -20,7 +20,7 @@ use super::core::Core;
 use super::restart::Kept;
 use crate::address::{SlotId, UnitSize};
 use crate::component::{ChainedLog, NoteRecord};
-use crate::ftl::Stats;
+use crate::ftl::{ReadOnly, Stats};
 use crate::parts::{JournalEntry, KeptRecords, Record, to_entries};
 
 /// Units of the host's data that are programmed from one time to the next that the counters are written. A kill loses what was
@@ -158,7 +158,7 @@ impl Core {
     pub(super) fn sync(&self) -> bool {
         let is_safe = self.media.sync().is_ok() && !self.media.store_has_failed();
         if !is_safe {
-            self.give_up_writing();
+            self.give_up_writing(ReadOnly::Store);
         }
         is_safe
     }

@@ -11,6 +11,7 @@ use nandscape_drive::breakdown::cause;
 use super::core::{Core, Stopped};
 use super::mistakes::{self, Mistake};
 use super::pages::{self, Kind};
+use crate::ftl::ReadOnly;
 use crate::parts::{FixedPage, FixedRecord, Reassembly};
 
 /// Pages of a copy that may fail before the copy is given up.
@@ -173,13 +174,13 @@ impl Core {
                 copy.version = version;
             }
             if self.media.store_has_failed() {
-                self.give_up_writing();
+                self.give_up_writing(ReadOnly::Store);
                 return Ok(());
             }
             self.state.borrow_mut().places.places[number].copies[index] = copy;
         }
         if !self.state.borrow().places.are_writable() {
-            self.give_up_writing();
+            self.give_up_writing(ReadOnly::FixedPlace);
         }
         Ok(())
     }

@@ -99,7 +99,7 @@ use self::durable::KeptCache;
 use self::restart::Kept;
 use crate::address::{Extent, UnitSize};
 use crate::component::{BlockInfo, BlockMetadata};
-use crate::ftl::{Destination, Ftl, Milestone, Settling, Stats, TableSummary};
+use crate::ftl::{Destination, Ftl, Milestone, ReadOnly, Settling, Stats, TableSummary};
 
 pub use config::{CheckpointConfig, OxBlockConfig, OxGcConfig, reserve_per_plane};
 pub use lines::{HostLimit, Layout, LineLayout, list_pages};
@@ -151,7 +151,7 @@ impl OxBlock {
         let shared = Rc::new(Shared {
             free_slots: Credits::new(sim, config.buffer_units as usize, cause::HOST_WRITE),
             ready: Signal::new(sim),
-            read_only: Cell::new(false),
+            read_only: Cell::new(None),
             kept_cache,
             gc: Cell::new(config.gc),
             checkpoint: Cell::new(config.checkpoint),
@@ -361,7 +361,7 @@ impl Ftl for OxBlock {
         self.core().state.borrow().spare()
     }
 
-    fn is_read_only(&self) -> bool {
+    fn read_only(&self) -> Option<ReadOnly> {
         self.shared.read_only.get()
     }
 

@@ -13,6 +13,7 @@ use super::core::{Core, Phase, Stopped};
 use super::streams::META;
 use crate::address::SlotId;
 use crate::component::Stream;
+use crate::ftl::ReadOnly;
 
 /// A page that is to be programmed.
 pub(super) struct ProgramJob {
@@ -80,7 +81,7 @@ impl Core {
             if stream == META && (self.flags.writing_tables.get() || self.phase.get() == Phase::Starting) {
                 self.check_room_for_tables();
             } else if self.state.borrow().progress().is_barren_since(begun) {
-                self.give_up_writing();
+                self.give_up_writing(if stream == META { ReadOnly::NoRoomForTables } else { ReadOnly::NoRoomForData });
             }
             if self.phase.get() == Phase::ReadOnly {
                 return Err(Stopped);
@@ -174,7 +175,7 @@ impl Core {
         drop(state);
         match ended {
             Ok(()) => self.end_block(block),
-            Err(MediaError::Store) => self.give_up_writing(),
+            Err(MediaError::Store) => self.give_up_writing(ReadOnly::Store),
             Err(_) => {}
         }
     }

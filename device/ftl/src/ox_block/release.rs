@@ -10,6 +10,7 @@ use super::chores::Chore;
 use super::core::{Core, Phase, Stopped};
 use super::state::State;
 use crate::component::{BadBlocks, BlockMetadata, LineProvisioning};
+use crate::ftl::ReadOnly;
 use crate::parts::numbers_to_bytes;
 
 /// The identifier in the first block of a channel that belongs to this FTL: "OX-BLOCK" and a version.
@@ -40,7 +41,7 @@ impl Core {
             && self.media.erase(block, self.config.priority.who(cause::GC), &mut Breakdown::new()).await.is_ok();
         self.still_running()?;
         if self.media.store_has_failed() {
-            self.give_up_writing();
+            self.give_up_writing(ReadOnly::Store);
             return Err(Stopped);
         }
         let mut state = self.state.borrow_mut();
@@ -77,12 +78,14 @@ impl Core {
 
     /// A drive with too few good blocks, or without an answer from any plane, is written no more.
     pub(super) fn check_read_only(&self) {
-        let is_over = {
+        let why = {
             let state = self.state.borrow();
-            state.has_lost_too_much() || state.dead.iter().all(|dead| *dead)
+            let answers = state.dead.contains(&false);
+            let few = state.has_lost_too_much().then_some(ReadOnly::FewBlocks);
+            if answers { few } else { Some(ReadOnly::NoPlanes) }
         };
-        if is_over && self.phase.get() == Phase::Running {
-            self.give_up_writing();
+        if let Some(why) = why.filter(|_| self.phase.get() == Phase::Running) {
+            self.give_up_writing(why);
         }
     }
 

@@ -4,6 +4,7 @@
 
 use super::core::Core;
 use super::state::State;
+use crate::ftl::ReadOnly;
 
 /// How many checkpoints there were, and how many blocks they have released.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -36,7 +37,7 @@ impl Core {
     /// There is no page for the log, or for a table that a checkpoint writes. If no block is being released, none will be.
     pub(super) fn check_room_for_tables(&self) {
         if self.state.borrow().releasing == 0 {
-            self.give_up_writing();
+            self.give_up_writing(ReadOnly::NoRoomForTables);
         }
     }
 
@@ -52,7 +53,7 @@ impl Core {
         let since = *state.no_room_since.get_or_insert(now);
         drop(state);
         match now.is_barren_since(since) {
-            true => self.give_up_writing(),
+            true => self.give_up_writing(ReadOnly::NoRoomForData),
             false => self.request_checkpoint(),
         }
     }

@@ -12,7 +12,7 @@ use super::core::{Core, Phase};
 use super::state::State;
 use crate::address::{Extent, Piece, UnitSize};
 use crate::component::Log;
-use crate::ftl::{Milestone, Refusal, Settling};
+use crate::ftl::{Milestone, ReadOnly, Refusal, Settling};
 
 /// Slots set aside for a write, given back when dropped.
 pub struct Reservation<'a> {
@@ -115,7 +115,7 @@ pub(super) fn accept(
 /// A write that the drive's durable memory could not take.
 #[cold]
 fn not_kept(core: &Core) -> Rc<Settling> {
-    core.give_up_writing();
+    core.give_up_writing(ReadOnly::Store);
     let settling = Settling::new(&core.sim, 1, Milestone::Flash, core.shared.free_slots.totals());
     settling.give_up(1, Refusal::ReadOnly);
     settling

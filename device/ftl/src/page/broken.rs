@@ -20,7 +20,7 @@ use super::PageFtl;
 use super::state::State;
 use crate::address::{Extent, Location, Lpn, Piece, SlotId};
 use crate::component::{BadBlocks, BlockInfo, BlockMetadata, BlockState, Provisioning};
-use crate::ftl::Refusal;
+use crate::ftl::{ReadOnly, Refusal};
 
 /// What has gone wrong with a drive so far.
 pub(super) struct Damage {
@@ -33,13 +33,19 @@ pub(super) struct Damage {
     needed: u64,
     /// Usable beyond the needed ones when the drive was new.
     spare: u64,
-    pub(super) read_only: bool,
+    /// Why the drive is written no more.
+    pub(super) read_only: Option<ReadOnly>,
 }
 
 impl Damage {
     pub(super) fn new(geometry: &Geometry) -> Damage {
         let has_lost_blocks = vec![false; geometry.planes() as usize];
-        Damage { has_lost_blocks, lost: BTreeMap::new(), usable: 0, needed: 0, spare: 0, read_only: false }
+        Damage { has_lost_blocks, lost: BTreeMap::new(), usable: 0, needed: 0, spare: 0, read_only: None }
+    }
+
+    /// Whether fewer good blocks are left than are needed.
+    fn lacks_blocks(&self) -> Option<ReadOnly> {
+        (self.usable < self.needed).then_some(ReadOnly::FewBlocks)
     }
 
     /// The sectors that are lost, by unit.
@@ -78,7 +84,7 @@ impl State {
             self.damage.has_lost_blocks[plane.0 as usize] = grown > 0;
             self.damage.usable -= grown as u64;
         }
-        self.damage.read_only = self.damage.usable < self.damage.needed;
+        self.damage.read_only = self.damage.lacks_blocks();
     }
 
     /// Spare blocks now, and when the drive was new.
@@ -89,7 +95,7 @@ impl State {
     /// `blocks` blocks are not usable any more.
     fn use_less(&mut self, blocks: u64) {
         self.damage.usable -= blocks;
-        self.damage.read_only |= self.damage.usable < self.damage.needed;
+        self.damage.read_only = self.damage.read_only.or(self.damage.lacks_blocks());
     }
 
     // ------------------------------------------------------------ blocks and planes
@@ -102,7 +108,7 @@ impl State {
             MediaError::NoAnswer => self.take_out(self.geometry.plane_of(block)),
             MediaError::Uncorrectable | MediaError::PowerLost => {}
             // Nothing can be written any more, though no block is to blame.
-            MediaError::Store => self.damage.read_only = true,
+            MediaError::Store => self.damage.read_only = Some(ReadOnly::Store),
             MediaError::Misuse(misuse) => panic!("a bug of the page FTL: {:?}: {misuse}", broken.page),
         }
         matches!(broken.error, MediaError::Failed | MediaError::Uncorrectable)
@@ -262,8 +268,10 @@ impl PageFtl {
     /// If the drive has become read-only, tells all who wait for it to be written.
     pub(super) fn check_read_only(&self) {
         let mut state = self.state.borrow_mut();
-        state.damage.read_only |= self.media.store_has_failed();
-        if !state.damage.read_only || self.read_only.replace(true) {
+        if self.media.store_has_failed() {
+            state.damage.read_only.get_or_insert(ReadOnly::Store);
+        }
+        if state.damage.read_only.is_none() || self.read_only.replace(state.damage.read_only).is_some() {
             return;
         }
         let watchers = state.buffer.give_up_watchers();

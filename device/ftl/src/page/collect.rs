@@ -17,6 +17,7 @@ use super::write::NO_LPN;
 use super::{GcConfig, PageFtl};
 use crate::address::Lpn;
 use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
+use crate::ftl::ReadOnly;
 use crate::policy::OwnerSource;
 
 /// What a collection holds while it works; the flash is given back first.
@@ -353,7 +354,7 @@ impl PageFtl {
             Err(MediaError::Uncorrectable | MediaError::Failed) => self.state.borrow_mut().retire(victim),
             Err(MediaError::Misuse(misuse)) => panic!("a bug of the page FTL: erase of {victim:?}: {misuse}"),
             Err(MediaError::Store) => {
-                self.state.borrow_mut().damage.read_only = true;
+                self.state.borrow_mut().damage.read_only = Some(ReadOnly::Store);
                 return self.leave(cursor);
             }
             Err(MediaError::NoAnswer) => {

@@ -72,7 +72,7 @@ use nandscape_sim::{Resource, Sim, Span, Wait};
 
 use crate::address::{Extent, Location, Lpn, UnitSize};
 use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
-use crate::ftl::{Destination, Ftl, Located, Milestone, Sanitization, Settling, Stats, TableSummary};
+use crate::ftl::{Destination, Ftl, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary};
 use crate::policy::{AdmissionPolicy, AllocationPolicy, GcScheme, OwnerSource, VictimPolicy};
 use gate::Gate;
 use sanitize::PlaneJob;
@@ -175,7 +175,7 @@ pub struct PageFtl {
     /// A plane's collector, which waited, is to go on.
     go_on: Vec<Signal>,
     /// All who waited for the drive to be written have been told that it is read-only.
-    read_only: Cell<bool>,
+    read_only: Cell<Option<ReadOnly>>,
     /// Firmware that deallocates, a step at a time.
     deallocating: Resource,
     /// Power cuts after which it has started again.
@@ -206,7 +206,7 @@ impl PageFtl {
             free_slots,
             unpinned: Signal::new(sim),
             go_on,
-            read_only: Cell::new(false),
+            read_only: Cell::new(None),
             deallocating: Resource::new(sim),
             restarted_after: Cell::new(0),
             programs: pool(sim, weak, async |ftl, job| ftl.program(job).await),
@@ -360,7 +360,7 @@ impl Ftl for PageFtl {
         self.state.borrow().spare()
     }
 
-    fn is_read_only(&self) -> bool {
+    fn read_only(&self) -> Option<ReadOnly> {
         self.read_only.get()
     }
 

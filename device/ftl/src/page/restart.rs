@@ -22,7 +22,7 @@ use super::PageFtl;
 use super::state::State;
 use crate::address::{Location, SlotId};
 use crate::component::{BlockMetadata, Provisioning};
-use crate::ftl::Refusal;
+use crate::ftl::{ReadOnly, Refusal};
 
 /// Blocks that are checked in one step.
 const STEP: u32 = 1_024;
@@ -51,7 +51,7 @@ pub(super) async fn restart(ftl: &PageFtl, keeps_buffer: bool) {
         }
         // A file that cannot be read any more leaves the tables as they are in memory, and the drive read-only.
         if ftl.state.borrow_mut().rebuild().is_err() {
-            ftl.state.borrow_mut().damage.read_only = true;
+            ftl.state.borrow_mut().damage.read_only = Some(ReadOnly::Store);
         }
     }
     let mut state = ftl.state.borrow_mut();

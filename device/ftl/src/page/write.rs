@@ -214,7 +214,7 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
         return if ftl.media.store_has_failed() { Some(not_kept(ftl)) } else { None };
     }
     let settling = Settling::new(&ftl.sim, slots, Milestone::Flash, ftl.free_slots.totals());
-    if ftl.read_only.get() {
+    if ftl.read_only.get().is_some() {
         settling.give_up(slots, Refusal::ReadOnly);
         return Some(settling);
     }

@@ -81,6 +81,19 @@ impl Reactor {
                 tally.errors += 1;
                 let of_media = [Status::UNRECOVERED_READ_ERROR, Status::WRITE_FAULT];
                 figures.media_errors += u64::from(of_media.contains(&one.completion.status.meaning()));
+                self.tell_of_read_only(usize::from(one.export));
+            }
+        }
+    }
+
+    /// A command has failed: says so the first time that it finds its drive read-only.
+    #[cold]
+    fn tell_of_read_only(&mut self, export: usize) {
+        let figures = &mut self.figures[export];
+        if figures.read_only.is_none() {
+            figures.read_only = self.port.exports()[export].read_only();
+            if let Some(why) = &figures.read_only {
+                (self.log)(&format!("drive {} is read-only: {why}", figures.name));
             }
         }
     }

@@ -20,6 +20,7 @@ use super::super::streams::{COLD, HOT, LOG, LOG_WIDTH, META};
 use super::Ended;
 use super::replay::Replay;
 use crate::component::{BlockMetadata, BlockState, CachedMapping, LineProvisioning, LogStart, StoredBlocks};
+use crate::ftl::ReadOnly;
 use crate::parts::FIXED;
 
 impl Core {
@@ -73,7 +74,7 @@ impl Core {
                 Ok(()) => state.erased(block),
                 Err(MediaError::Store) => {
                     drop(state);
-                    self.give_up_writing();
+                    self.give_up_writing(ReadOnly::Store);
                     break;
                 }
                 Err(_) => state.retire(block),
@@ -95,7 +96,7 @@ impl Core {
             Ok(()) => state.chunks.get_mut(block).erases += 1,
             Err(MediaError::Store) => {
                 drop(state);
-                self.give_up_writing();
+                self.give_up_writing(ReadOnly::Store);
             }
             Err(_) => state.retire(block),
         }

@@ -33,6 +33,7 @@ use super::release::Formatted;
 use super::state::{self, State};
 use crate::Recoveries;
 use crate::component::{BadBlocks, BlockMetadata, BlockState, CachedMapping, ChainedLog, Log, StoredBlocks};
+use crate::ftl::ReadOnly;
 use crate::parts::{FixedRecord, Record, numbers_of_bytes, page_from_raw};
 
 /// What recovery has replayed.
@@ -77,7 +78,7 @@ impl Core {
         }
         self.flags.last_checkpoint.set(self.sim.now());
         match is_up {
-            Ok(()) if self.shared.read_only.get() => self.phase.set(Phase::ReadOnly),
+            Ok(()) if self.shared.read_only.get().is_some() => self.phase.set(Phase::ReadOnly),
             Ok(()) => {
                 self.phase.set(Phase::Running);
                 // Not before: what recovery itself has appended is in the chain, or counts for nothing.
@@ -89,7 +90,7 @@ impl Core {
             }
             Err(Ended::Damaged | Ended::Stopped) => {
                 self.phase.set(Phase::Failed);
-                self.shared.read_only.set(true);
+                self.shared.read_only.set(self.shared.read_only.get().or(Some(ReadOnly::Unreadable)));
                 self.shared.free_slots.give_up();
             }
         }
