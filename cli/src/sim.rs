@@ -265,7 +265,16 @@ pub(crate) fn resolve_with(drive: &str, changes: &[String], faults: &[Rule]) -> 
         let ways = "`nandscape serve --drive` and `nandscape bench --to` take it";
         return Err(Failure::Input(anyhow::anyhow!("drive {drive}: a remote drive runs at the wall clock: {ways}")));
     }
-    let mut profile = Profile::load(drive).map_err(Failure::input)?;
+    let profile = Profile::load(drive).map_err(Failure::input)?;
+    resolve_profile((drive, profile), changes, faults)
+}
+
+/// As [`resolve_with`], of a profile that was read, with what errors call it.
+pub(crate) fn resolve_profile(
+    (drive, mut profile): (&str, Profile),
+    changes: &[String],
+    faults: &[Rule],
+) -> Result<Resolved, Failure> {
     profile.set_all(changes).map_err(Failure::input)?;
     if !faults.is_empty() {
         let given = profile.keys.faults.iter().flat_map(|given| &given.0).map(|rule| &rule.0);

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use nandscape_device_media::{Rule, StoreKind};
-use nandscape_device_ssd::Profile;
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_lab_run::{DriveSpec, Precondition, RemoteSpec};
 use nandscape_transport_nbd::Address;
 use nandscape_transport_reactor::{NoIdleStates, PollMode};
@@ -15,7 +15,7 @@ use super::stores::{self, StoreArg};
 use super::{faults, memory, plan};
 use crate::failure::Failure;
 use crate::numbers::whole;
-use crate::sim::{resolve_with, tell_if_unseen};
+use crate::sim::{resolve_profile, resolve_with, tell_if_unseen};
 
 /// Serve drives in real time, over NBD, NVMe/TCP and vfio-user.
 ///
@@ -39,6 +39,7 @@ Examples:
 
   nandscape serve --drive far=nvme-tcp://127.0.0.1:4420/NQN --nbd unix:far.sock     another server's drive, over NBD
   nandscape serve --drive default --set capacity=32GiB --store file:drive.nand --nbd unix:n.sock
+  nandscape serve --store file:drive.nand --nbd unix:n.sock  the same drive again, with the profile that its file keeps
   nandscape inspect drive.nand                               what it holds; it goes on where it was, even after kill -9
 
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --record run.rec
@@ -51,8 +52,9 @@ Exit status: 0 after SIGTERM, SIGINT or SIGHUP, once all is flushed; 1 when a dr
 written to a store, or a recording is incomplete; 2 for bad usage or input.")]
 pub(crate) struct ServeArgs {
     /// A drive: a profile's name or file, or nvme-tcp://HOST:PORT/NQN for a drive of any NVMe/TCP target, and the name that
-    /// clients use; may be repeated. Clients that give no name get the first
-    #[arg(long, value_name = "[NAME=]P", required = true)]
+    /// clients use; may be repeated. Clients that give no name get the first. Left out: the drive in the file of --store, with
+    /// the profile that it was made with
+    #[arg(long, value_name = "[NAME=]P", required_unless_present = "store")]
     drive: Vec<String>,
     /// Change a key of every drive's profile: capacity=4GiB; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
@@ -144,14 +146,14 @@ impl From<PollArg> for PollMode {
 impl ServeArgs {
     /// The drives of each reactor.
     pub(super) fn plan(&self) -> Result<Vec<Part>, Failure> {
-        if !(1..=self.drive.len()).contains(&self.reactors) {
-            let (reactors, drives) = (self.reactors, self.drive.len());
+        let named = self.named()?;
+        if !(1..=named.len()).contains(&self.reactors) {
+            let (reactors, drives) = (self.reactors, named.len());
             return input(format!("--reactors {reactors}: each drive runs on one thread, so give 1 to {drives}"));
         }
         if self.reactors > 1 && (self.record.is_some() || self.chrome_trace.is_some()) {
             return input("--record and --chrome-trace cover one reactor; leave out --reactors");
         }
-        let named = self.named()?;
         let names: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
         for (number, name) in names.iter().enumerate() {
             if names[..number].contains(name) {
@@ -164,7 +166,13 @@ impl ServeArgs {
         self.check_stores(&named, &stores)?;
         let plan = |(number, (name, what)): (usize, (String, Named<'_>))| match what {
             Named::Profile(profile) => {
-                self.spec(name, profile, &faults[number], (number as u64, &stores[number])).map(PlannedDrive::Model)
+                let resolved = resolve_with(profile, &self.set, &faults[number])?;
+                Ok(PlannedDrive::Model(self.spec(name, resolved, (number as u64, &stores[number]))))
+            }
+            Named::Stored(drive) => {
+                let profile = Profile::of_keys(&drive.profile_name, drive.keys);
+                let resolved = resolve_profile((&drive.profile_name, profile), &self.set, &faults[number])?;
+                Ok(PlannedDrive::Model(self.spec(name, resolved, (number as u64, &stores[number]))))
             }
             // A rule that names no drive is for the models.
             Named::Url(url) => self.remote(name, url).map(PlannedDrive::Remote),
@@ -184,6 +192,10 @@ impl ServeArgs {
 
     /// The drives by name, with what each is.
     fn named(&self) -> Result<Vec<(String, Named<'_>)>, Failure> {
+        if self.drive.is_empty() {
+            let (name, drive) = stores::held(&self.store)?;
+            return Ok(vec![(name, Named::Stored(Box::new(drive)))]);
+        }
         self.drive.iter().map(|word| plan::named(word)).collect()
     }
 
@@ -191,7 +203,7 @@ impl ServeArgs {
     fn check_remote(&self, named: &[(String, Named<'_>)], names: &[String]) -> Result<(), Failure> {
         let Some((name, url)) = named.iter().find_map(|(name, what)| match what {
             Named::Url(url) => Some((name, url)),
-            Named::Profile(_) => None,
+            Named::Profile(_) | Named::Stored(_) => None,
         }) else {
             return Ok(());
         };
@@ -263,26 +275,19 @@ impl ServeArgs {
         functions::of_words(&self.vfio_user, &names)
     }
 
-    fn spec(
-        &self,
-        name: String,
-        profile: &str,
-        faults: &[Rule],
-        (number, store): (u64, &StoreArg),
-    ) -> Result<DriveSpec, Failure> {
-        let resolved = resolve_with(profile, &self.set, faults)?;
+    fn spec(&self, name: String, resolved: Resolved, (number, store): (u64, &StoreArg)) -> DriveSpec {
         let resolved = if self.no_delay { resolved.without_delay() } else { resolved };
         resolved.notes.iter().for_each(|note| crate::output::note(note));
         let keeps_data = *store != StoreArg::None;
         tell_if_unseen(&resolved, if keeps_data { StoreKind::Ram } else { StoreKind::None });
-        Ok(DriveSpec {
+        DriveSpec {
             name,
             number,
             profile_name: resolved.name.clone(),
             profile: resolved.to_toml(),
             keeps_data,
             precondition: Precondition::from(self.precondition),
-        })
+        }
     }
 
     /// The files that its drives' profiles are read from.
@@ -290,7 +295,7 @@ impl ServeArgs {
         let named = self.named().unwrap_or_default();
         let files = named.into_iter().map(|(_, what)| match what {
             Named::Profile(profile) => Profile::files(profile),
-            Named::Url(_) => Vec::new(),
+            Named::Url(_) | Named::Stored(_) => Vec::new(),
         });
         files.flatten().collect()
     }

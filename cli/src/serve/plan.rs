@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use nandscape_device_media::durable::StoreFile;
-use nandscape_device_ssd::Profile;
+use nandscape_device_ssd::{Profile, StoredDrive};
 use nandscape_drive::DriveInfo;
 use nandscape_lab_run::{DriveSpec, LiveDrives, Progress, RemoteExport, RemoteSpec, SsdExport};
 use nandscape_sim::units::Bytes;
@@ -40,6 +40,8 @@ pub(super) enum Named<'a> {
     Profile(&'a str),
     /// A remote drive, by its URL.
     Url(&'a str),
+    /// The profile that a drive's file keeps.
+    Stored(Box<StoredDrive>),
 }
 
 impl PlannedDrive {

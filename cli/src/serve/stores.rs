@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use nandscape_device_media::durable::{StoreError, StoreFile};
-use nandscape_device_ssd::PartStore;
+use nandscape_device_ssd::{PartStore, StoredDrive};
 use nandscape_lab_run::{DriveSpec, Precondition};
 
 use super::ServeArgs;
@@ -43,6 +43,29 @@ pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<StoreArg
     }
     let rest = rest.unwrap_or(StoreArg::Ram);
     Ok(own.into_iter().map(|store| store.unwrap_or_else(|| rest.clone())).collect())
+}
+
+/// The drive that a file holds, and its name, where `--drive` does not say what is served: the only word is its file.
+pub(super) fn held(words: &[String]) -> Result<(String, StoredDrive), Failure> {
+    let missing = |problem: &str| {
+        let valid = "give --drive, or the file of one drive that is there already: --store file:PATH";
+        Err(Failure::Input(anyhow::anyhow!("no --drive is given, and {problem}; {valid}")))
+    };
+    let [word] = words else { return missing(&format!("there are {} --store", words.len())) };
+    let (name, path) = match word.split_once('=') {
+        Some((name, path)) if !word.starts_with("file:") => (Some(name), path),
+        _ => (None, word.as_str()),
+    };
+    let path = Path::new(path.strip_prefix("file:").unwrap_or(path));
+    let failed = |error: &dyn std::fmt::Display| Failure::Input(anyhow::anyhow!("--store {word}: {error}"));
+    if kind(word).is_some() || !StoreFile::exists(path).map_err(|error| failed(&error))? {
+        return missing(&format!("--store {word} holds no drive yet"));
+    }
+    let (file, _) = StoreFile::open_to_read(path).map_err(|error| failed(&error))?;
+    let mut drive = StoredDrive::of(file.spec()).map_err(|problem| failed(&problem))?;
+    // They are of the run that made the file.
+    (drive.keys.faults, drive.keys.changes) = (None, None);
+    Ok((name.unwrap_or(&drive.profile_name).to_owned(), drive))
 }
 
 /// The kinds that are no files.

@@ -348,6 +348,35 @@ fn a_part_in_memory_is_no_part_of_the_file() {
     assert_eq!(server.end().code, Some(0));
 }
 
+/// Two FTLs, of which the file says all that is needed to start them: their profile, and on each channel the FTL that owns it. The
+/// faults of the run before are not kept.
+#[test]
+fn a_drive_starts_from_its_file_alone() {
+    let parts = "ftl.parts=[{channels=\"0\",ftl={kind=\"ox_block\",over_provisioning=\"42.86%\"}},{channels=\"1\"}]";
+    let args = ["--set", "capacity=128MiB", "--set", parts, "--fault", "uncorrectable read nth=1000000000"];
+    let mut server = serve(tempfile::tempdir().unwrap(), &args);
+    let mut model = Model(vec![vec![0]; BLOCKS as usize]);
+    let (mut rng, mut next) = (Seed::new(6).rng(), 0);
+    model.write(&mut Client::connect(&mut server), &mut rng, 300, (&mut next, true));
+    server.signal(Signal::KILL);
+    server.wait();
+    let alone = ["--nbd", "unix:n.sock", "--check", "--json", "--store", "small=file:drive.nand"];
+    let mut server = Server::start(server.keep_folder(), &alone);
+    model.verify(&mut Client::connect(&mut server));
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let figures: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(figures["drives"][0].get("faults"), None);
+    assert_eq!(figures["drives"][0]["parts"].as_object().unwrap().len(), 2);
+    for (more, problem) in
+        [("file:other.nand", "--store file:other.nand holds no drive yet; give --drive"), ("ram", "yet")]
+    {
+        let refused = nandscape(server.folder.path(), &["serve", "--nbd", "unix:m.sock", "--store", more]);
+        assert!(refused.code == Some(2) && refused.err.contains(problem), "{refused:?}");
+    }
+}
+
 #[test]
 fn options_that_a_drive_in_a_file_has_no_use_for_are_told() {
     let mut folder = tempfile::tempdir().unwrap();
