@@ -112,6 +112,33 @@ fn a_normal_shutdown_takes_a_checkpoint_and_an_abrupt_one_does_not() {
     }
 }
 
+/// A plane that dies under load takes its blocks with it. The other planes go on, those of its channel too, and tables agree.
+#[test]
+fn a_drive_goes_on_when_a_plane_dies() {
+    for provisioning in ["lines", "planes_first", "channel_lines"] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let provisioning = format!("ftl.ox.provisioning={provisioning}");
+        let ssd = ssd(&sim, &[&provisioning, "ftl.over_provisioning=200%", "buffer.mode=volatile", "lba_size=4KiB"]);
+        let (drive, issuer) = (QueueDrive::new(&sim, ssd.controller(), QueueId(1), 17).unwrap(), Issuer::new(&sim));
+        let mut rng = Seed::new(seed()).rng();
+        let written = executor.block_on(async {
+            for number in 0..20_000 {
+                if number == 5_000 {
+                    ssd.media().faults().add("dead channel=0 die=0 plane=0".parse().expect("a rule"));
+                }
+                let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, rng.below(2_000), 1);
+                let status = issuer.execute(&*drive, write, HostMem::zeroed(4_096)).await.status;
+                assert_eq!(status, Status::SUCCESS, "{provisioning}: write {number}");
+            }
+        });
+        written.expect("the writes end");
+        let stats = ssd.ftl_stats();
+        assert!(stats.planes_out_of_use == 1 && stats.gc_blocks > 0 && !ssd.is_read_only(), "{provisioning}");
+        ssd.check().unwrap_or_else(|wrong| panic!("{provisioning}: {wrong}"));
+    }
+}
+
 #[test]
 fn a_planted_drive_is_not_reported_as_erased() {
     for (plant, expected) in [(None, manage::GLOBAL_DATA_ERASED), (Some(Plant::Full), 0)] {

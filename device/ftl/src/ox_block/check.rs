@@ -88,8 +88,10 @@ impl State {
                 }
                 BlockState::Bad => self.bad.is_bad(block) && info.valid == 0,
                 BlockState::Open(_) => {
-                    // All pages of a block that is not in the list have been handed out, and programs are under way.
-                    stream == FIXED || is_listed || info.allocated >= self.data_pages
+                    // All pages of a block that is not in the list have been handed out, and programs are under way; or its plane
+                    // has died.
+                    let is_dead = self.dead[plane.0 as usize];
+                    stream == FIXED || is_listed || is_dead || info.allocated >= self.data_pages
                 }
                 BlockState::Full => !is_listed || stream == LOG,
                 BlockState::Collecting | BlockState::Retiring => !is_listed,
