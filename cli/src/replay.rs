@@ -1,44 +1,120 @@
-//! `nandscape sim --replay`: a recorded run of live drives, again in virtual time.
+//! `nandscape sim --replay`: a recorded run of live drives, again in virtual time, or its requests on changed drives.
 
-use nandscape_lab_run::{Replay, ReplayError, Report};
+use std::path::Path;
+use std::rc::Rc;
+
+use anyhow::anyhow;
+use nandscape_device_ssd::Profile;
+use nandscape_lab_report::{Document, RequestLog};
+use nandscape_lab_run::{Observer, Precondition, Replay, ReplayError, Replayed, Report, WhatIf};
 
 use crate::failure::Failure;
-use crate::sim::{SimArgs, can_write, write};
+use crate::sim::{SimArgs, StoreArg, prepare_files, write};
 use crate::{output, progress, table};
 
 /// Replays it and prints the report of each drive; as JSON one object, which holds the reports where there are several
 /// drives. Requests that failed in the recorded run fail again, so that failures do not change the exit status.
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let Some(recording) = args.replay.clone() else { unreachable!("either a drive or a recording is given") };
-    if let Some(file) = &args.chrome_trace {
-        can_write(file).map_err(|error| Failure::Input(error.context("--chrome-trace")))?;
+    let what_if = what_if(args)?;
+    if what_if.is_none() && args.store == StoreArg::Ram {
+        return Err(Failure::Input(anyhow!(
+            "--store ram is for a what-if: give a change, or leave it out; the exact replay keeps data as the run did"
+        )));
     }
-    let replay = Replay { recording, trace: args.chrome_trace.is_some(), check: args.check };
-    let replayed = replay.run(&*progress::bar()).map_err(|error| match error {
+    prepare_files(args).map_err(Failure::Input)?;
+    if let Some(folder) = &args.out {
+        output::check_page(&folder.join("report.html"))?;
+    }
+    let log = args.requests.as_deref().map(RequestLog::create).transpose().map_err(Failure::input)?.map(Rc::new);
+    let observer = log.clone().map(|log| log as Rc<dyn Observer>);
+    let (trace, check, details) = (args.chrome_trace.is_some(), args.check, args.out.is_some());
+    let replay = Replay { recording, trace, check, details, what_if };
+    let replayed = replay.run_observed(&*progress::bar(), observer);
+    let written = log.map_or(Ok(()), |log| log.finish());
+    let mut replayed = replayed.map_err(|error| match error {
         ReplayError::Inconsistent(_) => Failure::run(error),
         _ => Failure::input(error),
     })?;
-    if replayed.version != env!("CARGO_PKG_VERSION") {
-        let (theirs, ours) = (&replayed.version, env!("CARGO_PKG_VERSION"));
-        output::note(&format!(
-            "recorded by version {theirs}, replayed by {ours}: the run differs where the model has changed"
-        ));
+    written.map_err(Failure::run)?;
+    for drive in &mut replayed.drives {
+        drive.choose_percentiles(&args.percentiles);
+        drive.report.host.command = Some(output::command());
     }
-    if replayed.broken_off {
-        output::note("the recording breaks off; what there is of it was replayed");
+    tell(&replayed);
+    if let Some(folder) = &args.out {
+        write_reports(folder, &replayed).map_err(Failure::Run)?;
     }
     if let (Some(file), Some(trace)) = (&args.chrome_trace, &replayed.trace) {
         write(file, trace).map_err(Failure::Run)?;
     }
-    let mut reports = replayed.reports;
-    reports.iter_mut().for_each(|report| report.host.command = Some(output::command()));
+    let reports: Vec<&Report> = replayed.drives.iter().map(|drive| &drive.report).collect();
     let text = match (args.json, &reports[..]) {
         (true, [report]) => report.to_json(),
         (true, reports) => {
-            let drives: Vec<String> = reports.iter().map(Report::to_json).collect();
+            let drives: Vec<String> = reports.iter().map(|report| report.to_json()).collect();
             format!("{{\"schema\": 1, \"drives\": [{}]}}", drives.join(",\n"))
         }
-        (false, reports) => reports.iter().map(table::render).collect::<Vec<_>>().join("\n"),
+        (false, reports) => reports.iter().map(|report| table::render(report)).collect::<Vec<_>>().join("\n"),
     };
     output::result(&text)
+}
+
+/// The changes, if any are given.
+fn what_if(args: &SimArgs) -> Result<Option<WhatIf>, Failure> {
+    let drive = match &args.drive {
+        None => None,
+        Some(word) => {
+            let (name, profile) = match word.split_once('=') {
+                Some((name, profile)) => (Some(name.to_owned()), profile),
+                None => (None, &word[..]),
+            };
+            Some((name, Profile::load(profile).map_err(Failure::input)?))
+        }
+    };
+    let precondition = args.precondition.map(Precondition::from);
+    let is_changed =
+        drive.is_some() || !args.set.is_empty() || !args.fault.is_empty() || args.no_delay || precondition.is_some();
+    Ok(is_changed.then(|| WhatIf {
+        drive,
+        set: args.set.clone(),
+        faults: args.fault.clone(),
+        no_delay: args.no_delay,
+        precondition,
+        keeps_data: args.store == StoreArg::Ram,
+    }))
+}
+
+/// Tells the notes of all drives, each once.
+fn tell(replayed: &Replayed) {
+    let ours = env!("CARGO_PKG_VERSION");
+    if replayed.version != ours {
+        let theirs = &replayed.version;
+        output::note(&format!(
+            "recorded by version {theirs}, replayed by {ours}: the run differs where the model has changed"
+        ));
+    }
+    let mut told: Vec<&str> = Vec::new();
+    for note in replayed.drives.iter().flat_map(|drive| &drive.report.notes) {
+        if !told.contains(&&note[..]) {
+            output::note(note);
+            told.push(note);
+        }
+    }
+}
+
+/// Writes the report of the drive into the folder, or that of each of several into one of its own.
+fn write_reports(folder: &Path, replayed: &Replayed) -> anyhow::Result<()> {
+    for drive in &replayed.drives {
+        let folder = match &replayed.drives[..] {
+            [_] => folder.to_owned(),
+            // A name may have characters that no file has, and may lead elsewhere.
+            _ => folder.join(drive.name.replace(['/', '\\', '\0'], "_").replace("..", "_")),
+        };
+        output::create_folder(&folder)?;
+        if let Some(details) = &drive.details {
+            Document { report: &drive.report, details, profile_toml: &drive.profile_toml }.write(&folder)?;
+        }
+    }
+    Ok(())
 }

@@ -34,6 +34,8 @@ Examples:
   nandscape sim --drive default --rw randread --percentiles 95,99.999
   nandscape sim --drive default --rw randread --find-rate 'read.p99<1ms'
   nandscape sim --drive default server.fio
+  nandscape sim --replay run.rec --out results/               a page of a live run
+  nandscape sim --replay run.rec --set ftl.gc.scheme=channel  the requests of a live run on another drive
 
 Fault rules have the form KIND [read|program|erase] [WORD=VALUE]... (see docs/techniques/faults.md):
   --fault 'fail program every=500'                    every 500th program fails, and its block is retired
@@ -50,12 +52,14 @@ pub(crate) struct SimArgs {
     /// are errors
     #[arg(value_name = "JOBS.fio", conflicts_with_all = ["replay", "workload", "rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_iops", "rate_process", "burst", "trace"])]
     jobs: Option<String>,
-    /// A drive by name or profile file, see `nandscape drives`
+    /// A drive by name or profile file, see `nandscape drives`. With --replay, in place of the recorded drives, or of one of
+    /// them: NAME=P
     #[arg(long, value_name = "P", required_unless_present = "replay")]
-    drive: Option<String>,
+    pub(crate) drive: Option<String>,
     /// Replay a recording of `nandscape serve --record` in virtual time: the same drives, arrivals and events, to the
-    /// nanosecond
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["drive", "set", "fault", "workload", "rw", "trace", "precondition", "seed", "no_delay", "store", "out"])]
+    /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed
+    /// drives
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "trace", "seed"])]
     pub(crate) replay: Option<PathBuf>,
     /// Change a key of the profile, such as ftl.gc.victim=cost_benefit; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
@@ -63,23 +67,23 @@ pub(crate) struct SimArgs {
     /// Inject a fault into the flash: corrupt, uncorrectable, slow, fail, stuck, dead or power_cut, then place and time; see
     /// the end of this help. May be repeated; adds to the profile's `faults`
     #[arg(long, value_name = "RULE")]
-    fault: Vec<Rule>,
+    pub(crate) fault: Vec<Rule>,
     /// State of the drive at the start: new, every logical block written once, or the steady state of uniform random
-    /// overwrites. Reaching it takes no drive time
-    #[arg(long, value_enum, default_value = "full")]
-    precondition: PreconditionArg,
+    /// overwrites. Reaching it takes no drive time [default: full; with --replay as recorded]
+    #[arg(long, value_enum)]
+    pub(crate) precondition: Option<PreconditionArg>,
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
     /// Set the times of flash, link and firmware to zero
     #[arg(long)]
-    no_delay: bool,
+    pub(crate) no_delay: bool,
     /// Where the drive keeps data; `none` simulates timing only
     #[arg(long, value_enum, default_value = "none")]
-    store: StoreArg,
+    pub(crate) store: StoreArg,
     /// Report these percentiles of latencies, too: 95,99.999
-    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "replay")]
-    percentiles: Vec<Percentile>,
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) percentiles: Vec<Percentile>,
     /// Find the highest rate of arrivals at which a latency stays below a bound: 'read.p99.9 < 1ms'. The workload runs at several
     /// rates, from --rate-iops or 1000 a second; the rates of a file's jobs keep their proportions
     #[arg(long, value_name = "BOUND", conflicts_with_all = ["replay", "out", "chrome_trace", "trace", "percentiles"])]
@@ -93,13 +97,14 @@ pub(crate) struct SimArgs {
     /// Print the report as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a report into this folder: report.html, report.json, tables as CSV, and the resolved profile
+    /// Write a report into this folder: report.html, report.json, tables as CSV, and the resolved profile. Each of several
+    /// recorded drives has a folder of its own in it
     #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
     /// Write every measured request to this file, a row each with its time, address, stages and causes of waits: .csv, or .parquet
     /// in programs built with it
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["replay", "find_rate"])]
-    requests: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["find_rate"])]
+    pub(crate) requests: Option<PathBuf>,
     /// Write the activity of every die and channel to this file, for chrome://tracing or ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub(crate) chrome_trace: Option<PathBuf>,
@@ -117,7 +122,7 @@ pub(crate) enum PreconditionArg {
     Steady,
 }
 
-#[derive(Copy, Clone, ValueEnum)]
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StoreArg {
     None,
     Ram,
@@ -145,7 +150,11 @@ impl From<PreconditionArg> for Precondition {
 impl SimArgs {
     /// The files that it reads and writes.
     fn files(&self) -> Files {
-        let profiles = self.drive.iter().flat_map(|drive| Profile::files(drive));
+        let named = self.drive.iter().map(|word| match (&self.replay, word.split_once('=')) {
+            (Some(_), Some((_, profile))) => profile,
+            _ => word,
+        });
+        let profiles = named.flat_map(Profile::files);
         let mut files = profiles.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
         let jobs = self.jobs.as_deref().map(Path::new);
         let inputs = [("--replay", self.replay.as_deref()), ("--trace", self.trace_words.path()), ("", jobs)];
@@ -168,12 +177,12 @@ impl SimArgs {
 /// Runs it and prints the report.
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     args.files().check()?;
-    let Some(drive) = &args.drive else { return crate::replay::run(args) };
+    let Some(drive) = args.drive.as_ref().filter(|_| args.replay.is_none()) else { return crate::replay::run(args) };
     let profile = resolve_with(drive, &args.set, &args.fault)?;
     let profile = if args.no_delay { profile.without_delay() } else { profile };
     let simulation = Simulation {
         store: args.store.into(),
-        precondition: args.precondition.into(),
+        precondition: args.precondition.map_or(Precondition::Full, Precondition::from),
         workload: workload(args)?,
         seed: args.seed,
         trace: args.chrome_trace.is_some(),
@@ -294,7 +303,7 @@ pub(crate) fn tell_if_unseen(profile: &Resolved, store: StoreKind) {
 }
 
 /// Checks before the run that its files can be written.
-fn prepare_files(args: &SimArgs) -> anyhow::Result<()> {
+pub(crate) fn prepare_files(args: &SimArgs) -> anyhow::Result<()> {
     if let Some(folder) = &args.out {
         output::create_folder(folder)?;
     }

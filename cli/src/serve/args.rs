@@ -7,6 +7,7 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_lab_run::{DriveSpec, Precondition, RemoteSpec};
 use nandscape_transport_nbd::Address;
+use nandscape_transport_reactor::recording::Kept;
 use nandscape_transport_reactor::{NoIdleStates, PollMode};
 
 use super::functions::{self, DoorbellsArg, FunctionArg};
@@ -44,6 +45,7 @@ Examples:
 
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --record run.rec
   nandscape sim --replay run.rec --chrome-trace run.json     the same run again, in virtual time
+  nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --record run.rec --record-data none
 
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --control n.control
   echo '{\"command\":\"fault\",\"rule\":\"uncorrectable lba=0-7\"}' | socat - UNIX-CONNECT:n.control
@@ -116,6 +118,10 @@ pub(crate) struct ServeArgs {
     /// Record everything that arrives, for `nandscape sim --replay`
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
+    /// Which data the recording has: all, or none of what writes store. Without it a replay takes the same times and stores
+    /// zeros, and a minute is some megabytes
+    #[arg(long, value_enum, default_value = "all", requires = "record")]
+    pub(super) record_data: RecordData,
     /// Write the event trace of all dies and channels to this file at the end, for chrome://tracing or ui.perfetto.dev. It
     /// is kept in memory until then
     #[arg(long, value_name = "FILE")]
@@ -132,6 +138,21 @@ pub(crate) struct ServeArgs {
 pub(crate) enum PollArg {
     Busy,
     Adaptive,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RecordData {
+    All,
+    None,
+}
+
+impl From<RecordData> for Kept {
+    fn from(word: RecordData) -> Kept {
+        match word {
+            RecordData::All => Kept::All,
+            RecordData::None => Kept::Timing,
+        }
+    }
 }
 
 impl From<PollArg> for PollMode {

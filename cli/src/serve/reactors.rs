@@ -8,7 +8,7 @@ use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::DriveInfo;
 use nandscape_sim::Executor;
 use nandscape_transport_reactor::handle::Figures;
-use nandscape_transport_reactor::recording::Recorder;
+use nandscape_transport_reactor::recording::{Kept, Recorder};
 use nandscape_transport_reactor::{Handle, Port, Reactor, Setup};
 
 use super::ServeArgs;
@@ -80,6 +80,7 @@ struct Wishes {
     poll: nandscape_transport_reactor::PollMode,
     core: Option<usize>,
     record: Option<std::path::PathBuf>,
+    record_data: Kept,
     trace: bool,
     check: bool,
     notes: Notes,
@@ -98,6 +99,7 @@ pub(super) fn start_all(
             poll: args.poll_mode(),
             core: args.pin.then_some(core),
             record: args.record.clone(),
+            record_data: args.record_data.into(),
             trace: args.chrome_trace.is_some(),
             check: args.check,
             notes: notes.clone(),
@@ -181,7 +183,8 @@ fn serve(
     let mut port = Port::new(&sim, drives.iter().map(Served::export).collect());
     if let Some(path) = &wishes.record {
         let header = serde_json::to_string(&part.recorded()).context("the header of the recording")?;
-        port.record(Recorder::create(path, &header).with_context(|| format!("--record {}", path.display()))?);
+        let recorder = Recorder::create(path, &header).with_context(|| format!("--record {}", path.display()))?;
+        port.record(recorder.keeping(wishes.record_data));
     }
     let names = part.names();
     let notes = wishes.notes.clone();

@@ -1,6 +1,6 @@
 //! Recorded and replayed, and what is no recording.
 
-use crate::server::{SMALL, Server, number, refuse, sim};
+use crate::server::{SMALL, Server, nandscape, number, refuse, sim};
 use crate::tools::fio;
 
 const WORK: [&str; 6] =
@@ -91,22 +91,22 @@ fn what_is_no_recording_is_refused() {
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
     write("empty", b"");
     write("garbage", &[0x5a; 10_000]);
-    write("magic", b"NSCREC5\n");
-    write("old", b"NSCREC4\n and what follows");
-    // A record with a header that is not ours: its length, kind and body. Before it, the header of a chunk: its length
+    write("magic", b"NSCREC6\n");
+    write("old", b"NSCREC5\n and what follows");
+    // A record with a header that is not ours: its kind, length and body. Before it, the header of a chunk: its length
     // twice, its checksum, and that of the first three and of the chunk's number.
     let text = b"{\"color\": \"blue\"}";
-    let record = [&(text.len() as u32).to_le_bytes()[..], &[0], text].concat();
+    let record = [&[0, text.len() as u8][..], text].concat();
     let lengths = [(record.len() as u32).to_le_bytes(); 2].concat();
     let chunk = [&lengths[..], &crc32(&record).to_le_bytes()].concat();
     let check = crc32(&[&chunk[..], &0u32.to_le_bytes()].concat()).to_le_bytes();
-    write("foreign", &[&b"NSCREC5\n"[..], &chunk, &check, &record].concat());
+    write("foreign", &[&b"NSCREC6\n"[..], &chunk, &check, &record].concat());
     for (file, words) in [
         ("missing", "missing: No such file"),
         ("empty", "empty: not a recording"),
         ("garbage", "garbage: not a recording"),
         ("magic", "the header is missing"),
-        ("old", "old: a recording of format 4; this program reads format 5"),
+        ("old", "old: a recording of format 5; this program reads format 6"),
         ("foreign", "foreign: the header cannot be read"),
         (".", "directory"),
     ] {
@@ -140,4 +140,128 @@ fn a_place_that_takes_no_recording_is_refused_before_anything_is_served() {
         assert!(ended.err.contains(words), "{place:?} does not say {words:?}: {}", ended.err);
         assert!(!folder.path().join("n.sock").exists());
     }
+}
+
+/// Records some commands of `bench` at a place of the small drive, without the data of writes; the folder and the live trace.
+fn recorded_by_bench(more: &[&str], url: impl FnOnce(&Server) -> String) -> tempfile::TempDir {
+    let record = ["--record", "run.rec", "--record-data", "none", "--chrome-trace", "live.json"];
+    let server = Server::small(&[&record[..], more].concat());
+    let url = url(&server);
+    let mix = ["--rw", "randrw", "--bs", "4k", "--iodepth", "8", "--io-count", "3000"];
+    let ended = nandscape(server.folder.path(), &[&["bench", "--to", &url, "--json"], &mix[..]].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let mut server = server;
+    server.signal(rustix::process::Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    server.keep_folder()
+}
+
+fn json(folder: &tempfile::TempDir, args: &[&str]) -> serde_json::Value {
+    let ended = sim(folder.path(), &[args, &["--json"]].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    serde_json::from_str(&ended.out).unwrap()
+}
+
+/// Where a server's drive is.
+type Url = fn(&Server) -> String;
+
+/// Over each transport: the replay has the same events, and a what-if the same requests. The data of 6 MB of writes is not
+/// in the recording.
+#[test]
+fn a_recording_without_data_is_small_and_replays_to_the_byte() {
+    let transports: [(&[&str], Url); 3] = [
+        (&[], Server::uri),
+        (&["--nvme-tcp", "127.0.0.1:0"], |server| format!("nvme-tcp://{}", server.next_place("nvme-tcp://"))),
+        (&["--vfio-user", "f.sock"], |server| format!("vfio-user://{}", server.path("f.sock").display())),
+    ];
+    for (more, url) in transports {
+        let folder = recorded_by_bench(more, url);
+        let bytes = folder.path().join("run.rec").metadata().unwrap().len();
+        assert!(bytes < 3_000 * 60, "{more:?}: {bytes} bytes for 3000 commands");
+        let exact = json(&folder, &["--replay", "run.rec", "--chrome-trace", "again.json", "--check"]);
+        let [live, again] = ["live.json", "again.json"].map(|name| std::fs::read(folder.path().join(name)).unwrap());
+        assert!(live == again, "{more:?}: the traces differ");
+        assert_eq!((number(&exact, "/requests"), &exact["replay"]["kind"]), (3_000.0, &"exact".into()), "{more:?}");
+        assert!(exact["notes"].to_string().contains("data of writes is not recorded"), "{exact:#}");
+        let other = json(&folder, &["--replay", "run.rec", "--set", "timing.read=300us", "--check"]);
+        assert_eq!((number(&other, "/requests"), &other["replay"]["kind"]), (3_000.0, &"what-if".into()), "{more:?}");
+        let mean = |report| number(report, "/latency_us/read/mean");
+        assert!(mean(&other) > mean(&exact) + 100.0, "{more:?}: {} and {}", mean(&other), mean(&exact));
+    }
+}
+
+#[test]
+fn a_live_run_has_a_page_and_a_what_if_beside_it() {
+    let folder = recorded_by_bench(&[], Server::uri);
+    let exact =
+        json(&folder, &["--replay", "run.rec", "--out", "live", "--requests", "all.csv", "--percentiles", "95"]);
+    assert!(number(&exact, "/replay/release_lag_us/p50") >= 0.0 && exact["notes"].to_string().contains("release lag"));
+    assert!(number(&exact, "/latency_us/read/p95") > 0.0);
+    let rows = std::fs::read_to_string(folder.path().join("all.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 3_001, "a row for each request, and the header");
+    let page = std::fs::read_to_string(folder.path().join("live/report.html")).unwrap();
+    assert!(page.contains("run.rec") && page.contains("release lag"));
+    // The same state as recorded: nothing is other than in the run, whose commands came one by one.
+    let same = json(&folder, &["--replay", "run.rec", "--precondition", "full", "--out", "same"]);
+    for figure in ["/latency_us/read/mean", "/latency_us/write/max", "/gc/blocks", "/flash/page_programs"] {
+        assert_eq!(number(&same, figure), number(&exact, figure), "{figure}");
+    }
+    let other =
+        ["--replay", "run.rec", "--drive", "small=default", "--set", "capacity=16MiB", "--fault", "slow read by=1ms"];
+    let other = json(&folder, &[&other[..], &["--out", "other"]].concat());
+    let notes = other["notes"].to_string();
+    assert!(notes.contains("a what-if") && notes.contains("moved into it"), "{notes}");
+    assert_eq!(other["replay"]["changes"].as_array().unwrap().len(), 3);
+    let beside = nandscape(folder.path(), &["compare", "live/report.json", "other/report.json"]);
+    assert_eq!(beside.code, Some(0), "{beside:?}");
+    for (args, words) in [
+        (&["--drive", "none=default"][..], "has no drive \"none\"; there are small"),
+        (&["--drive", "no-such"], "no-such"),
+        (&["--set", "no.such=1"], "no.such"),
+        (&["--store", "ram"], "is for a what-if"),
+    ] {
+        let ended = sim(folder.path(), &[&["--replay", "run.rec"], args].concat());
+        assert!(ended.code == Some(2) && ended.err.contains(words), "{args:?}: {ended:?}");
+    }
+}
+
+/// A recording is a trace: the same requests, as it is and converted, whichever transport they came by.
+#[test]
+fn a_recording_is_described_converted_and_run_as_a_trace() {
+    let folder = recorded_by_bench(&["--vfio-user", "f.sock"], |server| {
+        format!("vfio-user://{}", server.path("f.sock").display())
+    });
+    let info = |file: &str| -> serde_json::Value {
+        let ended = nandscape(folder.path(), &["trace", "info", file, "--json"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        serde_json::from_str(&ended.out).unwrap()
+    };
+    let of_recording = info("run.rec");
+    assert_eq!((&of_recording["format"], number(&of_recording, "/all/requests")), (&"recording".into(), 3_000.0));
+    let ended = nandscape(folder.path(), &["trace", "convert", "run.rec", "run.csv", "--to", "msr"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let converted = info("run.csv");
+    for figure in ["/all/bytes", "/by/read/requests", "/by/write/requests", "/all/footprint_bytes"] {
+        assert_eq!(number(&of_recording, figure), number(&converted, figure), "{figure}");
+    }
+    let drive = ["--drive", "default", "--set", "capacity=64MiB", "--trace"];
+    for file in ["run.rec", "run.csv"] {
+        assert_eq!(number(&json(&folder, &[&drive[..], &[file]].concat()), "/requests"), 3_000.0, "{file}");
+    }
+    let ended = nandscape(folder.path(), &["trace", "convert", "run.rec", "out", "--to", "recording"]);
+    assert!(ended.code == Some(2) && ended.err.contains("is not a format"), "{ended:?}");
+    let whole = std::fs::read(folder.path().join("run.rec")).unwrap();
+    std::fs::write(folder.path().join("torn"), &whole[..whole.len() - 40]).unwrap();
+    let ended = nandscape(folder.path(), &["trace", "info", "torn"]);
+    assert!(ended.code == Some(0) && ended.err.contains("breaks off"), "{ended:?}");
+    let mut damaged = whole;
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    std::fs::write(folder.path().join("damaged"), damaged).unwrap();
+    let ended = nandscape(folder.path(), &["trace", "info", "damaged"]);
+    assert!(ended.code == Some(2) && ended.err.contains("damaged at record "), "{ended:?}");
+    std::fs::write(folder.path().join("old"), b"NSCREC4\n").unwrap();
+    let ended = nandscape(folder.path(), &["trace", "info", "old"]);
+    assert!(ended.code == Some(2) && ended.err.contains("a recording of format 4"), "{ended:?}");
 }

@@ -8,13 +8,14 @@ use std::cell::{Cell, Ref, RefCell};
 use std::rc::{Rc, Weak};
 
 use nandscape_wire_nvme::command::FLAGS_PSDT;
+use nandscape_wire_nvme::io::is_only_stored;
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::sgl::{SglDescriptor, SglType};
-use nandscape_wire_nvme::{Status, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use smallvec::SmallVec;
 use zerocopy::IntoBytes;
 
-use super::dma::{Access, Ask, Dma, DmaFault};
+use super::dma::{Access, Ask, Dma, DmaFault, Purpose};
 use super::kept::Kept;
 use super::remote::{Need, Stage};
 use super::{HostMem, Memory, Settled, prp, sgl};
@@ -24,6 +25,7 @@ pub struct DataPointer {
     dma: Rc<dyn Dma>,
     description: Description,
     access: Access,
+    purpose: Purpose,
     /// The pieces of the first bytes, as many as were asked for.
     segments: RefCell<Segments>,
     failed: Cell<bool>,
@@ -109,13 +111,13 @@ impl DataPointer {
     /// When `page` is no power of two, or smaller than 4 KiB.
     pub fn new(dma: &Rc<dyn Dma>, entry: &SubmissionEntry, page: u32) -> Result<DataPointer, Status> {
         let (description, access) = describe(entry, page)?;
-        Ok(DataPointer::over(dma, description, access))
+        Ok(DataPointer::over(dma, description, access, purpose(entry)))
     }
 
-    pub(super) fn over(dma: &Rc<dyn Dma>, description: Description, access: Access) -> DataPointer {
+    pub(super) fn over(dma: &Rc<dyn Dma>, description: Description, access: Access, purpose: Purpose) -> DataPointer {
         let (segments, remote) = (RefCell::default(), RefCell::new(None));
         let (failed, kept) = (Cell::new(false), Cell::default());
-        DataPointer { dma: dma.clone(), description, access, segments, failed, remote, kept }
+        DataPointer { dma: dma.clone(), description, access, purpose, segments, failed, remote, kept }
     }
 
     /// From now on `kept` keeps it for later commands, until it holds data of remote memory.
@@ -126,8 +128,8 @@ impl DataPointer {
 
     /// The data of another command; the one before has ended.
     #[inline]
-    pub(super) fn renew(&mut self, description: Description, access: Access) {
-        (self.description, self.access) = (description, access);
+    pub(super) fn renew(&mut self, description: Description, access: Access, purpose: Purpose) {
+        (self.description, self.access, self.purpose) = (description, access, purpose);
         self.segments.get_mut().clear();
         self.failed.set(false);
     }
@@ -207,6 +209,16 @@ pub(super) fn describe(entry: &SubmissionEntry, page: u32) -> Result<(Descriptio
     Ok((description, access))
 }
 
+/// What the data of an I/O command is read for.
+#[inline]
+pub(super) fn purpose(entry: &SubmissionEntry) -> Purpose {
+    match IoOpcode(entry.opcode) {
+        IoOpcode::WRITE if is_only_stored(entry) => Purpose::Stored,
+        IoOpcode::DATASET_MANAGEMENT => Purpose::Ranges,
+        _ => Purpose::Other,
+    }
+}
+
 impl Memory for DataPointer {
     /// PRPs have no length: they are as long as the command says. What an SGL has is found out when it is walked.
     fn max_len(&self) -> usize {
@@ -216,7 +228,7 @@ impl Memory for DataPointer {
     fn read(&self, start: usize, bytes: &mut [u8]) {
         let copied = self.pieces(start, bytes.len(), |at, done, len| {
             let bytes = &mut bytes[done..done + len];
-            self.dma.read(at, bytes).or_else(|fault| self.read_remote(fault, bytes))
+            self.dma.read_for(self.purpose, at, bytes).or_else(|fault| self.read_remote(fault, bytes))
         });
         if !copied {
             bytes.fill(0);
@@ -262,7 +274,7 @@ impl Memory for DataPointer {
             Lists(self).read(pointer, first.as_mut_bytes())?;
         }
         let description = Description::Sgl { first, describes_metadata: false };
-        let metadata = DataPointer::over(&self.dma, description, self.access);
+        let metadata = DataPointer::over(&self.dma, description, self.access, Purpose::Other);
         // The command settles data and metadata at once.
         metadata.remote.replace(Some(self.remote()));
         Ok(Some(HostMem::over(Rc::new(metadata))))

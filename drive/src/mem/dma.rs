@@ -14,6 +14,18 @@ pub enum Access {
     Write,
 }
 
+/// What data is read for. It changes nothing about the access; a recording can tell data that has no effect on commands.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Purpose {
+    /// To be stored, and for nothing else.
+    Stored,
+    /// Ranges to deallocate.
+    Ranges,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
 /// An address that cannot be reached: nothing is mapped there, what is mapped may not be written, or is gone. Or only the host
 /// itself can reach it, and has to be asked.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -74,6 +86,14 @@ pub trait Dma {
     /// # Errors
     /// [`DmaFault`] when some of it cannot be reached.
     fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), DmaFault>;
+
+    /// As [`Dma::read`], for a purpose.
+    ///
+    /// # Errors
+    /// As [`Dma::read`].
+    fn read_for(&self, _purpose: Purpose, address: u64, bytes: &mut [u8]) -> Result<(), DmaFault> {
+        self.read(address, bytes)
+    }
 
     /// Copies into the host's memory. After a failure, some of it may have changed.
     ///

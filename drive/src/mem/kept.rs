@@ -9,7 +9,7 @@ use std::rc::Rc;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use super::HostMem;
-use super::data_pointer::{DataPointer, describe};
+use super::data_pointer::{DataPointer, describe, purpose};
 use super::dma::Dma;
 
 /// Pointers that are kept at most. With more commands at a time, the others have pointers of their own.
@@ -58,12 +58,12 @@ impl DataPointers {
             let at = if at < kept.len() { at } else { 0 };
             self.next.set(at + 1);
             if let Some(free) = Rc::get_mut(&mut kept[at]) {
-                free.renew(description, access);
+                free.renew(description, access, purpose(entry));
                 return Ok(HostMem::over(kept[at].clone()));
             }
         }
         drop(kept);
-        Ok(self.another(DataPointer::over(&self.dma, description, access)))
+        Ok(self.another(DataPointer::over(&self.dma, description, access, purpose(entry))))
     }
 
     /// One more pointer, which is kept if there are not too many.

@@ -33,7 +33,7 @@ use std::rc::Rc;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 pub use data_pointer::DataPointer;
-pub use dma::{Access, Answered, Ask, Dma, DmaFault};
+pub use dma::{Access, Answered, Ask, Dma, DmaFault, Purpose};
 #[cfg(target_os = "linux")]
 pub use guest::GuestMemory;
 pub use kept::DataPointers;

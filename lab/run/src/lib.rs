@@ -69,7 +69,7 @@ pub use pressure::Arrivals;
 pub use record::Details;
 #[cfg(target_os = "linux")]
 pub use remote::{RemoteExport, RemoteSpec};
-pub use replay::{Replay, ReplayError, Replayed};
+pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, WhatIf};
 pub use report::{Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};

@@ -16,6 +16,7 @@ use crate::inputs::Inputs;
 use crate::latency::Latency;
 use crate::part::PartReport;
 use crate::pressure::{self, Arrivals};
+use crate::replay::ReplayReport;
 use crate::upkeep::Upkeep;
 
 /// The version of the format.
@@ -102,6 +103,9 @@ pub struct Report {
     pub damage: Option<Damage>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<String, u64>,
+    /// The recording of a live run that the figures come from; left out of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayReport>,
     /// What the run was made from.
     pub inputs: Inputs,
     /// Deviations from the input, and warnings about the figures.
@@ -291,6 +295,7 @@ impl Report {
             damage: (!parts.faults.is_empty() || !parts.damage.is_none()).then_some(parts.damage),
             faults: parts.faults,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
+            replay: None,
             inputs: parts.inputs,
             notes: parts
                 .notes

@@ -75,7 +75,7 @@ pub struct DriveFinished {
 }
 
 /// Passes every event to the recorders of all drives. Each knows the tracks of its own.
-struct FanOut(Vec<Rc<Recorder>>);
+pub(crate) struct FanOut(pub(crate) Vec<Rc<Recorder>>);
 
 impl Listener for FanOut {
     fn ended(&self, event: &Event) {

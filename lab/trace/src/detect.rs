@@ -19,6 +19,7 @@ use crate::devices::Devices;
 use crate::fields::{Words, whole};
 use crate::format::{Action, Format};
 use crate::reader::is_name;
+use crate::recorded;
 
 /// The most lines examined.
 const LINES: usize = 2_000;
@@ -32,6 +33,9 @@ const MOST_SECTORS: u64 = 32_768;
 /// The reason why no format is certain, and the remedy.
 pub(crate) fn detect(prefix: &[u8]) -> Result<Format, String> {
     let prefix = prefix.strip_prefix(b"\xef\xbb\xbf").unwrap_or(prefix);
+    if prefix.starts_with(recorded::MARK) {
+        return Ok(Format::Recording);
+    }
     let content = |line: &&[u8]| line.trim_ascii_start().first().is_some_and(|first| *first != b'#');
     let mut lines: Vec<&[u8]> = prefix.split(|byte| *byte == b'\n').filter(content).take(LINES).collect();
     let Some(first) = lines.first().map(|line| line.trim_ascii()) else {

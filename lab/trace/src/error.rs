@@ -24,6 +24,12 @@ pub enum TraceError {
         /// The error of the system or the decompressor.
         error: std::io::Error,
     },
+    /// It is a recording that cannot be read.
+    #[error("{error}")]
+    Recording {
+        /// The record and the problem.
+        error: std::io::Error,
+    },
     /// Its format is not known, or it has no requests.
     #[error("{origin}: {problem}")]
     Unusable {

@@ -8,8 +8,9 @@ use nandscape_lab_workload::Direction;
 use crate::devices::{Device, Devices};
 use crate::fields::Parsed;
 use crate::formats::{alibaba, blkparse, disksim, fio_v2, fio_v3, fiu, mqsim, msr, replay, spc, tencent};
+use crate::recorded;
 
-/// A text format of traces.
+/// A format of traces. All but recordings are text.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Format {
     /// MSR Cambridge CSV.
@@ -34,6 +35,8 @@ pub enum Format {
     FioV2,
     /// fio's I/O log, version 3.
     FioV3,
+    /// A recording of live drives: read, never written, and always detected.
+    Recording,
 }
 
 /// The capabilities of a format.
@@ -115,7 +118,7 @@ impl Action {
 }
 
 impl Format {
-    /// All formats.
+    /// All formats that can be named and written.
     pub const ALL: [Format; 11] = [
         Format::Msr,
         Format::Replay,
@@ -143,6 +146,7 @@ impl Format {
             Format::Blkparse => &blkparse::FACTS,
             Format::FioV2 => &fio_v2::FACTS,
             Format::FioV3 => &fio_v3::FACTS,
+            Format::Recording => &recorded::FACTS,
         }
     }
 
@@ -159,6 +163,7 @@ impl Format {
             Format::Blkparse => Box::new(blkparse::Parser::new(action)),
             Format::FioV2 => Box::new(fio_v2::Parser::default()),
             Format::FioV3 => Box::new(fio_v3::Parser::default()),
+            Format::Recording => Box::new(recorded::parse),
         }
     }
 
@@ -175,6 +180,8 @@ impl Format {
             Format::Blkparse => blkparse::writer(action),
             Format::FioV2 => fio_v2::writer(),
             Format::FioV3 => Box::new(fio_v3::write),
+            // It has no directions, so that a conversion to it is refused.
+            Format::Recording => Box::new(|_, _| {}),
         }
     }
 

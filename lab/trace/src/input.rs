@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io::{self, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::TraceError;
+use crate::recorded;
 
 /// The source of a trace.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Origin {
     pub(crate) name: String,
     /// Bytes read so far, in all passes.
     read: Arc<AtomicU64>,
+    /// It is a recording without its end.
+    breaks_off: Arc<AtomicBool>,
 }
 
 /// Counts the bytes read.
@@ -40,7 +43,7 @@ impl Origin {
     /// A file, or `-` for standard input.
     pub(crate) fn new(path: &Path) -> Origin {
         let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
-        Origin { path: path.to_owned(), name, read: Arc::default() }
+        Origin { path: path.to_owned(), name, read: Arc::default(), breaks_off: Arc::default() }
     }
 
     /// The name of the file without its folder.
@@ -62,7 +65,12 @@ impl Origin {
         Some((self.read.load(Ordering::Relaxed) as f64 / length.max(1) as f64).min(1.0))
     }
 
-    /// Its bytes, from the first on.
+    /// Whether it is a recording whose end is missing; known once it was read.
+    pub(crate) fn breaks_off(&self) -> bool {
+        self.breaks_off.load(Ordering::Relaxed)
+    }
+
+    /// Its text, from the first byte on.
     pub(crate) fn open(&self) -> Result<Bytes, TraceError> {
         let failed = |error| TraceError::Open { path: self.path.clone(), error };
         let raw: Bytes = match self.path == Path::new("-") {
@@ -77,6 +85,10 @@ impl Origin {
         let (head, plain) = peek(decompressed(&head, raw).map_err(read)?).map_err(read)?;
         match archive(&head) {
             Some(problem) => Err(TraceError::unusable(&self.name, problem)),
+            None if recorded::is_one(&head) => {
+                let text = recorded::Text::of(&self.name, Box::new(plain), self.breaks_off.clone());
+                Ok(Box::new(text.map_err(|error| TraceError::Recording { error })?))
+            }
             None => Ok(Box::new(plain)),
         }
     }

@@ -1,10 +1,11 @@
-//! Block traces: read in eleven text formats, put in order, described, written, and replayed on drives.
+//! Block traces: read in eleven text formats and from recordings of live drives, put in order, described, written, and replayed on drives.
 //!
 //! | file | what |
 //! |---|---|
 //! | `trace` | a trace: opened, checked in a first pass, and read in order any number of times |
 //! | `record`, `devices` | a request, and the disks that requests name |
 //! | `format`, `formats` | the formats, with their capabilities, and one file each |
+//! | `recorded` | recordings of live drives |
 //! | `fields` | numbers and fields of a line |
 //! | `detect` | detection of a trace's format |
 //! | `input`, `lines`, `reader` | from a file, compressed or not, to lines and requests |
@@ -16,8 +17,8 @@
 //! | `convert` | a trace written in another format |
 //! | `error` | errors |
 //!
-//! Memory does not grow with the length of a trace, except where `info` counts the pages touched. Left out: binary
-//! formats, traces of files and of keys.
+//! Memory does not grow with the length of a trace, except where `info` counts the pages touched. Left out: other
+//! binary formats, traces of files and of keys.
 
 mod convert;
 mod detect;
@@ -33,6 +34,7 @@ mod lines;
 mod look_ahead;
 mod reader;
 mod record;
+mod recorded;
 mod replay;
 mod runs;
 mod spread;

@@ -74,8 +74,8 @@ impl Trace {
         let origin = Origin::new(&options.path);
         let mut lines = Lines::new(origin.open()?);
         let format = match options.format {
-            Some(format) => format,
-            None => find_format(&origin, &mut lines)?,
+            Some(format) if !is_recording(&origin, &mut lines)? => format,
+            _ => find_format(&origin, &mut lines)?,
         };
         let mut trace = Trace {
             format,
@@ -272,11 +272,20 @@ impl Trace {
                 self.late
             ));
         }
+        if self.origin.breaks_off() {
+            notes.push("the recording breaks off; what there is of it was read".to_owned());
+        }
         if self.format == Format::Tencent {
             notes.push("the trace has whole seconds; the requests of a second are spread evenly over it".to_owned());
         }
         notes
     }
+}
+
+/// A recording is one whichever format is named.
+fn is_recording(origin: &Origin, lines: &mut Lines) -> Result<bool, TraceError> {
+    let prefix = lines.prefix().map_err(|error| TraceError::Read { origin: origin.name.clone(), line: 0, error })?;
+    Ok(prefix.starts_with(crate::recorded::MARK))
 }
 
 fn find_format(origin: &Origin, lines: &mut Lines) -> Result<Format, TraceError> {

@@ -26,7 +26,7 @@ pub struct Backlog {
 
 impl Backlog {
     /// A request arrives, and with it `outstanding` have not completed.
-    pub(crate) fn arrived(&mut self, now: Time, outstanding: u64) {
+    pub fn arrived(&mut self, now: Time, outstanding: u64) {
         if self.arrived == 0 {
             (self.first, self.every) = (now, 1);
         }

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use nandscape_drive::mem::{Access, Answered, Ask, Dma, DmaFault};
+use nandscape_drive::mem::{Access, Answered, Ask, Dma, DmaFault, Purpose};
 
 use crate::asks::Asks;
 use crate::outbox::{Outbox, ToHost, What};
@@ -26,6 +26,8 @@ pub enum Outcome {
     Failed,
     /// The host had to be asked.
     Remote,
+    /// It succeeded: so many bytes were read to be stored, which the recording leaves out.
+    LeftOut(u32),
 }
 
 /// A host's memory, with a record of all accesses.
@@ -39,8 +41,12 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     fn note(&self, result: Result<(), DmaFault>, data: &[u8]) -> Result<(), DmaFault> {
+        self.note_for(Purpose::Other, result, data)
+    }
+
+    fn note_for(&self, purpose: Purpose, result: Result<(), DmaFault>, data: &[u8]) -> Result<(), DmaFault> {
         if let Some(recorder) = &mut *self.tape.borrow_mut() {
-            recorder.access(self.connection, result.map(|()| data));
+            recorder.access(self.connection, result.map(|()| data), purpose);
         }
         result
     }
@@ -49,6 +55,10 @@ impl Recorded {
 impl Dma for Recorded {
     fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), DmaFault> {
         self.note(self.dma.read(address, bytes), bytes)
+    }
+
+    fn read_for(&self, purpose: Purpose, address: u64, bytes: &mut [u8]) -> Result<(), DmaFault> {
+        self.note_for(purpose, self.dma.read(address, bytes), bytes)
     }
 
     fn write(&self, address: u64, bytes: &[u8]) -> Result<(), DmaFault> {
@@ -92,6 +102,9 @@ impl Outcomes {
             Some((of, Outcome::Failed)) if of == connection => return Err(DmaFault::at(address)),
             Some((of, Outcome::Remote)) if of == connection => return Err(DmaFault::remote(address)),
             Some((of, Outcome::Done(data))) if of == connection && data.len() == len => return Ok(data),
+            Some((of, Outcome::LeftOut(left_out))) if of == connection && left_out as usize == len => {
+                return Ok(vec![0; len]);
+            }
             _ => {}
         }
         self.differs.set(true);

@@ -12,6 +12,7 @@ use nandscape_drive::queue_memory::DoorbellBuffers;
 use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{BlockSizes, Breakdown, Completion, CompletionMemory, HostMemory, QueueId, SubmissionMemory};
 
+use crate::access::Tape;
 use crate::asks::Asks;
 use crate::doorbells::{Doorbells, QueueKind};
 use crate::in_flight::InFlight;
@@ -24,6 +25,7 @@ const PAGE: u32 = 4_096;
 /// See the module.
 pub(crate) struct Host {
     pub(crate) dma: Rc<dyn Dma>,
+    pub(crate) tape: Tape,
     pub(crate) connection: ConnectionId,
     pub(crate) export: u16,
     pub(crate) sizes: Rc<BlockSizes>,
@@ -89,7 +91,8 @@ impl HostMemory for Host {
         }
         let (connection, export, sizes) = (self.connection, self.export, self.sizes.clone());
         let (own, commands) = (self.commands.add(id, entries), self.commands.clone());
-        Rc::new(Counted { queue, id, connection, export, sizes, own, commands })
+        let tape = self.tape.clone();
+        Rc::new(Counted { queue, id, tape, connection, export, sizes, own, commands })
     }
 
     fn completions(&self, id: QueueId, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory> {
@@ -122,6 +125,7 @@ impl HostMemory for Host {
 struct Counted {
     queue: GuestSubmissions,
     id: QueueId,
+    tape: Tape,
     connection: ConnectionId,
     export: u16,
     sizes: Rc<BlockSizes>,
@@ -142,6 +146,10 @@ impl SubmissionMemory for Counted {
     fn fetch(&self, head: u16) -> Option<Submission> {
         let submission = self.queue.fetch(head)?;
         let Submission { entry, submitted, .. } = &submission;
+        if let Some(recorder) = &mut *self.tape.borrow_mut() {
+            let of = (self.connection, self.export, self.sizes.get(entry.nsid.get()));
+            recorder.fetched(of, self.id, *submitted, entry);
+        }
         let command = Outstanding {
             connection: self.connection,
             export: self.export,

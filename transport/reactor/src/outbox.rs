@@ -118,10 +118,16 @@ const HAVE_NLB: u32 = 1 << IoOpcode::READ.0
     | 1 << IoOpcode::WRITE_ZEROES.0
     | 1 << IoOpcode::WRITE_UNCORRECTABLE.0;
 
+/// Whether an I/O command names logical blocks, by the first and their number.
+#[inline]
+pub(crate) fn has_blocks(opcode: u8) -> bool {
+    HAVE_NLB.checked_shr(opcode.into()).is_some_and(|bits| bits & 1 != 0)
+}
+
 /// Bytes of the logical blocks that an I/O command names by their number.
 #[inline]
 pub(crate) fn bytes_of(command: &SubmissionEntry, sizes: &BlockSizes) -> u64 {
-    match HAVE_NLB.checked_shr(command.opcode.into()).is_some_and(|bits| bits & 1 != 0) {
+    match has_blocks(command.opcode) {
         true => (u64::from(Cdw12::of(command).nlb_z()) + 1) * u64::from(sizes.get(command.nsid.get())),
         false => 0,
     }

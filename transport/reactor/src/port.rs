@@ -21,6 +21,7 @@ use crate::message_queue::MessageQueue;
 use crate::order::Order;
 use crate::outbox::{Outbox, Outstanding, Released, ToHost, bytes_of};
 use crate::recording::Recorder;
+use crate::timing::Timing;
 
 /// Names a connection of a port. No number is used twice: commands of a client that has gone may still be in a drive.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -103,6 +104,13 @@ impl Port {
         self.tape.take().map_or(Ok(()), |recorder| recorder.end(now))
     }
 
+    /// Records how well the run has kept up with the clock.
+    pub(crate) fn record_timing(&mut self, timing: &Timing) {
+        if let Some(recorder) = &mut *self.tape.borrow_mut() {
+            recorder.timing(timing);
+        }
+    }
+
     /// The failure of the recording since the last call, if any: the recording ends, the run continues.
     pub(crate) fn recording_problem(&mut self) -> Option<String> {
         self.tape.borrow_mut().as_mut()?.news()
@@ -143,7 +151,11 @@ impl Port {
     /// # Panics
     /// When the connection is not open, or has queues of its own.
     pub fn submit(&mut self, connection: ConnectionId, tag: u64, command: SubmissionEntry, mem: HostMem) {
-        self.arrived(|recorder| recorder.command(connection, &command, &mem));
+        let Connection { export, sizes, way, .. } = &self.connections[&connection];
+        // An admin command is recorded whole.
+        let is_io = !matches!(way, Way::Queue { queue, .. } if queue.id == QueueId::ADMIN);
+        let of = (connection, *export, if is_io { sizes.get(command.nsid.get()) } else { 0 });
+        self.arrived(|recorder| recorder.command(of, &command, &mem));
         let Connection { export, sizes, way, .. } = &self.connections[&connection];
         let drive = match way {
             Way::Drive(drive) => drive,

@@ -1,27 +1,44 @@
 //! A recording: everything that arrived at a port, in order, with its stamp and its data.
 //!
-//! A file begins with [`MAGIC`]; then come chunks (see `chunks`), and in them records: length of the body (u32,
-//! little-endian), kind (u8), body. The first record is a header in JSON, which says how to build the drives again; the
-//! last one says when the run ended. A file that was cut short ends early, and says so.
+//! A file begins with [`MAGIC`]; then come chunks (see `chunks`), and in them records: kind (a byte), length of the body,
+//! body. Numbers are short where they are small, and commands and times where they are near the last ones (see `numbers`).
+//! The first record is a header in JSON, which says how to build the drives again; the last one says when the run ended. A
+//! file that was cut short ends early, and says so.
 //!
 //! | file | what |
 //! |---|---|
 //! | `recorder` | writes them |
 //! | `reader` | reads them |
 //! | `record` | a record, and its body as bytes |
+//! | `numbers` | numbers and commands as bytes |
+//! | `requests` | the I/O commands of a recording in the order of their arrival, without a drive |
 
+mod numbers;
 mod reader;
 mod record;
 mod recorder;
+mod requests;
 
 use std::io;
 
 pub use reader::Reader;
-pub use record::Record;
+pub use record::{Data, Record, RunTiming, Times};
 pub use recorder::Recorder;
+pub use requests::{Event, LeftOut, Request, Requests};
+
+/// Which data of commands is recorded.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Kept {
+    /// All: a replay stores what the run stored.
+    #[default]
+    All,
+    /// What commands do or how long they take can depend on: all but the data of writes whose protection information is not
+    /// checked.
+    Timing,
+}
 
 /// The first bytes of every recording; the last but one is the version.
-pub const MAGIC: [u8; 8] = *b"NSCREC5\n";
+pub const MAGIC: [u8; 8] = *b"NSCREC6\n";
 /// The place of the version in them.
 const VERSION: usize = 6;
 /// The largest body that is read: larger than a command with the largest transfer.

@@ -1,15 +1,17 @@
 //! A recorded run again, in virtual time: the loop of the reactor with the recorded stamps for a clock.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_drive::HostMem;
-use nandscape_sim::{Executor, Time};
+use nandscape_drive::{HostMem, QueueId};
+use nandscape_sim::Executor;
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
-use crate::access::{Outcomes, Replayed};
+use crate::access::{self, Outcome, Outcomes};
 use crate::doorbells::Unwatched;
-use crate::outbox::Released;
-use crate::port::Port;
-use crate::recording::{Reader, Record, RecordingError};
+use crate::outbox::{Released, has_blocks};
+use crate::port::{ConnectionId, Port};
+use crate::recording::{Data, Reader, Record, RecordingError, RunTiming};
 
 /// How a replay ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -20,7 +22,21 @@ pub enum Ending {
     BrokenOff,
 }
 
-/// Replays a recording through `port`. `on_release` is given every completion.
+/// A replay that has come to its end.
+#[derive(Copy, Clone, Debug)]
+pub struct Replayed {
+    /// How.
+    pub ending: Ending,
+    /// How well the recorded run kept up with the clock, if its end is there.
+    pub timing: Option<RunTiming>,
+    /// Commands whose data is not recorded: they stored zeros.
+    pub without_data: u64,
+    /// Compares after such commands: they may fail where they succeeded.
+    pub compares: u64,
+}
+
+/// Replays a recording through `port`. `on_release` is given every completion, and where its command begins in bytes: 0 if it
+/// names no logical blocks.
 ///
 /// # Errors
 /// When the recording is damaged before its last record, or does not fit these drives.
@@ -28,22 +44,33 @@ pub fn replay(
     executor: &mut Executor,
     port: &mut Port,
     recording: &mut Reader,
-    mut on_release: impl FnMut(Released),
-) -> Result<Ending, RecordingError> {
+    mut on_release: impl FnMut(Released, u64),
+) -> Result<Replayed, RecordingError> {
     let (mut released, mut to_hosts, mut ended) = (Vec::new(), Vec::new(), Vec::new());
-    let mut player = Player { time: executor.sim().now(), outcomes: Rc::default() };
+    let mut player = Player {
+        outcomes: Rc::default(),
+        block_bytes: BTreeMap::new(),
+        exports: BTreeMap::new(),
+        offsets: BTreeMap::new(),
+        timing: None,
+        without_data: 0,
+        compares: 0,
+    };
     let mut next = player.read(recording)?;
     while let Some(record) = next {
         // The accesses that follow an arrival are its consequences: they have to be known before it happens.
         next = player.read(recording)?;
-        while let Some(Record::Access { connection, outcome }) = next {
+        while let Some(Record::Access { connection, outcome, .. }) = next {
             player.outcomes.push(connection, outcome);
             next = player.read(recording)?;
         }
         let is_last = matches!(record, Record::End(_));
         player.play(executor, port, record).map_err(|problem| recording.damaged(problem))?;
         port.take_released(&mut released);
-        released.drain(..).for_each(&mut on_release);
+        for released in released.drain(..) {
+            let offset = player.offset_of(&released);
+            on_release(released, offset);
+        }
         // There is no host to be told; its answers are in the recording.
         port.take_to_hosts(&mut to_hosts);
         to_hosts.clear();
@@ -51,28 +78,78 @@ pub fn replay(
         port.take_ended(&mut ended);
         ended.clear();
         if is_last {
-            return Ok(Ending::Whole);
+            return Ok(player.ended(Ending::Whole));
         }
         if player.outcomes.differ() && next.is_some() {
             return Err(recording.damaged("the drive accesses memory of its host that the recording does not have"));
         }
     }
-    Ok(Ending::BrokenOff)
+    Ok(player.ended(Ending::BrokenOff))
 }
 
 /// How far a replay has come.
 struct Player {
-    time: Time,
     /// The outcomes of the controllers' accesses to the memory of their hosts.
     outcomes: Rc<Outcomes>,
+    /// Bytes of a logical block by drive and namespace.
+    block_bytes: BTreeMap<(u16, u32), u32>,
+    /// The drive of each connection.
+    exports: BTreeMap<ConnectionId, u16>,
+    /// Where the commands of hosts with queues of their own begin, by queue and command identifier.
+    offsets: BTreeMap<(ConnectionId, QueueId, u16), u64>,
+    timing: Option<RunTiming>,
+    without_data: u64,
+    compares: u64,
 }
 
 impl Player {
+    fn ended(self, ending: Ending) -> Replayed {
+        let Player { timing, without_data, compares, .. } = self;
+        Replayed { ending, timing, without_data, compares }
+    }
+
+    /// Where a command begins. Commands that are submitted one by one have it for a tag.
+    fn offset_of(&mut self, released: &Released) -> u64 {
+        let Released { connection, queue, tag, .. } = released;
+        let place = queue.map(|queue| (*connection, queue, *tag as u16));
+        match place.filter(|place| self.offsets.contains_key(place)) {
+            Some(place) => self.offsets.remove(&place).unwrap_or_default(),
+            None => *tag,
+        }
+    }
+
+    fn place(&mut self, connection: ConnectionId, entry: &SubmissionEntry) -> u64 {
+        if self.without_data > 0 && IoOpcode(entry.opcode) == IoOpcode::COMPARE {
+            self.compares += 1;
+        }
+        let export = self.exports.get(&connection).copied().unwrap_or_default();
+        let bytes = self.block_bytes.get(&(export, entry.nsid.get())).copied().unwrap_or_default();
+        match has_blocks(entry.opcode) {
+            true => entry.slba().saturating_mul(bytes.into()),
+            false => 0,
+        }
+    }
+
     /// The next record; `None` where the recording breaks off.
-    fn read(&self, recording: &mut Reader) -> Result<Option<Record>, RecordingError> {
-        match recording.next() {
-            Err(RecordingError::Torn { .. }) => Ok(None),
-            record => record,
+    fn read(&mut self, recording: &mut Reader) -> Result<Option<Record>, RecordingError> {
+        loop {
+            match recording.next() {
+                Err(RecordingError::Torn { .. }) => return Ok(None),
+                // What a drive learns of these it learns from others.
+                Ok(Some(Record::Fetched { connection, queue, entry, .. })) => {
+                    let offset = self.place(connection, &entry);
+                    self.offsets.insert((connection, queue, entry.cid.get()), offset);
+                }
+                Ok(Some(Record::BlockBytes { export, nsid, bytes })) => {
+                    self.block_bytes.insert((export, nsid), bytes);
+                }
+                Ok(Some(Record::Timing(timing))) => self.timing = Some(timing),
+                Ok(Some(Record::Access { connection, outcome: outcome @ Outcome::LeftOut(_), is_ranges })) => {
+                    self.without_data += 1;
+                    return Ok(Some(Record::Access { connection, outcome, is_ranges }));
+                }
+                record => return record,
+            }
         }
     }
 
@@ -83,28 +160,27 @@ impl Player {
     fn play(&mut self, executor: &mut Executor, port: &mut Port, record: Record) -> Result<(), &'static str> {
         const OTHER_NUMBER: &str = "a connection was opened that has another number now";
         match record {
-            Record::Turn(at) | Record::End(at) if at < self.time => {
-                return Err("the record before it is stamped earlier than its predecessor");
-            }
             Record::Turn(at) | Record::End(at) => {
-                self.time = at;
                 executor.advance(at, u32::MAX);
                 executor.arrive(at);
                 port.begin_turn();
             }
             Record::Open { connection, export } => {
+                self.exports.insert(connection, export);
                 if port.open(export).is_ok_and(|id| id != connection) {
                     return Err(OTHER_NUMBER);
                 }
             }
             Record::Attach { connection, export, vectors, function } => {
-                let memory = Rc::new(Replayed { outcomes: self.outcomes.clone(), connection });
+                self.exports.insert(connection, export);
+                let memory = Rc::new(access::Replayed { outcomes: self.outcomes.clone(), connection });
                 let attached = port.attach((export, function), memory, vectors, Rc::new(Unwatched));
                 if attached.is_ok_and(|id| id != connection) {
                     return Err(OTHER_NUMBER);
                 }
             }
             Record::ConnectQueue { connection, ask } => {
+                self.exports.insert(connection, ask.export);
                 if port.connect_queue(&ask).is_ok_and(|(id, _)| id != connection) {
                     return Err(OTHER_NUMBER);
                 }
@@ -113,13 +189,15 @@ impl Player {
                 if !port.is_drive(connection) {
                     return Err("a command came from a connection that is not open");
                 }
-                let data = data.unwrap_or_else(|| vec![0; len as usize]);
+                let offset = self.place(connection, &entry);
+                self.without_data += u64::from(data == Data::LeftOut);
+                let data = if let Data::Kept(data) = data { data } else { vec![0; len as usize] };
                 let mem = match port.is_message_queue(connection) {
                     _ if len == 0 => HostMem::none(),
                     true => HostMem::of_message(data),
                     false => HostMem::from_bytes(&data),
                 };
-                port.submit(connection, 0, *entry, mem);
+                port.submit(connection, offset, *entry, mem);
             }
             Record::Arrival { connection, arrival } => {
                 if !port.is_host(connection) {
@@ -139,8 +217,12 @@ impl Player {
                 }
                 port.refuse(connection, &entry, status);
             }
-            Record::Access { connection, outcome } => self.outcomes.push(connection, outcome),
-            Record::Close { connection } => port.close(connection),
+            Record::Access { connection, outcome, .. } => self.outcomes.push(connection, outcome),
+            Record::Fetched { .. } | Record::BlockBytes { .. } | Record::Timing(_) => {}
+            Record::Close { connection } => {
+                self.exports.remove(&connection);
+                port.close(connection);
+            }
             Record::Order { export, order } => {
                 let _ = port.order(export, &order);
             }

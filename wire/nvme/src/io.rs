@@ -5,6 +5,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::command::SubmissionEntry;
+use crate::opcode::IoOpcode;
 
 /// CDW12 of Read, Write, Compare, Verify and Write Zeroes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -45,6 +46,14 @@ impl Cdw12 {
     pub const fn limited_retry(self) -> bool {
         self.0 & 1 << 31 != 0
     }
+}
+
+/// Whether an I/O command is a Write that does nothing with its data but store it: its protection information is not
+/// checked (PRINFO has no check, or the controller makes it; NVM Command Set 5.3).
+#[inline]
+pub fn is_only_stored(entry: &SubmissionEntry) -> bool {
+    let prinfo = Cdw12::of(entry).prinfo();
+    IoOpcode(entry.opcode) == IoOpcode::WRITE && (prinfo & 0b0111 == 0 || prinfo & 0b1000 != 0)
 }
 
 /// Force Unit Access in CDW12.

@@ -56,7 +56,7 @@ pub(crate) fn serve(
 
 /// Replays a whole recording, whose trace is the same to the byte; the reports of its drives.
 pub(crate) fn replay(recording: PathBuf, trace: &str, what: &str) -> Vec<Report> {
-    let again = Replay { recording, trace: true, check: true }.run(&()).unwrap();
+    let again = Replay { recording, trace: true, check: true, ..Replay::default() }.run(&()).unwrap();
     assert!(!again.broken_off, "{what}");
     let repeated = again.trace.expect("it was asked for");
     let differs = trace.bytes().zip(repeated.bytes()).position(|(live, again)| live != again);
@@ -65,5 +65,5 @@ pub(crate) fn replay(recording: PathBuf, trace: &str, what: &str) -> Vec<Report>
         differs.is_none() && sizes.0 == sizes.1,
         "{what}: first byte that differs: {differs:?}; lengths: {sizes:?}"
     );
-    again.reports
+    again.drives.into_iter().map(|drive| drive.report).collect()
 }

@@ -7,6 +7,7 @@
 //! | `detection` | detection of formats |
 //! | `malformed` | malformed files |
 //! | `order` | traces slightly and far out of order |
+//! | `recorded` | recordings of live drives |
 //! | `compressed` | compressed files, archives, pipes |
 //! | `round_trip` | written in another format and read again |
 //! | `described` | `info` against known figures |
@@ -21,5 +22,6 @@ mod formats;
 mod made;
 mod malformed;
 mod order;
+mod recorded;
 mod round_trip;
 mod server;

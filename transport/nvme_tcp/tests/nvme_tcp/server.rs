@@ -180,7 +180,7 @@ pub(crate) fn replayed(path: &Path) -> (Vec<(u8, u64, Status)>, Ending) {
     let mut executor = Executor::new();
     let mut port = Port::new(&executor.sim(), vec![export(&executor.sim())]);
     let mut released = Vec::new();
-    let mut seen = |one: Released| released.push((one.opcode, one.at.ns(), one.completion.status));
-    let ending = replay(&mut executor, &mut port, &mut Reader::open(path).unwrap(), &mut seen).unwrap();
-    (released, ending)
+    let mut seen = |one: Released, _| released.push((one.opcode, one.at.ns(), one.completion.status));
+    let replayed = replay(&mut executor, &mut port, &mut Reader::open(path).unwrap(), &mut seen).unwrap();
+    (released, replayed.ending)
 }

@@ -59,7 +59,8 @@ impl Port {
         let asks = Rc::<Asks>::default();
         let (tape, outbox) = (self.tape.clone(), self.outbox.clone());
         let host = Rc::new(Host {
-            dma: Rc::new(Recorded { dma, connection: id, tape, asks: asks.clone(), outbox }),
+            dma: Rc::new(Recorded { dma, connection: id, tape: tape.clone(), asks: asks.clone(), outbox }),
+            tape,
             connection: id,
             export,
             sizes: sizes.clone(),

@@ -4,16 +4,17 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use super::record::{HEADER, Record, parse};
+use super::record::{Context, HEADER, Record, parse};
 use super::{MAGIC, MAX_BODY, RecordingError, VERSION};
 use crate::chunks::{ChunkError, ChunkReader};
 
 /// Reads a recording.
 pub struct Reader {
     path: String,
-    chunks: ChunkReader<BufReader<File>>,
+    chunks: ChunkReader<Box<dyn Read + Send>>,
     header: String,
     number: u64,
+    context: Context,
 }
 
 impl Reader {
@@ -24,7 +25,14 @@ impl Reader {
     pub fn open(path: &Path) -> Result<Reader, RecordingError> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|error| RecordingError::File { path: name.clone(), error })?;
-        let mut file = BufReader::new(file);
+        Reader::of(name, Box::new(BufReader::new(file)))
+    }
+
+    /// Reads a recording from bytes; messages call it by this name.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn of(name: String, mut file: Box<dyn Read + Send>) -> Result<Reader, RecordingError> {
         let mut magic = [0; MAGIC.len()];
         match file.read_exact(&mut magic) {
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
@@ -38,7 +46,8 @@ impl Reader {
         }
         let chunks = ChunkReader::new(file, MAGIC.len() as u64);
         let chunks = chunks.map_err(|error| RecordingError::File { path: name.clone(), error })?;
-        let mut reader = Reader { path: name, chunks, header: String::new(), number: 0 };
+        let (header, context) = (String::new(), Context::default());
+        let mut reader = Reader { path: name, chunks, header, number: 0, context };
         match reader.next_body()? {
             Some((HEADER, body)) => {
                 reader.header = String::from_utf8(body).map_err(|_| reader.damaged("the header is not text"))?;
@@ -63,7 +72,7 @@ impl Reader {
     )]
     pub fn next(&mut self) -> Result<Option<Record>, RecordingError> {
         let Some((kind, body)) = self.next_body()? else { return Ok(None) };
-        let record = parse(kind, &body).ok_or_else(|| self.damaged("its body is malformed"))?;
+        let record = parse(kind, body, &mut self.context).ok_or_else(|| self.damaged("its body is malformed"))?;
         Ok(Some(record))
     }
 
@@ -71,10 +80,18 @@ impl Reader {
         if self.chunks.is_at_end().map_err(|error| self.failed(error))? {
             return Ok(None);
         }
-        let mut head = [0; 5];
-        self.fill(&mut head)?;
-        let [a, b, c, d, kind] = head;
-        let len = u32::from_le_bytes([a, b, c, d]) as usize;
+        let kind = self.byte()?;
+        let mut len = 0;
+        for shift in (0..).step_by(7) {
+            let byte = self.byte()?;
+            len |= usize::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 || len > MAX_BODY {
+                break;
+            }
+            if shift > 21 {
+                return Err(self.damaged("its length is beyond any record's"));
+            }
+        }
         if len > MAX_BODY {
             return Err(self.damaged("its length is beyond any record's"));
         }
@@ -82,6 +99,12 @@ impl Reader {
         self.fill(&mut body)?;
         self.number += 1;
         Ok(Some((kind, body)))
+    }
+
+    fn byte(&mut self) -> Result<u8, RecordingError> {
+        let mut byte = [0];
+        self.fill(&mut byte)?;
+        Ok(byte[0])
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), RecordingError> {

@@ -118,6 +118,6 @@ pub(crate) fn replayed(path: &Path) -> (String, Ending, usize) {
     let mut reader = Reader::open(path).unwrap();
     assert_eq!(reader.header(), "a test");
     let mut count = 0;
-    let ending = replay(&mut executor, &mut port, &mut reader, |_| count += 1).unwrap();
-    (executor.sim().trace().to_chrome_json(), ending, count)
+    let replayed = replay(&mut executor, &mut port, &mut reader, |_, _| count += 1).unwrap();
+    (executor.sim().trace().to_chrome_json(), replayed.ending, count)
 }

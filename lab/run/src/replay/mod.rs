@@ -1,0 +1,344 @@
+//! Replays a recorded run of live drives in virtual time, exactly or on changed drives, and reports on it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `what_if` | the changes of a what-if |
+//! | `open_loop`, `fit` | the requests of a recording at their times on changed drives, and fitted to them |
+//! | `report` | what a report says of its recording |
+
+mod fit;
+mod open_loop;
+mod report;
+mod what_if;
+
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use nandscape_device_ssd::ProfileError;
+use nandscape_lab_workload::{Direction, Outcome, Served};
+use nandscape_sim::Executor;
+use nandscape_transport_reactor::recording::{Reader, RecordingError, Requests, RunTiming};
+use nandscape_transport_reactor::replay::{Ending, replay};
+use nandscape_transport_reactor::{Export, Port, Released};
+
+pub use report::{Lag, ReplayReport};
+pub use what_if::WhatIf;
+
+use crate::host::Moment;
+use crate::live::{BuildError, DriveSpec, LiveDrives, SsdExport};
+use crate::percentile::Percentile;
+use crate::record::{Details, Recorder};
+use crate::report::Report;
+use crate::rig::FanOut;
+use crate::simulation::{Observer, Progress};
+use crate::snapshot::{About, Snapshot};
+use crate::tap::direction;
+
+/// A recording to replay.
+#[derive(Clone, Default, Debug)]
+pub struct Replay {
+    /// The file.
+    pub recording: PathBuf,
+    /// Whether to record the activity of every die and channel.
+    pub trace: bool,
+    /// Whether to check the drives' tables afterwards.
+    pub check: bool,
+    /// Whether to record distributions and timelines.
+    pub details: bool,
+    /// What is other than in the recorded run; `None` replays it exactly.
+    pub what_if: Option<WhatIf>,
+}
+
+/// Why a recording cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// Its header does not define its drives.
+    #[error("{path}: the header cannot be read: {error}")]
+    Header {
+        /// The file.
+        path: String,
+        /// Why.
+        error: serde_json::Error,
+    },
+    /// Its drives cannot be built.
+    #[error("{path}: drive {error}")]
+    Build {
+        /// The file.
+        path: String,
+        /// Why.
+        error: BuildError,
+    },
+    /// The changes do not fit a drive.
+    #[error("drive {drive}: {error}")]
+    Change {
+        /// The drive.
+        drive: String,
+        /// Why.
+        error: ProfileError,
+    },
+    /// The changes name a drive that the recording does not have.
+    #[error("{path} has no drive {name:?}; there are {names}")]
+    NoDrive {
+        /// The file.
+        path: String,
+        /// The name.
+        name: String,
+        /// The drives it has.
+        names: String,
+    },
+    /// The requests cannot be played on a changed drive.
+    #[error("{path}: {problem}")]
+    Play {
+        /// The file.
+        path: String,
+        /// Why.
+        problem: String,
+    },
+    /// A drive's tables contradict each other.
+    #[error("the drive is inconsistent after the run: {0}; this is a fault of the simulator, please report it")]
+    Inconsistent(String),
+}
+
+/// The results of a replay.
+pub struct Replayed {
+    /// Each drive.
+    pub drives: Vec<ReplayedDrive>,
+    /// The activity of every die and channel as Chrome-trace JSON, if it was recorded.
+    pub trace: Option<String>,
+    /// Whether the recording is truncated, for example because its writer was killed.
+    pub broken_off: bool,
+    /// The version of the program that recorded it.
+    pub version: String,
+}
+
+/// One drive of a replay.
+pub struct ReplayedDrive {
+    /// Its name in the recording.
+    pub name: String,
+    /// Its figures.
+    pub report: Report,
+    /// What was recorded beside them, if that was wanted.
+    pub details: Option<Details>,
+    /// Its profile with all keys.
+    pub profile_toml: String,
+    outcome: Outcome,
+}
+
+impl ReplayedDrive {
+    /// Adds percentiles to the report's latencies.
+    pub fn choose_percentiles(&mut self, chosen: &[Percentile]) {
+        for direction in Direction::ALL {
+            if let Some(latency) = self.report.latency_us.get_mut(direction.name()) {
+                latency.choose(&self.outcome.tally(direction).latency, chosen);
+            }
+        }
+    }
+}
+
+/// One drive while it is replayed.
+struct Watched {
+    outcome: RefCell<Outcome>,
+    is_begun: Cell<bool>,
+    recorder: Option<Rc<Recorder>>,
+    observer: Option<Rc<dyn Observer>>,
+    begun: Snapshot,
+}
+
+impl Watched {
+    fn new(drive: &SsdExport, details: bool, observer: Option<&Rc<dyn Observer>>) -> Watched {
+        let recorder = details.then(|| Rc::new(Recorder::new(drive.ssd(), drive.profile().namespaces().len())));
+        let (outcome, observer) = (RefCell::default(), observer.cloned());
+        Watched { outcome, is_begun: Cell::new(false), recorder, observer, begun: Snapshot::of(drive.ssd()) }
+    }
+
+    fn released(&self, released: &Released, offset: u64) {
+        let Some(direction) = direction(released.opcode).filter(|_| !released.is_admin) else { return };
+        let Released { bytes, arrived: submitted, at: completed, completion, .. } = released;
+        let mut outcome = self.outcome.borrow_mut();
+        if !self.is_begun.replace(true) || *submitted < outcome.started {
+            outcome.started = *submitted;
+        }
+        outcome.record(direction, *bytes, *submitted, *completed, completion);
+        let served =
+            Served { direction, bytes: *bytes, offset, submitted: *submitted, completed: *completed, completion };
+        self.recorder.iter().for_each(|recorder| recorder.served(&served));
+        self.observer.iter().for_each(|observer| observer.served(&served));
+    }
+}
+
+/// What a run of either kind leaves.
+#[derive(Default)]
+struct Ended {
+    broken_off: bool,
+    timing: Option<RunTiming>,
+    /// By drive.
+    notes: Vec<Vec<String>>,
+}
+
+impl Replay {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// See [`ReplayError`].
+    pub fn run(&self, progress: &dyn Progress) -> Result<Replayed, ReplayError> {
+        self.run_observed(progress, None)
+    }
+
+    /// Runs it under the eyes of an observer.
+    ///
+    /// # Errors
+    /// See [`ReplayError`].
+    pub fn run_observed(
+        &self,
+        progress: &dyn Progress,
+        observer: Option<Rc<dyn Observer>>,
+    ) -> Result<Replayed, ReplayError> {
+        let created = Moment::now();
+        let path = || self.recording.display().to_string();
+        let reader = Reader::open(&self.recording)?;
+        let live: LiveDrives =
+            serde_json::from_str(reader.header()).map_err(|error| ReplayError::Header { path: path(), error })?;
+        let live = self.changed(live)?;
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let drives = live.build(&sim, progress).map_err(|error| ReplayError::Build { path: path(), error })?;
+        let watched: Vec<Watched> =
+            drives.iter().map(|drive| Watched::new(drive, self.details, observer.as_ref())).collect();
+        if self.details {
+            let recorders: Vec<Rc<Recorder>> = watched.iter().filter_map(|drive| drive.recorder.clone()).collect();
+            recorders.iter().for_each(|recorder| recorder.begin(sim.now()));
+            sim.trace().listen(Rc::new(FanOut(recorders)));
+        }
+        if self.trace {
+            sim.trace().switch_on();
+        }
+        let on_release = |released: Released, offset| watched[usize::from(released.export)].released(&released, offset);
+        let ended = match self.what_if {
+            None => exactly(&mut executor, &drives, reader, on_release)?,
+            Some(_) => self.differently(&mut executor, (&live, &drives), reader, &watched, on_release)?,
+        };
+        if self.check {
+            drives.iter().try_for_each(|drive| drive.ssd().check()).map_err(ReplayError::Inconsistent)?;
+        }
+        let finished = drives.iter().zip(watched).zip(&live.drives).enumerate();
+        let finished = finished.map(|(number, ((drive, watched), spec))| {
+            let notes = ended.notes.get(number).cloned().unwrap_or_default();
+            self.finished((spec, drive), watched, (&live, created), (&ended, notes))
+        });
+        let trace = self.trace.then(|| sim.trace().to_chrome_json());
+        Ok(Replayed { drives: finished.collect(), trace, broken_off: ended.broken_off, version: live.version.clone() })
+    }
+
+    /// The drives, with the changes if there are any.
+    fn changed(&self, live: LiveDrives) -> Result<LiveDrives, ReplayError> {
+        let Some(what_if) = &self.what_if else { return Ok(live) };
+        if let Some((Some(name), _)) = &what_if.drive
+            && !live.drives.iter().any(|spec| spec.name == *name)
+        {
+            let names: Vec<&str> = live.drives.iter().map(|spec| &*spec.name).collect();
+            let (path, names) = (self.recording.display().to_string(), names.join(", "));
+            return Err(ReplayError::NoDrive { path, name: name.clone(), names });
+        }
+        let apply = |spec: &DriveSpec| {
+            what_if.apply(spec).map_err(|error| ReplayError::Change { drive: spec.name.clone(), error })
+        };
+        let drives = live.drives.iter().map(apply).collect::<Result<_, _>>()?;
+        Ok(LiveDrives { drives, ..live })
+    }
+
+    fn differently(
+        &self,
+        executor: &mut Executor,
+        (live, drives): (&LiveDrives, &[Rc<SsdExport>]),
+        reader: Reader,
+        watched: &[Watched],
+        on_release: impl FnMut(Released, u64),
+    ) -> Result<Ended, ReplayError> {
+        let failed = |failure| match failure {
+            open_loop::Failure::Recording(error) => ReplayError::Recording(error),
+            open_loop::Failure::Drive(problem) => {
+                ReplayError::Play { path: self.recording.display().to_string(), problem }
+            }
+        };
+        let named: Vec<_> = live.drives.iter().map(|spec| spec.name.clone()).zip(drives.iter().cloned()).collect();
+        let mut requests = Requests::new(reader);
+        let player = open_loop::Player::new(executor, &named).map_err(failed)?;
+        let played = player.play(&mut requests, on_release).map_err(failed)?;
+        let mut notes = Vec::new();
+        for (played, watched) in played.into_iter().zip(watched) {
+            watched.outcome.borrow_mut().backlog = played.backlog;
+            notes.push(played.notes);
+        }
+        let left_out = requests.left_out();
+        for (count, what) in [(left_out.admin, "admin commands"), (left_out.refused, "refused commands")] {
+            let note = format!("{count} {what} of the recording are left out");
+            notes.iter_mut().filter(|_| count > 0).for_each(|notes| notes.push(note.clone()));
+        }
+        Ok(Ended { broken_off: requests.is_broken_off(), timing: requests.timing(), notes })
+    }
+
+    /// The results of one drive.
+    fn finished(
+        &self,
+        (spec, drive): (&DriveSpec, &SsdExport),
+        watched: Watched,
+        (live, created): (&LiveDrives, Moment),
+        (ended, notes): (&Ended, Vec<String>),
+    ) -> ReplayedDrive {
+        let outcome = watched.outcome.into_inner();
+        let recording = file_name(&self.recording);
+        let name = match &self.what_if {
+            None => format!("{} of {recording}", spec.name),
+            Some(_) => format!("{} of {recording}, what if", spec.name),
+        };
+        let (profile, precondition) = (drive.profile(), spec.precondition);
+        let about = About { profile, name, workload: None, seed: live.seed, precondition };
+        let mut report = about.report(&outcome, created, &watched.begun, &Snapshot::of(drive.ssd()));
+        let replay = ReplayReport {
+            recording,
+            drive: spec.name.clone(),
+            kind: if self.what_if.is_some() { "what-if" } else { "exact" },
+            changes: self.what_if.iter().flat_map(WhatIf::in_words).collect(),
+            recorded_by: live.version.clone(),
+            whole: !ended.broken_off,
+            release_lag_us: None,
+            poll_gap_us: None,
+        };
+        let replay = replay.with_timing(ended.timing);
+        report.notes.extend(replay.notes().into_iter().chain(notes));
+        report.inputs.set = self.what_if.iter().flat_map(|what_if| what_if.set.clone()).collect();
+        report.replay = Some(replay);
+        let details = watched.recorder.as_ref().map(|recorder| recorder.finish(&outcome));
+        ReplayedDrive { name: spec.name.clone(), report, details, profile_toml: profile.to_toml(), outcome }
+    }
+}
+
+/// The recorded run again.
+fn exactly(
+    executor: &mut Executor,
+    drives: &[Rc<SsdExport>],
+    mut reader: Reader,
+    on_release: impl FnMut(Released, u64),
+) -> Result<Ended, ReplayError> {
+    let exports = drives.iter().map(|drive| drive.clone() as Rc<dyn Export>).collect();
+    let mut port = Port::new(&executor.sim(), exports);
+    let replayed = replay(executor, &mut port, &mut reader, on_release)?;
+    let mut notes = Vec::new();
+    if replayed.without_data > 0 {
+        notes.push("the data of writes is not recorded: the replay stores zeros, at the same times".to_owned());
+    }
+    if replayed.compares > 0 {
+        let compares = replayed.compares;
+        notes.push(format!("{compares} compares are made with data that is not recorded, and may end otherwise"));
+    }
+    let notes = drives.iter().map(|_| notes.clone()).collect();
+    Ok(Ended { broken_off: replayed.ending == Ending::BrokenOff, timing: replayed.timing, notes })
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}

@@ -1,0 +1,176 @@
+//! The requests of a recording on changed drives, each at the time at which it arrived: an open loop. The hosts of the run
+//! waited for their completions, so on another drive they would have issued at other times; the notes say so.
+//!
+//! Each recorded connection has a queue pair of its own, as far as there are any; then connections share them. Connections
+//! are not closed, so that every command completes.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use nandscape_lab_workload::Backlog;
+use nandscape_sim::{Executor, Time};
+use nandscape_transport_reactor::recording::{Event, RecordingError, Request, Requests};
+use nandscape_transport_reactor::{ConnectionId, Export, Port, Released};
+
+use super::fit::Fit;
+use crate::live::SsdExport;
+
+/// Why the requests cannot be played.
+pub(super) enum Failure {
+    Recording(RecordingError),
+    /// In words.
+    Drive(String),
+}
+
+impl From<RecordingError> for Failure {
+    fn from(error: RecordingError) -> Failure {
+        Failure::Recording(error)
+    }
+}
+
+/// See the module.
+pub(super) struct Player<'a> {
+    executor: &'a mut Executor,
+    port: Port,
+    drives: Vec<OfDrive>,
+    /// By recorded connection.
+    connections: BTreeMap<ConnectionId, ConnectionId>,
+    time: Time,
+}
+
+/// What is known of one drive.
+struct OfDrive {
+    name: String,
+    fit: Fit,
+    connections: Vec<ConnectionId>,
+    sharing: u64,
+    outstanding: u64,
+    backlog: Option<Backlog>,
+}
+
+/// What became of one drive's requests.
+pub(super) struct Played {
+    pub(super) backlog: Option<Backlog>,
+    pub(super) notes: Vec<String>,
+}
+
+impl<'a> Player<'a> {
+    /// On these drives, by name.
+    pub(super) fn new(executor: &'a mut Executor, drives: &[(String, Rc<SsdExport>)]) -> Result<Player<'a>, Failure> {
+        let sim = executor.sim();
+        let exports = drives.iter().map(|(_, drive)| drive.clone() as Rc<dyn Export>).collect();
+        let of_drive = |(name, drive): &(String, Rc<SsdExport>)| {
+            let namespaces = drive.namespaces();
+            if let Some(info) = namespaces.iter().find(|info| info.metadata_bytes > 0) {
+                return Err(Failure::Drive(format!(
+                    "drive {name}: namespace {} has {} bytes of metadata a logical block, which recorded requests do not \
+                     have; a what-if needs namespaces without",
+                    info.nsid, info.metadata_bytes
+                )));
+            }
+            let (name, fit) = (name.clone(), Fit::new(namespaces));
+            Ok(OfDrive { name, fit, connections: Vec::new(), sharing: 0, outstanding: 0, backlog: None })
+        };
+        let drives = drives.iter().map(of_drive).collect::<Result<_, Failure>>()?;
+        let port = Port::new(&sim, exports);
+        Ok(Player { executor, port, drives, connections: BTreeMap::new(), time: Time::ZERO })
+    }
+
+    /// Plays all. `on_release` is given every completion, and where its command begins in bytes.
+    pub(super) fn play(
+        mut self,
+        requests: &mut Requests,
+        mut on_release: impl FnMut(Released, u64),
+    ) -> Result<Vec<Played>, Failure> {
+        let mut released = Vec::new();
+        while let Some((at, event)) = requests.next()? {
+            self.advance(at);
+            self.deliver(&mut released, &mut on_release);
+            match event {
+                Event::Request(request) => self.submit(&request)?,
+                // A drive that refuses it now might have refused it then.
+                Event::Order { export, order } => drop(self.port.order(export, &order)),
+            }
+        }
+        self.advance(requests.now());
+        self.deliver(&mut released, &mut on_release);
+        while self.port.outstanding() > 0 {
+            let Some(due) = self.executor.next_due() else {
+                let left = self.port.outstanding();
+                return Err(Failure::Drive(format!("{left} requests are left in the drives, and nothing ends them")));
+            };
+            self.executor.advance(due, u32::MAX);
+            self.deliver(&mut released, &mut on_release);
+        }
+        Ok(self.drives.into_iter().map(OfDrive::played).collect())
+    }
+
+    fn advance(&mut self, at: Time) {
+        if at > self.time {
+            self.time = at;
+            self.executor.advance(at, u32::MAX);
+        }
+        self.executor.arrive(self.time);
+        self.port.begin_turn();
+    }
+
+    fn deliver(&mut self, released: &mut Vec<Released>, on_release: &mut impl FnMut(Released, u64)) {
+        self.port.take_released(released);
+        for released in released.drain(..) {
+            self.drives[usize::from(released.export)].outstanding -= 1;
+            let offset = released.tag;
+            on_release(released, offset);
+        }
+    }
+
+    fn submit(&mut self, request: &Request) -> Result<(), Failure> {
+        let Some(drive) = self.drives.get_mut(usize::from(request.export)) else { return Ok(()) };
+        let Some(fitted) = drive.fit.fit(request) else { return Ok(()) };
+        let connection = match self.connections.get(&request.connection) {
+            Some(connection) => *connection,
+            None => {
+                let connection = drive.connect(&mut self.port, request.export)?;
+                self.connections.insert(request.connection, connection);
+                connection
+            }
+        };
+        drive.outstanding += 1;
+        drive.backlog.get_or_insert_default().arrived(self.time, drive.outstanding);
+        self.port.submit(connection, fitted.offset, fitted.entry, fitted.mem);
+        Ok(())
+    }
+}
+
+impl OfDrive {
+    /// A connection for one more client: a new one, or one that others have, too.
+    fn connect(&mut self, port: &mut Port, export: u16) -> Result<ConnectionId, Failure> {
+        match port.open(export) {
+            Ok(connection) => {
+                self.connections.push(connection);
+                Ok(connection)
+            }
+            Err(status) if self.connections.is_empty() => {
+                Err(Failure::Drive(format!("drive {} refuses a connection: {status}", self.name)))
+            }
+            Err(_) => {
+                self.sharing += 1;
+                Ok(self.connections[self.sharing as usize % self.connections.len()])
+            }
+        }
+    }
+
+    fn played(self) -> Played {
+        let Fit { moved, shortened, left_out, .. } = self.fit;
+        let counts = [
+            (moved, "requests lay beyond the capacity of the drive and were moved into it"),
+            (shortened, "requests were longer than the drive allows and were shortened"),
+            (
+                left_out,
+                "commands other than reads, writes, deallocations and flushes, or without a valid address, were left out",
+            ),
+            (self.sharing, "connections had no queue pair of their own and shared one"),
+        ];
+        let notes = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+        Played { backlog: self.backlog, notes: notes.collect() }
+    }
+}

@@ -1,0 +1,242 @@
+//! The I/O commands of a recording in the order of their arrival, whichever way they came, without the drive that had them:
+//! for other drives, and for traces.
+//!
+//! A controller fetches the commands of a host with queues of its own some time after they arrived, and reads the ranges of
+//! a Dataset Management later still. Such commands are put in order within [`HORIZON`]; one that comes later than that has
+//! the time of the last one before it.
+//!
+//! Left out: admin commands, and commands that their transport refused, which are counted.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use nandscape_drive::QueueId;
+use nandscape_sim::{Span, Time};
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+use super::{Data, Reader, Record, RecordingError, RunTiming};
+use crate::access::Outcome;
+use crate::order::Order;
+use crate::port::ConnectionId;
+
+/// How much later than it arrived a command may stand in a recording.
+const HORIZON: Span = Span::from_s(1);
+/// Bytes of a range to deallocate (NVM Command Set 3.2.3).
+const RANGE: usize = 16;
+
+/// An I/O command as it arrived.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// From which connection.
+    pub connection: ConnectionId,
+    /// To which drive.
+    pub export: u16,
+    /// The command.
+    pub entry: SubmissionEntry,
+    /// Bytes of a logical block of its namespace; 0 where it names none.
+    pub block_bytes: u32,
+    /// Its data, if the drive reads some and it is recorded.
+    pub data: Option<Vec<u8>>,
+}
+
+/// What a drive meets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A command.
+    Request(Box<Request>),
+    /// An order.
+    Order {
+        /// To which drive.
+        export: u16,
+        /// What.
+        order: Order,
+    },
+}
+
+/// What a recording has and its requests have not.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct LeftOut {
+    /// Admin commands of message queues.
+    pub admin: u64,
+    /// Commands that their transport refused.
+    pub refused: u64,
+}
+
+/// Reads them.
+pub struct Requests {
+    reader: Reader,
+    connections: BTreeMap<ConnectionId, Connection>,
+    block_bytes: BTreeMap<(u16, u32), u32>,
+    now: Time,
+    /// By arrival, then by place in the recording.
+    waiting: BTreeMap<(Time, u64), Event>,
+    number: u64,
+    /// Hosts with queues of their own have been there.
+    has_hosts: bool,
+    last: Time,
+    ended: Option<bool>,
+    timing: Option<RunTiming>,
+    left_out: LeftOut,
+}
+
+struct Connection {
+    export: u16,
+    is_admin: bool,
+    /// Commands whose ranges have not been read yet.
+    incomplete: VecDeque<Incomplete>,
+}
+
+struct Incomplete {
+    at: Time,
+    number: u64,
+    entry: SubmissionEntry,
+    ranges: Vec<u8>,
+}
+
+impl Requests {
+    /// Those of a recording, from where it is.
+    pub fn new(reader: Reader) -> Requests {
+        Requests {
+            reader,
+            connections: BTreeMap::new(),
+            block_bytes: BTreeMap::new(),
+            now: Time::ZERO,
+            waiting: BTreeMap::new(),
+            number: 0,
+            has_hosts: false,
+            last: Time::ZERO,
+            ended: None,
+            timing: None,
+            left_out: LeftOut::default(),
+        }
+    }
+
+    /// The next one and when it arrived; `None` at the end.
+    ///
+    /// # Errors
+    /// When the recording is damaged.
+    #[expect(clippy::should_implement_trait, reason = "an iterator of results would have to end after an error")]
+    pub fn next(&mut self) -> Result<Option<(Time, Event)>, RecordingError> {
+        let horizon = || if self.has_hosts { HORIZON } else { Span::ZERO };
+        let is_due = |first: &(Time, u64)| first.0 + horizon() <= self.now;
+        if !self.waiting.keys().next().is_some_and(is_due) {
+            self.read_on()?;
+        }
+        let Some(((at, _), event)) = self.waiting.pop_first() else { return Ok(None) };
+        self.last = self.last.max(at);
+        Ok(Some((self.last, event)))
+    }
+
+    /// Whether the recording breaks off; it is known at the end.
+    pub fn is_broken_off(&self) -> bool {
+        self.ended == Some(false)
+    }
+
+    /// When the recorded run ended, or the last arrival if the recording breaks off; it is known at the end.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// How well the recorded run kept up with the clock; it is known at the end.
+    pub fn timing(&self) -> Option<RunTiming> {
+        self.timing
+    }
+
+    /// What is left out; it is known at the end.
+    pub fn left_out(&self) -> LeftOut {
+        self.left_out
+    }
+
+    /// Reads until an event is due or the recording ends.
+    fn read_on(&mut self) -> Result<(), RecordingError> {
+        while self.ended.is_none() {
+            match self.reader.next() {
+                Ok(Some(record)) => self.take(record)?,
+                Ok(None) | Err(RecordingError::Torn { .. }) => self.ended = Some(false),
+                Err(error) => return Err(error),
+            }
+            let horizon = if self.has_hosts { HORIZON } else { Span::ZERO };
+            if self.waiting.keys().next().is_some_and(|(at, _)| *at + horizon <= self.now) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, record: Record) -> Result<(), RecordingError> {
+        match record {
+            Record::Turn(at) => self.now = at,
+            Record::End(at) => (self.now, self.ended) = (at, Some(true)),
+            Record::Timing(timing) => self.timing = Some(timing),
+            Record::Open { connection, export } => self.open(connection, export, false),
+            Record::Attach { connection, export, .. } => {
+                self.has_hosts = true;
+                self.open(connection, export, false);
+            }
+            Record::ConnectQueue { connection, ask } => {
+                self.open(connection, ask.export, ask.queue == QueueId::ADMIN);
+            }
+            Record::Close { connection } => drop(self.connections.remove(&connection)),
+            Record::BlockBytes { export, nsid, bytes } => drop(self.block_bytes.insert((export, nsid), bytes)),
+            Record::Order { export, order } => self.put(self.now, Event::Order { export, order }),
+            Record::Refusal { .. } => self.left_out.refused += 1,
+            Record::Command { connection, entry, data, .. } => {
+                let Some(of) = self.connections.get(&connection) else {
+                    return Err(self.reader.damaged("a command came from a connection that is not open"));
+                };
+                if of.is_admin {
+                    self.left_out.admin += 1;
+                } else {
+                    let data = if let Data::Kept(data) = data { Some(data) } else { None };
+                    let request = self.request(connection, of.export, *entry, data);
+                    self.put(self.now, request);
+                }
+            }
+            Record::Fetched { connection, submitted, entry, .. } => self.fetched(connection, submitted, *entry),
+            Record::Access { connection, outcome: Outcome::Done(data), is_ranges: true } => {
+                self.ranges(connection, &data);
+            }
+            Record::Access { .. } | Record::Arrival { .. } | Record::Answer { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, connection: ConnectionId, export: u16, is_admin: bool) {
+        self.connections.insert(connection, Connection { export, is_admin, incomplete: VecDeque::new() });
+    }
+
+    fn request(&self, connection: ConnectionId, export: u16, entry: SubmissionEntry, data: Option<Vec<u8>>) -> Event {
+        let block_bytes = self.block_bytes.get(&(export, entry.nsid.get())).copied().unwrap_or_default();
+        Event::Request(Box::new(Request { connection, export, entry, block_bytes, data }))
+    }
+
+    fn put(&mut self, at: Time, event: Event) {
+        self.number += 1;
+        self.waiting.insert((at, self.number), event);
+    }
+
+    /// A host's command: one with ranges is complete when they have been read.
+    fn fetched(&mut self, connection: ConnectionId, submitted: Time, entry: SubmissionEntry) {
+        let Some(of) = self.connections.get_mut(&connection) else { return };
+        if IoOpcode(entry.opcode) == IoOpcode::DATASET_MANAGEMENT {
+            self.number += 1;
+            let incomplete = Incomplete { at: submitted, number: self.number, entry, ranges: Vec::new() };
+            return of.incomplete.push_back(incomplete);
+        }
+        let export = of.export;
+        let request = self.request(connection, export, entry, None);
+        self.put(submitted, request);
+    }
+
+    fn ranges(&mut self, connection: ConnectionId, data: &[u8]) {
+        let Some(of) = self.connections.get_mut(&connection) else { return };
+        let Some(first) = of.incomplete.front_mut() else { return };
+        first.ranges.extend_from_slice(data);
+        if first.ranges.len() < RANGE * (1 + (first.entry.cdw10.get() & 0xff) as usize) {
+            return;
+        }
+        let Some(Incomplete { at, number, entry, ranges }) = of.incomplete.pop_front() else { return };
+        let export = of.export;
+        let request = self.request(connection, export, entry, Some(ranges));
+        self.waiting.insert((at, number), request);
+    }
+}
