@@ -38,6 +38,11 @@ pub struct Event {
 pub trait Listener {
     /// Something has ended.
     fn ended(&self, event: &Event);
+
+    /// Whether it wants more events. One that does not is told of none until it is given to [`Trace::listen`] again.
+    fn wants_more(&self) -> bool {
+        true
+    }
 }
 
 /// Keeps events while it is switched on, and passes them to a listener.
@@ -71,6 +76,12 @@ impl Trace {
         self.wanted.set(true);
     }
 
+    /// Drops the listener.
+    pub fn listen_no_more(&self) {
+        *self.listener.borrow_mut() = None;
+        self.wanted.set(self.kept.get());
+    }
+
     /// Whether events are kept or listened to.
     #[inline]
     pub fn is_on(&self) -> bool {
@@ -97,6 +108,9 @@ impl Trace {
     pub(crate) fn push(&self, event: Event) {
         if let Some(listener) = &*self.listener.borrow() {
             listener.ended(&event);
+            if !listener.wants_more() {
+                self.wanted.set(self.kept.get());
+            }
         }
         if self.kept.get() {
             self.events.borrow_mut().push(event);
@@ -170,6 +184,34 @@ mod tests {
         let end = Time::from_ns(9);
         sim.trace_event(|start| Event { track, name: "read", start, end, detail: 0 });
         assert_eq!((&*ends.0.borrow(), sim.trace().len()), (&vec![9], 0));
+    }
+
+    #[test]
+    fn a_listener_that_has_enough_costs_nothing_more() {
+        struct One(Cell<u32>);
+        impl Listener for One {
+            fn ended(&self, _: &Event) {
+                self.0.set(self.0.get() + 1);
+            }
+
+            fn wants_more(&self) -> bool {
+                self.0.get() < 1
+            }
+        }
+        let executor = Executor::new();
+        let sim = executor.sim();
+        let track = sim.trace().track("die 0".to_owned());
+        let tell = || sim.trace_event(|end| Event { track, name: "read", start: end, end, detail: 0 });
+        let one = Rc::new(One(Cell::new(0)));
+        sim.trace().listen(one.clone());
+        tell();
+        assert!(!sim.trace().is_on());
+        tell();
+        assert_eq!(one.0.get(), 1);
+        sim.trace().listen(one.clone());
+        assert!(sim.trace().is_on());
+        sim.trace().listen_no_more();
+        assert!(!sim.trace().is_on());
     }
 
     #[test]

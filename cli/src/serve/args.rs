@@ -47,6 +47,9 @@ Examples:
   nandscape sim --replay run.rec --chrome-trace run.json     the same run again, in virtual time
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --record run.rec --record-data none
 
+  nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --dashboard 127.0.0.1:8090
+  xdg-open http://127.0.0.1:8090                             the drives at work, live
+
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --control n.control
   echo '{\"command\":\"fault\",\"rule\":\"uncorrectable lba=0-7\"}' | socat - UNIX-CONNECT:n.control
 
@@ -98,6 +101,12 @@ pub(crate) struct ServeArgs {
     /// Serve metrics for Prometheus over HTTP at HOST:PORT
     #[arg(long, value_name = "ADDR")]
     pub(super) metrics: Option<Address>,
+    /// Serve a live page about the drives over HTTP at HOST:PORT, for a browser: latency, throughput, dies, causes, wear
+    #[arg(long, value_name = "ADDR")]
+    pub(super) dashboard: Option<Address>,
+    /// The page of --dashboard takes orders, too: it injects faults and removes them
+    #[arg(long, requires = "dashboard")]
+    pub(super) dashboard_control: bool,
     /// Take orders at a unix socket: statistics, faults, stop
     #[arg(long, value_name = "PATH")]
     pub(super) control: Option<PathBuf>,

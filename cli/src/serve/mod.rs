@@ -19,7 +19,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use nandscape_transport_control::{ControlServer, MetricsServer};
+use nandscape_lab_report::dashboard_page;
+use nandscape_transport_control::{ControlServer, DashboardServer, MetricsServer, NONCE_MARK, TOKEN_MARK};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -106,6 +107,7 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let addresses = args.addresses();
     let addresses = addresses.chain(functions.iter().map(|address| ("--vfio-user", address)));
     let addresses = addresses.chain(args.metrics.iter().map(|address| ("--metrics", address)));
+    let addresses = addresses.chain(args.dashboard.iter().map(|address| ("--dashboard", address)));
     let sockets = addresses.filter_map(|(option, address)| match address {
         Address::Unix(path) => Some((option, path.as_path())),
         Address::Tcp(_) => None,
@@ -130,6 +132,7 @@ fn check_addresses(args: &ServeArgs) -> Result<(), Failure> {
     let functions: Vec<Address> = args.functions()?.iter().map(FunctionArg::address).collect();
     let clients = args.addresses().chain(functions.iter().map(|address| ("--vfio-user", address)));
     let others = args.metrics.iter().map(|address| ("--metrics", address));
+    let others = others.chain(args.dashboard.iter().map(|address| ("--dashboard", address)));
     let all = clients.chain(others).chain(control.iter().map(|address| ("--control", address)));
     let all: Vec<(&str, &Address)> = all.collect();
     if let Some(address) = args.nvme_tcp.iter().find(|address| matches!(address, Address::Unix(_))) {
@@ -200,6 +203,7 @@ fn ignores_hang_ups() -> bool {
 /// The servers beside the drives; dropping them ends them.
 struct Beside {
     _metrics: Option<MetricsServer>,
+    _dashboard: Option<DashboardServer>,
     _control: Option<ControlServer>,
 }
 
@@ -208,6 +212,11 @@ fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<B
         MetricsServer::start(address, args.allow_remote, running.handles())
             .map_err(|error| no_place("--metrics", address, &error))
     });
+    let dashboard = args.dashboard.as_ref().map(|address| {
+        let page = dashboard_page(NONCE_MARK, TOKEN_MARK);
+        DashboardServer::start(address, args.allow_remote, running.handles(), page, args.dashboard_control)
+            .map_err(|error| no_place("--dashboard", address, &error))
+    });
     let control = args.control.as_ref().map(|path| {
         let tell = tell.clone();
         // After an earlier request the receiver may be gone.
@@ -215,7 +224,10 @@ fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<B
         ControlServer::start(path, running.handles(), stop)
             .map_err(|error| no_place("--control", &Address::Unix(path.clone()), &error))
     });
-    let (metrics, control) = (metrics.transpose()?, control.transpose()?);
+    let (metrics, control, dashboard) = (metrics.transpose()?, control.transpose()?, dashboard.transpose()?);
+    if let Some(dashboard) = &dashboard {
+        tell_of_dashboard(dashboard.address(), args);
+    }
     if let Some(metrics) = &metrics {
         output::note(&match metrics.address() {
             Address::Tcp(address) => format!("metrics at http://{address}/metrics"),
@@ -224,7 +236,17 @@ fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<B
             }
         });
     }
-    Ok(Beside { _metrics: metrics, _control: control })
+    Ok(Beside { _metrics: metrics, _dashboard: dashboard, _control: control })
+}
+
+fn tell_of_dashboard(address: &Address, args: &ServeArgs) {
+    output::note(&match address {
+        Address::Tcp(address) => format!("dashboard at http://{address}/"),
+        Address::Unix(path) => format!("dashboard: curl --unix-socket {} http://localhost/", path.display()),
+    });
+    if args.allow_remote && args.dashboard_control {
+        output::note("unauthenticated: any client that reaches the dashboard's address can inject faults");
+    }
 }
 
 fn no_place(word: &str, address: &Address, error: &std::io::Error) -> Failure {

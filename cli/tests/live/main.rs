@@ -6,6 +6,7 @@
 //! | `server` | runs the server, tells when it serves, ends it |
 //! | `tools` | runs the clients |
 //! | `integrity` | what is written is read, under garbage collection, by each client |
+//! | `dashboard` | the live page, in a browser |
 //! | `ending` | clients that are killed, servers that are told to end |
 //! | `guests` | Linux guests as hosts |
 //! | `formats` | drives that are formatted while they are served |
@@ -23,6 +24,7 @@
 #![cfg(target_os = "linux")]
 
 mod bench;
+mod dashboard;
 mod ending;
 mod faults;
 mod formats;

@@ -126,6 +126,11 @@ impl Server {
         }
     }
 
+    /// The URL of its dashboard, which is told before it serves anything else.
+    pub(crate) fn dashboard(&self) -> String {
+        self.url().to_owned()
+    }
+
     /// The number of its process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
@@ -187,7 +192,7 @@ fn listen(child: &mut Child) -> (Receiver<String>, JoinHandle<String>) {
         let mut text = String::new();
         for line in err.lines() {
             let line = line.unwrap();
-            if line.contains("serving ") {
+            if line.contains("serving ") || line.contains("dashboard at ") {
                 // The receiver may be gone.
                 let _ = tell.send(line.clone());
             }

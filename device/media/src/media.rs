@@ -417,6 +417,11 @@ impl Media {
         &self.tracks.planes
     }
 
+    /// The track of each channel in the event trace.
+    pub fn channel_tracks(&self) -> &[Track] {
+        &self.tracks.channels
+    }
+
     /// Programs a page in no time and without resources, to construct a state instead of simulating it.
     ///
     /// # Panics

@@ -10,6 +10,7 @@
 //! | `compare` | runs side by side |
 //! | `sweep` | the table and the page of a sweep |
 //! | `demo` | the page of the tour |
+//! | `dashboard` | the page that a server shows of its drives while they work |
 //! | `several` | common code of pages with several runs |
 //! | `bars` | the breakdown of the mean, as stacked bars and as a table |
 //! | `tables`, `csv`, `parquet` | the figures as tables, and their files |
@@ -21,6 +22,7 @@
 mod bars;
 mod compare;
 mod csv;
+mod dashboard;
 mod demo;
 mod document;
 mod explain;
@@ -35,6 +37,7 @@ mod sweep;
 mod tables;
 
 pub use compare::{Cell, Column, Comparison, Figure, LoadError};
+pub use dashboard::dashboard_page;
 pub use demo::{Tour, TourRun};
 pub use document::{Document, WriteError};
 pub use explain::{Evidence, Explanation, Kind, Sentence};

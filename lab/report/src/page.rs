@@ -10,6 +10,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("parts.html", include_str!("../templates/parts.html")),
     ("run.html", include_str!("../templates/run.html")),
     ("compare.html", include_str!("../templates/compare.html")),
+    ("dashboard.html", include_str!("../templates/dashboard.html")),
     ("demo.html", include_str!("../templates/demo.html")),
     ("sweep.html", include_str!("../templates/sweep.html")),
 ];
@@ -19,6 +20,7 @@ pub const PAGE_MARK: &str = "<meta name=\"generator\" content=\"nandscape";
 
 const STYLE: &str = include_str!("../templates/style.css");
 const CHARTS: &str = include_str!("../templates/charts.js");
+const EXPORTS: &str = include_str!("../templates/exports.js");
 const TIMELINE: &str = include_str!("../templates/timeline.js");
 const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
 const UPLOT_CSS: &str = include_str!("../vendor/uplot/uPlot.min.css");
@@ -34,7 +36,7 @@ pub(crate) fn render(template: &str, script: &str, data: &str, shown: Value) -> 
     }
     let page = context! {
         version => env!("CARGO_PKG_VERSION"),
-        style => STYLE, charts => CHARTS, timeline => TIMELINE,
+        style => STYLE, exports => EXPORTS, charts => CHARTS, timeline => TIMELINE,
         uplot => UPLOT, uplot_css => UPLOT_CSS, uplot_license => UPLOT_LICENSE,
         script, data => embedded(data),
         ..shown

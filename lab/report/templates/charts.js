@@ -56,16 +56,20 @@ const charts = (() => {
     return [min, max];
   };
 
-  const scale = (kind, lists, given) => {
+  const limits = (kind, lists, given) => {
     let [min, max] = given ?? kind.range ?? extent(lists);
-    if (kind.log) {
-      const range = given ?? logRange(min, max);
-      return { time: false, distr: 3, log: 10, range: (u, lo, hi) => zoomed(u, lo, hi, range) };
-    }
+    if (min > max) [min, max] = kind.log ? [10, 1000] : [0, 1];
+    if (kind.log) return given ?? logRange(min, max);
     if (kind.zero) { min = 0; max = max > 0 ? max * 1.06 : 1; }
     if (min === max) { const pad = Math.max(Math.abs(min) * 0.01, 1); min = min < 0 ? min - pad : Math.max(0, min - pad); max += pad; }
     else if (!kind.zero && !kind.range && !given) { const pad = (max - min) * 0.06; min -= pad; max += pad; if (min < 0) min = 0; }
-    return { time: false, range: (u, lo, hi) => zoomed(u, lo, hi, [min, max]) };
+    return [min, max];
+  };
+  // `lists` of a chart that changes are those that it has now.
+  const scale = (kind, lists, given) => {
+    const fixed = typeof lists === "function" ? null : limits(kind, lists, given);
+    const range = (u, lo, hi) => zoomed(u, lo, hi, fixed ?? limits(kind, lists(u), given));
+    return kind.log ? { time: false, distr: 3, log: 10, range } : { time: false, range };
   };
   // After a drag uPlot asks with what was chosen; at the beginning and after a double click, with all.
   const zoomed = (u, lo, hi, full) => u.chosen ? [lo, hi] : full;
@@ -73,7 +77,7 @@ const charts = (() => {
   const axis = (kind, label, side) => {
     const one = {
       stroke: css("--soft"), font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
-      label, labelSize: 17, labelGap: 0, gap: 3, ticks: { show: false }, grid: { stroke: css("--faint"), width: 1 },
+      label: label || undefined, labelSize: 17, labelGap: 0, gap: 3, ticks: { show: false }, grid: { stroke: css("--faint"), width: 1 },
       values: (u, ticks) => ticks.map((x) => x === null ? "" : kind.text(x)),
       space: side === "x" ? 70 : 34, size: side === "x" ? 24 : (u, values) => Math.max(36, 12 + 7 * Math.max(0, ...(values ?? []).map((v) => v.length))),
     };
@@ -97,7 +101,7 @@ const charts = (() => {
     if (kindOf(spec.y).log) spec.series.forEach((one) => { one.values = one.values.map((v) => v > 0 ? v : null); });
     const points = spec.series.reduce((sum, one) => sum + one.values.filter((v) => v !== null && v !== undefined).length, 0);
     figure.dataset.points = points;
-    if (points === 0) {
+    if (points === 0 && !spec.live) {
       holder.innerHTML = '<p class="none">Nothing to draw: no such requests, or no time passed.</p>';
       return;
     }
@@ -106,7 +110,10 @@ const charts = (() => {
     const options = {
       width: holder.clientWidth, height: height(),
       padding: [8, 24, 0, 0],
-      scales: { x: scale(xKind, [spec.xs], spec.x.range), y: scale(yKind, spec.series.map((one) => one.values), spec.y.range) },
+      scales: {
+        x: scale(xKind, spec.live ? (u) => [u.data[0]] : [spec.xs], spec.x.range),
+        y: scale(yKind, spec.live ? (u) => u.data.slice(1) : spec.series.map((one) => one.values), spec.y.range),
+      },
       axes: [axis(xKind, spec.x.label, "x"), axis(yKind, spec.y.label, "y")],
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false } },
       legend: { live: true },
@@ -124,6 +131,7 @@ const charts = (() => {
       },
     };
     const plot = new uPlot(options, [spec.xs, ...spec.series.map((one) => one.values)], holder);
+    exports.offer(figure, { svg: () => exports.lines(figure, plot, spec), csv: () => exports.values(plot, spec) });
     plot.over.addEventListener("dblclick", () => { plot.chosen = false; plot.setData(plot.data); }, true);
     new ResizeObserver(() => {
       if (holder.clientWidth > 0 && holder.clientWidth !== plot.width) plot.setSize({ width: holder.clientWidth, height: height() });
@@ -181,6 +189,24 @@ const charts = (() => {
     again();
     all.push(again);
   }
+
+  // As `add`, of a chart that changes: gives the function that draws other values, the xs and a list for each series.
+  function live(id, spec) {
+    const figure = document.getElementById(id);
+    const log = kinds[spec.y.kind].log;
+    let plot, xs = [], lists = spec.series.map(() => []);
+    const again = () => {
+      plot?.destroy();
+      plot = draw(figure, { ...spec, live: true, xs, series: spec.series.map((one, i) => ({ ...one, values: lists[i], points: false })) });
+    };
+    again();
+    all.push(again);
+    return (nowXs, now) => {
+      [xs, lists] = [nowXs, log ? now.map((list) => list.map((v) => v > 0 ? v : null)) : now];
+      plot.setData([xs, ...lists]);
+      figure.dataset.points = lists.reduce((sum, list) => sum + list.filter((v) => v !== null).length, 0);
+    };
+  }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => all.forEach((again) => again()));
 
   // Functions of a histogram {latency_us, requests}: rising latencies, and the number of requests with each.
@@ -219,5 +245,12 @@ const charts = (() => {
   };
   const logSpaced = (min, max, count) => Array.from({ length: count + 1 }, (_, i) => min * (max / min) ** (i / count));
 
-  return { add, css, kinds, short, us, seconds, count, percent, quantiles, atMost, slower, logSpaced, logRange, extent, again: all };
+  // From blue to orange: for lines that are values of a number. Legible on light and on dark.
+  const ramp = [[0x3b, 0x7d, 0xd8], [0x8a, 0x6f, 0xd1], [0xc6, 0x5b, 0x9b], [0xe0, 0x63, 0x3f]];
+  const ramped = (share) => {
+    const at = share * (ramp.length - 1), low = Math.min(Math.floor(at), ramp.length - 2);
+    const mixed = ramp[low].map((one, i) => Math.round(one + (ramp[low + 1][i] - one) * (at - low)));
+    return "#" + mixed.map((one) => one.toString(16).padStart(2, "0")).join("");
+  };
+  return { add, live, ramped, css, kinds, short, us, seconds, count, percent, quantiles, atMost, slower, logSpaced, logRange, extent, again: all };
 })();

@@ -12,17 +12,10 @@
   const texts = { us, seconds, share: percent, number: count, bytes: (x) => count(x) + "B/s" };
   const units = { us, share: percent, number: count, bytes };
 
-  // From blue to orange: for lines that are values of a number. Legible on light and on dark.
-  const ramp = [[0x3b, 0x7d, 0xd8], [0x8a, 0x6f, 0xd1], [0xc6, 0x5b, 0x9b], [0xe0, 0x63, 0x3f]];
-  const ramped = (share) => {
-    const at = share * (ramp.length - 1), low = Math.min(Math.floor(at), ramp.length - 2);
-    const mixed = ramp[low].map((one, i) => Math.round(one + (ramp[low + 1][i] - one) * (at - low)));
-    return "#" + mixed.map((one) => one.toString(16).padStart(2, "0")).join("");
-  };
   const color = (drawing, i) => {
     const lines = drawing.series.length;
     if (!drawing.lines) return drawing.way ? "--" + drawing.way : "--run1";
-    return drawing.lines.numeric && lines > 2 ? ramped(i / (lines - 1)) : "--run" + (i + 1) % 8;
+    return drawing.lines.numeric && lines > 2 ? charts.ramped(i / (lines - 1)) : "--run" + (i + 1) % 8;
   };
 
   // All panels of a figure have the same axes. Figures that span more than a decade are drawn logarithmically.

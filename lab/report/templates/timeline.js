@@ -2,8 +2,8 @@
 "use strict";
 
 const timeline = (() => {
-  const KINDS = ["read", "program", "gc", "erase"];
-  const NAMES = { read: "reading for the host", program: "programming for the host", gc: "garbage collection or wear levelling", erase: "erasing" };
+  const KINDS = ["read", "program", "gc", "erase", "transfer"];
+  const NAMES = { read: "reading for the host", program: "programming for the host", gc: "garbage collection or wear levelling", erase: "erasing", transfer: "a transfer" };
   const tip = () => document.getElementById("tip");
 
   // Times for the axis: about `room` round steps between two times.
@@ -40,14 +40,20 @@ const timeline = (() => {
     const x = (t, width) => LEFT + (t - from) / (to - from) * (width - LEFT - 8);
     const t = (px, width) => from + (px - LEFT) / (width - LEFT - 8) * (to - from);
 
+    const size = () => [holder.clientWidth, top + lanes.length * laneHeight() + BOTTOM];
     function paint() {
-      const [width, height] = [holder.clientWidth, top + lanes.length * laneHeight() + BOTTOM];
+      const [width, height] = size();
       const dpr = devicePixelRatio || 1;
       canvas.style.height = height + "px";
       canvas.width = Math.round(width * dpr);
       canvas.height = Math.round(height * dpr);
       const g = canvas.getContext("2d");
       g.scale(dpr, dpr);
+      figure.dataset.points = paintOn(g, width, height);
+      figure.dataset.drawn = "yes";
+    }
+
+    function paintOn(g, width, height) {
       const colors = Object.fromEntries(["ink", "soft", "faint", "line", "paper", ...KINDS].map((name) => [name, charts.css("--" + name)]));
       g.font = "11px system-ui, sans-serif";
       axis(g, width, height, colors);
@@ -59,9 +65,22 @@ const timeline = (() => {
       const drawn = model.shares ? shares(g, width, colors) : operations(g, width, colors);
       if (model.mark) mark(g, width, height, colors);
       g.restore();
-      figure.dataset.points = drawn;
-      figure.dataset.drawn = "yes";
+      return drawn;
     }
+
+    const csv = () => {
+      const head = model.shares ? ["die", "from_s", ...KINDS.filter((kind) => model.shares.parts_per_million[kind]).map((kind) => kind + "_ppm")] : ["die", "plane", "kind", "start_s", "duration_us"];
+      return exports.csv([head, ...(model.shares ? shareRows() : operationRows())]);
+    };
+    const shareRows = () => lanes.flatMap((die) => {
+      const { interval_s, parts_per_million: parts } = model.shares;
+      const kinds = KINDS.filter((kind) => parts[kind]);
+      return parts.read[die].map((_, i) => [model.dies[die], i * interval_s, ...kinds.map((kind) => parts[kind][die][i])]);
+    });
+    const operationRows = () => model.operations.plane.map((plane, i) => {
+      const ops = model.operations, die = Math.floor(plane / model.planesPerDie);
+      return [model.dies[die], ops.kind[i] === 4 ? "" : plane % model.planesPerDie, KINDS[ops.kind[i]], ops.from_s + ops.start_ns[i] / 1e9, ops.duration_ns[i] / 1e3];
+    });
 
     function axis(g, width, height, colors) {
       const { ticks, step } = steps(from, to, Math.floor((width - LEFT) / 110));
@@ -108,7 +127,7 @@ const timeline = (() => {
         const first = Math.max(0, Math.floor(from / interval_s)), last = Math.min(count, Math.ceil(to / interval_s));
         for (let i = first; i < last; i++) {
           const left = x(i * interval_s, width), right = x(Math.min((i + 1) * interval_s, model.to), width);
-          const kinds = KINDS.filter((kind) => parts[kind][die][i] > 0);
+          const kinds = KINDS.filter((kind) => parts[kind]?.[die][i] > 0);
           if (kinds.length === 0) continue;
           const heights = kinds.map((kind) => Math.max(1, parts[kind][die][i] / 1e6 * (lane - 1)));
           const over = heights.reduce((sum, h) => sum + h, 0) - (lane - 1);
@@ -137,7 +156,9 @@ const timeline = (() => {
         if (end < from || start > to) continue;
         const left = x(start, width), right = x(end, width);
         g.fillStyle = colors[KINDS[ops.kind[i]]];
-        g.fillRect(left, top + row * lane + 1 + (ops.plane[i] % model.planesPerDie) * per, Math.max(right - left - 0.4, 0.6), Math.max(per - 0.5, 1));
+        // A transfer has its channel's whole lane.
+        const [within, high] = ops.kind[i] === 4 ? [0, lane - 2] : [ops.plane[i] % model.planesPerDie, per];
+        g.fillRect(left, top + row * lane + 1 + within * per, Math.max(right - left - 0.4, 0.6), Math.max(high - 0.5, 1));
         drawn++;
       }
       return drawn;
@@ -169,22 +190,24 @@ const timeline = (() => {
         const i = Math.floor(at / interval_s);
         if (!(i >= 0 && i < shares.read[die].length)) return null;
         const { step } = steps(from, to, 100);
-        const busy = KINDS.map((kind) => [kind, shares[kind][die][i] / 1e4]).filter(([, share]) => share > 0);
+        const busy = KINDS.filter((kind) => shares[kind]).map((kind) => [kind, shares[kind][die][i] / 1e4]).filter(([, share]) => share > 0);
         const idle = Math.max(0, 100 - busy.reduce((sum, [, share]) => sum + share, 0));
         const parts = [...busy.map(([kind, share]) => `${kind === "gc" ? "GC" : kind} ${charts.percent(share / 100)}`), `idle ${Number(idle.toFixed(4))}%`];
         return `${model.dies[die]}, ${charts.seconds(interval_s)} from ${time(i * interval_s, step)}: ${parts.join(", ")}`;
       }
       const ops = model.operations, per = (laneHeight() - 2) / model.planesPerDie;
       const within = Math.min(model.planesPerDie - 1, Math.max(0, Math.floor((py - top - row * laneHeight() - 1) / per)));
-      const plane = die * model.planesPerDie + within;
+      const isChannel = die >= (model.diesOnly ?? model.dies.length);
+      const plane = die * model.planesPerDie + (isChannel ? 0 : within);
+      const where = isChannel ? model.dies[die] : `${model.dies[die]} plane ${within}`;
       const slack = (to - from) / holder.clientWidth;
       for (let i = 0; i < ops.plane.length; i++) {
         const start = ops.from_s + ops.start_ns[i] / 1e9, end = start + ops.duration_ns[i] / 1e9;
         if (ops.plane[i] === plane && at >= start - slack && at <= end + slack) {
-          return `${model.dies[die]} plane ${within}: ${NAMES[KINDS[ops.kind[i]]]}, ${charts.us(ops.duration_ns[i] / 1e3)}`;
+          return `${where}: ${NAMES[KINDS[ops.kind[i]]]}, ${charts.us(ops.duration_ns[i] / 1e3)}`;
         }
       }
-      return `${model.dies[die]} plane ${within}: idle`;
+      return `${where}: idle`;
     }
 
     const zoom = (a, b) => {
@@ -233,10 +256,17 @@ const timeline = (() => {
       });
     }
     if (model.zoom) [from, to] = model.zoom;
+    exports.offer(figure, { svg: () => exports.picture(figure, ...size(), (g) => paintOn(g, ...size())), csv });
     paint();
     let seen = holder.clientWidth;
     new ResizeObserver(() => { if (holder.clientWidth !== seen) { seen = holder.clientWidth; paint(); } }).observe(holder);
     charts.again.push(paint);
+    // Draws another model of the same dies.
+    return (next) => {
+      Object.assign(model, next);
+      [from, to] = [model.from, model.to];
+      paint();
+    };
   }
 
   // There is nothing to show.

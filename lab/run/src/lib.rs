@@ -10,6 +10,7 @@
 //! | `tap` | the commands of one of several drives, recorded |
 //! | `host_report` | the workload's view of several drives |
 //! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
+//! | `inside` | the dies, channels and blocks of a live drive, for a page that shows them |
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
 //! | `snapshot` | a drive's counters at one time |
 //! | `part` | the figures of each of several FTLs |
@@ -35,6 +36,7 @@ mod flow;
 mod host;
 mod host_report;
 mod inputs;
+mod inside;
 mod latency;
 mod live;
 mod part;

@@ -10,12 +10,14 @@ use nandscape_device_media::{OpCounts, Rule, StoreKind};
 use nandscape_device_ssd::{Part, Profile, ProfileError, Resolved, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_sim::{Seed, Sim};
+use nandscape_transport_reactor::inside::{Inside, Layout};
 use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport};
 use nandscape_wire_nvme::Status;
 use serde::{Deserialize, Serialize};
 
 use crate::build::{DriveError, Precondition, build_drive, prepare};
 use crate::damage::Fault;
+use crate::inside;
 use crate::simulation::Progress;
 
 /// Entries of each client's queue pair, unless the controller's limit is lower.
@@ -232,6 +234,14 @@ impl Export for SsdExport {
             ])
         };
         several.map(|part| (part.name().to_owned(), counters(part))).collect()
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        Some(inside::layout(&self.ssd))
+    }
+
+    fn inside(&self, with_wear: bool) -> Option<Inside> {
+        Some(inside::now(&self.ssd, with_wear))
     }
 
     fn order(&self, order: &Order) -> Result<(), String> {

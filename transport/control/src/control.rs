@@ -107,7 +107,8 @@ fn serve(mut stream: &Stream, handles: &[Handle], (on_stop, heard): (&dyn Fn(), 
     }
 }
 
-fn reply(command: &Command, handles: &[Handle]) -> Vec<u8> {
+/// Carries a command out; the line that answers it.
+pub(crate) fn reply(command: &Command, handles: &[Handle]) -> Vec<u8> {
     match command {
         Command::Help => line(&json!({ "commands": command::help() })),
         Command::Statistics => match handles.iter().filter_map(Handle::figures).collect::<Vec<_>>() {

@@ -1,4 +1,4 @@
-//! Observation and control of running reactors: a control socket and metrics. Everything here may block, and runs on threads
+//! Observation and control of running reactors: a control socket, metrics and a dashboard. Everything here may block, and runs on threads
 //! of its own. A reactor answers requests for figures and takes orders only between two of its turns.
 //!
 //! | file | what |
@@ -9,6 +9,8 @@
 //! | `drives` | the drives by their names, and orders to them |
 //! | `metrics` | HTTP for Prometheus: one page |
 //! | `exposition` | the figures as OpenMetrics text |
+//! | `dashboard` | a live page for browsers |
+//! | `http` | requests within limits, and responses |
 //! | `server` | accepts clients, a bounded number, a thread each |
 //!
 //! The number of clients, the length of their requests, and the time to take a reply are bounded, so a slow, silent or
@@ -19,13 +21,16 @@
 
 mod command;
 mod control;
+mod dashboard;
 mod drives;
 mod exposition;
+mod http;
 mod metrics;
 mod server;
 pub mod statistics;
 
 pub use control::ControlServer;
+pub use dashboard::{DashboardServer, NONCE_MARK, TOKEN_MARK};
 pub use exposition::exposition;
 pub use metrics::MetricsServer;
 pub use statistics::Statistics;

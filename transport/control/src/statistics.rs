@@ -178,21 +178,26 @@ impl FaultStatistics {
 
 impl Requests {
     fn of(tally: &Tally) -> Requests {
-        let (latency, quantile) = (&tally.latency, |share| quantile_us(&tally.latency, share));
         Requests {
-            count: latency.count(),
+            count: tally.latency.count(),
             bytes: tally.bytes,
             errors: tally.errors,
-            latency_us: Latency {
-                mean: (latency.count() > 0).then(|| latency.mean_ns() / 1e3),
-                p50: quantile(0.5),
-                p90: quantile(0.9),
-                p99: quantile(0.99),
-                p99_9: quantile(0.999),
-                p99_99: quantile(0.9999),
-                max: quantile(1.0),
-            },
+            latency_us: latency(&tally.latency),
         }
+    }
+}
+
+/// The figures of a distribution.
+pub(crate) fn latency(latency: &Histogram) -> Latency {
+    let quantile = |share| quantile_us(latency, share);
+    Latency {
+        mean: (latency.count() > 0).then(|| latency.mean_ns() / 1e3),
+        p50: quantile(0.5),
+        p90: quantile(0.9),
+        p99: quantile(0.99),
+        p99_9: quantile(0.999),
+        p99_99: quantile(0.9999),
+        max: quantile(1.0),
     }
 }
 

@@ -7,6 +7,7 @@ use nandscape_drive::{Controller, Drive, DriveInfo, QueueDrive, Subsystem};
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::Status;
 
+use crate::inside::{Inside, Layout};
 use crate::order::{FaultCount, Order};
 use crate::queue_ids::QueueIds;
 
@@ -57,6 +58,17 @@ pub trait Export {
 
     /// Why the drive takes no writes, in words, if it takes none.
     fn read_only(&self) -> Option<String> {
+        None
+    }
+
+    /// The parts of the drive by name; `None` where its flash is not in this process.
+    fn layout(&self) -> Option<Layout> {
+        None
+    }
+
+    /// How busy those were since the drive began, and how worn its blocks are, if that is wanted. `None` where its flash is not
+    /// in this process.
+    fn inside(&self, _with_wear: bool) -> Option<Inside> {
         None
     }
 

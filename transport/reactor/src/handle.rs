@@ -21,6 +21,7 @@ use crate::order::{FaultCount, Order};
 use crate::port::ConnectionId;
 use crate::timing::Timing;
 use crate::waiter::Waker;
+use crate::watch::{Look, Wants};
 
 /// Makes a client on the reactor's thread, once it is connected, from the drive's description and its share of the memory.
 pub type MakeClient = Box<dyn FnOnce(DriveInfo, Share) -> Box<dyn Client> + Send>;
@@ -83,6 +84,8 @@ pub(crate) enum Message {
     Namespaces { export: u16, reply: Sender<Vec<DriveInfo>> },
     Order { export: u16, order: Order, reply: Sender<Result<(), String>> },
     Figures { not_before: Time, reply: Sender<Arc<Figures>> },
+    Look { wants: Wants, reply: Sender<Look> },
+    LookAway,
     Stop,
 }
 
@@ -287,6 +290,20 @@ impl Handle {
     pub fn recent_figures(&self) -> Option<Arc<Figures>> {
         let now = self.clock.now().since(Time::ZERO);
         self.figures_of(Time::ZERO + now.saturating_sub(RECENT))
+    }
+
+    /// What has happened inside the drives since the last look, beyond their figures; `None` when the reactor has ended. The first
+    /// look begins to gather it, which costs each command some nanoseconds until [`Handle::look_away`]. Blocks until the
+    /// reactor has answered, which is between two of its turns.
+    pub fn look(&self, wants: Wants) -> Option<Look> {
+        let (reply, look) = channel();
+        self.send(Message::Look { wants, reply });
+        look.recv().ok()
+    }
+
+    /// Ends what [`Handle::look`] has begun.
+    pub fn look_away(&self) {
+        self.send(Message::LookAway);
     }
 
     fn figures_of(&self, not_before: Time) -> Option<Arc<Figures>> {

@@ -17,6 +17,7 @@
 //! | `host` | its queues, as the controller sees them |
 //! | `in_flight` | the commands of a queue that have not completed |
 //! | `access` | what the controller finds in its memory, recorded and replayed |
+//! | `inside`, `watch` | what a page shows of a drive beyond its figures: its parts, and what is gathered while it is watched |
 //! | `order` | orders of the operator to a drive: faults |
 //! | `queue_ids` | which queue pairs of a controller are free |
 //! | `recording`, `replay` | what arrived, as a file; the same run again |
@@ -60,6 +61,7 @@ mod host;
 #[cfg(target_os = "linux")]
 mod idle_states;
 mod in_flight;
+pub mod inside;
 #[cfg(target_os = "linux")]
 mod linger;
 #[cfg(target_os = "linux")]
@@ -83,6 +85,8 @@ pub mod source;
 pub mod timing;
 #[cfg(target_os = "linux")]
 mod waiter;
+#[cfg(target_os = "linux")]
+pub mod watch;
 
 pub use arrival::Arrival;
 pub use association::{ConnectQueue, ConnectRefusal};

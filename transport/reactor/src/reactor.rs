@@ -22,6 +22,7 @@ use crate::outbox::{Released, ToHost};
 use crate::port::{ConnectionId, Port};
 use crate::timing::Timing;
 use crate::waiter::{Events, Wait, Waiter};
+use crate::watch::Watch;
 use line::Line;
 use sources::Sources;
 
@@ -135,6 +136,8 @@ pub struct Reactor {
     asked: Vec<(Time, Sender<Arc<Figures>>)>,
     /// The figures of the last answer, and their time.
     answered: Option<(Time, Arc<Figures>)>,
+    /// What is gathered for those who watch.
+    watch: Option<Watch>,
     /// The time of the last turn.
     turn: Time,
     /// The wall clock at its beginning: later than its time if the model is behind.
@@ -209,6 +212,7 @@ impl Reactor {
             timing: Timing::default(),
             asked: Vec::new(),
             answered: None,
+            watch: None,
             turn: Time::ZERO,
             begun: Time::ZERO,
             last_activity: Time::ZERO,

@@ -9,6 +9,7 @@
 //! | `instructions` | instructions of a command of a simulation, by stage |
 //! | `served_instructions` | instructions of a server for a command, by stage |
 //! | `neighbour` | what one client of a live drive costs another |
+//! | `dashboard` | what an open page of the dashboard costs the clients of a drive |
 //! | `price` | cost of the options of NAND timing |
 //! | `restart` | drives in files: how soon they serve again, and what a file costs |
 //! | `durability` | OX-Block beside the page FTL under the same load |
@@ -21,6 +22,7 @@
 
 mod boot;
 mod calibration;
+mod dashboard;
 mod durability;
 mod guest;
 mod instructions;

@@ -5,7 +5,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::subject::Subject;
-use super::{boot, durability, guest, instructions, live, neighbour, nvme_tcp, price, restart, served_instructions};
+use super::{
+    boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, price, restart, served_instructions,
+};
 
 /// One benchmark.
 pub(crate) struct Benchmark {
@@ -257,6 +259,11 @@ pub(crate) const SUITE: &[Benchmark] = &[
         name: "neighbour-32m",
         about: "the same beside a client that reads 32 MiB 2 at a time",
         how: How::Own(neighbour::reads_of_32m),
+    },
+    Benchmark {
+        name: "dashboard",
+        about: "4 KiB random reads over NBD, 32 at a time, with a page of the dashboard open, against without",
+        how: How::Own(dashboard::an_open_page),
     },
     Benchmark {
         name: "restart-page",

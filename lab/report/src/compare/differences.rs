@@ -37,11 +37,28 @@ fn inputs(column: &Column) -> BTreeMap<String, String> {
     let seeds: Vec<String> = column.seeds.iter().map(u64::to_string).collect();
     inputs.insert("seed".to_owned(), seeds.join(" "));
     inputs.insert("version".to_owned(), text(&report["host"]["version"]));
-    if let Some(lines) = report["inputs"]["workload_lines"].as_array() {
-        inputs.insert("workload, job by job".to_owned(), lines.iter().map(text).collect::<Vec<_>>().join("; "));
-    }
+    let lines: Vec<String> = report["inputs"]["workload_lines"].as_array().into_iter().flatten().map(text).collect();
+    workload(&lines, &mut inputs);
     flatten("", &report["inputs"]["profile_keys"], &mut inputs);
     inputs
+}
+
+/// The words of a workload's lines, an input each; words without a value stay together. The last line is the end of the run.
+fn workload(lines: &[String], into: &mut BTreeMap<String, String>) {
+    let several = lines.len() > 2;
+    for (number, line) in lines.iter().enumerate() {
+        let of = match several && number + 1 < lines.len() {
+            true => format!("job {}", number + 1),
+            false => "workload".to_owned(),
+        };
+        let (words, rest): (Vec<&str>, Vec<&str>) = line.split(' ').partition(|word| word.contains('='));
+        for (key, value) in words.into_iter().filter_map(|word| word.split_once('=')) {
+            into.insert(format!("{of}: {key}"), value.to_owned());
+        }
+        if !rest.is_empty() {
+            into.insert(of, rest.join(" "));
+        }
+    }
 }
 
 fn text(value: &Value) -> String {
@@ -56,5 +73,23 @@ fn flatten(prefix: &str, value: &Value, into: &mut BTreeMap<String, String>) {
             Value::Object(_) => flatten(&path, value, into),
             value => drop(into.insert(path, text(value))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_is_told_apart_word_by_word() {
+        let mut inputs = BTreeMap::new();
+        workload(&["rw=randread iodepth=8".to_owned(), "io_count=9".to_owned()], &mut inputs);
+        let shown: Vec<(&str, &str)> = inputs.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!(shown, [("workload: io_count", "9"), ("workload: iodepth", "8"), ("workload: rw", "randread")]);
+        let mut inputs = BTreeMap::new();
+        workload(&["log: rw=write".to_owned(), "a trace".to_owned(), "io_count=9".to_owned()], &mut inputs);
+        let shown: Vec<(&str, &str)> = inputs.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let expected = [("job 1", "log:"), ("job 1: rw", "write"), ("job 2", "a trace"), ("workload: io_count", "9")];
+        assert_eq!(shown, expected);
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn columns(runs: Vec<Run>) -> Vec<Column> {
 
 fn column(runs: Vec<Run>) -> Column {
     Column {
-        label: label(&runs[0]),
+        label: together(&runs.iter().map(label).collect::<Vec<_>>()),
         files: runs.iter().map(|run| run.path.display().to_string()).collect(),
         seeds: runs.iter().map(seed).collect(),
         runs,
@@ -80,6 +80,26 @@ fn label(run: &Run) -> String {
         ("report", Some(folder)) => folder.to_string_lossy().into_owned(),
         _ => stem,
     }
+}
+
+/// One label for runs of one experiment: what their labels begin with, without the number that tells them apart.
+fn together(labels: &[String]) -> String {
+    let [first, rest @ ..] = labels else { return String::new() };
+    if rest.is_empty() {
+        return first.clone();
+    }
+    let common = rest.iter().fold(first.as_str(), |common, label| {
+        let same = common.char_indices().zip(label.chars()).find(|((_, one), other)| one != other);
+        let len = same.map_or(common.len().min(label.len()), |((at, _), _)| at);
+        &common[..len]
+    });
+    let is_separator = |letter: char| letter.is_ascii_digit() || "-_. ".contains(letter);
+    let common = common.trim_end_matches(is_separator);
+    let common = ["-seed", "_seed", ".seed", " seed", "-s", "_s"]
+        .iter()
+        .find_map(|end| common.strip_suffix(end))
+        .unwrap_or(common);
+    if common.is_empty() { format!("{first} and {} more", rest.len()) } else { common.to_owned() }
 }
 
 /// Replaces labels that occur twice by paths.
@@ -109,7 +129,17 @@ mod tests {
     #[test]
     fn runs_that_differ_in_their_seed_only_are_one_experiment() {
         let runs = vec![run("a1/report.json", "plane", 1), run("b.json", "none", 1), run("a2/report.json", "plane", 2)];
-        assert_eq!(shown(runs), [("a1".to_owned(), vec![1, 2]), ("b".to_owned(), vec![1])]);
+        assert_eq!(shown(runs), [("a".to_owned(), vec![1, 2]), ("b".to_owned(), vec![1])]);
+    }
+
+    #[test]
+    fn a_pool_is_called_after_all_of_its_runs() {
+        let called = |labels: &[&str]| together(&labels.iter().map(|label| (*label).to_owned()).collect::<Vec<_>>());
+        assert_eq!(called(&["plane1", "plane2", "plane10"]), "plane");
+        assert_eq!(called(&["w8-seed1", "w8-seed2"]), "w8");
+        assert_eq!(called(&["a", "b", "c"]), "a and 2 more");
+        assert_eq!(called(&["x1"]), "x1");
+        assert_eq!(called(&["größe", "großes"]), "gr");
     }
 
     #[test]

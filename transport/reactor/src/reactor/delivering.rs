@@ -12,6 +12,9 @@ impl Reactor {
     pub(super) fn deliver(&mut self) {
         let mut released = std::mem::take(&mut self.released);
         self.port.take_released(&mut released);
+        if let Some(watch) = &mut self.watch {
+            watch.add(&released);
+        }
         for one in released.drain(..) {
             self.completed_at.push(one.at);
             self.count(&one);

@@ -12,6 +12,7 @@ use super::{DRAIN_TIME, MESSAGES_A_TURN, Reactor};
 use crate::association::{ConnectQueue, ConnectRefusal};
 use crate::export::Export;
 use crate::handle::{ExportFigures, Figures, Message, Refused, Reservation};
+use crate::watch::{DriveLook, Look, Wants, Watch, Went};
 
 impl Reactor {
     /// Reads some messages from other threads; whether there were any.
@@ -66,6 +67,11 @@ impl Reactor {
                     let _ = reply.send(answer);
                 }
                 Ok(Message::Figures { not_before, reply }) => self.asked.push((not_before, reply)),
+                Ok(Message::Look { wants, reply }) => {
+                    // The sender may have gone.
+                    let _ = reply.send(self.look(wants));
+                }
+                Ok(Message::LookAway) => self.look_away(),
                 Ok(Message::Stop) => self.stop(),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return heard > 0,
             }
@@ -111,6 +117,28 @@ impl Reactor {
         for (_, reply) in self.asked.drain(..) {
             // The receiver may have gone.
             let _ = reply.send(figures.clone());
+        }
+    }
+
+    /// What has happened since the last look.
+    fn look(&mut self, wants: Wants) -> Look {
+        let drives = self.port.exports();
+        let watch = self.watch.get_or_insert_with(|| Watch::new(drives.len()));
+        let of_drive = |(drive, [reads, writes]): (&Rc<dyn Export>, [Went; 2])| DriveLook {
+            reads,
+            writes,
+            inside: drive.inside(wants.wear),
+            layout: if wants.layout { drive.layout() } else { None },
+        };
+        let drives = drives.iter().zip(watch.take_went()).map(of_drive).collect();
+        let sim = self.executor.sim();
+        let capture = if wants.operations { watch.capture(sim.trace(), sim.now()) } else { None };
+        Look { now: self.turn, drives, capture }
+    }
+
+    fn look_away(&mut self) {
+        if self.watch.take().is_some() {
+            self.executor.sim().trace().listen_no_more();
         }
     }
 

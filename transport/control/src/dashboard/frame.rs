@@ -1,0 +1,282 @@
+//! What a page is told four times a second. Figures are those of the time since the frame before, unless they say otherwise;
+//! rates are by the wall clock, as clients have them, latencies and shares of dies in drive time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nandscape_drive::Stage;
+use nandscape_drive::breakdown::cause;
+use nandscape_sim::{Span, Time};
+use nandscape_transport_reactor::handle::{ExportFigures, Figures, Tally};
+use nandscape_transport_reactor::watch::{Look, Wants, Went};
+use nandscape_transport_reactor::{Handle, Timing};
+use serde::Serialize;
+
+use super::hub::{EVERY, MAX_PAGES};
+use super::inside::{self, LayoutTold, Shares};
+use crate::statistics::{FaultStatistics, Latency, latency, timing};
+
+/// The version of the stream.
+const SCHEMA: u32 = 1;
+/// Frames between two looks at the wear of blocks.
+const WEAR_EVERY: u64 = 8;
+/// Frames between two captures of operations.
+const OPERATIONS_EVERY: u64 = 4;
+
+/// The first event of a stream.
+#[derive(Serialize)]
+pub(super) struct Hello {
+    schema: u32,
+    interval_ms: u64,
+    takes_orders: bool,
+    max_pages: usize,
+    drives: Vec<DriveTold>,
+}
+
+#[derive(Serialize)]
+struct DriveTold {
+    name: String,
+    /// `None` where its flash is not in the server.
+    layout: Option<LayoutTold>,
+}
+
+/// See the module.
+#[derive(Serialize)]
+pub(super) struct Frame {
+    /// The wall clock since the drives began.
+    wall_s: f64,
+    /// Drive time.
+    time_s: f64,
+    interval_s: f64,
+    /// Clients connected now.
+    clients: usize,
+    /// Commands in the drives now.
+    outstanding: usize,
+    release_lag_us: Latency,
+    poll_gap_us: Latency,
+    /// The most that a model was behind the wall clock since it began.
+    behind_max_us: f64,
+    drives: Vec<DriveFrame>,
+}
+
+#[derive(Serialize)]
+struct DriveFrame {
+    reads: Flow,
+    writes: Flow,
+    others: Flow,
+    /// Reads, writes and others of the last second, once a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_second: Option<[Flow; 3]>,
+    /// As they are now.
+    counters: BTreeMap<&'static str, f64>,
+    /// Those that only grow, a second.
+    rates: BTreeMap<&'static str, f64>,
+    /// Bytes programmed over bytes that the host wrote; null without writes.
+    waf: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    faults: Vec<FaultStatistics>,
+    /// Where the time of reads and writes went.
+    went: [WentTold; 2],
+    dies: Option<Shares>,
+    channels: Option<Shares>,
+}
+
+/// Commands of one kind.
+#[derive(Serialize)]
+struct Flow {
+    iops: f64,
+    bytes_s: f64,
+    /// How many failed.
+    errors: u64,
+    count: u64,
+    latency_us: Latency,
+}
+
+/// Where the time of commands went.
+#[derive(Serialize)]
+struct WentTold {
+    requests: u64,
+    /// Stage, cause of a wait, microseconds of all requests together. Those of 0 are left out.
+    parts: Vec<(&'static str, Option<&'static str>, f64)>,
+}
+
+/// What one look has seen.
+pub(super) struct Seen {
+    pub(super) frame: Frame,
+    pub(super) wear: Option<Vec<Option<inside::WearTold>>>,
+    pub(super) operations: Option<inside::OperationsTold>,
+}
+
+/// Looks, and remembers what it saw before.
+pub(super) struct Sampler {
+    wall: Time,
+    figures: Vec<Arc<Figures>>,
+    /// By reactor.
+    looks: Vec<Look>,
+    /// The wall clock and the figures of the last frame that told of a second.
+    second: (Time, Vec<Arc<Figures>>),
+    looked: u64,
+}
+
+impl Sampler {
+    /// The first look; `None` when a reactor has ended.
+    pub(super) fn start(handles: &[Handle], takes_orders: bool) -> Option<(Sampler, Hello)> {
+        let wall = handles.first()?.clock().now();
+        let wants = Wants { layout: true, wear: false, operations: true };
+        let (figures, looks) = look(handles, wants)?;
+        let names = figures.iter().flat_map(|one| &one.exports).map(|export| export.name.clone());
+        let layouts = looks.iter().flat_map(|look| &look.drives).map(|drive| drive.layout.as_ref());
+        let drives = names.zip(layouts.map(|layout| layout.map(LayoutTold::of)));
+        let hello = Hello {
+            schema: SCHEMA,
+            interval_ms: EVERY.as_millis() as u64,
+            takes_orders,
+            max_pages: MAX_PAGES,
+            drives: drives.map(|(name, layout)| DriveTold { name, layout }).collect(),
+        };
+        let second = (wall, figures.clone());
+        Some((Sampler { wall, figures, looks, second, looked: 0 }, hello))
+    }
+
+    /// The next look; `None` when a reactor has ended.
+    pub(super) fn look(&mut self, handles: &[Handle]) -> Option<Seen> {
+        let wall = handles.first()?.clock().now();
+        let wear = self.looked.is_multiple_of(WEAR_EVERY);
+        let operations = self.looked % OPERATIONS_EVERY == OPERATIONS_EVERY - 1;
+        self.looked += 1;
+        let (figures, mut looks) = look(handles, Wants { layout: false, wear, operations })?;
+        for (look, before) in looks.iter_mut().zip(&mut self.looks) {
+            for (drive, before) in look.drives.iter_mut().zip(&mut before.drives) {
+                drive.layout = before.layout.take();
+            }
+        }
+        let mut frame = self.frame(wall, &figures, &looks);
+        if operations {
+            self.tell_of_second(&mut frame, wall, &figures);
+        }
+        let seen = Seen {
+            frame,
+            wear: wear.then(|| inside::wear(&looks)),
+            operations: operations.then(|| inside::operations(&looks)),
+        };
+        (self.wall, self.figures, self.looks) = (wall, figures, looks);
+        Some(seen)
+    }
+
+    fn frame(&self, wall: Time, figures: &[Arc<Figures>], looks: &[Look]) -> Frame {
+        let interval_s = wall.since(self.wall).as_s().max(1e-9);
+        let now = figures.iter().map(|one| one.now).max().unwrap_or(Time::ZERO);
+        let (timing, before) = (timing(figures), timing(&self.figures));
+        Frame {
+            wall_s: wall.since(Time::ZERO).as_s(),
+            time_s: now.since(Time::ZERO).as_s(),
+            interval_s,
+            clients: figures.iter().map(|one| one.clients).sum(),
+            outstanding: figures.iter().map(|one| one.outstanding).sum(),
+            release_lag_us: since(&timing, &before, |timing| &timing.release_lag),
+            poll_gap_us: since(&timing, &before, |timing| &timing.poll_gap),
+            behind_max_us: timing.behind_max.as_us(),
+            drives: self.drives(figures, looks, interval_s),
+        }
+    }
+
+    fn tell_of_second(&mut self, frame: &mut Frame, wall: Time, figures: &[Arc<Figures>]) {
+        let (begun, before) = std::mem::replace(&mut self.second, (wall, figures.to_vec()));
+        let passed_s = wall.since(begun).as_s().max(1e-9);
+        let exports = figures.iter().flat_map(|one| &one.exports);
+        let before = before.iter().flat_map(|one| &one.exports);
+        for ((drive, now), before) in frame.drives.iter_mut().zip(exports).zip(before) {
+            drive.last_second = Some([
+                Flow::of(&now.reads, &before.reads, passed_s),
+                Flow::of(&now.writes, &before.writes, passed_s),
+                Flow::of(&now.others, &before.others, passed_s),
+            ]);
+        }
+    }
+
+    fn drives(&self, figures: &[Arc<Figures>], looks: &[Look], interval_s: f64) -> Vec<DriveFrame> {
+        let reactors = figures.iter().zip(&self.figures).zip(looks.iter().zip(&self.looks));
+        let of_reactor = |(figures, before): (&Arc<Figures>, &Arc<Figures>), (look, last): (&Look, &Look)| {
+            let passed = look.now.since(last.now);
+            let exports = figures.exports.iter().zip(&before.exports);
+            let drives = exports.zip(look.drives.iter().zip(&last.drives));
+            let frames = drives.map(|((export, before), (drive, last))| {
+                let shares = Shares::of(drive, last, passed);
+                let (dies, channels) = shares.map_or((None, None), |(dies, channels)| (Some(dies), Some(channels)));
+                let went = [&drive.reads, &drive.writes].map(WentTold::of);
+                DriveFrame { went, dies, channels, ..DriveFrame::of(export, before, interval_s) }
+            });
+            frames.collect::<Vec<_>>()
+        };
+        reactors.flat_map(|(figures, looks)| of_reactor(figures, looks)).collect()
+    }
+}
+
+/// Looks at all reactors.
+fn look(handles: &[Handle], wants: Wants) -> Option<(Vec<Arc<Figures>>, Vec<Look>)> {
+    let looks: Option<Vec<Look>> = handles.iter().map(|handle| handle.look(wants)).collect();
+    let figures: Option<Vec<Arc<Figures>>> = handles.iter().map(Handle::figures).collect();
+    Some((figures?, looks?))
+}
+
+fn since(now: &Timing, before: &Timing, of: fn(&Timing) -> &nandscape_sim::Histogram) -> Latency {
+    latency(&of(now).since(of(before)))
+}
+
+impl DriveFrame {
+    /// All but what is told of its inside.
+    fn of(now: &ExportFigures, before: &ExportFigures, interval_s: f64) -> DriveFrame {
+        let grown = |name: &'static str| {
+            let of = |figures: &ExportFigures| figures.counters.get(name).copied().unwrap_or(0.0);
+            of(now) - of(before)
+        };
+        let only_grow = now.counters.keys().filter(|name| name.ends_with("_total"));
+        let written = grown("host_written_bytes_total");
+        DriveFrame {
+            reads: Flow::of(&now.reads, &before.reads, interval_s),
+            writes: Flow::of(&now.writes, &before.writes, interval_s),
+            others: Flow::of(&now.others, &before.others, interval_s),
+            last_second: None,
+            counters: now.counters.clone(),
+            rates: only_grow.map(|name| (*name, grown(name) / interval_s)).collect(),
+            waf: (written > 0.0).then(|| grown("flash_programmed_bytes_total") / written),
+            faults: FaultStatistics::all_of(now),
+            went: [&Went::default(), &Went::default()].map(WentTold::of),
+            dies: None,
+            channels: None,
+        }
+    }
+}
+
+impl Flow {
+    fn of(now: &Tally, before: &Tally, interval_s: f64) -> Flow {
+        let new = now.latency.since(&before.latency);
+        Flow {
+            iops: new.count() as f64 / interval_s,
+            bytes_s: (now.bytes - before.bytes) as f64 / interval_s,
+            errors: now.errors - before.errors,
+            count: new.count(),
+            latency_us: latency(&new),
+        }
+    }
+}
+
+impl WentTold {
+    fn of(went: &Went) -> WentTold {
+        let mut parts = Vec::new();
+        let mut push = |stage: Stage, behind, span: Span| {
+            if !span.is_zero() {
+                parts.push((stage.name(), behind, span.as_us()));
+            }
+        };
+        for stage in Stage::ALL {
+            match Stage::WAITS.contains(&stage) {
+                true => cause::ALL
+                    .iter()
+                    .for_each(|(cause, name)| push(stage, Some(*name), went.times.waited(stage, *cause))),
+                false => push(stage, None, went.times.stage(stage)),
+            }
+        }
+        WentTold { requests: went.requests, parts }
+    }
+}

@@ -1,0 +1,190 @@
+//! What is gathered while somebody watches the drives, beyond the figures that are kept in any case: where the time of
+//! commands went, and short captures of single operations. It exists from the first look to [`Handle::look_away`], and costs
+//! nothing at other times.
+//!
+//! [`Handle::look_away`]: crate::Handle::look_away
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_drive::Breakdown;
+use nandscape_sim::trace::{Event, Listener, Trace};
+use nandscape_sim::{Span, Time};
+use nandscape_wire_nvme::IoOpcode;
+
+use crate::inside::{Inside, Layout};
+use crate::outbox::Released;
+
+/// The drive time that a capture covers.
+pub const CAPTURE: Span = Span::from_ms(10);
+/// Operations of a capture at the most.
+pub const MOST_OPERATIONS: usize = 2_000;
+
+/// What a look is to tell besides causes and busy times.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Wants {
+    /// The layout of the drives.
+    pub layout: bool,
+    /// The wear of their blocks.
+    pub wear: bool,
+    /// The capture that was begun by the last look that wanted one; the next one begins.
+    pub operations: bool,
+}
+
+/// What was seen since the look before.
+#[derive(Clone, Default, Debug)]
+pub struct Look {
+    /// Drive time.
+    pub now: Time,
+    /// By drive, in the order of the setup.
+    pub drives: Vec<DriveLook>,
+    /// Single operations of all drives, if they are wanted and there was a look before.
+    pub capture: Option<Capture>,
+}
+
+/// The same of one drive.
+#[derive(Clone, Default, Debug)]
+pub struct DriveLook {
+    /// Reads, compares, verifies that succeeded.
+    pub reads: Went,
+    /// Writes of any kind that succeeded.
+    pub writes: Went,
+    /// Busy times since the drive began, and its wear; `None` where its flash is not in this process.
+    pub inside: Option<Inside>,
+    /// Its parts, if they are wanted.
+    pub layout: Option<Layout>,
+}
+
+/// Where the time of commands went.
+#[derive(Clone, Default, Debug)]
+pub struct Went {
+    /// How many.
+    pub requests: u64,
+    /// Their times, added up.
+    pub times: Breakdown,
+}
+
+/// Every operation of the flash that ended within a short time.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Capture {
+    /// When it began.
+    pub from: Time,
+    /// When it ended: earlier than planned if there were more operations than it holds.
+    pub to: Time,
+    /// In the order in which they ended.
+    pub operations: Vec<Event>,
+}
+
+/// See the module.
+pub(crate) struct Watch {
+    /// By drive: reads, writes.
+    went: Vec<[Went; 2]>,
+    scope: Rc<Scope>,
+}
+
+impl Watch {
+    /// Of so many drives.
+    pub(crate) fn new(drives: usize) -> Watch {
+        Watch { went: vec![Default::default(); drives], scope: Rc::default() }
+    }
+
+    /// Adds up where the time of completed commands went.
+    #[cold]
+    pub(crate) fn add(&mut self, released: &[Released]) {
+        for one in released.iter().filter(|one| !one.is_admin && one.completion.status.is_success()) {
+            let [reads, writes] = &mut self.went[usize::from(one.export)];
+            let went = match IoOpcode(one.opcode) {
+                IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => reads,
+                IoOpcode::WRITE | IoOpcode::WRITE_ZEROES => writes,
+                _ => continue,
+            };
+            went.requests += 1;
+            went.times += &one.completion.breakdown;
+        }
+    }
+
+    /// Takes what was added up, by drive.
+    pub(crate) fn take_went(&mut self) -> Vec<[Went; 2]> {
+        self.went.iter_mut().map(std::mem::take).collect()
+    }
+
+    /// Takes the last capture, if there is one, and begins the next.
+    pub(crate) fn capture(&self, trace: &Trace, now: Time) -> Option<Capture> {
+        let last = self.scope.restart(now);
+        trace.listen(self.scope.clone());
+        last
+    }
+}
+
+/// Listens to the event trace for a short time.
+#[derive(Default)]
+struct Scope {
+    capture: RefCell<Option<Capture>>,
+    has_enough: Cell<bool>,
+}
+
+impl Scope {
+    fn restart(&self, now: Time) -> Option<Capture> {
+        self.has_enough.set(false);
+        let mut last = self.capture.replace(Some(Capture { from: now, to: now + CAPTURE, operations: Vec::new() }));
+        if let Some(last) = &mut last {
+            last.to = last.to.min(now);
+        }
+        last
+    }
+}
+
+impl Listener for Scope {
+    fn ended(&self, event: &Event) {
+        if self.has_enough.get() {
+            return;
+        }
+        let mut capture = self.capture.borrow_mut();
+        let Some(capture) = &mut *capture else { return };
+        if event.end > capture.to {
+            self.has_enough.set(true);
+            return;
+        }
+        capture.operations.push(*event);
+        if capture.operations.len() == MOST_OPERATIONS {
+            capture.to = event.end;
+            self.has_enough.set(true);
+        }
+    }
+
+    fn wants_more(&self) -> bool {
+        !self.has_enough.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(end: Time) -> Event {
+        let executor = nandscape_sim::Executor::new();
+        let track = executor.sim().trace().track("die".to_owned());
+        Event { track, name: "read", start: Time::ZERO, end, detail: 0 }
+    }
+
+    #[test]
+    fn a_capture_ends_with_its_time_or_when_it_is_full() {
+        let scope = Scope::default();
+        let at = |us: u64| Time::ZERO + Span::from_us(us);
+        scope.ended(&event(at(1)));
+        assert_eq!(scope.restart(at(5)), None);
+        scope.ended(&event(at(6)));
+        scope.ended(&event(at(5) + CAPTURE));
+        assert!(scope.wants_more());
+        scope.ended(&event(at(6) + CAPTURE));
+        assert!(!scope.wants_more());
+        let first = scope.restart(at(90_000)).unwrap();
+        assert_eq!((first.from, first.to, first.operations.len()), (at(5), at(5) + CAPTURE, 2));
+        (0..=MOST_OPERATIONS as u64).for_each(|n| scope.ended(&event(at(90_000 + n))));
+        assert!(!scope.wants_more());
+        let full = scope.restart(at(200_000)).unwrap();
+        assert_eq!((full.operations.len(), full.to), (MOST_OPERATIONS, at(90_000 + MOST_OPERATIONS as u64 - 1)));
+        // Taken before its time was over.
+        assert_eq!(scope.restart(at(200_001)).unwrap().to, at(200_001));
+    }
+}
