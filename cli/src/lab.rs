@@ -164,7 +164,7 @@ fn report(args: &ReportArgs) -> Result<(), Failure> {
     let outcomes: Vec<Outcome> = EXPERIMENTS.iter().map(|experiment| Outcome::held(experiment, &folder)).collect();
     let text = match (args.json, args.html) {
         (true, _) => outcome::to_json(&outcomes),
-        (_, true) => show::page(&show::report(&outcomes)),
+        (_, true) => show::page(&outcomes, &show::report(&outcomes)),
         _ => show::report(&outcomes),
     };
     output::result(&text)

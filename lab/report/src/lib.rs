@@ -41,6 +41,6 @@ pub use dashboard::dashboard_page;
 pub use demo::{Tour, TourRun};
 pub use document::{Document, WriteError};
 pub use explain::{Evidence, Explanation, Kind, Sentence};
-pub use page::PAGE_MARK;
+pub use page::{PAGE_MARK, STYLE};
 pub use requests::RequestLog;
 pub use sweep::SweepReport;

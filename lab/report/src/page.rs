@@ -18,7 +18,8 @@ const TEMPLATES: &[(&str, &str)] = &[
 /// A marker that identifies pages of nandscape.
 pub const PAGE_MARK: &str = "<meta name=\"generator\" content=\"nandscape";
 
-const STYLE: &str = include_str!("../templates/style.css");
+/// The look of all pages.
+pub const STYLE: &str = include_str!("../templates/style.css");
 const CHARTS: &str = include_str!("../templates/charts.js");
 const EXPORTS: &str = include_str!("../templates/exports.js");
 const TIMELINE: &str = include_str!("../templates/timeline.js");

@@ -96,6 +96,8 @@ const charts = (() => {
   function draw(figure, spec) {
     const holder = figure.querySelector(".plot");
     holder.replaceChildren();
+    holder.setAttribute("role", "img");
+    holder.setAttribute("aria-label", [...figure.querySelectorAll("figcaption h3, figcaption p")].map((one) => one.textContent.trim()).filter((text) => text).join(": "));
     // A latency of 0 cannot be drawn on a logarithmic axis.
     const kindOf = (axis) => typeof axis.kind === "string" ? kinds[axis.kind] : axis.kind;
     if (kindOf(spec.y).log) spec.series.forEach((one) => { one.values = one.values.map((v) => v > 0 ? v : null); });

@@ -95,7 +95,10 @@ impl Browser {
         let scheme = if screen.dark { "dark" } else { "light" };
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         self.call("Emulation.setEmulatedMedia", media);
-        self.call("Page.navigate", json!({ "url": url }));
+        // A query of its own tells the new page from the one before.
+        let query = format!("?{}-{scheme}", screen.width);
+        self.call("Page.navigate", json!({ "url": format!("{url}{query}") }));
+        self.until(&format!("location.search === '{query}' && document.documentElement"));
     }
 
     /// The value of an expression on the page.

@@ -35,7 +35,7 @@ fn every_experiment_measures_and_judges() {
     }
     let page = show::report(&outcomes);
     assert!(EXPERIMENTS.iter().all(|experiment| page.contains(experiment.claim.id)), "{page}");
-    assert!(show::page(&page).contains("<table>"));
+    assert!(show::page(&outcomes, &page).contains("<table class=\"data\">"));
 }
 
 fn forms_are_whole(outcome: &Outcome) {
