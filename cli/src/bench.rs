@@ -135,6 +135,7 @@ fn in_process(args: &BenchArgs) -> Result<Option<InProcess>, Failure> {
         profile: resolved.to_toml(),
         keeps_data: store == StoreKind::Ram,
         precondition: args.precondition.map_or(Precondition::None, Precondition::from),
+        from_state: None,
     };
     let drives = LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed: args.seed, drives: vec![drive] };
     let started = InProcess::start(drives, args.poll.into());

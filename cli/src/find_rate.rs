@@ -2,7 +2,7 @@
 
 use nandscape_lab_report::format::{count, rounded, us_or_dash};
 use nandscape_lab_run::search::{self, Bound, Search, Trial};
-use nandscape_lab_run::{Finished, Simulation};
+use nandscape_lab_run::{Begin, Finished, Simulation};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -19,8 +19,8 @@ struct Found {
 }
 
 /// Searches, and prints what was tried and the answer.
-pub(crate) fn run(args: &SimArgs, simulation: &Simulation, bound: Bound) -> Result<(), Failure> {
-    let Found { search, finished } = find(simulation, bound)?;
+pub(crate) fn run(args: &SimArgs, simulation: &Simulation, begin: &Begin, bound: Bound) -> Result<(), Failure> {
+    let Found { search, finished } = find(simulation, begin, bound)?;
     let mut report = finished.map(|finished| finished.report);
     if let Some(report) = &mut report {
         report.inputs.set.clone_from(&args.set);
@@ -47,14 +47,14 @@ fn input(bound: Bound, problem: &str) -> Failure {
     Failure::Input(anyhow::anyhow!("--find-rate \"{bound}\": {problem}"))
 }
 
-fn find(simulation: &Simulation, bound: Bound) -> Result<Found, Failure> {
+fn find(simulation: &Simulation, begin: &Begin, bound: Bound) -> Result<Found, Failure> {
     let first = search::total(&simulation.workload).unwrap_or(FIRST);
     let bar = progress::bar();
     let mut best: Option<Finished> = None;
     let search = Search::run(first, |rate| -> Result<Trial, Failure> {
         let workload = search::at_rate(&simulation.workload, rate).map_err(|problem| input(bound, &problem))?;
         let trial = Simulation { workload, ..simulation.clone() };
-        let finished = trial.run(bar.clone()).map_err(crate::sim::failure)?;
+        let finished = trial.run_begun(begin, bar.clone(), false, None).map_err(crate::sim::failure)?;
         crate::sim::judge([&finished.report])?;
         let overloaded = finished.report.arrivals.as_ref().is_some_and(|arrivals| arrivals.overloaded);
         let shown = bound.probe(rate, finished.latency(bound.direction), overloaded);

@@ -17,13 +17,14 @@ use nandscape_device_media::durable::{PageStatus, StoreFile, StoreUse};
 use nandscape_device_media::{BlockId, Geometry, Media, PageId};
 use nandscape_device_ssd::{Part, PartStore, Profile, Resolved, Ssd, StoredDrive};
 use nandscape_lab_report::format::size;
+use nandscape_lab_run::StateFile;
 use nandscape_sim::Executor;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::{inspect_look, output};
+use crate::{inspect_look, inspect_state, output};
 
-/// Show the contents of a drive's file.
+/// Show the contents of a drive's file, or what a saved state is of.
 ///
 /// The file stays as it is. A drive that was killed is shown as a start would find it; one that runs, as it is about now.
 #[derive(Args)]
@@ -34,9 +35,9 @@ Examples:
   nandscape inspect drive.nand --page 0/1/0/7/3     a page by channel, die, plane, block and page
   nandscape inspect drive.nand --lba 4096           where a logical block is
 
-Exit status: 0 when it was shown, 2 if the file is no store, or too damaged to start a drive on it.")]
+Exit status: 0 when it was shown, 2 if the file is no store, or too damaged to start a drive on it, or a damaged state.")]
 pub(crate) struct InspectArgs {
-    /// The file that was given to `nandscape serve --store`
+    /// The file that was given to `nandscape serve --store`, or a state that `nandscape sim --save-state` has written
     file: PathBuf,
     /// List all blocks
     #[arg(long)]
@@ -139,6 +140,9 @@ impl View<'_> {
 
 /// Shows it.
 pub(crate) fn run(args: &InspectArgs) -> Result<(), Failure> {
+    if StateFile::begins(&args.file) {
+        return run_state(args);
+    }
     let inspected = Inspected::open(&args.file).map_err(Failure::Input)?;
     if inspected.in_use {
         output::note("the drive is in use: what it shows may be of different moments");
@@ -171,6 +175,24 @@ pub(crate) fn run(args: &InspectArgs) -> Result<(), Failure> {
             }
             output::result(text.trim_end_matches('\n'))
         }
+    }
+}
+
+/// Shows a saved state, which has no start to look behind.
+fn run_state(args: &InspectArgs) -> Result<(), Failure> {
+    let options = [
+        ("--blocks", args.blocks),
+        ("--page", args.page.is_some()),
+        ("--lba", args.lba.is_some()),
+        ("--log", args.log),
+        ("--part", args.part.is_some()),
+    ];
+    match options.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => {
+            let shown = args.file.display();
+            Err(Failure::Input(anyhow!("{option}: {shown} is a saved state; {option} is for the file of a drive")))
+        }
+        None => inspect_state::run(&args.file, args.json),
     }
 }
 

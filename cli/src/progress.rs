@@ -75,6 +75,10 @@ impl Progress for Interruptible {
         self.bar.at(phase, share);
     }
 
+    fn at_waf(&self, waf: f64) {
+        self.bar.at_waf(waf);
+    }
+
     fn is_stopped(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
     }
@@ -108,6 +112,10 @@ impl Progress for Bar {
             self.bar.reset_eta();
         }
         self.bar.set_position((share * 1_000.0) as u64);
+    }
+
+    fn at_waf(&self, waf: f64) {
+        self.bar.set_message(format!("until still, {waf:.2}"));
     }
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use anyhow::anyhow;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_report::{Document, RequestLog};
-use nandscape_lab_run::{Observer, Precondition, Replay, ReplayError, Replayed, Report, WhatIf};
+use nandscape_lab_run::{Observer, Replay, ReplayError, Replayed, Report, WhatIf};
 
 use crate::failure::Failure;
 use crate::sim::{SimArgs, StoreArg, prepare_files, write};
@@ -72,7 +72,7 @@ fn what_if(args: &SimArgs) -> Result<Option<WhatIf>, Failure> {
             Some((name, Profile::load(profile).map_err(Failure::input)?))
         }
     };
-    let precondition = args.precondition.map(Precondition::from);
+    let precondition = args.state.for_replay()?;
     let is_changed =
         drive.is_some() || !args.set.is_empty() || !args.fault.is_empty() || args.no_delay || precondition.is_some();
     Ok(is_changed.then(|| WhatIf {

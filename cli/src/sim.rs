@@ -16,6 +16,7 @@ use nandscape_lab_workload::{FioJobs, Workload, load_fio};
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::numbers::whole;
+use crate::state_words::StateWords;
 use crate::trace::TraceWords;
 use crate::workload_words::WorkloadWords;
 use crate::{output, progress, table};
@@ -34,6 +35,9 @@ Examples:
   nandscape sim --drive default --rw randread --percentiles 95,99.999
   nandscape sim --drive default --rw randread --find-rate 'read.p99<1ms'
   nandscape sim --drive default server.fio
+  nandscape sim --drive default --rw randwrite --random-distribution zipf:0.9 --precondition load
+  nandscape sim --drive default --precondition steady --rw randread --save-state worn.state
+  nandscape sim --from-state worn.state --set ftl.gc.victim=cost_benefit --rw randrw
   nandscape sim --replay run.rec --out results/               a page of a live run
   nandscape sim --replay run.rec --set ftl.gc.scheme=channel  the requests of a live run on another drive
 
@@ -54,12 +58,12 @@ pub(crate) struct SimArgs {
     jobs: Option<String>,
     /// A drive by name or profile file, see `nandscape drives`. With --replay, in place of the recorded drives, or of one of
     /// them: NAME=P
-    #[arg(long, value_name = "P", required_unless_present = "replay")]
+    #[arg(long, value_name = "P", required_unless_present_any = ["replay", "from_state"])]
     pub(crate) drive: Option<String>,
     /// Replay a recording of `nandscape serve --record` in virtual time: the same drives, arrivals and events, to the
     /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed
     /// drives
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "trace", "seed"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "trace", "seed", "from_state", "save_state", "precondition_workload", "precondition_trace"])]
     pub(crate) replay: Option<PathBuf>,
     /// Change a key of the profile, such as ftl.gc.victim=cost_benefit; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
@@ -68,10 +72,8 @@ pub(crate) struct SimArgs {
     /// the end of this help. May be repeated; adds to the profile's `faults`
     #[arg(long, value_name = "RULE")]
     pub(crate) fault: Vec<Rule>,
-    /// State of the drive at the start: new, every logical block written once, or the steady state of uniform random
-    /// overwrites. Reaching it takes no drive time [default: full; with --replay as recorded]
-    #[arg(long, value_enum)]
-    pub(crate) precondition: Option<PreconditionArg>,
+    #[command(flatten)]
+    pub(crate) state: StateWords,
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
@@ -115,6 +117,7 @@ pub(crate) struct SimArgs {
     trace_words: TraceWords,
 }
 
+/// The state of a drive that is made, as a word.
 #[derive(Copy, Clone, ValueEnum)]
 pub(crate) enum PreconditionArg {
     None,
@@ -158,11 +161,15 @@ impl SimArgs {
         let mut files = profiles.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
         let jobs = self.jobs.as_deref().map(Path::new);
         let inputs = [("--replay", self.replay.as_deref()), ("--trace", self.trace_words.path()), ("", jobs)];
-        for (option, path) in inputs.into_iter().chain([("--workload", self.words.file())]) {
+        let inputs = inputs.into_iter().chain(self.state.reads());
+        for (option, path) in inputs.chain([("--workload", self.words.file())]) {
             files = path.into_iter().fold(files, |files, path| files.reads(option, path));
         }
         if let Some(requests) = &self.requests {
             files = files.writes("--requests", requests);
+        }
+        if let Some(state) = self.state.saves() {
+            files = files.writes("--save-state", state);
         }
         if let Some(trace) = &self.chrome_trace {
             files = files.writes("--chrome-trace", trace);
@@ -177,13 +184,26 @@ impl SimArgs {
 /// Runs it and prints the report.
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     args.files().check()?;
-    let Some(drive) = args.drive.as_ref().filter(|_| args.replay.is_none()) else { return crate::replay::run(args) };
-    let profile = resolve_with(drive, &args.set, &args.fault)?;
+    if args.replay.is_some() {
+        return crate::replay::run(args);
+    }
+    let file = args.state.open()?;
+    let profile = match (&args.drive, &file) {
+        (Some(drive), _) => resolve_with(drive, &args.set, &args.fault)?,
+        (None, Some(file)) => {
+            let profile = file.profile().map_err(Failure::input)?;
+            let name = profile.name.clone();
+            resolve_profile((&name, profile), &args.set, &args.fault)?
+        }
+        (None, None) => unreachable!("clap asks for one of them"),
+    };
     let profile = if args.no_delay { profile.without_delay() } else { profile };
+    let workload = workload(args)?;
+    let begin = args.state.begin(file, &workload, &profile)?;
     let simulation = Simulation {
         store: args.store.into(),
-        precondition: args.precondition.map_or(Precondition::Full, Precondition::from),
-        workload: workload(args)?,
+        precondition: args.state.precondition(),
+        workload,
         seed: args.seed,
         trace: args.chrome_trace.is_some(),
         check: args.check,
@@ -194,7 +214,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     }
     tell_if_unseen(&simulation.profile, simulation.store);
     if let Some(bound) = args.find_rate {
-        return crate::find_rate::run(args, &simulation, bound);
+        return crate::find_rate::run(args, &simulation, &begin, bound);
     }
     prepare_files(args).map_err(Failure::Input)?;
     if let Some(folder) = &args.out {
@@ -202,17 +222,18 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     }
     let log = args.requests.as_deref().map(RequestLog::create).transpose().map_err(Failure::input)?.map(Rc::new);
     let observer = log.clone().map(|log| log as Rc<dyn Observer>);
-    let finished = simulation.run_observed(progress::interruptible(), args.out.is_some(), observer);
+    let finished = simulation.run_begun(&begin, progress::interruptible(), args.out.is_some(), observer);
     // A run that fails before its first rows are written leaves the file as it was.
     let mut finished = finished.map_err(failure)?;
     log.map_or(Ok(()), |log| log.finish()).map_err(Failure::run)?;
     finished.choose_percentiles(&args.percentiles);
     if args.fairness {
-        let alone = crate::fairness::alone(&simulation, &finished.report)?;
+        let alone = crate::fairness::alone(&simulation, &begin, &finished.report)?;
         finished.report.compare_with_alone(&alone);
     }
     finished.report.inputs.set.clone_from(&args.set);
     finished.report.host.command = Some(output::command());
+    finished.report.host.state_file = args.state.file_name();
     finished.report.notes.iter().for_each(|note| output::note(note));
     tell_of_faults(&finished.report);
     write_files(args, &simulation, &finished).map_err(Failure::Run)?;

@@ -47,6 +47,16 @@ impl Table {
         u32::from_ne_bytes(self.map[at..at + ENTRY].try_into().expect("four bytes"))
     }
 
+    /// All entries as bytes, four each, in the byte order of this machine.
+    pub fn bytes(&self) -> &[u8] {
+        &self.map[..self.len * ENTRY]
+    }
+
+    /// The same, to be filled.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.map[..self.len * ENTRY]
+    }
+
     /// Sets the entries from `first` on, of which `bytes` holds each in four bytes, the lowest first; what goes beyond the end
     /// is left out.
     pub fn load(&mut self, first: u32, bytes: &[u8]) {
@@ -106,6 +116,14 @@ mod tests {
         let mut table = Table::new(1 << 28).unwrap();
         table.set((1 << 28) - 1, 7);
         assert_eq!((table.get(0), table.get((1 << 28) - 1), table.len()), (0, 7, 1 << 28));
+    }
+
+    #[test]
+    fn a_table_is_filled_with_the_bytes_of_another() {
+        let (mut table, mut copy) = (Table::new(3).unwrap(), Table::new(3).unwrap());
+        table.set(2, 7);
+        copy.bytes_mut().copy_from_slice(table.bytes());
+        assert_eq!((copy.get(0), copy.get(2), copy.bytes().len()), (0, 7, 12));
     }
 
     #[test]

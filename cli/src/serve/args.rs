@@ -1,6 +1,6 @@
 //! The options of `nandscape serve`, and the plan of drives and reactors that they describe.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum};
 use nandscape_device_media::StoreKind;
@@ -13,7 +13,7 @@ use nandscape_transport_reactor::{NoIdleStates, PollMode};
 use super::functions::{self, DoorbellsArg, FunctionArg};
 use super::plan::{Named, Part, PlannedDrive};
 use super::stores::{self, StoreArg};
-use super::{faults, memory, plan};
+use super::{faults, memory, plan, states};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::sim::{resolve_profile, resolve_with, tell_if_unseen};
@@ -79,6 +79,10 @@ pub(crate) struct ServeArgs {
     /// The state the drives begin in; a drive that is in a file already goes on as it was
     #[arg(long, value_enum, default_value = "none")]
     precondition: crate::sim::PreconditionArg,
+    /// Have a drive begin in the state of a file that `nandscape sim --save-state` has written; with several drives, say which.
+    /// Its profile may differ in policies, times, buffer and faults. May be repeated
+    #[arg(long, value_name = "[NAME=]FILE")]
+    from_state: Vec<String>,
     /// Seed of everything random [default: 1]; a drive that is in a file already keeps its own
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     pub(super) seed: Option<u64>,
@@ -194,10 +198,13 @@ impl ServeArgs {
         let faults = faults::of_each(&self.fault, &names)?;
         let stores = stores::of_each(&self.store, &names)?;
         self.check_stores(&named, &stores)?;
+        let states = states::of_each(&self.from_state, &names)?;
+        self.check_states(&named, &stores, &states)?;
         let plan = |(number, (name, what)): (usize, (String, Named<'_>))| match what {
             Named::Profile(profile) => {
                 let resolved = resolve_with(profile, &self.set, &faults[number])?;
-                Ok(PlannedDrive::Model(self.spec(name, resolved, (number as u64, &stores[number]))))
+                let spec = self.spec(name, resolved, (number as u64, &stores[number]));
+                states::begins_in(spec, states[number].as_deref()).map(PlannedDrive::Model)
             }
             Named::Stored(drive) => {
                 let profile = Profile::of_keys(&drive.profile_name, drive.keys);
@@ -317,7 +324,43 @@ impl ServeArgs {
             profile: resolved.to_toml(),
             keeps_data,
             precondition: Precondition::from(self.precondition),
+            from_state: None,
         }
+    }
+
+    /// The files that states are taken from.
+    pub(super) fn state_files(&self) -> Result<Vec<PathBuf>, Failure> {
+        let names: Vec<String> = self.named()?.into_iter().map(|(name, _)| name).collect();
+        Ok(states::of_each(&self.from_state, &names)?.into_iter().flatten().collect())
+    }
+
+    /// A state is for a model in memory, and is its precondition.
+    fn check_states(
+        &self,
+        named: &[(String, Named<'_>)],
+        stores: &[StoreArg],
+        states: &[Option<PathBuf>],
+    ) -> Result<(), Failure> {
+        for (((name, what), store), state) in named.iter().zip(stores).zip(states) {
+            let Some(state) = state.as_deref().map(Path::display) else { continue };
+            if let Named::Url(url) = what {
+                return input(format!(
+                    "--from-state {name}={state}: the drive is {url}; its state is where it is served"
+                ));
+            }
+            if let Some(path) = store.path() {
+                let path = path.display();
+                return input(format!(
+                    "--from-state {name}={state}: the drive is in {path} and has the state of that file; leave one of the two out"
+                ));
+            }
+            if Precondition::from(self.precondition) != Precondition::None {
+                return input(format!(
+                    "--from-state {name}={state}: the drive begins in the state of the file; leave out --precondition"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The files that its drives' profiles are read from.

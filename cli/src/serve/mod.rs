@@ -10,6 +10,7 @@ mod memory;
 mod notes;
 mod plan;
 mod reactors;
+mod states;
 mod stores;
 mod summary;
 
@@ -115,6 +116,7 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let sockets = sockets.chain(args.control.iter().map(|path| ("--control", path.as_path())));
     let stores = args.stores()?;
     let stores = || stores.iter().filter_map(|store| Some(("--store", store.path()?)));
+    let files = args.state_files()?.iter().fold(files, |files, path| files.reads("--from-state", path));
     // A store is an input too: a drive that may be there already.
     let files = stores().fold(files, |files, (option, path)| files.reads(option, path));
     let files = sockets.fold(files, |files, (option, path)| files.writes(option, path));

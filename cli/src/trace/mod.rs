@@ -12,8 +12,12 @@ mod info;
 mod replay;
 mod select;
 
+use std::path::Path;
+
 use clap::{Args, Subcommand};
-use nandscape_lab_trace::{Options, Trace, TraceError};
+use nandscape_lab_trace::{Action, Address, Options, Pace, Replay, Selection, Trace, TraceError};
+use nandscape_lab_workload::Workload;
+use nandscape_sim::Span;
 
 pub(crate) use self::replay::TraceWords;
 use crate::failure::Failure;
@@ -50,6 +54,21 @@ pub(crate) fn run(args: &TraceArgs) -> Result<(), Failure> {
 /// Opens a trace, with a bar on a terminal while it is read through.
 fn open(options: Options) -> Result<Trace, Failure> {
     Trace::open_watched(options, &progress::reading()).map_err(failed)
+}
+
+/// A whole trace, at its own pace, as a load.
+pub(crate) fn as_load(path: &Path) -> Result<Workload, Failure> {
+    let trace = open(Options {
+        path: path.to_owned(),
+        format: None,
+        action: Action::Queued,
+        selection: Selection { disks: Vec::new(), hosts: Vec::new() },
+        from: Span::ZERO,
+        until: None,
+        limit: None,
+        skip_bad: false,
+    })?;
+    Replay::workload(trace, Pace::Scaled(1.0), Address::default()).map_err(failed)
 }
 
 /// A bad trace is bad input; a full disk is a failed run.

@@ -33,5 +33,5 @@ mod upkeep;
 pub use address::Extent;
 pub use ftl::{Destination, Ftl, Located, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary, Unreadable};
 pub use ox_block::{OxBlock, OxBlockConfig};
-pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};
+pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, SavedPage, WearConfig};
 pub use upkeep::{Recoveries, Upkeep, UpkeepPages};

@@ -117,6 +117,50 @@ impl Contents {
         })
     }
 
+    // ------------------------------------------------------------ for `saved`
+
+    pub(crate) fn tags_mut(&mut self) -> &mut Table {
+        &mut self.tags
+    }
+
+    pub(crate) fn set_block(&mut self, block: BlockId, programmed: u32, erased: u32) {
+        let block = block.0 as usize;
+        (self.programmed[block], self.erased[block]) = (programmed, erased);
+    }
+
+    pub(crate) fn unreadable(&self) -> impl Iterator<Item = PageId> {
+        self.unreadable.iter().copied()
+    }
+
+    pub(crate) fn metadata(&self) -> &Sparse<UnitData> {
+        &self.metadata
+    }
+
+    pub(crate) fn metadata_mut(&mut self) -> &mut Sparse<UnitData> {
+        &mut self.metadata
+    }
+
+    pub(crate) fn oob_bytes(&self) -> &Sparse<OobBytes> {
+        &self.oob_bytes
+    }
+
+    pub(crate) fn oob_bytes_mut(&mut self) -> &mut Sparse<OobBytes> {
+        &mut self.oob_bytes
+    }
+
+    /// The host's data of a unit, where it is kept.
+    pub(crate) fn stored(&self, unit: UnitId) -> Option<UnitData> {
+        self.store.get(unit)
+    }
+
+    pub(crate) fn store_data(&mut self, unit: UnitId, data: UnitData) {
+        self.store.put(unit, data);
+    }
+
+    pub(crate) fn drop_stored(&mut self, block: BlockId) {
+        self.store.erase(block);
+    }
+
     /// The file that holds the cells, if one does.
     #[inline]
     pub(crate) fn file(&self) -> Option<&FileCells> {

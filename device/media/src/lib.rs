@@ -23,6 +23,8 @@
 //! | `fault` | what can go wrong: the fault model, and the plan of a drive |
 //! | `power` | whether there is any, and what was under way when it went |
 //! | `outcome` | how operations end, and what that leaves in the cells |
+//! | `saved` | what the cells hold, taken out and put into other flash |
+//! | `plain` | numbers as bytes |
 //! | `torn` | what operations leave that a power cut has interrupted |
 //!
 //! Every operation queues for its plane and its channel as an event of its own; nothing computes ahead when a
@@ -45,8 +47,10 @@ mod lun;
 pub mod media;
 mod multi_plane;
 mod outcome;
+pub mod plain;
 mod power;
 pub mod priority;
+mod saved;
 pub mod seized;
 mod sparse;
 pub mod store;
@@ -66,6 +70,7 @@ pub use media::{Media, MediaConfig};
 pub use outcome::Broken;
 pub use power::Counted;
 pub use priority::Priority;
+pub use saved::SavedMedia;
 pub use seized::{Crossing, Holding, Seized, Unreadable};
 pub use store::StoreKind;
 pub use supply::{Group, Supply};

@@ -358,6 +358,14 @@ impl Media {
         self.factory_bad[block.0 as usize] || self.holds_identifier(block)
     }
 
+    pub(crate) fn factory_bad(&self) -> &[bool] {
+        &self.factory_bad
+    }
+
+    pub(crate) fn set_factory_bad(&mut self, bad: Vec<bool>) {
+        self.factory_bad = bad;
+    }
+
     /// Whether host data is kept.
     pub fn keeps_data(&self) -> bool {
         self.contents.borrow().keeps_data()

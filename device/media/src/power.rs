@@ -110,6 +110,11 @@ impl Media {
         self.supply.power.on_cut.borrow_mut().push(Box::new(told));
     }
 
+    /// Whether operations have begun and not ended, or are about to begin.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.supply.power.under_way.get() > 0
+    }
+
     /// Whether there is power.
     #[inline]
     pub fn is_powered(&self) -> bool {
@@ -120,6 +125,16 @@ impl Media {
     #[inline]
     pub fn power_cuts(&self) -> u32 {
         self.supply.power.cuts.get()
+    }
+
+    /// Cuts power for longer than anybody waits, and waits until nothing is under way any more: the flash is then as a loss of power
+    /// leaves it, and is to be looked at before time passes.
+    pub async fn lose_power(&self) {
+        self.cut_power(Span::from_s(1 << 20));
+        let power = &self.supply.power;
+        while power.under_way.get() > 0 {
+            power.changed.changed().await;
+        }
     }
 
     /// Waits until power is back after a cut: it has been off for as long as the cut says, and no operation is under way any

@@ -29,6 +29,15 @@ impl<T: Clone> Sparse<T> {
         self.blocks.get(&block)?[index].as_ref()
     }
 
+    /// All values, by unit.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (UnitId, &T)> {
+        let units = self.geometry.units_per_block();
+        self.blocks.iter().flat_map(move |(block, values)| {
+            let unit = move |index: usize| UnitId(block.0 * units + index as u32);
+            values.iter().enumerate().filter_map(move |(index, value)| Some((unit(index), value.as_ref()?)))
+        })
+    }
+
     pub(crate) fn put(&mut self, unit: UnitId, value: T) {
         let (block, index) = self.place(unit);
         let units = self.geometry.units_per_block() as usize;

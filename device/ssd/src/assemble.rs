@@ -7,7 +7,7 @@ use std::rc::Rc;
 use nandscape_device_controller::{CommandSet, ControllerConfig, Nvm, NvmSet, NvmSets, NvmSubsystem, NvmeController};
 use nandscape_device_ftl::{OxBlock, PageFtl};
 use nandscape_device_media::durable::StoreFile;
-use nandscape_device_media::{Group, Media, MediaConfig, StoreKind, Supply};
+use nandscape_device_media::{Group, Media, MediaConfig, SavedMedia, StoreKind, Supply};
 use nandscape_drive::{Controller, Names, Subsystem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Seed, Sim};
@@ -18,6 +18,24 @@ use crate::policies;
 use crate::resolve::{Resolved, ResolvedPart};
 use crate::store::part_seeds;
 use crate::values::{PartStore, Tables};
+
+/// A drive with one FTL, whose flash holds what was saved.
+pub(crate) fn one_restored(
+    sim: &Sim,
+    profile: &Resolved,
+    store: StoreKind,
+    seed: Seed,
+    saved: SavedMedia,
+    names: Names,
+) -> io::Result<Assembled> {
+    let mut media = Media::new(sim, profile.media(store, seed.child("media")))?;
+    put(&mut media, saved)?;
+    one(sim, profile, media, names)
+}
+
+fn put(media: &mut Media, saved: SavedMedia) -> io::Result<()> {
+    media.put_saved(saved).map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, problem))
+}
 
 /// What is in front of the FTLs.
 pub(crate) trait Front {
@@ -71,6 +89,8 @@ pub(crate) fn one(sim: &Sim, profile: &Resolved, media: Media, names: Names) -> 
 /// Where the flash of a new drive is, or the files of one that there is.
 pub(crate) enum Stores {
     New(StoreKind, Seed),
+    /// New flash that holds what was saved of each.
+    Saved(StoreKind, Seed, Vec<SavedMedia>),
     Files(Vec<StoreFile>),
 }
 
@@ -79,7 +99,7 @@ pub(crate) fn media_of(sim: &Sim, profile: &Resolved, stores: Stores) -> io::Res
     let faults: Vec<_> = profile.faults().cloned().collect();
     let count = profile.parts().iter().filter(|part| part.store == PartStore::Drive).count();
     let seed = match &stores {
-        Stores::New(_, seed) => *seed,
+        Stores::New(_, seed) | Stores::Saved(_, seed, _) => *seed,
         Stores::Files(files) => Seed::new(files[0].spec().seed),
     };
     let decoders = profile.timing().features.ecc.engines;
@@ -95,6 +115,14 @@ pub(crate) fn media_of(sim: &Sim, profile: &Resolved, stores: Stores) -> io::Res
         Stores::New(store, seed) => {
             let each = profile.parts().iter().zip(groups).zip(part_seeds(seed));
             each.map(|((part, group), seed)| new_media(sim, part, group, store, seed)).collect::<io::Result<_>>()?
+        }
+        Stores::Saved(store, seed, saved) => {
+            let each = profile.parts().iter().zip(groups).zip(part_seeds(seed)).zip(saved);
+            let each = each.map(|(((part, group), seed), saved)| {
+                let mut media = new_media(sim, part, group, store, seed)?;
+                put(&mut media, saved).map(|()| media)
+            });
+            each.collect::<io::Result<_>>()?
         }
         Stores::Files(files) if files.len() != count => {
             let problem = format!("its stores are {}, and its profile has {count} parts in files", files.len());

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `ssd` | a drive: its parts, and what can be asked of it |
+//! | `saved` | the state of a drive at rest, taken out and put into a new one |
 //! | `part` | an FTL with its flash |
 //! | `assemble` | from a profile to media, FTLs and controller |
 //! | `owners` | which FTL owns which channel |
@@ -25,6 +26,7 @@ mod part;
 mod policies;
 mod profile;
 mod resolve;
+mod saved;
 mod settings;
 mod sizing;
 mod soundness;
@@ -37,6 +39,7 @@ pub use keys::{KeyDoc, ProfileKeys, key_docs};
 pub use part::Part;
 pub use profile::{Profile, ProfileError};
 pub use resolve::{Resolved, ResolvedPart};
+pub use saved::{SavedDrive, SavedPart};
 pub use sizing::Sizing;
 pub use ssd::Ssd;
 pub use store::StoredDrive;

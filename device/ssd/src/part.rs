@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use nandscape_device_ftl::component::BlockInfo;
-use nandscape_device_ftl::{Ftl, Located, OxBlock, PageFtl, Plant, PlantReport, ReadOnly, Stats, TableSummary};
+use nandscape_device_ftl::{
+    Ftl, Located, OxBlock, PageFtl, Plant, PlantReport, ReadOnly, SavedPage, Stats, TableSummary,
+};
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, UnitId};
 use nandscape_sim::Seed;
 
@@ -106,6 +108,38 @@ impl Part {
 
     pub(crate) fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
         on!(self, ftl => ftl.plant(plant, seed, progress))
+    }
+
+    pub(crate) async fn come_to_rest(&self) {
+        match &self.ftl {
+            AnyFtl::Page(ftl) => ftl.come_to_rest().await,
+            // An orderly stop, after which all that counts is in the flash.
+            AnyFtl::OxBlock(ftl) => ftl.shut_down().await,
+        }
+    }
+
+    /// Whether data was written to it, or planted.
+    pub(crate) fn holds_data(&self) -> bool {
+        match &self.ftl {
+            AnyFtl::Page(ftl) => ftl.may_hold_data(),
+            AnyFtl::OxBlock(_) => !self.media.is_blank(),
+        }
+    }
+
+    /// What a page-mapping FTL knows, taken out of it.
+    pub(crate) fn take_page(&self) -> Result<Option<SavedPage>, String> {
+        match &self.ftl {
+            AnyFtl::Page(ftl) => ftl.take_saved().map(Some),
+            AnyFtl::OxBlock(_) => Ok(None),
+        }
+    }
+
+    pub(crate) fn put_page(&self, saved: Option<SavedPage>) -> Result<(), String> {
+        match (&self.ftl, saved) {
+            (AnyFtl::Page(ftl), Some(saved)) => ftl.put_saved(saved),
+            (AnyFtl::OxBlock(_), None) => Ok(()),
+            (_, _) => Err("the state is of another kind of FTL".to_owned()),
+        }
     }
 
     pub(crate) async fn in_service(&self) {

@@ -70,7 +70,7 @@ impl Ssd {
         }
     }
 
-    fn of(sim: &Sim, profile: &Resolved, (parts, front): Assembled) -> Ssd {
+    pub(crate) fn of(sim: &Sim, profile: &Resolved, (parts, front): Assembled) -> Ssd {
         let ox_blocks = parts.iter().map(|part| part.ox_block().cloned()).collect();
         let settings = Settings::new(sim, profile, ox_blocks);
         Ssd { parts, front, settings }
@@ -118,6 +118,11 @@ impl Ssd {
         let weighted: f64 = reports.iter().map(|report| report.waf * report.overwritten as f64).sum();
         let waf = if count == 1 || weights == 0.0 { reports[0].waf } else { weighted / weights };
         PlantReport { overwritten, waf }
+    }
+
+    /// The drive was given data other than by commands.
+    pub(crate) fn was_filled(&self) {
+        self.front.was_filled();
     }
 
     /// The FTL, if the drive has one and it is an OX-Block.

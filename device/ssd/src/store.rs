@@ -136,12 +136,12 @@ impl Resolved {
             ));
         }
         let stored = StoredDrive::of(spec)?;
-        self.check_count(&stored)?;
+        self.check_count(&stored.keys)?;
         let (there, here) = (values(&stored.keys), values(&self.keys));
         for path in FIXED {
             compare(path, at(&there, path), at(&here, path))?;
         }
-        self.check_parts(&stored)?;
+        self.check_part_keys(&stored.keys)?;
         let Names { serial, model, nqn, .. } = &stored.names;
         let identity = &self.keys.identity;
         for (key, is, given) in
@@ -157,8 +157,22 @@ impl Resolved {
         Ok(())
     }
 
-    fn check_count(&self, stored: &StoredDrive) -> Result<(), String> {
-        let (there, here) = (stored.keys.ftl.parts.as_ref().map_or(0, Vec::len), self.parts().len());
+    /// Whether a drive of this profile can be in a state that was taken out of one with these resolved keys.
+    ///
+    /// # Errors
+    /// The first key that differs and must not.
+    pub fn check_saved(&self, keys: &ProfileKeys) -> Result<(), String> {
+        self.check_count(keys)?;
+        let (there, here) = (values(keys), values(&self.keys));
+        // The write buffer is empty in a state.
+        for path in FIXED.iter().filter(|path| !path.starts_with("buffer.")) {
+            compare(path, at(&there, path), at(&here, path))?;
+        }
+        self.check_part_keys(keys)
+    }
+
+    fn check_count(&self, stored: &ProfileKeys) -> Result<(), String> {
+        let (there, here) = (stored.ftl.parts.as_ref().map_or(0, Vec::len), self.parts().len());
         let count = |count| if count == 0 { "one FTL".to_owned() } else { format!("{count} parts") };
         match there == here {
             true => Ok(()),
@@ -167,8 +181,8 @@ impl Resolved {
     }
 
     /// Each part that the file holds has its like in the profile, and the other way round.
-    fn check_parts(&self, stored: &StoredDrive) -> Result<(), String> {
-        let there = stored.keys.ftl.parts.as_deref().unwrap_or_default();
+    fn check_part_keys(&self, stored: &ProfileKeys) -> Result<(), String> {
+        let there = stored.ftl.parts.as_deref().unwrap_or_default();
         let here = self.keys.ftl.parts.as_deref().unwrap_or_default();
         for (there, here) in there.iter().zip(here) {
             let (there, here) = (part_values(there), part_values(here));

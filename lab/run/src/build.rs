@@ -3,7 +3,7 @@
 
 use nandscape_device_ftl::Plant;
 use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
 use nandscape_sim::{Seed, Sim};
 use serde::{Deserialize, Serialize};
 
@@ -19,16 +19,19 @@ pub enum Precondition {
     Full,
     /// The steady state of this drive under continuous uniform random overwrites of single mapping units.
     Steady,
+    /// The state in which write amplification stands still under a load, which takes drive time: a run begins in it by
+    /// [`Begin`](crate::Begin).
+    Load,
 }
 
 impl Precondition {
-    /// All states, by their names.
+    /// All states that take no drive time, by their names.
     pub const ALL: [(&str, Precondition); 3] =
         [("none", Precondition::None), ("full", Precondition::Full), ("steady", Precondition::Steady)];
 
     /// The name.
     pub fn name(self) -> &'static str {
-        Precondition::ALL.iter().find(|(_, state)| *state == self).map_or("?", |(name, _)| name)
+        Precondition::ALL.iter().find(|(_, state)| *state == self).map_or("load", |(name, _)| name)
     }
 }
 
@@ -60,6 +63,20 @@ pub fn build_drive(
     Ok(ssd)
 }
 
+/// Builds a drive in a state that was taken out of another one.
+pub(crate) fn restore_drive(
+    sim: &Sim,
+    profile: &Resolved,
+    store: StoreKind,
+    seed: Seed,
+    saved: SavedDrive,
+) -> Result<Ssd, DriveError> {
+    Ssd::restore(sim, profile, store, seed.child("drive"), saved).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => DriveError::State(format!("the saved state cannot be used: {error}")),
+        _ => DriveError::Memory(error),
+    })
+}
+
 /// Brings a new drive into its state, which takes no drive time.
 ///
 /// # Errors
@@ -75,6 +92,11 @@ pub(crate) fn prepare(
         Precondition::None => return Ok(()),
         Precondition::Full => Plant::Full,
         Precondition::Steady => Plant::Steady,
+        Precondition::Load => {
+            return Err(DriveError::State(
+                "precondition load: the drive has no load here; none, full and steady are valid".to_owned(),
+            ));
+        }
     };
     if !ssd.can_be_planted() {
         let of_parts = profile.parts().iter().map(|part| part.drive.kind());

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `build` | building a drive from a profile, in a state |
 //! | `rig` | drives by name on one executor, for any host |
+//! | `saved` | states of drives, saved to files and taken from them; preconditioning under a load |
 //! | `simulation` | a workload on one drive |
 //! | `stack` | a workload on several drives, with layers of the host over them |
 //! | `tap` | the commands of one of several drives, recorded |
@@ -48,6 +49,7 @@ mod remote;
 mod replay;
 mod report;
 mod rig;
+mod saved;
 pub mod search;
 mod simulation;
 mod snapshot;
@@ -74,6 +76,7 @@ pub use remote::{RemoteExport, RemoteSpec};
 pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, WhatIf};
 pub use report::{Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
+pub use saved::{Begin, History, Settled, Start, StateError, StateFile};
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
 pub use stack::{Layer, Stack, StackFinished};
 pub use upkeep::{Recoveries, Upkeep};

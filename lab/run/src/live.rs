@@ -1,6 +1,7 @@
 //! The model behind a live drive: its construction, its connections, its counters, and the orders it takes.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use nandscape_device_controller::MAX_NAMESPACES;
@@ -15,9 +16,10 @@ use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport}
 use nandscape_wire_nvme::Status;
 use serde::{Deserialize, Serialize};
 
-use crate::build::{DriveError, Precondition, build_drive, prepare};
+use crate::build::{DriveError, Precondition, build_drive, prepare, restore_drive};
 use crate::damage::Fault;
 use crate::inside;
+use crate::saved::{StateError, StateFile};
 use crate::simulation::Progress;
 
 /// Entries of each client's queue pair, unless the controller's limit is lower.
@@ -38,6 +40,9 @@ pub struct DriveSpec {
     pub keeps_data: bool,
     /// Its state at the start.
     pub precondition: Precondition,
+    /// The file that this state is taken from; `None` if the drive is brought into it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_state: Option<PathBuf>,
 }
 
 impl DriveSpec {
@@ -71,9 +76,14 @@ impl DriveSpec {
     ) -> Result<SsdExport, BuildError> {
         let (profile, seed, precondition) = (self.resolve()?, self.seed_in(seed), self.precondition);
         let store = if self.keeps_data { StoreKind::Ram } else { StoreKind::None };
-        let ssd = match file {
-            None => build_drive(sim, &profile, store, precondition, seed, progress)?,
-            Some(file) => {
+        let ssd = match (file, &self.from_state) {
+            (None, Some(path)) => {
+                let state = StateFile::open(path)?;
+                state.check_fits(&profile)?;
+                restore_drive(sim, &profile, store, seed, state.load()?)?
+            }
+            (None, None) => build_drive(sim, &profile, store, precondition, seed, progress)?,
+            (Some(file), _) => {
                 let is_new = file.before().starts == 0;
                 let ssd = Ssd::open(sim, &profile, file)
                     .map_err(|error| BuildError::Store { name: self.name.clone(), error })?;
@@ -130,6 +140,9 @@ pub enum BuildError {
     /// It does not fit this machine, or its state.
     #[error(transparent)]
     Drive(#[from] DriveError),
+    /// The file of its state cannot be used.
+    #[error("--from-state {0}")]
+    State(#[from] StateError),
     /// Its file cannot be used.
     #[error("the file of drive {name} cannot be used: {error}")]
     Store {

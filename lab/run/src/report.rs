@@ -17,6 +17,7 @@ use crate::latency::Latency;
 use crate::part::PartReport;
 use crate::pressure::{self, Arrivals};
 use crate::replay::ReplayReport;
+use crate::saved::Settled;
 use crate::upkeep::Upkeep;
 
 /// The version of the format.
@@ -33,10 +34,13 @@ pub struct Report {
     pub workload: String,
     /// The seed.
     pub seed: u64,
-    /// The state the drive was brought into: none, full or steady.
+    /// The state the drive was brought into: none, full, steady or load.
     pub precondition: &'static str,
     /// That state in words.
     pub initial_state: String,
+    /// How it came about under a load; left out of other states.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settled>,
     /// Whether the user ended the run before its limit: the figures are of what was measured until then. Left out of others.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
@@ -191,6 +195,9 @@ pub struct Host {
     /// The command that ran it; left out where there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// The file that the state at the start was taken from; left out where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state_file: Option<String>,
 }
 
 /// The parts of a report besides the outcome: inputs, and counters of the measured phase.
@@ -200,6 +207,7 @@ pub(crate) struct Parts {
     pub(crate) seed: u64,
     pub(crate) precondition: &'static str,
     pub(crate) initial_state: String,
+    pub(crate) settled: Option<Settled>,
     /// Whether the load was closed: requests followed on completions only.
     pub(crate) closed: bool,
     pub(crate) inputs: Inputs,
@@ -249,6 +257,7 @@ impl Report {
             seed: parts.seed,
             precondition: parts.precondition,
             initial_state: parts.initial_state,
+            settled: parts.settled,
             interrupted: outcome.interrupted,
             requests: outcome.requests(),
             bytes: outcome.bytes(),

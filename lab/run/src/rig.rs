@@ -8,16 +8,17 @@ use std::future::Future;
 use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
 use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_lab_workload::{Outcome, Served, Workload};
 use nandscape_sim::trace::{Event, Listener};
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 
-use crate::build::{Precondition, build_drive};
+use crate::build::{Precondition, build_drive, restore_drive};
 use crate::host::Moment;
 use crate::record::{Details, Recorder};
 use crate::report::Report;
+use crate::saved::History;
 use crate::simulation::{Phase, Progress, RunError};
 use crate::snapshot::{About, Snapshot};
 
@@ -59,6 +60,8 @@ pub(crate) struct Placed {
     ssd: Rc<Ssd>,
     /// Queue pairs that hosts have.
     queues: Cell<u16>,
+    /// How its state came about, if it was taken out of another drive.
+    history: Option<History>,
     /// The counters when the measured phase began.
     begun: RefCell<Option<Snapshot>>,
     recorder: Option<Rc<Recorder>>,
@@ -89,17 +92,34 @@ impl Rig {
     /// # Errors
     /// When the system does not give the memory for their tables.
     pub fn build(drives: Vec<RigDrive>, wanted: Wanted, progress: &dyn Progress) -> Result<Rig, RunError> {
-        let (created, executor, count) = (Moment::now(), Executor::new(), drives.len());
+        let drives = drives.into_iter().map(|drive| (drive, None)).collect();
+        Rig::build_in(Moment::now(), drives, wanted, progress)
+    }
+
+    /// The same, from states that were taken out of other drives, where one is given. Set-up began at `created`.
+    pub(crate) fn build_in(
+        created: Moment,
+        drives: Vec<(RigDrive, Option<(SavedDrive, History)>)>,
+        wanted: Wanted,
+        progress: &dyn Progress,
+    ) -> Result<Rig, RunError> {
+        let (executor, count) = (Executor::new(), drives.len());
         let sim = executor.sim();
-        let place = |(number, given): (usize, RigDrive)| {
+        let place = |(number, (given, state)): (usize, (RigDrive, Option<(SavedDrive, History)>))| {
             if count > 1 {
                 sim.trace().set_prefix(&format!("{} ", given.name));
             }
             let RigDrive { profile, store, precondition, seed, .. } = &given;
-            let ssd = build_drive(&sim, profile, *store, *precondition, *seed, &Part { progress, number, count })?;
+            let (ssd, history) = match state {
+                None => {
+                    let part = Part { progress, number, count };
+                    (build_drive(&sim, profile, *store, *precondition, *seed, &part)?, None)
+                }
+                Some((saved, history)) => (restore_drive(&sim, profile, *store, *seed, saved)?, Some(history)),
+            };
             let ssd = Rc::new(ssd);
             let recorder = wanted.details.then(|| Rc::new(Recorder::new(&ssd, profile.namespaces().len())));
-            Ok(Placed { given, ssd, queues: Cell::new(0), begun: RefCell::new(None), recorder })
+            Ok(Placed { given, ssd, queues: Cell::new(0), history, begun: RefCell::new(None), recorder })
         };
         let drives: Rc<[Placed]> = drives.into_iter().enumerate().map(place).collect::<Result<_, RunError>>()?;
         sim.trace().set_prefix("");
@@ -179,7 +199,7 @@ impl Rig {
 
     /// The measured phase of drive `number`, on which `outcome` is the view of its hosts.
     pub(crate) fn finish(&self, number: usize, outcome: &Outcome, workload: &Workload, seed: u64) -> DriveFinished {
-        let Placed { given, ssd, begun, recorder, .. } = &self.drives[number];
+        let Placed { given, ssd, history, begun, recorder, .. } = &self.drives[number];
         let ended = Snapshot::of(ssd);
         let begun = begun.take().unwrap_or_else(|| Snapshot::of(ssd));
         let about = About {
@@ -187,7 +207,8 @@ impl Rig {
             name: workload.name.clone(),
             workload: Some(workload),
             seed,
-            precondition: given.precondition,
+            precondition: history.as_ref().map_or(given.precondition, |history| history.precondition),
+            history: history.as_ref(),
         };
         DriveFinished {
             name: given.name.clone(),

@@ -11,10 +11,12 @@ use nandscape_wire_nvme::Status;
 
 use crate::build::{DriveError, Precondition};
 use crate::flow::mean_us;
+use crate::host::Moment;
 use crate::percentile::Percentile;
 use crate::record::Details;
 use crate::report::Report;
 use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
+use crate::saved::{Begin, StateError};
 use crate::stack::entries;
 
 /// A phase of a run.
@@ -30,6 +32,9 @@ pub enum Phase {
 pub trait Progress {
     /// A share, from 0 to 1, of a phase is done.
     fn at(&self, phase: Phase, share: f64);
+
+    /// Write amplification in the last window of preconditioning under a load.
+    fn at_waf(&self, _waf: f64) {}
 
     /// Whether the user wants the run to end now, with the figures of what is done. It is asked while the workload runs.
     fn is_stopped(&self) -> bool {
@@ -86,6 +91,9 @@ pub enum RunError {
     /// The model is stuck.
     #[error("this is a fault of the simulator, please report it with the command that led to it")]
     Stalled(#[from] Stalled),
+    /// The state at the start cannot be saved, or taken from a file.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The drive's tables contradict each other.
     #[error("the drive is inconsistent after the run: {0}; this is a fault of the simulator, please report it")]
     Inconsistent(String),
@@ -94,6 +102,9 @@ pub enum RunError {
 impl RunError {
     /// Whether the input is invalid, as opposed to a failed run.
     pub fn is_input(&self) -> bool {
+        if let RunError::State(error) = self {
+            return error.is_input();
+        }
         let is_state = matches!(self, RunError::Drive(DriveError::State(_)));
         is_state || matches!(self, RunError::Workload(_) | RunError::Queues { .. } | RunError::Source(_))
     }
@@ -196,14 +207,30 @@ impl Simulation {
         details: bool,
         observer: Option<Rc<dyn Observer>>,
     ) -> Result<Finished, RunError> {
+        self.run_begun(&Begin::default(), progress, details, observer)
+    }
+
+    /// The same, from a state that was saved, or is to be.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn run_begun(
+        &self,
+        begin: &Begin,
+        progress: Rc<dyn Progress>,
+        details: bool,
+        observer: Option<Rc<dyn Observer>>,
+    ) -> Result<Finished, RunError> {
         let fits = self.workload.check_on_namespaces(&self.profile.namespaces(), self.profile.lba_bytes());
         fits.map_err(RunError::Workload)?;
-        let seed = Seed::new(self.seed);
-        let mut rig = Rig::build(vec![self.drive(seed)], Wanted { trace: self.trace, details }, &*progress)?;
+        let (created, seed) = (Moment::now(), Seed::new(self.seed));
+        let state = if begin.is_restored() { Some(begin.state(self, &progress)?) } else { None };
+        let wanted = Wanted { trace: self.trace, details };
+        let mut rig = Rig::build_in(created, vec![(self.drive(seed), state)], wanted, &*progress)?;
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
         let watch = Watch { sim: sim.clone(), drives, progress, observer };
         let runner = Runner::new(&sim, &self.workload, Box::new(watch));
-        let mut drives = self.connect_all(&rig)?.into_iter();
+        let mut drives = connect_for(&self.workload, &rig)?.into_iter();
         let connect = |_: &str, _| drives.next().expect("a drive for each job");
         let outcome = rig.run(runner.run(&self.workload, seed.child("workload"), connect))?;
         if let Some(problem) = &outcome.broken {
@@ -224,13 +251,12 @@ impl Simulation {
         let (profile, store, precondition) = (self.profile.clone(), self.store, self.precondition);
         RigDrive { name: profile.name.clone(), profile, store, precondition, seed }
     }
+}
 
-    /// A queue pair for each job, and one for each load.
-    fn connect_all(&self, rig: &Rig) -> Result<Vec<Rc<dyn Drive>>, RunError> {
-        let jobs =
-            self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| (spec.namespace, entries(spec))));
-        let loads = self.workload.loads.iter().map(|_| (1, u32::MAX));
-        let connect = |(nsid, entries)| Ok(rig.connect_to(0, nsid, entries)? as Rc<dyn Drive>);
-        jobs.chain(loads).map(connect).collect()
-    }
+/// A queue pair for each job, and one for each load.
+pub(crate) fn connect_for(workload: &Workload, rig: &Rig) -> Result<Vec<Rc<dyn Drive>>, RunError> {
+    let jobs = workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| (spec.namespace, entries(spec))));
+    let loads = workload.loads.iter().map(|_| (1, u32::MAX));
+    let connect = |(nsid, entries)| Ok(rig.connect_to(0, nsid, entries)? as Rc<dyn Drive>);
+    jobs.chain(loads).map(connect).collect()
 }

@@ -15,6 +15,7 @@ use crate::host::{Moment, peak_rss_bytes};
 use crate::inputs::{Inputs, is_closed};
 use crate::part::PartCounters;
 use crate::report::{Busy, Host, Parts, Report};
+use crate::saved::History;
 use crate::upkeep::Upkeep;
 use crate::{part, pressure, state};
 
@@ -63,9 +64,20 @@ pub(crate) struct About<'a> {
     pub(crate) workload: Option<&'a Workload>,
     pub(crate) seed: u64,
     pub(crate) precondition: Precondition,
+    /// How the state came about that the drive was put into; `None` of one that was brought into it.
+    pub(crate) history: Option<&'a History>,
 }
 
 impl About<'_> {
+    /// The state at the start in words, with the seed that it came from if that is another one.
+    fn initial_state(&self, unit_bytes: u64) -> String {
+        match self.history {
+            None => state::in_words(self.precondition, unit_bytes),
+            Some(History { words, seed, .. }) if *seed != self.seed => format!("{words} (seed {seed})"),
+            Some(History { words, .. }) => words.clone(),
+        }
+    }
+
     /// The report of a run whose set-up began at `created`, measured from `begun` to `ended`.
     pub(crate) fn report(&self, outcome: &Outcome, created: Moment, begun: &Snapshot, ended: &Snapshot) -> Report {
         let elapsed = outcome.elapsed().ns() as f64;
@@ -81,7 +93,8 @@ impl About<'_> {
             workload: self.name.clone(),
             seed: self.seed,
             precondition: self.precondition.name(),
-            initial_state: state::in_words(self.precondition, ended.unit_bytes),
+            initial_state: self.initial_state(ended.unit_bytes),
+            settled: self.history.and_then(|history| history.settled.clone()),
             closed: self.workload.is_some_and(is_closed),
             inputs: Inputs::of(profile, self.workload),
             unit_bytes: ended.unit_bytes,
@@ -110,6 +123,7 @@ impl About<'_> {
                 peak_rss_bytes: peak_rss_bytes(),
                 version: env!("CARGO_PKG_VERSION"),
                 command: None,
+                state_file: None,
             },
         };
         Report::new(outcome, parts)

@@ -13,6 +13,7 @@ pub(crate) fn in_words(precondition: Precondition, unit_bytes: u64) -> String {
         Precondition::Steady => {
             format!("steady state of uniform random {} overwrites of the whole drive", Bytes(unit_bytes))
         }
+        Precondition::Load => "write amplification stands still under a load".to_owned(),
     }
 }
 

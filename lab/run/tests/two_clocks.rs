@@ -46,6 +46,7 @@ fn drives(mode: &str, seed: u64) -> LiveDrives {
         profile: profile.resolve().unwrap().to_toml(),
         keeps_data: true,
         precondition: Precondition::Full,
+        from_state: None,
     };
     LiveDrives { version: "test".to_owned(), seed, drives: NAMES.iter().zip(0..).map(drive).collect() }
 }

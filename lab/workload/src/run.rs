@@ -219,6 +219,11 @@ impl Runner {
         self.end();
     }
 
+    /// Ends the run: no further request is issued, and outstanding ones complete.
+    pub fn stop(&self) {
+        self.end();
+    }
+
     fn end(&self) {
         self.over.set(true);
         self.idle.notify();

@@ -14,6 +14,7 @@
 
 use std::collections::BTreeMap;
 
+use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, Broken, Geometry, MediaError, PageId, PlaneId, UnitId};
 
 use super::PageFtl;
@@ -55,6 +56,31 @@ impl Damage {
 
     pub(super) fn set_lost(&mut self, lost: BTreeMap<Lpn, u64>) {
         self.lost = lost;
+    }
+
+    /// As bytes: planes that have lost blocks, lost sectors, and usable blocks.
+    pub(super) fn save(&self, to: &mut Writer) {
+        self.has_lost_blocks.iter().for_each(|has_lost| to.byte(u8::from(*has_lost)));
+        to.count(self.lost.len());
+        for (lpn, sectors) in self.lost() {
+            to.word(lpn.0);
+            to.long(sectors);
+        }
+        to.long(self.usable);
+    }
+
+    /// Takes over what was saved. What the drive needs is as its configuration says now.
+    pub(super) fn restore(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        for has_lost in &mut self.has_lost_blocks {
+            *has_lost = from.byte()? != 0;
+        }
+        for _ in 0..from.count(12)? {
+            let lpn = Lpn(from.word()?);
+            self.lost.insert(lpn, from.long()?);
+        }
+        self.usable = from.long()?;
+        self.read_only = self.lacks_blocks();
+        Ok(())
     }
 
     /// Whether a block of a plane has gone bad.

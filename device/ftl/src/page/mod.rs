@@ -21,6 +21,7 @@
 //! | `pace` | keeping collectors in step with the host |
 //! | `broken` | operations that fail |
 //! | `restart` | after a power cut |
+//! | `saved` | the state of a drive at rest, taken out and put into a new one |
 //! | `sanitize` | removing all data from the flash |
 //! | `memory` | tables that are found again in a file |
 //! | `plant` | reaching a full or a worn-in drive without running to it |
@@ -45,6 +46,7 @@ mod read;
 mod reader;
 mod restart;
 mod sanitize;
+mod saved;
 mod schedule;
 #[cfg(test)]
 mod schedule_test;
@@ -81,6 +83,7 @@ use write::{FillJob, ProgramJob};
 
 pub use plant::{Plant, PlantReport};
 pub use reader::PageReader;
+pub use saved::SavedPage;
 pub use write::Reservation;
 
 /// How a page-mapping FTL works.

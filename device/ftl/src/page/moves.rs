@@ -1,6 +1,7 @@
 //! What a collection moves: how far it has emptied its block, the pages and units of a batch, and to which logical units
 //! they belong, as far as it has read that.
 
+use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, Geometry, PageId, UnitId};
 
 use crate::address::Lpn;
@@ -33,6 +34,30 @@ impl Cursor {
             next: geometry.unit_at(geometry.page_at(victim, 0), 0),
             read: None,
         }
+    }
+}
+
+impl Cursor {
+    /// As bytes.
+    pub(super) fn save(&self, to: &mut Writer) {
+        to.word(self.victim.0);
+        to.byte(u8::from(self.retiring));
+        to.byte(self.stream.0);
+        to.byte(u8::from(self.copybacks));
+        to.word(self.next.0);
+        to.word(self.read.map_or(u32::MAX, |page| page.0));
+    }
+
+    /// From bytes.
+    pub(super) fn restore(from: &mut Reader<'_>) -> Result<Cursor, Malformed> {
+        Ok(Cursor {
+            victim: BlockId(from.word()?),
+            retiring: from.byte()? != 0,
+            stream: Stream(from.byte()?),
+            copybacks: from.byte()? != 0,
+            next: UnitId(from.word()?),
+            read: Some(PageId(from.word()?)).filter(|page| page.0 != u32::MAX),
+        })
     }
 }
 

@@ -134,7 +134,8 @@ pub(super) async fn sanitize(ftl: &PageFtl, how: Sanitization, progress: &dyn Fn
 }
 
 impl PageFtl {
-    fn suspend_collectors(&self, suspend: bool) {
+    /// The same, and has them begin.
+    pub(super) fn suspend_collectors(&self, suspend: bool) {
         self.state.borrow_mut().suspend_collectors(suspend);
         self.pump();
     }

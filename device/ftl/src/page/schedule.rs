@@ -19,6 +19,7 @@
 //!
 //! Left out: when a plane is low on space and when a collector is ahead, which `pace` decides.
 
+use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, PlaneId};
 
 use super::moves::Cursor;
@@ -275,6 +276,43 @@ impl Collectors {
                 self.due.push(plane);
             }
         }
+    }
+
+    /// The collector of a plane as bytes. None is at work: each is at rest, or due.
+    pub(super) fn save(&self, plane: PlaneId, to: &mut Writer) {
+        let Collector { phase, victim, left_off, retiring } = self.of(plane);
+        to.byte(match phase {
+            Phase::Idle => 0,
+            Phase::Fruitless => 1,
+            Phase::Due => 2,
+            Phase::OutOfUse => 3,
+            phase => panic!("the collector of {plane:?} is to be saved while it is {phase:?}"),
+        });
+        to.byte(u8::from(victim.is_some()));
+        if let Some((cost, moved)) = victim {
+            to.word(*cost);
+            to.word(*moved);
+        }
+        to.byte(u8::from(left_off.is_some()));
+        left_off.iter().for_each(|cursor| cursor.save(to));
+        to.words(&retiring.iter().map(|block| block.0).collect::<Vec<u32>>());
+    }
+
+    /// Takes over the collector of a plane, which is new. [`Collectors::resume`] must follow.
+    pub(super) fn restore(&mut self, plane: PlaneId, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        let phase = match from.byte()? {
+            0 => Phase::Idle,
+            1 => Phase::Fruitless,
+            2 => Phase::Due,
+            3 => Phase::OutOfUse,
+            other => return Err(from.malformed(format!("a collector cannot be in phase {other}"))),
+        };
+        let victim = if from.byte()? != 0 { Some((from.word()?, from.word()?)) } else { None };
+        let left_off = if from.byte()? != 0 { Some(Cursor::restore(from)?) } else { None };
+        let retiring = (0..from.count(4)?).map(|_| Ok(BlockId(from.word()?))).collect::<Result<_, Malformed>>()?;
+        *self.of_mut(plane) = Collector { phase, victim, left_off, retiring };
+        self.fruitless += u32::from(phase == Phase::Fruitless);
+        Ok(())
     }
 
     fn change(&mut self, plane: PlaneId, to: Phase) {

@@ -59,10 +59,25 @@ impl Tables {
         Ok(Tables { geometry, map: Map::new(config.logical_units)?, blocks, free, bad })
     }
 
+    /// Takes the map out, after which the tables are not to be used.
+    ///
+    /// # Errors
+    /// When the system does not give an empty one.
+    pub(super) fn take_map(&mut self) -> io::Result<Map> {
+        Ok(std::mem::replace(&mut self.map, Map::new(0)?))
+    }
+
     /// Lists the blocks again, whose states have been found.
     pub(super) fn list_blocks(&mut self, config: &PageFtlConfig, sequence: u64) {
         self.free = FreeLists::new(&self.geometry, free_order(config), config.wear.streams(), &self.blocks);
         self.free.resume(sequence);
+    }
+
+    /// The blocks, whose states have been found, in lists of the same order and streams as now.
+    pub(super) fn lists(&self, sequence: u64) -> FreeLists {
+        let mut free = FreeLists::new(&self.geometry, self.free.order(), self.free.rules(), &self.blocks);
+        free.resume(sequence);
+        free
     }
 
     /// Bytes of memory by component.

@@ -43,6 +43,11 @@ impl BlockTable {
         self.valid[first..].iter_mut().zip(words).for_each(|(to, word)| *to = word);
     }
 
+    /// Takes over what is known of a block but which of its units hold current data.
+    pub fn set_info(&mut self, block: BlockId, info: BlockInfo) {
+        self.blocks[block.0 as usize] = info;
+    }
+
     /// Takes over which units of a block hold current data, of which none did: a bit each, in whole words of eight bytes, the
     /// lowest first.
     pub fn load_valid(&mut self, block: BlockId, bits: &[u8]) {

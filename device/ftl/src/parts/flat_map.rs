@@ -22,6 +22,16 @@ impl FlatMap {
         Ok(FlatMap { table: Table::new(units as usize)? })
     }
 
+    /// A map whose table was taken out of another one.
+    pub fn of_table(table: Table) -> FlatMap {
+        FlatMap { table }
+    }
+
+    /// Its table, with an entry for each unit as [`Location::to_raw`] gives it.
+    pub fn into_table(self) -> Table {
+        self.table
+    }
+
     /// Bytes of memory.
     pub fn memory(&self) -> usize {
         self.table.len() * size_of::<u32>()

@@ -102,6 +102,47 @@ impl PlaneLists {
         self.planes.iter().map(lists).sum()
     }
 
+    /// The order of the free blocks.
+    pub fn order(&self) -> FreeOrder {
+        self.order
+    }
+
+    /// How each stream takes free blocks, by its number.
+    pub fn rules(&self) -> &[StreamRule] {
+        &self.rules
+    }
+
+    /// The free blocks of a plane with their ranks, as they lie in memory: among equals that decides which one is taken.
+    pub fn free_entries(&self, plane: PlaneId) -> impl ExactSizeIterator<Item = (u64, BlockId)> {
+        self.planes[plane.0 as usize].free.iter().map(|Reverse((rank, block))| (*rank, BlockId(*block)))
+    }
+
+    /// How many free blocks of a plane there is memory for.
+    pub fn room(&self, plane: PlaneId) -> usize {
+        self.planes[plane.0 as usize].free.capacity()
+    }
+
+    /// Takes over the free blocks of a plane as [`PlaneLists::free_entries`] gave them, with memory for `room`.
+    ///
+    /// # Errors
+    /// When they are not in the order of a heap.
+    pub fn set_free_entries(
+        &mut self,
+        plane: PlaneId,
+        entries: &[(u64, BlockId)],
+        room: usize,
+    ) -> Result<(), &'static str> {
+        let entries = entries.iter().map(|(rank, block)| Reverse((*rank, block.0)));
+        let mut list = Vec::with_capacity(room.max(entries.len()));
+        list.extend(entries.clone());
+        let free = BinaryHeap::from(list);
+        if !free.iter().copied().eq(entries) {
+            return Err("free blocks are not in the order of a heap");
+        }
+        self.planes[plane.0 as usize].free = free;
+        Ok(())
+    }
+
     /// The clock by which blocks age goes on from `sequence`.
     pub fn resume(&mut self, sequence: u64) {
         self.sequence = sequence;

@@ -53,6 +53,7 @@ pub(crate) fn drive(name: &str, profile: &str, changes: &[&str]) -> anyhow::Resu
         profile: profile.resolve()?.to_toml(),
         keeps_data: true,
         precondition: Precondition::None,
+        from_state: None,
     })
 }
 

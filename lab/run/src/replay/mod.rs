@@ -296,7 +296,7 @@ impl Replay {
             Some(_) => format!("{} of {recording}, what if", spec.name),
         };
         let (profile, precondition) = (drive.profile(), spec.precondition);
-        let about = About { profile, name, workload: None, seed: live.seed, precondition };
+        let about = About { profile, name, workload: None, seed: live.seed, precondition, history: None };
         let mut report = about.report(&outcome, created, &watched.begun, &Snapshot::of(drive.ssd()));
         let replay = ReplayReport {
             recording,

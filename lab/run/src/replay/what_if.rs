@@ -46,6 +46,8 @@ impl WhatIf {
             profile: resolved.to_toml(),
             keeps_data: self.keeps_data,
             precondition: self.precondition.unwrap_or(spec.precondition),
+            // A state that was given takes the place of a saved one.
+            from_state: spec.from_state.clone().filter(|_| self.precondition.is_none()),
         })
     }
 

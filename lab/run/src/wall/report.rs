@@ -144,6 +144,7 @@ impl WallReport {
                 peak_rss_bytes: peak_rss_bytes(),
                 version: env!("CARGO_PKG_VERSION"),
                 command: None,
+                state_file: None,
             },
         }
     }

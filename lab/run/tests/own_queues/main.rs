@@ -43,6 +43,7 @@ fn drives(seed: u64) -> LiveDrives {
         profile: resolved.to_toml(),
         keeps_data: true,
         precondition: Precondition::None,
+        from_state: None,
     };
     LiveDrives { version: "test".to_owned(), seed, drives: vec![spec] }
 }

@@ -196,7 +196,7 @@ impl PageFtl {
         let state = &mut *self.state.borrow_mut();
         let planes = (0..state.geometry.planes()).map(PlaneId);
         planes.for_each(|plane| self.fill_word_line(state, plane));
-        state.collectors.resume();
+        state.stand_ready();
     }
 
     /// The rest of a word line is not programmed by itself: planting, which goes page by page, pads it.

@@ -24,4 +24,12 @@ pub trait AllocationPolicy {
 
     /// The planes for the next pages, all of them ready, and no two that share an array; empty when there is none.
     fn next(&mut self) -> Stripe;
+
+    /// Where it is in its order, as a number for [`AllocationPolicy::go_on_at`]. One without an order is always at 0.
+    fn place(&self) -> u32 {
+        0
+    }
+
+    /// Goes on where a policy was, this one or, on a drive that was saved with another one, that one.
+    fn go_on_at(&mut self, _place: u32) {}
 }

@@ -103,6 +103,14 @@ impl AllocationPolicy for Striped {
         self.cursor = (position + 1) % self.order.len() as u32;
         Stripe::from_elem(self.order[position as usize], 1)
     }
+
+    fn place(&self) -> u32 {
+        self.cursor
+    }
+
+    fn go_on_at(&mut self, place: u32) {
+        self.cursor = place % self.order.len() as u32;
+    }
 }
 
 #[cfg(test)]

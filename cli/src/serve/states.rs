@@ -1,0 +1,67 @@
+//! `--from-state` of `nandscape serve`: the files that drives begin in the states of.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use nandscape_lab_run::{DriveSpec, StateFile};
+
+use crate::failure::Failure;
+
+/// The file of each drive that has one.
+pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<Option<PathBuf>>, Failure> {
+    let mut files = vec![None; names.len()];
+    for word in words {
+        let named = word.split_once('=').and_then(|(name, path)| {
+            let number = names.iter().position(|known| known == name)?;
+            Some((number, path))
+        });
+        let (number, path) = match (named, names) {
+            (Some(found), _) => found,
+            (None, [_]) => (0, word.as_str()),
+            (None, _) => {
+                let names = names.join(", ");
+                return Err(Failure::Input(anyhow!(
+                    "--from-state {word}: of several drives, say which one it is for: NAME={word}, with a name of {names}"
+                )));
+            }
+        };
+        if files[number].replace(PathBuf::from(path)).is_some() {
+            return Err(Failure::Input(anyhow!("--from-state {word}: drive {} has a state already", names[number])));
+        }
+    }
+    Ok(files)
+}
+
+/// A drive that begins in the state of a file, if there is one: it fits, and is told as what it is.
+pub(super) fn begins_in(mut spec: DriveSpec, path: Option<&Path>) -> Result<DriveSpec, Failure> {
+    let Some(path) = path else { return Ok(spec) };
+    let failed = |error| Failure::Input(anyhow!("--from-state {error}"));
+    let state = StateFile::open(path).map_err(failed)?;
+    state.check_fits(&spec.resolve().map_err(Failure::input)?).map_err(failed)?;
+    if state.keeps_data() && !spec.keeps_data {
+        crate::output::note(&format!("drive {} keeps no data, and that of {} is left out", spec.name, path.display()));
+    }
+    spec.precondition = state.history().precondition;
+    // A recording is replayed from any folder.
+    spec.from_state = Some(std::path::absolute(path).map_err(Failure::input)?);
+    Ok(spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_for_a_drive_by_its_name() {
+        let of = |words: &[&str], names: &[&str]| {
+            let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+            of_each(&own(words), &own(names)).map_err(|failure| failure.to_string())
+        };
+        let file = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(of(&[], &["a"]), Ok(vec![None]));
+        assert_eq!(of(&["x=y"], &["a"]), Ok(vec![file("x=y")]));
+        assert_eq!(of(&["b=x"], &["a", "b"]), Ok(vec![None, file("x")]));
+        assert!(of(&["x"], &["a", "b"]).unwrap_err().contains("say which one it is for: NAME=x, with a name of a, b"));
+        assert!(of(&["a=x", "a=y"], &["a", "b"]).unwrap_err().contains("has a state already"));
+    }
+}

@@ -1,0 +1,162 @@
+//! What flash holds, taken out of it and put into other flash of the same geometry. Nothing may be under way.
+//!
+//! Left out: where it is kept meanwhile; resources, whose busy time begins anew; and flash in a file, which is its own state.
+
+use nandscape_sim::table::Table;
+
+use crate::contents::{Contents, OpCounts};
+use crate::geometry::{BlockId, Counts, Geometry, PageId, UnitId};
+use crate::image::OobBytes;
+use crate::media::Media;
+use crate::plain::{Malformed, Reader, Writer};
+
+/// What flash holds.
+pub struct SavedMedia {
+    /// Its geometry.
+    pub geometry: Counts,
+    /// The out-of-band tag of each unit.
+    pub tags: Table,
+    /// Blocks, pages that cannot be read, out-of-band bytes and metadata, as bytes.
+    pub cells: Vec<u8>,
+    /// The host's data, where it was kept, as bytes.
+    pub data: Vec<u8>,
+}
+
+impl Media {
+    /// Takes out what the flash holds, after which it is not to be used.
+    ///
+    /// # Errors
+    /// When the flash is in a file, or an operation is under way.
+    pub fn take_saved(&self) -> Result<SavedMedia, &'static str> {
+        if self.durable.is_some() {
+            return Err("its flash is in a file, or keeps its tables for one (ftl.tables = \"rebuilt\")");
+        }
+        if self.is_under_way() {
+            return Err("operations of its flash are under way");
+        }
+        let (contents, geometry) = (&mut *self.contents.borrow_mut(), &self.geometry);
+        let mut cells = Writer::default();
+        self.factory_bad().iter().for_each(|is_bad| cells.byte(u8::from(*is_bad)));
+        contents.write_cells(geometry, &mut cells);
+        let data = contents.write_data(geometry);
+        let empty = Table::new(0).map_err(|_| "the system does not give an empty table")?;
+        let tags = std::mem::replace(contents.tags_mut(), empty);
+        Ok(SavedMedia { geometry: *geometry.counts(), tags, cells: cells.finish(), data })
+    }
+
+    /// Puts in what other flash held. This flash is erased, and nothing is built on it yet.
+    ///
+    /// # Errors
+    /// When it is not of such flash.
+    pub fn put_saved(&mut self, saved: SavedMedia) -> Result<(), String> {
+        let SavedMedia { geometry, tags, cells, data } = saved;
+        if geometry != *self.geometry.counts() || tags.len() != self.geometry.units() as usize {
+            return Err(format!("it is of flash with {geometry:?}, and the drive has {:?}", self.geometry.counts()));
+        }
+        let geometry = self.geometry;
+        let contents = self.contents.get_mut();
+        *contents.tags_mut() = tags;
+        let mut reader = Reader::new(&cells);
+        let read = |reader: &mut Reader<'_>, contents: &mut Contents| {
+            let bad =
+                (0..geometry.blocks()).map(|_| Ok(reader.byte()? != 0)).collect::<Result<Vec<bool>, Malformed>>()?;
+            contents.read_cells(&geometry, reader)?;
+            Ok(bad)
+        };
+        let bad = read(&mut reader, contents).and_then(|bad| reader.finish().map(|()| bad));
+        let bad = bad.map_err(|problem: Malformed| format!("cells: {problem}"))?;
+        contents.read_data(&geometry, &data).map_err(|problem| format!("data: {problem}"))?;
+        self.set_factory_bad(bad);
+        Ok(())
+    }
+}
+
+impl Contents {
+    fn write_cells(&self, geometry: &Geometry, to: &mut Writer) {
+        let blocks = (0..geometry.blocks()).map(BlockId);
+        blocks.for_each(|block| {
+            to.word(self.programmed(block));
+            to.word(self.erases(block));
+        });
+        let unreadable: Vec<u32> = self.unreadable().map(|page| page.0).collect();
+        to.count(unreadable.len());
+        unreadable.iter().for_each(|page| to.word(*page));
+        let metadata: Vec<_> = self.metadata().all().collect();
+        to.count(metadata.len());
+        for (unit, data) in metadata {
+            to.word(unit.0);
+            to.bytes(data);
+        }
+        let areas: Vec<_> = self.oob_bytes().all().collect();
+        to.count(areas.len());
+        for (unit, bytes) in areas {
+            to.word(unit.0);
+            to.bytes(bytes);
+        }
+        let OpCounts { reads, programs, copybacks, erases } = self.counts;
+        [reads, programs, copybacks, erases].iter().for_each(|count| to.long(*count));
+    }
+
+    fn read_cells(&mut self, geometry: &Geometry, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        for block in 0..geometry.blocks() {
+            let (programmed, erases) = (from.word()?, from.word()?);
+            if programmed > geometry.pages_per_block() {
+                return Err(from.malformed(format!("{programmed} pages of block {block} are programmed")));
+            }
+            self.set_block(BlockId(block), programmed, erases);
+        }
+        for _ in 0..from.count(4)? {
+            let page = PageId(from.word()?);
+            self.set_unreadable(check(from, page, page.0 / geometry.pages_per_block() < geometry.blocks())?);
+        }
+        for _ in 0..from.count(12)? {
+            let unit = UnitId(from.word()?);
+            let unit = check(from, unit, unit.0 < geometry.units())?;
+            self.metadata_mut().put(unit, from.bytes()?.into());
+        }
+        for _ in 0..from.count(12)? {
+            let unit = UnitId(from.word()?);
+            let unit = check(from, unit, unit.0 < geometry.units())?;
+            let bytes = OobBytes::try_from(from.bytes()?).map_err(|_| from.malformed("another number of bytes"))?;
+            self.oob_bytes_mut().put(unit, bytes);
+        }
+        let (reads, programs, copybacks, erases) = (from.long()?, from.long()?, from.long()?, from.long()?);
+        self.counts = OpCounts { reads, programs, copybacks, erases };
+        Ok(())
+    }
+
+    /// The host's data. It leaves the store unit by unit, so that it is not in memory twice.
+    fn write_data(&mut self, geometry: &Geometry) -> Vec<u8> {
+        let mut to = Writer::default();
+        if self.keeps_data() {
+            for block in (0..geometry.blocks()).map(BlockId) {
+                for number in 0..geometry.units_per_block() {
+                    let unit = UnitId(block.0 * geometry.units_per_block() + number);
+                    if let Some(data) = self.stored(unit) {
+                        to.word(unit.0);
+                        to.bytes(&data);
+                    }
+                }
+                self.drop_stored(block);
+            }
+        }
+        to.finish()
+    }
+
+    fn read_data(&mut self, geometry: &Geometry, data: &[u8]) -> Result<(), Malformed> {
+        let mut from = Reader::new(data);
+        while !from.is_at_end() {
+            let unit = UnitId(from.word()?);
+            let unit = check(&from, unit, unit.0 < geometry.units())?;
+            let bytes = from.bytes()?;
+            if self.keeps_data() {
+                self.store_data(unit, bytes.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check<T: std::fmt::Debug>(from: &Reader<'_>, address: T, is_there: bool) -> Result<T, Malformed> {
+    if is_there { Ok(address) } else { Err(from.malformed(format!("{address:?}, which the flash does not have"))) }
+}

@@ -1,0 +1,65 @@
+//! States of drives, saved to files and taken from them: where a run begins, and where it has come from.
+//!
+//! | file | what |
+//! |---|---|
+//! | `history` | how a state came about |
+//! | `directory` | what a file says of itself |
+//! | `write`, `read` | files |
+//! | `settle` | preconditioning under a load until write amplification stands still |
+//! | `start` | the drive of a run, from whichever state |
+//!
+//! A state is what a drive is at rest, so that nothing needs to be saved of what is under way. A run that saves its state goes on
+//! with that state, taken out of the drive and put into a new one; a run that is preconditioned under a load does so even if nothing
+//! is saved. So a run from a file is the same, byte for byte, as the run that wrote it.
+
+mod directory;
+mod history;
+mod read;
+mod settle;
+mod start;
+mod write;
+
+use std::path::PathBuf;
+
+pub use history::{History, Settled};
+pub use read::StateFile;
+pub use start::{Begin, Start};
+
+/// Why a state cannot be saved, or taken from a file.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file cannot be written.
+    #[error("the state cannot be written to {}: {error}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file is no state, or one that this program does not know, or it is damaged.
+    #[error("{}: {problem}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, where, and what would be valid.
+        problem: String,
+    },
+    /// The state of the drive cannot be taken.
+    #[error("{0}")]
+    Drive(String),
+}
+
+impl StateError {
+    /// Whether the input is invalid, as opposed to a failed run.
+    pub(crate) fn is_input(&self) -> bool {
+        !matches!(self, StateError::Write { .. })
+    }
+}

@@ -1,0 +1,216 @@
+//! Takes the state of a drive from a file. Sections are read by all processors, a chunk at a time, straight to where they belong.
+//!
+//! The file is read, not mapped: a file that is cut short meanwhile is an error, and not the end of the process; and tables lie on huge
+//! pages, as in other runs.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use nandscape_device_ftl::SavedPage;
+use nandscape_device_media::SavedMedia;
+use nandscape_device_media::geometry::Counts;
+use nandscape_device_ssd::{Profile, Resolved, SavedDrive, SavedPart};
+use nandscape_sim::table::Table;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::StateError;
+use super::directory::{CHUNK, Directory, HEAD, Head, MAGIC, PartEntry, Section};
+use super::history::History;
+
+/// Bytes of an entry of a table.
+const ENTRY: u64 = 4;
+/// Threads that read at the most.
+const THREADS: usize = 8;
+
+/// A file with the state of a drive.
+pub struct StateFile {
+    path: PathBuf,
+    directory: Directory,
+}
+
+/// A chunk to be read.
+struct Chunk<'a> {
+    section: &'static str,
+    offset: u64,
+    checksum: u64,
+    to: &'a mut [u8],
+}
+
+impl StateFile {
+    /// Whether a file begins as states do.
+    pub fn begins(path: &Path) -> bool {
+        let mut first = [0; 8];
+        File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *MAGIC
+    }
+
+    /// Opens a file and reads what it says of itself.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no state, or is damaged.
+    pub fn open(path: &Path) -> Result<StateFile, StateError> {
+        let unusable = |problem: String| StateError::Unusable { path: path.to_owned(), problem };
+        let read = |error| StateError::Read { path: path.to_owned(), error };
+        let mut file = File::open(path).map_err(read)?;
+        let len = file.metadata().map_err(read)?.len();
+        let mut head = Vec::with_capacity(HEAD);
+        file.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(read)?;
+        let head = Head::decode(&head, len).map_err(unusable)?;
+        let (at, size) = head.directory;
+        let mut bytes = vec![0; size as usize];
+        file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut bytes)).map_err(read)?;
+        if xxh3_64(&bytes) != head.checksum {
+            return Err(unusable(format!(
+                "it is damaged: the directory, {size} bytes from byte {at} on, has another checksum"
+            )));
+        }
+        let directory: Directory = serde_json::from_slice(&bytes).map_err(|error| {
+            unusable(format!("its directory does not say what this version of the program expects: {error}"))
+        })?;
+        let opened = StateFile { path: path.to_owned(), directory };
+        opened.check_sections(len).map_err(unusable)?;
+        Ok(opened)
+    }
+
+    fn check_sections(&self, len: u64) -> Result<(), String> {
+        for part in &self.directory.parts {
+            let tables = std::iter::once(&part.tags).chain(part.page.iter().map(|(map, _)| map));
+            let others = [&part.cells, &part.data].into_iter().chain(part.page.iter().map(|(_, tables)| tables));
+            let are_whole = tables.clone().all(|table| table.bytes.is_multiple_of(ENTRY));
+            let are_there = tables.chain(others).all(|section| section.end().is_some_and(|end| end <= len));
+            if !are_there || !are_whole {
+                return Err(format!("its directory has sections that are not in its {len} bytes"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How the state came about.
+    pub fn history(&self) -> &History {
+        &self.directory.history
+    }
+
+    /// Whether the host's data is in it.
+    pub fn keeps_data(&self) -> bool {
+        self.directory.keeps_data
+    }
+
+    /// The resolved profile of the drive.
+    ///
+    /// # Errors
+    /// When it is not valid in this version of the program.
+    pub fn profile(&self) -> Result<Profile, StateError> {
+        let name = &self.directory.profile_name;
+        let parsed = Profile::parse(name, &self.directory.profile);
+        let keys = parsed.map_err(|error| self.unusable(format!("its profile is not valid any more: {error}")))?.keys;
+        Ok(Profile::of_keys(name, keys))
+    }
+
+    /// Whether the state is one of a drive of this profile.
+    ///
+    /// # Errors
+    /// The first key that differs and must not.
+    pub fn check_fits(&self, profile: &Resolved) -> Result<(), StateError> {
+        let fits = profile.check_saved(&self.profile()?.keys);
+        fits.map_err(|problem| self.unusable(format!("it is of another drive: {problem}")))
+    }
+
+    /// Reads the state.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is damaged.
+    pub fn load(&self) -> Result<SavedDrive, StateError> {
+        let blank = self.directory.parts.iter().map(|part| self.blank(part));
+        let mut parts = blank.collect::<Result<Vec<SavedPart>, StateError>>()?;
+        let mut chunks = Vec::new();
+        for (part, entry) in parts.iter_mut().zip(&self.directory.parts) {
+            if let (Some(page), Some((map, tables))) = (&mut part.page, &entry.page) {
+                add_chunks(&mut chunks, "the map", map, page.map.bytes_mut());
+                add_chunks(&mut chunks, "tables", tables, &mut page.tables);
+            }
+            let SavedMedia { tags, cells, data, .. } = &mut part.media;
+            add_chunks(&mut chunks, "out-of-band tags", &entry.tags, tags.bytes_mut());
+            add_chunks(&mut chunks, "cells", &entry.cells, cells);
+            add_chunks(&mut chunks, "data", &entry.data, data);
+        }
+        self.fill(chunks)?;
+        Ok(SavedDrive { parts, is_filled: self.directory.is_filled })
+    }
+
+    /// Memory for a part.
+    fn blank(&self, entry: &PartEntry) -> Result<SavedPart, StateError> {
+        let table = |section: &Section| {
+            let table = Table::new((section.bytes / ENTRY) as usize);
+            table.map_err(|error| StateError::Read { path: self.path.clone(), error })
+        };
+        let bytes = |section: &Section| vec![0; section.bytes as usize];
+        let page = entry.page.as_ref().map(|(map, tables)| Ok(SavedPage { map: table(map)?, tables: bytes(tables) }));
+        let [channels, dies_per_channel, planes_per_die, blocks_per_plane, pages_per_block, page_size, unit_size] =
+            entry.geometry;
+        Ok(SavedPart {
+            media: SavedMedia {
+                geometry: Counts {
+                    channels,
+                    dies_per_channel,
+                    planes_per_die,
+                    blocks_per_plane,
+                    pages_per_block,
+                    page_size,
+                    unit_size,
+                },
+                tags: table(&entry.tags)?,
+                cells: bytes(&entry.cells),
+                data: bytes(&entry.data),
+            },
+            page: page.transpose()?,
+        })
+    }
+
+    /// Reads chunks with several threads.
+    fn fill(&self, chunks: Vec<Chunk<'_>>) -> Result<(), StateError> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, THREADS);
+        let threads = threads.min(chunks.len().div_ceil(8)).max(1);
+        let queue = Mutex::new(chunks.into_iter());
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.fill_from(&queue))).collect();
+            workers.into_iter().try_for_each(|worker| worker.join().expect("a reader does not panic"))
+        })
+    }
+
+    fn fill_from<'a>(&self, queue: &Mutex<impl Iterator<Item = Chunk<'a>>>) -> Result<(), StateError> {
+        // Each thread has a place in the file of its own.
+        let read = |error| StateError::Read { path: self.path.clone(), error };
+        let mut file = File::open(&self.path).map_err(read)?;
+        loop {
+            let next = queue.lock().expect("a reader does not panic").next();
+            let Some(Chunk { section, offset, checksum, to }) = next else { return Ok(()) };
+            file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(to)).map_err(read)?;
+            if xxh3_64(to) != checksum {
+                let end = offset + to.len() as u64;
+                return Err(
+                    self.unusable(format!("it is damaged: {section}, bytes {offset} to {end}, has another checksum"))
+                );
+            }
+        }
+    }
+
+    fn unusable(&self, problem: String) -> StateError {
+        StateError::Unusable { path: self.path.clone(), problem }
+    }
+}
+
+/// Adds the chunks of a section that are not zero.
+fn add_chunks<'a>(chunks: &mut Vec<Chunk<'a>>, name: &'static str, section: &Section, to: &'a mut [u8]) {
+    let places = (section.offset..).step_by(CHUNK);
+    for ((to, checksum), offset) in to.chunks_mut(CHUNK).zip(&section.checksums).zip(places) {
+        if let Some(checksum) = *checksum {
+            chunks.push(Chunk { section: name, offset, checksum, to });
+        }
+    }
+}

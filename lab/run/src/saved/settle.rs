@@ -1,0 +1,250 @@
+//! Preconditioning under a load: the drive is written full, then the load runs in drive time, again and again, until write
+//! amplification stands still.
+//!
+//! It is measured in windows of one drive write each. It stands still when in two windows in a row it differs from that of the window
+//! before by less than 1%; windows count from when as much has been programmed as the flash holds, since write amplification is 1
+//! until free space is used up. After 32 windows preconditioning ends in any case, and the state says that it did not stand still. The
+//! test specification of SNIA (Solid State Storage Performance Test Specification, 2.0.2, "steady state") compares rounds in the same
+//! spirit, five of them within 10% to 20%, of throughput or latency; write amplification is known exactly here, so that less has to
+//! be allowed for noise.
+//!
+//! Left out: faults, which begin with the run.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+use nandscape_device_ftl::Stats;
+use nandscape_device_ssd::{Profile, Resolved, SavedDrive, Ssd};
+use nandscape_drive::Drive;
+use nandscape_lab_workload::{Direction, Hooks, Limit, Runner, Served, Workload};
+use nandscape_sim::Seed;
+
+use super::StateError;
+use super::history::{History, Settled};
+use crate::build::{DriveError, Precondition};
+use crate::rig::{Rig, RigDrive, Wanted};
+use crate::simulation::{Phase, Progress, RunError, Simulation, connect_for};
+
+/// Write amplification of two windows is the same when it differs by less than this share.
+const SAME: f64 = 0.01;
+/// Windows in a row that are the same as the one before.
+const IN_A_ROW: usize = 2;
+/// Windows at most.
+const MOST: usize = 32;
+/// Units that are written in a window at least, enough for an average.
+const MIN_WINDOW: u64 = 1 << 16;
+/// Requests without a write after which a load counts as one that writes nothing.
+const MOST_READS: u64 = 1 << 20;
+
+/// Runs `load` on the drive of a simulation until write amplification stands still. Returns the drive's state and its history.
+pub(super) fn settle(
+    simulation: &Simulation,
+    load: &Workload,
+    progress: &Rc<dyn Progress>,
+) -> Result<(SavedDrive, History), RunError> {
+    let profile = without_faults(&simulation.profile)?;
+    let fits = load.check_on_namespaces(&profile.namespaces(), profile.lba_bytes());
+    fits.map_err(RunError::Workload)?;
+    let seed = Seed::new(simulation.seed);
+    let drive = RigDrive {
+        name: profile.name.clone(),
+        profile: profile.clone(),
+        store: simulation.store,
+        precondition: Precondition::Full,
+        seed,
+    };
+    let mut rig = Rig::build(vec![drive], Wanted::default(), &Filling(progress))?;
+    let ssd = rig.ssds().next().expect("one was given").clone();
+    let load = Workload { limit: Limit::Requests(u64::MAX / 4), warmup: 0, ..load.clone() };
+    let drives = connect_for(&load, &rig)?;
+    let mut windows = Windows::new(&load, &profile, &ssd, progress.clone());
+    let begun = rig.sim().now();
+    for round in 0.. {
+        windows = run(&mut rig, &load, &drives, windows, seed.child("precondition-load").nth(round))?;
+        if windows.is_over.get() {
+            break;
+        }
+    }
+    if progress.is_stopped() {
+        return Err(RunError::Interrupted);
+    }
+    windows.settled.get_mut().virtual_s = rig.sim().now().since(begun).ns() as f64 / 1e9;
+    rig.run(ssd.come_to_rest())?;
+    let saved = ssd.take_saved().map_err(StateError::Drive)?;
+    Ok((saved, History::under_load(simulation.seed, windows.settled.into_inner())))
+}
+
+/// Runs the load once, to the end or until write amplification stands still.
+fn run(
+    rig: &mut Rig,
+    load: &Workload,
+    drives: &[Rc<dyn Drive>],
+    windows: Windows,
+    seed: Seed,
+) -> Result<Windows, RunError> {
+    let windows = Rc::new(windows);
+    let (sim, served) = (rig.sim().clone(), windows.served.get());
+    let runner = Runner::new(&sim, load, Box::new(Watch(windows.clone())));
+    *windows.runner.borrow_mut() = Rc::downgrade(&runner);
+    let mut each = drives.iter().cloned();
+    let outcome = rig.run(runner.run(load, seed, |_, _| each.next().expect("a drive for each job")))?;
+    drop(runner);
+    if let Some(problem) = &outcome.broken {
+        return Err(RunError::Source(problem.clone()));
+    }
+    if windows.is_without_writes() || windows.served.get() == served {
+        return Err(RunError::Workload(format!(
+            "precondition load: {} writes nothing, so that write amplification does not change; choose a load that writes with \
+             --precondition-workload",
+            load.name
+        )));
+    }
+    Ok(Rc::into_inner(windows).expect("the runner has ended"))
+}
+
+/// Faults begin with the run.
+fn without_faults(profile: &Resolved) -> Result<Resolved, RunError> {
+    let mut keys = profile.keys.clone();
+    keys.faults = None;
+    let resolved = Profile::of_keys(profile.name.clone(), keys).resolve();
+    resolved.map_err(|error| RunError::Drive(DriveError::State(error.to_string())))
+}
+
+/// Write amplification, window by window.
+struct Windows {
+    ssd: Rc<Ssd>,
+    settled: RefCell<Settled>,
+    /// Bytes of the host in the window so far.
+    written: Cell<u64>,
+    /// Requests that have completed, in all.
+    served: Cell<u64>,
+    /// Counters of the FTL at the beginning of the window.
+    begun: Cell<Stats>,
+    /// Bytes of a mapping unit.
+    unit: u64,
+    /// Units that the flash holds.
+    flash: u64,
+    /// Windows that ended before as much was programmed.
+    early: Cell<usize>,
+    is_over: Cell<bool>,
+    runner: RefCell<Weak<Runner>>,
+    progress: Rc<dyn Progress>,
+}
+
+impl Windows {
+    fn new(load: &Workload, profile: &Resolved, ssd: &Rc<Ssd>, progress: Rc<dyn Progress>) -> Windows {
+        let unit = u64::from(ssd.controller().info().unit_bytes);
+        let window = profile.capacity().max(MIN_WINDOW * unit);
+        let flash = ssd.parts().iter().map(|part| u64::from(part.media().geometry().units())).sum();
+        Windows {
+            ssd: ssd.clone(),
+            settled: RefCell::new(Settled::new(load, window)),
+            written: Cell::new(0),
+            served: Cell::new(0),
+            begun: Cell::new(ssd.ftl_stats()),
+            unit,
+            flash,
+            early: Cell::new(0),
+            is_over: Cell::new(false),
+            runner: RefCell::default(),
+            progress,
+        }
+    }
+
+    fn is_without_writes(&self) -> bool {
+        self.served.get() >= MOST_READS && self.written.get() == 0 && self.settled.borrow().waf.is_empty()
+    }
+
+    fn served(&self, direction: Direction, bytes: u64) {
+        self.served.set(self.served.get() + 1);
+        if self.is_over.get() {
+            return;
+        }
+        if direction == Direction::Write {
+            self.written.set(self.written.get() + bytes);
+        }
+        if self.written.get() >= self.settled.borrow().window_bytes {
+            self.end_window();
+        } else if self.is_without_writes() {
+            self.stop();
+        }
+    }
+
+    fn end_window(&self) {
+        self.written.set(0);
+        let now = self.ssd.ftl_stats();
+        let begun = self.begun.replace(now);
+        let programmed = (now.programmed_units() - begun.programmed_units()) * self.unit;
+        let host = (now.host_bytes - begun.host_bytes).max(1);
+        let settled = &mut *self.settled.borrow_mut();
+        // Six places, so that it is read from a file as it was written.
+        settled.waf.push((programmed as f64 / host as f64 * 1e6).round() / 1e6);
+        if now.programmed_units() < self.flash {
+            self.early.set(settled.waf.len());
+        }
+        settled.stood_still = stands_still(&settled.waf[self.early.get()..]);
+        if settled.stood_still || settled.waf.len() == MOST {
+            self.stop();
+        }
+        self.tell(settled.waf.len() as f64, settled.waf.last().copied());
+    }
+
+    fn stop(&self) {
+        self.is_over.set(true);
+        self.runner.borrow().upgrade().into_iter().for_each(|runner| runner.stop());
+    }
+
+    fn tell(&self, windows: f64, waf: Option<f64>) {
+        self.progress.at(Phase::Preconditioning, windows / MOST as f64);
+        waf.into_iter().for_each(|waf| self.progress.at_waf(waf));
+    }
+}
+
+fn stands_still(waf: &[f64]) -> bool {
+    let Some(last) = waf.len().checked_sub(IN_A_ROW + 1) else { return false };
+    waf[last..].windows(2).all(|pair| (pair[1] - pair[0]).abs() < SAME * pair[1])
+}
+
+struct Watch(Rc<Windows>);
+
+impl Hooks for Watch {
+    fn served(&self, request: &Served<'_>) {
+        self.0.served(request.direction, request.bytes);
+    }
+
+    fn progress(&self, _: f64) {
+        let windows = &self.0;
+        let part = windows.written.get() as f64 / windows.settled.borrow().window_bytes as f64;
+        windows.tell(windows.settled.borrow().waf.len() as f64 + part, None);
+    }
+
+    fn is_stopped(&self) -> bool {
+        let is_stopped = self.0.progress.is_stopped();
+        if is_stopped {
+            self.0.is_over.set(true);
+        }
+        is_stopped
+    }
+}
+
+/// Writing the drive full is a small part of it, and not shown.
+struct Filling<'a>(&'a Rc<dyn Progress>);
+
+impl Progress for Filling<'_> {
+    fn at(&self, phase: Phase, _: f64) {
+        self.0.at(phase, 0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_windows_have_to_agree() {
+        assert!(!stands_still(&[]) && !stands_still(&[2.0, 2.0]));
+        assert!(stands_still(&[2.0, 2.01, 2.0]));
+        assert!(!stands_still(&[2.0, 2.03, 2.03]), "only two agree");
+        assert!(stands_still(&[1.0, 2.0, 2.01, 2.02]));
+    }
+}

@@ -1,0 +1,118 @@
+//! Writes the state of a drive to a file: under a temporary name beside it, which is given the file's name when all is written. So
+//! the file is there as a whole or as it was before.
+//!
+//! Left out: waiting for the disk. A loss of power may damage a file that was just written; its checksums tell.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use nandscape_device_ssd::{Resolved, SavedDrive, SavedPart};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::StateError;
+use super::directory::{ALIGNMENT, CHUNK, Directory, HEAD, Head, PartEntry, Section};
+use super::history::History;
+
+/// Writes a state.
+pub(super) fn write(
+    path: &Path,
+    profile: &Resolved,
+    keeps_data: bool,
+    saved: &SavedDrive,
+    history: &History,
+) -> Result<(), StateError> {
+    let failed = |error: io::Error| StateError::Write { path: path.to_owned(), error };
+    let mut file = Temporary::create(path).map_err(failed)?;
+    let written = write_to(&mut file.file, profile, keeps_data, saved, history);
+    written.and_then(|()| file.give_name(path)).map_err(failed)
+}
+
+fn write_to(
+    file: &mut File,
+    profile: &Resolved,
+    keeps_data: bool,
+    saved: &SavedDrive,
+    history: &History,
+) -> io::Result<()> {
+    let mut at = HEAD as u64;
+    let parts = saved.parts.iter().map(|part| write_part(file, &mut at, part)).collect::<io::Result<_>>()?;
+    let directory = Directory {
+        history: history.clone(),
+        profile_name: profile.name.clone(),
+        profile: profile.to_toml(),
+        keeps_data,
+        is_filled: saved.is_filled,
+        parts,
+    };
+    let directory = serde_json::to_vec(&directory).map_err(io::Error::other)?;
+    file.seek(SeekFrom::Start(at))?;
+    file.write_all(&directory)?;
+    let head = Head { directory: (at, directory.len() as u64), checksum: xxh3_64(&directory) };
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(&head.encode())
+}
+
+fn write_part(file: &mut File, at: &mut u64, part: &SavedPart) -> io::Result<PartEntry> {
+    let counts = part.media.geometry;
+    let page = part.page.as_ref().map(|page| {
+        Ok::<_, io::Error>((write_section(file, at, page.map.bytes())?, write_section(file, at, &page.tables)?))
+    });
+    Ok(PartEntry {
+        geometry: [
+            counts.channels,
+            counts.dies_per_channel,
+            counts.planes_per_die,
+            counts.blocks_per_plane,
+            counts.pages_per_block,
+            counts.page_size,
+            counts.unit_size,
+        ],
+        page: page.transpose()?,
+        tags: write_section(file, at, part.media.tags.bytes())?,
+        cells: write_section(file, at, &part.media.cells)?,
+        data: write_section(file, at, &part.media.data)?,
+    })
+}
+
+/// Writes a section behind `at`, which then is its end.
+fn write_section(file: &mut File, at: &mut u64, bytes: &[u8]) -> io::Result<Section> {
+    let offset = at.next_multiple_of(ALIGNMENT);
+    let mut checksums = Vec::with_capacity(bytes.len().div_ceil(CHUNK));
+    for (chunk, place) in bytes.chunks(CHUNK).zip((offset..).step_by(CHUNK)) {
+        let is_zero = chunk.iter().all(|byte| *byte == 0);
+        checksums.push((!is_zero).then(|| xxh3_64(chunk)));
+        if !is_zero {
+            file.seek(SeekFrom::Start(place))?;
+            file.write_all(chunk)?;
+        }
+    }
+    *at = offset + bytes.len() as u64;
+    Ok(Section { offset, bytes: bytes.len() as u64, checksums })
+}
+
+/// A file under a temporary name, which is removed unless it is given its own.
+struct Temporary {
+    path: PathBuf,
+    file: File,
+}
+
+impl Temporary {
+    fn create(beside: &Path) -> io::Result<Temporary> {
+        let mut name = beside.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+        name.push(format!(".{}.part", std::process::id()));
+        let path = beside.with_file_name(name);
+        Ok(Temporary { file: File::create_new(&path)?, path })
+    }
+
+    fn give_name(&mut self, name: &Path) -> io::Result<()> {
+        std::fs::rename(&self.path, name)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // It has its name by now, or is of no use.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
