@@ -161,7 +161,7 @@ fn rules_that_are_none_are_refused_with_what_would_be_valid() {
     fault("fail channel=9", &["fail channel=9", "channel 9 is not there; from 0 to 7 is valid"]);
     fault("uncorrectable lba=131072", &["lba 131072 is not there; from 0 to 131071 is valid"]);
     fault("", &["is empty; it begins with one of"]);
-    refuse(&["sim", "--replay", "run.rec", "--fault", "fail"], &["--fault", "cannot be used with"]);
+    refuse(&["sim", "--replay", "no.rec", "--fault", "fail"], &["no.rec", "No such file"]);
 }
 
 #[test]

@@ -104,7 +104,7 @@ impl Port {
         self.tape.take().map_or(Ok(()), |recorder| recorder.end(now))
     }
 
-    /// Records how well the run has kept up with the clock.
+    /// Records how well the run has kept up with the clock. What arrives from now on is not of clients.
     pub(crate) fn record_timing(&mut self, timing: &Timing) {
         if let Some(recorder) = &mut *self.tape.borrow_mut() {
             recorder.timing(timing);

@@ -234,7 +234,6 @@ impl Reactor {
             self.step()?;
         }
         self.flush_drives()?;
-        self.port.record_timing(&self.timing);
         if let Err(problem) = self.port.end_recording() {
             self.recording_problem = Some(problem.to_string());
         }

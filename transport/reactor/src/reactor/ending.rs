@@ -49,6 +49,7 @@ impl Reactor {
         self.run_while(|reactor| {
             (0..exports).any(|export| reactor.port.is_leaving(export) || reactor.full(export).is_some())
         })?;
+        self.port.record_timing(&self.timing);
         for export in 0..exports {
             let namespaces = self.port.exports()[usize::from(export)].namespaces();
             if let Ok(connection) = self.port.open(export) {

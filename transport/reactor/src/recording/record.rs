@@ -132,7 +132,7 @@ pub enum Record {
         /// How many.
         bytes: u32,
     },
-    /// How well the run kept up with the clock; it comes at the end.
+    /// How well the run kept up with the clock. It comes when all clients have gone: what follows is the server's own.
     Timing(RunTiming),
     /// A client has gone.
     Close {

@@ -5,7 +5,7 @@
 //! a Dataset Management later still. Such commands are put in order within [`HORIZON`]; one that comes later than that has
 //! the time of the last one before it.
 //!
-//! Left out: admin commands, and commands that their transport refused, which are counted.
+//! Left out: admin commands, and commands that their transport refused, which are counted; the flush with which a server ends.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -167,6 +167,8 @@ impl Requests {
             Record::Turn(at) => self.now = at,
             Record::End(at) => (self.now, self.ended) = (at, Some(true)),
             Record::Timing(timing) => self.timing = Some(timing),
+            // All clients have gone: the server flushes its drives.
+            _ if self.timing.is_some() => {}
             Record::Open { connection, export } => self.open(connection, export, false),
             Record::Attach { connection, export, .. } => {
                 self.has_hosts = true;
