@@ -32,8 +32,6 @@ pub struct Line {
     per_channel: u32,
     /// With a line for each channel: by plane, the state of its block of the channel's line.
     members: Option<Vec<Member>>,
-    /// It may open a block on every plane at any time.
-    is_free: bool,
 }
 
 /// A plane's block of the line of its channel.
@@ -58,10 +56,8 @@ impl Line {
             LineOrder::PlanesFirst => PlaneId(number),
         };
         let is_by_channel = order == LineOrder::ChannelLines && width >= geometry.planes() as usize;
-        let is_free = !is_by_channel && width >= geometry.planes() as usize;
         Line {
             stream,
-            is_free,
             order: (0..geometry.planes()).map(plane).collect(),
             width: width.max(1),
             next: 0,
@@ -147,15 +143,7 @@ impl Line {
         size_of::<Line>() + self.order.len() * size_of::<PlaneId>() + members
     }
 
-    /// Whether a plane has a page for the line. It is asked of many planes when few have one.
-    #[inline]
     fn may_write(&self, lists: &PlaneLists, plane: PlaneId) -> bool {
-        lists.has_room(plane, self.stream) && (self.is_free || self.may_write_in_line(lists, plane))
-    }
-
-    /// The same, where the line has rules on the blocks that it opens.
-    #[inline(never)]
-    fn may_write_in_line(&self, lists: &PlaneLists, plane: PlaneId) -> bool {
         let open = |plane: &PlaneId| lists.open(*plane, self.stream).is_some();
         let is_full =
             || self.width < self.order.len() && self.order.iter().filter(|plane| open(plane)).count() >= self.width;
@@ -164,7 +152,8 @@ impl Line {
             Member::Opened => self.is_used_up(lists, members, plane),
             Member::Dead => false,
         };
-        open(&plane) || (!is_full() && self.members.as_ref().is_none_or(is_of_line))
+        open(&plane)
+            || (lists.has_room(plane, self.stream) && !is_full() && self.members.as_ref().is_none_or(is_of_line))
     }
 }
 
