@@ -77,6 +77,12 @@ pub(crate) fn latencies(measured: &Latencies, corrected: &Latencies, operations:
         let named = operations.iter().map(|(name, latency)| ((*name).to_owned(), latency));
         text.push_str(&format!("\n{}", latency_table("operation, us", named)));
     }
+    for (way, few) in measured.iter().filter(|(_, latency)| latency.count > 0 && latency.p99_9.is_none()) {
+        text.push_str(&format!(
+            "{} {way}s are too few for p99.9, which needs 1,000: a longer run shows it\n",
+            count(few.count)
+        ));
+    }
     text
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use nandscape_lab_sweep::Program;
+use nandscape_lab_sweep::this_program;
 
 /// Set by build.rs; empty where the sources are not in a git repository.
 const COMMIT: &str = env!("NANDSCAPE_COMMIT");
@@ -12,7 +12,7 @@ const COMMIT: &str = env!("NANDSCAPE_COMMIT");
 pub(crate) fn version() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         let commit = if COMMIT.is_empty() { String::new() } else { format!(" ({COMMIT})") };
-        format!("{}{commit}\nsources {}", env!("CARGO_PKG_VERSION"), Program::this().sources)
+        format!("{}{commit}\nsources {}", env!("CARGO_PKG_VERSION"), this_program().sources)
     });
     &TEXT
 }

@@ -16,6 +16,7 @@ const SOURCES: &[&str] = &[
     "device/controller/src",
     "device/ssd/src",
     "lab/workload/src",
+    "lab/trace/src",
     "lab/run/src",
 ];
 

@@ -28,7 +28,7 @@ use crate::sweep::words::{Seeds, Setting, Varied};
 /// a run that was interrupted goes on where it stopped, and a point is measured once.
 #[derive(Args)]
 #[command(after_help = "\
-A key is drive, precondition, no_delay or workload; an option of `nandscape sim` that describes the workload (rw, bs, iodepth,
+A key is drive, precondition, no_delay, workload, percentiles, trace or an option of a trace, trace.time_scale; an option of `nandscape sim` that describes the workload (rw, bs, iodepth,
 rate_iops, ...), which applies to all jobs; such an option of one job, job.NAME.iodepth; fault, a fault rule; or any key of the
 profile, see `nandscape drives keys`. A FILE says the same and more, see docs/sweeps.md.
 

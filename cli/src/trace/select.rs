@@ -4,8 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use nandscape_lab_trace::{Action, Format, Options, Selection};
-use nandscape_sim::Span;
+use nandscape_lab_trace::{Action, Format, Options, Selection, Window};
 
 /// Options that `trace info`, `trace convert` and `sim --trace` share.
 #[derive(Args)]
@@ -55,28 +54,6 @@ enum ActionArg {
     Queued,
     #[value(name = "D")]
     Issued,
-}
-
-/// From one time to another.
-#[derive(Copy, Clone, Debug, Default)]
-struct Window {
-    from: Span,
-    until: Option<Span>,
-}
-
-impl FromStr for Window {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Window, String> {
-        let (from, until) = text.split_once("..").ok_or("not a window such as 60s..120s, 60s.. or ..120s")?;
-        let time = |text: &str| text.parse::<Span>().map_err(|error| error.to_string());
-        let from = if from.is_empty() { Span::ZERO } else { time(from)? };
-        let until = if until.is_empty() { None } else { Some(time(until)?) };
-        match until {
-            Some(until) if until <= from => Err("a window must end after it begins".to_owned()),
-            _ => Ok(Window { from, until }),
-        }
-    }
 }
 
 impl SelectWords {

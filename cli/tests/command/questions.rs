@@ -171,6 +171,13 @@ fn several_jobs_have_their_own_figures() {
     assert_eq!(plain["latency_us"], report["latency_us"]);
     assert!(plain.get("fairness").is_none() && plain["flows"][0].get("slowdown").is_none());
     assert!(sim(&["--rw", "randread", "--io-count", "100"]).get("flows").is_none());
-    assert!(succeed(&words(&[&load[..], &["--fairness"]].concat())).contains("fairness 0."));
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    assert!(succeed(&words(&[&load[..], &["--fairness", "--out", out]].concat())).contains("fairness 0."));
+    let page = std::fs::read_to_string(folder.path().join("report.html")).expect("a page");
+    assert!(page.contains("<h2 id=\"jobs\">Its jobs</h2>") && page.contains("the smallest slowdown over the largest"));
+    assert!(flows.iter().all(|flow| flow["breakdown_us"].is_object()));
+    let few = succeed(&words(&["--rw", "randread", "--io-count", "500"]));
+    assert!(few.contains("500 reads are too few for p99.9, which needs 1,000"), "{few}");
     refuse(&words(&["--rw", "read", "--fairness"]), &["--fairness", "no second job"]);
 }

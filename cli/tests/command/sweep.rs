@@ -168,6 +168,26 @@ fn the_guide_on_suspension_works_in_a_short_form() {
     open(&folder.path().join("sweep.html"));
 }
 
+/// A trace at several paces, and a percentile that reports do not have by themselves.
+#[test]
+fn traces_and_percentiles_are_swept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (out, trace) = (folder.path().join("out"), folder.path().join("t.csv"));
+    let line =
+        |number: u64| format!("{},srv,0,Read,{},4096,100\n", 128_166_372_000_000_000 + number * 10_000, number * 4_096);
+    std::fs::write(&trace, (0..200).map(line).collect::<String>()).expect("a file");
+    let trace = format!("trace={}", trace.display());
+    let out = out.to_str().expect("UTF-8");
+    let base = ["sweep", "--set", "capacity=64MiB", "--set", &trace, "--set", "percentiles=95", "--out", out];
+    let figure = ["--vary", "trace.time_scale=1,4", "--figure", "latency_us.read.p95", "--json"];
+    let json: Value = serde_json::from_str(&succeed(&[&base[..], &figure].concat())).expect("JSON");
+    let of = |point: usize, path: &str| number(&json, &format!("/points/{point}/report/{path}"));
+    assert_eq!((of(0, "requests"), of(1, "requests")), (200.0, 200.0));
+    let times = of(1, "arrivals/asked_iops") / of(0, "arrivals/asked_iops");
+    assert!((times - 4.0).abs() < 0.1 && of(0, "latency_us/read/p95") > 0.0, "{times}");
+    refuse(&[&base[..], &["--vary", "bs=4k,8k"]].concat(), &["bs does not apply to a trace"]);
+}
+
 #[test]
 fn mistakes_are_found_before_anything_runs() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::experiment::Experiment;
 use crate::figures::Results;
-use crate::results::{Folder, Held, Inputs, Program};
+use crate::results::{Folder, Held, Inputs, this_program};
 use crate::verdict::{Judgement, Verdict};
 
 /// The version of the form of JSON.
@@ -102,8 +102,8 @@ impl Outcome {
             if !inputs.effort.is_full() {
                 notes.push(format!("a short run ({}): a first look, not a reliable verdict", inputs.effort));
             }
-            if inputs.program != Program::this() {
-                let Program { version, sources } = &inputs.program;
+            if inputs.program != this_program() {
+                let nandscape_lab_run::Program { version, sources } = &inputs.program;
                 notes.push(format!("measured by another program: version {version}, sources {sources}"));
             }
             if inputs.machine.as_ref().is_some_and(|machine| machine.build != "release") {

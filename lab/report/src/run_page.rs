@@ -3,7 +3,7 @@
 use minijinja::{Value, context};
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_run::record::Slowest;
-use nandscape_lab_run::{Damage, Details, Fault, Host, Latency, PartReport, Report};
+use nandscape_lab_run::{Damage, Details, Fault, FlowReport, Host, Latency, PartReport, Report};
 use nandscape_lab_workload::Direction;
 use serde_json::{json, to_value};
 
@@ -32,6 +32,7 @@ pub(crate) fn render(document: &Document<'_>) -> String {
         errors => report.errors.iter().map(|(status, failed)| format!("{failed} requests with {status}")).collect::<Vec<_>>(),
         latency => latencies(report),
         explained => explained(document),
+        flows => flows(report),
         ways,
         interval => seconds(details.series.interval_s),
         shares_interval => seconds(timeline.shares.interval_s),
@@ -136,6 +137,36 @@ fn slowest(slowest: &Slowest) -> Value {
         most.join(", then ")
     );
     context! { direction, text }
+}
+
+/// The jobs of a workload that has several.
+fn flows(report: &Report) -> Value {
+    let columns = [
+        "requests",
+        "a second",
+        "mean",
+        "read p50",
+        "read p99",
+        "read p99.9",
+        "write p50",
+        "write p99",
+        "write p99.9",
+        "alone",
+        "slowdown",
+    ];
+    let or_dash = |figure: Option<f64>, text: fn(f64) -> String| figure.map_or("-".to_owned(), text);
+    let row = |flow: &FlowReport| {
+        let of = |way: &str| match flow.latency_us.get(way) {
+            Some(latency) => [latency.p50, latency.p99, latency.p99_9].map(us_or_dash),
+            None => [(); 3].map(|()| "-".to_owned()),
+        };
+        let mut cells = vec![count(flow.requests), or_dash(flow.iops, rounded), us_or_dash(flow.mean_us)];
+        cells.extend(of("read").into_iter().chain(of("write")));
+        cells.extend([us_or_dash(flow.alone_mean_us), or_dash(flow.slowdown, |slowdown| format!("{slowdown:.2}"))]);
+        context! { name => flow.name, cells }
+    };
+    let fairness = report.fairness.map(|fairness| format!("{fairness:.3}"));
+    context! { columns, rows => report.flows.iter().map(row).collect::<Vec<_>>(), fairness }
 }
 
 /// Garbage collection, space, wear, and utilisation.

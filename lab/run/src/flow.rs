@@ -10,6 +10,7 @@ use nandscape_sim::Histogram;
 use serde::Serialize;
 
 use crate::latency::Latency;
+use crate::report::breakdown;
 
 /// The figures of a job among several.
 #[derive(Clone, Debug, Serialize)]
@@ -24,6 +25,8 @@ pub struct FlowReport {
     pub bytes_per_s: Option<f64>,
     /// Latencies by direction.
     pub latency_us: BTreeMap<&'static str, Latency>,
+    /// Mean time by stage and direction; the stages sum to the mean latency.
+    pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, serde_json::Value>>,
     /// Mean latency of all its requests.
     pub mean_us: Option<f64>,
     /// Mean latency of the same job alone; left out unless it was measured.
@@ -48,6 +51,7 @@ impl FlowReport {
             iops: per_s(requests),
             bytes_per_s: per_s(sum(|tally| tally.bytes)),
             latency_us: ways.iter().map(|way| (way.name(), Latency::of(&flow.tally(*way).latency))).collect(),
+            breakdown_us: ways.iter().map(|way| (way.name(), breakdown(flow.tally(*way)))).collect(),
             mean_us: mean_us(flow.tallies.iter().map(|tally| &tally.latency)),
             alone_mean_us: None,
             slowdown: None,

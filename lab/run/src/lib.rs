@@ -21,6 +21,7 @@
 //! | `latency` | latencies, and how many requests a percentile needs |
 //! | `percentile` | percentiles that a user chooses, and figures of a distribution by name |
 //! | `search` | the highest rate at which a latency stays below a bound |
+//! | `program` | which program measured |
 //! | `pressure` | how load and drive kept up with each other |
 //! | `state` | the state a drive begins in, in words |
 //! | `inputs` | what a run was made from |
@@ -43,6 +44,7 @@ mod live;
 mod part;
 mod percentile;
 mod pressure;
+mod program;
 pub mod record;
 #[cfg(target_os = "linux")]
 mod remote;
@@ -70,6 +72,7 @@ pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
 pub use part::PartReport;
 pub use percentile::{Percentile, PercentileError, Quantity};
 pub use pressure::Arrivals;
+pub use program::Program;
 pub use record::Details;
 #[cfg(target_os = "linux")]
 pub use remote::{RemoteExport, RemoteSpec};

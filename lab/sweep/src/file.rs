@@ -144,8 +144,14 @@ impl Source<'_> {
 
     /// The value of a key that names a file is a path relative to this one.
     fn locate(&self, key: &str, value: &mut Value) {
-        if let ("drive" | "workload", toml::Value::String(name)) = (key, &mut value.0) {
-            *name = beside(self.origin, std::mem::take(name));
+        match (key, &mut value.0) {
+            ("drive" | "workload", toml::Value::String(name)) => *name = beside(self.origin, std::mem::take(name)),
+            // A trace is always a file.
+            ("trace", toml::Value::String(name)) => {
+                let folder = Path::new(self.origin).parent().unwrap_or(Path::new(""));
+                *name = folder.join(&*name).to_string_lossy().into_owned();
+            }
+            _ => {}
         }
     }
 }
@@ -268,11 +274,12 @@ kind = "heat"
 
     #[test]
     fn files_that_a_file_names_are_beside_it_wherever_it_names_them() {
-        let text = "version = 1\n[set]\ndrive = \"a/d.toml\"\n[[vary]]\nkey = \"workload\"\nvalues = [\"mixed\", \"w.toml\"]\n\
+        let text = "version = 1\n[set]\ntrace = \"t.gz\"\ndrive = \"a/d.toml\"\n[[vary]]\nkey = \"workload\"\nvalues = [\"mixed\", \"w.toml\"]\n\
                     [[vary]]\nname = \"n\"\n[[vary.choice]]\nname = \"x\"\nset.drive = \"x.toml\"\n";
         let sweep = Sweep::parse("folder/s.toml", text).unwrap();
         let named = |axis: usize, choice: usize| sweep.axes[axis].choices[choice].set[0].1.text();
-        assert_eq!(sweep.set[0].1.text(), "folder/a/d.toml");
+        let set: Vec<String> = sweep.set.iter().map(|(_, value)| value.text()).collect();
+        assert!(set.contains(&"folder/a/d.toml".to_owned()) && set.contains(&"folder/t.gz".to_owned()), "{set:?}");
         assert_eq!(
             (named(0, 0), named(0, 1), named(1, 0)),
             ("mixed".into(), "folder/w.toml".into(), "folder/x.toml".into())

@@ -13,6 +13,7 @@
 //! | `file` | that description as a TOML file |
 //! | `settings` | a drive, a workload and a state that keys change one by one |
 //! | `workload_table` | the keys of workloads |
+//! | `trace_keys` | a trace as the workload |
 //! | `plan` | the points of a sweep |
 //! | `point` | the inputs of a point, and its measurement |
 //! | `stored` | the file of a point |
@@ -21,7 +22,7 @@
 //! | `session` | a run of a sweep |
 //! | `figures` | the figures of a report by name |
 //!
-//! Left out: tables and pages of a sweep, which are `nandscape-lab-report`'s, and traces as loads.
+//! Left out: tables and pages of a sweep, which are `nandscape-lab-report`'s.
 
 mod error;
 mod figures;
@@ -35,6 +36,7 @@ mod session;
 mod settings;
 mod spec;
 mod stored;
+mod trace_keys;
 mod value;
 mod workload_table;
 
@@ -46,5 +48,6 @@ pub use point::{Drive, Inputs};
 pub use runner::{Event, Runner, Stopper, Threads, point_of_thread};
 pub use session::{Outcome, Session, State, Watch};
 pub use spec::{Axis, Choice, Figure, Kind, Sweep};
-pub use stored::{Program, Stored};
+pub use stored::{Stored, this_program};
+pub use trace_keys::TraceKeys;
 pub use value::{Unit, Value};

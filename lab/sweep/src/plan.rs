@@ -37,7 +37,8 @@ impl Sweep {
         let mut points = Vec::new();
         for choices in self.grid() {
             let at = |error: SweepError| SweepError::new(self.label(&choices), error);
-            let settings = self.settings(&choices).map_err(at)?;
+            let mut settings = self.settings(&choices).map_err(at)?;
+            settings.read_trace().map_err(at)?;
             for seed in &self.seeds {
                 let inputs = settings.inputs(*seed, &mut profiles).map_err(at)?;
                 points.push(Planned { choices: choices.clone(), seed: *seed, inputs });
@@ -63,7 +64,7 @@ impl Sweep {
         let mut settings = Settings::new(self.workload.as_ref())?;
         // The other keys change what these name.
         let (names, rest): (Vec<_>, Vec<_>) =
-            keys.into_iter().partition(|(key, _)| key == "drive" || key == "workload");
+            keys.into_iter().partition(|(key, _)| ["drive", "workload", "trace"].contains(&key.as_str()));
         names.into_iter().chain(rest).try_for_each(|(key, value)| settings.set(key, value))?;
         Ok(settings)
     }

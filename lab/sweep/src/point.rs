@@ -5,12 +5,13 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, ProfileKeys};
-use nandscape_lab_run::{Phase, Precondition, Progress, Simulation};
+use nandscape_lab_run::{Percentile, Phase, Precondition, Progress, Simulation};
 use nandscape_lab_workload::parse_table;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::stored::{Program, Stored};
+use crate::stored::{Stored, this_program};
+use crate::trace_keys::TraceKeys;
 
 /// Everything that the figures of a point depend on, besides the program.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -23,6 +24,12 @@ pub struct Inputs {
     pub workload_name: String,
     /// The workload: the text of a workload file.
     pub workload: String,
+    /// The trace in place of the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceKeys>,
+    /// Percentiles besides those of every report.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub percentiles: Vec<String>,
     /// The state of the drive at the start.
     pub precondition: Precondition,
     /// The seed of all random choices.
@@ -56,7 +63,7 @@ impl<F: Fn(f64)> Progress for Share<F> {
 impl Inputs {
     /// The name of the point's file: a digest of these inputs and of the program.
     pub fn digest(&self) -> String {
-        let text = serde_json::to_string(&(Program::this(), self)).expect("plain data");
+        let text = serde_json::to_string(&(this_program(), self)).expect("plain data");
         format!("{:032x}", xxh3_128(text.as_bytes()))
     }
 
@@ -78,7 +85,11 @@ impl Inputs {
     /// Why the run failed.
     pub fn measure(&self, progress: impl Fn(f64) + 'static) -> Result<Stored, String> {
         let simulation = self.simulation()?;
-        let mut report = simulation.run(Rc::new(Share(progress))).map_err(|error| error.to_string())?.report;
+        let percentiles = self.percentiles.iter().map(|text| text.parse::<Percentile>());
+        let percentiles: Vec<Percentile> = percentiles.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        let mut finished = simulation.run(Rc::new(Share(progress))).map_err(|error| error.to_string())?;
+        finished.choose_percentiles(&percentiles);
+        let mut report = finished.report;
         report.inputs.set.clone_from(&self.set);
         let problem = match report.failures().1 {
             0 => None,
@@ -94,12 +105,18 @@ impl Inputs {
         let keys: ProfileKeys = toml::from_str(&self.drive.keys).map_err(|error| error.to_string())?;
         let mut profile = Profile::of_keys(&self.drive.name, keys).resolve().map_err(|error| error.to_string())?;
         profile.notes.clone_from(&self.drive.notes);
-        let table = self.workload.parse().map_err(|error: toml::de::Error| error.to_string())?;
+        let workload = match &self.trace {
+            Some(trace) => trace.workload()?,
+            None => {
+                let table = self.workload.parse().map_err(|error: toml::de::Error| error.to_string())?;
+                parse_table(&self.workload_name, table).map_err(|error| error.to_string())?
+            }
+        };
         Ok(Simulation {
             profile,
             store: StoreKind::None,
             precondition: self.precondition,
-            workload: parse_table(&self.workload_name, table).map_err(|error| error.to_string())?,
+            workload,
             seed: self.seed,
             trace: false,
             check: false,

@@ -1,19 +1,20 @@
 //! A drive, a workload and a state at the start, changed key by key, and what they are as the inputs of a point.
 //!
-//! A key is one of `drive`, `precondition`, `no_delay` and `workload`; a word of a workload (`iodepth`), of all its jobs or of
+//! A key is one of `drive`, `precondition`, `no_delay`, `workload`, `percentiles`, `trace` and `trace.KEY`; a word of a workload (`iodepth`), of all its jobs or of
 //! one (`job.NAME.iodepth`); or a key of the drive's profile (`ftl.gc.victim`), faults included (`faults`).
 
 use std::collections::BTreeMap;
 
 use nandscape_device_media::Rule;
 use nandscape_device_ssd::Profile;
-use nandscape_lab_run::Precondition;
+use nandscape_lab_run::{Percentile, Precondition};
 use nandscape_lab_workload::parse_table;
 use toml::Table;
 
 use crate::error::SweepError;
 use crate::point::{Drive, Inputs};
 use crate::spec::WorkloadFrom;
+use crate::trace_keys::{self, TraceKeys};
 use crate::value::Value;
 use crate::workload_table;
 
@@ -27,6 +28,12 @@ pub(crate) struct Settings {
     no_delay: bool,
     workload_name: String,
     workload: Table,
+    /// Whether a workload was given, by name, path or keys of a file.
+    has_workload: bool,
+    /// The trace, in place of the workload.
+    trace: Option<TraceKeys>,
+    /// Percentiles besides those of every report.
+    percentiles: Vec<Percentile>,
 }
 
 /// Profiles that were read, by name or path.
@@ -35,6 +42,7 @@ pub(crate) type Profiles = BTreeMap<String, Profile>;
 impl Settings {
     /// The default drive, full, under a workload.
     pub(crate) fn new(workload: Option<&WorkloadFrom>) -> Result<Settings, SweepError> {
+        let has_workload = workload.is_some();
         let (workload_name, workload) = match workload {
             Some(from) => workload_table::of(from)?,
             None => (String::new(), workload_table::empty()),
@@ -46,6 +54,9 @@ impl Settings {
             no_delay: false,
             workload_name,
             workload,
+            has_workload,
+            trace: None,
+            percentiles: Vec::new(),
         })
     }
 
@@ -66,8 +77,15 @@ impl Settings {
                 self.no_delay = value.0.as_bool().ok_or_else(|| wrong("true and false are valid".to_owned()))?;
             }
             "workload" => {
+                self.has_workload = true;
                 (self.workload_name, self.workload) = workload_table::of(&WorkloadFrom::Named(value.text()))?;
             }
+            "trace" => self.trace = Some(TraceKeys::of(value.text())),
+            key if trace_keys::is_key(key) => {
+                let trace = self.trace.as_mut().ok_or_else(|| wrong("give trace = FILE, too".to_owned()))?;
+                trace.set(key, value.text()).map_err(wrong)?;
+            }
+            "percentiles" => self.percentiles = percentiles(value).map_err(wrong)?,
             "seed" | "seeds" => return Err(wrong("seeds are given by seeds = [1, 2] or --seeds".to_owned())),
             key if workload_table::is_key(key) => workload_table::set(&mut self.workload, key, value).map_err(wrong)?,
             // A rule of its own, or a list of rules.
@@ -75,6 +93,33 @@ impl Settings {
             key => self.changes.push(format!("{key}={}", value.0)),
         }
         Ok(())
+    }
+
+    /// Reads the trace, if there is one.
+    ///
+    /// # Errors
+    /// When it is none, or there is a workload besides.
+    pub(crate) fn read_trace(&mut self) -> Result<(), SweepError> {
+        let Some(trace) = &mut self.trace else { return Ok(()) };
+        let wrong = |problem: String| SweepError::new(format!("trace = {}", trace.path), problem);
+        if self.has_workload {
+            return Err(wrong("there is a workload besides; choose one".to_owned()));
+        }
+        let mut read = trace.clone();
+        read.take(&self.workload).and_then(|()| read.read()).map_err(wrong)?;
+        *trace = read;
+        Ok(())
+    }
+
+    /// The name of the workload, which is checked.
+    fn checked_workload(&self) -> Result<String, SweepError> {
+        if let Some(trace) = &self.trace {
+            return Ok(trace.path.clone());
+        }
+        let workload = parse_table(self.name_of_workload(), self.workload.clone());
+        workload
+            .map(|workload| workload.name)
+            .map_err(|error| SweepError { origin: error.origin, problem: error.problem })
     }
 
     /// The inputs of a point with these settings; the second error is that of a drive that cannot be.
@@ -89,8 +134,7 @@ impl Settings {
         }
         let mut profile = profiles[&self.drive].clone();
         profile.set_all(&self.changes).map_err(|error| wrong(error.origin, error.problem))?;
-        let workload = parse_table(self.name_of_workload(), self.workload.clone());
-        let workload = workload.map_err(|error| wrong(error.origin, error.problem))?;
+        let workload_name = self.checked_workload()?;
         let resolved = match profile.resolve() {
             Ok(resolved) if self.no_delay => resolved.without_delay(),
             Ok(resolved) => resolved,
@@ -99,8 +143,13 @@ impl Settings {
         Ok(Ok(Inputs {
             drive: Drive { name: resolved.name.clone(), keys: resolved.to_toml(), notes: resolved.notes.clone() },
             set: self.changes.clone(),
-            workload_name: workload.name,
-            workload: toml::to_string(&self.workload).expect("a table of plain values"),
+            workload_name,
+            workload: match self.trace {
+                Some(_) => String::new(),
+                None => toml::to_string(&self.workload).expect("a table of plain values"),
+            },
+            trace: self.trace.clone(),
+            percentiles: self.percentiles.iter().map(Percentile::to_string).collect(),
             precondition: self.precondition,
             seed,
         }))
@@ -111,6 +160,15 @@ impl Settings {
         let pattern = || self.workload.get("job")?.get(0)?.get("rw")?.as_str();
         if self.workload_name.is_empty() { pattern().unwrap_or("workload") } else { &self.workload_name }
     }
+}
+
+/// Percentiles as a list, or as text with commas.
+fn percentiles(value: &Value) -> Result<Vec<Percentile>, String> {
+    let texts: Vec<String> = match &value.0 {
+        toml::Value::Array(list) => list.iter().map(|one| Value(one.clone()).text()).collect(),
+        _ => value.text().split(',').map(str::to_owned).collect(),
+    };
+    texts.iter().map(|text| text.parse().map_err(|error| format!("{error}"))).collect()
 }
 
 /// A fault rule as an element of a list.
@@ -154,6 +212,39 @@ mod tests {
         assert!(inputs.drive.keys.contains("erase = \"0ns\""), "{}", inputs.drive.keys);
         assert!(inputs.workload.contains("iodepth = 3"));
         assert_eq!(inputs.set[1], "ftl.gc.victim=\"cost_benefit\"");
+    }
+
+    #[test]
+    fn a_trace_is_read_and_its_keys_are_checked() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "0 0 8 8 1\n1000000 0 16 8 0\n2000000 0 24 8 0\n").unwrap();
+        let path = file.path().to_str().unwrap();
+        let with = |keys: &[(&str, &str)]| -> Result<Inputs, SweepError> {
+            let all: Vec<_> = [("trace", path), ("trace.format", "disksim"), ("capacity", "64MiB")]
+                .iter()
+                .chain(keys)
+                .copied()
+                .collect();
+            let mut settings = settings(&all)?;
+            settings.read_trace()?;
+            Ok(settings.inputs(7, &mut Profiles::new())?.unwrap())
+        };
+        let inputs = with(&[("trace.time_scale", "2"), ("percentiles", "95,99.95")]).unwrap();
+        let stored = inputs.measure(|_| ()).unwrap();
+        assert_eq!(stored.report["requests"], 3);
+        assert!(stored.report["latency_us"]["read"].get("p99_95").is_some(), "{}", stored.report);
+        let refused = |key, value| with(&[(key, value)]).unwrap_err().to_string();
+        assert!(refused("trace.speed", "2").contains("there are trace.format, "));
+        assert!(refused("trace.time_scale", "0").contains("time scale of 0"));
+        assert!(refused("bs", "4k").contains("bs does not apply to a trace"));
+        assert!(refused("iodepth", "4").contains("replay_no_stall"));
+        assert!(refused("workload", "mixed").contains("a workload besides"));
+        assert!(refused("percentiles", "100").contains("not a percentile"));
+        let missing = settings(&[("trace.limit", "3")]).map(drop).unwrap_err().to_string();
+        assert!(missing.contains("give trace = FILE"), "{missing}");
+        // A file that has changed since is not measured.
+        std::fs::write(file.path(), "0 0 8 8 1\n").unwrap();
+        assert!(inputs.measure(|_| ()).unwrap_err().contains("when the sweep was planned"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use nandscape_lab_run::Program;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
@@ -12,20 +13,9 @@ use crate::point::Inputs;
 /// The version of this form.
 const SCHEMA: u32 = 1;
 
-/// Which program measured.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Program {
-    /// Its version.
-    pub version: String,
-    /// The digest of the sources that results depend on.
-    pub sources: String,
-}
-
-impl Program {
-    /// This one.
-    pub fn this() -> Program {
-        Program { version: env!("CARGO_PKG_VERSION").to_owned(), sources: env!("NANDSCAPE_SOURCES").to_owned() }
-    }
+/// The program that this is a part of.
+pub fn this_program() -> Program {
+    Program::of(env!("NANDSCAPE_SOURCES"))
 }
 
 /// The content of a point's file.
@@ -46,7 +36,7 @@ pub struct Stored {
 impl Stored {
     pub(crate) fn new(inputs: Inputs, problem: Option<String>, report: Value) -> Stored {
         let mut stored =
-            Stored { schema: SCHEMA, program: Program::this(), inputs, problem, report, digest: String::new() };
+            Stored { schema: SCHEMA, program: this_program(), inputs, problem, report, digest: String::new() };
         stored.digest = stored.digest();
         stored
     }
@@ -78,7 +68,7 @@ impl Stored {
         if stored.digest != stored.digest() {
             return Err("was changed after it was written".to_owned());
         }
-        if stored.inputs != *inputs || stored.program != Program::this() {
+        if stored.inputs != *inputs || stored.program != this_program() {
             return Err("is of another point or program".to_owned());
         }
         Ok(stored)

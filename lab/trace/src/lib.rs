@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `trace` | a trace: opened, checked in a first pass, and read in order any number of times |
+//! | `window` | a part of a trace's time |
 //! | `record`, `devices` | a request, and the disks that requests name |
 //! | `format`, `formats` | the formats, with their capabilities, and one file each |
 //! | `recorded` | recordings of live drives |
@@ -40,6 +41,7 @@ mod runs;
 mod spread;
 mod totals;
 mod trace;
+mod window;
 
 pub use convert::{ConvertError, convert};
 pub use devices::{Device, Devices};
@@ -52,3 +54,4 @@ pub use record::Record;
 pub use replay::{Pace, Replay};
 pub use totals::{Count, DeviceTotals, Totals};
 pub use trace::{Options, Records, Trace};
+pub use window::Window;

@@ -10,4 +10,4 @@ mod folder;
 mod stored;
 
 pub use folder::{Folder, Held, Lock};
-pub use stored::{EffortOf, Found, Inputs, Program, Stored};
+pub use stored::{EffortOf, Found, Inputs, Stored, this_program};

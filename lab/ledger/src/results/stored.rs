@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use nandscape_lab_run::Program;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -13,20 +14,9 @@ use crate::wall::machine::Machine;
 /// The version of this form.
 const SCHEMA: u32 = 1;
 
-/// Which program measured.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Program {
-    /// Its version.
-    pub version: String,
-    /// The digest of the sources that results depend on.
-    pub sources: String,
-}
-
-impl Program {
-    /// This one.
-    pub fn this() -> Program {
-        Program { version: env!("CARGO_PKG_VERSION").to_owned(), sources: env!("NANDSCAPE_SOURCES").to_owned() }
-    }
+/// The program that this is a part of.
+pub fn this_program() -> Program {
+    Program::of(env!("NANDSCAPE_SOURCES"))
 }
 
 /// Everything that a point's figures depend on.
@@ -106,7 +96,7 @@ impl Inputs {
             parameters: parameters.collect(),
             seed,
             effort: EffortOf::new(effort, experiment.clock),
-            program: Program::this(),
+            program: this_program(),
             machine: (experiment.clock == Clock::Wall).then(Machine::here),
         }
     }

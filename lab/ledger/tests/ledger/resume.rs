@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use nandscape_lab_ledger::experiment::Effort;
-use nandscape_lab_ledger::results::{Found, Inputs, Program, Stored};
+use nandscape_lab_ledger::results::{Found, Inputs, Stored, this_program};
 use nandscape_lab_ledger::verdict::Verdict;
 use nandscape_lab_ledger::{Outcome, Session};
 
@@ -122,7 +122,7 @@ fn results_of_another_program_are_shown_as_such_and_measured_again() {
         let file = session.folder.file(registers, number, point);
         let inputs = Inputs::new(registers, point, session.seed, session.effort);
         let Found::Fits(stored) = Stored::find(&file, &inputs) else { panic!("{} does not fit", file.display()) };
-        let program = Program { sources: "0".to_owned(), ..Program::this() };
+        let program = nandscape_lab_run::Program { sources: "0".to_owned(), ..this_program() };
         let older = Stored::new(Inputs { program, ..inputs }, None, stored.figures);
         fs::write(&file, older.to_json()).unwrap();
     }

@@ -168,7 +168,6 @@ size=50%
         assert!(error("[global]\nbs=4k\n").contains("has no job"));
         assert!(error("[a]\nbs=4k\n").starts_with("x.fio:1: job a has no rw"));
         assert!(error("[a]\nrw=randrw\nrate_iops=5\n").starts_with("x.fio:3: rate_iops"));
-        assert!(error("[a]\nrw=randrw\nbs=4k,8k\n").starts_with("x.fio:3: bs"));
         assert!(error("[a]\nrw=read\niodepth=many\n").starts_with("x.fio:3: iodepth"));
         assert!(error("[a]\nrw=read\niodepth=0\n").contains("iodepth = 0 is out of range"));
         assert!(error("[a]\nrw=read\ntime_based\nruntime=1\n[b]\nrw=read\n").contains("some jobs are time_based"));
@@ -191,6 +190,10 @@ size=50%
         let size = |text: &str| job(text).0.bs.reads.largest();
         assert_eq!([size("rw=read\nbs=8k,\n"), size("rw=write\nbs=8k,\n")], [8_192, 4_096]);
         assert_eq!([size("rw=write\nbs=8k,16k\n"), size("rw=trim\nbs=8k,16k,\n")], [16_384, 4_096]);
+        let mix = job("rw=randrw\nbs=4k,12k\nrwmixread=75\n").0;
+        assert_eq!((mix.bs.to_string().as_str(), mix.rwmixread), ("4KiB,12KiB", 75.0));
+        let mix = parse_fio("x.fio", "[a]\nrw=randrw\nbs=4k,12k\nrwmixread=75\nsize=600k\n").unwrap();
+        assert_eq!(mix.workload.limit, Limit::Requests(100));
         assert_eq!([size("rw=read\nbs=,16k\n"), size("rw=trim\nbs=,16k\n")], [4_096, 16_384]);
         let error = |text: &str| parse_fio("x.fio", &format!("[a]\nrw=read\n{text}")).unwrap_err().to_string();
         assert!(error("direct=0\n").starts_with("x.fio:3: direct: no page cache"));

@@ -107,7 +107,7 @@ impl Read {
         let spec = &mut self.spec;
         match given.key.as_str() {
             "rw" | "readwrite" | "numjobs" => {}
-            "bs" | "blocksize" => spec.bs = word(&one_size(given, spec.rw.action)?)?,
+            "bs" | "blocksize" => spec.bs = word(&one_size(given, spec.rw.action))?,
             "bssplit" => spec.bs = word(given)?,
             "iodepth" => spec.iodepth = whole(given)?,
             "rwmixread" => spec.rwmixread = word(given)?,
@@ -189,15 +189,24 @@ impl Read {
 
     /// The requests of all clones of the job, if it says how much it does: the smaller of `number_ios` and the size.
     pub(super) fn requests(&self) -> Option<u64> {
-        let sizes = self.spec.bs.of(self.spec.rw.action).sizes();
-        let weights: u64 = sizes.iter().map(|(_, weight)| u64::from(*weight)).sum();
-        let bytes: u64 = sizes.iter().map(|(bytes, weight)| bytes * u64::from(*weight)).sum();
+        let mean = |action: Action| {
+            let sizes = self.spec.bs.of(action).sizes();
+            let weights: u64 = sizes.iter().map(|(_, weight)| u64::from(*weight)).sum();
+            let bytes: u64 = sizes.iter().map(|(bytes, weight)| bytes * u64::from(*weight)).sum();
+            bytes as f64 / weights.max(1) as f64
+        };
+        let mean = match self.spec.rw.action {
+            Action::Mixed => {
+                let reads = self.spec.rwmixread / 100.0;
+                reads * mean(Action::Read) + (1.0 - reads) * mean(Action::Write)
+            }
+            action => mean(action),
+        };
         let size = match self.spec.size {
             Share::Bytes(bytes) => Some(bytes),
             Share::Of(_) => None,
         };
-        let of_size =
-            || Some((u128::from(self.io_size.or(size)?) * u128::from(weights) / u128::from(bytes.max(1))) as u64);
+        let of_size = || Some((self.io_size.or(size)? as f64 / mean.max(1.0)) as u64);
         let own = self.number_ios.into_iter().chain(of_size()).min();
         own.map(|requests| requests.saturating_mul(u64::from(self.spec.numjobs)))
     }
@@ -221,7 +230,7 @@ fn whole(given: &Given) -> Result<u32, Wrong> {
 
 /// fio's sizes for reads, writes and trims: the one of this job. An empty size is fio's default; the last size holds for the
 /// directions after it.
-fn one_size(given: &Given, action: Action) -> Result<Given, Wrong> {
+fn one_size(given: &Given, action: Action) -> Given {
     let sizes: Vec<&str> = given.value.split(',').map(str::trim).collect();
     let of = |place: usize| match sizes[place.min(sizes.len() - 1)] {
         "" => "4k",
@@ -232,14 +241,9 @@ fn one_size(given: &Given, action: Action) -> Result<Given, Wrong> {
         Action::Write => of(1),
         Action::Trim => of(2),
         Action::Mixed if of(0) == of(1) => of(0),
-        Action::Mixed => {
-            return Err(wrong(
-                given,
-                "reads and writes of a job have one size here; give a job of reads and one of writes",
-            ));
-        }
+        Action::Mixed => &format!("{},{}", of(0), of(1)),
     };
-    Ok(Given { value: value.to_owned(), ..given.clone() })
+    Given { value: value.to_owned(), ..given.clone() }
 }
 
 /// fio's times: seconds without a unit, and minutes, hours and days.
