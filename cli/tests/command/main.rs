@@ -12,6 +12,7 @@
 //! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
 //! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
 //! | `questions` | percentiles, the highest rate under a bound, fio's job files, requests one by one, several jobs |
+//! | `states` | preconditioning under a load, and states in files |
 //! | `sweep` | sweeps: points, interruptions, pages, the guide on suspension |
 //! | `interrupt` | runs that the user ends |
 //! | `shell` | completion of the command line, and manual pages |
@@ -39,5 +40,6 @@ mod program;
 mod questions;
 mod report;
 mod shell;
+mod states;
 mod sweep;
 mod traces;

@@ -12,6 +12,7 @@
 //! | `dashboard` | what an open page of the dashboard costs the clients of a drive |
 //! | `price` | cost of the options of NAND timing |
 //! | `restart` | drives in files: how soon they serve again, and what a file costs |
+//! | `state` | the set-up of a worn drive, from a saved state and without |
 //! | `durability` | OX-Block beside the page FTL under the same load |
 //! | `subject` | the program that is measured: this tree's, or another revision's |
 //! | `calibration` | a fixed piece of work, so that figures of different machines can be related |
@@ -34,6 +35,7 @@ mod record;
 mod restart;
 mod served_instructions;
 pub(crate) mod servers;
+mod state;
 mod subject;
 mod suite;
 mod summary;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::subject::Subject;
 use super::{
-    boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, price, restart, served_instructions,
+    boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, price, restart, served_instructions, state,
 };
 
 /// One benchmark.
@@ -279,6 +279,11 @@ pub(crate) const SUITE: &[Benchmark] = &[
         name: "store-file",
         about: "CPU time of 4 KiB random writes to a drive in a file, against one in memory",
         how: How::Own(restart::file_against_memory),
+    },
+    Benchmark {
+        name: "state",
+        about: "set-up of a worn drive of 1 TiB: from a saved state, against preconditioning it",
+        how: How::Own(state::set_up),
     },
     Benchmark {
         name: "ring-64",

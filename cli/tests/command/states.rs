@@ -1,0 +1,75 @@
+//! States of drives: preconditioning under a load, and files that states are saved to and taken from.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::program::{refuse, sim, succeed};
+
+const DRIVE: [&str; 4] = ["--drive", "default", "--set", "capacity=64MiB"];
+const LOAD: [&str; 4] = ["--rw", "randrw", "--io-count", "3000"];
+
+/// A report without what depends on the machine.
+fn report(args: &[&[&str]]) -> Value {
+    let args = [&[&["sim", "--json"][..]], args].concat().concat();
+    let mut report: Value = serde_json::from_str(&succeed(&args)).expect("one JSON object");
+    report.as_object_mut().expect("an object").remove("host");
+    report
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path of UTF-8")
+}
+
+#[test]
+fn a_run_from_a_file_is_the_run_that_wrote_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("worn.state");
+    let file = text(&state);
+    let plain = report(&[&DRIVE, &LOAD, &["--precondition", "steady"]]);
+    let saving = report(&[&DRIVE, &LOAD, &["--precondition", "steady", "--save-state", file]]);
+    let with_drive = report(&[&DRIVE, &LOAD, &["--from-state", file]]);
+    let mut without = report(&[&LOAD, &["--from-state", file]]);
+    assert_eq!((&plain, &plain), (&saving, &with_drive));
+    without["inputs"]["set"] = plain["inputs"]["set"].clone();
+    assert_eq!(plain, without, "the profile is in the file");
+    let json: Value = serde_json::from_str(&succeed(&["sim", "--json", "--from-state", file, "--rw", "read"])).unwrap();
+    assert_eq!(json["host"]["state_file"], file);
+    let changed = report(&[&LOAD, &["--from-state", file, "--set", "ftl.gc.victim=cost_benefit", "--seed", "2"]]);
+    assert_eq!(changed["precondition"], "steady");
+    assert!(changed["initial_state"].as_str().unwrap().ends_with("(seed 1)"), "{}", changed["initial_state"]);
+
+    let shown = succeed(&["inspect", file]);
+    assert!(shown.contains("state of a drive default, 64MiB, without data"), "{shown}");
+    assert!(shown.contains("steady state of uniform random 4KiB overwrites") && shown.contains("seed 1"), "{shown}");
+    refuse(&["inspect", file, "--lba", "0"], &["--lba", "is a saved state"]);
+    let other = ["sim", "--drive", "default", "--set", "capacity=128MiB", "--rw", "read", "--from-state", file];
+    refuse(&other, &["--from-state", "worn.state: it is of another drive: capacity is", "128MiB"]);
+    refuse(&["sim", "--from-state", file, "--precondition", "full", "--rw", "read"], &["cannot be used with"]);
+    let over_itself = ["sim", "--drive", file, "--rw", "read", "--save-state", file];
+    refuse(&over_itself, &["would overwrite"]);
+    let trace = ["sim", "--from-state", file, "--rw", "read", "--chrome-trace", file];
+    refuse(&trace, &["--chrome-trace", "would overwrite --from-state"]);
+
+    let mut bytes = std::fs::read(&state).unwrap();
+    bytes[5_000] ^= 1;
+    std::fs::write(&state, &bytes).unwrap();
+    refuse(&["sim", "--from-state", file, "--rw", "read"], &["it is damaged: the map, bytes 4096 to"]);
+    refuse(&["inspect", file], &["it is damaged: the map"]);
+    std::fs::write(&state, "something else").unwrap();
+    refuse(&["sim", "--from-state", file, "--rw", "read"], &["it is no state of a drive", "--save-state"]);
+}
+
+#[test]
+fn a_load_settles_before_the_run_and_the_report_says_how() {
+    let report = sim(&["--rw", "randwrite", "--io-count", "3000", "--precondition", "load"]);
+    let windows = report["settled"]["waf"].as_array().expect("windows").len();
+    assert!((3..=32).contains(&windows) && report["settled"]["stood_still"].is_boolean(), "{report:#}");
+    assert_eq!((&report["precondition"], &report["settled"]["workload"]), (&"load".into(), &"randwrite".into()));
+    let other = sim(&["--rw", "read", "--io-count", "100", "--precondition", "load", "--precondition-workload", "mixed"]);
+    assert_eq!(other["workload"], "read");
+    assert!(other["initial_state"].as_str().unwrap().contains("written full, then mixed "), "{other:#}");
+    let args = |more: &[&'static str]| [&["sim"], &DRIVE[..], &["--rw", "randread"], more].concat();
+    refuse(&args(&["--precondition", "load"]), &["writes nothing", "--precondition-workload"]);
+    refuse(&args(&["--precondition-workload", "mixed"]), &["--precondition-workload is for --precondition load"]);
+}
