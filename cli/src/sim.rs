@@ -193,7 +193,10 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         (None, Some(file)) => {
             let profile = file.profile().map_err(Failure::input)?;
             let name = profile.name.clone();
-            resolve_profile((&name, profile), &args.set, &args.fault)?
+            let mut resolved = resolve_profile((&name, profile), &args.set, &args.fault)?;
+            // What was decided for the file holds for what comes from it.
+            resolved.notes.splice(..0, file.notes().iter().cloned());
+            resolved
         }
         (None, None) => unreachable!("clap asks for one of them"),
     };

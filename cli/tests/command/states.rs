@@ -46,8 +46,9 @@ fn a_run_from_a_file_is_the_run_that_wrote_it() {
     let other = ["sim", "--drive", "default", "--set", "capacity=128MiB", "--rw", "read", "--from-state", file];
     refuse(&other, &["--from-state", "worn.state: it is of another drive: capacity is", "128MiB"]);
     refuse(&["sim", "--from-state", file, "--precondition", "full", "--rw", "read"], &["cannot be used with"]);
-    let over_itself = ["sim", "--drive", file, "--rw", "read", "--save-state", file];
-    refuse(&over_itself, &["would overwrite"]);
+    let mine = folder.path().join("mine.toml");
+    std::fs::write(&mine, "version = 1\nbase = \"default\"\ncapacity = \"64MiB\"\n").unwrap();
+    refuse(&["sim", "--drive", text(&mine), "--rw", "read", "--save-state", text(&mine)], &["would overwrite"]);
     let trace = ["sim", "--from-state", file, "--rw", "read", "--chrome-trace", file];
     refuse(&trace, &["--chrome-trace", "would overwrite --from-state"]);
 
@@ -66,7 +67,8 @@ fn a_load_settles_before_the_run_and_the_report_says_how() {
     let windows = report["settled"]["waf"].as_array().expect("windows").len();
     assert!((3..=32).contains(&windows) && report["settled"]["stood_still"].is_boolean(), "{report:#}");
     assert_eq!((&report["precondition"], &report["settled"]["workload"]), (&"load".into(), &"randwrite".into()));
-    let other = sim(&["--rw", "read", "--io-count", "100", "--precondition", "load", "--precondition-workload", "mixed"]);
+    let other =
+        sim(&["--rw", "read", "--io-count", "100", "--precondition", "load", "--precondition-workload", "mixed"]);
     assert_eq!(other["workload"], "read");
     assert!(other["initial_state"].as_str().unwrap().contains("written full, then mixed "), "{other:#}");
     let args = |more: &[&'static str]| [&["sim"], &DRIVE[..], &["--rw", "randread"], more].concat();

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::subject::Subject;
 use super::{
-    boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, price, restart, served_instructions, state,
+    boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, price, restart, served_instructions,
+    state,
 };
 
 /// One benchmark.

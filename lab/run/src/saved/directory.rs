@@ -41,6 +41,8 @@ pub(super) struct Directory {
     pub(super) profile_name: String,
     /// The resolved profile, as TOML.
     pub(super) profile: String,
+    /// Decisions in which it differs from the profile as it was written.
+    pub(super) notes: Vec<String>,
     /// Whether the host's data is in it.
     pub(super) keeps_data: bool,
     /// Whether data was written to the drive, or planted.

@@ -101,6 +101,11 @@ impl StateFile {
         self.directory.keeps_data
     }
 
+    /// Decisions in which the drive differs from its profile as it was written.
+    pub fn notes(&self) -> &[String] {
+        &self.directory.notes
+    }
+
     /// The resolved profile of the drive.
     ///
     /// # Errors

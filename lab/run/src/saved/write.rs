@@ -41,6 +41,7 @@ fn write_to(
         history: history.clone(),
         profile_name: profile.name.clone(),
         profile: profile.to_toml(),
+        notes: profile.notes.clone(),
         keeps_data,
         is_filled: saved.is_filled,
         parts,
