@@ -20,7 +20,8 @@ fn qemu_io(server: &Server, commands: &[(&str, Ends)]) {
         let output = output.unwrap_or_else(|error| panic!("qemu-io: {error}; run: cargo xtask tools"));
         let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         let found = match () {
-            () if text.contains("Input/output error") => Ends::WithAnError,
+            // The second is that of a drive which refuses writes: it may be read-only before the write that made it so has ended.
+            () if text.contains("Input/output error") || text.contains("Operation not permitted") => Ends::WithAnError,
             () if text.contains("Pattern verification failed") => Ends::WithOtherData,
             () if output.status.success() => Ends::Well,
             () => panic!("{command}: {text}"),
