@@ -254,7 +254,12 @@ fn a_recording_is_described_converted_and_run_as_a_trace() {
     let whole = std::fs::read(folder.path().join("run.rec")).unwrap();
     std::fs::write(folder.path().join("torn"), &whole[..whole.len() - 40]).unwrap();
     let ended = nandscape(folder.path(), &["trace", "info", "torn"]);
-    assert!(ended.code == Some(0) && ended.err.contains("breaks off"), "{ended:?}");
+    // What was written within the last tenth of a second may be in the piece that is cut: all of it, on a fast machine.
+    let found = match ended.code {
+        Some(0) => ended.err.contains("breaks off"),
+        _ => ended.code == Some(2) && ended.err.contains("torn: has no request"),
+    };
+    assert!(found, "{ended:?}");
     let mut damaged = whole;
     let middle = damaged.len() / 2;
     damaged[middle] ^= 1;
