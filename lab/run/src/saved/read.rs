@@ -39,10 +39,11 @@ struct Chunk<'a> {
 }
 
 impl StateFile {
-    /// Whether a file begins as states do.
+    /// Whether a file begins as states do. A pipe would be waited for.
     pub fn begins(path: &Path) -> bool {
         let mut first = [0; 8];
-        File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *MAGIC
+        let is_file = path.metadata().is_ok_and(|found| found.is_file());
+        is_file && File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *MAGIC
     }
 
     /// Opens a file and reads what it says of itself.
@@ -52,6 +53,9 @@ impl StateFile {
     pub fn open(path: &Path) -> Result<StateFile, StateError> {
         let unusable = |problem: String| StateError::Unusable { path: path.to_owned(), problem };
         let read = |error| StateError::Read { path: path.to_owned(), error };
+        if !path.metadata().map_err(read)?.is_file() {
+            return Err(unusable("it is no regular file".to_owned()));
+        }
         let mut file = File::open(path).map_err(read)?;
         let len = file.metadata().map_err(read)?.len();
         let mut head = Vec::with_capacity(HEAD);
