@@ -11,7 +11,7 @@ use nandscape_wire_nvme::sgl::{SglDescriptor, SglType};
 use nandscape_wire_nvme::tcp::{
     CapsuleCommand, CapsuleResponse, Common, Data, Digests, Initialize, PduType, Terminate,
 };
-use nandscape_wire_nvme::{SubmissionEntry, register};
+use nandscape_wire_nvme::{Status, SubmissionEntry, register};
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use super::server::{HANGS, Served, Server};
@@ -152,14 +152,23 @@ impl NvmeTcpHost {
     /// # Panics
     /// When it fails, or the server does not answer.
     pub fn execute(&mut self, entry: SubmissionEntry, data: &[u8]) -> u16 {
+        let (status, result) = self.attempt(entry, data);
+        assert!(status.is_success(), "{status:?}");
+        result
+    }
+
+    /// As [`NvmeTcpHost::execute`], of a command that may fail: its status, and the low half of its result.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub fn attempt(&mut self, entry: SubmissionEntry, data: &[u8]) -> (Status, u16) {
         let capsule = self.capsule(entry, data);
         self.stream.write_all(&capsule).expect("the server takes it");
         let digest = if self.digests.header { 4 } else { 0 };
         let mut bytes = vec![0; size_of::<CapsuleResponse>() + digest];
         self.stream.read_exact(&mut bytes).expect("the server answers");
         let (response, _) = CapsuleResponse::read_from_prefix(&bytes).expect("a capsule");
-        assert!(response.entry.status().is_success(), "{:?}", response.entry.status());
-        response.entry.dw0.get() as u16
+        (response.entry.status(), response.entry.dw0.get() as u16)
     }
 
     /// A command capsule with data.
