@@ -87,7 +87,8 @@ fn a_drive_says_why_it_takes_no_more_writes() {
         fault(&server, "fail program");
         qemu_io(&server, &[("write -P 1 0 64k", WithAnError)]);
         let why = drive()["read_only"].as_str().unwrap().to_owned();
-        assert!(why.contains("left"), "{kind}: {why}");
+        // No spare blocks are left, or the table of bad blocks could not be written: what fails first depends on the clock.
+        assert!(why.contains("left") || why.contains("can be written"), "{kind}: {why}");
         server.signal(rustix::process::Signal::TERM);
         let ended = server.wait();
         assert_eq!(ended.err.matches(&format!("drive small is read-only: {why}\n")).count(), 1, "{ended:?}");
