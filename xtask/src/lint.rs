@@ -4,6 +4,7 @@ use std::process::Command;
 
 use clap::Args;
 
+use crate::python;
 use crate::run::{cargo, step};
 
 /// Check formatting, Clippy's lints and the documentation. Warnings are errors.
@@ -31,7 +32,12 @@ fn commands(args: &LintArgs) -> Vec<Command> {
     };
     let mut clippy = cargo();
     clippy.arg("clippy");
-    select(&mut clippy, &args.package, args.quick).args(["--all-targets", "--", "-D", "warnings"]);
+    select(&mut clippy, &args.package, args.quick);
+    // Only here: the extension module is a library of the interpreter, which tests could not be linked with.
+    if !args.quick && args.package.is_empty() || args.package.iter().any(|name| name == python::PACKAGE) {
+        clippy.args(["--features", MODULE]);
+    }
+    clippy.args(["--all-targets", "--", "-D", "warnings"]);
     let mut doc = cargo();
     doc.arg("doc");
     select(&mut doc, &args.package, args.quick).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings");
@@ -41,6 +47,9 @@ fn commands(args: &LintArgs) -> Vec<Command> {
 /// The optional features. Every command of a whole run names them, because another selection of features recompiles
 /// most crates.
 const FEATURES: &str = "nandscape-cli/parquet";
+
+/// The feature of the Python package's extension module.
+const MODULE: &str = "nandscape-python/module";
 
 /// The selected crates: those named, or all. A whole run has all features; a quick one has the default features.
 pub(crate) fn select<'a>(command: &'a mut Command, packages: &[String], quick: bool) -> &'a mut Command {
@@ -64,7 +73,7 @@ mod tests {
     fn everything_is_checked_and_warnings_are_errors() {
         let expected = [
             "cargo fmt --check --all",
-            "cargo clippy --workspace --features nandscape-cli/parquet --all-targets -- -D warnings",
+            "cargo clippy --workspace --features nandscape-cli/parquet --features nandscape-python/module --all-targets -- -D warnings",
             "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --features nandscape-cli/parquet --no-deps",
         ];
         assert_eq!(shown(&LintArgs::default()), expected);

@@ -11,6 +11,7 @@
 //! | `fuzz` | hostile input found by a fuzzer |
 //! | `bench` | speed and memory, alone or against another revision |
 //! | `release` | the release program, optimised with a profile of training runs |
+//! | `python` | the tests of the Python package |
 //! | `run`, `say`, `files`, `clock` | programs run, lines printed, files found, time taken |
 
 mod bench;
@@ -19,6 +20,7 @@ mod files;
 mod fuzz;
 mod layering;
 mod lint;
+mod python;
 mod release;
 mod run;
 mod say;

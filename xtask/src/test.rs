@@ -10,7 +10,7 @@ use crate::clock::Moment;
 use crate::lint::{self, LintArgs};
 use crate::run::cargo;
 use crate::watchdog::step_within;
-use crate::{layering, say, tidy, tools};
+use crate::{layering, python, say, tidy, tools};
 
 /// Run everything that must pass: layering, tidy, lint, then the tests of all crates, their command lines and their
 /// documentation.
@@ -23,7 +23,8 @@ Examples:
   cargo xtask test                       what continuous integration runs
   cargo xtask test --quick               default features only, without documentation and its examples
   cargo xtask test -p nandscape-sim      one crate
-  cargo xtask test -p nandscape-cli bad  tests with `bad` in their name")]
+  cargo xtask test -p nandscape-cli bad  tests with `bad` in their name
+  cargo xtask test -p nandscape-python   the Python package: its types with mypy, its tests with pytest")]
 pub(crate) struct TestArgs {
     /// Only this crate; may be repeated
     #[arg(long, short, value_name = "CRATE")]
@@ -49,13 +50,23 @@ pub(crate) fn run(args: &TestArgs) -> anyhow::Result<()> {
     lint::run(&LintArgs { package: args.package.clone(), quick: args.quick })?;
     let limit = Duration::from_secs(args.limit * 60);
     commands(args).into_iter().try_for_each(|command| step_within(limit, command))?;
+    if has_python(args) {
+        python::test(args.package.is_empty())?;
+    }
     say::line(&format!("\nall passed in {:.0} s", begun.passed().as_secs_f64()));
     Ok(())
 }
 
-/// Only the command line's tests run clients.
+/// Only the tests of the command line run clients, and those of the Python package its interpreter.
 fn needs_tools(args: &TestArgs) -> bool {
-    cfg!(target_os = "linux") && (args.package.is_empty() || args.package.iter().any(|name| name == "nandscape-cli"))
+    let has_tools = |name: &String| name == "nandscape-cli" || name == python::PACKAGE;
+    cfg!(target_os = "linux") && (args.package.is_empty() || args.package.iter().any(has_tools))
+}
+
+/// Whether the Python package is tested: in a whole run, and where it is named.
+fn has_python(args: &TestArgs) -> bool {
+    let is_named = args.package.iter().any(|name| name == python::PACKAGE);
+    is_named || !args.quick && args.package.is_empty() && args.filter.is_none()
 }
 
 fn commands(args: &TestArgs) -> Vec<Command> {
@@ -97,5 +108,16 @@ mod tests {
         let (package, filter) = (vec!["xtask".to_owned()], Some("bad".to_owned()));
         let part = TestArgs { package, quick: false, limit: 20, filter };
         assert_eq!(shown(&part), ["cargo test --package xtask --all-targets bad"]);
+        assert!(!has_python(&part));
+    }
+
+    #[test]
+    fn the_python_package_is_tested_in_whole_runs_and_where_it_is_named() {
+        let with = |package: &[&str], quick| {
+            let package = package.iter().map(|name| (*name).to_owned()).collect();
+            has_python(&TestArgs { package, quick, limit: 20, filter: None })
+        };
+        assert!(with(&[], false) && with(&[python::PACKAGE], true));
+        assert!(!with(&[], true) && !with(&["xtask"], false));
     }
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask tools`: external programs that tests run: clients of live drives, a browser for reports, and what fetches
-//! QEMU and the programs of guests, which tests do themselves.
+//! `cargo xtask tools`: external programs that tests run: clients of live drives, a browser for reports, Python for its
+//! package, and what fetches QEMU and the programs of guests, which tests do themselves.
 //!
 //! Left out: versions. The tests use only old features of the clients.
 
@@ -19,13 +19,14 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 7] = [
+const TOOLS: [Tool; 8] = [
     Tool { name: "fio", package: "fio" },
     Tool { name: "nbdinfo", package: "libnbd-bin" },
     Tool { name: "nbdcopy", package: "libnbd-bin" },
     Tool { name: "qemu-img", package: "qemu-utils" },
     Tool { name: "chromium", package: "chromium" },
     Tool { name: "dpkg-deb", package: "dpkg" },
+    Tool { name: "python3", package: "python3-venv" },
     Tool { name: "/usr/share/keyrings/debian-archive-keyring.gpg", package: "debian-archive-keyring" },
 ];
 
@@ -105,10 +106,10 @@ mod tests {
         assert_eq!(programs(missing(&folders)).len(), TOOLS.len() - 1);
         std::fs::write(folder.path().join("fio"), "").unwrap();
         let missing = programs(missing(&folders));
-        assert_eq!(packages(&missing), ["libnbd-bin", "qemu-utils", "chromium", "dpkg"]);
+        assert_eq!(packages(&missing), ["libnbd-bin", "qemu-utils", "chromium", "dpkg", "python3-venv"]);
         let advice = advice(&missing, &packages(&missing));
-        assert!(advice.contains("nbdinfo, nbdcopy, qemu-img, chromium, dpkg-deb missing"), "{advice}");
-        assert!(advice.contains("apt-get install libnbd-bin qemu-utils chromium dpkg"), "{advice}");
+        assert!(advice.contains("nbdinfo, nbdcopy, qemu-img, chromium, dpkg-deb, python3 missing"), "{advice}");
+        assert!(advice.contains("apt-get install libnbd-bin qemu-utils chromium dpkg python3-venv"), "{advice}");
     }
 
     #[test]

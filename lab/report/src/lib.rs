@@ -42,5 +42,5 @@ pub use demo::{Tour, TourRun};
 pub use document::{Document, WriteError};
 pub use explain::{Evidence, Explanation, Kind, Sentence};
 pub use page::{PAGE_MARK, STYLE};
-pub use requests::RequestLog;
+pub use requests::{REQUEST_NUMBERS, RequestLog, request_times};
 pub use sweep::SweepReport;

@@ -20,7 +20,7 @@ use crate::tables::{Column, Table};
 const ROWS: usize = 1 << 16;
 
 /// Numbers of a request besides the times of its stages.
-const NUMBERS: [&str; 5] = ["arrival_ns", "completion_ns", "latency_ns", "offset_bytes", "bytes"];
+pub const REQUEST_NUMBERS: [&str; 5] = ["arrival_ns", "completion_ns", "latency_ns", "offset_bytes", "bytes"];
 
 /// Writes the requests of a run.
 pub struct RequestLog {
@@ -48,8 +48,8 @@ enum Out {
     Parquet(crate::parquet::Groups<BufWriter<File>>),
 }
 
-/// Columns of times, with their names.
-fn times() -> Vec<(String, Stage, Option<Cause>)> {
+/// The times of a request: the name of the column, the stage, and the cause if it is of waits behind one.
+pub fn request_times() -> Vec<(String, Stage, Option<Cause>)> {
     let mut times: Vec<_> = Stage::ALL.iter().map(|stage| (format!("{}_ns", stage.name()), *stage, None)).collect();
     for stage in Stage::WAITS {
         let of = |(cause, name): &(Cause, &str)| (format!("{}_behind_{name}_ns", stage.name()), stage, Some(*cause));
@@ -62,7 +62,10 @@ fn times() -> Vec<(String, Stage, Option<Cause>)> {
 fn empty() -> Table {
     let text = |name: &str| (name.to_owned(), Column::Text(Vec::new()));
     let whole = |name: String| (name, Column::Whole(Vec::new()));
-    let numbers = NUMBERS.iter().map(|name| (*name).to_owned()).chain(times().into_iter().map(|(name, _, _)| name));
+    let numbers = REQUEST_NUMBERS
+        .iter()
+        .map(|name| (*name).to_owned())
+        .chain(request_times().into_iter().map(|(name, _, _)| name));
     let columns = [text("direction"), text("status")].into_iter().chain(numbers.map(whole)).collect();
     Table { name: "requests", columns }
 }
@@ -81,7 +84,7 @@ impl RequestLog {
         }
         let table = empty();
         let file = File::options().write(true).create(true).truncate(false).open(path).map_err(wrong)?;
-        let times = times().into_iter().map(|(_, stage, cause)| (stage, cause)).collect();
+        let times = request_times().into_iter().map(|(_, stage, cause)| (stage, cause)).collect();
         let inner = RefCell::new(Inner { file: Some(file), out: None, table, is_parquet, failed: None });
         Ok(RequestLog { path: path.to_owned(), times, inner })
     }

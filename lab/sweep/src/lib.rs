@@ -47,7 +47,7 @@ pub use plan::{Plan, Planned};
 pub use point::{Drive, Inputs};
 pub use runner::{Event, Runner, Stopper, Threads, point_of_thread};
 pub use session::{Outcome, Session, State, Watch};
-pub use spec::{Axis, Choice, Figure, Kind, Sweep};
+pub use spec::{Axis, Choice, Figure, Kind, Sweep, WorkloadFrom};
 pub use stored::{Stored, this_program};
 pub use trace_keys::TraceKeys;
 pub use value::{Unit, Value};

@@ -101,7 +101,11 @@ impl Inputs {
         Ok(Stored::new(self.clone(), problem, figures))
     }
 
-    fn simulation(&self) -> Result<Simulation, String> {
+    /// The run that measures it.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn simulation(&self) -> Result<Simulation, String> {
         let keys: ProfileKeys = toml::from_str(&self.drive.keys).map_err(|error| error.to_string())?;
         let mut profile = Profile::of_keys(&self.drive.name, keys).resolve().map_err(|error| error.to_string())?;
         profile.notes.clone_from(&self.drive.notes);

@@ -1,0 +1,37 @@
+"""An SSD you can see inside: drives, workloads, runs and sweeps of the simulator `nandscape`.
+
+    import nandscape
+    result = nandscape.run("default", rw="randread", iodepth=1, io_count=10_000)
+    print(result.latency_us("read", "p99"))
+
+Runs give the same figures as the command `nandscape` with the same keys and seed. The page docs/python.md of the
+repository has examples.
+"""
+
+from nandscape._errors import InputError, Interrupted, NandscapeError, RunError
+from nandscape._lists import Drive, Key, Workload, drive, drives, keys, workloads
+from nandscape._result import Requests, Result
+from nandscape._run import run
+from nandscape._sweep import SweepResult, sweep
+from nandscape._values import Value, Varied
+
+__all__ = [
+    "Drive",
+    "InputError",
+    "Interrupted",
+    "Key",
+    "NandscapeError",
+    "Requests",
+    "Result",
+    "RunError",
+    "SweepResult",
+    "Value",
+    "Varied",
+    "Workload",
+    "drive",
+    "drives",
+    "keys",
+    "run",
+    "sweep",
+    "workloads",
+]

@@ -1,0 +1,98 @@
+"""Many runs over parameters and seeds."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nandscape import _native
+from nandscape._errors import InputError, Interrupted, NandscapeError
+from nandscape._run import checked_seed, described
+from nandscape._values import Value, Varied, pairs, text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class SweepResult:
+    """The results of a sweep."""
+
+    def __init__(self, results: dict[str, Any], folder: Path) -> None:
+        self.results = results
+        """All points, as of `nandscape sweep --json`."""
+        self.folder = folder
+        """The folder with sweep.html, sweep.csv and a file for each point."""
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """The points, each with its `values`, `seed`, `problem` and `report`; `report` is None if it was not measured."""
+        points: list[dict[str, Any]] = self.results["points"]
+        return points
+
+    @property
+    def missing(self) -> int:
+        """Points that were neither measured nor failed: an interrupt came before."""
+        return sum(point["report"] is None and point["problem"] is None for point in self.points)
+
+    def frame(self) -> pd.DataFrame:
+        """The points as a frame of pandas: a row for each, a column for each parameter and each figure of the report."""
+        import pandas as pd
+
+        return pd.read_csv(self.folder / "sweep.csv")
+
+
+def sweep(
+    file: str | os.PathLike[str] | None = None,
+    *,
+    vary: Varied | None = None,
+    drive: str | None = None,
+    workload: str | Mapping[str, Any] | None = None,
+    set: Mapping[str, Value] | None = None,
+    seeds: Sequence[int] | None = None,
+    out: str | os.PathLike[str],
+    jobs: int | None = None,
+    fresh: bool = False,
+    **keys: Value,
+) -> SweepResult:
+    """Runs a simulation for every combination of chosen values, each with each seed, on all cores.
+
+    `file` is a sweep file of `nandscape sweep`; `vary` maps keys to their values, or a name to choices that
+    have names and set several keys each: `{"suspension": {"without": {}, "with": {...}}}`. The other keys are those of `run`, and apply to
+    all points. Each point is kept in a file of the folder `out` as it ends: a sweep that was interrupted goes on there, and a point
+    is measured once. `fresh` measures existing points again. `jobs` points run at a time, by default one per core.
+
+    Points are the same bytes as those of the command, which may go on where this stopped, and the reverse.
+    """
+    named, inline = described(drive, workload)
+    if file is not None and inline is not None:
+        raise InputError("workload: a sweep file takes no mapping; a name or a file is valid", "workload")
+    changes = named + pairs(set, keys)
+    axes = [(name, _choices(name, values)) for name, values in (vary or {}).items()]
+    chosen = None if seeds is None else [checked_seed(seed) for seed in seeds]
+    workers = (os.cpu_count() or 1) if jobs is None else jobs
+    if not 1 <= workers <= 1024:
+        raise InputError(f"jobs: {jobs} is out of range; 1 to 1024 are valid", "jobs")
+    folder = Path(out)
+    path = None if file is None else os.fspath(file)
+    try:
+        results, interrupt = _native.sweep(path, changes, inline, axes, chosen, folder, workers, fresh)
+    except NandscapeError as error:
+        raise error.about([*changes, *((name, "") for name, _ in axes)])
+    result = SweepResult(json.loads(results), folder)
+    if interrupt is not None:
+        raise Interrupted(result) from interrupt
+    return result
+
+
+def _choices(
+    name: str, values: Iterable[Value] | Mapping[str, Mapping[str, Value]]
+) -> list[str] | list[tuple[str, list[tuple[str, str]]]]:
+    """A parameter as text: values of a key, or the keys of named choices."""
+    if isinstance(values, Mapping):
+        return [(choice, pairs(keys, {})) for choice, keys in values.items()]
+    if isinstance(values, str):
+        raise InputError(f"{name}: \"{values}\" is one value; a list of values is valid", name)
+    return [text(name, value) for value in values]

@@ -1,0 +1,35 @@
+//! The extension module `nandscape._native`: runs and sweeps for the Python package, which gives them their form in Python.
+//! It stands on the same crates as the command, so that both report the same bytes.
+//!
+//! | file | what |
+//! |---|---|
+//! | `error` | failures as Python's exceptions |
+//! | `stop` | work beside the interpreter, which Ctrl-C ends |
+//! | `keys` | keys of Python as those of a sweep |
+//! | `lists` | built-in drives and workloads, and all keys |
+//! | `requests` | the requests of a run as columns |
+//! | `simulate` | one run |
+//! | `sweep` | many runs |
+//!
+//! Left out: the forms of results, which are Python's (`nandscape/`), and everything if the feature `module` is off.
+
+#![cfg(feature = "module")]
+
+mod error;
+mod keys;
+mod lists;
+mod requests;
+mod simulate;
+mod stop;
+mod sweep;
+
+/// Runs and sweeps; private to the package.
+#[pyo3::pymodule(name = "_native")]
+mod native {
+    #[pymodule_export]
+    use super::lists::{drives, key_list, resolved, workload_list};
+    #[pymodule_export]
+    use super::simulate::{Finished, simulate};
+    #[pymodule_export]
+    use super::sweep::sweep;
+}

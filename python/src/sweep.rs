@@ -1,0 +1,67 @@
+//! Many runs over parameters and seeds, as `nandscape sweep` runs them: the same points, files and page.
+
+use std::path::{Path, PathBuf};
+
+use nandscape_lab_report::SweepReport;
+use nandscape_lab_sweep::{Folder, Session, Sweep, Threads};
+use pyo3::prelude::*;
+
+use crate::error;
+use crate::keys::{self, Choices, Pair};
+use crate::stop::{Ended, beside};
+
+/// Why there is no result: bad input, or a run that failed.
+enum Failure {
+    Input(String),
+    Run(String),
+}
+
+/// A sweep's points as JSON, and the interrupt that ended it.
+type Results = (String, Option<Py<PyAny>>);
+
+/// Runs a sweep: of a file, of keys, or of both.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, clippy::too_many_arguments, reason = "arguments of Python are owned")]
+pub(crate) fn sweep(
+    py: Python<'_>,
+    file: Option<String>,
+    pairs: Vec<Pair>,
+    inline: Option<String>,
+    axes: Vec<(String, Choices)>,
+    seeds: Option<Vec<u64>>,
+    out: PathBuf,
+    jobs: usize,
+    fresh: bool,
+) -> PyResult<Results> {
+    let bad = |text: String| error::input(py, &text);
+    let mut sweep = match &file {
+        Some(file) => Sweep::load(file).map_err(|problem| bad(problem.to_string()))?,
+        None => keys::described(&[], inline.as_deref()).map_err(bad)?,
+    };
+    axes.iter().for_each(|(name, choices)| sweep.vary(choices.axis(name)));
+    keys::set(&mut sweep, &pairs);
+    if let Some(seeds) = seeds {
+        sweep.seeds = seeds;
+    }
+    let threads = Threads::new(jobs);
+    let stopper = threads.stopper();
+    let work = move || measure(sweep, &out, threads, fresh);
+    let Ended { value, interrupt } = beside(py, work, || stopper.stop())?;
+    match value {
+        Ok(json) => Ok((json, interrupt.map(|interrupt| interrupt.into_value(py).into_any()))),
+        Err(Failure::Input(text)) => Err(bad(text)),
+        Err(Failure::Run(text)) => Err(error::run(py, &text)),
+    }
+}
+
+fn measure(sweep: Sweep, out: &Path, mut threads: Threads, fresh: bool) -> Result<String, Failure> {
+    SweepReport::check(&sweep).map_err(Failure::Input)?;
+    let plan = sweep.plan().map_err(|error| Failure::Input(keys::plain(&error)))?;
+    let session = Session { folder: Folder::at(out), fresh };
+    // A folder that cannot be used is bad input, found before anything runs.
+    drop(session.folder.lock().map_err(|error| Failure::Input(error.to_string()))?);
+    let outcome = session.run(plan, &mut threads, &mut ()).map_err(|error| Failure::Run(error.to_string()))?;
+    let report = SweepReport::new(&outcome).map_err(Failure::Input)?;
+    report.write(out, "nandscape.sweep").map_err(|error| Failure::Run(error.to_string()))?;
+    Ok(report.to_json())
+}
